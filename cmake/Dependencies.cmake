@@ -1,0 +1,46 @@
+# Third-party code, all from Debian 12; docs/dependencies.md says why each was chosen.
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(SQLite3 REQUIRED)
+if(WARPLOOM_PORTABLE)
+  set(Boost_USE_STATIC_LIBS ON)
+  set(Protobuf_USE_STATIC_LIBS ON)
+endif()
+find_package(Boost REQUIRED COMPONENTS context)
+find_package(Protobuf REQUIRED)
+if(WARPLOOM_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+endif()
+
+target_precompile_headers(warploom_pch_holder PRIVATE
+  <algorithm> <array> <cstdint> <cmath> <functional> <map> <memory> <optional> <set> <span> <string> <string_view>
+  <utility> <variant> <vector> <tl/expected.hpp> <fmt/format.h> <nlohmann/json.hpp>)
+target_link_libraries(warploom_pch_holder PRIVATE warploom_flags fmt::fmt-header-only nlohmann_json::nlohmann_json)
+
+# onnx.proto as Debian ships it, compiled here so that the static protobuf can carry it into one executable.
+find_path(ONNX_PROTO_DIR onnx/onnx.proto REQUIRED)
+set(onnx_out ${CMAKE_BINARY_DIR}/generated/onnx)
+file(MAKE_DIRECTORY ${onnx_out})
+add_custom_command(OUTPUT ${onnx_out}/onnx/onnx.pb.cc ${onnx_out}/onnx/onnx.pb.h
+  COMMAND protobuf::protoc --proto_path=${ONNX_PROTO_DIR} --cpp_out=${onnx_out} onnx/onnx.proto
+  DEPENDS ${ONNX_PROTO_DIR}/onnx/onnx.proto)
+add_library(warploom_onnx_proto STATIC ${onnx_out}/onnx/onnx.pb.cc)
+target_include_directories(warploom_onnx_proto SYSTEM PUBLIC ${onnx_out})
+target_link_libraries(warploom_onnx_proto PUBLIC protobuf::libprotobuf)
+
+# device/ as text inside the executable: emitted kernels include these headers, and a bundle carries them along.
+file(GLOB_RECURSE device_headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/device ${CMAKE_SOURCE_DIR}/device/*.h)
+set(device_embed ${CMAKE_BINARY_DIR}/generated/device_headers.cpp)
+add_custom_command(OUTPUT ${device_embed}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${device_embed} -DROOT=${CMAKE_SOURCE_DIR}/device "-DFILES=${device_headers}"
+          -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
+  DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
+foreach(h ${device_headers})
+  set_property(SOURCE ${device_embed} APPEND PROPERTY OBJECT_DEPENDS ${CMAKE_SOURCE_DIR}/device/${h})
+endforeach()
+add_custom_target(warploom_device_embed_inputs DEPENDS ${device_embed})
+add_library(warploom_device_headers STATIC ${device_embed})
+target_include_directories(warploom_device_headers PUBLIC ${CMAKE_SOURCE_DIR}/src)

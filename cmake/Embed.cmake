@@ -1,0 +1,17 @@
+# Writes OUT: warploom::device_headers(), one (path, text) pair for each of FILES below ROOT.
+# Text goes in as raw literals cut at line ends, since compilers may limit one literal to 64 KiB.
+set(text "#include \"base/device_headers.h\"\nnamespace warploom {\nconst std::vector<EmbeddedFile>& device_headers() {\n  static const std::vector<EmbeddedFile> files = {\n")
+foreach(file ${FILES})
+  file(READ ${ROOT}/${file} body)
+  string(LENGTH "${body}" length)
+  set(literal "")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${body}" ${at} 12000 part)
+    string(APPEND literal "R\"~~~(${part})~~~\" ")
+    math(EXPR at "${at} + 12000")
+  endwhile()
+  string(APPEND text "    {\"${file}\", std::string() + ${literal}},\n")
+endforeach()
+string(APPEND text "  };\n  return files;\n}\n}  // namespace warploom\n")
+file(WRITE ${OUT} "${text}")

@@ -1,0 +1,63 @@
+# A room is a folder src/NAME: every .cpp in it becomes the static library warploom_NAME. Its tests are tests/NAME/*.cpp.
+set(WARPLOOM_ROOMS "" CACHE INTERNAL "")
+
+add_library(warploom_flags INTERFACE)
+target_compile_options(warploom_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+                       $<$<BOOL:${WARPLOOM_WERROR}>:-Werror>)
+target_include_directories(warploom_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+
+# One precompiled header for all: the standard library, fmt, JSON and the base room's vocabulary.
+add_library(warploom_pch_holder STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
+
+function(warploom_room name)
+  cmake_parse_arguments(ARG "" "" "USES;LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(warploom_${name} STATIC ${sources})
+  target_link_libraries(warploom_${name} PUBLIC warploom_flags ${ARG_LINK})
+  target_precompile_headers(warploom_${name} REUSE_FROM warploom_pch_holder)
+  foreach(used ${ARG_USES})
+    if(TARGET warploom_${used})
+      target_link_libraries(warploom_${name} PUBLIC warploom_${used})
+    endif()
+  endforeach()
+  set(WARPLOOM_ROOMS ${WARPLOOM_ROOMS} ${name} CACHE INTERNAL "")
+endfunction()
+
+# The emulated device interface as a library: loaded by emulated kernels, linked by the executable that runs them.
+function(warploom_emulator)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/device/emulated/*.cpp)
+  if(sources)
+    add_library(warploom_emulator STATIC ${sources})
+    target_include_directories(warploom_emulator PUBLIC ${CMAKE_SOURCE_DIR}/device/emulated ${CMAKE_SOURCE_DIR}/device/common)
+    target_compile_options(warploom_emulator PRIVATE -O3)
+    target_link_libraries(warploom_emulator PUBLIC Boost::context)
+  endif()
+endfunction()
+
+function(warploom_executable)
+  if(NOT EXISTS ${CMAKE_SOURCE_DIR}/src/cli/main.cpp)
+    return()
+  endif()
+  add_executable(warploom ${CMAKE_SOURCE_DIR}/src/cli/main.cpp)
+  target_link_libraries(warploom PRIVATE warploom_cli)
+  target_precompile_headers(warploom REUSE_FROM warploom_pch_holder)
+endfunction()
+
+function(warploom_tests)
+  include(GoogleTest)
+  foreach(room ${WARPLOOM_ROOMS} emulator)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*.cpp)
+    if(sources AND TARGET warploom_${room})
+      add_executable(test_${room} ${sources})
+      target_link_libraries(test_${room} PRIVATE warploom_${room} warploom_flags GTest::gtest_main rapidcheck
+                            nlohmann_json::nlohmann_json fmt::fmt-header-only)
+      target_compile_definitions(test_${room} PRIVATE WARPLOOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                                 WARPLOOM_BINARY_DIR="${CMAKE_BINARY_DIR}")
+      target_precompile_headers(test_${room} REUSE_FROM warploom_pch_holder)
+      gtest_discover_tests(test_${room} TEST_PREFIX ${room}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    endif()
+  endforeach()
+endfunction()

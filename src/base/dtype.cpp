@@ -1,0 +1,154 @@
+#include "base/dtype.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace warploom {
+namespace {
+
+struct Row {
+  std::string_view name;
+  int bits;
+  std::string_view cuda, cpu;
+  int onnx;
+};
+constexpr std::array kRows = {
+#define WARPLOOM_DTYPE(name, bits, cuda, cpu, onnx) Row{#name, bits, cuda, cpu, onnx},
+#include "base/dtype.def"
+#undef WARPLOOM_DTYPE
+};
+const Row& row(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
+
+// A binary floating-point format narrower than double: 1 sign, `exponent` and `mantissa` bits, IEEE-like but for e4m3,
+// whose top exponent still holds numbers and whose only NaN is all ones.
+struct Format {
+  int exponent, mantissa;
+  bool has_infinity;
+};
+constexpr Format kF16{5, 10, true}, kBf16{8, 7, true}, kE4m3{4, 3, false}, kE5m2{5, 2, true};
+
+double decode(Format f, std::uint32_t bits) {
+  const int bias = (1 << (f.exponent - 1)) - 1;
+  const std::uint32_t mantissa = bits & ((1u << f.mantissa) - 1);
+  const int exponent = static_cast<int>(bits >> f.mantissa) & ((1 << f.exponent) - 1);
+  const double sign = (bits >> (f.mantissa + f.exponent)) & 1 ? -1.0 : 1.0;
+  const int top = (1 << f.exponent) - 1;
+  if (exponent == top && f.has_infinity)
+    return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+  if (exponent == top && mantissa == (1u << f.mantissa) - 1) return std::numeric_limits<double>::quiet_NaN();
+  const double fraction = std::ldexp(static_cast<double>(mantissa), -f.mantissa);
+  return exponent ? sign * std::ldexp(1.0 + fraction, exponent - bias) : sign * std::ldexp(fraction, 1 - bias);
+}
+
+std::uint32_t encode(Format f, double value) {
+  const int bias = (1 << (f.exponent - 1)) - 1, top = (1 << f.exponent) - 1;
+  const std::uint32_t sign = (std::signbit(value) ? 1u : 0u) << (f.exponent + f.mantissa);
+  const std::uint32_t infinity = static_cast<std::uint32_t>(top) << f.mantissa;
+  const std::uint32_t nan = infinity | (f.has_infinity ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
+  if (std::isnan(value)) return sign | nan;
+  const double magnitude = std::fabs(value);
+  if (magnitude == 0) return sign;
+  int exponent = std::isinf(magnitude) ? 1 << 20 : std::ilogb(magnitude);
+  if (exponent < 1 - bias) exponent = 1 - bias;  // subnormal: fixed spacing
+  if (exponent > bias + 2) return sign | (f.has_infinity ? infinity : nan);
+  const double scaled = std::nearbyint(std::ldexp(magnitude, f.mantissa - exponent));
+  auto units = static_cast<std::uint64_t>(scaled);  // in [0, 2^(mantissa+1)]
+  std::uint64_t bits = units;
+  if (units >= (1ull << f.mantissa))
+    bits = (static_cast<std::uint64_t>(exponent + bias - 1) << f.mantissa) + units;  // carries into the exponent
+  const std::uint64_t largest = f.has_infinity ? infinity - 1 : nan - 1;
+  if (bits > largest) return sign | (f.has_infinity ? infinity : nan);
+  return sign | static_cast<std::uint32_t>(bits);
+}
+
+template <class T>
+T get(const void* data, std::size_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + index * sizeof(T), sizeof(T));
+  return value;
+}
+template <class T>
+void put(void* data, std::size_t index, T value) {
+  std::memcpy(static_cast<char*>(data) + index * sizeof(T), &value, sizeof(T));
+}
+
+// Round to nearest even at 10 mantissa bits.
+float round_tf32(float value) {
+  auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return value;
+  bits += 0xfffu + ((bits >> 13) & 1u);
+  return std::bit_cast<float>(bits & ~0x1fffu);
+}
+
+}  // namespace
+
+std::string_view name_of(Dtype dtype) { return row(dtype).name; }
+std::optional<Dtype> dtype_named(std::string_view name) {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (kRows[i].name == name) return static_cast<Dtype>(i);
+  return std::nullopt;
+}
+std::optional<Dtype> dtype_of_onnx(int onnx_data_type) {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (kRows[i].onnx == onnx_data_type && onnx_data_type != 0) return static_cast<Dtype>(i);
+  return std::nullopt;
+}
+int onnx_type_of(Dtype dtype) { return row(dtype).onnx; }
+int bits_of(Dtype dtype) { return row(dtype).bits; }
+std::string_view cuda_type(Dtype dtype) { return row(dtype).cuda; }
+std::string_view cpu_type(Dtype dtype) { return row(dtype).cpu; }
+bool is_float(Dtype dtype) { return dtype <= Dtype::e5m2; }
+
+double unit_roundoff(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64: return 0x1p-53;
+    case Dtype::f32: return 0x1p-24;
+    case Dtype::tf32:
+    case Dtype::f16: return 0x1p-11;
+    case Dtype::bf16: return 0x1p-8;
+    case Dtype::e4m3: return 0x1p-4;
+    case Dtype::e5m2: return 0x1p-3;
+    default: return 0;
+  }
+}
+
+double load_as_double(Dtype dtype, const void* data, std::size_t index) {
+  switch (dtype) {
+    case Dtype::f64: return get<double>(data, index);
+    case Dtype::f32:
+    case Dtype::tf32: return get<float>(data, index);
+    case Dtype::bf16:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(get<std::uint16_t>(data, index)) << 16);
+    case Dtype::f16: return decode(kF16, get<std::uint16_t>(data, index));
+    case Dtype::e4m3: return decode(kE4m3, get<std::uint8_t>(data, index));
+    case Dtype::e5m2: return decode(kE5m2, get<std::uint8_t>(data, index));
+    case Dtype::i64: return static_cast<double>(get<std::int64_t>(data, index));
+    case Dtype::i32: return get<std::int32_t>(data, index);
+    case Dtype::i8: return get<std::int8_t>(data, index);
+    case Dtype::u8:
+    case Dtype::boolean: return get<std::uint8_t>(data, index);
+  }
+  return 0;
+}
+
+void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {
+  switch (dtype) {
+    case Dtype::f64: return put(data, index, value);
+    case Dtype::f32: return put(data, index, static_cast<float>(value));
+    case Dtype::tf32: return put(data, index, round_tf32(static_cast<float>(value)));
+    case Dtype::bf16: return put(data, index, static_cast<std::uint16_t>(encode(kBf16, value)));
+    case Dtype::f16: return put(data, index, static_cast<std::uint16_t>(encode(kF16, value)));
+    case Dtype::e4m3: return put(data, index, static_cast<std::uint8_t>(encode(kE4m3, value)));
+    case Dtype::e5m2: return put(data, index, static_cast<std::uint8_t>(encode(kE5m2, value)));
+    case Dtype::i64: return put(data, index, static_cast<std::int64_t>(value));
+    case Dtype::i32: return put(data, index, static_cast<std::int32_t>(value));
+    case Dtype::i8: return put(data, index, static_cast<std::int8_t>(value));
+    case Dtype::u8: return put(data, index, static_cast<std::uint8_t>(value));
+    case Dtype::boolean: return put(data, index, static_cast<std::uint8_t>(value != 0));
+  }
+}
+
+}  // namespace warploom

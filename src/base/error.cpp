@@ -1,0 +1,46 @@
+#include "base/error.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace warploom {
+namespace {
+
+struct Row {
+  std::string_view text;
+  int exit_status;
+  std::string_view meaning;
+};
+
+constexpr std::array kRows = {
+#define WARPLOOM_ERROR(name, text, exit_status, meaning) Row{text, exit_status, meaning},
+#include "base/error_codes.def"
+#undef WARPLOOM_ERROR
+};
+
+const Row& row(ErrorCode code) { return kRows[static_cast<std::size_t>(code)]; }
+
+}  // namespace
+
+std::string_view code_text(ErrorCode code) { return row(code).text; }
+std::string_view code_meaning(ErrorCode code) { return row(code).meaning; }
+int exit_status(ErrorCode code) { return row(code).exit_status; }
+
+std::string describe(const Error& error) {
+  std::string text = "error[" + std::string(code_text(error.code)) + "]: " + error.message;
+  auto add = [&text](std::string_view label, const std::string& value) {
+    if (!value.empty()) text += "\n  " + std::string(label) + value;
+  };
+  add("at:       ", error.place);
+  add("expected: ", error.expected);
+  add("found:    ", error.found);
+  add("remedy:   ", error.remedy);
+  return text;
+}
+
+nlohmann::json to_json(const Error& error) {
+  return {{"code", code_text(error.code)}, {"message", error.message}, {"place", error.place},
+          {"expected", error.expected},    {"found", error.found},     {"remedy", error.remedy}};
+}
+
+}  // namespace warploom

@@ -1,0 +1,61 @@
+// Errors are values.
+//
+// Every function that can fail returns Result<T>. An Error says what happened in six parts: a stable code (one row of
+// error_codes.def; tests and programs match on it, never on the words), a message, the place (file:line, flag, tensor,
+// statement), what was expected, what was found, and a remedy. The library never exits, never prints and never throws
+// across a room's boundary.
+//
+//   Result<Graph> graph = load_onnx(path);
+//   if (!graph) return tl::unexpected(graph.error());
+//
+// or, in a function that returns a Result itself:  WARPLOOM_TRY(Graph graph, load_onnx(path));
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+namespace warploom {
+
+enum class ErrorCode : std::uint16_t {
+#define WARPLOOM_ERROR(name, text, exit_status, meaning) name,
+#include "base/error_codes.def"
+#undef WARPLOOM_ERROR
+};
+
+struct Error {
+  ErrorCode code;
+  std::string message;
+  std::string place = {};     // where in the user's input: "model.onnx: node 'mm' (MatMul)", "--budget"
+  std::string expected = {};  // what would have been right
+  std::string found = {};     // what was there instead
+  std::string remedy = {};    // what the user can do
+};
+
+std::string_view code_text(ErrorCode code);     // "onnx-truncated"
+std::string_view code_meaning(ErrorCode code);  // one sentence, the row of docs/errors.md
+int exit_status(ErrorCode code);                // 2 bad input, 3 the machine lacks something, 4 no correct candidate
+std::string describe(const Error& error);       // several lines, for a person
+nlohmann::json to_json(const Error& error);     // {"code", "message", "place", "expected", "found", "remedy"}
+
+template <class T>
+using Result = tl::expected<T, Error>;
+using Status = Result<std::monostate>;
+inline Status ok() { return std::monostate{}; }
+inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+
+}  // namespace warploom
+
+#define WARPLOOM_CONCAT_(a, b) a##b
+#define WARPLOOM_CONCAT(a, b) WARPLOOM_CONCAT_(a, b)
+#define WARPLOOM_TRY_(tmp, target, ...)                               \
+  auto tmp = (__VA_ARGS__);                                           \
+  if (!tmp) return ::tl::unexpected<::warploom::Error>(tmp.error());  \
+  target = std::move(*tmp)
+// Declares or assigns `target` from a Result, or returns its error from the enclosing function.
+#define WARPLOOM_TRY(target, ...) WARPLOOM_TRY_(WARPLOOM_CONCAT(try_result_, __LINE__), target, __VA_ARGS__)
+// The same for a Status, whose value nobody wants.
+#define WARPLOOM_CHECK(...)                                           \
+  if (auto checked_status = (__VA_ARGS__); !checked_status) return ::tl::unexpected<::warploom::Error>(checked_status.error())

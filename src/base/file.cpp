@@ -1,0 +1,109 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace warploom {
+namespace fs = std::filesystem;
+namespace {
+
+Error write_error(const fs::path& path, int error_number) {
+  const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+  return {full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "cannot write a file", path.string(),
+          "a writable file with room for it", std::strerror(error_number),
+          full ? "free some space or name another folder with --out" : "name another folder with --out"};
+}
+
+std::string unique_suffix() {
+  static std::atomic<unsigned> counter{0};
+  return fmt::format("{}-{}", ::getpid(), counter++);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    return fail({ErrorCode::kFileMissing, "the file does not exist", path.string(), "a file", "nothing", "check the path"});
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info {};
+  if (fd < 0 || ::fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
+    const std::string found = fd >= 0 && S_ISDIR(info.st_mode) ? "a folder" : std::strerror(errno);
+    if (fd >= 0) ::close(fd);
+    return fail({ErrorCode::kFileUnreadable, "the file cannot be read", path.string(), "a readable file", found,
+                 "check what the path names and its permissions"});
+  }
+  std::string text;
+  text.resize(static_cast<std::size_t>(info.st_size));
+  std::size_t have = 0;
+  while (true) {
+    if (have == text.size()) text.resize(text.size() + 4096);  // pipes and files that grow
+    const ssize_t got = ::read(fd, text.data() + have, text.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  ::close(fd);
+  text.resize(have);
+  return text;
+}
+
+Status write_file(const fs::path& path, std::string_view text) {
+  const fs::path temporary = path.string() + ".part-" + unique_suffix();
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return fail(write_error(path, errno));
+  int error_number = 0;
+  while (!text.empty() && !error_number) {
+    const ssize_t put = ::write(fd, text.data(), text.size());
+    if (put < 0 && errno != EINTR) error_number = errno;
+    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
+  }
+  if (!error_number && ::fsync(fd) != 0) error_number = errno;
+  if (::close(fd) != 0 && !error_number) error_number = errno;
+  if (!error_number && ::rename(temporary.c_str(), path.c_str()) != 0) error_number = errno;
+  if (!error_number) return ok();
+  ::unlink(temporary.c_str());
+  return fail(write_error(path, error_number));
+}
+
+Status make_folders(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return fail(write_error(path, error.value()));
+  return ok();
+}
+
+fs::path cache_folder() {
+  fs::path folder;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg == '/') {
+    folder = fs::path(xdg) / "warploom";
+  } else if (const char* home = std::getenv("HOME"); home && *home == '/') {
+    folder = fs::path(home) / ".cache" / "warploom";
+  }
+  std::error_code error;
+  if (!folder.empty()) fs::create_directories(folder, error);
+  if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) {
+    folder = fs::temp_directory_path() / fmt::format("warploom-cache-{}", ::getuid());
+    fs::create_directories(folder, error);
+  }
+  return folder;
+}
+
+ScratchFolder::ScratchFolder(std::string_view purpose)
+    : path_(fs::temp_directory_path() / fmt::format("warploom-{}-{}", purpose, unique_suffix())) {
+  std::error_code ignored;
+  fs::create_directories(path_, ignored);
+}
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace warploom

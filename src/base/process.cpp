@@ -1,0 +1,117 @@
+#include "base/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace warploom {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void append_limited(std::string& text, const char* data, std::size_t size, std::int64_t limit) {
+  const auto room = static_cast<std::size_t>(std::max<std::int64_t>(0, limit - static_cast<std::int64_t>(text.size())));
+  text.append(data, std::min(size, room));
+}
+
+[[noreturn]] void become(const std::vector<std::string>& argv, const ProcessLimits& limits,
+                         const std::filesystem::path& folder, int out, int err) {
+  ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(err, STDERR_FILENO);
+  const int null = ::open("/dev/null", O_RDONLY);
+  ::dup2(null, STDIN_FILENO);
+  if (limits.memory_bytes > 0) {
+    const rlimit limit{static_cast<rlim_t>(limits.memory_bytes), static_cast<rlim_t>(limits.memory_bytes)};
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(127);
+  std::vector<char*> raw;
+  for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
+  raw.push_back(nullptr);
+  ::execvp(raw[0], raw.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits,
+                                  const std::filesystem::path& working_folder) {
+  std::array<int, 2> out{}, err{};
+  if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
+    return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno), "raise ulimit -n"});
+  const pid_t child = ::fork();
+  if (child < 0)
+    return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
+  if (child == 0) become(argv, limits, working_folder, out[1], err[1]);
+  ::close(out[1]);
+  ::close(err[1]);
+
+  ProcessResult result;
+  const auto deadline = Clock::now() + limits.time;
+  std::array<pollfd, 2> polled{pollfd{out[0], POLLIN, 0}, pollfd{err[0], POLLIN, 0}};
+  std::array<char, 65536> buffer;
+  int open_ends = 2;
+  while (open_ends > 0) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) {
+      result.timed_out = true;
+      break;
+    }
+    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min<long long>(left, 1000))) < 0 && errno != EINTR) break;
+    for (std::size_t i = 0; i < polled.size(); ++i) {
+      if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;
+      const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
+      if (got > 0) {
+        append_limited(i == 0 ? result.out : result.err, buffer.data(), static_cast<std::size_t>(got), limits.output_bytes);
+      } else if (got == 0 || errno != EINTR) {
+        polled[i].fd = -1;
+        --open_ends;
+      }
+    }
+  }
+  int status = 0;
+  while (!result.timed_out) {  // both ends closed; the process may still run
+    const pid_t done = ::waitpid(child, &status, WNOHANG);
+    if (done == child) break;
+    if (Clock::now() >= deadline) result.timed_out = true;
+    ::usleep(500);
+  }
+  ::kill(-child, SIGKILL);
+  if (result.timed_out) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+  }
+  ::close(out[0]);
+  ::close(err[0]);
+  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) result.exit_status = WEXITSTATUS(status);
+  return result;
+}
+
+std::filesystem::path find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : std::filesystem::path{};
+  const char* path = std::getenv("PATH");
+  std::string rest = path ? path : "/usr/bin:/bin";
+  while (true) {
+    const auto colon = rest.find(':');
+    const std::filesystem::path candidate = std::filesystem::path(rest.substr(0, colon)) / name;
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    if (colon == std::string::npos) return {};
+    rest.erase(0, colon + 1);
+  }
+}
+
+}  // namespace warploom

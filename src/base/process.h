@@ -1,0 +1,35 @@
+// Child processes: started in a session of their own, watched by a clock, killed as a group, never left behind.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace warploom {
+
+struct ProcessLimits {
+  std::chrono::milliseconds time{60'000};  // wall clock; the whole group is killed after it
+  std::int64_t memory_bytes = 0;           // RLIMIT_AS; 0: no limit (CUDA reserves address space freely)
+  std::int64_t output_bytes = 1 << 20;     // of standard output and error each; the rest is dropped
+};
+
+struct ProcessResult {
+  int exit_status = 0;   // of a normal exit
+  int signal = 0;        // that ended it, 0: none
+  bool timed_out = false;
+  std::string out, err;  // standard output and error
+  bool succeeded() const { return exit_status == 0 && signal == 0 && !timed_out; }
+};
+
+// Runs argv[0] (found through PATH) to its end. Fails only when it cannot be started at all.
+Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits = {},
+                                  const std::filesystem::path& working_folder = {});
+
+// A program's full path by PATH, or empty.
+std::filesystem::path find_program(const std::string& name);
+
+}  // namespace warploom

@@ -1,0 +1,30 @@
+// Random streams: named, seeded, reproducible on every machine (SplitMix64; integers and doubles without the standard
+// library's distributions, whose results differ between implementations).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace warploom {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  // A stream of its own for a purpose: the same (seed, name) always gives the same numbers.
+  Random(std::uint64_t seed, std::string_view name);
+
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t below(std::uint64_t bound) { return bound ? next() % bound : 0; }  // [0, bound)
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }         // [0, 1)
+  double normal();                                                                 // mean 0, deviation 1
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace warploom

@@ -1,0 +1,47 @@
+#include "base/value_op.h"
+
+#include <array>
+#include <cmath>
+
+#include "base/dtype.h"
+
+namespace warploom {
+namespace {
+
+struct Row {
+  std::string_view name;
+  int arity;
+};
+constexpr std::array kRows = {
+#define WARPLOOM_VALUE_OP(name, arity, fp64) Row{#name, arity},
+#include "base/value_ops.def"
+#undef WARPLOOM_VALUE_OP
+};
+
+}  // namespace
+
+std::string_view name_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].name; }
+std::optional<ValueOp> value_op_named(std::string_view name) {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (kRows[i].name == name) return static_cast<ValueOp>(i);
+  return std::nullopt;
+}
+int arity_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].arity; }
+
+double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {
+  switch (op) {
+#define WARPLOOM_VALUE_OP(name, arity, fp64) \
+  case ValueOp::name: return fp64;
+#include "base/value_ops.def"
+#undef WARPLOOM_VALUE_OP
+  }
+  return 0;
+}
+
+double round_to_tf32(double value) {
+  float stored = 0;
+  store_from_double(Dtype::tf32, &stored, 0, value);
+  return stored;
+}
+
+}  // namespace warploom

@@ -1,0 +1,22 @@
+// Elementwise operations: one vocabulary for graphs, tile programs and emitted source (value_ops.def).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace warploom {
+
+enum class ValueOp : std::uint8_t {
+#define WARPLOOM_VALUE_OP(name, arity, fp64) name,
+#include "base/value_ops.def"
+#undef WARPLOOM_VALUE_OP
+};
+
+std::string_view name_of(ValueOp op);
+std::optional<ValueOp> value_op_named(std::string_view name);
+int arity_of(ValueOp op);
+double apply(ValueOp op, double a, double b = 0, double c = 0);  // the meaning, in FP64
+double round_to_tf32(double value);                              // nearest even, 10 mantissa bits
+
+}  // namespace warploom

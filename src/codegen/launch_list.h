@@ -1,0 +1,74 @@
+// What a region under a schedule becomes: kernels with their launch shapes and arguments, workspaces, an order.
+//
+// The record is plain data and prints as JSON (plan.json of a bundle holds one); nothing in it is code that runs on the host.
+// Buffers are named: the region's inputs and outputs by the graph's tensor names, workspaces by names of their own.
+//
+//   kernels[0] transpose_b : args B, Bt(workspace)
+//   kernels[1] gemm_tf32   : args tensor map of A, tensor map of Bt, C
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+namespace warploom {
+
+enum class Engine : std::uint8_t { cuda, cpu };
+
+// The operand of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management"): dimension 0 is the fastest.
+struct TensorMapSpec {
+  Dtype dtype = Dtype::bf16;
+  std::vector<std::int64_t> dims;           // elements
+  std::vector<std::int64_t> strides_bytes;  // of dims 1 .. rank-1
+  std::vector<std::int64_t> box;            // elements, each at most 256
+  int swizzle_bytes = 0;                    // 0, 32, 64 or 128
+};
+
+struct Argument {
+  std::string buffer;       // which buffer
+  bool tensor_map = false;  // passed as a tensor map over the buffer instead of its address
+  TensorMapSpec map;
+};
+
+struct Kernel {
+  std::string name;    // the symbol
+  std::string source;  // complete text; compiles against the device headers alone
+  std::array<std::int64_t, 3> grid = {1, 1, 1};
+  std::array<std::int64_t, 3> cluster = {1, 1, 1};
+  int threads = 128;  // a block; for the CPU engine 1
+  std::int64_t shared_bytes = 0;
+  std::vector<Argument> args;
+};
+
+struct BufferSpec {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<std::int64_t> shape;
+  std::int64_t elements() const;
+  std::int64_t bytes() const;
+};
+
+struct LaunchList {
+  Engine engine = Engine::cuda;
+  std::string arch;                   // "sm_90a", "sm_80", "x86-64-avx512", …
+  std::vector<BufferSpec> inputs;     // in the graph's order
+  std::vector<BufferSpec> outputs;
+  std::vector<BufferSpec> workspaces;
+  std::vector<Kernel> kernels;        // launched in order, each seeing what the ones before it wrote
+  std::int64_t workspace_bytes() const;
+};
+
+nlohmann::json to_json(const LaunchList& list);
+Result<LaunchList> launch_list_from_json(const nlohmann::json& json);
+
+// CPU kernels are C functions  extern "C" void NAME(void* const* buffers, long long task, void* scratch): one call a block,
+// `buffers` in the order of args, `task` the block's linear index (x fastest), `scratch` shared_bytes of memory aligned to 4096,
+// private to the calling thread. Blocks run in any order on any thread.
+using CpuKernel = void (*)(void* const* buffers, long long task, void* scratch);
+
+}  // namespace warploom

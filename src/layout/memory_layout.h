@@ -1,0 +1,79 @@
+// Memory layouts: where each element of a tile lies in shared memory.
+//
+// For each tile dimension a list of modes (extent, stride in elements), fastest first: unravel the coordinate along that
+// dimension over the extents and sum digit × stride. The sum times the element size is a byte offset, to which a swizzle is
+// applied: x ^ ((x & mask) >> shift) with `bits` mask bits at base + shift. Swizzle{3,4,3} is the 128-byte swizzle of the
+// tensor copy engine and of wgmma (16-byte chunks XORed with the row modulo 8), {2,4,3} the 64-byte, {1,4,3} the 32-byte one.
+//
+// Worked example: a 64×256 tile of 2-byte elements whose second dimension is contiguous, cut into 64-column panels of 128 bytes
+// a row: dimension 0 (64 : 64), dimension 1 (64 : 1)(4 : 4096), swizzle {3,4,3}.
+//
+// Laws (tested): offset is injective over the tile; a swizzle is its own inverse and permutes aligned blocks of
+// 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the F2 closed form.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layout/tv_layout.h"
+
+namespace warploom::layout {
+
+struct Swizzle {
+  int bits = 0, base = 4, shift = 3;  // bits 0: none
+  std::int64_t operator()(std::int64_t byte) const {
+    const std::int64_t mask = ((std::int64_t{1} << bits) - 1) << (base + shift);
+    return byte ^ ((byte & mask) >> shift);
+  }
+  friend bool operator==(const Swizzle&, const Swizzle&) = default;
+};
+
+struct MemoryMode {
+  std::int64_t extent = 1, stride = 0;  // stride in elements
+  friend bool operator==(const MemoryMode&, const MemoryMode&) = default;
+};
+
+struct MemoryLayout {
+  std::vector<std::vector<MemoryMode>> dims;  // one list a tile dimension, fastest mode first
+  Swizzle swizzle;
+  int element_bits = 32;
+
+  std::int64_t elements() const;                        // one past the largest offset, in elements
+  std::int64_t bytes() const;
+  std::int64_t element_offset(const Coord& coord) const;  // before the swizzle, in elements
+  std::int64_t byte_offset(const Coord& coord) const;     // after the swizzle
+  bool is_injective() const;
+  friend bool operator==(const MemoryLayout&, const MemoryLayout&) = default;
+};
+
+// Dense, dimension order[0] contiguous (fastest), then order[1], …; `pad` elements added to the stride above the first.
+MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<int>& order, int element_bits,
+                   std::int64_t pad = 0, Swizzle swizzle = {});
+
+// The panel form that the tensor copy engine writes and wgmma reads: dimension `contiguous` cut into panels of
+// `panel_bytes` (32, 64 or 128), each panel a dense block of rows along the other (single) dimension, swizzled by the mode of
+// that width. Fails when the contiguous extent is no multiple of the panel.
+Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes, int element_bits);
+
+// The widest access in elements that every thread can make along its leading value modes: the largest power of two v (at most
+// max_bytes wide) such that values [k·v, (k+1)·v) of each thread are v consecutive, v-aligned elements of memory and are not torn
+// apart by the swizzle.
+std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes);
+
+// Shared memory has 32 banks of 4 bytes; one access of `access_bytes` a thread is served in phases of 128 / access_bytes
+// threads. The largest number of distinct 4-byte words that one bank must serve in any phase of any warp: 1 is conflict-free.
+// `registers` gives each thread's vector number `step` (values step·v … step·v + v − 1); the worst over all steps is returned.
+int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, int access_bytes);
+
+// Tries no swizzle and every {bits 1..3, base, shift} that keeps vectors of `access_bytes` whole, on the layouts of all the
+// given accesses; returns the first with the smallest sum of conflict ways.
+struct SharedAccess {
+  TvLayout registers;
+  int access_bytes;
+};
+Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory);
+
+std::string to_string(const MemoryLayout& layout);
+
+}  // namespace warploom::layout

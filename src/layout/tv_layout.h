@@ -1,0 +1,86 @@
+// Thread-value layouts: which element of a tile each thread holds in each of its values.
+//
+// A TvLayout maps (thread, value) to a coordinate of a tile. It is a list of modes for the thread index and a list for the
+// value index, fastest first. A mode has an extent and a step, and a step is a coordinate: one entry for each dimension of
+// the tile. Unravel the thread index over the extents of the thread modes and the value index over the extents of the value
+// modes (the first mode runs fastest); the coordinate is the sum of digit × step over all modes.
+//
+// Worked example: the accumulator of mma.m16n8 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), a 16×8 tile held by 32 threads
+// with 4 values each. Lane t holds row t/4 (+8), columns 2·(t%4) and the next:
+//
+//   tile   (16, 8)
+//   thread [4 : (0,2)] [8 : (1,0)]        lane%4 steps two columns, lane/4 one row
+//   value  [2 : (0,1)] [2 : (8,0)]        value%2 steps one column, value/2 eight rows
+//
+// A step of zeros means replication (thread modes) or a broadcast axis (value modes). Where layouts over integers are wanted,
+// linear() gives the same map into the tile's row-major index.
+//
+// Laws (tested): coord is additive over digits; a layout is_exact when every coordinate of the tile is hit by the same number
+// of (thread, value) pairs and none falls outside; is_injective when no two pairs hit the same coordinate.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "layout/layout.h"
+
+namespace warploom::layout {
+
+using Coord = std::vector<std::int64_t>;
+
+struct TvMode {
+  std::int64_t extent = 1;
+  Coord step;  // one entry a tile dimension
+  friend bool operator==(const TvMode&, const TvMode&) = default;
+};
+
+struct TvLayout {
+  std::vector<std::int64_t> tile;  // extents of the tile
+  std::vector<TvMode> thread, value;
+
+  int rank() const { return static_cast<int>(tile.size()); }
+  std::int64_t threads() const;  // product of the thread extents, replicas included
+  std::int64_t values() const;   // product of the value extents: registers a thread holds, in elements
+  Coord coord(std::int64_t thread_index, std::int64_t value_index) const;
+  bool is_exact() const;
+  bool is_injective() const;
+
+  // The same map into the tile's row-major linear index, as an integer layout ((thread modes), (value modes)).
+  Layout linear() const;
+  friend bool operator==(const TvLayout&, const TvLayout&) = default;
+};
+
+// Drops modes of extent 1 and joins neighbours within the thread list and within the value list where the second's step is
+// extent × step of the first. The map is unchanged.
+TvLayout coalesce(const TvLayout& layout);
+
+// Repeats an atom (say one mma fragment) over a bigger tile: first over threads, `thread_repeat[d]` times along dimension d
+// (dimension `order[0]` fastest), then over values as often as is needed to cover `tile`. The atom's own modes stay fastest.
+// Fails with kLayout when the atom times thread_repeat does not divide the tile.
+//
+//   tile_atom(mma 16×8, threads (2,4), tile (64,64)): 8 warps as 2×4, each warp 2×2 atoms → 256 threads, 16 values
+Result<TvLayout> tile_atom(const TvLayout& atom, const std::vector<std::int64_t>& thread_repeat,
+                           const std::vector<int>& order, const std::vector<std::int64_t>& tile);
+
+// A coalesced layout for moving a tile between global memory and registers: vectors of `vector` elements along dimension
+// `contiguous`, neighbouring threads on neighbouring vectors, then along the other dimensions, then values. Threads left over
+// when the tile is smaller than threads × vector replicate (step 0). Fails with kLayout when `vector` does not divide the
+// extent or the threads cannot be spread evenly.
+Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector,
+                           std::int64_t threads);
+
+// The layout of a reduction over `axis`: extent 1 in the tile, steps along it dropped. Thread modes along the axis become
+// replicas; value modes along the axis disappear. Fails with kLayout when a mode steps along `axis` and another dimension.
+Result<TvLayout> reduce(const TvLayout& layout, int axis);
+
+// The layout of an operand that is broadcast along every dimension where its own extent is 1 and the tile's is not: the same
+// threads; value modes that step only along broadcast dimensions become step-0 modes in `aligned` form (kept, so that digits
+// correspond one to one) or are dropped in compact form.
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents, bool compact);
+
+// "tile 16x8 thread [4:(0,2)] [8:(1,0)] value [2:(0,1)] [2:(8,0)]"
+std::string to_string(const TvLayout& layout);
+
+}  // namespace warploom::layout

@@ -1,0 +1,175 @@
+// Tile programs: what one thread block does, in tiles. No layouts, no threads, no barriers.
+//
+// A program has tensors in three scopes. Global tensors are the kernel's parameters, with strides; shared tensors belong to the
+// block; register tensors are spread over the threads of the role that uses them, in a way that synthesis decides. Statements
+// move and compute whole tiles. A Tile names a box of a tensor: an offset (index expressions) and an extent for each of its
+// dimensions; dimensions of extent 1 are squeezed where tiles of different rank meet.
+//
+// Meaning (the interpreter in interpret.h is its definition):
+//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce.
+//  * Statements run in order. Loading a global element outside the tensor gives the copy's fill value; storing one is dropped.
+//    Shared and register tiles must lie inside their tensors.
+//  * Arithmetic on values is fp32 (Map, Reduce); Mma multiplies exactly and accumulates in the accumulator's type. Storing to a
+//    narrower type rounds to nearest even. Reading something never written is an error.
+//  * A Pipeline is a queue of `stages` slots, each a set of shared tensors. Produce fills the next slot, Consume reads the oldest
+//    and frees it. Inside Produce and Consume the pipeline's tensors name the current slot. Produce and Consume may stand in one
+//    thread of control (a software pipeline) or in different Roles.
+//  * Roles run at the same time and meet only through pipelines: a producer never reads what a consumer writes.
+//
+// Worked example: one 128×256 tile of C = A·B with B stored [K, N], three stages, a producer and two consumer warpgroups:
+//
+//   program gemm grid(32, 16)
+//   global A bf16 [4096, 4096]; global B bf16 [4096, 4096]; global C bf16 [4096, 4096]
+//   pipeline ab stages 3: shared a bf16 [128, 64], shared b bf16 [64, 256]
+//   role producer warps 4 registers 40:
+//     for k in 0 .. 64: produce ab: copy A[block_x*128 +128, k*64 +64] -> a;  copy B[k*64 +64, block_y*256 +256] -> b
+//   role consumer warps 8 registers 232:
+//     register acc f32 [128, 256]; fill acc 0
+//     for k in 0 .. 64: consume ab lag 1: mma acc += a * b
+//     copy acc -> out; copy out -> C[...]
+//
+// Programs are values; builders (build.h) make them, verify.h checks them, print.h and parse.h turn them into text and back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "tile/index.h"
+
+namespace warploom::tile {
+
+using TensorId = int;
+using PipelineId = int;
+
+enum class Scope : std::uint8_t { global, shared, reg };
+
+struct Tensor {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  Scope scope = Scope::global;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;  // global only, in elements; dense row-major when the builder is given none
+  bool writable = false;              // global only: an output of the kernel
+  PipelineId pipeline = -1;           // shared only: slots of this pipeline
+};
+
+struct Tile {
+  TensorId tensor = -1;
+  std::vector<Index> offset;
+  std::vector<std::int64_t> extent;  // one entry a dimension of the tensor
+};
+
+// A value computed from elements of register tensors, point by point. Tensors of equal rank; extent 1 broadcasts.
+struct Value {
+  enum class Kind : std::uint8_t { constant, tensor, op } kind = Kind::constant;
+  double constant = 0;
+  TensorId tensor = -1;
+  ValueOp op = ValueOp::add;
+  std::vector<Value> operands;
+};
+
+enum class ReduceOp : std::uint8_t { sum, max, min };
+
+struct Statement;
+using Body = std::vector<Statement>;
+
+// dst ← src, between any two scopes. Registers to registers is a change of layout and type.
+struct Copy {
+  Tile src, dst;
+  double fill = 0;         // what elements outside a global source count as
+  bool streaming = false;  // global side: used once, keep it out of the caches
+};
+struct Fill {
+  TensorId dst = -1;  // a register tensor
+  double value = 0;
+};
+// dst ← value, elementwise; dst may be one of its operands.
+struct Map {
+  TensorId dst = -1;
+  Value value;
+};
+// acc[M,N] += a[M,K]·b[K,N]; transpose_a: a is [K,M]; transpose_b: b is [N,K]. acc is a register tensor; a and b are register or
+// shared tiles. Which instruction, and what that asks of the operands' layouts, is synthesis's choice.
+struct Mma {
+  TensorId acc = -1;
+  Tile a, b;
+  bool transpose_a = false, transpose_b = false;
+};
+// dst ← op over `axis` of src, keeping the axis with extent 1.
+struct Reduce {
+  TensorId dst = -1, src = -1;
+  int axis = 0;
+  ReduceOp op = ReduceOp::sum;
+};
+// dst ← op of dst over all blocks of the cluster; every block gets the result.
+struct ClusterReduce {
+  TensorId dst = -1;
+  ReduceOp op = ReduceOp::sum;
+};
+struct For {
+  std::string variable;
+  Index begin, end, step;
+  bool unroll = false;
+  Body body;
+};
+struct If {  // body runs where left < right
+  Index left, right;
+  Body body;
+};
+struct Produce {
+  PipelineId pipeline = -1;
+  Body body;  // copies from global into the pipeline's tensors
+};
+struct Consume {
+  PipelineId pipeline = -1;
+  int lag = 0;  // matrix instructions of this many slots may still be in flight when the next slot is taken
+  Body body;
+};
+struct Role {
+  std::string name;
+  int warps = 4;
+  int registers = 0;  // a thread's budget; 0: the kernel's default
+  Body body;
+};
+struct Roles {
+  std::vector<Role> roles;
+};
+
+struct Location {  // where the builder call or the text stands
+  std::string file;
+  int line = 0;
+};
+
+struct Statement {
+  std::variant<Copy, Fill, Map, Mma, Reduce, ClusterReduce, For, If, Produce, Consume, Roles> node;
+  Location location;
+};
+
+struct Pipeline {
+  std::string name;
+  int stages = 2;
+  std::vector<TensorId> tensors;
+};
+
+struct Program {
+  std::string name;
+  std::vector<std::int64_t> grid = {1, 1, 1};     // blocks
+  std::vector<std::int64_t> cluster = {1, 1, 1};  // blocks a cluster
+  int warps = 4;                                  // of 32 threads; with Roles, the sum of theirs
+  std::vector<Tensor> tensors;
+  std::vector<Pipeline> pipelines;
+  Body body;
+
+  const Tensor& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
+  const Pipeline& pipeline(PipelineId id) const { return pipelines[static_cast<std::size_t>(id)]; }
+};
+
+// A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps one).
+Tile whole(const Program& program, TensorId id);
+std::vector<std::int64_t> squeezed(const std::vector<std::int64_t>& extent);
+
+}  // namespace warploom::tile

@@ -1,0 +1,141 @@
+// Graphs: operators over tensors whose shapes are all known.
+//
+// A Graph is what a model file becomes and what everything after reads: a list of tensors, a list of nodes in an order in
+// which every tensor is made before it is used, and which tensors come in and go out. A tensor is constant only if its
+// bytes are in the graph. Tensors are packed, row-major, first axis slowest.
+//
+// Worked example, y = gelu(x·w + b) with x [512, 1024], w [1024, 768], b [768]:
+//
+//   tensors  0 x f32 [512,1024]  1 w f32 [1024,768]  2 b f32 [768]  3 mm f32 [512,768]  4 s f32 [512,768]  5 y f32 [512,768]
+//   nodes    MatMul(0,1)→3   Add(3,2)→4   Gelu(4)→5 {approximate: "none"}
+//   inputs   0 1 2           outputs 5
+//
+// Two passes keep graphs simple for their readers. infer() checks every node and fills in the type and shape of what it
+// makes. simplify() folds what depends on constants alone (so that shape arithmetic disappears), turns CastLike into Cast,
+// routes around Identity and Dropout, and drops what nobody needs; a graph from load_onnx() has been through both. So in
+// such a graph the second input of Reshape, Expand, Unsqueeze, Squeeze and Slice is always constant, and its meaning is
+// already in the output's shape.
+//
+// Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large; place is "node 'mm' (MatMul)".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+namespace warploom::graph {
+
+enum class OpKind : std::uint8_t {
+#define WARPLOOM_OP(name, since, min_inputs, max_inputs, op_class, shape_rule) name,
+#include "graph/ops.def"
+#undef WARPLOOM_OP
+};
+
+enum class OpClass : std::uint8_t { contraction, softmax, pointwise, view, movement, constant };
+
+std::string_view name_of(OpKind op);                   // "MatMul", as ONNX spells it
+std::optional<OpKind> op_named(std::string_view name);
+OpClass class_of(OpKind op);
+std::string supported_operators();                     // "Abs, Add, ...": for messages
+
+using TensorId = int;
+inline constexpr TensorId kAbsent = -1;                // an optional input or output that is not there
+using Shape = std::vector<std::int64_t>;
+
+// No tensor has more elements than this, nor more axes; checked arithmetic up to it needs no further thought of overflow.
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
+inline constexpr std::size_t kMaxRank = 16;
+
+struct TensorInfo {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  Shape shape;  // empty: a scalar
+};
+
+struct Tensor : TensorInfo {
+  std::optional<std::vector<std::byte>> constant;  // packed elements of an initializer or a folded result
+};
+
+// An attribute's value. Cast's `to` and its like hold ONNX's number of the type (dtype_of_onnx turns it back).
+using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
+
+struct Node {
+  OpKind op = OpKind::Identity;
+  std::string name;
+  std::vector<TensorId> inputs;   // kAbsent for an optional one left out
+  std::vector<TensorId> outputs;  // kAbsent likewise
+  std::map<std::string, Attribute> attributes = {};  // defaults filled in (attributes.def)
+
+  // The attribute's value, or `otherwise` if it is absent or of another type.
+  std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const;
+  double real(std::string_view key, double otherwise = 0) const;
+  std::string text(std::string_view key, std::string_view otherwise = "") const;
+  std::vector<std::int64_t> integers(std::string_view key) const;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;  // in an order in which they can run
+  std::vector<TensorId> inputs, outputs;
+
+  const Tensor& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
+  Tensor& tensor(TensorId id) { return tensors[static_cast<std::size_t>(id)]; }
+  std::optional<TensorId> tensor_named(std::string_view wanted) const;
+  int producer(TensorId id) const;                // index into nodes, -1 for inputs and constants
+  std::vector<int> consumers(TensorId id) const;  // indices into nodes, ascending, each once
+  TensorId add_tensor(Tensor added);
+};
+
+std::int64_t element_count(const Shape& shape);      // 1 for a scalar
+std::int64_t byte_count(const TensorInfo& tensor);
+std::vector<std::int64_t> strides_of(const Shape& shape);  // packed row-major, in elements
+std::string to_text(const Shape& shape);             // "[512,1024]"
+std::string to_text(const TensorInfo& tensor);       // "x f32 [512,1024]"
+std::string to_text(const Graph& graph);             // one line a node, for people and tests
+std::string place_of(const Node& node);              // "node 'mm' (MatMul)"
+
+// Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension) otherwise.
+Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place);
+// Shapes aligned at their last axes, a size of 1 stretching to the other's.
+Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place);
+// The elements of an integer constant, or nothing if the tensor is none.
+std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, TensorId id);
+// The value of a constant with one element, of any type.
+std::optional<double> constant_scalar(const Graph& graph, TensorId id);
+// Negative axes counted from the end; onnx-attribute when outside the rank.
+Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place);
+
+// Checks every node and fills in the types and shapes of everything made by one. Tensors that already have a name keep it.
+// Nodes may come in any order; they leave in one that can run.
+Result<Graph> infer(Graph graph);
+// Fold, bypass, drop; the same function of the same inputs. Expects an inferred graph.
+Result<Graph> simplify(Graph graph);
+
+// A small builder for tests and rewrites: tensors and nodes by hand, then finish() = infer.
+//   Builder b("mm"); auto x = b.input("x", Dtype::f32, {4, 8}); auto w = b.input("w", Dtype::f32, {8, 2});
+//   b.output(b.add(OpKind::MatMul, {x, w})); Result<Graph> graph = b.finish();
+class Builder {
+ public:
+  explicit Builder(std::string name) { graph_.name = std::move(name); }
+  TensorId input(std::string name, Dtype dtype, Shape shape);
+  TensorId constant(std::string name, Dtype dtype, Shape shape, std::span<const double> values);
+  TensorId integers(std::string name, std::span<const std::int64_t> values);  // 1-D, i64
+  TensorId add(OpKind op, std::vector<TensorId> inputs, std::map<std::string, Attribute> attributes = {});
+  void output(TensorId id) { graph_.outputs.push_back(id); }
+  Result<Graph> finish();
+
+ private:
+  Graph graph_;
+};
+
+}  // namespace warploom::graph

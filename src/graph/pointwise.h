@@ -1,0 +1,45 @@
+// Elementwise operators as expressions over base/value_ops.def.
+//
+// Every operator of class pointwise computes each output element from the elements of its inputs that broadcasting puts at
+// the same place. expression_of() says how, in the vocabulary that emitted source and tile programs share, so that a kernel
+// builder can fuse any chain without knowing one operator from another. Worked example, Gelu (approximate = none):
+//
+//   0 input 0   1 constant 1/√2   2 mul(0,1)   3 erf(2)   4 constant 1   5 add(3,4)   6 constant 0.5   7 mul(0,6)   8 mul(7,5)
+//
+// A term refers to earlier terms only and the last one is the result. Expressions are written to be accurate when every
+// term is rounded to fp32, too: Softplus near -20 does not become log(1 + 2e-9) = 0, nor Elu near 0 exp(x) - 1. The result
+// is the value before it is rounded to the output tensor's type; a cast to a narrower type in the middle of a fused chain
+// must still round. Integers: Div truncates and a Cast from float truncates, both in the expression.
+//
+// The FP64 reference does not use these expressions; a test holds the two against each other.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/value_op.h"
+#include "graph/graph.h"
+
+namespace warploom::graph {
+
+struct Term {
+  enum class Kind : std::uint8_t { input, constant, apply };
+  Kind kind = Kind::constant;
+  int input = 0;                        // input: index into the node's inputs
+  double value = 0;                     // constant
+  ValueOp op = ValueOp::add;            // apply
+  std::array<int, 3> args = {0, 0, 0};  // apply: earlier terms, as many as the operation's arity
+};
+
+struct Expression {
+  std::vector<Term> terms;  // never empty; the last is the result
+};
+
+// The expression of a pointwise node, nothing for any other. Constant scalars among the inputs (Clip's bounds, Pow's
+// exponent, Add's addend) stay inputs unless the expression depends on their value (Pow: x·x for an exponent of 2).
+std::optional<Expression> expression_of(const Graph& graph, const Node& node);
+double evaluate(const Expression& expression, std::span<const double> inputs);  // in FP64
+
+}  // namespace warploom::graph

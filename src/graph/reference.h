@@ -1,0 +1,62 @@
+// The FP64 reference: what a graph's outputs are, so that everything else can be checked against it.
+//
+// Inputs are packed bytes in their own element types, in the graph's order of inputs; outputs are doubles. Everything in
+// between is FP64 and rounded nowhere, except that Cast rounds to its target (that is its meaning) and that integer results
+// wrap as their type does. Constants are read from the graph.
+//
+// Rows. A whole output can be too large to hold in FP64 (a 13 GB softmax) or to compute (a big matmul), so outputs can be
+// had by rows. rows_of() cuts an output into equal rows over as many leading axes as the graph allows: [16,1024,768] from a
+// MatMul is 16384 rows of 768 elements; a Softmax over the middle axis of it is 16 rows of 1024·768. `independent` says
+// that a row costs no more than its share of the whole. evaluate_rows() is right for every graph; where rows are not
+// independent (x·(y·z): each row needs all of y·z) it repeats work and evaluate() is the better call. Inputs are read in
+// place in their own types; only what the rows need is ever expanded to doubles.
+//
+// Magnitude. Next to a value v, evaluate_magnitude_rows() gives E, a bound of the first order on how far rounding can move
+// it: plain evaluation in a type of unit roundoff u errs by at most about c·u·E, where c grows with the length of the sums
+// (1 for one operation; k for a sum of k terms in sequence, log2 k in a tree). The rule:
+//   inputs and constants   E = 0 (they are given)
+//   MatMul, Gemm           E = Σ|a||b| + Σ(|a| E_b + E_a |b|), with alpha, beta and C likewise: for one MatMul, |A|·|B|
+//   each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on the steps of pointwise.h
+//   Softmax                y_i (1 + |x_i - max| + E_i + Σ_j y_j E_j); LogSoftmax |x_i - max| + |y_i| + E_i + Σ_j y_j E_j
+//   views and movement     E moves with the element
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace warploom::graph {
+
+using Bytes = std::span<const std::byte>;
+
+struct Rows {
+  std::int64_t count = 1;     // rows of the output
+  std::int64_t elements = 1;  // elements of a row; count * elements is the whole output
+  bool independent = true;    // a row costs no more than its share of the whole
+};
+
+// Output `output` (index into graph.outputs) cut into rows.
+Rows rows_of(const Graph& graph, int output = 0);
+inline bool rows_independent(const Graph& graph, int output = 0) { return rows_of(graph, output).independent; }
+
+// Every output whole. `inputs[i]` holds the bytes of graph.inputs[i]. Uses `threads` threads (0: one a core).
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads = 0);
+
+// Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles.
+Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
+                                          std::int64_t begin, std::int64_t end, int threads = 0);
+
+struct ValueAndMagnitude {
+  std::vector<double> value, magnitude;  // equally long
+};
+Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
+                                                  std::int64_t begin, std::int64_t end, int threads = 0);
+
+// The same meaning, one element at a time in plain loops on one thread, sharing no arithmetic with the above: tests hold
+// the fast evaluation against it.
+Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std::span<const Bytes> inputs);
+
+}  // namespace warploom::graph

@@ -1,0 +1,84 @@
+// Families: ways to compute a region, each with its schedule space.
+//
+// A Region is a set of operators computed together under a precision track (for now the whole graph). A Schedule is every
+// choice for one region: the family's name and one integer for each field the family declares. A family says which values a
+// field may take for a region on a target (its space), whether a combination is legal, and builds the launch list. Building is
+// pure: the same (region, schedule, capabilities) always gives the same launch list.
+//
+//   for (const Family* family : families_for(region, capabilities))
+//     for (const Schedule& schedule : enumerate(family->space(region, capabilities))) …
+//       Result<LaunchList> list = build(region, schedule, capabilities);
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "target/capabilities.h"
+#include "tile/program.h"
+
+namespace warploom::kernels {
+
+struct Region {
+  graph::Graph graph;
+  Track track = Track::fp32;
+};
+
+struct Schedule {
+  std::string family;
+  std::map<std::string, std::int64_t> fields;
+  std::string text() const;  // "matmul_wgmma block_m=128 block_n=256 stages=3 …": stable, the key of archives
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+nlohmann::json to_json(const Schedule& schedule);
+Result<Schedule> schedule_from_json(const nlohmann::json& json);
+
+struct Field {
+  std::string name;
+  std::vector<std::int64_t> values;  // the legal ones for this region, most promising first
+  std::string meaning;               // one sentence, units included
+};
+
+struct Space {
+  std::string family;
+  std::vector<Field> fields;
+  std::int64_t size() const;  // number of combinations, legal or not
+};
+
+class Family {
+ public:
+  virtual ~Family() = default;
+  virtual std::string name() const = 0;
+  virtual bool covers(const Region& region, const target::Capabilities& capabilities) const = 0;
+  virtual Space space(const Region& region, const target::Capabilities& capabilities) const = 0;
+  // ok, or kScheduleIllegal / kResourceLimit with the fields that clash.
+  virtual Status legal(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) const = 0;
+  // A relative guess of the time, smaller is better, cheap to compute: search starts where it is small.
+  virtual double guess(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) const = 0;
+  // The tile programs in launch order, before synthesis; the buffers between them are workspaces.
+  struct Programs {
+    std::vector<tile::Program> programs;
+    std::vector<BufferSpec> workspaces;
+  };
+  virtual Result<Programs> programs(const Region& region, const Schedule& schedule,
+                                    const target::Capabilities& capabilities) const = 0;
+};
+
+std::vector<const Family*> families();
+std::vector<const Family*> families_for(const Region& region, const target::Capabilities& capabilities);
+
+// Programs → verify → synthesis → source: the whole way from a schedule to a launch list. Global tensors of the programs are
+// named after the graph's tensors or the workspaces.
+Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities);
+
+// What the region must do at the least: floating-point operations and bytes of inputs and outputs, each moved once.
+struct Work {
+  double flops = 0, bytes = 0;
+};
+Work work_of(const Region& region);
+
+}  // namespace warploom::kernels

@@ -1,0 +1,78 @@
+// optimize: from a graph to the fastest kernel that is proven right, within a budget.
+//
+// The candidates of every family that covers the region are enumerated or sampled, compiled in parallel in child processes,
+// judged and timed one at a time in the evaluator process, and recorded in the archive as soon as they are known. A run that was
+// interrupted or killed goes on where it stopped when it is started again with the same problem, target and track.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/family.h"
+
+namespace warploom::search {
+
+enum class Strategy : std::uint8_t { automatic, enumerate, random, beam };  // automatic: enumerate small spaces, else beam
+
+struct Progress {
+  double seconds = 0, budget_seconds = 0;
+  int candidates = 0, refused = 0;  // judged so far; of these refused
+  double best_us = 0;               // 0: none yet
+  double reference_us = 0;
+  std::string best;                 // the best schedule's text
+};
+
+struct Options {
+  std::string target = "auto";  // "auto": the GPU when there is one, else "cpu"
+  Track track = Track::fp32;
+  double budget_seconds = 60;
+  int max_candidates = 0;  // 0: no limit but the budget
+  std::uint64_t seed = 1;
+  Strategy strategy = Strategy::automatic;
+  int jobs = 0;  // compilations at once; 0: one a core
+  std::filesystem::path archive;  // empty: cache_folder()/archive.sqlite
+  bool resume = true;             // use what the archive knows of this problem
+  const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
+  std::function<void(const Progress&)> on_progress = {};
+};
+
+struct Refusal {
+  std::string schedule;
+  Error error;
+};
+
+struct Outcome {
+  std::string problem;    // the graph's name
+  std::string target;     // "sm_90a", "x86-64-v4"
+  std::string device;     // "NVIDIA H200", the CPU's model name
+  Track track = Track::fp32;
+  std::string reference;  // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"
+  double reference_us = 0, best_us = 0;
+  double best_low_us = 0, best_high_us = 0;  // 95 % interval of the median
+  double speedup = 0;                        // reference over best
+  double error = 0;                          // relative Frobenius error against FP64, worst input family
+  double max_error = 0;                      // largest absolute error over the largest absolute reference
+  double reference_error = 0;
+  double roofline_fraction = 0;              // floor over best, datasheet rates
+  int candidates = 0;
+  double seconds = 0;
+  std::uint64_t seed = 0;
+  bool interrupted = false;
+  kernels::Schedule schedule;
+  LaunchList list;
+  std::vector<Refusal> refusals;
+};
+nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
+
+// Fails with kNoCorrectCandidate (the refusals' summary in `found`), with what the machine lacks, or with kInterrupted when
+// nothing was found before the interrupt.
+Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
+
+// The track a graph competes in when the user names none: by its widest floating-point input.
+Track default_track(const graph::Graph& graph);
+
+}  // namespace warploom::search

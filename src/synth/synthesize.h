@@ -1,0 +1,44 @@
+// Synthesis: a tile program and a target's instruction rows → layouts for every register and shared tensor and an instruction for
+// every copy and matrix statement. Layouts are never written by hand in a kernel; this room alone chooses them.
+//
+// How: matrix statements anchor their operands (the row's thread-value layouts, repeated over the role's warps); register tensors
+// that meet in elementwise statements must agree up to broadcast; reductions project; copies between registers and memory ask for
+// vectors; a component no anchor reaches takes the coalesced layout of its largest global copy. Shared tensors collect what
+// their readers and writers need (panels for the copy engine and warpgroup matrix instructions) and take the swizzle with the
+// fewest bank conflicts. Alternatives are tried depth first with backtracking; when nothing is left the error kNoLayout or
+// kNoInstruction names the statements that clash.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "target/capabilities.h"
+#include "target/instruction.h"
+#include "tile/program.h"
+
+namespace warploom::synth {
+
+// What was chosen for one Copy or Mma statement.
+struct Choice {
+  const target::Instruction* instruction = nullptr;
+  int vector = 1;       // elements an access moves (register copies)
+  bool swapped = false;
+};
+
+struct Solution {
+  std::map<tile::TensorId, layout::TvLayout> registers;
+  std::map<tile::TensorId, layout::MemoryLayout> shared;
+  std::map<tile::TensorId, std::int64_t> shared_offset;  // bytes from the start of the block's shared memory, one stage's
+  std::map<tile::TensorId, std::int64_t> stage_bytes;    // distance between two slots of a pipeline's tensor
+  std::int64_t shared_bytes = 0;                         // all of it, barriers and scratch included
+  std::map<const tile::Statement*, Choice> choices;      // by statement of the program that was given
+  double cost = 0;                                       // predicted, arbitrary unit: smaller is better
+};
+
+Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities);
+
+}  // namespace warploom::synth

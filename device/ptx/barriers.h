@@ -1,0 +1,63 @@
+// Barriers of the block, of a part of it, and of the cluster; transaction barriers (mbarrier) in shared memory.
+#pragma once
+
+namespace wl {
+
+WL_FN void sync_threads() { asm volatile("barrier.sync.aligned 0;" ::: "memory"); }
+// id 1 to 15; threads a multiple of 32; whole warps take part.
+WL_FN void sync_named(int id, int threads) {
+  asm volatile("barrier.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+WL_FN void sync_warp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+
+WL_FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+WL_FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+WL_FN void cluster_sync() {
+  cluster_arrive();
+  cluster_wait();
+}
+
+// addr: 8 bytes, aligned to 8. A phase completes when `count` arrivals and all expected bytes are in.
+WL_FN void mbarrier_init(unsigned addr, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(addr), "r"(count) : "memory");
+}
+// After the inits and before the barrier that publishes them, when the copy engine or another block will use them.
+WL_FN void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+WL_FN void mbarrier_arrive(unsigned addr) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(addr) : "memory");
+}
+WL_FN void mbarrier_arrive_expect_tx(unsigned addr, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(addr), "r"(bytes) : "memory");
+}
+// Returns once the phase of that parity has completed: 0 for the first phase; 1 at once on a fresh barrier.
+WL_FN void mbarrier_wait(unsigned addr, unsigned parity) {
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "wl_again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+      "@p bra wl_done;\n"
+      "bra wl_again;\n"
+      "wl_done: }" ::"r"(addr),
+      "r"(parity)
+      : "memory");
+}
+// The same, also acquiring what other blocks of the cluster wrote before they arrived.
+WL_FN void mbarrier_wait_cluster(unsigned addr, unsigned parity) {
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "wl_again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n"
+      "@p bra wl_done;\n"
+      "bra wl_again;\n"
+      "wl_done: }" ::"r"(addr),
+      "r"(parity)
+      : "memory");
+}
+// Arrives at the barrier at the same address of another block of the cluster.
+WL_FN void mbarrier_arrive_cluster(unsigned addr, int cta_rank) {
+  asm volatile(
+      "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }" ::"r"(addr),
+      "r"(cta_rank)
+      : "memory");
+}
+
+}  // namespace wl

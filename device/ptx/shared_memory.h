@@ -1,0 +1,107 @@
+// Shared memory of the block and of the cluster, by 32-bit address; matrix moves; cp.async.
+#pragma once
+
+namespace wl {
+
+template <int BYTES, class T>
+WL_FN void ld_shared(T* dst, unsigned addr) {
+  SharedLoad<BYTES>::go(dst, addr);
+}
+template <int BYTES, class T>
+WL_FN void st_shared(unsigned addr, const T* src) {
+  SharedStore<BYTES>::go(addr, src);
+}
+// addr: from mapa.
+template <int BYTES, class T>
+WL_FN void ld_shared_cluster(T* dst, unsigned addr) {
+  ClusterLoad<BYTES>::go(dst, addr);
+}
+template <int BYTES, class T>
+WL_FN void st_shared_cluster(unsigned addr, const T* src) {
+  ClusterStore<BYTES>::go(addr, src);
+}
+// The address of addr in the block of that rank in the cluster.
+WL_FN unsigned mapa(unsigned addr, int rank) {
+  unsigned r;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(r) : "r"(addr), "r"(rank));
+  return r;
+}
+
+// X matrices of 8 x 8 16-bit elements; lane 8 i + r gives the address of row r of matrix i; registers 2 i, 2 i + 1 of a
+// thread are two neighbours of row lane / 4 (of column, when TRANS).
+template <int X, bool TRANS, class T>
+WL_FN void ldmatrix(T* dst, unsigned addr) {
+  static_assert(sizeof(T) == 2 && (X == 1 || X == 2 || X == 4), "ldmatrix moves 1, 2 or 4 matrices of 16-bit elements");
+  unsigned* d = reinterpret_cast<unsigned*>(dst);
+  if constexpr (X == 1 && !TRANS) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(d[0]) : "r"(addr));
+  } else if constexpr (X == 1) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(d[0]) : "r"(addr));
+  } else if constexpr (X == 2 && !TRANS) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(addr));
+  } else if constexpr (X == 2) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(d[0]), "=r"(d[1])
+                 : "r"(addr));
+  } else if constexpr (!TRANS) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(addr));
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(addr));
+  }
+}
+template <int X, bool TRANS, class T>
+WL_FN void stmatrix(unsigned addr, const T* src) {
+  static_assert(sizeof(T) == 2 && (X == 1 || X == 2 || X == 4), "stmatrix moves 1, 2 or 4 matrices of 16-bit elements");
+  const unsigned* s = reinterpret_cast<const unsigned*>(src);
+  if constexpr (X == 1 && !TRANS) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(addr), "r"(s[0]) : "memory");
+  } else if constexpr (X == 1) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(addr), "r"(s[0]) : "memory");
+  } else if constexpr (X == 2 && !TRANS) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(addr), "r"(s[0]), "r"(s[1])
+                 : "memory");
+  } else if constexpr (X == 2) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(addr), "r"(s[0]), "r"(s[1])
+                 : "memory");
+  } else if constexpr (!TRANS) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(addr), "r"(s[0]),
+                 "r"(s[1]), "r"(s[2]), "r"(s[3])
+                 : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(addr), "r"(s[0]),
+                 "r"(s[1]), "r"(s[2]), "r"(s[3])
+                 : "memory");
+  }
+}
+
+// BYTES in 4, 8, 16. Where pred is false the destination becomes zero and g is not read.
+template <int BYTES, class T>
+WL_FN void cp_async(unsigned smem, const T* g) {
+  if constexpr (BYTES == 16) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(smem), "l"(g) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(smem), "l"(g), "n"(BYTES) : "memory");
+  }
+}
+template <int BYTES, class T>
+WL_FN void cp_async(unsigned smem, const T* g, bool pred) {
+  const int size = pred ? BYTES : 0;
+  if constexpr (BYTES == 16) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(smem), "l"(g), "r"(size) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(smem), "l"(g), "n"(BYTES), "r"(size)
+                 : "memory");
+  }
+}
+WL_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until at most the N newest of this thread's groups are under way.
+template <int N>
+WL_FN void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+}  // namespace wl

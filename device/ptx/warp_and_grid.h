@@ -1,0 +1,27 @@
+// Exchange inside a warp, registers moved between warpgroups, and launches that overlap.
+#pragma once
+
+namespace wl {
+
+// All 32 lanes take part.
+WL_FN float shfl_xor(float x, int lane_mask) { return __shfl_xor_sync(0xffffffffu, x, lane_mask); }
+WL_FN int shfl_xor(int x, int lane_mask) { return __shfl_xor_sync(0xffffffffu, x, lane_mask); }
+// The value of lane `source`.
+WL_FN float shfl(float x, int source) { return __shfl_sync(0xffffffffu, x, source); }
+WL_FN int shfl(int x, int source) { return __shfl_sync(0xffffffffu, x, source); }
+
+// Registers a thread of this warpgroup may use from now on; N a multiple of 8, 24 to 256.
+template <int N>
+WL_FN void reg_alloc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N>
+WL_FN void reg_dealloc() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+// Before the first access to memory that the previous kernel of the stream may still write.
+WL_FN void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+WL_FN void griddepcontrol_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+}  // namespace wl

@@ -1,0 +1,24 @@
+// The device interface for NVIDIA GPUs: every function is a thin inline of PTX instructions. docs/device.md is its table.
+// device/emulated/wl.h offers the same names on the host.
+#pragma once
+
+#include "kernel_head.h"
+
+#include "types.h"
+
+#include "layout.h"
+
+#include "casts.h"
+#include "ids.h"
+#include "value_functions.h"
+
+#include "moves.h"
+
+#include "global_memory.h"
+#include "shared_memory.h"
+
+#include "barriers.h"
+#include "mma_sync.h"
+#include "tma.h"
+#include "warp_and_grid.h"
+#include "wgmma.h"

@@ -1,0 +1,113 @@
+// Conversions between float and the element types in portable C++, for devices without instructions for it. They round to
+// nearest, ties to even; f16 overflows to infinity, fp8 saturates to its largest finite value, as the GPU's cvt does.
+#pragma once
+
+#include "types.h"
+
+namespace wl {
+
+WL_PURE unsigned bits_of(float x) { return __builtin_bit_cast(unsigned, x); }
+WL_PURE float float_of(unsigned bits) { return __builtin_bit_cast(float, bits); }
+
+// The code of x in a format of `exponent` and `mantissa` bits, without the sign; codes above max_code become overflow.
+WL_PURE unsigned encode_small(float x, int exponent, int mantissa, unsigned max_code, unsigned overflow) {
+  const unsigned a = bits_of(x) & 0x7fffffffu;
+  const int bias = (1 << (exponent - 1)) - 1;
+  const int e = static_cast<int>(a >> 23) - 127;
+  const bool normal = e >= 1 - bias;
+  const int shift = 23 - mantissa + (normal ? 0 : 1 - bias - e);
+  if (a < 0x00800000u || shift > 30) return 0;
+  const unsigned m = (a & 0x7fffffu) | 0x800000u;
+  const unsigned half = 1u << (shift - 1);
+  const unsigned rest = m & ((1u << shift) - 1u);
+  unsigned r = m >> shift;
+  if (rest > half || (rest == half && (r & 1u))) ++r;
+  const unsigned code = normal ? (static_cast<unsigned>(e + bias) << mantissa) + r - (1u << mantissa) : r;
+  return code > max_code ? overflow : code;
+}
+WL_PURE float decode_small(unsigned code, int exponent, int mantissa) {
+  const int bias = (1 << (exponent - 1)) - 1;
+  const unsigned m = code & ((1u << mantissa) - 1u);
+  const int e = static_cast<int>(code >> mantissa);
+  if (e != 0) return float_of(static_cast<unsigned>(e - bias + 127) << 23 | m << (23 - mantissa));
+  return static_cast<float>(m) * float_of(static_cast<unsigned>(1 - bias - mantissa + 127) << 23);
+}
+WL_PURE float with_sign(float magnitude, unsigned negative) { return negative ? -magnitude : magnitude; }
+
+WL_PURE float to_float(float x) { return x; }
+WL_PURE float to_float(int x) { return static_cast<float>(x); }
+WL_PURE float to_float(bf16 x) { return float_of(static_cast<unsigned>(x.bits) << 16); }
+WL_PURE float to_float(tf32 x) { return float_of(x.bits); }
+WL_PURE float to_float(f16 x) {
+  const unsigned a = x.bits & 0x7fffu;
+  const float r = a >= 0x7c00u ? float_of(0x7f800000u | (a & 0x3ffu) << 13) : decode_small(a, 5, 10);
+  return with_sign(r, x.bits & 0x8000u);
+}
+WL_PURE float to_float(e4m3 x) {
+  const unsigned a = x.bits & 0x7fu;
+  return with_sign(a == 0x7fu ? float_of(0x7fc00000u) : decode_small(a, 4, 3), x.bits & 0x80u);
+}
+WL_PURE float to_float(e5m2 x) {
+  const unsigned a = x.bits & 0x7fu;
+  return with_sign(a >= 0x7cu ? float_of(0x7f800000u | (a & 3u) << 21) : decode_small(a, 5, 2), x.bits & 0x80u);
+}
+
+WL_PURE unsigned tf32_bits(float x) {
+  const unsigned u = bits_of(x);
+  if ((u & 0x7f800000u) == 0x7f800000u) return u;
+  return (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
+}
+
+template <class T>
+struct Cast;
+template <>
+struct Cast<float> {
+  static WL_PURE float from(float x) { return x; }
+};
+template <>
+struct Cast<int> {
+  static WL_PURE int from(float x) { return static_cast<int>(__builtin_rintf(x)); }
+};
+template <>
+struct Cast<tf32> {
+  static WL_PURE tf32 from(float x) { return tf32{tf32_bits(x)}; }
+};
+template <>
+struct Cast<bf16> {
+  static WL_PURE bf16 from(float x) {
+    const unsigned u = bits_of(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return bf16{0x7fff};
+    return bf16{static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
+  }
+};
+template <>
+struct Cast<f16> {
+  static WL_PURE f16 from(float x) {
+    const unsigned u = bits_of(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return f16{0x7fff};
+    return f16{static_cast<unsigned short>(encode_small(x, 5, 10, 0x7bff, 0x7c00) | (u >> 16 & 0x8000u))};
+  }
+};
+template <>
+struct Cast<e4m3> {
+  static WL_PURE e4m3 from(float x) {
+    const unsigned u = bits_of(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return e4m3{0x7f};
+    return e4m3{static_cast<unsigned char>(encode_small(x, 4, 3, 0x7e, 0x7e) | (u >> 24 & 0x80u))};
+  }
+};
+template <>
+struct Cast<e5m2> {
+  static WL_PURE e5m2 from(float x) {
+    const unsigned u = bits_of(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return e5m2{0x7f};
+    return e5m2{static_cast<unsigned char>(encode_small(x, 5, 2, 0x7b, 0x7b) | (u >> 24 & 0x80u))};
+  }
+};
+
+template <class T>
+WL_PURE T cast(float x) {
+  return Cast<T>::from(x);
+}
+
+}  // namespace wl

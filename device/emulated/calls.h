@@ -1,0 +1,92 @@
+// The emulated machine as the kernel's text sees it: what the inline functions of the interface call.
+#pragma once
+
+#include "tensor_map.h"
+
+namespace wl::emu {
+
+// The CUDA thread that runs now. The scheduler sets `self` before it resumes a fiber.
+struct Self {
+  int thread, block[3], grid[3], cluster_rank, cluster_size;
+  unsigned wgmma_fences;  // executed so far
+  unsigned wgmma_waited;  // groups of the warpgroup known to be complete
+};
+extern Self* self;
+
+// The state of one array of registers: which elements hold a value and which are lent to wgmma.
+struct RegisterState {
+  static constexpr int kOwners = 4;
+  struct Owner {
+    int begin, end;
+    unsigned group;   // lent until the thread has waited for this group
+    bool input;       // A operand: reading stays legal
+  };
+  const char* name;
+  int n;
+  unsigned long long* filled;
+  int owners = 0;
+  unsigned touched = 0;  // 1 + number of wgmma fences at the last access by an ordinary instruction
+  Owner owner[kOwners];
+};
+void register_read_bad(RegisterState& r, long long i, int line);
+void register_write_bad(RegisterState& r, long long i, int line);
+void registers_gone(RegisterState& r);
+
+// A run of registers handed to a call: elements [at, at + count) of an array, or plain memory when state is null.
+struct RegisterRun {
+  void* data;
+  RegisterState* state;
+  int at;
+  int count;
+};
+
+enum class Space { global, shared, cluster };
+void load_global(RegisterRun dst, const void* p, int bytes, Site site);
+void store_global(void* p, RegisterRun src, int bytes, Site site);
+void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site);
+void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site site);
+unsigned map_address(unsigned addr, int rank, Site site);
+void fill_registers(RegisterRun dst, const void* value, int element_bytes);
+
+void load_matrix(RegisterRun dst, unsigned addr, int count, bool transposed, Site site);
+void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Site site);
+enum class Element { bf16, f16, tf32, e4m3, e5m2, int8 };
+void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site);
+unsigned shuffle(unsigned bits, int lane, Site site);
+
+void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site);
+void copy_async_commit(Site site);
+void copy_async_wait(int n, Site site);
+
+void barrier(int id, int threads, Site site);  // threads < 0: the whole block
+void warp_barrier(Site site);
+void cluster_arrive(Site site);
+void cluster_wait(Site site);
+
+void mbarrier_init(unsigned addr, int count, Site site);
+void mbarrier_init_fence(Site site);
+void mbarrier_arrive(unsigned addr, int expect_bytes, Site site);
+void mbarrier_arrive_at(unsigned addr, int rank, Site site);
+void mbarrier_wait(unsigned addr, unsigned parity, Site site);
+
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site);
+void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Site site);
+void bulk_commit(Site site);
+void bulk_wait(int n, bool read, Site site);
+void async_fence(Site site);
+
+struct Wgmma {
+  int n;
+  Element type;
+  bool transposed_a, transposed_b, a_in_registers, accumulate;
+  unsigned long long a, b;  // descriptors
+};
+void wgmma_fence(Site site);
+void wgmma(const Wgmma& op, RegisterRun acc, RegisterRun a, Site site);
+void wgmma_commit(Site site);
+void wgmma_wait(int n, Site site);
+
+void set_registers(int count, bool increase, Site site);
+void grid_dependency_wait(Site site);
+
+}  // namespace wl::emu

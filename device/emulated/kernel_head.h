@@ -1,0 +1,70 @@
+// Kernel heads and the rest of the frame of an emitted text, on the host.
+//
+// WL_EXPORT(name) makes the C symbol name_entry(void** args), which the emulator calls once per CUDA thread, each call on a
+// fiber of its own; args[i] points to the i-th parameter.
+#pragma once
+
+#define WL_PURE inline
+#define WL_FN inline
+
+#define WL_KERNEL(name, max_threads, min_blocks) \
+  extern "C" const int name##_limits[5] = {max_threads, min_blocks, 1, 1, 1}; \
+  extern "C" void name
+#define WL_KERNEL_CLUSTER(name, max_threads, min_blocks, cx, cy, cz) \
+  extern "C" const int name##_limits[5] = {max_threads, min_blocks, cx, cy, cz}; \
+  extern "C" void name
+#define WL_EXPORT(name) \
+  extern "C" void name##_entry(void** args) { ::wl::emu::call_with(&name, args); }
+
+#define WL_TENSOR_MAP const ::wl::TensorMap
+#define WL_REG(T, name, n) \
+  ::wl::emu::Registers<T, n> name { #name }
+#define WL_UNROLL
+#define WL_SHARED_BASE() ::wl::shared_base()
+
+// The line of the emitted text that called: the last parameter of every function that touches the machine.
+#define WL_SITE ::wl::emu::Site site = ::wl::emu::Site{__builtin_LINE()}
+
+namespace wl::emu {
+
+struct Site {
+  int line;
+};
+
+template <int... I>
+struct Indices {};
+template <int N, int... I>
+struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <int... I>
+struct MakeIndices<0, I...> {
+  using type = Indices<I...>;
+};
+template <class T>
+struct Plain {
+  using type = T;
+};
+template <class T>
+struct Plain<const T> {
+  using type = T;
+};
+template <class... P, int... I>
+void call_each(void (*kernel)(P...), void** args, Indices<I...>) {
+  kernel(*static_cast<typename Plain<P>::type*>(args[I])...);
+}
+template <class... P>
+void call_with(void (*kernel)(P...), void** args) {
+  call_each(kernel, args, typename MakeIndices<sizeof...(P)>::type{});
+}
+
+template <class T>
+struct Same {
+  using type = T;
+};
+template <class T>
+using same = typename Same<T>::type;
+
+}  // namespace wl::emu
+
+namespace wl {
+inline unsigned shared_base() { return 1024; }
+}  // namespace wl

@@ -62,7 +62,7 @@ void collect(const Layout& layout, std::vector<Mode>& out) {
   for (const Layout& part : layout.parts()) collect(part, out);
 }
 
-IntTree leaves_of(const Layout& layout, std::int64_t Mode::* field) {
+IntTree leaves_of(const Layout& layout, std::int64_t Mode::*field) {
   if (layout.is_leaf()) return layout.mode().*field;
   std::vector<IntTree> kids;
   for (const Layout& part : layout.parts()) kids.push_back(leaves_of(part, field));

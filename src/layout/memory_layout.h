@@ -40,7 +40,7 @@ struct MemoryLayout {
   int element_bits = 32;
 
   std::int64_t elements() const;                        // one past the largest offset, in elements
-  std::int64_t bytes() const;
+  std::int64_t bytes() const;                           // to allocate: with a swizzle, its last block is used to the end
   std::int64_t element_offset(const Coord& coord) const;  // before the swizzle, in elements
   std::int64_t byte_offset(const Coord& coord) const;     // after the swizzle
   bool is_injective() const;
@@ -66,8 +66,9 @@ std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory
 // `registers` gives each thread's vector number `step` (values step·v … step·v + v − 1); the worst over all steps is returned.
 int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, int access_bytes);
 
-// Tries no swizzle and every {bits 1..3, base, shift} that keeps vectors of `access_bytes` whole, on the layouts of all the
-// given accesses; returns the first with the smallest sum of conflict ways.
+// Tries no swizzle, then those of the tensor copy engine, then every {bits, base, shift} that keeps vectors of `access_bytes`
+// whole and moves them within the 128 bytes of the banks, on the layouts of all the given accesses; returns the first with the
+// smallest sum of conflict ways.
 struct SharedAccess {
   TvLayout registers;
   int access_bytes;

@@ -1,5 +1,6 @@
-// Tables of digit sums: the value of an additive map at every index of a list of modes, first mode fastest, built with one
-// addition an entry. Both the hit counts of thread-value layouts and their addresses in memory come from such tables.
+// Tables of digit sums: the value of an additive map at every index of a list of modes, first mode fastest,
+// built with one addition an entry. Both the hit counts of thread-value layouts and their addresses in memory
+// come from such tables.
 #pragma once
 
 #include <cstdint>

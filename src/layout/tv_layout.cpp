@@ -1,5 +1,7 @@
 #include "layout/tv_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "layout/offsets.h"
@@ -63,18 +65,8 @@ Hits count_hits(const TvLayout& layout) {
   return hits;
 }
 
-std::string list_text(const std::vector<std::int64_t>& numbers, const char* separator) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size(); ++i) text += (i ? separator : "") + std::to_string(numbers[i]);
-  return text;
-}
-
-std::string modes_text(const std::vector<TvMode>& modes) {
-  std::string text;
-  for (const TvMode& mode : modes) {
-    text += " [" + std::to_string(mode.extent) + ":(" + list_text(mode.step, ",") + ")]";
-  }
-  return text;
+std::string mode_text(const TvMode& mode) {
+  return fmt::format("[{}:({})]", mode.extent, fmt::join(mode.step, ","));
 }
 
 std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
@@ -111,7 +103,8 @@ bool TvLayout::is_exact() const {
   for (std::size_t d = 0; d < tile.size(); ++d) {
     if (hits.low[d] != 0 || hits.high[d] != tile[d] - 1) return false;
   }
-  return std::all_of(hits.counts.begin(), hits.counts.end(), [&](std::uint32_t n) { return n == hits.counts[0]; });
+  return std::all_of(hits.counts.begin(), hits.counts.end(),
+                     [&](std::uint32_t n) { return n == hits.counts[0]; });
 }
 
 bool TvLayout::is_injective() const {
@@ -140,7 +133,7 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
   if (axis < 0 || axis >= layout.rank()) {
     return fail({.code = ErrorCode::kLayout,
                  .message = "a reduction names an axis that the tile lacks",
-                 .expected = "an axis in [0, " + std::to_string(layout.rank()) + ")",
+                 .expected = fmt::format("an axis in [0, {})", layout.rank()),
                  .found = std::to_string(axis)});
   }
   const auto a = static_cast<std::size_t>(axis);
@@ -154,9 +147,8 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
       if (mode.step[a] != 0 && mode.extent > 1 && !steps_nowhere(rest)) {
         return fail({.code = ErrorCode::kLayout,
                      .message = "a mode steps along the reduced axis and another at once",
-                     .expected = "modes that step along axis " + std::to_string(axis) + " alone or not at all",
-                     .found = "[" + std::to_string(mode.extent) + ":(" + list_text(mode.step, ",") + ")] in " +
-                              to_string(layout)});
+                     .expected = fmt::format("modes that step along axis {} alone or not at all", axis),
+                     .found = mode_text(mode) + " in " + to_string(layout)});
       }
     }
   }
@@ -167,11 +159,14 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
   return result;
 }
 
-TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents, bool compact) {
-  // Fewer extents than the tile has dimensions stand for its last ones, as in the broadcasting rules of array libraries.
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents,
+                           bool compact) {
+  // Fewer extents than the tile has dimensions stand for its last ones, as in the broadcasting rules of array
+  // libraries.
   std::vector<std::int64_t> extents(layout.tile.size(), 1);
   const std::size_t given = std::min(extents.size(), operand_extents.size());
-  std::copy_backward(operand_extents.end() - static_cast<std::ptrdiff_t>(given), operand_extents.end(), extents.end());
+  std::copy_backward(operand_extents.end() - static_cast<std::ptrdiff_t>(given), operand_extents.end(),
+                     extents.end());
   const auto cut = [&](TvMode mode) {
     for (std::size_t d = 0; d < extents.size(); ++d) {
       if (extents[d] == 1) mode.step[d] = 0;
@@ -188,8 +183,11 @@ TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_
 }
 
 std::string to_string(const TvLayout& layout) {
-  return "tile " + list_text(layout.tile, "x") + " thread" + modes_text(layout.thread) + " value" +
-         modes_text(layout.value);
+  std::string out = fmt::format("tile {} thread", fmt::join(layout.tile, "x"));
+  for (const TvMode& mode : layout.thread) (out += ' ') += mode_text(mode);
+  out += " value";
+  for (const TvMode& mode : layout.value) (out += ' ') += mode_text(mode);
+  return out;
 }
 
 }  // namespace warploom::layout

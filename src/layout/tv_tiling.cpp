@@ -1,4 +1,6 @@
 // Layouts built for a tile: an instruction's fragment repeated over it, and coalesced movement.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -12,12 +14,6 @@ tl::unexpected<Error> refuse(std::string message, std::string expected, std::str
                .message = std::move(message),
                .expected = std::move(expected),
                .found = std::move(found)});
-}
-
-std::string text(const std::vector<std::int64_t>& numbers) {
-  std::string out = "(";
-  for (std::size_t i = 0; i < numbers.size(); ++i) out += (i ? "," : "") + std::to_string(numbers[i]);
-  return out + ")";
 }
 
 TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::int64_t step) {
@@ -40,9 +36,9 @@ Result<TvLayout> tile_atom(const TvLayout& atom, const std::vector<std::int64_t>
   const std::size_t rank = atom.tile.size();
   if (thread_repeat.size() != rank || tile.size() != rank || !is_permutation(order, rank)) {
     return refuse("an atom is tiled with lists of another rank",
-                  "repeats, tile and a permutation of the dimensions, " + std::to_string(rank) + " entries each",
-                  "repeats " + text(thread_repeat) + ", tile " + text(tile) + ", " + std::to_string(order.size()) +
-                      " entries of order");
+                  fmt::format("repeats, tile and a permutation of the dimensions, {} entries each", rank),
+                  fmt::format("repeats ({}), order ({}), tile ({})", fmt::join(thread_repeat, ","),
+                              fmt::join(order, ","), fmt::join(tile, ",")));
   }
   TvLayout result = atom;
   result.tile = tile;
@@ -51,9 +47,8 @@ Result<TvLayout> tile_atom(const TvLayout& atom, const std::vector<std::int64_t>
     const std::int64_t covered = thread_repeat[d] * atom.tile[d];
     if (thread_repeat[d] < 1 || covered < 1 || tile[d] < 1 || tile[d] % covered != 0) {
       return refuse("an atom repeated over threads does not divide the tile",
-                    "dimension " + std::to_string(d) + " a multiple of " + std::to_string(thread_repeat[d]) + " x " +
-                        std::to_string(atom.tile[d]),
-                    "tile " + text(tile));
+                    fmt::format("dimension {} a multiple of {} x {}", d, thread_repeat[d], atom.tile[d]),
+                    fmt::format("tile ({})", fmt::join(tile, ",")));
     }
     if (thread_repeat[d] > 1) result.thread.push_back(along(rank, d, thread_repeat[d], atom.tile[d]));
     if (tile[d] > covered) result.value.push_back(along(rank, d, tile[d] / covered, covered));
@@ -66,15 +61,15 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous
   const std::size_t rank = tile.size();
   if (contiguous < 0 || static_cast<std::size_t>(contiguous) >= rank) {
     return refuse("the contiguous dimension is none of the tile's",
-                  "a dimension in [0, " + std::to_string(rank) + ")", std::to_string(contiguous));
+                  fmt::format("a dimension in [0, {})", rank), std::to_string(contiguous));
   }
   const auto first = static_cast<std::size_t>(contiguous);
-  if (vector < 1 || threads < 1 || std::any_of(tile.begin(), tile.end(), [](std::int64_t e) { return e < 1; }) ||
+  if (vector < 1 || threads < 1 ||
+      std::any_of(tile.begin(), tile.end(), [](std::int64_t e) { return e < 1; }) ||
       tile[first] % vector != 0) {
     return refuse("the vector does not divide the contiguous extent",
-                  "a vector and a number of threads of at least 1, the vector a divisor of " +
-                      std::to_string(tile[first]),
-                  "vector " + std::to_string(vector) + ", threads " + std::to_string(threads) + ", tile " + text(tile));
+                  fmt::format("at least 1 thread and a vector that divides {}", tile[first]),
+                  fmt::format("vector {}, threads {}, tile ({})", vector, threads, fmt::join(tile, ",")));
   }
   TvLayout result{tile, {}, {}};
   if (vector > 1) result.value.push_back(along(rank, first, vector, 1));
@@ -95,8 +90,9 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous
   }
   if (left > 1 && vectors >= threads) {
     return refuse("the threads cannot be spread evenly over the tile",
-                  std::to_string(threads) + " threads whose factors divide the tile's extents in vectors",
-                  std::to_string(vectors) + " vectors of " + std::to_string(vector) + " in tile " + text(tile));
+                  "threads whose factors divide the tile's extents in vectors",
+                  fmt::format("{} threads on {} vectors of {} in tile ({})", threads, vectors, vector,
+                              fmt::join(tile, ",")));
   }
   if (left > 1) result.thread.push_back({left, Coord(rank, 0)});  // fewer vectors than threads: replicas
   return result;

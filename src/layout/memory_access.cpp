@@ -1,0 +1,194 @@
+// Vectors and banks: common_vector, bank_conflict_ways, choose_swizzle.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <set>
+
+#include "layout/addresses.h"
+
+namespace warploom::layout {
+namespace {
+
+constexpr int kBanks = 32, kWordBytes = 4, kWarp = 32, kPhaseBytes = 128;
+constexpr int kBankPeriodBits = 7;      // 32 banks of 4 bytes repeat every 2^7 bytes
+constexpr int kLargestPeriodBits = 13;  // beyond it a swizzle of an enumerated layout is not tried
+
+int bit_length(std::int64_t n) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))); }
+
+// What one phase touches: the bit offset of each element before the swizzle, thread by thread.
+using Phase = std::vector<std::int64_t>;
+
+std::int64_t xor_of(const std::vector<std::int64_t>& columns, std::int64_t index) {
+  std::int64_t sum = 0;
+  for (std::size_t b = 0; b < columns.size(); ++b) {
+    if (index >> b & 1) sum ^= columns[b];
+  }
+  return sum;
+}
+
+struct Access {
+  std::vector<Phase> phases;  // enough of them to stand for all
+  int element_bits;
+};
+
+// All phases of an access, up to what changes neither ways nor the comparison of swizzles: an XOR when the
+// map is linear over XOR, a translation by a multiple of the period otherwise (every swizzle within the
+// period commutes with it).
+Access phases_of(const TvLayout& registers, const MemoryLayout& memory, int access_bytes, int period_bits) {
+  const std::int64_t threads = registers.threads(), values = registers.values();
+  const std::int64_t vector = std::clamp<std::int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
+  const std::int64_t lanes = std::clamp<std::int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
+  Access access{{}, memory.element_bits};
+  if (const auto columns = xor_columns(registers, memory); columns && values % vector == 0) {
+    Phase phase;
+    for (std::int64_t t = 0; t < std::min(lanes, threads); ++t) {
+      for (std::int64_t v = 0; v < vector; ++v) {
+        phase.push_back(xor_of(columns->thread, t) ^ xor_of(columns->value, v));
+      }
+    }
+    access.phases.push_back(std::move(phase));
+    return access;
+  }
+  const OffsetTable table(registers, memory);
+  const std::int64_t period = std::int64_t{8} << period_bits;  // in bits
+  std::set<Phase> seen;
+  for (std::int64_t warp = 0; warp < threads; warp += kWarp) {
+    const std::int64_t warp_end = std::min(threads, warp + kWarp);
+    for (std::int64_t first = warp; first < warp_end; first += lanes) {
+      for (std::int64_t step = 0; step < values; step += vector) {
+        Phase phase;
+        for (std::int64_t t = first; t < std::min(warp_end, first + lanes); ++t) {
+          for (std::int64_t v = step; v < std::min(values, step + vector); ++v) {
+            phase.push_back(table.bit_offset(t, v));
+          }
+        }
+        const std::int64_t origin = *std::min_element(phase.begin(), phase.end()) / period * period;
+        for (std::int64_t& offset : phase) offset -= origin;
+        seen.insert(std::move(phase));
+      }
+    }
+  }
+  access.phases.assign(seen.begin(), seen.end());
+  return access;
+}
+
+int ways_of(const Access& access, const Swizzle& swizzle) {
+  const std::int64_t element_bytes = std::max(1, access.element_bits / 8);
+  int worst = 1;
+  std::vector<std::int64_t> words;
+  for (const Phase& phase : access.phases) {
+    words.clear();
+    for (const std::int64_t bit : phase) {
+      const std::int64_t byte = swizzle(bit >> 3);
+      for (std::int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w)
+        words.push_back(w);
+    }
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    std::array<int, kBanks> load{};
+    for (const std::int64_t w : words) worst = std::max(worst, ++load[static_cast<std::size_t>(w % kBanks)]);
+  }
+  return worst;
+}
+
+int period_bits_of(const Swizzle& s) {
+  return std::max(kBankPeriodBits, s.bits == 0 ? 0 : s.bits + s.base + s.shift);
+}
+
+// No swizzle, those of the tensor copy engine, then all others that XOR into the bank bits above the vector
+// and read from bits below `top`.
+std::vector<Swizzle> candidates(int lowest_base, int top) {
+  std::vector<Swizzle> list = {Swizzle{}};
+  for (int bits = 1; bits <= 3; ++bits) {
+    if (lowest_base <= 4 && bits + 7 <= top) list.push_back({bits, 4, 3});
+  }
+  for (int bits = 1; bits <= kBankPeriodBits; ++bits) {
+    for (int base = lowest_base; base + bits <= kBankPeriodBits; ++base) {
+      for (int shift = bits; base + shift + bits <= top; ++shift) {
+        if (!(base == 4 && shift == 3)) list.push_back({bits, base, shift});
+      }
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes) {
+  const std::int64_t bits = memory.element_bits, threads = registers.threads(), values = registers.values();
+  std::int64_t vector = 1;
+  while (vector * 2 * bits <= std::int64_t{8} * max_bytes && values % (vector * 2) == 0) vector *= 2;
+  if (vector == 1) return 1;
+  const auto columns = xor_columns(registers, memory);
+  if (columns && std::has_single_bit(static_cast<std::uint64_t>(bits))) {
+    // The low value bits must be the low offset bits in order; every other bit must leave those alone.
+    const auto column = [&](std::int64_t c) { return swizzle_bits(memory.swizzle, c); };
+    std::size_t whole = 0;
+    while (std::int64_t{1} << whole < vector && column(columns->value[whole]) == bits << whole) ++whole;
+    vector = std::int64_t{1} << whole;
+    const auto align = [&](std::int64_t c) {
+      while (vector > 1 && column(c) % (vector * bits) != 0) vector /= 2;
+    };
+    for (const std::int64_t c : columns->thread) align(c);
+    for (std::size_t b = 0; b < columns->value.size(); ++b) {
+      if (std::int64_t{1} << b >= vector) align(columns->value[b]);
+    }
+    // Lowering the vector frees value bits, whose columns bits << b are multiples of the smaller vector by
+    // themselves.
+    return vector;
+  }
+  const OffsetTable table(registers, memory);
+  const auto holds = [&](std::int64_t v) {
+    for (std::int64_t t = 0; t < threads; ++t) {
+      for (std::int64_t k = 0; k < values; k += v) {
+        const std::int64_t start = swizzle_bits(memory.swizzle, table.bit_offset(t, k));
+        if (start % (v * bits) != 0) return false;
+        for (std::int64_t i = 1; i < v; ++i) {
+          if (swizzle_bits(memory.swizzle, table.bit_offset(t, k + i)) != start + i * bits) return false;
+        }
+      }
+    }
+    return true;
+  };
+  while (vector > 1 && !holds(vector)) vector /= 2;
+  return vector;
+}
+
+int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, int access_bytes) {
+  return ways_of(phases_of(registers, memory, access_bytes, period_bits_of(memory.swizzle)), memory.swizzle);
+}
+
+Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory) {
+  int base = 0;
+  for (const SharedAccess& access : accesses) {
+    base = std::max(base, bit_length(access.access_bytes) - 1);
+  }
+  base = std::max(base, bit_length((memory.element_bits + 7) / 8) - 1);
+  MemoryLayout plain = memory;
+  plain.swizzle = {};
+  int top = bit_length(plain.bytes() - 1);  // bits from here up are always zero
+  const bool linear = std::all_of(accesses.begin(), accesses.end(), [&](const SharedAccess& access) {
+    return xor_columns(access.registers, plain).has_value();
+  });
+  if (!linear) top = std::min(top, kLargestPeriodBits);
+  std::vector<Access> phases;
+  for (const SharedAccess& access : accesses) {
+    phases.push_back(phases_of(access.registers, plain, access.access_bytes, std::max(top, kBankPeriodBits)));
+  }
+  Swizzle best;
+  int smallest = -1;
+  for (const Swizzle& swizzle : candidates(base, top)) {
+    int sum = 0;
+    for (const Access& access : phases) {
+      sum += ways_of(access, swizzle);
+      if (smallest >= 0 && sum >= smallest) break;
+    }
+    if (smallest >= 0 && sum >= smallest) continue;
+    smallest = sum;
+    best = swizzle;
+    if (smallest <= static_cast<int>(accesses.size())) break;  // all conflict-free
+  }
+  return best;
+}
+
+}  // namespace warploom::layout

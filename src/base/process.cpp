@@ -102,7 +102,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
 }
 
 std::filesystem::path find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : std::filesystem::path{};
+  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name) : std::filesystem::path();
   const char* path = std::getenv("PATH");
   std::string rest = path ? path : "/usr/bin:/bin";
   while (true) {

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <variant>
 
 namespace warploom {
 

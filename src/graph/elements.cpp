@@ -1,0 +1,291 @@
+#include "graph/elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "graph/shape_rules.h"
+
+namespace warploom::graph {
+namespace {
+
+using F = const ScalarFunction&;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNaN : a > b ? a : b; }
+double smaller(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNaN : a < b ? a : b; }
+
+double divide(const double* x, F self) {
+  if (is_float(self.dtype)) return x[0] / x[1];
+  return x[1] == 0 ? 0 : std::trunc(x[0] / x[1]);
+}
+double fold_max(const double* x, F self) {
+  double best = x[0];
+  for (int i = 1; i < self.inputs; ++i) best = larger(best, x[i]);
+  return best;
+}
+double fold_min(const double* x, F self) {
+  double best = x[0];
+  for (int i = 1; i < self.inputs; ++i) best = smaller(best, x[i]);
+  return best;
+}
+double clip(const double* x, F self) {  // parameters: whether there is a lower bound, an upper bound
+  double value = x[0];
+  if (self.parameters[0] != 0) value = larger(value, x[1]);
+  if (self.parameters[1] != 0) value = smaller(value, x[2]);
+  return value;
+}
+double sigmoid(const double* x, F) {
+  const double e = std::exp(-std::fabs(x[0]));  // never overflows
+  return x[0] >= 0 ? 1 / (1 + e) : e / (1 + e);
+}
+double gelu(const double* x, F self) {
+  const double v = x[0];
+  if (self.parameters[0] == 0) return 0.5 * v * std::erfc(-v / std::numbers::sqrt2);
+  const double inner = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);
+  return v / (1 + std::exp(-2 * inner));  // (1 + tanh t) / 2 without its cancellation
+}
+double softplus(double v) { return larger(v, 0) + std::log1p(std::exp(-std::fabs(v))); }
+
+struct Row {
+  OpKind op;
+  double (*function)(const double*, F);
+};
+const Row kFunctions[] = {
+    {OpKind::Add, [](const double* x, F) { return x[0] + x[1]; }},
+    {OpKind::Sub, [](const double* x, F) { return x[0] - x[1]; }},
+    {OpKind::Mul, [](const double* x, F) { return x[0] * x[1]; }},
+    {OpKind::Div, divide},
+    {OpKind::Pow, [](const double* x, F) { return std::pow(x[0], x[1]); }},
+    {OpKind::Max, fold_max},
+    {OpKind::Min, fold_min},
+    {OpKind::Relu, [](const double* x, F) { return larger(x[0], 0); }},
+    {OpKind::LeakyRelu, [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * x[0] : x[0]; }},
+    {OpKind::Sigmoid, sigmoid},
+    {OpKind::Tanh, [](const double* x, F) { return std::tanh(x[0]); }},
+    {OpKind::Erf, [](const double* x, F) { return std::erf(x[0]); }},
+    {OpKind::Exp, [](const double* x, F) { return std::exp(x[0]); }},
+    {OpKind::Log, [](const double* x, F) { return std::log(x[0]); }},
+    {OpKind::Sqrt, [](const double* x, F) { return std::sqrt(x[0]); }},
+    {OpKind::Neg, [](const double* x, F) { return -x[0]; }},
+    {OpKind::Abs, [](const double* x, F) { return std::fabs(x[0]); }},
+    {OpKind::Floor, [](const double* x, F) { return std::floor(x[0]); }},
+    {OpKind::Reciprocal, [](const double* x, F) { return 1 / x[0]; }},
+    {OpKind::Clip, clip},
+    {OpKind::Gelu, gelu},
+    {OpKind::Elu, [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * std::expm1(x[0]) : x[0]; }},
+    {OpKind::HardSigmoid,
+     [](const double* x, F self) { return smaller(larger(self.parameters[0] * x[0] + self.parameters[1], 0), 1); }},
+    {OpKind::HardSwish, [](const double* x, F) { return x[0] * smaller(larger(x[0] / 6 + 0.5, 0), 1); }},
+    {OpKind::Softplus, [](const double* x, F) { return softplus(x[0]); }},
+    {OpKind::Mish, [](const double* x, F) { return x[0] * std::tanh(softplus(x[0])); }},
+    {OpKind::Where, [](const double* x, F) { return x[0] != 0 ? x[1] : x[2]; }},
+    {OpKind::Equal, [](const double* x, F) { return x[0] == x[1] ? 1.0 : 0.0; }},
+    {OpKind::Less, [](const double* x, F) { return x[0] < x[1] ? 1.0 : 0.0; }},
+    {OpKind::Greater, [](const double* x, F) { return x[0] > x[1] ? 1.0 : 0.0; }},
+    {OpKind::Identity, [](const double* x, F) { return x[0]; }},
+    {OpKind::Dropout, [](const double* x, F) { return x[0]; }},
+    {OpKind::Cast, [](const double* x, F) { return x[0]; }},
+    {OpKind::CastLike, [](const double* x, F) { return x[0]; }},
+};
+
+// Every value of `from` is a value of `to`.
+bool holds(Dtype to, Dtype from) {
+  if (to == from || to == Dtype::f64) return true;
+  if (to != Dtype::f32) return is_float(to) && from == Dtype::boolean;
+  return is_float(from) ? from != Dtype::f64 : bits_of(from) <= 8;
+}
+
+double largest_finite(Dtype dtype) { return dtype == Dtype::e4m3 ? 448 : 57344; }
+
+bool is_cast(OpKind op) { return op == OpKind::Cast || op == OpKind::CastLike; }
+
+void copy_element(const Tensor& from, std::int64_t index, std::vector<std::byte>& to, std::int64_t at) {
+  const auto size = static_cast<std::size_t>(bytes_of(from.dtype));
+  std::copy_n(from.constant->begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(index) * size), size,
+              to.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(at) * size));
+}
+
+}  // namespace
+
+double wrapped(Dtype dtype, double value) {
+  if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
+  if (!std::isfinite(value)) return 0;
+  const int bits = bits_of(dtype);
+  const double span = std::ldexp(1.0, bits), whole = std::trunc(value);
+  double low = whole - span * std::floor(whole / span);  // [0, span)
+  if (dtype != Dtype::u8 && low >= span / 2) low -= span;
+  return low;
+}
+
+double ScalarFunction::settled(double value) const {
+  switch (settle) {
+    case Settle::keep: return value;
+    case Settle::wrap: return wrapped(dtype, value);
+    case Settle::truth: return value != 0 ? 1 : 0;
+    case Settle::clamp: {
+      if (std::isnan(value)) return 0;
+      const bool is_signed = dtype != Dtype::u8;
+      const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed ? 1 : 0));
+      // The largest double below 2^63, or the largest integer of a narrower type.
+      const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
+      return std::clamp(std::trunc(value), is_signed ? -top : 0, high);
+    }
+    case Settle::round: {
+      std::array<std::byte, 8> stored;
+      store_from_double(dtype, stored.data(), 0, value);
+      const double rounded = load_as_double(dtype, stored.data(), 0);
+      if (saturate && !std::isnan(value) && !(std::fabs(rounded) <= largest_finite(dtype)))
+        return std::copysign(largest_finite(dtype), value);
+      return rounded;
+    }
+  }
+  return value;
+}
+
+ScalarFunction scalar_function(const Graph& graph, const Node& node) {
+  using Settle = ScalarFunction::Settle;
+  ScalarFunction f;
+  for (const Row& row : kFunctions)
+    if (row.op == node.op) f.function = row.function;
+  f.inputs = static_cast<int>(node.inputs.size());
+  f.dtype = graph.tensor(node.outputs[0]).dtype;
+  f.parameters = {node.real("alpha"), node.real("beta")};
+  const auto has = [&](std::size_t i) { return i < node.inputs.size() && node.inputs[i] != kAbsent; };
+  if (node.op == OpKind::Clip) f.parameters = {has(1) ? 1.0 : 0.0, has(2) ? 1.0 : 0.0};
+  if (node.op == OpKind::Gelu) f.parameters[0] = node.text("approximate") == "tanh" ? 1 : 0;
+
+  const Dtype from = graph.tensor(node.inputs[0]).dtype;
+  const bool moves = node.op == OpKind::Identity || node.op == OpKind::Dropout || node.op == OpKind::Where;
+  if (f.dtype == Dtype::boolean) {
+    f.settle = Settle::truth;
+  } else if (!is_float(f.dtype)) {
+    f.settle = moves ? Settle::keep : is_cast(node.op) && is_float(from) ? Settle::clamp : Settle::wrap;
+  } else if (is_cast(node.op) && !holds(f.dtype, from)) {
+    f.settle = Settle::round;
+    f.saturate = bits_of(f.dtype) == 8 && node.integer("saturate", 1) != 0;
+  }
+  return f;
+}
+
+std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat) {
+  std::vector<std::int64_t> at(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    at[i] = flat % shape[i];
+    flat /= shape[i];
+  }
+  return at;
+}
+
+std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>& coordinates) {
+  const std::size_t skipped = coordinates.size() - shape.size();
+  std::int64_t flat = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    flat = flat * shape[i] + (shape[i] == 1 ? 0 : coordinates[skipped + i]);
+  return flat;
+}
+
+std::vector<std::int64_t> permutation_of(const Node& node, std::size_t rank) {
+  std::vector<std::int64_t> perm = node.integers("perm");
+  if (!node.attributes.contains("perm"))
+    for (std::size_t i = 0; i < rank; ++i) perm.push_back(static_cast<std::int64_t>(rank - 1 - i));
+  return perm;
+}
+
+Source source_of(const Graph& graph, const Node& node, std::int64_t out,
+                 const std::function<std::int64_t(std::int64_t)>& index) {
+  const Shape& from = graph.tensor(node.inputs[0]).shape;
+  const Shape& to = graph.tensor(node.outputs[0]).shape;
+  if (class_of(node.op) == OpClass::view) return {0, out};
+  std::vector<std::int64_t> at = coordinates_of(to, out);
+  switch (node.op) {
+    case OpKind::Expand: return {0, broadcast_index(from, at)};
+    case OpKind::Transpose: {
+      const auto perm = permutation_of(node, from.size());
+      std::vector<std::int64_t> back(from.size());
+      for (std::size_t i = 0; i < perm.size(); ++i) back[static_cast<std::size_t>(perm[i])] = at[i];
+      return {0, broadcast_index(from, back)};
+    }
+    case OpKind::Slice: {
+      const auto spec = slice_spec({graph, node, ""});  // valid: infer() has asked before
+      std::int64_t flat = 0;
+      for (std::size_t i = 0; spec && i < from.size(); ++i)
+        flat = flat * from[i] + spec->begin[i] + at[i] * spec->step[i];
+      return {0, flat};
+    }
+    case OpKind::Concat: {
+      const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), to.size(), ""));
+      int input = 0;
+      while (at[axis] >= graph.tensor(node.inputs[static_cast<std::size_t>(input)]).shape[axis])
+        at[axis] -= graph.tensor(node.inputs[static_cast<std::size_t>(input++)]).shape[axis];
+      const Shape& part = graph.tensor(node.inputs[static_cast<std::size_t>(input)]).shape;
+      std::int64_t flat = 0;
+      for (std::size_t i = 0; i < part.size(); ++i) flat = flat * part[i] + at[i];
+      return {input, flat};
+    }
+    case OpKind::Gather: {
+      const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), from.size(), ""));
+      const Shape& list = graph.tensor(node.inputs[1]).shape;
+      std::int64_t flat = 0, entry = 0;
+      for (std::size_t i = 0; i < list.size(); ++i) entry = entry * list[i] + at[axis + i];
+      std::int64_t chosen = index(entry);
+      if (chosen < 0) chosen += from[axis];
+      chosen = std::clamp<std::int64_t>(chosen, 0, from[axis] - 1);  // run-time indices outside are undefined
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        const std::int64_t here = i < axis ? at[i] : i == axis ? chosen : at[i + list.size() - 1];
+        flat = flat * from[i] + here;
+      }
+      return {0, flat};
+    }
+    default: return {0, out};
+  }
+}
+
+bool fold(Graph& graph, const Node& node) {
+  const OpClass kind = class_of(node.op);
+  if (kind == OpClass::contraction || kind == OpClass::softmax) return false;
+  Tensor& out = graph.tensor(node.outputs[0]);
+  const std::int64_t count = element_count(out.shape);
+  if (count > kMaxFoldedElements) return false;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(byte_count(out)));
+  if (node.op == OpKind::Shape) {
+    const Shape& shape = graph.tensor(node.inputs[0]).shape;
+    const auto [begin, end] = shape_range(node, shape.size());
+    if (begin < end)
+      std::copy_n(reinterpret_cast<const std::byte*>(shape.data() + begin), static_cast<std::size_t>(end - begin) * 8,
+                  bytes.begin());
+    out.constant = std::move(bytes);
+    return true;
+  }
+  const auto is_known = [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; };
+  if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_known)) return false;
+  if (kind != OpClass::pointwise || node.op == OpKind::Identity) {
+    const auto indices = node.op == OpKind::Gather ? constant_integers(graph, node.inputs[1]) : std::nullopt;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Source source =
+          source_of(graph, node, i, [&](std::int64_t entry) { return (*indices)[static_cast<std::size_t>(entry)]; });
+      copy_element(graph.tensor(node.inputs[static_cast<std::size_t>(source.input)]), source.element, bytes, i);
+    }
+  } else {
+    const ScalarFunction f = scalar_function(graph, node);
+    std::vector<double> values(node.inputs.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto at = coordinates_of(out.shape, i);
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        if (node.inputs[k] == kAbsent) continue;
+        const Tensor& in = graph.tensor(node.inputs[k]);
+        const bool stretches = in.shape.size() <= out.shape.size();  // CastLike's second input need not
+        values[k] = load_as_double(in.dtype, in.constant->data(),
+                                   stretches ? static_cast<std::size_t>(broadcast_index(in.shape, at)) : 0);
+      }
+      double value = f(values.data());
+      if (out.dtype == Dtype::i64) value = std::clamp(value, -0x1p63, 0x1p63 - 1024);
+      store_from_double(out.dtype, bytes.data(), static_cast<std::size_t>(i), value);
+    }
+  }
+  out.constant = std::move(bytes);
+  return true;
+}
+
+}  // namespace warploom::graph

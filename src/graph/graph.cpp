@@ -1,0 +1,220 @@
+#include "graph/graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace warploom::graph {
+namespace {
+
+struct Row {
+  std::string_view name;
+  OpClass op_class;
+};
+constexpr std::array kRows = {
+#define WARPLOOM_OP(name, since, min_inputs, max_inputs, op_class, shape_rule) Row{#name, OpClass::op_class},
+#include "graph/ops.def"
+#undef WARPLOOM_OP
+};
+
+template <class T>
+const T* find(const Node& node, std::string_view key) {
+  const auto found = node.attributes.find(std::string(key));
+  return found == node.attributes.end() ? nullptr : std::get_if<T>(&found->second);
+}
+
+std::string to_text(const Attribute& attribute) {
+  struct Visitor {
+    std::string operator()(std::int64_t value) const { return std::to_string(value); }
+    std::string operator()(double value) const { return fmt::format("{}", value); }
+    std::string operator()(const std::string& value) const { return "\"" + value + "\""; }
+    std::string operator()(const std::vector<std::int64_t>& value) const {
+      return fmt::format("[{}]", fmt::join(value, ","));
+    }
+  };
+  return std::visit(Visitor{}, attribute);
+}
+
+}  // namespace
+
+std::string_view name_of(OpKind op) { return kRows[static_cast<std::size_t>(op)].name; }
+OpClass class_of(OpKind op) { return kRows[static_cast<std::size_t>(op)].op_class; }
+std::optional<OpKind> op_named(std::string_view name) {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (kRows[i].name == name) return static_cast<OpKind>(i);
+  return std::nullopt;
+}
+std::string supported_operators() {
+  std::vector<std::string_view> names;
+  for (const Row& row : kRows) names.push_back(row.name);
+  std::sort(names.begin(), names.end());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::int64_t Node::integer(std::string_view key, std::int64_t otherwise) const {
+  const auto* value = find<std::int64_t>(*this, key);
+  return value ? *value : otherwise;
+}
+double Node::real(std::string_view key, double otherwise) const {
+  const auto* value = find<double>(*this, key);
+  return value ? *value : otherwise;
+}
+std::string Node::text(std::string_view key, std::string_view otherwise) const {
+  const auto* value = find<std::string>(*this, key);
+  return value ? *value : std::string(otherwise);
+}
+std::vector<std::int64_t> Node::integers(std::string_view key) const {
+  const auto* value = find<std::vector<std::int64_t>>(*this, key);
+  return value ? *value : std::vector<std::int64_t>{};
+}
+
+std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].name == wanted) return static_cast<TensorId>(i);
+  return std::nullopt;
+}
+int Graph::producer(TensorId id) const {
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (std::find(nodes[i].outputs.begin(), nodes[i].outputs.end(), id) != nodes[i].outputs.end())
+      return static_cast<int>(i);
+  return -1;
+}
+std::vector<int> Graph::consumers(TensorId id) const {
+  std::vector<int> found;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (std::find(nodes[i].inputs.begin(), nodes[i].inputs.end(), id) != nodes[i].inputs.end())
+      found.push_back(static_cast<int>(i));
+  return found;
+}
+TensorId Graph::add_tensor(Tensor added) {
+  tensors.push_back(std::move(added));
+  return static_cast<TensorId>(tensors.size() - 1);
+}
+
+std::int64_t element_count(const Shape& shape) {
+  std::int64_t count = 1;
+  for (std::int64_t size : shape) count *= size;
+  return count;
+}
+std::int64_t byte_count(const TensorInfo& tensor) { return element_count(tensor.shape) * bytes_of(tensor.dtype); }
+std::vector<std::int64_t> strides_of(const Shape& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+std::string to_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string to_text(const TensorInfo& tensor) {
+  return fmt::format("{} {} {}", tensor.name, name_of(tensor.dtype), to_text(tensor.shape));
+}
+std::string to_text(const Graph& graph) {
+  std::string text = fmt::format("graph {}\n", graph.name);
+  const auto name = [&](TensorId id) { return id == kAbsent ? std::string("_") : graph.tensor(id).name; };
+  const auto names = [&](const std::vector<TensorId>& ids) {
+    std::vector<std::string> list;
+    for (TensorId id : ids) list.push_back(name(id));
+    return fmt::format("{}", fmt::join(list, ", "));
+  };
+  for (TensorId id : graph.inputs) text += fmt::format("  input {}\n", to_text(graph.tensor(id)));
+  for (const Tensor& tensor : graph.tensors)
+    if (tensor.constant) text += fmt::format("  constant {}\n", to_text(tensor));
+  for (const Node& node : graph.nodes) {
+    std::vector<std::string> attributes;
+    for (const auto& [key, value] : node.attributes)
+      attributes.push_back(fmt::format(" {}={}", key, to_text(value)));
+    text += fmt::format("  {} = {}({}){}", names(node.outputs), name_of(node.op), names(node.inputs),
+                        fmt::join(attributes, ""));
+    if (!node.outputs.empty() && node.outputs[0] != kAbsent)
+      text += fmt::format(" : {} {}", name_of(graph.tensor(node.outputs[0]).dtype),
+                          to_text(graph.tensor(node.outputs[0]).shape));
+    text += "\n";
+  }
+  for (TensorId id : graph.outputs) text += fmt::format("  output {}\n", to_text(graph.tensor(id)));
+  return text;
+}
+std::string place_of(const Node& node) { return fmt::format("node '{}' ({})", node.name, name_of(node.op)); }
+
+Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place) {
+  if (shape.size() > kMaxRank)
+    return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many axes", std::string(place),
+                 fmt::format("at most {} axes", kMaxRank), std::to_string(shape.size())});
+  std::int64_t count = 1;
+  bool empty = false;
+  for (std::int64_t size : shape) {
+    if (size < 0)
+      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", std::string(place),
+                   "sizes of 0 or more", to_text(shape)});
+    if (size == 0) empty = true;
+    if (size > 0 && count > kMaxElements / size)
+      return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many elements", std::string(place),
+                   fmt::format("at most {} elements", kMaxElements), to_text(shape)});
+    if (size > 0) count *= size;
+  }
+  return empty ? 0 : count;
+}
+
+Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) {
+  Shape out(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < out.size(); ++i) {  // i counts from the last axis
+    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1)
+      return fail({ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place),
+                   "sizes that are equal or 1, counted from the last axis", to_text(a) + " and " + to_text(b)});
+    out[out.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, TensorId id) {
+  if (id == kAbsent || !graph.tensor(id).constant) return std::nullopt;
+  const Tensor& tensor = graph.tensor(id);
+  if (is_float(tensor.dtype)) return std::nullopt;
+  std::vector<std::int64_t> values(static_cast<std::size_t>(element_count(tensor.shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (tensor.dtype == Dtype::i64)  // whole 64-bit values, beyond what a double holds
+      std::copy_n(tensor.constant->data() + i * 8, 8, reinterpret_cast<std::byte*>(&values[i]));
+    else
+      values[i] = static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
+  }
+  return values;
+}
+std::optional<double> constant_scalar(const Graph& graph, TensorId id) {
+  if (id == kAbsent || !graph.tensor(id).constant || element_count(graph.tensor(id).shape) != 1)
+    return std::nullopt;
+  return load_as_double(graph.tensor(id).dtype, graph.tensor(id).constant->data(), 0);
+}
+
+Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place) {
+  const auto size = static_cast<std::int64_t>(rank);
+  if (axis < -size || axis >= size)
+    return fail({ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank", std::string(place),
+                 fmt::format("{} to {}", -size, size - 1), std::to_string(axis)});
+  return static_cast<int>(axis < 0 ? axis + size : axis);
+}
+
+TensorId Builder::input(std::string name, Dtype dtype, Shape shape) {
+  const TensorId id = graph_.add_tensor({{std::move(name), dtype, std::move(shape)}, std::nullopt});
+  graph_.inputs.push_back(id);
+  return id;
+}
+TensorId Builder::constant(std::string name, Dtype dtype, Shape shape, std::span<const double> values) {
+  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)));
+  for (std::size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
+  return graph_.add_tensor({{std::move(name), dtype, std::move(shape)}, std::move(bytes)});
+}
+TensorId Builder::integers(std::string name, std::span<const std::int64_t> values) {
+  const auto bytes = std::as_bytes(values);
+  return graph_.add_tensor({{std::move(name), Dtype::i64, {static_cast<std::int64_t>(values.size())}},
+                            std::vector<std::byte>(bytes.begin(), bytes.end())});
+}
+TensorId Builder::add(OpKind op, std::vector<TensorId> inputs, std::map<std::string, Attribute> attributes) {
+  const std::string name = fmt::format("{}_{}", name_of(op), graph_.nodes.size());
+  const TensorId out = graph_.add_tensor({{name + "_out", Dtype::f32, {}}, std::nullopt});
+  graph_.nodes.push_back({op, name, std::move(inputs), {out}, std::move(attributes)});
+  return out;
+}
+Result<Graph> Builder::finish() { return infer(graph_); }
+
+}  // namespace warploom::graph

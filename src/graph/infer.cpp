@@ -1,0 +1,178 @@
+// infer(): order, arity, attributes, types, shapes, and constants as they become known.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+
+#include "graph/elements.h"
+#include "graph/shape_rules.h"
+
+namespace warploom::graph {
+namespace {
+
+constexpr int kVariadic = std::numeric_limits<int>::max();
+struct OpRow {
+  int min_inputs, max_inputs;
+  Result<Answer> (*rule)(const Question&);
+};
+const OpRow kOps[] = {
+#define WARPLOOM_OP(name, since, min_inputs, max_inputs, op_class, shape_rule) {min_inputs, max_inputs, &rules::shape_rule},
+#include "graph/ops.def"
+#undef WARPLOOM_OP
+};
+
+enum class Kind : std::uint8_t { integer, real, text, integers };  // as the alternatives of Attribute
+constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", "a list of integers"};
+struct AttributeRow {
+  OpKind op;
+  std::string_view name;
+  Kind kind;
+  std::optional<Attribute> otherwise;
+};
+const std::vector<AttributeRow>& attribute_rows() {
+  constexpr std::nullopt_t kNoDefault = std::nullopt;
+  static const std::vector<AttributeRow> rows = {
+#define WARPLOOM_ATTRIBUTE(op, name, kind, since, otherwise) {OpKind::op, #name, Kind::kind, otherwise},
+#include "graph/attributes.def"
+#undef WARPLOOM_ATTRIBUTE
+  };
+  return rows;
+}
+
+Status complete_attributes(Node& node) {
+  std::vector<std::string_view> known;
+  for (const AttributeRow& row : attribute_rows()) {
+    if (row.op != node.op) continue;
+    known.push_back(row.name);
+    const auto given = node.attributes.find(std::string(row.name));
+    if (given == node.attributes.end()) {
+      if (row.otherwise) node.attributes.emplace(row.name, *row.otherwise);
+    } else if (given->second.index() != static_cast<std::size_t>(row.kind)) {
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", row.name), place_of(node),
+                   std::string(kKindNames[static_cast<std::size_t>(row.kind)]),
+                   std::string(kKindNames[given->second.index()])});
+    }
+  }
+  for (const auto& [key, value] : node.attributes)
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is unknown", key), place_of(node),
+                   known.empty() ? "no attributes" : fmt::format("{}", fmt::join(known, ", ")), key});
+  return ok();
+}
+
+Status check_arity(const Graph& graph, const Node& node) {
+  const OpRow& row = kOps[static_cast<std::size_t>(node.op)];
+  const auto count = static_cast<int>(node.inputs.size());
+  const bool optional_inputs = row.max_inputs != kVariadic;  // every input of a variadic operator must be there
+  for (int i = 0; i < count; ++i)
+    if (node.inputs[static_cast<std::size_t>(i)] == kAbsent && (i < row.min_inputs || !optional_inputs))
+      return fail({ErrorCode::kOnnxName, "a required input is left out", place_of(node), "a tensor",
+                   fmt::format("nothing for input {}", i)});
+  if (count < row.min_inputs || count > row.max_inputs)
+    return fail({ErrorCode::kOnnxName, "wrong number of inputs", place_of(node),
+                 row.max_inputs == kVariadic ? fmt::format("{} or more", row.min_inputs)
+                                             : fmt::format("{} to {}", row.min_inputs, row.max_inputs),
+                 std::to_string(count)});
+  const std::size_t outputs = node.op == OpKind::Dropout ? 2 : 1;
+  if (node.outputs.empty() || node.outputs.size() > outputs || node.outputs[0] == kAbsent)
+    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place_of(node), fmt::format("1 to {}", outputs),
+                 std::to_string(node.outputs.size())});
+  const auto size = static_cast<TensorId>(graph.tensors.size());
+  for (const auto* ids : {&node.inputs, &node.outputs})
+    for (TensorId id : *ids)
+      if (id < kAbsent || id >= size)
+        return fail({ErrorCode::kInternal, "a node refers to no tensor", place_of(node), "", std::to_string(id)});
+  return ok();
+}
+
+// Nodes in an order in which they can run, the given one where it can.
+Status sort_nodes(Graph& graph) {
+  std::vector<int> producer(graph.tensors.size(), -1);
+  std::vector<bool> given(graph.tensors.size(), false);
+  for (TensorId id : graph.inputs) given[static_cast<std::size_t>(id)] = true;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+    if (graph.tensors[i].constant) given[i] = true;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    for (TensorId id : graph.nodes[n].outputs) {
+      if (id == kAbsent) continue;
+      const auto at = static_cast<std::size_t>(id);
+      if (given[at] || producer[at] >= 0)
+        return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]), "one definition",
+                     graph.tensors[at].name});
+      producer[at] = static_cast<int>(n);
+    }
+  std::vector<int> waiting(graph.nodes.size(), 0);
+  std::vector<std::vector<int>> users(graph.nodes.size());
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    for (TensorId id : graph.nodes[n].inputs) {
+      if (id == kAbsent || given[static_cast<std::size_t>(id)]) continue;
+      const int from = producer[static_cast<std::size_t>(id)];
+      if (from < 0)
+        return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines", place_of(graph.nodes[n]),
+                     "an input, an initializer or a node's output", graph.tensor(id).name});
+      users[static_cast<std::size_t>(from)].push_back(static_cast<int>(n));
+      ++waiting[n];
+    }
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    if (waiting[n] == 0) ready.push(static_cast<int>(n));
+  std::vector<Node> sorted;
+  while (!ready.empty()) {
+    const auto n = static_cast<std::size_t>(ready.top());
+    ready.pop();
+    for (int user : users[n])
+      if (--waiting[static_cast<std::size_t>(user)] == 0) ready.push(user);
+    sorted.push_back(graph.nodes[n]);
+  }
+  if (sorted.size() != graph.nodes.size())
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+      if (waiting[n] > 0)
+        return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle", place_of(graph.nodes[n]),
+                     "an order in which every tensor is made before it is used"});
+  graph.nodes = std::move(sorted);
+  for (TensorId id : graph.outputs)
+    if (!given[static_cast<std::size_t>(id)] && producer[static_cast<std::size_t>(id)] < 0)
+      return fail({ErrorCode::kOnnxName, "an output that nothing defines", fmt::format("output '{}'", graph.tensor(id).name)});
+  return ok();
+}
+
+}  // namespace
+
+Result<Graph> infer(Graph graph) {
+  for (const auto* ids : {&graph.inputs, &graph.outputs})
+    for (TensorId id : *ids)
+      if (id < 0 || id >= static_cast<TensorId>(graph.tensors.size()))
+        return fail({ErrorCode::kInternal, "the graph refers to no tensor", graph.name, "", std::to_string(id)});
+  for (Node& node : graph.nodes) WARPLOOM_CHECK(check_arity(graph, node));
+  WARPLOOM_CHECK(sort_nodes(graph));
+  for (const Tensor& tensor : graph.tensors)
+    if (tensor.constant || std::find(graph.inputs.begin(), graph.inputs.end(), &tensor - graph.tensors.data()) != graph.inputs.end()) {
+      WARPLOOM_CHECK(checked_element_count(tensor.shape, fmt::format("tensor '{}'", tensor.name)));
+      if (tensor.constant && static_cast<std::int64_t>(tensor.constant->size()) != byte_count(tensor))
+        return fail({ErrorCode::kOnnxShape, "a constant's bytes do not fill its shape", fmt::format("tensor '{}'", tensor.name),
+                     fmt::format("{} bytes", byte_count(tensor)), fmt::format("{} bytes", tensor.constant->size())});
+    }
+  for (Node& node : graph.nodes) {
+    WARPLOOM_CHECK(complete_attributes(node));
+    const std::string place = place_of(node);
+    WARPLOOM_TRY(const Answer answer, kOps[static_cast<std::size_t>(node.op)].rule({graph, node, place}));
+    WARPLOOM_CHECK(checked_element_count(answer.shape, place));
+    Tensor& out = graph.tensor(node.outputs[0]);
+    out.dtype = answer.dtype;
+    out.shape = answer.shape;
+    if (node.outputs.size() > 1 && node.outputs[1] != kAbsent) {  // Dropout's mask: nothing is dropped
+      Tensor& mask = graph.tensor(node.outputs[1]);
+      mask.dtype = Dtype::boolean;
+      mask.shape = answer.shape;
+      if (element_count(mask.shape) > kMaxFoldedElements)
+        return fail({ErrorCode::kOnnxUnknownOperator, "the mask of a large Dropout is not supported", place,
+                     "Dropout with one output"});
+      mask.constant = std::vector<std::byte>(static_cast<std::size_t>(byte_count(mask)), std::byte{1});
+    }
+    fold(graph, node);
+  }
+  return graph;
+}
+
+}  // namespace warploom::graph

@@ -1,0 +1,203 @@
+#include "tile/index.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace warploom::tile {
+namespace {
+
+constexpr std::int64_t kLargestDivisor = std::int64_t{1} << 20;
+
+// Two's complement arithmetic without undefined overflow.
+std::int64_t wrap_add(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t wrap_sub(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+std::int64_t wrap_mul(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  if (b == 0) return 0;
+  if (b == -1) return wrap_sub(0, a);
+  const std::int64_t quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
+  switch (op) {
+    case IndexOp::add: return wrap_add(a, b);
+    case IndexOp::sub: return wrap_sub(a, b);
+    case IndexOp::mul: return wrap_mul(a, b);
+    case IndexOp::div: return floor_div(a, b);
+    case IndexOp::mod: return wrap_sub(a, wrap_mul(floor_div(a, b), b));
+    case IndexOp::min: return std::min(a, b);
+    case IndexOp::max: return std::max(a, b);
+    default: return 0;
+  }
+}
+
+// `index` is left ⊕ constant with the operator ⊕.
+bool has_constant(const Index& index, IndexOp op) { return index.op() == op && index.right().constant(); }
+
+std::optional<Index> fold_add(const Index& a, const Index& b) {
+  if (b.constant() == 0) return a;
+  if (a.constant()) return b + a;  // constants stand right
+  if (has_constant(a, IndexOp::add))
+    return b.constant() ? a.left() + wrap_add(*a.right().constant(), *b.constant()) : a.left() + b + a.right();
+  // Sums lean left, so that they need no parentheses.
+  if (b.op() == IndexOp::add) return a + b.left() + b.right();
+  if (b.op() == IndexOp::sub) return a + b.left() - b.right();
+  return std::nullopt;
+}
+
+std::optional<Index> fold_sub(const Index& a, const Index& b) {
+  if (a.same(b)) return Index(0);
+  if (b.constant()) return a + wrap_sub(0, *b.constant());
+  if (has_constant(b, IndexOp::add)) return a - b.left() + wrap_sub(0, *b.right().constant());
+  if (has_constant(a, IndexOp::add)) return a.left() - b + a.right();
+  return std::nullopt;
+}
+
+std::optional<Index> fold_mul(const Index& a, const Index& b) {
+  if (b.constant() == 0) return Index(0);
+  if (b.constant() == 1) return a;
+  if (a.constant()) return b * a;
+  if (has_constant(a, IndexOp::mul))
+    return b.constant() ? a.left() * wrap_mul(*a.right().constant(), *b.constant()) : a.left() * b * a.right();
+  if (b.constant() && has_constant(a, IndexOp::add))
+    return a.left() * b + wrap_mul(*a.right().constant(), *b.constant());
+  if (b.op() == IndexOp::mul) return a * b.left() * b.right();
+  return std::nullopt;
+}
+
+std::optional<Index> fold_div(const Index& a, const Index& b) {
+  const std::int64_t by = b.constant().value_or(0);
+  if (by <= 0) return std::nullopt;
+  if (by == 1) return a;
+  const auto divides = [by](const Index& factor) { return *factor.constant() % by == 0; };
+  if (has_constant(a, IndexOp::mul) && divides(a.right())) return a.left() * (*a.right().constant() / by);
+  if (has_constant(a, IndexOp::add) && divides(a.right()) && has_constant(a.left(), IndexOp::mul) &&
+      divides(a.left().right()))
+    return a.left() / b + *a.right().constant() / by;
+  if (has_constant(a, IndexOp::div) && *a.right().constant() > 0 &&
+      *a.right().constant() <= std::numeric_limits<std::int64_t>::max() / by)
+    return a.left() / (*a.right().constant() * by);
+  return std::nullopt;
+}
+
+std::optional<Index> fold_mod(const Index& a, const Index& b) {
+  const std::int64_t by = b.constant().value_or(0);
+  if (by <= 0) return std::nullopt;
+  if (by == 1) return Index(0);
+  if (has_constant(a, IndexOp::mul) && *a.right().constant() % by == 0) return Index(0);
+  if (has_constant(a, IndexOp::mod) && *a.right().constant() > 0 && by % *a.right().constant() == 0) return a;
+  return std::nullopt;
+}
+
+std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
+  if (a.constant() && b.constant()) {
+    if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
+    return Index(compute(op, *a.constant(), *b.constant()));
+  }
+  switch (op) {
+    case IndexOp::add: return fold_add(a, b);
+    case IndexOp::sub: return fold_sub(a, b);
+    case IndexOp::mul: return fold_mul(a, b);
+    case IndexOp::div: return fold_div(a, b);
+    case IndexOp::mod: return fold_mod(a, b);
+    case IndexOp::min:
+    case IndexOp::max: return a.same(b) ? std::optional(a) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+struct Spelling {
+  std::string_view text;
+  int precedence;  // binds tighter where larger; 3 for what never needs parentheses
+};
+constexpr std::array<Spelling, 9> kSpellings = {
+    {{"", 3}, {"", 3}, {" + ", 1}, {" - ", 1}, {" * ", 2}, {" / ", 2}, {" % ", 2}, {"wl::min(", 3}, {"wl::max(", 3}}};
+const Spelling& spelling(IndexOp op) { return kSpellings[static_cast<std::size_t>(op)]; }
+
+std::string text_within(const Index& index, int precedence) {
+  const std::string text = index.text();
+  return spelling(index.op()).precedence < precedence ? "(" + text + ")" : text;
+}
+
+}  // namespace
+
+Index::Index(std::int64_t value) : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
+
+Index Index::variable(std::string name) {
+  return Index(std::make_shared<const Node>(Node{IndexOp::variable, 0, std::move(name), {}, {}}));
+}
+
+Index Index::make(IndexOp op, const Index& a, const Index& b) {
+  if (auto folded = fold(op, a, b)) return *folded;
+  return Index(std::make_shared<const Node>(
+      Node{op, 0, {}, std::make_shared<const Index>(a), std::make_shared<const Index>(b)}));
+}
+
+std::optional<std::int64_t> Index::constant() const {
+  return op() == IndexOp::constant ? std::optional(node_->value) : std::nullopt;
+}
+
+std::int64_t Index::evaluate(const std::map<std::string, std::int64_t>& variables) const {
+  if (op() == IndexOp::constant) return node_->value;
+  if (op() == IndexOp::variable) {
+    const auto found = variables.find(node_->name);
+    return found == variables.end() ? 0 : found->second;
+  }
+  return compute(op(), left().evaluate(variables), right().evaluate(variables));
+}
+
+bool Index::depends_on(const std::string& variable) const {
+  if (op() == IndexOp::constant) return false;
+  if (op() == IndexOp::variable) return node_->name == variable;
+  return left().depends_on(variable) || right().depends_on(variable);
+}
+
+std::int64_t Index::known_divisor() const {
+  if (op() == IndexOp::constant) {
+    if (node_->value == 0) return kLargestDivisor;
+    const auto bits = static_cast<std::uint64_t>(node_->value);
+    return static_cast<std::int64_t>(std::min(bits & (~bits + 1), static_cast<std::uint64_t>(kLargestDivisor)));
+  }
+  if (op() == IndexOp::variable) return 1;
+  const std::int64_t a = left().known_divisor(), b = right().known_divisor();
+  if (op() == IndexOp::mul) return std::min(a * b, kLargestDivisor);
+  if (op() == IndexOp::div)  // exact only by a power of two that is known to divide
+    return right().constant() == b && a >= b ? a / b : 1;
+  return std::min(a, b);
+}
+
+std::string Index::text() const {
+  if (op() == IndexOp::constant) return std::to_string(node_->value);
+  if (op() == IndexOp::variable) return node_->name;
+  if (op() == IndexOp::min || op() == IndexOp::max)
+    return std::string(spelling(op()).text) + left().text() + ", " + right().text() + ")";
+  const auto added = right().constant();
+  if (op() == IndexOp::add && added && *added < 0 && *added != std::numeric_limits<std::int64_t>::min())
+    return left().text() + " - " + std::to_string(-*added);
+  const int precedence = spelling(op()).precedence;
+  return text_within(left(), precedence) + std::string(spelling(op()).text) + text_within(right(), precedence + 1);
+}
+
+bool Index::same(const Index& other) const {
+  if (node_ == other.node_) return true;
+  if (op() != other.op()) return false;
+  if (op() == IndexOp::constant) return node_->value == other.node_->value;
+  if (op() == IndexOp::variable) return node_->name == other.node_->name;
+  return left().same(other.left()) && right().same(other.right());
+}
+
+Index block(int dimension) {
+  constexpr std::array kNames = {"block_x", "block_y", "block_z"};
+  return Index::variable(kNames[static_cast<std::size_t>(std::clamp(dimension, 0, 2))]);
+}
+Index cluster_rank() { return Index::variable("cluster_rank"); }
+
+}  // namespace warploom::tile

@@ -1,0 +1,99 @@
+// The archive: every problem, candidate, verdict and run, in one SQLite file that several processes may use at once.
+//
+// A record is acknowledged when the call that wrote it returns ok(): it is then on the disk (write-ahead log, full
+// synchronisation) and survives kill -9 and a power cut. Two writers take turns; who waits longer than the lock timeout gets
+// archive-locked. A problem's key is a hash of what the search must not confuse: the graph's content, track, target, device.
+//
+//   Result<Archive> archive = Archive::open(path);
+//   archive->add_problem({key, "mm", "fp32", "sm_90a", "NVIDIA H200", text});
+//   archive->record({.problem = key, .schedule = "matmul_wgmma block_m=128 …", .stage = Stage::screened, .median_us = 91.5});
+//   std::optional<Candidate> best = *archive->best(key);
+//
+// Opening tells apart what is not ours (archive-foreign), ours of another version (archive-version), and ours but half written
+// or damaged (archive-damaged: the file is moved aside under a new name, never deleted, and the next open starts afresh).
+// Writing fails with disk-full, file-unwritable or archive-locked; what was acknowledged before stays readable.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace warploom::archive {
+
+inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
+inline constexpr std::int32_t kVersion = 1;
+
+struct Problem {
+  std::string key;      // 32 hexadecimal digits
+  std::string name;     // the graph's
+  std::string track, target, device;
+  std::string text;     // the graph, one line a node
+};
+
+// screened: right on sampled outputs and timed; promoted: judged whole in a fresh evaluator; refused: see error.
+enum class Stage : std::uint8_t { refused, screened, promoted };
+std::string_view name_of(Stage stage);
+
+struct Candidate {
+  std::string problem;          // its key
+  std::string schedule;         // the schedule's text, unique within a problem
+  nlohmann::json fields = {};   // the schedule as data
+  std::string family;
+  std::vector<std::string> parents = {};  // schedules it came from
+  Stage stage = Stage::refused;
+  std::string error_code = {};  // "candidate-wrong"; empty when not refused
+  double median_us = 0, low_us = 0, high_us = 0, reference_us = 0;
+  double error = 0, max_error = 0;
+  std::uint64_t seed = 0;
+  std::string source_hash = {};
+  std::string environment = {};           // compiler, driver, clocks: what the figures hold for
+  nlohmann::json verdict = {};  // the whole verdict
+};
+
+struct Run {
+  std::string problem;
+  std::uint64_t seed = 0;
+  std::string reference;    // the baseline's name
+  double reference_us = 0;
+  std::string environment;  // compiler, driver, clocks
+  std::string status = "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
+  int candidates = 0;
+  double seconds = 0;
+  std::string best;         // schedule text
+};
+
+struct OpenOptions {
+  std::chrono::milliseconds lock_timeout{10'000};
+};
+
+class Archive {
+ public:
+  static Result<Archive> open(const std::filesystem::path& path, const OpenOptions& options = {});
+  Archive(Archive&&) noexcept;
+  Archive& operator=(Archive&&) noexcept;
+  ~Archive();
+
+  Status add_problem(const Problem& problem);  // the same key again changes nothing
+  Status record(const Candidate& candidate);   // the same (problem, schedule) again replaces the record
+  Result<std::int64_t> begin_run(const Run& run);
+  Status finish_run(std::int64_t id, const Run& run);
+
+  Result<std::vector<Problem>> problems();
+  Result<std::vector<Candidate>> candidates(const std::string& problem);     // in the order they were first recorded
+  Result<std::optional<Candidate>> best(const std::string& problem);         // the fastest promoted, else the fastest screened
+  Result<std::vector<Run>> runs(const std::string& problem);
+
+ private:
+  struct Database;
+  explicit Archive(std::unique_ptr<Database> database);
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace warploom::archive

@@ -1,0 +1,49 @@
+// Inputs: seeded tensors from several families, any slice of which can be made again.
+//
+// Element i of a tensor is a function of (seed, tensor number, family, i) alone, a counter-based generator: slices need no
+// state, threads share nothing, and 13 GB of fp32 take seconds. Every value is one integer times one constant, rounded once to
+// fp32 and once more to the tensor's type, so all machines and vector widths agree to the bit.
+//
+//   Stream stream{seed, 0, InputFamily::normal, Dtype::bf16};
+//   fill(stream, buffer, 0, count);                  // the whole tensor
+//   fill(stream, row, 7 * columns, columns);         // the same bytes as row 7 of it
+//
+// The bell is the sum of four 16-bit uniforms: deviation 1, cut at ±3.46. Integer tensors are uniform on [0, bound) where an
+// operator uses them as indices, else on [-8, 8); booleans are fair.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "graph/graph.h"
+
+namespace warploom::verify {
+
+enum class InputFamily : std::uint8_t {
+#define WARPLOOM_INPUT_FAMILY(name, meaning) name,
+#include "verify/input_families.def"
+#undef WARPLOOM_INPUT_FAMILY
+};
+std::string_view name_of(InputFamily family);
+std::optional<InputFamily> input_family_named(std::string_view name);
+const std::vector<InputFamily>& input_families();
+
+struct Stream {
+  std::uint64_t seed = 1;
+  int tensor = 0;  // its place among the inputs
+  InputFamily family = InputFamily::normal;
+  Dtype dtype = Dtype::f32;
+  std::int64_t index_bound = 0;  // integers: exclusive upper bound of an index, 0: no index
+};
+
+// Writes elements [begin, begin + count) to `out` on `threads` threads (0: one a core).
+void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads = 0);
+
+// The stream of the graph's `input`-th input.
+Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed);
+
+}  // namespace warploom::verify

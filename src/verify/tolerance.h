@@ -1,0 +1,71 @@
+// Tolerance: how far an output may be from FP64, by track.
+//
+// Two bounds, both must hold. The relative Frobenius error of the whole output, ‖c - r‖ / ‖r‖ ≤ frobenius. And for every
+// element, |c - r| ≤ per_magnitude · E + relative · |r| + absolute, where E is the first-order condition of the element
+// (graph/reference.h; |A||B| for a matmul). Words: u32 = 2^-24 is fp32's unit roundoff, u_in the operands', u_out the output's,
+// k the longest sum, d the operators that round.
+//
+//   fp32        frobenius  max(the vendor's error on the same inputs, 8 u32); without a vendor, what plain fp32 evaluation is
+//                          expected to reach, 0.6 u32 ‖E‖/‖r‖, stands in for it
+//               element    (4 + 4 √k) u32 E
+//   tf32, bf16, fp16, fp8
+//               frobenius  max(vendor's, 2 u_in + d u_out + 4 √k u32)
+//               element    (4 u_in + (4 + 4 √k) u32) E + 2 d u_out |r|
+//   tolerance   1e-4 (fp32) or 1e-2 (16 bits), absolute and relative, for every element; no Frobenius bound
+//
+// tolerance.cpp derives the constants. u_in counts only where operands are stored wider than the track computes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+
+namespace warploom::verify {
+
+inline constexpr double kFp32Floor = 4.8e-7;  // 8 units of fp32 roundoff
+
+struct Tolerance {
+  double frobenius = 0;       // before the vendor's own error is taken into account; infinity: no bound
+  double per_magnitude = 0;
+  double relative = 0;
+  double absolute = 0;
+  bool stand_in = false;      // fp32: without a vendor, 0.6 u32 ‖E‖/‖r‖ may raise the bound
+};
+
+Tolerance tolerance_of(const graph::Graph& graph, Track track, int output);
+// The longest sum in the graph: a contraction's k, a softmax's row.
+std::int64_t longest_sum(const graph::Graph& graph);
+
+// What a comparison of outputs with FP64 saw, added up block by block.
+struct Comparison {
+  double error_squares = 0, reference_squares = 0, magnitude_squares = 0;
+  double largest_error = 0, largest_reference = 0;
+  double worst_ratio = 0;             // |c - r| over its bound; above 1: refused
+  std::int64_t worst_index = -1;      // the element with it, in the whole output
+  double worst_found = 0, worst_expected = 0;
+  std::int64_t elements = 0, nonfinite = 0, unwritten = 0;
+  std::int64_t first_nonfinite = -1, first_unwritten = -1;
+  bool all_zero = true;               // of what was compared, while the reference is not
+
+  double frobenius() const;
+  double max_error() const;           // largest error over largest reference
+};
+
+// Outputs are filled with this word before every call; an element that still holds it was not written. It is a quiet NaN in
+// every floating-point type.
+inline constexpr std::uint32_t kPoison = 0xffedffedu;
+
+// Compares `count` elements of `found` (packed dtype) that start at element `begin` of the output with FP64.
+void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found, const double* value,
+             const double* magnitude, std::int64_t begin, std::int64_t count);
+// Only looks for poison and non-finite values, for parts whose reference is not at hand.
+void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count);
+
+// ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures. `vendor_error`: the vendor's relative
+// Frobenius error on the same inputs, below 0 where there is none.
+Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place);
+
+}  // namespace warploom::verify

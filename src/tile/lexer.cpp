@@ -1,0 +1,188 @@
+#include "tile/lexer.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace warploom::tile {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+constexpr std::size_t kMostTokens = 4096;  // a line
+constexpr std::size_t kMostNumbers = 16;   // a list of extents
+constexpr std::array<std::string_view, 4> kPairs = {"->", "..", "+=", "^T"};
+constexpr std::string_view kSigns = "[](){},:+-*/%<=";
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::size_t digits(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_digit(text[at])) ++at;
+  return at;
+}
+
+Token number_token(std::string_view text) {
+  std::size_t end = digits(text, 0);
+  bool real = false;
+  if (end + 1 < text.size() && text[end] == '.' && is_digit(text[end + 1])) real = true, end = digits(text, end + 1);
+  if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
+    std::size_t exponent = end + 1;
+    if (exponent < text.size() && (text[exponent] == '+' || text[exponent] == '-')) ++exponent;
+    if (digits(text, exponent) > exponent) real = true, end = digits(text, exponent);
+  }
+  return {real ? TokenKind::real : TokenKind::integer, text.substr(0, end)};
+}
+
+Token word_token(std::string_view text) {
+  std::size_t end = text.substr(0, 4) == "wl::" ? 4 : 0;  // as emitted source spells min and max
+  while (end < text.size() && (is_letter(text[end]) || is_digit(text[end]))) ++end;
+  return {TokenKind::word, text.substr(0, end)};
+}
+
+// The token at the front of `text`; of kind end where none begins there.
+Token token_at(std::string_view text) {
+  if (is_digit(text[0])) return number_token(text);
+  if (is_letter(text[0])) return word_token(text);
+  for (const std::string_view pair : kPairs)
+    if (text.substr(0, 2) == pair) return {TokenKind::sign, text.substr(0, 2)};
+  if (kSigns.find(text[0]) != std::string_view::npos) return {TokenKind::sign, text.substr(0, 1)};
+  return {};
+}
+
+tl::unexpected<Error> syntax(std::string_view file, int line, std::string message, std::string expected = {},
+                             std::string found = {}) {
+  return fail({ErrorCode::kTileSyntax, std::move(message), fmt::format("{}:{}", file, line), std::move(expected),
+               std::move(found), "docs/tile.md has the grammar"});
+}
+
+// What of a byte can be shown to a person.
+std::string shown(char c) {
+  return std::isprint(static_cast<unsigned char>(c)) ? std::string(1, c)
+                                                     : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
+}
+
+Result<Line> tokens_of(std::string_view text, int number, std::string_view file) {
+  Line line{number, 0, {}};
+  std::size_t at = 0;
+  while (at < text.size() && text[at] == ' ') ++at;
+  line.level = static_cast<int>(at / 2);
+  const bool odd = at % 2 != 0;
+  while (at < text.size()) {
+    if (text[at] == ' ' || text[at] == '\r') {
+      ++at;
+      continue;
+    }
+    if (text[at] == '#' || text.substr(at, 2) == "//") break;
+    const Token token = token_at(text.substr(at));
+    if (token.kind == TokenKind::end)
+      return syntax(file, number, "a character that begins nothing of the language", {}, shown(text[at]));
+    if (line.tokens.size() == kMostTokens) return syntax(file, number, "the line is too long");
+    line.tokens.push_back(token);
+    at += token.text.size();
+  }
+  if (odd && !line.tokens.empty()) return syntax(file, number, "the indentation is odd", "two spaces a level");
+  return line;
+}
+
+}  // namespace
+
+Result<std::vector<Line>> split_lines(std::string_view text, std::string_view file) {
+  if (text.size() > kMostBytes)
+    return syntax(file, 1, "the text is too large", fmt::format("at most {} bytes", kMostBytes),
+                  std::to_string(text.size()));
+  std::vector<Line> lines;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    WARPLOOM_TRY(Line line, tokens_of(text.substr(0, end), ++number, file));
+    if (!line.tokens.empty()) lines.push_back(std::move(line));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+const Token& Cursor::peek(std::size_t ahead) const {
+  static const Token kEnd;
+  return next_ + ahead < line_.tokens.size() ? line_.tokens[next_ + ahead] : kEnd;
+}
+
+Token Cursor::take() {
+  const Token token = peek();
+  if (next_ < line_.tokens.size()) ++next_;
+  return token;
+}
+
+bool Cursor::accept(std::string_view text) {
+  if (!is(text)) return false;
+  take();
+  return true;
+}
+
+Status Cursor::expect(std::string_view text) {
+  if (!accept(text)) return error("something is missing", fmt::format("'{}'", text));
+  return ok();
+}
+
+Status Cursor::expect_end() {
+  if (!at_end()) return error("the line goes on where it should end", "the end of the line");
+  return ok();
+}
+
+Result<std::string> Cursor::word(std::string_view meaning) {
+  if (peek().kind != TokenKind::word) return error("a name is missing", std::string(meaning));
+  return std::string(take().text);
+}
+
+Result<std::int64_t> Cursor::integer() {
+  const bool negative = accept("-");
+  if (peek().kind != TokenKind::integer) return error("a number is missing", "an integer");
+  std::int64_t value = 0;
+  const std::string_view text = peek().text;
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc())
+    return error("the number is too large", "a number of 64 bits");
+  take();
+  return negative ? -value : value;
+}
+
+Result<int> Cursor::small(std::string_view meaning) {
+  WARPLOOM_TRY(const std::int64_t value, integer());
+  if (value < 0 || value > 1 << 20) return error("the number is out of range", std::string(meaning));
+  return static_cast<int>(value);
+}
+
+Result<double> Cursor::real() {
+  const double sign = accept("-") ? -1.0 : 1.0;
+  if (accept("inf")) return sign * std::numeric_limits<double>::infinity();
+  if (accept("nan")) return std::numeric_limits<double>::quiet_NaN();
+  if (peek().kind != TokenKind::integer && peek().kind != TokenKind::real)
+    return error("a number is missing", "a number, inf or nan");
+  double value = 0;
+  const std::string_view text = peek().text;
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc())
+    return error("the number is out of the range of a double");
+  take();
+  return sign * value;
+}
+
+Result<std::vector<std::int64_t>> Cursor::integers(std::string_view open, std::string_view close) {
+  WARPLOOM_CHECK(expect(open));
+  std::vector<std::int64_t> values;
+  do {
+    WARPLOOM_TRY(const std::int64_t value, integer());
+    if (values.size() == kMostNumbers) return error("the list is too long");
+    values.push_back(value);
+  } while (accept(","));
+  WARPLOOM_CHECK(expect(close));
+  return values;
+}
+
+tl::unexpected<Error> Cursor::error(std::string message, std::string expected) const {
+  return syntax(file_, line_.number, std::move(message), std::move(expected),
+                at_end() ? "the end of the line" : std::string(peek().text.substr(0, 40)));
+}
+
+}  // namespace warploom::tile

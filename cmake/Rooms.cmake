@@ -3,6 +3,7 @@ set(WARPLOOM_ROOMS "" CACHE INTERNAL "")
 
 add_library(warploom_flags INTERFACE)
 target_compile_options(warploom_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+                       -Wno-stringop-overflow -Wno-restrict  # false alarms of GCC 12 on std::string
                        $<$<BOOL:${WARPLOOM_WERROR}>:-Werror>)
 target_include_directories(warploom_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 
@@ -34,6 +35,8 @@ function(warploom_emulator)
     target_include_directories(warploom_emulator PUBLIC ${CMAKE_SOURCE_DIR}/device/emulated ${CMAKE_SOURCE_DIR}/device/common)
     target_compile_options(warploom_emulator PRIVATE -O3)
     target_link_libraries(warploom_emulator PUBLIC Boost::context)
+    # Emulated kernels are loaded libraries that call back into the executable.
+    target_link_options(warploom_emulator INTERFACE -rdynamic)
   endif()
 endfunction()
 
@@ -43,6 +46,7 @@ function(warploom_executable)
   endif()
   add_executable(warploom ${CMAKE_SOURCE_DIR}/src/cli/main.cpp)
   target_link_libraries(warploom PRIVATE warploom_cli)
+  target_compile_options(warploom PRIVATE -fPIC)  # as the precompiled header was; -fPIE would refuse it
   target_precompile_headers(warploom REUSE_FROM warploom_pch_holder)
 endfunction()
 
@@ -56,6 +60,7 @@ function(warploom_tests)
                             nlohmann_json::nlohmann_json fmt::fmt-header-only)
       target_compile_definitions(test_${room} PRIVATE WARPLOOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                  WARPLOOM_BINARY_DIR="${CMAKE_BINARY_DIR}")
+      target_compile_options(test_${room} PRIVATE -fPIC)
       target_precompile_headers(test_${room} REUSE_FROM warploom_pch_holder)
       gtest_discover_tests(test_${room} TEST_PREFIX ${room}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
     endif()

@@ -66,7 +66,7 @@ struct Run {
   std::string status = "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
   int candidates = 0;
   double seconds = 0;
-  std::string best;         // schedule text
+  std::string best = {};    // schedule text
 };
 
 struct OpenOptions {

@@ -1,0 +1,199 @@
+#include "archive/database.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+#include "archive/archive.h"
+#include "archive/schema.h"
+#include "base/file.h"
+
+namespace warploom::archive {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+
+Error damaged(const fs::path& path, const std::string& found) {
+  return {ErrorCode::kArchiveDamaged, "the archive is damaged", path.string(), "a whole archive", found, ""};
+}
+
+// The file and its log go under a new name together: SQLite would otherwise replay the old log into the next archive.
+Error moved_aside(const fs::path& path, const std::string& found) {
+  Error error = damaged(path, found);
+  for (int i = 1; i < 10'000; ++i) {
+    const std::string target = fmt::format("{}.damaged-{}", path.string(), i);
+    std::error_code failure;
+    if (fs::exists(target, failure)) continue;
+    fs::rename(path, target, failure);
+    if (failure) {
+      error.remedy = "move the file away yourself; it could not be renamed: " + failure.message();
+      return error;
+    }
+    for (const char* suffix : {"-wal", "-shm"}) {
+      std::error_code ignored;
+      fs::rename(path.string() + suffix, target + suffix, ignored);
+    }
+    error.remedy = fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
+    return error;
+  }
+  error.remedy = "move the file away; too many damaged ones lie beside it";
+  return error;
+}
+
+Error foreign(const fs::path& path, const std::string& found) {
+  return {ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(), "an archive, or no file yet", found,
+          "name another file with --archive"};
+}
+
+// Looks at the first bytes before SQLite does, which would call everything that is not its own "not a database".
+Status look_at_header(const fs::path& path) {
+  std::error_code missing;
+  const auto size = fs::file_size(path, missing);
+  if (missing || size == 0) return ok();
+  std::array<char, 16> head{};
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(head.data(), head.size());
+  const auto got = static_cast<std::size_t>(stream.gcount());
+  if (got == 0)
+    return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(), "a readable file",
+                 std::strerror(errno), "check its permissions"});
+  if (std::string_view(head.data(), got) != kMagic.substr(0, got)) return fail(foreign(path, "a file of another kind"));
+  if (size < 100) return fail(moved_aside(path, fmt::format("{} bytes, less than a header", size)));
+  return ok();
+}
+
+Result<std::int64_t> pragma(sqlite3* connection, const char* sql, const fs::path& path) {
+  WARPLOOM_TRY(Statement statement, Statement::make(connection, sql, path));
+  WARPLOOM_TRY(const bool row, statement.step());
+  return row ? statement.integer(0) : 0;
+}
+
+// Creates the tables in a file that has none. Two processes may try at once: the second finds them made.
+Status create(sqlite3* connection, const fs::path& path) {
+  WARPLOOM_CHECK(execute(connection, "BEGIN IMMEDIATE", path));
+  auto build = [&]() -> Status {
+    WARPLOOM_TRY(const std::int64_t already, pragma(connection, "PRAGMA application_id", path));
+    if (already == kApplicationId) return ok();
+    WARPLOOM_CHECK(execute(connection, kSchema, path));
+    return execute(connection, fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion), path);
+  };
+  Status built = build();
+  Status ended = execute(connection, built ? "COMMIT" : "ROLLBACK", path);
+  return built ? ended : built;
+}
+
+Status check(sqlite3* connection, const fs::path& path) {
+  WARPLOOM_TRY(const std::int64_t tables, pragma(connection, "SELECT count(*) FROM sqlite_master", path));
+  WARPLOOM_TRY(const std::int64_t id, pragma(connection, "PRAGMA application_id", path));
+  if (tables == 0 && id == 0) return create(connection, path);
+  if (id != kApplicationId) return fail(foreign(path, "an SQLite database of another program"));
+  WARPLOOM_TRY(const std::int64_t version, pragma(connection, "PRAGMA user_version", path));
+  if (version != kVersion)
+    return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path.string(),
+                 fmt::format("version {}", kVersion), fmt::format("version {}", version),
+                 "use the program that wrote it, or name another archive with --archive"});
+  WARPLOOM_TRY(Statement statement, Statement::make(connection, "PRAGMA quick_check(1)", path));
+  WARPLOOM_TRY(const bool row, statement.step());
+  if (!row || statement.text(0) != "ok") return fail(damaged(path, row ? statement.text(0) : "no answer"));
+  return ok();
+}
+
+}  // namespace
+
+Error error_of(sqlite3* connection, int code, const fs::path& path) {
+  const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
+  const int system = connection ? sqlite3_system_errno(connection) : 0;
+  const int primary = code & 0xff;
+  // SQLite does not always remember why a write failed (it looks at errno again after rolling back), so a write that failed
+  // on an open file counts as a lack of room: the other reasons show when the file is opened.
+  const bool wrote = code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_FSYNC;
+  if (primary == SQLITE_FULL || (primary == SQLITE_IOERR && (wrote || system == ENOSPC || system == EDQUOT || system == EFBIG)))
+    return {ErrorCode::kDiskFull, "there is no room to write the archive", path.string(), "free space", found,
+            "free some space or name an archive elsewhere with --archive; what was recorded before is kept"};
+  if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED)
+    return {ErrorCode::kArchiveLocked, "another run holds the archive", path.string(), "a turn to write", found,
+            "wait for the other run or name another archive with --archive"};
+  if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB) return damaged(path, found);
+  if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM || primary == SQLITE_IOERR)
+    return {ErrorCode::kFileUnwritable, "the archive cannot be written", path.string(), "a writable file in a writable folder",
+            found, "name an archive elsewhere with --archive"};
+  return {ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""};
+}
+
+Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
+  const int code = sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return fail(error_of(connection, code, path));
+  return ok();
+}
+
+Result<Statement> Statement::make(sqlite3* connection, const char* sql, const fs::path& path) {
+  sqlite3_stmt* raw = nullptr;
+  const int code = sqlite3_prepare_v2(connection, sql, -1, &raw, nullptr);
+  if (code != SQLITE_OK) return fail(error_of(connection, code, path));
+  Statement made;
+  made.connection_ = connection;
+  made.path_ = path;
+  made.statement_.reset(raw);
+  return made;
+}
+Statement& Statement::bind(const std::string& value) {
+  sqlite3_bind_text64(statement_.get(), ++bound_, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  return *this;
+}
+Statement& Statement::bind(std::int64_t value) {
+  sqlite3_bind_int64(statement_.get(), ++bound_, value);
+  return *this;
+}
+Statement& Statement::bind(double value) {
+  sqlite3_bind_double(statement_.get(), ++bound_, value == value ? value : 0.0);  // NaN would become NULL
+  return *this;
+}
+Result<bool> Statement::step() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return fail(error_of(connection_, sqlite3_extended_errcode(connection_), path_));
+}
+std::string Statement::text(int column) const {
+  const auto* raw = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  return raw ? std::string(raw, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))) : std::string();
+}
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+double Statement::real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+
+Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds lock_timeout) {
+  if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));
+  WARPLOOM_CHECK(look_at_header(path));
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  Connection connection(raw);
+  if (code != SQLITE_OK) return fail(error_of(raw, code, path));
+  sqlite3_extended_result_codes(raw, 1);
+  sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
+  auto prepare = [&]() -> Status {
+    WARPLOOM_CHECK(execute(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", path));
+    return check(raw, path);
+  };
+  // A foreign file must not be touched, so its application id is read before the log is set up.
+  Result<std::int64_t> id = pragma(raw, "PRAGMA application_id", path);
+  Result<std::int64_t> tables = id ? pragma(raw, "SELECT count(*) FROM sqlite_master", path) : id;
+  Status ready = ok();
+  if (!id || !tables) {
+    ready = fail(!id ? id.error() : tables.error());
+  } else if (*id != kApplicationId && *tables > 0) {
+    ready = fail(foreign(path, "an SQLite database of another program"));
+  } else {
+    ready = prepare();
+  }
+  if (ready) return connection;
+  if (ready.error().code != ErrorCode::kArchiveDamaged) return fail(ready.error());
+  connection.reset();
+  return fail(moved_aside(path, ready.error().found));
+}
+
+}  // namespace warploom::archive

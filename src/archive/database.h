@@ -1,0 +1,49 @@
+// A thin skin over SQLite: statements that bind by position, and errors with our codes. Within the room only.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+
+namespace warploom::archive {
+
+struct Closer {
+  void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using Connection = std::unique_ptr<sqlite3, Closer>;
+
+// What SQLite's last failure on this connection means to the user.
+Error error_of(sqlite3* connection, int code, const std::filesystem::path& path);
+
+Status execute(sqlite3* connection, const std::string& sql, const std::filesystem::path& path);
+
+class Statement {
+ public:
+  static Result<Statement> make(sqlite3* connection, const char* sql, const std::filesystem::path& path);
+  Statement& bind(const std::string& value);
+  Statement& bind(std::int64_t value);
+  Statement& bind(double value);
+  // True: a row is there; false: the end.
+  Result<bool> step();
+  std::string text(int column) const;
+  std::int64_t integer(int column) const;
+  double real(int column) const;
+
+ private:
+  sqlite3* connection_ = nullptr;
+  std::filesystem::path path_;
+  std::unique_ptr<sqlite3_stmt, Closer> statement_;
+  int bound_ = 0;
+};
+
+// Opens or creates the file, tells foreign, other-version and damaged ones apart, and sets the durability it promises.
+Result<Connection> open_database(const std::filesystem::path& path, std::chrono::milliseconds lock_timeout);
+
+}  // namespace warploom::archive

@@ -1,0 +1,53 @@
+// compile: a launch list's source to machine code, for both engines, cached on disk.
+//
+// CUDA kernels go through NVRTC (nvrtc.h) or else nvcc, one cubin a kernel; CPU kernels through the system's C++ compiler
+// (cpu_compiler.h), one shared object for the whole list. Both run in a child process under a clock, since compilers crash and
+// hang on odd input.
+//
+// Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for spilled registers and for
+// serialised wgmma, unless the options allow them); compile-timeout.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "codegen/launch_list.h"
+
+namespace warploom::runtime {
+
+struct CompileOptions {
+  bool allow_spills = false;       // keep a kernel whose registers spill to local memory
+  bool allow_warnings = false;     // keep one whose wgmma ptxas serialised (its C75xx warnings)
+  bool use_cache = true;
+  std::chrono::milliseconds time{60'000};
+  std::vector<std::string> flags;  // more flags for the compiler
+};
+
+struct KernelFigures {
+  std::string name;
+  int registers = 0;            // a thread
+  int spill_bytes = 0;          // stores and loads added
+  std::int64_t static_shared = 0;
+};
+
+struct Binary {
+  Engine engine = Engine::cuda;
+  std::string compiler;             // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
+  std::vector<std::string> images;  // cuda: a cubin a kernel; cpu: one path of a shared object
+  std::vector<KernelFigures> figures;
+  std::string log;
+  int registers = 0;                // most of any kernel
+  int spills = 0;                   // bytes, of all kernels
+};
+
+Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {});
+
+// The hidden subcommand of the host program: `PROGRAM __compile REQUEST` must call run_compile_request(REQUEST) and exit with
+// what it returns. Once registered, NVRTC runs in a fresh process of PROGRAM; else in a fork of this one.
+void set_helper_program(std::filesystem::path program);
+int run_compile_request(const std::filesystem::path& request);
+
+}  // namespace warploom::runtime

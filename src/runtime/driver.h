@@ -1,0 +1,86 @@
+// The CUDA driver, libcuda.so.1, opened at run time with prototypes of our own: building needs no CUDA header.
+//
+//   WARPLOOM_TRY(const Driver* cuda, Driver::get());
+//   WARPLOOM_CHECK(cuda->check(cuda->cuMemAlloc(&address, bytes), "cuMemAlloc"));   // or CUDA_TRY(*cuda, cuMemAlloc, &address, bytes)
+//
+// Source: CUDA Driver API reference, CUDA 12.0 (the oldest with all of driver.def) and later.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+
+namespace warploom::runtime {
+
+// The driver's own types, as far as they are needed.
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+
+struct alignas(64) CUtensorMap {
+  std::uint64_t opaque[16];
+};
+
+struct CUlaunchAttribute {
+  int id = 0;
+  char pad[4] = {};
+  union {
+    char bytes[64];
+    struct {
+      unsigned x, y, z;
+    } cluster;
+  } value = {};
+};
+
+struct CUlaunchConfig {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  CUstream stream = nullptr;
+  CUlaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+
+enum CUconstants : int {
+  kAttributeClockRate = 13,
+  kAttributeProcessors = 16,
+  kAttributeL2Bytes = 38,
+  kAttributeMajor = 75,
+  kAttributeMinor = 76,
+  kAttributeSharedBytesOptin = 97,
+  kFunctionSharedBytes = 1,
+  kFunctionLocalBytes = 3,
+  kFunctionRegisters = 4,
+  kFunctionMaxDynamicShared = 8,
+  kFunctionNonPortableCluster = 14,
+  kLaunchClusterDimension = 4,
+  kStreamNonBlocking = 1,
+  kCaptureThreadLocal = 1,
+};
+
+class Driver {
+ public:
+#define WARPLOOM_DRIVER(name, symbol, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
+#include "runtime/driver.def"
+#undef WARPLOOM_DRIVER
+
+  // Opened and initialised once a process. Fails with no-driver, or no-gpu where cuInit or the count finds none.
+  static Result<const Driver*> get();
+  // ok for 0; else the error that belongs to the code: out-of-memory, candidate-crashed, candidate-hung, or cuda-call with the
+  // call and the driver's words for the code.
+  Status check(CUresult code, const char* call) const;
+  std::string version() const;  // "CUDA 13.0"
+};
+
+#define WARPLOOM_CUDA(driver, call, ...) WARPLOOM_CHECK((driver).check((driver).call(__VA_ARGS__), #call))
+
+}  // namespace warploom::runtime

@@ -1,0 +1,114 @@
+// Executor: buffers, kernels and clocks of one device, the GPU through the CUDA driver or this machine's cores.
+//
+//   WARPLOOM_TRY(Binary binary, compile(list));                       // compile.h
+//   WARPLOOM_TRY(auto device, Executor::open(Engine::cuda));
+//   WARPLOOM_TRY(Buffer a, device->allocate(m * k * 2));
+//   WARPLOOM_CHECK(device->upload(a, host.data(), m * k * 2));
+//   WARPLOOM_TRY(auto gemm, device->load(list, binary));
+//   WARPLOOM_CHECK(gemm->bind({{"A", a}, {"B", b}, {"C", c}}));       // inputs and outputs; workspaces are its own
+//   WARPLOOM_CHECK(gemm->launch());
+//   WARPLOOM_CHECK(device->synchronize());
+//
+// Everything of an Executor is called from one thread at a time. On the GPU launches are asynchronous on one stream; on the CPU
+// they return when they are done. An Executor outlives its buffers and whatever it loaded.
+//
+// Errors: no-driver, no-gpu, gpu-too-old when it is opened; out-of-memory; candidate-crashed where a kernel faulted (on the GPU
+// the context is then lost: every later call fails, and the process should be replaced); cuda-call for the rest.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
+
+namespace warploom::runtime {
+
+// A piece of device memory, shared by all its copies and slices. Freed with the last of them.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(std::shared_ptr<void> owner, void* address, std::int64_t bytes)
+      : owner_(std::move(owner)), address_(address), bytes_(bytes) {}
+  void* address() const { return address_; }  // of the device; on the CPU an ordinary pointer
+  std::int64_t bytes() const { return bytes_; }
+  explicit operator bool() const { return address_ != nullptr; }
+  // Bytes [begin, begin + length): to put guard bytes round a tensor, or to misalign it on purpose.
+  Buffer slice(std::int64_t begin, std::int64_t length) const {
+    return {owner_, static_cast<char*>(address_) + begin, length};
+  }
+
+ private:
+  std::shared_ptr<void> owner_;
+  void* address_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+using Bindings = std::map<std::string, Buffer>;
+
+// Something that computes outputs from inputs: loaded kernels, or a vendor library's reference (vendor.h).
+class Runnable {
+ public:
+  virtual ~Runnable() = default;
+  virtual std::string name() const = 0;
+  // Names the buffers of buffer set `set`. Short kernels are timed over several sets, so that no call finds the last one's data
+  // in the caches. Sets are numbered from 0 without holes; binding one again replaces it.
+  virtual Status bind(const Bindings& buffers, int set = 0) = 0;
+  virtual int sets() const = 0;
+  virtual Status launch(int set = 0) = 0;
+};
+
+// A recorded series of launches: a CUDA graph, or on the CPU the calls themselves.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual Status replay() = 0;
+};
+
+struct DeviceInfo {
+  std::string name;           // "NVIDIA H200", "Intel(R) Xeon(R) …"
+  std::string arch;           // "sm_90a", "sm_80"; "x86-64-v4", "x86-64-v3"
+  int processors = 1;         // multiprocessors, or the cores this process may use
+  std::int64_t memory_bytes = 0;
+  std::int64_t cache_bytes = 0;   // GPU: L2; CPU: last level
+  std::int64_t shared_bytes = 0;  // GPU: most shared memory a block can have
+  std::string driver;         // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
+};
+
+class Executor {
+ public:
+  // `ordinal` counts the GPUs that CUDA_VISIBLE_DEVICES leaves; `threads` (CPU): 0 means one for each core.
+  static Result<std::unique_ptr<Executor>> open(Engine engine, int ordinal = 0, int threads = 0);
+  virtual ~Executor() = default;
+
+  virtual Engine engine() const = 0;
+  virtual const DeviceInfo& info() const = 0;
+  virtual Result<std::int64_t> free_memory() = 0;  // bytes
+
+  // At least `bytes` (0 gives a buffer of 0 bytes at a valid address), aligned to 4096, contents undefined.
+  virtual Result<Buffer> allocate(std::int64_t bytes) = 0;
+  // Copies between host and device; both wait for the launches before them.
+  virtual Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset = 0) = 0;
+  virtual Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset = 0) = 0;
+  // Repeats the 32-bit word over the buffer (its last bytes get the word's first ones), in launch order.
+  virtual Status fill(const Buffer& buffer, std::uint32_t word) = 0;
+
+  // Takes images of compile(list); `list` is copied. Fails with resource-limit where the device cannot hold a kernel.
+  virtual Result<std::unique_ptr<Runnable>> load(const LaunchList& list, const Binary& binary) = 0;
+
+  virtual Status synchronize() = 0;
+  // The time from before `work`'s first launch to after its last one, in microseconds.
+  virtual Result<double> time_us(const std::function<Status()>& work) = 0;
+  virtual Result<std::unique_ptr<Recording>> record(const std::function<Status()>& work) = 0;
+  // Puts other data into the caches, in launch order: GPU by writing twice the L2, CPU by reading twice the last level (at most
+  // 256 MiB).
+  virtual Status flush_caches() = 0;
+  virtual void* stream() { return nullptr; }  // CUstream, for libraries
+};
+
+}  // namespace warploom::runtime

@@ -1,0 +1,60 @@
+// References: what the vendor's library does for the same problem on the same device, found at run time.
+//
+//   VendorProblem p{.kind = VendorKind::matmul, .m = 4096, .n = 4096, .k = 4096, .in = Dtype::bf16, .out = Dtype::bf16};
+//   WARPLOOM_TRY(auto reference, vendor_reference(*device, p));
+//   WARPLOOM_CHECK(reference->bind({{"A", a}, {"B", b}, {"C", c}}));
+//   reference->name();  // "cuBLASLt 13.1", "oneDNN 2.6.3", "oneDNN 2.6.3 + plain", "plain"
+//
+// matmul   C[batch, m, n] = activation(A[batch, m, k] · B[batch, k, n] + bias), row-major and packed; buffers A, B, C and bias.
+//          A transposed A is stored [batch, k, m], a transposed B [batch, n, k]. An operand that is not batched is one matrix
+//          for the whole batch.
+// softmax  Y[r, :] = exp(X[r, :] - max) / sum over `rows` rows of `cols`; buffers X and Y.
+//
+// GPU: cuBLASLt, the fastest of its heuristic's first eight algorithms (timed when buffer set 0 is bound). CPU: oneDNN.
+// Where the library lacks something, a plain kernel of ours does it: the epilogue alone, or all ("plain").
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "runtime/executor.h"
+
+namespace warploom::runtime {
+
+enum class VendorKind : std::uint8_t { matmul, softmax };
+
+enum class Activation : std::uint8_t {
+#define WARPLOOM_ACTIVATION(name, dnnl, text) name,
+#include "runtime/activations.def"
+#undef WARPLOOM_ACTIVATION
+};
+std::string_view name_of(Activation activation);
+
+enum class BiasKind : std::uint8_t { none, per_column, per_row, full };  // shape [n], [m] or [batch, m, n]
+
+struct VendorProblem {
+  VendorKind kind = VendorKind::matmul;
+  std::int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool transpose_a = false, transpose_b = false;
+  bool batched_a = true, batched_b = true;
+  Dtype in = Dtype::f32, out = Dtype::f32;
+  bool tf32 = false;  // f32 operands may be rounded to tf32; else strict fp32
+  BiasKind bias = BiasKind::none;
+  Dtype bias_dtype = Dtype::f32;
+  Activation activation = Activation::none;
+  std::int64_t rows = 1, cols = 1;
+
+  double flops() const;
+  double bytes() const;  // read and written once
+};
+
+// The fastest that serves the problem. `plain_only`: ours, whatever libraries are there.
+Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only = false);
+// The launch list of the plain kernel.
+LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& problem);
+
+}  // namespace warploom::runtime

@@ -3,11 +3,13 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Threads REQUIRED)
+# Static wherever Debian has the archive, in every build: the executable then needs glibc alone, and what is tested is what
+# is given away.
+set(Boost_USE_STATIC_LIBS ON)
+set(Protobuf_USE_STATIC_LIBS ON)
+find_library(SQLite3_LIBRARY NAMES libsqlite3.a sqlite3)
 find_package(SQLite3 REQUIRED)
-if(WARPLOOM_PORTABLE)
-  set(Boost_USE_STATIC_LIBS ON)
-  set(Protobuf_USE_STATIC_LIBS ON)
-endif()
+find_library(ZLIB_LIBRARY NAMES libz.a z)
 find_package(Boost REQUIRED COMPONENTS context)
 find_package(Protobuf REQUIRED)
 if(WARPLOOM_TESTS)
@@ -29,7 +31,7 @@ add_custom_command(OUTPUT ${onnx_out}/onnx/onnx.pb.cc ${onnx_out}/onnx/onnx.pb.h
   DEPENDS ${ONNX_PROTO_DIR}/onnx/onnx.proto)
 add_library(warploom_onnx_proto STATIC ${onnx_out}/onnx/onnx.pb.cc)
 target_include_directories(warploom_onnx_proto SYSTEM PUBLIC ${onnx_out})
-target_link_libraries(warploom_onnx_proto PUBLIC protobuf::libprotobuf)
+target_link_libraries(warploom_onnx_proto PUBLIC protobuf::libprotobuf ${ZLIB_LIBRARY})
 
 # device/ as text inside the executable: emitted kernels include these headers, and a bundle carries them along.
 file(GLOB_RECURSE device_headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/device ${CMAKE_SOURCE_DIR}/device/*.h)

@@ -35,8 +35,11 @@ function(warploom_emulator)
     target_include_directories(warploom_emulator PUBLIC ${CMAKE_SOURCE_DIR}/device/emulated ${CMAKE_SOURCE_DIR}/device/common)
     target_compile_options(warploom_emulator PRIVATE -O3)
     target_link_libraries(warploom_emulator PUBLIC Boost::context)
-    # Emulated kernels are loaded libraries that call back into the executable.
-    target_link_options(warploom_emulator INTERFACE -rdynamic)
+    # Emulated kernels are loaded libraries that call back into the executable. Only namespace wl is exported, so that a
+    # library with a C++ runtime of its own never meets the one linked in here.
+    target_link_options(warploom_emulator INTERFACE "-Wl,--export-dynamic-symbol=_ZN2wl*"
+                        "-Wl,--export-dynamic-symbol=_ZNK2wl*" "-Wl,--export-dynamic-symbol=_ZT*2wl*"
+                        "-Wl,--export-dynamic-symbol=wl_*")
   endif()
 endfunction()
 
@@ -48,6 +51,13 @@ function(warploom_executable)
   target_link_libraries(warploom PRIVATE warploom_cli)
   target_compile_options(warploom PRIVATE -fPIC)  # as the precompiled header was; -fPIE would refuse it
   target_precompile_headers(warploom REUSE_FROM warploom_pch_holder)
+  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_link_options(warploom PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+  if(TARGET warploom_emulator)
+    # All of it, since what emulated kernels will call is not known when this is linked.
+    target_link_libraries(warploom PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,warploom_emulator>)
+  endif()
 endfunction()
 
 function(warploom_tests)

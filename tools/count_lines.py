@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Line counts. Fails when src, include and device together reach 30,000 lines. Usage: count_lines.py [ROOT]"""
+import pathlib
+import statistics
+import sys
+
+LIMIT = 30_000
+LONG_FILE = 600
+SUFFIXES = {".h", ".cpp", ".def", ".cu", ".py", ".cmake"}
+
+
+def lines_of(folder):
+    return {path: path.read_text(errors="replace").count("\n")
+            for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix in SUFFIXES}
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    product = {}
+    for name in ("src", "include", "device"):
+        counts = lines_of(root / name)
+        product |= counts
+        print(f"{name:8} {len(counts):4} files {sum(counts.values()):6} lines")
+        for room in sorted(path for path in (root / name).iterdir() if path.is_dir()):
+            inside = [count for path, count in counts.items() if room in path.parents]
+            if inside and name != "include":
+                print(f"  {room.name:14} {len(inside):4} files {sum(inside):6} lines")
+    for name in ("tests", "bench", "tools"):
+        counts = lines_of(root / name)
+        print(f"{name:8} {len(counts):4} files {sum(counts.values()):6} lines")
+    for path, count in product.items():
+        if count > LONG_FILE:
+            print(f"long: {path.relative_to(root)} has {count} lines")
+    total = sum(product.values())
+    median = statistics.median(product.values()) if product else 0
+    print(f"{total} lines of product in {len(product)} files, median {median:.0f}, limit {LIMIT}")
+    return 0 if total < LIMIT else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

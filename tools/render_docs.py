@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Writes what documents repeat from data, so that the two never differ. Usage: render_docs.py [--check] [ROOT]
+
+In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end -->` is replaced. WHAT is
+
+  errors                  the table of error codes, from src/base/error_codes.def
+  results MACHINE         every group of bench/results/MACHINE/*.json as a full table
+  results MACHINE N       one table of the first N rows of every group, the columns that matter most
+
+With --check nothing is written and the exit status is 1 when a document differs.
+"""
+import json
+import pathlib
+import re
+import sys
+
+BLOCK = re.compile(r"(<!-- begin ([^>]*?) -->\n)(.*?)(<!-- end -->)", re.S)
+ROW = re.compile(r'^WARPLOOM_ERROR\(\w+, "([^"]+)", (\d+), "((?:[^"\\]|\\.)*)"\)|^// (.+)$', re.M)
+
+
+def render_errors(root):
+    text = (root / "src/base/error_codes.def").read_text()
+    lines, title = [], None
+    for code, status, meaning, comment in ROW.findall(text[text.index("\n\n"):]):
+        if comment:
+            title = comment
+            continue
+        if title:
+            lines += ["", f"### {title}", "", "| code | exit status | meaning |", "|---|---|---|"]
+            title = None
+        lines.append(f"| `{code}` | {status} | {meaning} |")
+    return "\n".join(lines[1:]) + "\n"
+
+
+def number(value, digits=3):
+    """Three significant digits, no exponent between 0.001 and a million."""
+    if value is None or value == "":
+        return "–"
+    if not isinstance(value, (int, float)):
+        return str(value)
+    if value != 0 and (abs(value) < 1e-3 or abs(value) >= 1e6):
+        return f"{value:.1e}"
+    if abs(value) >= 100 or float(value).is_integer():
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}"
+
+
+def percent(value):
+    return "–" if value is None else f"{100 * value:.0f} %"
+
+
+def table(headers, rows):
+    lines = ["| " + " | ".join(headers) + " |", "|" + "|".join(["---"] + ["---:"] * (len(headers) - 1)) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def load_groups(root, machine):
+    groups = []
+    for path in sorted((root / "bench/results" / machine).glob("*.json")):
+        groups.append((path.stem, json.loads(path.read_text())))
+    return groups
+
+
+def best_peer_text(row):
+    peer = row.get("best_peer")
+    time = (row.get("peers", {}).get(peer) or {}).get("us") if peer else None
+    return f"{peer} {number(time)}" if peer else "–"
+
+
+def short_results(groups, limit):
+    rows = []
+    for _, data in groups:
+        for row in data.get("rows", [])[:limit]:
+            rate = f"{number(row['tflops'])} TFLOP/s" if row.get("tflops") else (
+                f"{number(row['gbs'])} GB/s" if row.get("gbs") else "–")
+            rows.append([f"`{row['case']}`", row.get("track", "–"), number(row.get("ours_us")), best_peer_text(row),
+                         f"{row['ratio']:.2f}×" if row.get("ratio") else "–", rate,
+                         percent(row.get("roofline_fraction")), number(row.get("error"))])
+    return table(["case", "track", "ours, µs", "best peer, µs", "ratio", "rate", "of roofline", "error"], rows)
+
+
+def full_results(groups):
+    parts = []
+    for group, data in groups:
+        peers = ", ".join(f"{name} {version}" for name, version in data.get("peers", {}).items())
+        parts.append(f"### {group}\n\n{data.get('device', '')}, driver {data.get('driver', '–')}, "
+                     f"CUDA {data.get('cuda', '–')}; peers: {peers or 'none'}. Made by `{data.get('command', '')}`"
+                     f" at {str(data.get('commit', ''))[:12] or 'an unknown commit'}.\n")
+        names = sorted({name for row in data.get("rows", []) for name in row.get("peers", {})})
+        headers = (["case", "track", "ours, µs", "95 % interval"] + [f"{name}, µs (error)" for name in names] +
+                   ["ratio", "TFLOP/s", "GB/s", "of roofline", "error", "workspace, bytes", "prepare, µs", "candidates",
+                    "search, s"])
+        rows = []
+        for row in data.get("rows", []):
+            low, high = (row.get("interval_us") or [None, None])[:2]
+            cells = [f"`{row['case']}`", row.get("track", "–"), number(row.get("ours_us")),
+                     f"{number(low)} to {number(high)}"]
+            for name in names:
+                peer = row.get("peers", {}).get(name)
+                cells.append(f"{number(peer.get('us'))} ({number(peer.get('error'))})" if peer else "–")
+            cells += [f"{row['ratio']:.2f}×" if row.get("ratio") else "–"]
+            cells += [number(row.get(key)) for key in ("tflops", "gbs")] + [percent(row.get("roofline_fraction"))]
+            cells += [number(row.get(key)) for key in ("error", "workspace_bytes", "prepare_us", "candidates",
+                                                       "search_seconds")]
+            rows.append(cells)
+        parts.append(table(headers, rows))
+    return "\n".join(parts)
+
+
+def render(what, root):
+    words = what.split()
+    if words == ["errors"]:
+        return render_errors(root)
+    if words[:1] == ["results"] and len(words) in (2, 3):
+        groups = load_groups(root, words[1])
+        if not groups:
+            return f"No measurements on this machine ({words[1]}) are stored yet.\n"
+        return short_results(groups, int(words[2])) if len(words) == 3 else full_results(groups)
+    raise SystemExit(f"render_docs.py: nobody knows how to render '{what}'")
+
+
+def main():
+    arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
+    check = "--check" in sys.argv[1:]
+    root = pathlib.Path(arguments[0] if arguments else ".")
+    blocks = differing = 0
+    for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
+        text = path.read_text()
+        rendered = BLOCK.sub(lambda m: m.group(1) + "\n" + render(m.group(2), root) + "\n" + m.group(4), text)
+        blocks += len(BLOCK.findall(text))
+        if rendered == text:
+            continue
+        differing += 1
+        if check:
+            print(f"{path.relative_to(root)} differs from its data; `python3 tools/render_docs.py` mends it")
+        else:
+            path.write_text(rendered)
+            print(f"{path.relative_to(root)} written")
+    print(f"{blocks} rendered blocks, {differing} documents differed")
+    return 1 if check and differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+#include "layout/tv_layout.h"
+
+#include <map>
+
+#include "tv_layouts.h"
+
+namespace warploom::layout {
+namespace {
+
+using Modes = std::vector<TvMode>;
+
+TEST(TvLayout, MmaAccumulatorIsWhereThePtxManualSaysItIs) {
+  const TvLayout l = mma_accumulator();
+  EXPECT_EQ(l.threads(), 32);
+  EXPECT_EQ(l.values(), 4);
+  for (std::int64_t t = 0; t < 32; ++t) {
+    for (std::int64_t v = 0; v < 4; ++v) EXPECT_EQ(l.coord(t, v), (Coord{t / 4 + v / 2 * 8, t % 4 * 2 + v % 2}));
+  }
+}
+
+TEST(TvLayout, LinearGivesTheRowMajorIndex) {
+  for (const TvLayout& l : {mma_accumulator(), tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {64, 64}).value()}) {
+    const Layout linear = l.linear();
+    for (std::int64_t t = 0; t < l.threads(); ++t) {
+      for (std::int64_t v = 0; v < l.values(); ++v) {
+        const Coord c = l.coord(t, v);
+        ASSERT_EQ(linear(IntTree{t, v}), c[0] * l.tile[1] + c[1]);
+      }
+    }
+  }
+}
+
+TEST(TvLayout, ExactMeansEachElementEquallyOften) {
+  EXPECT_TRUE(mma_accumulator().is_exact());
+  EXPECT_TRUE((TvLayout{{4}, {{4, {1}}, {2, {0}}}, {}}.is_exact()));    // each twice
+  EXPECT_FALSE((TvLayout{{4}, {{2, {1}}, {2, {1}}}, {}}.is_exact()));   // 0 once, 1 twice
+  EXPECT_FALSE((TvLayout{{4}, {{4, {2}}}, {}}.is_exact()));             // falls outside
+  EXPECT_FALSE((TvLayout{{4, 2}, {{4, {1, 0}}}, {}}.is_exact()));       // misses a column
+  EXPECT_FALSE((TvLayout{{2, 2}, {{4, {0, 1}}}, {}}.is_exact()));       // runs out of a row
+}
+
+TEST(TvLayout, InjectiveMeansNoElementTwice) {
+  EXPECT_TRUE(mma_accumulator().is_injective());
+  EXPECT_FALSE((TvLayout{{4}, {{4, {1}}, {2, {0}}}, {}}.is_injective()));
+  EXPECT_TRUE((TvLayout{{8}, {{4, {2}}}, {}}.is_injective()));
+}
+
+TEST(TvLayout, CoalesceExample) {
+  const TvLayout l{{8, 8}, {{2, {1, 0}}, {4, {2, 0}}, {1, {5, 5}}}, {{2, {0, 1}}, {4, {0, 2}}}};
+  EXPECT_EQ(to_string(coalesce(l)), "tile 8x8 thread [8:(1,0)] value [8:(0,1)]");
+}
+
+TEST(TvLayout, AtomIsTiledOverThreadsThenValues) {
+  const TvLayout l = tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {64, 64}).value();
+  EXPECT_EQ(l.threads(), 256);
+  EXPECT_EQ(l.values(), 16);
+  EXPECT_TRUE(l.is_exact());
+  EXPECT_TRUE(l.is_injective());
+  EXPECT_EQ(l.coord(32, 0), (Coord{0, 8}));   // the next warp stands in the next columns
+  EXPECT_EQ(l.coord(128, 0), (Coord{16, 0}));
+  EXPECT_EQ(l.coord(0, 4), (Coord{0, 32}));   // the next atom lies beyond all warps
+  EXPECT_EQ(l.coord(0, 8), (Coord{32, 0}));
+}
+
+TEST(TvLayout, AtomThatDoesNotDivideTheTileIsRefused) {
+  const auto l = tile_atom(mma_accumulator(), {2, 3}, {0, 1}, {64, 64});
+  ASSERT_FALSE(l);
+  EXPECT_EQ(l.error().code, ErrorCode::kLayout);
+  EXPECT_NE(l.error().found.find("64"), std::string::npos);
+  EXPECT_EQ(tile_atom(mma_accumulator(), {2}, {0, 1}, {64, 64}).error().code, ErrorCode::kLayout);
+  EXPECT_EQ(tile_atom(mma_accumulator(), {2, 2}, {0, 0}, {64, 64}).error().code, ErrorCode::kLayout);
+}
+
+TEST(TvLayout, CoalescedPutsNeighbouringThreadsOnNeighbouringVectors) {
+  const TvLayout l = coalesced({64, 32}, 1, 4, 128).value();
+  EXPECT_EQ(to_string(l), "tile 64x32 thread [8:(0,4)] [16:(1,0)] value [4:(0,1)] [4:(16,0)]");
+  EXPECT_TRUE(l.is_exact() && l.is_injective());
+}
+
+TEST(TvLayout, CoalescedReplicatesWhenTheTileIsSmall) {
+  const TvLayout l = coalesced({1, 128}, 1, 4, 128).value();
+  EXPECT_EQ(l.threads(), 128);
+  EXPECT_TRUE(l.is_exact());
+  EXPECT_EQ(l.coord(32, 0), l.coord(0, 0));
+}
+
+TEST(TvLayout, CoalescedRefusesWhatCannotBeSpread) {
+  EXPECT_EQ(coalesced({8, 30}, 1, 4, 32).error().code, ErrorCode::kLayout);
+  EXPECT_EQ(coalesced({3, 81}, 1, 1, 64).error().code, ErrorCode::kLayout);
+  EXPECT_EQ(coalesced({8, 8}, 2, 4, 32).error().code, ErrorCode::kLayout);
+  EXPECT_EQ(coalesced({8, 8}, 1, 0, 32).error().code, ErrorCode::kLayout);
+}
+
+TEST(TvLayout, ReduceDropsValuesAndReplicatesThreads) {
+  const TvLayout l = reduce(mma_accumulator(), 1).value();
+  EXPECT_EQ(to_string(l), "tile 16x1 thread [4:(0,0)] [8:(1,0)] value [2:(8,0)]");
+  EXPECT_TRUE(l.is_exact());
+}
+
+TEST(TvLayout, ReduceRefusesADiagonalMode) {
+  const TvLayout diagonal{{4, 4}, {{4, {1, 1}}}, {}};
+  EXPECT_EQ(reduce(diagonal, 0).error().code, ErrorCode::kLayout);
+  EXPECT_EQ(reduce(diagonal, 2).error().code, ErrorCode::kLayout);
+}
+
+TEST(TvLayout, BroadcastOperandKeepsOrDropsItsModes) {
+  const TvLayout aligned = broadcast_operand(mma_accumulator(), {1, 8}, false);
+  EXPECT_EQ(to_string(aligned), "tile 1x8 thread [4:(0,2)] [8:(0,0)] value [2:(0,1)] [2:(0,0)]");
+  const TvLayout compact = broadcast_operand(mma_accumulator(), {1, 8}, true);
+  EXPECT_EQ(to_string(compact), "tile 1x8 thread [4:(0,2)] [8:(0,0)] value [2:(0,1)]");
+  EXPECT_EQ(broadcast_operand(mma_accumulator(), {8}, true), compact);  // missing extents lead
+}
+
+TEST(TvLayout, OperandOfTheTilesOwnShapeIsUnchanged) {
+  EXPECT_EQ(broadcast_operand(mma_accumulator(), {16, 8}, false), mma_accumulator());
+}
+
+// Brute force, by the definitions in the header.
+std::map<Coord, int> hits(const TvLayout& l) {
+  std::map<Coord, int> out;
+  for (std::int64_t t = 0; t < l.threads(); ++t) {
+    for (std::int64_t v = 0; v < l.values(); ++v) ++out[l.coord(t, v)];
+  }
+  return out;
+}
+
+RC_GTEST_PROP(TvLayoutProperty, ExactAndInjectiveByEnumeration, ()) {
+  const TvLayout l = random_tv_layout();
+  const auto all = hits(l);
+  bool equal = static_cast<std::int64_t>(all.size()) == l.tile[0] * l.tile[1], once = true;
+  for (const auto& [c, n] : all) {
+    equal = equal && n == all.begin()->second && c[0] < l.tile[0] && c[1] < l.tile[1];
+    once = once && n == 1;
+  }
+  RC_CLASSIFY(equal, "exact");
+  RC_CLASSIFY(once, "injective");
+  RC_ASSERT(l.is_exact() == equal);
+  RC_ASSERT(l.is_injective() == once);
+}
+
+RC_GTEST_PROP(TvLayoutProperty, CoalesceKeepsTheMap, ()) {
+  const TvLayout l = random_tv_layout(), c = coalesce(l);
+  RC_ASSERT(c.threads() == l.threads() && c.values() == l.values());
+  for (std::int64_t t = 0; t < l.threads(); ++t) {
+    for (std::int64_t v = 0; v < l.values(); ++v) RC_ASSERT(c.coord(t, v) == l.coord(t, v));
+  }
+}
+
+RC_GTEST_PROP(TvLayoutProperty, CoalescedIsExactWheneverItExists, ()) {
+  const std::vector<std::int64_t> tile = {*rc::gen::inRange<std::int64_t>(1, 40), *rc::gen::inRange<std::int64_t>(1, 40)};
+  const int contiguous = *rc::gen::inRange(0, 2);
+  const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4);
+  const auto threads = *rc::gen::element<std::int64_t>(1, 2, 8, 12, 32, 64);
+  const auto l = coalesced(tile, contiguous, vector, threads);
+  RC_CLASSIFY(l.has_value());
+  if (!l) return;
+  RC_ASSERT(l->threads() == threads);
+  RC_ASSERT(l->is_exact());
+}
+
+RC_GTEST_PROP(TvLayoutProperty, ReductionVisitsWhatItsInputVisits, ()) {
+  const TvLayout l = random_tv_layout();
+  const int axis = *rc::gen::inRange(0, 2);
+  const auto r = reduce(l, axis);
+  RC_CLASSIFY(r.has_value());
+  if (!r) return;
+  for (std::int64_t t = 0; t < l.threads(); ++t) {
+    std::set<Coord> want, got;
+    for (std::int64_t v = 0; v < l.values(); ++v) {
+      Coord c = l.coord(t, v);
+      c[static_cast<std::size_t>(axis)] = 0;
+      want.insert(c);
+    }
+    for (std::int64_t v = 0; v < r->values(); ++v) got.insert(r->coord(t, v));
+    RC_ASSERT(want == got);
+  }
+}
+
+}  // namespace
+}  // namespace warploom::layout

@@ -1,0 +1,25 @@
+// Thread-value and memory layouts for tests.
+#pragma once
+
+#include "layout/memory_layout.h"
+#include "layouts.h"
+
+namespace warploom::layout {
+
+inline TvLayout mma_accumulator() { return {{16, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}}; }
+
+// Any two-dimensional layout, proper or not: small steps, so that overlaps and gaps are common.
+inline TvLayout random_tv_layout() {
+  TvLayout l{{*rc::gen::inRange<std::int64_t>(1, 9), *rc::gen::inRange<std::int64_t>(1, 9)}, {}, {}};
+  for (auto* modes : {&l.thread, &l.value}) {
+    for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
+      TvMode mode{*rc::gen::element<std::int64_t>(1, 2, 2, 3, 4), {0, 0}};
+      mode.step[*rc::gen::element<std::size_t>(0, 1)] = *rc::gen::element<std::int64_t>(0, 1, 1, 2, 4);
+      if (*rc::gen::inRange(0, 8) == 0) mode.step = {1, 1};
+      modes->push_back(std::move(mode));
+    }
+  }
+  return l;
+}
+
+}  // namespace warploom::layout

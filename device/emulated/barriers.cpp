@@ -1,0 +1,222 @@
+// Barriers of warps, blocks and clusters; mbarriers.
+#include <algorithm>
+
+#include "machine.h"
+
+namespace wl::emu {
+
+void barrier(int id, int threads, Site site) {
+  Thread& t = me();
+  Cta& cta = *t.cta;
+  if (id < 0 || id > 15 || (threads > 0 && threads % 32)) {
+    machine->hazard("barrier", "sync_named(" + std::to_string(id) + ", " + std::to_string(threads) +
+                    "): ids are 0 to 15, thread counts multiples of 32", site.line, &t);
+    return;
+  }
+  NamedBarrier& b = cta.named[id];
+  if (b.here.empty()) {
+    b.expected = threads;
+    b.line = site.line;
+  } else if (b.expected != threads) {
+    machine->hazard("barrier", "barrier " + std::to_string(id) + " is used for " + std::to_string(threads) + " and for " +
+                    std::to_string(b.expected) + " threads at once", site.line, &t, b.line);
+  }
+  b.here.push_back(&t);
+  machine->release(b.clock, t);
+  const std::size_t before = b.here.size();
+  machine->wake_barrier(cta, b, id);
+  if (before == b.here.size()) machine->suspend("barrier", site.line, static_cast<unsigned>(id));
+}
+
+// Lets everybody go when all are there.
+void Machine::wake_barrier(Cta& cta, NamedBarrier& b, int id) {
+  const int expected = b.expected < 0 ? cta.alive : b.expected;
+  if (static_cast<int>(b.here.size()) < expected) return;
+  int per_warp[64] = {};
+  for (Thread* t : b.here) ++per_warp[t->self.thread / 32 & 63];
+  if (b.expected > 0) {
+    for (int w = 0; w < 64; ++w)
+      if (per_warp[w] % 32)
+        hazard("barrier", "barrier " + std::to_string(id) + " was reached by a part of a warp", b.line, b.here[0]);
+  }
+  const Clock done = b.clock.take();
+  for (Thread* t : b.here) {
+    t->base = done;
+    if (t->waiting) wake(t);
+  }
+  b.here.clear();
+}
+
+void warp_barrier(Site site) {
+  Thread& t = me();
+  machine->release(t.warp->clock, t);
+  if (machine->meet("sync_warp", site.line, {}, {}, {}, 0)) {
+    const Clock done = t.warp->clock.take();
+    for (int i = 0; i < t.warp->size; ++i) t.warp->lane[i]->base = done;
+    machine->part(*t.warp);
+  }
+}
+
+// Collects the lanes of a warp at one instruction. True for the last one, which does the work and then calls part().
+bool Machine::meet(const char* what, int line, RegisterRun a, RegisterRun b, RegisterRun c, unsigned value) {
+  Thread& t = *current;
+  Warp& w = *t.warp;
+  if (w.arrived == 0) {
+    w.what = what;
+    w.line = line;
+  } else if (w.what != what || w.line != line) {
+    hazard("divergence", std::string("lanes of a warp are at ") + what + " and at " + w.what + " at the same time", line,
+           &t, w.line);
+  }
+  w.argument[t.self.thread & 31] = {{a, b, c}, value, true};
+  if (++w.arrived == w.size) return true;
+  w.waiting.push_back(&t);
+  suspend(what, line);
+  return false;
+}
+void Machine::part(Warp& w) {
+  for (auto i = w.waiting.rbegin(); i != w.waiting.rend(); ++i) wake_next(*i);
+  w.waiting.clear();
+  w.arrived = 0;
+}
+
+void cluster_arrive(Site site) {
+  Thread& t = me();
+  if (t.cluster_arrived)
+    return machine->hazard("cluster", "cluster_arrive twice without cluster_wait", site.line, &t);
+  t.cluster_arrived = true;
+  t.cluster_phase = machine->cluster_phase;
+  machine->release(machine->cluster_clock, t);
+  ++machine->cluster_here;
+  machine->try_cluster_barrier();
+}
+void Machine::try_cluster_barrier() {
+  int alive = 0;
+  for (auto& c : ctas) alive += c->alive;
+  if (cluster_here == 0 || cluster_here < alive) return;
+  cluster_here = 0;
+  ++cluster_phase;
+  cluster_completed = cluster_clock.take();
+  for (auto& c : ctas)
+    for (Thread* t : c->threads)
+      if (t->waiting && std::string(t->waiting) == "cluster_wait") wake(t);
+}
+void cluster_wait(Site site) {
+  Thread& t = me();
+  if (!t.cluster_arrived)
+    return machine->hazard("cluster", "cluster_wait without cluster_arrive", site.line, &t);
+  while (machine->cluster_phase == t.cluster_phase) machine->suspend("cluster_wait", site.line);
+  t.cluster_arrived = false;
+  machine->acquire(t, machine->cluster_completed);
+}
+
+// mbarriers.
+void mbarrier_init(unsigned addr, int count, Site site) {
+  Thread& t = me();
+  if (!machine->locate(addr, 8, false, site.line, "mbarrier_init")) return;
+  if (count < 1 || count >= 1 << 20)
+    return machine->hazard("mbarrier", "mbarrier_init with a count of " + std::to_string(count), site.line, &t);
+  Cta& cta = *t.cta;
+  std::int16_t& at = cta.barrier_at[addr / 8];
+  if (at >= 0) return machine->hazard("mbarrier", "the barrier is made twice", site.line, &t,
+                                      cta.barriers[static_cast<std::size_t>(at)]->init_line);
+  Access a;
+  a.actor = static_cast<std::uint16_t>(t.actor);
+  a.epoch = t.own[0].known;
+  a.line = static_cast<std::uint16_t>(site.line);
+  machine->touch(cta, addr, 8, true, t.view(), a, &t, "mbarrier_init");
+  if (machine->hazards()) {
+    cta.shadow.cell(static_cast<int>(addr / 4)).barrier = 1;
+    cta.shadow.cell(static_cast<int>(addr / 4 + 1)).barrier = 1;
+  }
+  at = static_cast<std::int16_t>(cta.barriers.size());
+  auto b = std::make_unique<Mbarrier>();
+  b->addr = addr;
+  b->count = b->pending = count;
+  b->actor = machine->add_actor(ActorKind::loads, 0, &cta, addr);
+  b->init_actor = t.actor;
+  b->init_epoch = t.own[0].known;
+  b->init_line = site.line;
+  cta.barriers.push_back(std::move(b));
+}
+
+void mbarrier_init_fence(Site) {
+  for (auto& b : me().cta->barriers)
+    if (b->init_actor == me().actor) b->published = true;
+}
+
+Mbarrier* Machine::barrier(Cta& cta, unsigned addr, int line, const char* what, bool remote_or_async) {
+  const Thread& t = *current;
+  const std::size_t i = addr / 8;
+  if (addr % 8 || i >= cta.barrier_at.size() || cta.barrier_at[i] < 0) {
+    hazard("mbarrier", std::string(what) + ": there is no barrier at shared address " + std::to_string(addr), line, &t);
+    return nullptr;
+  }
+  Mbarrier& b = *cta.barriers[static_cast<std::size_t>(cta.barrier_at[i])];
+  if (!t.view().knows(b.init_actor, b.init_epoch))
+    hazard("mbarrier", std::string(what) + " is not ordered after the barrier was made", line, &t, b.init_line);
+  else if (remote_or_async && !b.published)
+    hazard("mbarrier", std::string(what) + " on a barrier made without fence_mbarrier_init", line, &t, b.init_line);
+  return &b;
+}
+
+void Machine::arrive(Cta& cta, Mbarrier& b, int line, const Thread* t) {
+  if (b.pending == 0)
+    return hazard("mbarrier", "more arrivals than the barrier's count of " + std::to_string(b.count), line, t, b.init_line);
+  --b.pending;
+  complete_if_done(cta, b, line);
+}
+
+void Machine::complete_if_done(Cta&, Mbarrier& b, int line) {
+  if (b.pending || b.tx > 0) return;
+  if (b.tx < 0) {
+    hazard("mbarrier", "the copies brought " + std::to_string(-b.tx) + " bytes more than were expected", line, nullptr, b.init_line);
+    b.tx = 0;
+  }
+  b.pending = b.count;
+  ++b.phase;
+  b.completed = b.gathering.take();
+  for (auto& w : b.waiters) wake(w.thread);
+}
+
+void mbarrier_arrive(unsigned addr, int expect_bytes, Site site) {
+  Thread& t = me();
+  const char* what = expect_bytes ? "mbarrier_arrive_expect_tx" : "mbarrier_arrive";
+  Mbarrier* b = machine->barrier(*t.cta, addr, site.line, what, false);
+  if (!b) return;
+  machine->release(b->gathering, t);
+  b->tx += expect_bytes;
+  machine->arrive(*t.cta, *b, site.line, &t);
+}
+
+void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
+  Thread& t = me();
+  unsigned remote = map_address(addr, rank, site);
+  Cta* cta = machine->locate(remote, 8, true, site.line, "mbarrier_arrive_cluster");
+  if (!cta) return;
+  Mbarrier* b = machine->barrier(*cta, remote, site.line, "mbarrier_arrive_cluster", true);
+  if (!b) return;
+  machine->release(b->gathering, t);
+  machine->arrive(*cta, *b, site.line, &t);
+}
+
+void mbarrier_wait(unsigned addr, unsigned parity, Site site) {
+  Thread& t = me();
+  if (addr >> 24)
+    return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line, &t);
+  Mbarrier* b = machine->barrier(*t.cta, addr, site.line, "mbarrier_wait", false);
+  if (!b) return;
+  if ((b->phase & 1) == (parity & 1)) {
+    const unsigned wanted = b->phase;
+    b->waiters.push_back({&t, wanted});
+    do machine->suspend("mbarrier_wait", site.line, addr, parity & 1);
+    while (b->phase == wanted);
+    b->waiters.erase(std::find_if(b->waiters.begin(), b->waiters.end(), [&](auto& w) { return w.thread == &t; }));
+    if (b->phase > wanted + 1)
+      machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one", site.line, &t, b->init_line);
+  }
+  b->waited_phase = std::max(b->waited_phase, b->phase);
+  machine->acquire(t, b->completed);
+}
+
+}  // namespace wl::emu

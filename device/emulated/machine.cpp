@@ -1,0 +1,422 @@
+#include "machine.h"
+
+#include <algorithm>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <mutex>
+
+namespace wl::emu {
+
+Self* self = nullptr;
+Machine* machine = nullptr;
+
+namespace {
+
+namespace context = boost::context;
+
+constexpr std::size_t kStack = 256 * 1024;
+
+// Fibers outlive launches: each runs one thread's kernel call after another.
+std::vector<context::fiber>& idle_fibers() {
+  static std::vector<context::fiber> fibers;
+  return fibers;
+}
+context::fiber* main_of_machine = nullptr;
+void (*body_of_thread)() = nullptr;
+
+// Kernels find these at run time alone; naming them here keeps their object files in the executable.
+__attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&load_matrix), reinterpret_cast<void*>(&wgmma)};
+
+context::fiber new_fiber() {
+  return context::fiber(std::allocator_arg, context::protected_fixedsize_stack(kStack), [](context::fiber&& from) {
+    *main_of_machine = std::move(from);
+    for (;;) {
+      body_of_thread();
+      *main_of_machine = std::move(*main_of_machine).resume();
+    }
+    return context::fiber();
+  });
+}
+
+}  // namespace
+
+Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options.seed * 0x9e3779b97f4a7c15ull + 1) {
+  for (const auto& a : launch_.allocations) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(a.data);
+    ranges_.push_back({begin, begin + a.bytes, &a, {}});
+    if (a.writable && hazards()) ranges_.back().cells.resize((a.bytes + 1) / 2);
+  }
+}
+Machine::~Machine() = default;
+
+std::uint64_t Machine::next_random() {
+  std::uint64_t z = (random_ += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+bool Machine::effect_now() {
+  return timing() == Timing::early || (timing() == Timing::random && chance(2));
+}
+
+int Machine::add_actor(ActorKind kind, int thread, Cta* cta, unsigned addr) {
+  actors_.push_back({kind, thread, cta, addr});
+  return static_cast<int>(actors_.size()) - 1;
+}
+
+// What t has done so far becomes known to whoever takes this clock.
+void Machine::release(ClockBuilder& to, Thread& t) {
+  to.add(t.base);
+  for (int i = 0; i < t.owns; ++i) to.raise(t.own[i].actor, t.own[i].known, t.own[i].fenced);
+  ++t.own[0].known;
+}
+
+void Machine::suspend(const char* what, int line, unsigned addr, unsigned parity) {
+  Thread& t = *current;
+  t.waiting = what;
+  t.wait_line = line;
+  t.wait_addr = addr;
+  t.wait_parity = parity;
+  main_ = std::move(main_).resume();
+  t.waiting = nullptr;
+}
+
+void Machine::resume(Thread* t) {
+  current = t;
+  self = &t->self;
+  t->fiber = std::move(t->fiber).resume();
+}
+
+void Machine::start_cluster(const int origin[3]) {
+  const int* cl = launch_.cluster;
+  const int blocks = cl[0] * cl[1] * cl[2];
+  const int total = blocks * launch_.block;
+  actors_.clear();
+  for (auto& t : threads_) idle_fibers().push_back(std::move(t->fiber));
+  threads_.clear();
+  ready_.clear();
+  cluster_here = 0;
+  cluster_phase = 0;
+  cluster_clock = ClockBuilder();
+  cluster_completed = Clock();
+  alive_ = total;
+  ctas.resize(static_cast<std::size_t>(blocks));
+  int registers = launch_.registers;
+  if (!registers) registers = std::min(255, 65536 / launch_.block) / 8 * 8;
+  for (int r = 0; r < blocks; ++r) {
+    std::unique_ptr<Cta> old = std::move(ctas[static_cast<std::size_t>(r)]);
+    auto cta = std::make_unique<Cta>();
+    if (old) {
+      cta->memory = std::move(old->memory);
+      cta->shadow = std::move(old->shadow);
+    }
+    const std::size_t top = kSharedBase + static_cast<std::size_t>(launch_.shared_bytes);
+    cta->memory.assign(top + 16, 0xff);  // NaN in every floating type
+    if (hazards()) cta->shadow.reset(static_cast<int>(top));
+    cta->barrier_at.assign(top / 8 + 1, -1);
+    cta->rank = r;
+    cta->block[0] = origin[0] + r % cl[0];
+    cta->block[1] = origin[1] + r / cl[0] % cl[1];
+    cta->block[2] = origin[2] + r / cl[0] / cl[1];
+    cta->alive = launch_.block;
+    for (int i = 0; i < launch_.block; ++i) {
+      auto t = std::make_unique<Thread>();
+      t->self.thread = i;
+      t->self.cluster_rank = r;
+      t->self.cluster_size = blocks;
+      for (int d = 0; d < 3; ++d) {
+        t->self.block[d] = cta->block[d];
+        t->self.grid[d] = launch_.grid[d];
+      }
+      t->cta = cta.get();
+      t->actor = add_actor(ActorKind::thread, i, cta.get(), 0);
+      t->own[0] = {t->actor, 1, 0};
+      t->owns = 1;
+      if (i % 32 == 0) {
+        cta->warps.push_back(std::make_unique<Warp>());
+        cta->warps.back()->registers = registers;
+      }
+      t->warp = cta->warps.back().get();
+      t->warp->lane[i % 32] = t.get();
+      t->warp->size = i % 32 + 1;
+      cta->threads.push_back(t.get());
+      auto& fibers = idle_fibers();
+      if (fibers.empty()) fibers.push_back(new_fiber());
+      t->fiber = std::move(fibers.back());
+      fibers.pop_back();
+      threads_.push_back(std::move(t));
+    }
+    ctas[static_cast<std::size_t>(r)] = std::move(cta);
+  }
+  for (auto& cta : ctas) {
+    for (int g = 0; g * 128 < launch_.block; ++g) {
+      auto group = std::make_unique<Warpgroup>();
+      group->index = g;
+      group->cta = cta.get();
+      group->actor = add_actor(ActorKind::wgmma, g, cta.get(), 0);
+      for (int i = g * 128; i < std::min(launch_.block, g * 128 + 128); ++i)
+        cta->threads[static_cast<std::size_t>(i)]->group = group.get();
+      cta->groups.push_back(std::move(group));
+    }
+  }
+  // Warps start in random order; lanes of a warp together.
+  std::vector<Warp*> order;
+  for (auto& cta : ctas)
+    for (auto& w : cta->warps) order.push_back(w.get());
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random() % i]);
+  for (Warp* w : order)
+    for (int i = 0; i < w->size; ++i) ready_.push_back(w->lane[i]);
+  ++cluster_number;
+}
+
+void Machine::run_cluster() {
+  std::uint64_t turn = 0;
+  while (alive_ > 0) {
+    if (timing() == Timing::random && !pending_.empty() && (++turn & 15) == 0 && chance(4))
+      finish_load(next_random() % pending_.size());
+    if (ready_.empty()) {
+      if (!pending_.empty()) {
+        finish_load(timing() == Timing::early ? 0 : next_random() % pending_.size());
+        continue;
+      }
+      report_deadlock();
+      return;
+    }
+    if (chance(32) && ready_.size() > 1) std::swap(ready_.front(), ready_[next_random() % ready_.size()]);
+    Thread* t = ready_.front();
+    ready_.pop_front();
+    resume(t);
+    if (t->done) thread_exits(*t);
+  }
+}
+
+void Machine::thread_exits(Thread& t) {
+  Cta& cta = *t.cta;
+  --alive_;
+  --cta.alive;
+  const auto at_exit = [&](const char* kind, std::string what, int line) { hazard(kind, std::move(what), line, &t); };
+  if (t.copies.last_used > t.copies.waited) {
+    at_exit("exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
+    flush_copies(t, ~0u);
+  }
+  if (t.stores.last_used > t.stores.committed)
+    at_exit("exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
+  else if (t.stores.last_used > std::max(t.bulk_read_waited, t.stores.waited))
+    at_exit("exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
+  flush_stores(t, ~0u);
+  if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
+    at_exit("exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
+  if (t.cluster_arrived) at_exit("cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
+  release(cta.exit_clock, t);
+  if (!cta.named[0].here.empty()) wake_barrier(cta, cta.named[0], 0);
+  try_cluster_barrier();
+  if (cta.alive == 0) cta_exits(cta);
+}
+
+void Machine::cta_exits(Cta& cta) {
+  const Clock end = cta.exit_clock.take();
+  const View view(end, nullptr, 0);
+  for (const auto& r : cta.remote) {
+    if (view.knows(r.actor, r.epoch)) continue;
+    hazard("cluster", "a block of the cluster may end before " + name_of(r.actor) + " accesses its shared memory",
+           r.line, nullptr);
+    break;
+  }
+  for (auto& b : cta.barriers) {
+    if (b->pending != b->count || b->tx != 0) {
+      hazard("mbarrier", "the block ends with a barrier in the middle of a phase: " + std::to_string(b->pending) + " of " +
+             std::to_string(b->count) + " arrivals and " + std::to_string(b->tx) + " bytes outstanding", b->init_line,
+             nullptr);
+    } else if (b->copied_phase > b->waited_phase) {
+      hazard("exit", "the block ends without having waited for a copy into its shared memory", b->copy_line, nullptr,
+             b->init_line);
+    }
+  }
+}
+
+void Machine::finish_cluster() {
+  while (!pending_.empty()) {
+    hazard("exit", "a copy into shared memory is still under way when its block ends", pending_[0].line, nullptr);
+    finish_load(0);
+  }
+  for (auto& [key, record] : banks_)
+    for (auto& row : record.rows) {
+      unsigned addresses[32];
+      int n = 0;
+      for (auto& [addr, bytes] : row) addresses[n++] = addr;
+      count_rows(addresses, n);
+    }
+  banks_.clear();
+}
+
+Report Machine::run() {
+  machine = this;
+  main_of_machine = &main_;
+  body_of_thread = [] {
+    Thread& t = *machine->current;
+    machine->launch_.entry(machine->launch_.args);
+    t.done = true;
+  };
+  const int* cl = launch_.cluster;
+  for (int z = 0; z < launch_.grid[2] && !stopped_; z += cl[2])
+    for (int y = 0; y < launch_.grid[1] && !stopped_; y += cl[1])
+      for (int x = 0; x < launch_.grid[0] && !stopped_; x += cl[0]) {
+        const int origin[3] = {x, y, z};
+        start_cluster(origin);
+        run_cluster();
+        if (!stopped_) finish_cluster();
+      }
+  // Threads that will never end are unwound; those that ended give their fibers back.
+  unwinding = true;
+  for (auto& t : threads_) {
+    current = t.get();
+    self = &t->self;
+    if (t->done) idle_fibers().push_back(std::move(t->fiber));
+    else t->fiber = boost::context::fiber();
+  }
+  machine = nullptr;
+  self = nullptr;
+  return std::move(report_);
+}
+
+void Machine::report_deadlock() {
+  stopped_ = true;
+  report_.deadlock = true;
+  struct Place {
+    const char* what;
+    int line;
+    unsigned addr, parity;
+    Cta* cta;
+    int threads;
+    int first;
+  };
+  std::vector<Place> places;
+  for (auto& t : threads_) {
+    if (t->done) continue;
+    auto same_place = [&](const Place& p) {
+      return p.what == t->waiting && p.line == t->wait_line && p.addr == t->wait_addr && p.cta == t->cta &&
+             p.parity == t->wait_parity;
+    };
+    auto it = std::find_if(places.begin(), places.end(), same_place);
+    if (it == places.end())
+      places.push_back({t->waiting, t->wait_line, t->wait_addr, t->wait_parity, t->cta, 1, t->self.thread});
+    else
+      ++it->threads;
+  }
+  std::string text;
+  for (const Place& p : places) {
+    text += std::to_string(p.threads) + " threads (first " + std::to_string(p.first) + ") of block (" +
+            std::to_string(p.cta->block[0]) + "," + std::to_string(p.cta->block[1]) + "," +
+            std::to_string(p.cta->block[2]) + ") wait at line " + std::to_string(p.line) + " in " +
+            (p.what ? p.what : "?");
+    if (p.what && std::string(p.what) == "mbarrier_wait") {
+      const int i = p.cta->barrier_at[p.addr / 8];
+      if (i >= 0) {
+        const Mbarrier& b = *p.cta->barriers[static_cast<std::size_t>(i)];
+        text += " for parity " + std::to_string(p.parity) + " of the barrier at " + std::to_string(p.addr) +
+                " (made at line " + std::to_string(b.init_line) + "): phase " + std::to_string(b.phase) + ", " +
+                std::to_string(b.pending) + " of " + std::to_string(b.count) + " arrivals missing, " +
+                std::to_string(b.tx) + " bytes missing";
+      }
+    } else if (p.what && std::string(p.what) == "barrier") {
+      const NamedBarrier& b = p.cta->named[p.addr & 15];
+      text += " " + std::to_string(p.addr) + ": " + std::to_string(b.here.size()) + " of " +
+              std::to_string(b.expected < 0 ? p.cta->alive : b.expected) + " threads are there";
+    }
+    text += "\n";
+  }
+  report_.deadlock_text = text;
+}
+
+std::string Machine::name_of(int actor) const {
+  const Actor& a = actors_[static_cast<std::size_t>(actor)];
+  std::string r;
+  switch (a.kind) {
+    case ActorKind::thread: r = "thread " + std::to_string(a.thread); break;
+    case ActorKind::copies: r = "cp.async of thread " + std::to_string(a.thread); break;
+    case ActorKind::loads: r = "the tensor copy signalling the barrier at " + std::to_string(a.addr); break;
+    case ActorKind::wgmma: r = "wgmma of warpgroup " + std::to_string(a.thread); break;
+    case ActorKind::stores: r = "the bulk store of thread " + std::to_string(a.thread); break;
+  }
+  if (a.cta && ctas.size() > 1) r += " of block rank " + std::to_string(a.cta->rank);
+  return r;
+}
+
+void Machine::hazard(const char* kind, std::string message, int line, const Thread* t, int other_line) {
+  if (unwinding) return;
+  for (auto& h : report_.hazards) {
+    if (h.line == line && h.other_line == other_line && h.kind == kind) {
+      ++h.times;
+      return;
+    }
+  }
+  if (static_cast<int>(report_.hazards.size()) >= launch_.options.most_hazards) return;
+  warploom::emulator::Hazard h;
+  h.kind = kind;
+  h.message = std::move(message);
+  h.line = line;
+  h.other_line = other_line;
+  h.thread = t ? t->self.thread : -1;
+  const Cta* cta = t ? t->cta : nullptr;
+  for (int d = 0; d < 3 && cta; ++d) h.block[d] = cta->block[d];
+  report_.hazards.push_back(std::move(h));
+}
+
+void Machine::count_rows(const unsigned* addr, int n) {
+  // One pass serves at most one 4-byte word of each of the 32 banks.
+  std::uint32_t per_bank[32] = {};
+  std::vector<unsigned> words;
+  for (int i = 0; i < n; ++i) words.push_back(addr[i] / 4);
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  std::uint32_t most = 0;
+  for (unsigned w : words) most = std::max(most, ++per_bank[w % 32]);
+  report_.wavefronts += most;
+  report_.wavefronts_least += static_cast<std::int64_t>((words.size() + 31) / 32);
+}
+
+void Machine::count_banks(Thread& t, unsigned addr, int bytes, int line) {
+  if (!launch_.options.banks) return;
+  // Lanes run one by one: the k-th access of each lane at this line belongs to the k-th instruction of the warp.
+  BankRecord& r = banks_[(reinterpret_cast<std::uintptr_t>(t.warp) << 16) ^ static_cast<std::uint64_t>(line)];
+  const std::uint32_t k = r.seen[t.self.thread & 31]++;
+  while (r.base + r.rows.size() <= k) r.rows.emplace_back();
+  auto& row = r.rows[k - r.base];
+  for (int b = 0; b < bytes || b == 0; b += 4) row.emplace_back(addr + static_cast<unsigned>(b), 4);
+  const std::size_t per_lane = static_cast<std::size_t>(std::max(1, bytes / 4));
+  while (!r.rows.empty() && r.rows.front().size() == per_lane * static_cast<std::size_t>(t.warp->size)) {
+    std::vector<unsigned> words;
+    for (auto& [a, b] : r.rows.front()) words.push_back(a);
+    // Wide accesses are served a half or a quarter of the warp at a time.
+    count_rows(words.data(), static_cast<int>(words.size()));
+    r.rows.pop_front();
+    ++r.base;
+  }
+}
+
+}  // namespace wl::emu
+
+namespace warploom::emulator {
+
+Report run(const Launch& launch) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  wl::emu::Machine m(launch);
+  return m.run();
+}
+
+std::string Report::text() const {
+  std::string r;
+  for (const Hazard& h : hazards) {
+    r += "line " + std::to_string(h.line) + ": " + h.kind + ": " + h.message;
+    if (h.other_line) r += " (the other at line " + std::to_string(h.other_line) + ")";
+    if (h.thread >= 0)
+      r += " [thread " + std::to_string(h.thread) + " of block (" + std::to_string(h.block[0]) + "," +
+           std::to_string(h.block[1]) + "," + std::to_string(h.block[2]) + ")]";
+    if (h.times > 1) r += " x" + std::to_string(h.times);
+    r += "\n";
+  }
+  if (deadlock) r += "deadlock:\n" + deadlock_text;
+  return r;
+}
+
+}  // namespace warploom::emulator

@@ -1,0 +1,303 @@
+// The emulated GPU while one launch runs. Internal: kernels reach it through calls.h, users through emulator.h.
+#pragma once
+
+#include <boost/context/fiber.hpp>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "calls_host.h"
+#include "emulator.h"
+#include "shadow.h"
+
+namespace wl::emu {
+
+using warploom::emulator::Launch;
+using warploom::emulator::Report;
+using warploom::emulator::Timing;
+
+inline constexpr unsigned kSharedBase = 1024;  // first address of dynamic shared memory, as on the GPU
+
+struct Cta;
+struct Warp;
+struct Warpgroup;
+
+// A set of asynchronous operations of one thread, in groups: cp.async or bulk.
+template <class Op>
+struct Groups {
+  std::vector<Op> ops;  // not yet carried out, oldest first
+  Epoch committed = 0;  // groups
+  Epoch waited = 0;     // groups known to be complete
+  Epoch last_used = 0;  // the newest group with an operation in it
+  int last_line = 0;
+};
+struct CopyOp {
+  unsigned smem;
+  const void* global;
+  int bytes;
+  bool read;
+  Epoch group;
+};
+struct StoreOp {
+  TensorMap map;
+  unsigned smem;
+  int c[5];
+  Epoch group;
+};
+
+struct Thread {
+  Self self{};  // first, so that a Self* is a Thread*
+  Cta* cta = nullptr;
+  Warp* warp = nullptr;
+  Warpgroup* group = nullptr;
+  int actor = 0;
+  Clock base;
+  Private own[4];  // itself; then cp.async, bulk reads, bulk writes once used
+  int owns = 0;
+  int copy_own = -1, bulk_own = -1;  // index into own
+  Groups<CopyOp> copies;
+  Groups<StoreOp> stores;
+  Epoch bulk_read_waited = 0;
+  std::uint64_t wgmma_ops = 0;  // handed over so far
+  Epoch wgmma_groups = 0;       // committed
+  bool wgmma_open = false;      // an operation since the last commit
+  int wgmma_line = 0;
+  unsigned cluster_phase = 0;  // of the cluster barrier, when it arrived
+  bool cluster_arrived = false;
+  bool dependency_waited = false;
+  bool done = false;
+  // Blocked: on what and where, for the deadlock report.
+  const char* waiting = nullptr;
+  unsigned wait_addr = 0, wait_parity = 0;
+  int wait_line = 0;
+  boost::context::fiber fiber;
+
+  View view() const { return View(base, own, owns); }
+};
+
+struct Warp {
+  Thread* lane[32] = {};
+  int size = 0;
+  // A collective under way.
+  int arrived = 0;
+  const char* what = nullptr;
+  int line = 0;
+  struct Argument {
+    RegisterRun r[3];
+    unsigned value;
+    bool here;
+  } argument[32];
+  std::vector<Thread*> waiting;
+  ClockBuilder clock;  // of warp_barrier
+  int registers = 0;
+};
+
+struct WgmmaOp {
+  Wgmma op;
+  Epoch group = 0;
+  int line = 0;
+  int here = 0;  // threads that have handed over
+  bool done = false;
+  std::vector<Clock> clocks;  // the different clocks of those threads
+  RegisterRun acc[128], a[128];
+};
+struct Warpgroup {
+  int actor = 0;
+  int index = 0;
+  Cta* cta = nullptr;
+  std::deque<std::unique_ptr<WgmmaOp>> ops;
+  std::vector<std::unique_ptr<WgmmaOp>> spare;
+  std::uint64_t first = 0;  // number of ops[0]
+  std::vector<std::uint64_t> group_end;  // ops in groups 1..g
+  std::vector<Thread*> waiting;
+};
+
+struct Mbarrier {
+  unsigned addr = 0;
+  int count = 0, pending = 0;
+  std::int64_t tx = 0;
+  unsigned phase = 0;
+  int actor = 0;  // of the copies that complete here
+  int init_actor = 0, init_line = 0;
+  Epoch init_epoch = 0;
+  bool published = false;  // fence_mbarrier_init came after
+  ClockBuilder gathering;
+  Clock completed;
+  struct Waiter {
+    Thread* thread;
+    unsigned phase;
+  };
+  std::vector<Waiter> waiters;
+  unsigned copied_phase = 0, waited_phase = 0;  // phases below these
+  int copy_line = 0;
+};
+
+struct NamedBarrier {
+  int expected = 0;
+  int line = 0;
+  std::vector<Thread*> here;
+  ClockBuilder clock;
+};
+
+struct Cta {
+  int rank = 0;
+  int block[3] = {};
+  int alive = 0;
+  std::vector<std::uint8_t> memory;  // by address
+  Shadow shadow;
+  std::vector<std::unique_ptr<Mbarrier>> barriers;
+  std::vector<std::int16_t> barrier_at;  // by address / 8
+  NamedBarrier named[16];
+  std::vector<Thread*> threads;
+  std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<std::unique_ptr<Warpgroup>> groups;
+  int registers_free = 0;
+  std::vector<Thread*> register_waiters;
+  ClockBuilder exit_clock;
+  struct Remote {
+    int actor;
+    Epoch epoch;
+    int line;
+  };
+  std::vector<Remote> remote;  // accesses by other blocks
+};
+
+// One cell of a writable allocation, 2 bytes.
+struct GlobalCell {
+  Epoch epoch = 0;
+  std::uint32_t cluster = 0;  // 1 + number of the writer's cluster; 0: not written by this launch
+  std::uint16_t actor = 0;
+  std::uint16_t line = 0;
+};
+struct GlobalRange {
+  std::uintptr_t begin, end;
+  const warploom::emulator::Allocation* allocation;
+  std::vector<GlobalCell> cells;
+};
+
+struct PendingLoad {
+  TensorMap map;
+  unsigned smem;
+  Cta* cta;
+  Mbarrier* bar;
+  unsigned phase;
+  int c[5];
+  std::int64_t bytes;
+  int line;
+  Thread* issuer;
+};
+
+enum class ActorKind { thread, copies, loads, wgmma, stores };
+struct Actor {
+  ActorKind kind;
+  int thread;  // or warpgroup
+  Cta* cta;
+  unsigned addr;
+};
+
+class Machine {
+ public:
+  explicit Machine(const Launch& launch);
+  ~Machine();
+  Report run();
+
+  // Threads
+  void suspend(const char* what, int line, unsigned addr = 0, unsigned parity = 0);
+  void wake(Thread* t) { ready_.push_back(t); }
+  void wake_next(Thread* t) { ready_.push_front(t); }
+  bool chance(unsigned one_in) { return next_random() % one_in == 0; }
+  std::uint64_t next_random();
+  bool effect_now();  // does an asynchronous effect take place at issue?
+  Timing timing() const { return launch_.options.timing; }
+  bool hazards() const { return launch_.options.hazards; }
+  const Launch& launch() const { return launch_; }
+
+  // Clocks
+  int add_actor(ActorKind kind, int thread, Cta* cta, unsigned addr);
+  void release(ClockBuilder& to, Thread& t);
+  void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
+
+  // Reports
+  void hazard(const char* kind, std::string message, int line, const Thread* t, int other_line = 0);
+  std::string name_of(int actor) const;
+
+  // Shared memory
+  Cta* locate(unsigned& addr, int bytes, bool cluster, int line, const char* what);  // null and a hazard if out of range
+  std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
+  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const Thread* t,
+             const char* what);
+  void count_banks(Thread& t, unsigned addr, int bytes, int line);
+  void count_rows(const unsigned* rows, int n);
+
+  // Global memory
+  GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what);
+  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& me);
+
+  // Warps
+  bool meet(const char* what, int line, RegisterRun a, RegisterRun b, RegisterRun c, unsigned value);
+  void part(Warp& w);
+
+  Mbarrier* barrier(Cta& cta, unsigned addr, int line, const char* what, bool remote_or_async);
+  void arrive(Cta& cta, Mbarrier& b, int line, const Thread* t);
+  void complete_if_done(Cta& cta, Mbarrier& b, int line);
+  void wake_barrier(Cta& cta, NamedBarrier& b, int id);
+  void try_cluster_barrier();
+
+  void start_load(PendingLoad load);
+  void finish_load(std::size_t i);
+  void do_store(const StoreOp& op, Thread& t);
+  void flush_copies(Thread& t, Epoch up_to);
+  void flush_stores(Thread& t, Epoch up_to);
+
+  void run_wgmma_until(Warpgroup& g, std::uint64_t end);
+  void wgmma_issued(Warpgroup& g, WgmmaOp& op);
+
+  Thread* current = nullptr;
+  bool unwinding = false;
+  std::vector<std::unique_ptr<Cta>> ctas;  // of the cluster that runs
+  int cluster_here = 0;
+  unsigned cluster_phase = 0;
+  ClockBuilder cluster_clock;
+  Clock cluster_completed;
+  std::uint32_t cluster_number = 0;
+
+ private:
+  void start_cluster(const int origin[3]);
+  void run_cluster();
+  void finish_cluster();
+  void resume(Thread* t);
+  void thread_exits(Thread& t);
+  void cta_exits(Cta& cta);
+  void report_deadlock();
+
+  Launch launch_;
+  Report report_;
+  std::uint64_t random_;
+  std::deque<Thread*> ready_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::vector<Actor> actors_;
+  std::vector<PendingLoad> pending_;
+  std::vector<GlobalRange> ranges_;
+  std::size_t last_range_ = 0;
+  boost::context::fiber main_;
+  int alive_ = 0;
+  bool stopped_ = false;
+  struct BankRecord {
+    std::uint32_t seen[32] = {};
+    std::uint32_t base = 0;
+    std::deque<std::vector<std::pair<unsigned, int>>> rows;
+  };
+  std::unordered_map<std::uint64_t, BankRecord> banks_;
+};
+
+extern Machine* machine;
+inline Thread& me() { return *machine->current; }
+
+// Registers used by an instruction: in range, holding a value when read, not lent to wgmma.
+bool use_registers(const RegisterRun& r, bool write, int line);
+
+}  // namespace wl::emu

@@ -1,0 +1,116 @@
+#include "shadow.h"
+
+#include <algorithm>
+
+namespace wl::emu {
+
+void Shadow::reset(int bytes) {
+  cells_.assign(static_cast<std::size_t>((bytes + 3) / 4), Cell{});
+  more_.assign(1, {});
+}
+
+void Shadow::add_reader(Cell& c, std::uint8_t mask, const View& view, Access me) {
+  me.mask = mask;
+  Access* free = nullptr;
+  for (Access& r : c.read) {
+    if (r.mask && r.actor == me.actor && r.async == me.async) {
+      r.mask |= mask;
+      r.epoch = me.epoch;
+      r.line = me.line;
+      return;
+    }
+    // A reader that happened before me is covered by me: who comes after me comes after it.
+    if (!free && (!r.mask || ((r.mask & ~mask) == 0 && view.knows(r.actor, r.epoch)))) free = &r;
+  }
+  if (free) {
+    *free = me;
+    return;
+  }
+  if (!c.more) {
+    if (more_.size() >= 65535) return;
+    c.more = static_cast<std::uint16_t>(more_.size());
+    more_.emplace_back();
+  }
+  auto& list = more_[c.more];
+  for (Access& r : list) {
+    if (r.actor == me.actor) {
+      r.mask |= mask;
+      r.epoch = me.epoch;
+      return;
+    }
+  }
+  list.push_back(me);
+}
+
+bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
+  Cell& c = cell(i);
+  bool clean = true;
+  for (const Access& w : c.write) {
+    if (!(w.mask & mask)) continue;
+    if (!view.knows(w.actor, w.epoch)) {
+      *kind = Conflict::race_write_read;
+    } else if (me.async && !w.async && !view.sees_fenced(w.actor, w.epoch)) {
+      *kind = Conflict::unfenced;
+    } else {
+      continue;
+    }
+    *other = w;
+    clean = false;
+    break;
+  }
+  if (clean && (c.filled & mask) != mask) {
+    *kind = Conflict::uninitialised;
+    *other = Access{};
+    clean = false;
+  }
+  if (c.barrier) {
+    *kind = Conflict::barrier;
+    *other = Access{};
+    clean = false;
+  }
+  add_reader(c, mask, view, me);
+  return clean;
+}
+
+bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
+  Cell& c = cell(i);
+  bool clean = true;
+  auto against = [&](const Access& a, Conflict race) {
+    if (!clean || !(a.mask & mask)) return;
+    if (!view.knows(a.actor, a.epoch)) {
+      *kind = race;
+    } else if (race == Conflict::race_write_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) {
+      *kind = Conflict::unfenced;
+    } else {
+      return;
+    }
+    *other = a;
+    clean = false;
+  };
+  for (Access& w : c.write) against(w, Conflict::race_write_write);
+  for (Access& r : c.read) {
+    against(r, Conflict::race_read_write);
+    r.mask = static_cast<std::uint8_t>(r.mask & ~mask);
+  }
+  if (c.more) {
+    auto& list = more_[c.more];
+    for (Access& r : list) {
+      against(r, Conflict::race_read_write);
+      r.mask = static_cast<std::uint8_t>(r.mask & ~mask);
+    }
+    list.erase(std::remove_if(list.begin(), list.end(), [](const Access& r) { return !r.mask; }), list.end());
+  }
+  if (c.barrier) {
+    *kind = Conflict::barrier;
+    *other = Access{};
+    clean = false;
+  }
+  for (Access& w : c.write) w.mask = static_cast<std::uint8_t>(w.mask & ~mask);
+  Access& slot = !c.write[0].mask ? c.write[0] : !c.write[1].mask ? c.write[1] : c.write[c.write[0].epoch > c.write[1].epoch];
+  slot = me;
+  slot.mask = mask;
+  c.filled |= mask;
+  return clean;
+}
+
+}  // namespace wl::emu

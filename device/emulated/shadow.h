@@ -1,0 +1,44 @@
+// What is known of each 4 bytes of shared memory: who wrote them last, who has read them since, which bytes hold a value.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "clock.h"
+
+namespace wl::emu {
+
+struct Access {
+  Epoch epoch = 0;
+  std::uint16_t actor = 0;
+  std::uint16_t line = 0;
+  std::uint8_t mask = 0;  // bytes of the cell; 0: no access
+  bool async = false;     // by the asynchronous proxy
+};
+
+struct Cell {
+  Access write[2];          // two, since neighbouring 16-bit elements often belong to different threads
+  Access read[3];
+  std::uint8_t filled = 0;  // bytes that hold a value
+  std::uint8_t barrier = 0; // part of an mbarrier
+  std::uint16_t more = 0;   // index of further readers, 0 if none
+};
+
+enum class Conflict { race_write_read, race_write_write, race_read_write, unfenced, uninitialised, barrier };
+
+class Shadow {
+ public:
+  void reset(int bytes);
+  // Checks and records one access to `mask` of cell i. The first conflict found goes to *other with its kind; true if clean.
+  bool read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other);
+  bool write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other);
+  Cell& cell(int i) { return cells_[static_cast<std::size_t>(i)]; }
+  int size() const { return static_cast<int>(cells_.size()); }
+
+ private:
+  void add_reader(Cell& c, std::uint8_t mask, const View& view, Access me);
+  std::vector<Cell> cells_;
+  std::vector<std::vector<Access>> more_;
+};
+
+}  // namespace wl::emu

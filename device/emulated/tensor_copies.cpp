@@ -1,0 +1,200 @@
+// The copy engine: boxes of tensor maps, bulk groups, and the fence between the proxies.
+#include <algorithm>
+#include <cstring>
+
+#include "machine.h"
+
+namespace wl::emu {
+namespace {
+
+int swizzle_bytes(int mode) { return mode == 1 ? 128 : mode == 2 ? 64 : mode == 3 ? 32 : 16; }
+
+unsigned swizzled(unsigned addr, int mode) {
+  switch (mode) {
+    case 1: return swizzle<3, 4, 3>(addr);
+    case 2: return swizzle<2, 4, 3>(addr);
+    case 3: return swizzle<1, 4, 3>(addr);
+    default: return addr;
+  }
+}
+
+std::int64_t box_bytes(const TensorMap& m) {
+  std::int64_t n = m.element_bytes;
+  for (int d = 0; d < m.rank; ++d) n *= m.box[d];
+  return n;
+}
+
+// What the driver and the hardware demand of a map and of the shared address.
+bool check_map(const TensorMap& m, unsigned smem, int rank, int line, const char* what) {
+  std::string wrong;
+  const int inner = m.box[0] * m.element_bytes;
+  if (m.rank != rank) wrong = "the map has rank " + std::to_string(m.rank) + ", the copy " + std::to_string(rank);
+  else if (inner % 16) wrong = "the box's rows are " + std::to_string(inner) + " bytes, no multiple of 16";
+  else if (m.swizzle && inner > swizzle_bytes(m.swizzle)) wrong = "the box's rows are wider than the swizzle";
+  else if (reinterpret_cast<std::uintptr_t>(m.base) % 16) wrong = "the tensor is not aligned to 16 bytes";
+  else if (smem % (m.swizzle ? static_cast<unsigned>(swizzle_bytes(m.swizzle)) * 8 : 128u))
+    wrong = "shared address " + std::to_string(smem) + " is not aligned for the swizzle";
+  for (int d = 0; d < rank && wrong.empty(); ++d) {
+    if (m.box[d] < 1 || m.box[d] > 256) wrong = "a box side is " + std::to_string(m.box[d]);
+    else if (d && m.strides[d] % 16) wrong = "a stride is no multiple of 16 bytes";
+  }
+  if (wrong.empty()) return true;
+  machine->hazard("tensor-map", std::string(what) + ": " + wrong, line, &me());
+  return false;
+}
+
+// Calls piece(shared address, global address or null, bytes) for every 16-byte piece of the box.
+template <class F>
+void for_each_piece(const TensorMap& m, unsigned smem, const int* c, F piece) {
+  const int inner = m.box[0] * m.element_bytes;
+  int at[5] = {};
+  unsigned offset = 0;
+  for (;;) {
+    bool inside = true;
+    std::int64_t row = 0;
+    for (int d = 1; d < m.rank; ++d) {
+      const std::int64_t x = static_cast<std::int64_t>(c[d]) + at[d];
+      inside = inside && x >= 0 && x < m.dims[d];
+      row += x * m.strides[d];
+    }
+    for (int b = 0; b < inner; b += 16) {
+      const unsigned addr = swizzled(smem + offset + static_cast<unsigned>(b), m.swizzle);
+      const std::int64_t x0 = static_cast<std::int64_t>(c[0]) + b / m.element_bytes;
+      const int count = 16 / m.element_bytes;
+      const std::int64_t first = std::clamp<std::int64_t>(-x0, 0, count);
+      const std::int64_t last = inside ? std::clamp<std::int64_t>(m.dims[0] - x0, 0, count) : 0;
+      char* g = static_cast<char*>(m.base) + row + x0 * m.element_bytes;
+      piece(addr, g, static_cast<int>(first) * m.element_bytes, static_cast<int>(std::max(first, last)) * m.element_bytes);
+    }
+    offset += static_cast<unsigned>(inner);
+    int d = 1;
+    while (d < m.rank && ++at[d] == m.box[d]) at[d++] = 0;
+    if (d >= m.rank) return;
+  }
+}
+
+GlobalRange* whole_tensor(const TensorMap& m, bool write, int line, Thread& t, const char* what) {
+  std::int64_t bytes = m.dims[0] * m.element_bytes;
+  for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
+  return machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, line, &t, what);
+}
+
+}  // namespace
+
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site) {
+  Thread& t = me();
+  const char* what = mask < 0 ? "tma_load" : "tma_load_multicast";
+  if (!check_map(map, smem, rank, site.line, what)) return;
+  const std::int64_t bytes = box_bytes(map);
+  unsigned at = smem;
+  if (!machine->locate(at, static_cast<int>(bytes), false, site.line, what)) return;
+  if (!whole_tensor(map, false, site.line, t, what)) return;
+  for (auto& cta : machine->ctas) {
+    if (mask < 0 ? cta.get() != t.cta : !(mask >> cta->rank & 1)) continue;
+    if (cta.get() != t.cta) {
+      unsigned remote = smem | static_cast<unsigned>(cta->rank + 1) << 24;
+      if (!machine->locate(remote, static_cast<int>(bytes), true, site.line, what)) continue;
+    }
+    Mbarrier* b = machine->barrier(*cta, bar, site.line, what, true);
+    if (!b) continue;
+    Access a;
+    a.actor = static_cast<std::uint16_t>(b->actor);
+    a.epoch = b->phase + 1;
+    a.line = static_cast<std::uint16_t>(site.line);
+    a.async = true;
+    machine->touch(*cta, smem, static_cast<int>(bytes), true, t.view(), a, &t, what);
+    b->copied_phase = std::max(b->copied_phase, b->phase + 1);
+    b->copy_line = site.line;
+    PendingLoad load{map, smem, cta.get(), b, b->phase, {}, bytes, site.line, &t};
+    std::copy_n(c, rank, load.c);
+    machine->start_load(load);
+  }
+}
+
+void Machine::start_load(PendingLoad load) {
+  pending_.push_back(load);
+  if (timing() == Timing::early || (timing() == Timing::random && chance(4))) finish_load(pending_.size() - 1);
+}
+
+void Machine::finish_load(std::size_t i) {
+  const PendingLoad load = pending_[i];
+  pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+  for_each_piece(load.map, load.smem, load.c, [&](unsigned addr, const char* g, int first, int last) {
+    std::uint8_t* dst = memory(*load.cta, addr);
+    if (last - first < 16) std::memset(dst, 0, 16);
+    if (last > first) std::memcpy(dst + first, g + first, static_cast<std::size_t>(last - first));
+  });
+  Mbarrier& b = *load.bar;
+  if (b.phase != load.phase)
+    hazard("mbarrier", "the barrier's phase completed before the copy issued in it: too few bytes were expected", load.line, load.issuer, b.init_line);
+  b.gathering.raise(b.actor, b.phase + 1, b.phase + 1);
+  b.tx -= load.bytes;
+  complete_if_done(*load.cta, b, load.line);
+}
+
+void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Site site) {
+  Thread& t = me();
+  if (!check_map(map, smem, rank, site.line, "tma_store")) return;
+  const std::int64_t bytes = box_bytes(map);
+  if (!machine->locate(smem, static_cast<int>(bytes), false, site.line, "tma_store")) return;
+  GlobalRange* g = whole_tensor(map, true, site.line, t, "tma_store");
+  if (!g) return;
+  if (t.bulk_own < 0) {
+    t.bulk_own = t.owns;
+    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta, 0), 0, 0};
+    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta, 0), 0, 0};
+  }
+  Access a;
+  a.actor = static_cast<std::uint16_t>(t.own[t.bulk_own].actor);
+  a.epoch = t.stores.committed + 1;
+  a.line = static_cast<std::uint16_t>(site.line);
+  a.async = true;
+  machine->touch(*t.cta, smem, static_cast<int>(bytes), false, t.view(), a, &t, "tma_store");
+  a.actor = static_cast<std::uint16_t>(t.own[t.bulk_own + 1].actor);
+  if (machine->hazards())
+    for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
+      if (last > first) machine->touch_global(*g, p + first, last - first, true, t, a);
+    });
+  StoreOp op{map, smem, {}, a.epoch};
+  std::copy_n(c, rank, op.c);
+  t.stores.ops.push_back(op);
+  t.stores.last_used = a.epoch;
+  t.stores.last_line = site.line;
+  if (machine->effect_now()) machine->flush_stores(t, a.epoch);
+}
+
+void Machine::do_store(const StoreOp& op, Thread& t) {
+  for_each_piece(op.map, op.smem, op.c, [&](unsigned addr, char* g, int first, int last) {
+    if (last > first) std::memcpy(g + first, memory(*t.cta, addr) + first, static_cast<std::size_t>(last - first));
+  });
+}
+void Machine::flush_stores(Thread& t, Epoch up_to) {
+  std::size_t done = 0;
+  for (; done < t.stores.ops.size() && t.stores.ops[done].group <= up_to; ++done) do_store(t.stores.ops[done], t);
+  t.stores.ops.erase(t.stores.ops.begin(), t.stores.ops.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+void bulk_commit(Site) { ++me().stores.committed; }
+
+void bulk_wait(int n, bool read, Site) {
+  Thread& t = me();
+  if (t.stores.committed <= static_cast<Epoch>(n)) return;
+  const Epoch upto = t.stores.committed - static_cast<Epoch>(n);
+  machine->flush_stores(t, upto);
+  t.bulk_read_waited = std::max(t.bulk_read_waited, upto);
+  if (!read) t.stores.waited = std::max(t.stores.waited, upto);
+  if (t.bulk_own < 0) return;
+  auto& reads = t.own[t.bulk_own];
+  reads.known = reads.fenced = std::max(reads.known, upto);
+  if (read) return;
+  auto& writes = t.own[t.bulk_own + 1];
+  writes.known = writes.fenced = std::max(writes.known, upto);
+}
+
+// Everything this thread did so far, and the cp.async copies it has waited for, becomes visible to the async proxy.
+void async_fence(Site) {
+  Thread& t = me();
+  for (int i = 0; i < t.owns; ++i) t.own[i].fenced = t.own[i].known;
+}
+
+}  // namespace wl::emu

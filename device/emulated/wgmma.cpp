@@ -1,0 +1,289 @@
+// wgmma: operations collected from the 128 threads of a warpgroup, carried out in order between the last thread's issue and
+// the first wait that covers them.
+#include <algorithm>
+#include <cstring>
+
+#include "machine.h"
+#include "tiles.h"
+
+namespace wl::emu {
+namespace {
+
+struct Descriptor {
+  unsigned start, lbo, sbo;
+  int mode;
+  explicit Descriptor(unsigned long long d)
+      : start(static_cast<unsigned>(d & 0x3fff) << 4),
+        lbo(static_cast<unsigned>(d >> 16 & 0x3fff) << 4),
+        sbo(static_cast<unsigned>(d >> 32 & 0x3fff) << 4),
+        mode(static_cast<int>(d >> 62)) {}
+  int width() const { return mode == 1 ? 128 : mode == 2 ? 64 : mode == 3 ? 32 : 16; }
+  unsigned swizzled(unsigned a) const {
+    return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
+  }
+};
+
+// Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major.
+template <class F>
+void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major, F piece) {
+  const unsigned w = static_cast<unsigned>(d.width());
+  if (!mn_major) {
+    for (int r = 0; r < rows; ++r)
+      for (unsigned kb = 0; kb < 32; kb += 16) {
+        const unsigned row = static_cast<unsigned>(r);
+        const unsigned off = d.mode ? row / 8 * d.sbo + row % 8 * w + kb : row / 8 * d.sbo + kb / 16 * d.lbo + row % 8 * 16;
+        piece(d.swizzled(d.start + off), r, static_cast<int>(kb) / element_bytes);
+      }
+    return;
+  }
+  for (unsigned k = 0; k < 16; ++k)  // 16-bit elements alone
+    for (int r = 0; r < rows; r += 8) {
+      const unsigned mb = static_cast<unsigned>(r) * 2;
+      const unsigned off = d.mode ? mb / w * d.lbo + k / 8 * d.sbo + k % 8 * w + mb % w : mb / 16 * d.sbo + k / 8 * d.lbo + k % 8 * 16;
+      piece(d.swizzled(d.start + off), r, static_cast<int>(k));
+    }
+}
+
+bool inside(unsigned addr) {
+  return addr >= kSharedBase && addr + 16 <= kSharedBase + static_cast<unsigned>(machine->launch().shared_bytes);
+}
+
+// The smallest of several clocks: what all of them know.
+struct Meet {
+  std::vector<Epoch> known, fenced;
+  View view;
+  explicit Meet(const std::vector<Clock>& clocks) {
+    if (clocks.size() == 1) {
+      view = View(clocks[0], nullptr, 0);
+      return;
+    }
+    int n = 1 << 30;
+    for (const auto& c : clocks) n = std::min(n, c.size());
+    if (n <= 0) return;
+    auto* first = clocks[0].get();
+    known.assign(first->known(), first->known() + n);
+    fenced.assign(first->fenced(), first->fenced() + n);
+    for (const auto& c : clocks)
+      for (int i = 0; i < n; ++i) {
+        known[static_cast<std::size_t>(i)] = std::min(known[static_cast<std::size_t>(i)], c.get()->known()[i]);
+        fenced[static_cast<std::size_t>(i)] = std::min(fenced[static_cast<std::size_t>(i)], c.get()->fenced()[i]);
+      }
+    view.known = known.data();
+    view.fenced = fenced.data();
+    view.n = n;
+  }
+};
+
+bool same_op(const Wgmma& a, const Wgmma& b) {
+  return a.n == b.n && a.type == b.type && a.transposed_a == b.transposed_a && a.transposed_b == b.transposed_b &&
+         a.a_in_registers == b.a_in_registers && a.accumulate == b.accumulate && a.a == b.a && a.b == b.b;
+}
+
+// Lends registers [at, at + count) to `group`; chaining on exactly the same range is free of fences.
+void lend(const RegisterRun& r, bool input, Epoch group, int line) {
+  RegisterState* s = r.state;
+  if (!s) return;
+  Thread& t = me();
+  if (r.at < 0 || r.at + r.count > s->n)
+    return machine->hazard("registers", std::string("wgmma uses registers outside ") + s->name, line, &t);
+  if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
+    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line, &t);
+  int kept = 0;
+  RegisterState::Owner* same = nullptr;
+  for (int k = 0; k < s->owners; ++k) {
+    if (s->owner[k].group <= self->wgmma_waited) continue;
+    s->owner[kept] = s->owner[k];
+    auto& o = s->owner[kept++];
+    if (o.begin == r.at && o.end == r.at + r.count && o.input == input) same = &o;
+    else if (o.begin < r.at + r.count && r.at < o.end && !(o.input && input))
+      machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once", line, &t);
+  }
+  s->owners = kept;
+  if (same) same->group = group;
+  else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
+  else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name, line, &t);
+}
+
+void carry_out(Warpgroup& g, WgmmaOp& op) {
+  const Wgmma& w = op.op;
+  const int bytes = bytes_of(w.type), k = 32 / bytes, n = w.n;
+  const std::uint8_t* memory = g.cta->memory.data();
+  static float a[64 * 32], b[32 * 256], piece[16], row[256];
+  if (!w.a_in_registers) {
+    for_each_piece(Descriptor(w.a), 64, bytes, w.transposed_a, [&](unsigned addr, int r, int kk) {
+      if (!inside(addr)) return;
+      decode(w.type, memory + addr, 16 / bytes, piece);
+      if (w.transposed_a) for (int i = 0; i < 8; ++i) a[(r + i) * k + kk] = piece[i];
+      else for (int i = 0; i < 16 / bytes; ++i) a[r * k + kk + i] = piece[i];
+    });
+  } else {
+    for (int t = 0; t < 128; ++t) {
+      const int base = t / 32 * 16 + t % 32 / 4, q = t % 4;
+      decode(w.type, op.a[t].data, 16 / bytes, piece);
+      const int per = 4 / bytes;  // elements a 32-bit register
+      for (int reg = 0; reg < 4; ++reg)
+        for (int e = 0; e < per; ++e)
+          a[(base + 8 * (reg % 2)) * k + (reg / 2) * (k / 2) + q * per + e] = piece[reg * per + e];
+    }
+  }
+  for_each_piece(Descriptor(w.b), n, bytes, w.transposed_b, [&](unsigned addr, int r, int kk) {
+    if (!inside(addr)) return;
+    decode(w.type, memory + addr, 16 / bytes, piece);
+    if (w.transposed_b) for (int i = 0; i < 8; ++i) b[kk * n + r + i] = piece[i];
+    else for (int i = 0; i < 16 / bytes; ++i) b[(kk + i) * n + r] = piece[i];
+  });
+  // Row by row: four threads of a warp hold it, two neighbouring columns of every eight each.
+  for (int m = 0; m < 64; ++m) {
+    const int first = m / 16 * 32 + m % 8 * 4, half = m / 8 % 2 * 2;
+    if (w.type == Element::int8) {
+      for (int j = 0; j < n; ++j) {
+        int* acc = static_cast<int*>(op.acc[first + j % 8 / 2].data) + j / 8 * 4 + half + j % 2;
+        int sum = w.accumulate ? *acc : 0;
+        for (int q = 0; q < k; ++q) sum += static_cast<int>(a[m * k + q]) * static_cast<int>(b[q * n + j]);
+        *acc = sum;
+      }
+      continue;
+    }
+    for (int q = 0; q < 4; ++q) {
+      const float* acc = static_cast<const float*>(op.acc[first + q].data) + half;
+      for (int j = 0; j < n / 8; ++j) {
+        row[8 * j + 2 * q] = w.accumulate ? acc[4 * j] : 0.0f;
+        row[8 * j + 2 * q + 1] = w.accumulate ? acc[4 * j + 1] : 0.0f;
+      }
+    }
+    accumulate_row(row, a + m * k, b, n, k);
+    for (int q = 0; q < 4; ++q) {
+      float* acc = static_cast<float*>(op.acc[first + q].data) + half;
+      for (int j = 0; j < n / 8; ++j) {
+        acc[4 * j] = row[8 * j + 2 * q];
+        acc[4 * j + 1] = row[8 * j + 2 * q + 1];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void wgmma_fence(Site) { ++self->wgmma_fences; }
+
+void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
+  Thread& t = me();
+  Warpgroup& g = *t.group;
+  const Epoch group = t.wgmma_groups + 1;
+  t.wgmma_open = true;
+  t.wgmma_line = site.line;
+  const std::uint64_t number = t.wgmma_ops++;
+  while (g.first + g.ops.size() <= number) {
+    if (g.spare.empty()) g.spare.push_back(std::make_unique<WgmmaOp>());
+    g.ops.push_back(std::move(g.spare.back()));
+    g.spare.pop_back();
+    g.ops.back()->here = 0;
+    g.ops.back()->done = false;
+    g.ops.back()->clocks.clear();
+  }
+  WgmmaOp& op = *g.ops[number - g.first];
+  if (op.here == 0) {
+    op.op = w;
+    op.group = group;
+    op.line = site.line;
+  } else if (!same_op(op.op, w) || op.group != group || op.line != site.line) {
+    machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", site.line, &t, op.line);
+  }
+  if (machine->hazards()) {
+    if (acc.state && w.accumulate) {
+      for (int i = acc.at; i < acc.at + acc.count && i < acc.state->n; ++i)
+        if (!(acc.state->filled[i >> 6] >> (i & 63) & 1)) {
+          register_read_bad(*acc.state, i, site.line);
+          break;
+        }
+    }
+    lend(acc, false, group, site.line);
+    if (w.a_in_registers) lend(a, true, group, site.line);
+    if (op.clocks.empty() || !(op.clocks.back() == t.base)) op.clocks.push_back(t.base);
+  }
+  if (acc.state)
+    for (int i = acc.at; i < acc.at + acc.count && i < acc.state->n; ++i) acc.state->filled[i >> 6] |= 1ull << (i & 63);
+  const int slot = t.self.thread & 127;
+  op.acc[slot] = acc;
+  op.a[slot] = a;
+  if (++op.here < 128) return;
+  machine->wgmma_issued(g, op);
+  if (machine->effect_now()) machine->run_wgmma_until(g, number + 1);
+  for (Thread* waiter : g.waiting) machine->wake(waiter);
+  g.waiting.clear();
+}
+
+void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
+  if (!hazards()) return;
+  const Meet known(op.clocks);
+  Access by;
+  by.actor = static_cast<std::uint16_t>(g.actor);
+  by.epoch = op.group;
+  by.line = static_cast<std::uint16_t>(op.line);
+  by.async = true;
+  const int bytes = bytes_of(op.op.type);
+  bool outside = false;
+  auto look = [&](unsigned long long d, int rows, bool mn_major) {
+    for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
+      if (!inside(addr)) outside = true;
+      else touch(*g.cta, addr, 16, false, known.view, by, current, "wgmma");
+    });
+  };
+  if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
+  look(op.op.b, op.op.n, op.op.transposed_b);
+  if (outside) hazard("out-of-range", "a wgmma operand reaches outside shared memory", op.line, current);
+}
+
+void Machine::run_wgmma_until(Warpgroup& g, std::uint64_t end) {
+  while (g.first < end && !g.ops.empty() && g.ops.front()->here == 128) {
+    carry_out(g, *g.ops.front());
+    g.spare.push_back(std::move(g.ops.front()));
+    g.ops.pop_front();
+    ++g.first;
+  }
+}
+
+void wgmma_commit(Site site) {
+  Thread& t = me();
+  Warpgroup& g = *t.group;
+  ++t.wgmma_groups;
+  t.wgmma_open = false;
+  if (g.group_end.size() < t.wgmma_groups) g.group_end.push_back(t.wgmma_ops);
+  else if (g.group_end[t.wgmma_groups - 1] != t.wgmma_ops)
+    machine->hazard("divergence", "threads of a warpgroup commit different groups of wgmma", site.line, &t);
+}
+
+void wgmma_wait(int n, Site site) {
+  Thread& t = me();
+  Warpgroup& g = *t.group;
+  if (t.wgmma_groups <= static_cast<Epoch>(n)) return;
+  const Epoch upto = t.wgmma_groups - static_cast<Epoch>(n);
+  const std::uint64_t end = g.group_end[upto - 1];
+  for (;;) {
+    machine->run_wgmma_until(g, end);
+    if (g.first >= end) break;
+    g.waiting.push_back(&t);
+    machine->suspend("wgmma_wait", site.line);
+  }
+  if (upto > self->wgmma_waited) self->wgmma_waited = upto;
+  t.base = with_actor(t.base, g.actor, upto, upto);
+}
+
+void registers_gone(RegisterState& r) {
+  if (!machine || machine->unwinding) return;
+  bool lent = false;
+  for (int k = 0; k < r.owners; ++k) lent = lent || r.owner[k].group > self->wgmma_waited;
+  if (!lent) return;
+  Thread& t = me();
+  machine->hazard("wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it", t.wgmma_line, &t);
+  // The operation must not write a dead array: this thread's part goes to a sink.
+  static float sink[256];
+  for (auto& op : t.group->ops) {
+    auto& acc = op->acc[t.self.thread & 127];
+    if (acc.state == &r) acc = {sink, nullptr, 0, acc.count};
+    auto& a = op->a[t.self.thread & 127];
+    if (a.state == &r) a = {sink, nullptr, 0, a.count};
+  }
+}
+
+}  // namespace wl::emu

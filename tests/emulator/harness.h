@@ -1,0 +1,42 @@
+// What the emulator's tests share: compile kernel texts to a library, load it, describe tensors, launch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator.h"
+#include "tensor_map.h"
+
+namespace warploom::emulator::testing {
+
+std::string read_kernel(const std::string& name);  // tests/emulator/kernels/NAME.cu
+
+// Compiles the texts, each a whole kernel file, together in one library. Text i's kernel `name` gets the entry name_i.
+class Library {
+ public:
+  explicit Library(const std::vector<std::string>& texts);
+  Library(const Library&) = delete;
+  ~Library();
+  Entry entry(const std::string& kernel, int text = 0) const;
+
+ private:
+  void* handle_ = nullptr;
+};
+
+// Text with the n-th (from 0) occurrence of `from` replaced; fails the test when there is none.
+std::string replaced(const std::string& text, const std::string& from, const std::string& to, int occurrence = 0);
+
+std::uint16_t to_bf16(float x);
+float from_bf16(std::uint16_t x);
+std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed);
+
+// A row-major [rows][cols] matrix with row pitch `pitch` elements.
+wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows, int box_cols, int swizzle);
+
+// nvcc, if there is one: "" when it accepts the text without spills and without C75xx, else what it said. nullptr-like
+// "absent" when there is no nvcc.
+std::string compile_with_nvcc(const std::string& text, const std::string& arch);
+
+}  // namespace warploom::emulator::testing

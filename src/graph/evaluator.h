@@ -1,0 +1,58 @@
+// The reference at work: boxes of tensors, computed node by node. Private to the room.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "graph/demand.h"
+#include "graph/reference.h"
+
+namespace warploom::graph {
+
+// What is known of a tensor: element x (coordinates in the whole tensor) is at origin + Σ x_a · stride_a. Transposes,
+// slices, broadcasts and most reshapes only change these numbers; inputs and constants are read where they lie.
+struct View {
+  const void* data = nullptr;
+  Dtype dtype = Dtype::f64;
+  const double* magnitude = nullptr;  // at the same addresses; null: all zero
+  std::shared_ptr<const void> owner;
+  std::int64_t origin = 0;
+  std::vector<std::int64_t> strides;
+};
+
+class Evaluator {
+ public:
+  Evaluator(const Graph& graph, std::span<const Bytes> inputs, int threads, bool with_magnitude);
+  // Computes what `demand` asks for (propagated already).
+  Status run(const Demand& demand);
+  // Appends a box of a tensor that was asked for, in row-major order.
+  void append(TensorId id, const Box& box, std::vector<double>& value, std::vector<double>* magnitude) const;
+
+ private:
+  struct Fresh {  // a new tensor's storage over a box
+    std::shared_ptr<std::vector<double>> value, magnitude;
+  };
+  const View& view(TensorId id) const { return views_[static_cast<std::size_t>(id)]; }
+  const Shape& shape(TensorId id) const { return graph_.tensor(id).shape; }
+  Fresh make(const Node& node, const Box& box);
+  void matmul(const Node& node, const Box& box);
+  void gemm(const Node& node, const Box& box);
+  void multiply(const View& a, const View& b, struct Product product, const Fresh& to);
+  void softmax(const Node& node, const Box& box);
+  void pointwise(const Node& node, const Box& box);
+  void reshape(const Node& node, const Box& box, const Box& source);
+  void movement(const Node& node, const Box& box);
+  void settle_integers(const Node& node, const Fresh& fresh);
+
+  const Graph& graph_;
+  std::vector<View> views_;
+  int threads_;
+  bool with_magnitude_;
+};
+
+// Calls body(first, count, coordinates) for runs along the last axis that together make up the box; `coordinates` of a
+// run's first element, `first` its place in the packed box. In parallel.
+void for_runs(const Box& box, int threads,
+              const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body);
+
+}  // namespace warploom::graph

@@ -1,0 +1,114 @@
+#include "graph/matrix.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/convert.h"
+#include "graph/parallel.h"
+
+namespace warploom::graph {
+namespace {
+
+// A block of C that one task computes, and the length of k for which panels of A and B are packed: 2 x 0.5 MiB.
+constexpr std::int64_t kBlockRows = 192, kBlockColumns = 240, kBlockDepth = 256;
+constexpr int kMaxTile = 8 * 24;
+
+// A micro kernel: tile[rows][columns] = a panel (depth x rows) times b panel (depth x columns). The body is a macro because
+// the compiler lowers generic vectors before it inlines: it must stand in the very function that has the target attribute.
+typedef double Vector2 __attribute__((vector_size(16), aligned(8)));
+typedef double Vector4 __attribute__((vector_size(32), aligned(8)));
+typedef double Vector8 __attribute__((vector_size(64), aligned(8)));
+#define WARPLOOM_MICRO(name, attribute, Vector, kRows, kVectors)                                       \
+  attribute void name(std::int64_t depth, const double* a, const double* b, double* tile) {            \
+    constexpr int kLanes = static_cast<int>(sizeof(Vector) / sizeof(double));                          \
+    Vector sum[kRows][kVectors] = {};                                                                  \
+    for (std::int64_t k = 0; k < depth; ++k) {                                                         \
+      Vector right[kVectors];                                                                          \
+      _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j)                                       \
+          right[j] = *reinterpret_cast<const Vector*>(b + k * kVectors * kLanes + j * kLanes);         \
+      _Pragma("GCC unroll 8") for (int i = 0; i < kRows; ++i) {                                        \
+        const double left = a[k * kRows + i];                                                          \
+        _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) sum[i][j] += left * right[j];       \
+      }                                                                                                \
+    }                                                                                                  \
+    for (int i = 0; i < kRows; ++i)                                                                    \
+      for (int j = 0; j < kVectors; ++j)                                                               \
+        *reinterpret_cast<Vector*>(tile + (i * kVectors + j) * kLanes) = sum[i][j];                    \
+  }
+WARPLOOM_MICRO(micro_avx512, __attribute__((target("avx512f,fma"))), Vector8, 8, 3)
+WARPLOOM_MICRO(micro_avx2, __attribute__((target("avx2,fma"))), Vector4, 4, 3)
+WARPLOOM_MICRO(micro_plain, , Vector2, 4, 3)
+#undef WARPLOOM_MICRO
+
+struct Micro {
+  int rows, columns;
+  void (*run)(std::int64_t, const double*, const double*, double*);
+};
+const Micro& micro() {
+  static const Micro chosen = __builtin_cpu_supports("avx512f") ? Micro{8, 24, micro_avx512}
+                              : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+                                  ? Micro{4, 12, micro_avx2}
+                                  : Micro{4, 6, micro_plain};
+  return chosen;
+}
+
+// Packs `lines` rows of A (or columns of B) over `depth` into panels of `width` lines, depth-major within a panel, zeros
+// after the last line.
+void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, std::int64_t depth_stride,
+          std::int64_t lines, std::int64_t depth, int width, bool absolute, double* to) {
+  double along[kBlockDepth];
+  for (std::int64_t first = 0; first < lines; first += width, to += width * depth) {
+    const std::int64_t here = std::min<std::int64_t>(width, lines - first);
+    if (here < width) std::fill(to, to + width * depth, 0.0);
+    const std::int64_t base = offset + first * line_stride;
+    if (line_stride == 1) {
+      for (std::int64_t k = 0; k < depth; ++k)
+        load_run(from.dtype, from.data, base + k * depth_stride, 1, here, to + k * width);
+    } else {
+      for (std::int64_t line = 0; line < here; ++line) {
+        load_run(from.dtype, from.data, base + line * line_stride, depth_stride, depth, along);
+        for (std::int64_t k = 0; k < depth; ++k) to[k * width + line] = along[k];
+      }
+    }
+    if (absolute)
+      for (std::int64_t i = 0; i < width * depth; ++i) to[i] = std::fabs(to[i]);
+  }
+}
+
+std::int64_t pieces(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
+
+}  // namespace
+
+void multiply_add(const Product& p, double* c, int threads) {
+  const Micro& kernel = micro();
+  const std::int64_t row_blocks = pieces(p.m, kBlockRows), column_blocks = pieces(p.n, kBlockColumns);
+  const auto batch = static_cast<std::int64_t>(p.batch.size());
+  parallel_for(batch * row_blocks * column_blocks, threads, [&](std::int64_t task) {
+    static thread_local std::vector<double> left(kBlockRows * kBlockDepth), right(kBlockColumns * kBlockDepth);
+    const Offsets& at = p.batch[static_cast<std::size_t>(task / (row_blocks * column_blocks))];
+    // Row blocks vary fastest, so that neighbours in time share columns of B.
+    const std::int64_t row = task % row_blocks * kBlockRows;
+    const std::int64_t column = task / row_blocks % column_blocks * kBlockColumns;
+    const std::int64_t rows = std::min(kBlockRows, p.m - row), columns = std::min(kBlockColumns, p.n - column);
+    alignas(64) double tile[kMaxTile];
+    for (std::int64_t k = 0; k < p.k; k += kBlockDepth) {
+      const std::int64_t depth = std::min(kBlockDepth, p.k - k);
+      pack(p.a, at.a + row * p.a.row_stride + k * p.a.column_stride, p.a.row_stride, p.a.column_stride, rows, depth,
+           kernel.rows, p.absolute, left.data());
+      pack(p.b, at.b + column * p.b.column_stride + k * p.b.row_stride, p.b.column_stride, p.b.row_stride, columns,
+           depth, kernel.columns, p.absolute, right.data());
+      for (std::int64_t j = 0; j < columns; j += kernel.columns)
+        for (std::int64_t i = 0; i < rows; i += kernel.rows) {
+          kernel.run(depth, left.data() + i * depth, right.data() + j * depth, tile);
+          const std::int64_t high = std::min<std::int64_t>(kernel.rows, rows - i);
+          const std::int64_t wide = std::min<std::int64_t>(kernel.columns, columns - j);
+          for (std::int64_t y = 0; y < high; ++y) {
+            double* to = c + at.c + (row + i + y) * p.n + column + j;
+            for (std::int64_t x = 0; x < wide; ++x) to[x] += tile[y * kernel.columns + x];
+          }
+        }
+    }
+  });
+}
+
+}  // namespace warploom::graph

@@ -1,0 +1,119 @@
+// evaluate_naive(): each output element from its definition, one after the other, every tensor whole.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/elements.h"
+#include "graph/reference.h"
+
+namespace warploom::graph {
+namespace {
+
+using Values = std::vector<double>;
+
+Values read(Dtype dtype, Bytes bytes) {
+  Values values(bytes.size() / static_cast<std::size_t>(bytes_of(dtype)));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dtype, bytes.data(), i);
+  return values;
+}
+
+// Element [coordinates] of a tensor, broadcasting over leading axes.
+double at(const Values& values, const Shape& shape, const Shape& coordinates) {
+  return values[static_cast<std::size_t>(broadcast_index(shape, coordinates))];
+}
+
+double product_element(const Graph& graph, const Node& node, const Values& a, const Values& b, Shape where) {
+  Shape as = graph.tensor(node.inputs[0]).shape, bs = graph.tensor(node.inputs[1]).shape;
+  const bool gemm = node.op == OpKind::Gemm;
+  const bool ta = gemm && node.integer("transA") != 0, tb = gemm && node.integer("transB") != 0;
+  if (as.size() == 1) {
+    as.insert(as.begin(), 1);
+    where.insert(bs.size() == 1 ? where.end() : where.end() - 1, 0);
+  }
+  if (bs.size() == 1) {
+    bs.push_back(1);
+    where.push_back(0);
+  }
+  const std::size_t row = where.size() - 2, column = where.size() - 1;
+  const std::int64_t depth = ta ? as[0] : as.back();
+  double sum = 0;
+  for (std::int64_t k = 0; k < depth; ++k) {
+    Shape left = where, right = where;
+    left[ta ? row : column] = k;
+    left[ta ? column : row] = where[row];
+    right[tb ? column : row] = k;
+    right[tb ? row : column] = where[column];
+    sum += at(a, as, left) * at(b, bs, right);
+  }
+  return sum;
+}
+
+double softmax_element(const Node& node, const Values& x, const Shape& shape, const Shape& where) {
+  const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), shape.size(), ""));
+  double top = -INFINITY, sum = 0;
+  Shape other = where;
+  for (int pass = 0; pass < 2; ++pass)
+    for (other[axis] = 0; other[axis] < shape[axis]; ++other[axis]) {
+      const double value = at(x, shape, other);
+      if (pass == 0)
+        top = std::isnan(value) || std::isnan(top) ? NAN : std::max(top, value);
+      else
+        sum += std::exp(value - top);
+    }
+  const double own = at(x, shape, where) - top;
+  return node.op == OpKind::LogSoftmax ? own - std::log(sum) : std::exp(own) / sum;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std::span<const Bytes> inputs) {
+  if (inputs.size() != graph.inputs.size())
+    return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name});
+  std::vector<Values> values(graph.tensors.size());
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+    if (graph.tensors[i].constant) values[i] = read(graph.tensors[i].dtype, *graph.tensors[i].constant);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    values[static_cast<std::size_t>(graph.inputs[i])] = read(graph.tensor(graph.inputs[i]).dtype, inputs[i]);
+  for (const Node& node : graph.nodes) {
+    const Tensor& out = graph.tensor(node.outputs[0]);
+    if (out.constant) continue;
+    const auto in = [&](std::size_t k) -> const Values& { return values[static_cast<std::size_t>(node.inputs[k])]; };
+    const auto shape = [&](std::size_t k) -> const Shape& { return graph.tensor(node.inputs[k]).shape; };
+    Values result(static_cast<std::size_t>(element_count(out.shape)));
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const Shape where = coordinates_of(out.shape, static_cast<std::int64_t>(i));
+      switch (class_of(node.op)) {
+        case OpClass::contraction: {
+          double value = product_element(graph, node, in(0), in(1), where);
+          if (node.op == OpKind::Gemm) value *= node.real("alpha", 1);
+          if (node.inputs.size() > 2 && node.inputs[2] != kAbsent)
+            value += node.real("beta", 1) * at(in(2), shape(2), where);
+          result[i] = is_float(out.dtype) ? value : wrapped(out.dtype, value);
+          break;
+        }
+        case OpClass::softmax: result[i] = softmax_element(node, in(0), shape(0), where); break;
+        case OpClass::pointwise: {
+          Values arguments(node.inputs.size());
+          const bool one = node.op == OpKind::CastLike || node.op == OpKind::Dropout;
+          for (std::size_t k = 0; k < (one ? 1 : arguments.size()); ++k)
+            if (node.inputs[k] != kAbsent) arguments[k] = at(in(k), shape(k), where);
+          result[i] = scalar_function(graph, node)(arguments.data());
+          break;
+        }
+        default: {
+          const Source source = source_of(graph, node, static_cast<std::int64_t>(i), [&](std::int64_t entry) {
+            return static_cast<std::int64_t>(in(1)[static_cast<std::size_t>(entry)]);
+          });
+          result[i] = in(static_cast<std::size_t>(source.input))[static_cast<std::size_t>(source.element)];
+        }
+      }
+    }
+    values[static_cast<std::size_t>(node.outputs[0])] = std::move(result);
+  }
+  std::vector<Values> outputs;
+  for (TensorId id : graph.outputs) outputs.push_back(values[static_cast<std::size_t>(id)]);
+  return outputs;
+}
+
+}  // namespace warploom::graph

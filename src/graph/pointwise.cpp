@@ -1,0 +1,218 @@
+#include "graph/pointwise.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+
+namespace warploom::graph {
+namespace {
+
+// Writes terms as formulas. A Value is an index into the expression; the same input or constant is written once.
+class Writer {
+ public:
+  struct Value {
+    Writer* writer;
+    int at;
+  };
+  Writer(const Graph& of, const Node& on) : graph(of), node(on) {}
+
+  bool has(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != kAbsent; }
+  Dtype out() const { return graph.tensor(node.outputs[0]).dtype; }
+  Dtype in() const { return graph.tensor(node.inputs[0]).dtype; }
+
+  Value x(int i = 0) { return push({Term::Kind::input, i, 0, ValueOp::add, {0, 0, 0}}); }
+  Value c(double value) { return push({Term::Kind::constant, 0, value, ValueOp::add, {0, 0, 0}}); }
+  Value op(ValueOp what, Value a) { return push({Term::Kind::apply, 0, 0, what, {a.at, 0, 0}}); }
+  Value op(ValueOp what, Value a, Value b) { return push({Term::Kind::apply, 0, 0, what, {a.at, b.at, 0}}); }
+  Value op(ValueOp what, Value a, Value b, Value d) {
+    return push({Term::Kind::apply, 0, 0, what, {a.at, b.at, d.at}});
+  }
+  Expression finish(Value result) {
+    terms_.resize(static_cast<std::size_t>(result.at) + 1);  // an earlier term: cut what came after it
+    return {terms_};
+  }
+
+  const Graph& graph;
+  const Node& node;
+
+ private:
+  Value push(const Term& term) {
+    for (std::size_t i = 0; i < terms_.size(); ++i) {
+      const Term& old = terms_[i];
+      if (old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
+          std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value))
+        return {this, static_cast<int>(i)};
+    }
+    terms_.push_back(term);
+    return {this, static_cast<int>(terms_.size() - 1)};
+  }
+  std::vector<Term> terms_;
+};
+using Value = Writer::Value;
+
+Value operator+(Value a, Value b) { return a.writer->op(ValueOp::add, a, b); }
+Value operator-(Value a, Value b) { return a.writer->op(ValueOp::sub, a, b); }
+Value operator*(Value a, Value b) { return a.writer->op(ValueOp::mul, a, b); }
+Value operator/(Value a, Value b) { return a.writer->op(ValueOp::div, a, b); }
+Value operator*(double a, Value b) { return b.writer->c(a) * b; }
+Value operator+(Value a, double b) { return a + a.writer->c(b); }
+Value less(Value a, Value b) { return a.writer->op(ValueOp::less, a, b); }
+Value equal(Value a, Value b) { return a.writer->op(ValueOp::equal, a, b); }
+Value where(Value a, Value b, Value c) { return a.writer->op(ValueOp::where, a, b, c); }
+Value max(Value a, Value b) { return a.writer->op(ValueOp::max, a, b); }
+Value min(Value a, Value b) { return a.writer->op(ValueOp::min, a, b); }
+Value exp(Value a) { return a.writer->op(ValueOp::exp, a); }
+Value log(Value a) { return a.writer->op(ValueOp::log, a); }
+Value abs(Value a) { return a.writer->op(ValueOp::abs, a); }
+Value neg(Value a) { return a.writer->op(ValueOp::neg, a); }
+Value floor(Value a) { return a.writer->op(ValueOp::floor, a); }
+Value erf(Value a) { return a.writer->op(ValueOp::erf, a); }
+Value tanh(Value a) { return a.writer->op(ValueOp::tanh, a); }
+
+// Largest or smallest of all inputs; the operations pass a NaN on from either side.
+Value extreme(Writer& w, ValueOp op) {
+  Value best = w.x(0);
+  for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i) best = w.op(op, best, w.x(i));
+  return best;
+}
+
+Value truncate(Value a) { return where(less(a, a.writer->c(0)), neg(floor(neg(a))), floor(a)); }
+
+// log(1 + e) for e in (0, 1]: where 1 + e rounds to 1 it is e; elsewhere the rounding of u = 1 + e is undone by e / (u - 1).
+Value log1p(Value e) {
+  const Value u = e + 1.0, one = e.writer->c(1);
+  return where(equal(u, one), e, log(u) * (e / (u - one)));
+}
+// exp(x) - 1, by the same trick turned round: (u - 1)·x / log(u) with u = exp(x).
+Value expm1(Value x) {
+  const Value u = exp(x), one = x.writer->c(1), minus = u - one;
+  return where(equal(u, one), x, where(equal(minus, x.writer->c(-1)), x.writer->c(-1), minus * (x / log(u))));
+}
+
+Value power(Writer& w) {
+  const Value x = w.x(0);
+  if (const auto exponent = constant_scalar(w.graph, w.node.inputs[1])) {
+    const double e = *exponent;
+    if (e == 0.5) return w.op(ValueOp::sqrt, x);
+    if (e == -0.5) return w.op(ValueOp::rsqrt, x);
+    if (e == std::trunc(e) && std::fabs(e) <= 64) {  // repeated squaring
+      Value result = w.c(1), square = x;
+      bool started = false;
+      for (int n = static_cast<int>(std::fabs(e)); n > 0; n /= 2) {
+        if (n % 2) {
+          result = started ? result * square : square;
+          started = true;
+        }
+        if (n > 1) square = square * square;
+      }
+      return e < 0 ? w.op(ValueOp::reciprocal, result) : result;
+    }
+  }
+  // exp(y·log|x|) with the sign of an odd whole exponent; a negative base under a broken exponent is NaN by itself.
+  const Value y = w.x(1), zero = w.c(0), one = w.c(1), size = exp(y * log(abs(x)));
+  const Value whole = equal(floor(y), y), half = 0.5 * y, even = equal(floor(half), half);
+  const Value negative = where(whole, where(even, size, neg(size)), w.c(std::numeric_limits<double>::quiet_NaN()));
+  return where(equal(y, zero), one, where(less(x, zero), negative, size));
+}
+
+Value cast(Writer& w) {
+  const Value x = w.x(0);
+  if (w.out() == Dtype::boolean) return where(equal(x, w.c(0)), w.c(0), w.c(1));
+  return !is_float(w.out()) && is_float(w.in()) ? truncate(x) : x;
+}
+
+Value gelu(Writer& w) {
+  const Value x = w.x(), half = w.c(0.5);
+  if (w.node.text("approximate") != "tanh") return half * x * (erf((1 / std::numbers::sqrt2) * x) + 1.0);
+  const Value inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * (x * x * x));
+  return half * x * (tanh(inner) + 1.0);
+}
+
+Value clip(Writer& w) {
+  Value x = w.x(0), value = x;
+  if (w.has(1)) value = max(value, w.x(1));
+  if (w.has(2)) value = min(value, w.x(2));
+  return value;
+}
+
+// x·tanh(log(1 + e^x)) = x·t/(t + 2) with t = e^x (e^x + 2); from 20 on the factor is 1 and e^40 still fits fp32.
+Value mish(Writer& w) {
+  const Value x = w.x(), n = exp(min(x, w.c(20))), t = n * (n + 2.0);
+  return x * (t / (t + 2.0));
+}
+
+struct Row {
+  OpKind op;
+  Value (*write)(Writer&);
+};
+const Row kWriters[] = {
+    {OpKind::Add, [](Writer& w) { return w.x(0) + w.x(1); }},
+    {OpKind::Sub, [](Writer& w) { return w.x(0) - w.x(1); }},
+    {OpKind::Mul, [](Writer& w) { return w.x(0) * w.x(1); }},
+    {OpKind::Div,
+     [](Writer& w) { return is_float(w.out()) ? w.x(0) / w.x(1) : truncate(w.x(0) / w.x(1)); }},
+    {OpKind::Pow, power},
+    {OpKind::Max, [](Writer& w) { return extreme(w, ValueOp::max); }},
+    {OpKind::Min, [](Writer& w) { return extreme(w, ValueOp::min); }},
+    {OpKind::Relu, [](Writer& w) { return w.op(ValueOp::relu, w.x()); }},
+    {OpKind::LeakyRelu,
+     [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * w.x(), w.x()); }},
+    {OpKind::Sigmoid, [](Writer& w) { return w.op(ValueOp::sigmoid, w.x()); }},
+    {OpKind::Tanh, [](Writer& w) { return tanh(w.x()); }},
+    {OpKind::Erf, [](Writer& w) { return erf(w.x()); }},
+    {OpKind::Exp, [](Writer& w) { return exp(w.x()); }},
+    {OpKind::Log, [](Writer& w) { return log(w.x()); }},
+    {OpKind::Sqrt, [](Writer& w) { return w.op(ValueOp::sqrt, w.x()); }},
+    {OpKind::Neg, [](Writer& w) { return neg(w.x()); }},
+    {OpKind::Abs, [](Writer& w) { return abs(w.x()); }},
+    {OpKind::Floor, [](Writer& w) { return floor(w.x()); }},
+    {OpKind::Reciprocal, [](Writer& w) { return w.op(ValueOp::reciprocal, w.x()); }},
+    {OpKind::Clip, clip},
+    {OpKind::Gelu, gelu},
+    {OpKind::Elu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * expm1(w.x()), w.x()); }},
+    {OpKind::HardSigmoid,
+     [](Writer& w) {
+       return min(max(w.node.real("alpha") * w.x() + w.node.real("beta"), w.c(0)), w.c(1));
+     }},
+    {OpKind::HardSwish,
+     [](Writer& w) { return w.x() * min(max((1.0 / 6) * w.x() + 0.5, w.c(0)), w.c(1)); }},
+    {OpKind::Softplus,
+     [](Writer& w) { return w.op(ValueOp::relu, w.x()) + log1p(exp(neg(abs(w.x())))); }},
+    {OpKind::Mish, mish},
+    {OpKind::Where, [](Writer& w) { return where(w.x(0), w.x(1), w.x(2)); }},
+    {OpKind::Equal, [](Writer& w) { return equal(w.x(0), w.x(1)); }},
+    {OpKind::Less, [](Writer& w) { return less(w.x(0), w.x(1)); }},
+    {OpKind::Greater, [](Writer& w) { return less(w.x(1), w.x(0)); }},
+    {OpKind::Identity, [](Writer& w) { return w.x(); }},
+    {OpKind::Dropout, [](Writer& w) { return w.x(); }},
+    {OpKind::Cast, cast},
+    {OpKind::CastLike, cast},
+};
+
+}  // namespace
+
+std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
+  for (const Row& row : kWriters)
+    if (row.op == node.op) {
+      Writer writer(graph, node);
+      return writer.finish(row.write(writer));
+    }
+  return std::nullopt;
+}
+
+double evaluate(const Expression& expression, std::span<const double> inputs) {
+  std::vector<double> values(expression.terms.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Term& term = expression.terms[i];
+    const auto arg = [&](int k) { return values[static_cast<std::size_t>(term.args[static_cast<std::size_t>(k)])]; };
+    switch (term.kind) {
+      case Term::Kind::input: values[i] = inputs[static_cast<std::size_t>(term.input)]; break;
+      case Term::Kind::constant: values[i] = term.value; break;
+      case Term::Kind::apply: values[i] = apply(term.op, arg(0), arg(1), arg(2)); break;
+    }
+  }
+  return values.back();
+}
+
+}  // namespace warploom::graph

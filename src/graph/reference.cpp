@@ -1,0 +1,149 @@
+#include "graph/reference.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "graph/evaluator.h"
+
+namespace warploom::graph {
+namespace {
+
+Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
+  if (inputs.size() != graph.inputs.size())
+    return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name,
+                 std::to_string(graph.inputs.size()), std::to_string(inputs.size())});
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& tensor = graph.tensor(graph.inputs[i]);
+    if (static_cast<std::int64_t>(inputs[i].size()) != byte_count(tensor))
+      return fail({ErrorCode::kInternal, "wrong number of bytes for an input of the reference", to_text(tensor),
+                   std::to_string(byte_count(tensor)), std::to_string(inputs[i].size())});
+  }
+  return ok();
+}
+
+tl::unexpected<Error> no_memory(const Graph& graph) {
+  return fail({ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "",
+               "evaluate fewer rows at a time"});
+}
+
+// What one demand costs: multiplications, exponentials and such; moving elements and reading inputs is free.
+double cost_of(const Graph& graph, const Demand& demand) {
+  double cost = 0;
+  for (const Node& node : graph.nodes) {
+    const auto& box = demand[static_cast<std::size_t>(node.outputs[0])];
+    if (!box || graph.tensor(node.outputs[0]).constant) continue;
+    const Shape& first = graph.tensor(node.inputs[0]).shape;
+    double each = 0;
+    double count = static_cast<double>(volume(*box));
+    switch (class_of(node.op)) {
+      case OpClass::contraction:
+        each = static_cast<double>(node.op == OpKind::Gemm && node.integer("transA") != 0 ? first[0] : first.back());
+        break;
+      case OpClass::softmax: {  // whole lines, however few of their elements are asked for
+        count = static_cast<double>(volume(*demand[static_cast<std::size_t>(node.inputs[0])]));
+        each = 4;
+        break;
+      }
+      case OpClass::pointwise: each = 1; break;
+      default: break;
+    }
+    cost += each * count;
+  }
+  return cost;
+}
+
+Demand demand_for(const Graph& graph, TensorId id, const Box& box) {
+  Demand demand(graph.tensors.size());
+  demand[static_cast<std::size_t>(id)] = box;
+  propagate(graph, demand);
+  return demand;
+}
+
+struct Cut {
+  Rows rows;
+  std::size_t axes;
+};
+Cut cut(const Graph& graph, int output) {
+  const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
+  const Shape& shape = graph.tensor(id).shape;
+  const auto rows_over = [&](std::size_t axes) {
+    Rows rows;
+    rows.count = element_count(Shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axes)));
+    rows.elements = element_count(Shape(shape.begin() + static_cast<std::ptrdiff_t>(axes), shape.end()));
+    return rows;
+  };
+  if (shape.empty()) return {rows_over(0), 0};
+  const double full = cost_of(graph, demand_for(graph, id, whole(shape)));
+  for (std::size_t axes = shape.size() > 1 ? shape.size() - 1 : 1; axes > 0; --axes) {
+    Rows rows = rows_over(axes);
+    if (rows.count == 0) return {rows, axes};
+    double dearest = 0;
+    for (std::int64_t row : {std::int64_t{0}, rows.count / 2, rows.count - 1})
+      dearest = std::max(dearest, cost_of(graph, demand_for(graph, id, row_boxes(shape, axes, row, row + 1)[0])));
+    if (dearest * static_cast<double>(rows.count) <= 1.5 * full) return {rows, axes};
+  }
+  Rows rows = rows_over(1);
+  rows.independent = false;
+  return {rows, 1};
+}
+
+Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> inputs, int output, std::int64_t begin,
+                                    std::int64_t end, int threads, bool with_magnitude) {
+  WARPLOOM_CHECK(check_inputs(graph, inputs));
+  const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
+  const Cut how = cut(graph, output);
+  if (begin < 0 || end > how.rows.count || begin > end)
+    return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", how.rows.count),
+                 fmt::format("{} to {}", begin, end)});
+  try {
+    ValueAndMagnitude result;
+    for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end)) {
+      if (volume(box) == 0) continue;
+      Evaluator evaluator(graph, inputs, threads, with_magnitude);
+      WARPLOOM_CHECK(evaluator.run(demand_for(graph, id, box)));
+      evaluator.append(id, box, result.value, with_magnitude ? &result.magnitude : nullptr);
+    }
+    return result;
+  } catch (const std::bad_alloc&) {
+    return no_memory(graph);
+  } catch (const std::length_error&) {
+    return no_memory(graph);
+  }
+}
+
+}  // namespace
+
+Rows rows_of(const Graph& graph, int output) { return cut(graph, output).rows; }
+
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {
+  WARPLOOM_CHECK(check_inputs(graph, inputs));
+  try {
+    Demand demand(graph.tensors.size());
+    for (TensorId id : graph.outputs) demand[static_cast<std::size_t>(id)] = whole(graph.tensor(id).shape);
+    propagate(graph, demand);
+    Evaluator evaluator(graph, inputs, threads, false);
+    WARPLOOM_CHECK(evaluator.run(demand));
+    std::vector<std::vector<double>> outputs(graph.outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      evaluator.append(graph.outputs[i], whole(graph.tensor(graph.outputs[i]).shape), outputs[i], nullptr);
+    return outputs;
+  } catch (const std::bad_alloc&) {
+    return no_memory(graph);
+  } catch (const std::length_error&) {
+    return no_memory(graph);
+  }
+}
+
+Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
+                                          std::int64_t begin, std::int64_t end, int threads) {
+  WARPLOOM_TRY(ValueAndMagnitude rows, rows_with(graph, inputs, output, begin, end, threads, false));
+  return std::move(rows.value);
+}
+
+Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
+                                                  std::int64_t begin, std::int64_t end, int threads) {
+  return rows_with(graph, inputs, output, begin, end, threads, true);
+}
+
+}  // namespace warploom::graph

@@ -1,0 +1,148 @@
+#include "onnx/load.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/text_format.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <optional>
+
+#include "base/file.h"
+#include "onnx/model.h"
+
+namespace warploom {
+namespace onnx_import {
+namespace {
+
+constexpr std::uintmax_t kMaxFile = (std::uintmax_t{1} << 31) - 1;
+constexpr int kMaxNesting = 100;
+
+// A text has no control characters; a binary model has one within its first few bytes (the tag of ir_version is 8).
+bool looks_like_text(std::string_view content) {
+  return std::all_of(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(content.size(), 1024)),
+                     [](char c) { return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t'; });
+}
+
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (line_ < 0) {
+      line_ = line;
+      text_ = fmt::format("line {}, column {}: {}", line + 1, column + 1, message);
+    }
+  }
+  int line() const { return line_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  int line_ = -1;
+  std::string text_;
+};
+
+Result<onnx::ModelProto> parse_text(std::string_view content, const Source& source) {
+  onnx::ModelProto model;
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.SetRecursionLimit(kMaxNesting);
+  if (parser.ParseFromString(std::string(content), &model)) return model;
+  // Broken off: the first complaint comes at the very end of a text that starts as a model does.
+  const auto lines = std::count(content.begin(), content.end(), '\n');
+  const bool is_model = content.find("ir_version") != std::string_view::npos && content.find("graph") != std::string_view::npos;
+  const bool at_end = error.line() >= lines - (content.ends_with('\n') ? 1 : 0);
+  if (is_model && at_end)
+    return fail({ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text()});
+  return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model", source.place,
+               "a ModelProto in protobuf text form", error.text(), "export the model to ONNX"});
+}
+
+// Reads the outermost fields of a message. True if they are a model's up to one that ends beyond the content.
+bool is_cut_model(std::string_view content) {
+  using Wire = std::uint64_t;
+  std::size_t at = 0;
+  const auto varint = [&]() -> std::optional<Wire> {
+    Wire value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (at >= content.size()) return std::nullopt;
+      const auto byte = static_cast<unsigned char>(content[at++]);
+      value |= static_cast<Wire>(byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+    at = content.size() + 1;  // too long: no model
+    return std::nullopt;
+  };
+  for (int fields = 0; at < content.size(); ++fields) {
+    const auto tag = varint();
+    if (!tag) return fields > 0 && at == content.size();
+    const Wire field = *tag >> 3, type = *tag & 7;
+    const bool number = field == 1 || field == 5;  // ir_version, model_version
+    const bool known = number || (field >= 2 && field <= 8) || field == 14 || field == 20 || field == 25 || field == 26;
+    if (!known || type != (number ? 0u : 2u)) return false;
+    const auto value = varint();
+    if (!value) return fields > 0 && at == content.size();
+    if (number) continue;
+    if (*value > content.size() - at) return fields > 0;
+    at += static_cast<std::size_t>(*value);
+  }
+  return false;
+}
+
+Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& source) {
+  onnx::ModelProto model;
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(content.data()),
+                                                static_cast<int>(content.size()));
+  stream.SetRecursionLimit(kMaxNesting);
+  const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  if (parsed && model.has_graph()) return model;
+  if (is_cut_model(content))
+    return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say", source.place, "the rest of the file",
+                 fmt::format("{} bytes", content.size()), "copy or export the file again"});
+  return fail({ErrorCode::kOnnxNotOnnx, "the file is no ONNX model", source.place,
+               "a ModelProto with a graph, in protobuf's binary or text form",
+               parsed ? "a message without a graph" : "something else", "export the model to ONNX"});
+}
+
+}  // namespace
+
+Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source) {
+  [[maybe_unused]] static const auto silenced = google::protobuf::SetLogHandler(nullptr);
+  if (content.empty()) return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
+  if (content.size() > kMaxFile)
+    return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", source.place, "at most 2 GiB",
+                 fmt::format("{} bytes", content.size()), "store the weights as external data"});
+  return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
+}
+
+}  // namespace onnx_import
+
+Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place, const std::filesystem::path& folder) {
+  const onnx_import::Source source{std::string(place), folder};
+  try {
+    WARPLOOM_TRY(const onnx::ModelProto model, onnx_import::parse_model(content, source));
+    return onnx_import::to_graph(model, source);
+  } catch (const std::bad_alloc&) {
+    return fail({ErrorCode::kOutOfMemory, "the model does not fit in memory", source.place});
+  }
+}
+
+Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status))
+    return fail({ErrorCode::kFileMissing, "the model file does not exist", path.string()});
+  if (!std::filesystem::is_regular_file(status))
+    return fail({ErrorCode::kFileUnreadable, "the model is no regular file", path.string(), "a file"});
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && size > onnx_import::kMaxFile)
+    return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", path.string(), "at most 2 GiB",
+                 fmt::format("{} bytes", size), "store the weights as external data"});
+  WARPLOOM_TRY(const std::string content, read_file(path));
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  return parse_onnx(content, path.string(), folder);
+}
+
+}  // namespace warploom

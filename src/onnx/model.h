@@ -1,0 +1,27 @@
+// Parts of the importer. Private to the room.
+#pragma once
+
+#include <onnx/onnx.pb.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "graph/graph.h"
+
+namespace warploom::onnx_import {
+
+struct Source {
+  std::string place;             // of the file, for messages
+  std::filesystem::path folder;  // where external data may lie; empty: nowhere
+};
+
+// Bytes to a protobuf message: binary or text, with the reason if it is neither.
+Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source);
+// A message to an inferred and simplified graph.
+Result<graph::Graph> to_graph(const onnx::ModelProto& model, const Source& source);
+// An initializer or a Constant's value, its bytes checked against its shape.
+Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source);
+
+}  // namespace warploom::onnx_import

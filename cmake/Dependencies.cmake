@@ -22,13 +22,16 @@ target_precompile_headers(warploom_pch_holder PRIVATE
   <utility> <variant> <vector> <tl/expected.hpp> <fmt/format.h> <nlohmann/json.hpp>)
 target_link_libraries(warploom_pch_holder PRIVATE warploom_flags fmt::fmt-header-only nlohmann_json::nlohmann_json)
 
-# onnx.proto as Debian ships it, compiled here so that the static protobuf can carry it into one executable.
+# onnx.proto as Debian ships it, compiled here so that the static protobuf can carry it into one executable. The lite
+# runtime that it asks for cannot read the text form, so that option is left out.
 find_path(ONNX_PROTO_DIR onnx/onnx.proto REQUIRED)
 set(onnx_out ${CMAKE_BINARY_DIR}/generated/onnx)
-file(MAKE_DIRECTORY ${onnx_out})
+file(READ ${ONNX_PROTO_DIR}/onnx/onnx.proto onnx_proto)
+string(REGEX REPLACE "option optimize_for = LITE_RUNTIME;" "" onnx_proto "${onnx_proto}")
+file(CONFIGURE OUTPUT ${onnx_out}/onnx/onnx.proto CONTENT "${onnx_proto}" @ONLY)
 add_custom_command(OUTPUT ${onnx_out}/onnx/onnx.pb.cc ${onnx_out}/onnx/onnx.pb.h
-  COMMAND protobuf::protoc --proto_path=${ONNX_PROTO_DIR} --cpp_out=${onnx_out} onnx/onnx.proto
-  DEPENDS ${ONNX_PROTO_DIR}/onnx/onnx.proto)
+  COMMAND protobuf::protoc --proto_path=${onnx_out} --cpp_out=${onnx_out} onnx/onnx.proto
+  DEPENDS ${onnx_out}/onnx/onnx.proto)
 add_library(warploom_onnx_proto STATIC ${onnx_out}/onnx/onnx.pb.cc)
 target_include_directories(warploom_onnx_proto SYSTEM PUBLIC ${onnx_out})
 target_link_libraries(warploom_onnx_proto PUBLIC protobuf::libprotobuf ${ZLIB_LIBRARY})

@@ -1,0 +1,63 @@
+// The interpreter's machine: what a block holds while it runs, and the statements' work on it.
+//
+// Elements are kept as doubles that are exact values of the tensor's type, beside a mark for each that says whether it was ever
+// written. Shared and register tensors begin unwritten; a slot of a pipeline begins unwritten each time it is produced.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tile/interpret.h"
+#include "tile/program.h"
+
+namespace warploom::tile {
+
+struct Storage {
+  std::vector<double> values;
+  std::vector<std::uint8_t> written;
+};
+
+struct Queue {
+  std::vector<std::vector<std::shared_ptr<Storage>>> slots;  // [slot][tensor of the pipeline]
+  std::map<int, std::size_t> taken;                          // slots consumed so far, by role (-1: no roles)
+};
+
+struct Block {
+  std::map<std::string, std::int64_t> variables;
+  std::vector<std::shared_ptr<Storage>> tensors;  // null: never written, or global
+  std::vector<Queue> queues;
+};
+
+// Where an error happened: the statement and the block.
+struct Site {
+  const Program& program;
+  const Buffers& buffers;
+  const Location& location;
+  Block& block;
+};
+
+tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected = {}, std::string found = {});
+
+// `value` as an element of the type: floats round to nearest even, integers truncate and saturate, NaN becomes the integer 0.
+double rounded(Dtype dtype, double value);
+
+Result<std::int64_t> value_of(const Site& site, const Index& index);
+
+// The elements of a tile in row-major order of its box; `fill` stands for those outside a global tensor.
+Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double fill);
+Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values);
+Result<std::vector<double>> read_all(const Site& site, TensorId tensor);
+Status write_all(const Site& site, TensorId tensor, const std::vector<double>& values);
+
+Status run_copy(const Site& site, const Copy& copy);
+Status run_fill(const Site& site, const Fill& fill);
+Status run_map(const Site& site, const Map& map);
+Status run_mma(const Site& site, const Mma& mma);
+Status run_reduce(const Site& site, const Reduce& reduce);
+float combine(ReduceOp op, float a, float b);
+
+}  // namespace warploom::tile

@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tile/machine.h"
+#include "tile/shape.h"
+
+namespace warploom::tile {
+namespace {
+
+// A register tensor's elements as an operand of a Map: broadcast along dimensions of extent 1.
+struct Operand {
+  std::vector<double> values;
+  std::vector<std::int64_t> strides;  // of the destination's dimensions; 0 where it broadcasts
+};
+using Operands = std::map<TensorId, Operand>;
+
+Status gather(const Site& site, const Value& value, Operands& operands) {
+  for (const Value& operand : value.operands) WARPLOOM_CHECK(gather(site, operand, operands));
+  if (value.kind != Value::Kind::tensor || operands.count(value.tensor)) return ok();
+  const std::vector<std::int64_t>& shape = site.program.tensor(value.tensor).shape;
+  Operand operand;
+  WARPLOOM_TRY(operand.values, read_all(site, value.tensor));
+  operand.strides = dense_strides(shape);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] == 1) operand.strides[i] = 0;
+  operands.emplace(value.tensor, std::move(operand));
+  return ok();
+}
+
+float evaluate(const Value& value, const Operands& operands, const std::vector<std::int64_t>& at) {
+  if (value.kind == Value::Kind::constant) return static_cast<float>(value.constant);
+  if (value.kind == Value::Kind::tensor) {
+    const Operand& operand = operands.at(value.tensor);
+    std::int64_t place = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) place += at[i] * operand.strides[i];
+    return static_cast<float>(operand.values[static_cast<std::size_t>(place)]);
+  }
+  float arguments[3] = {0, 0, 0};
+  for (std::size_t i = 0; i < value.operands.size() && i < 3; ++i)
+    arguments[i] = evaluate(value.operands[i], operands, at);
+  if (value.op == ValueOp::fma) return std::fma(arguments[0], arguments[1], arguments[2]);
+  // For + - * / and square roots, rounding the fp64 result gives what fp32 arithmetic gives.
+  return static_cast<float>(apply(value.op, arguments[0], arguments[1], arguments[2]));
+}
+
+struct Matrix {
+  std::vector<double> values;
+  std::int64_t row = 0, column = 0;  // strides
+  std::int64_t rows = 0, columns = 0;
+  double at(std::int64_t i, std::int64_t j) const { return values[static_cast<std::size_t>(i * row + j * column)]; }
+};
+
+Result<Matrix> read_matrix(const Site& site, const Tile& tile, bool transposed) {
+  const std::vector<std::int64_t> extent = matrix_extent(tile.extent);
+  Matrix matrix{{}, extent[1], 1, extent[0], extent[1]};
+  WARPLOOM_TRY(matrix.values, read_tile(site, tile, 0));
+  if (transposed) std::swap(matrix.row, matrix.column), std::swap(matrix.rows, matrix.columns);
+  return matrix;
+}
+
+// acc + a·b with an exact product and one rounding to the accumulator's type.
+double accumulate(Dtype type, double acc, double a, double b) {
+  if (type == Dtype::f64) return std::fma(a, b, acc);
+  if (type == Dtype::f32) return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) + static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
+}
+
+}  // namespace
+
+Status run_copy(const Site& site, const Copy& copy) {
+  WARPLOOM_TRY(const std::vector<double> values, read_tile(site, copy.src, copy.fill));
+  return write_tile(site, copy.dst, values);
+}
+
+Status run_fill(const Site& site, const Fill& fill) {
+  const std::int64_t count = element_count(site.program.tensor(fill.dst).shape);
+  return write_all(site, fill.dst, std::vector<double>(static_cast<std::size_t>(count), fill.value));
+}
+
+Status run_map(const Site& site, const Map& map) {
+  const std::vector<std::int64_t>& shape = site.program.tensor(map.dst).shape;
+  Operands operands;
+  WARPLOOM_CHECK(gather(site, map.value, operands));
+  std::vector<double> results(static_cast<std::size_t>(element_count(shape)));
+  std::vector<std::int64_t> at(shape.size(), 0);
+  for (double& result : results) {
+    result = evaluate(map.value, operands, at);
+    for (std::size_t i = at.size(); i-- > 0 && ++at[i] == shape[i];) at[i] = 0;
+  }
+  return write_all(site, map.dst, results);
+}
+
+Status run_mma(const Site& site, const Mma& mma) {
+  WARPLOOM_TRY(const Matrix a, read_matrix(site, mma.a, mma.transpose_a));
+  WARPLOOM_TRY(const Matrix b, read_matrix(site, mma.b, mma.transpose_b));
+  WARPLOOM_TRY(std::vector<double> acc, read_all(site, mma.acc));
+  const Dtype type = site.program.tensor(mma.acc).dtype;
+  for (std::int64_t m = 0; m < a.rows; ++m)
+    for (std::int64_t k = 0; k < a.columns; ++k)
+      for (std::int64_t n = 0; n < b.columns; ++n) {
+        double& sum = acc[static_cast<std::size_t>(m * b.columns + n)];
+        sum = accumulate(type, sum, a.at(m, k), b.at(k, n));
+      }
+  return write_all(site, mma.acc, acc);
+}
+
+float combine(ReduceOp op, float a, float b) {
+  constexpr ValueOp kOps[] = {ValueOp::add, ValueOp::max, ValueOp::min};
+  return static_cast<float>(apply(kOps[static_cast<std::size_t>(op)], a, b));
+}
+
+Status run_reduce(const Site& site, const Reduce& reduce) {
+  const std::vector<std::int64_t>& shape = site.program.tensor(reduce.src).shape;
+  const auto axis = static_cast<std::size_t>(reduce.axis);
+  const auto length = static_cast<std::size_t>(shape[axis]);
+  const auto inner = static_cast<std::size_t>(dense_strides(shape)[axis]);
+  WARPLOOM_TRY(const std::vector<double> values, read_all(site, reduce.src));
+  std::vector<double> results(values.size() / length);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::size_t first = i / inner * inner * length + i % inner;
+    auto sum = static_cast<float>(values[first]);
+    for (std::size_t k = 1; k < length; ++k) sum = combine(reduce.op, sum, static_cast<float>(values[first + k * inner]));
+    results[i] = sum;
+  }
+  return write_all(site, reduce.dst, results);
+}
+
+}  // namespace warploom::tile

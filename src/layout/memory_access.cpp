@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <set>
 
 #include "layout/addresses.h"
@@ -72,7 +73,8 @@ Access phases_of(const TvLayout& registers, const MemoryLayout& memory, int acce
   return access;
 }
 
-int ways_of(const Access& access, const Swizzle& swizzle) {
+// The worst of all phases, or the first found that reaches `enough`: a caller who compares needs to know no more.
+int ways_of(const Access& access, const Swizzle& swizzle, int enough = kWarp * kPhaseBytes) {
   const std::int64_t element_bytes = std::max(1, access.element_bits / 8);
   int worst = 1;
   std::vector<std::int64_t> words;
@@ -87,6 +89,7 @@ int ways_of(const Access& access, const Swizzle& swizzle) {
     words.erase(std::unique(words.begin(), words.end()), words.end());
     std::array<int, kBanks> load{};
     for (const std::int64_t w : words) worst = std::max(worst, ++load[static_cast<std::size_t>(w % kBanks)]);
+    if (worst >= enough) break;
   }
   return worst;
 }
@@ -176,14 +179,14 @@ Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLa
     phases.push_back(phases_of(access.registers, plain, access.access_bytes, std::max(top, kBankPeriodBits)));
   }
   Swizzle best;
-  int smallest = -1;
+  int smallest = std::numeric_limits<int>::max();
   for (const Swizzle& swizzle : candidates(base, top)) {
     int sum = 0;
     for (const Access& access : phases) {
-      sum += ways_of(access, swizzle);
-      if (smallest >= 0 && sum >= smallest) break;
+      sum += ways_of(access, swizzle, smallest - sum);
+      if (sum >= smallest) break;
     }
-    if (smallest >= 0 && sum >= smallest) continue;
+    if (sum >= smallest) continue;
     smallest = sum;
     best = swizzle;
     if (smallest <= static_cast<int>(accesses.size())) break;  // all conflict-free

@@ -14,12 +14,14 @@ TEST(TvLayout, MmaAccumulatorIsWhereThePtxManualSaysItIs) {
   EXPECT_EQ(l.threads(), 32);
   EXPECT_EQ(l.values(), 4);
   for (std::int64_t t = 0; t < 32; ++t) {
-    for (std::int64_t v = 0; v < 4; ++v) EXPECT_EQ(l.coord(t, v), (Coord{t / 4 + v / 2 * 8, t % 4 * 2 + v % 2}));
+    for (std::int64_t v = 0; v < 4; ++v)
+      EXPECT_EQ(l.coord(t, v), (Coord{t / 4 + v / 2 * 8, t % 4 * 2 + v % 2}));
   }
 }
 
 TEST(TvLayout, LinearGivesTheRowMajorIndex) {
-  for (const TvLayout& l : {mma_accumulator(), tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {64, 64}).value()}) {
+  for (const TvLayout& l :
+       {mma_accumulator(), tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {64, 64}).value()}) {
     const Layout linear = l.linear();
     for (std::int64_t t = 0; t < l.threads(); ++t) {
       for (std::int64_t v = 0; v < l.values(); ++v) {
@@ -32,11 +34,11 @@ TEST(TvLayout, LinearGivesTheRowMajorIndex) {
 
 TEST(TvLayout, ExactMeansEachElementEquallyOften) {
   EXPECT_TRUE(mma_accumulator().is_exact());
-  EXPECT_TRUE((TvLayout{{4}, {{4, {1}}, {2, {0}}}, {}}.is_exact()));    // each twice
-  EXPECT_FALSE((TvLayout{{4}, {{2, {1}}, {2, {1}}}, {}}.is_exact()));   // 0 once, 1 twice
-  EXPECT_FALSE((TvLayout{{4}, {{4, {2}}}, {}}.is_exact()));             // falls outside
-  EXPECT_FALSE((TvLayout{{4, 2}, {{4, {1, 0}}}, {}}.is_exact()));       // misses a column
-  EXPECT_FALSE((TvLayout{{2, 2}, {{4, {0, 1}}}, {}}.is_exact()));       // runs out of a row
+  EXPECT_TRUE((TvLayout{{4}, {{4, {1}}, {2, {0}}}, {}}.is_exact()));   // each twice
+  EXPECT_FALSE((TvLayout{{4}, {{2, {1}}, {2, {1}}}, {}}.is_exact()));  // 0 once, 1 twice
+  EXPECT_FALSE((TvLayout{{4}, {{4, {2}}}, {}}.is_exact()));            // falls outside
+  EXPECT_FALSE((TvLayout{{4, 2}, {{4, {1, 0}}}, {}}.is_exact()));      // misses a column
+  EXPECT_FALSE((TvLayout{{2, 2}, {{4, {0, 1}}}, {}}.is_exact()));      // runs out of a row
 }
 
 TEST(TvLayout, InjectiveMeansNoElementTwice) {
@@ -56,9 +58,9 @@ TEST(TvLayout, AtomIsTiledOverThreadsThenValues) {
   EXPECT_EQ(l.values(), 16);
   EXPECT_TRUE(l.is_exact());
   EXPECT_TRUE(l.is_injective());
-  EXPECT_EQ(l.coord(32, 0), (Coord{0, 8}));   // the next warp stands in the next columns
+  EXPECT_EQ(l.coord(32, 0), (Coord{0, 8}));  // the next warp stands in the next columns
   EXPECT_EQ(l.coord(128, 0), (Coord{16, 0}));
-  EXPECT_EQ(l.coord(0, 4), (Coord{0, 32}));   // the next atom lies beyond all warps
+  EXPECT_EQ(l.coord(0, 4), (Coord{0, 32}));  // the next atom lies beyond all warps
   EXPECT_EQ(l.coord(0, 8), (Coord{32, 0}));
 }
 
@@ -147,7 +149,8 @@ RC_GTEST_PROP(TvLayoutProperty, CoalesceKeepsTheMap, ()) {
 }
 
 RC_GTEST_PROP(TvLayoutProperty, CoalescedIsExactWheneverItExists, ()) {
-  const std::vector<std::int64_t> tile = {*rc::gen::inRange<std::int64_t>(1, 40), *rc::gen::inRange<std::int64_t>(1, 40)};
+  const std::vector<std::int64_t> tile = {*rc::gen::inRange<std::int64_t>(1, 40),
+                                          *rc::gen::inRange<std::int64_t>(1, 40)};
   const int contiguous = *rc::gen::inRange(0, 2);
   const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4);
   const auto threads = *rc::gen::element<std::int64_t>(1, 2, 8, 12, 32, 64);

@@ -1,0 +1,49 @@
+#include "layout/draw.h"
+
+#include "tv_layouts.h"
+
+namespace warploom::layout {
+namespace {
+
+std::size_t count(const std::string& text, std::string_view piece) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1)) ++n;
+  return n;
+}
+
+TEST(Draw, HeaderExampleHolds) {
+  const TvLayout l{{2, 4}, {{2, {1, 0}}, {2, {0, 2}}}, {{2, {0, 1}}}};
+  EXPECT_EQ(draw_text(l),
+            "tile 2x4 thread [2:(1,0)] [2:(0,2)] value [2:(0,1)]\n"
+            "T0V0 T0V1 T2V0 T2V1\n"
+            "T1V0 T1V1 T3V0 T3V1\n");
+}
+
+TEST(Draw, ReplicasAndHolesAreMarked) {
+  const TvLayout l{{4}, {{2, {0}}, {2, {1}}}, {}};
+  EXPECT_EQ(draw_text(l), "tile 4 thread [2:(0)] [2:(1)] value\nT0V0+ T2V0+     .     .\n");
+}
+
+TEST(Draw, MemoryShowsBanks) {
+  const MemoryLayout m = dense({2, 4}, {1, 0}, 32, 0, {1, 2, 2});
+  EXPECT_EQ(draw_text(m), "(2:4), (4:1) of 32 bits swizzle{1,2,2}\n0 1 2 3\n5 4 7 6\n");
+}
+
+TEST(Draw, WhatIsLeftOutIsSaid) {
+  const std::string text = draw_text(dense({128, 128}, {1, 0}, 16), {2, 3});
+  EXPECT_EQ(count(text, "\n"), 4u);
+  EXPECT_NE(text.find("2 of 128 rows, 3 of 128 columns shown"), std::string::npos);
+}
+
+TEST(Draw, SvgHasOneCellAnElement) {
+  const std::string tv = draw_svg(mma_accumulator()), memory = draw_svg(dense({2, 3, 4}, {2, 1, 0}, 32));
+  EXPECT_EQ(count(tv, "<rect"), 128u);
+  EXPECT_EQ(count(tv, ">T31V3<"), 1u);
+  EXPECT_EQ(count(memory, "<rect"), 24u);
+  EXPECT_EQ(count(memory, ">@92<"), 1u);
+  EXPECT_EQ(count(tv, "<text"), count(tv, "</text>"));
+  EXPECT_EQ(tv.substr(tv.size() - 7), "</svg>\n");
+}
+
+}  // namespace
+}  // namespace warploom::layout

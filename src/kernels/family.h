@@ -60,8 +60,11 @@ class Family {
   // A relative guess of the time, smaller is better, cheap to compute: search starts where it is small.
   virtual double guess(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) const = 0;
   // The tile programs in launch order, before synthesis; the buffers between them are workspaces.
+  // Global tensors of a program carry short names of their own ("A", "C"); buffers[i] says which buffer of the region (a
+  // tensor of the graph, a workspace) each name of programs[i] stands for.
   struct Programs {
     std::vector<tile::Program> programs;
+    std::vector<std::map<std::string, std::string>> buffers;
     std::vector<BufferSpec> workspaces;
   };
   virtual Result<Programs> programs(const Region& region, const Schedule& schedule,
@@ -71,8 +74,7 @@ class Family {
 std::vector<const Family*> families();
 std::vector<const Family*> families_for(const Region& region, const target::Capabilities& capabilities);
 
-// Programs → verify → synthesis → source: the whole way from a schedule to a launch list. Global tensors of the programs are
-// named after the graph's tensors or the workspaces.
+// Programs → verify → synthesis → source: the whole way from a schedule to a launch list.
 Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities);
 
 // What the region must do at the least: floating-point operations and bytes of inputs and outputs, each moved once.

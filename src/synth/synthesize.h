@@ -25,8 +25,8 @@ namespace warploom::synth {
 // What was chosen for one Copy or Mma statement.
 struct Choice {
   const target::Instruction* instruction = nullptr;
-  int vector = 1;       // elements an access moves (register copies)
-  bool swapped = false;
+  int vector = 1;            // copies by threads: elements an access moves
+  layout::TvLayout mapping;  // copies between two memories by threads: who moves which vector, over the squeezed tile
 };
 
 struct Solution {

@@ -1,0 +1,167 @@
+#include "codegen/cpu.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include "codegen/cpu_emitter.h"
+#include "tile/print.h"
+
+namespace warploom::codegen {
+namespace {
+
+using tile::Program;
+using tile::Scope;
+
+constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
+
+// Names become C identifiers, each different, none a word of the function.
+std::vector<std::string> identifiers(const Program& program) {
+  static constexpr const char* kTaken[] = {"buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",
+                                           "float", "double", "int", "long", "char", "short", "bool", "void", "auto", "const",
+                                           "for", "if", "else", "new", "delete", "this", "return", "in", "out", "x"};
+  std::set<std::string> taken(std::begin(kTaken), std::end(kTaken) - 3);
+  std::vector<std::string> names;
+  for (const tile::Tensor& tensor : program.tensors) {
+    std::string name;
+    for (const char c : tensor.name) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
+    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t_" + name;
+    while (!taken.insert(name).second) name += '_';
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::string identifier(const std::string& text) {
+  std::string name;
+  for (const char c : text) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
+  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "k_" + name : name;
+}
+
+}  // namespace
+
+std::string cpu_element_type(Dtype dtype) {
+  const bool known = dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
+  return known ? std::string(cpu_type(dtype)) : std::string();
+}
+
+bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
+
+std::string float_text(double value) {
+  if (std::isnan(value)) return "__builtin_nanf(\"\")";
+  const auto narrow = static_cast<float>(value);
+  if (std::isinf(narrow)) return narrow < 0 ? "-__builtin_inff()" : "__builtin_inff()";
+  std::string text = fmt::format("{}", narrow);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text + "f";
+}
+
+CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts)
+    : program_(program), capabilities_(capabilities), layouts_(std::move(layouts)), ranges_(program), names_(identifiers(program)),
+      lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
+
+tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
+                                              const std::string& found) const {
+  return fail({ErrorCode::kNoInstruction, message, fmt::format("{}:{}", place_.file, place_.line), expected, found,
+               "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"});
+}
+
+template <class Other>
+Status CpuEmitter::visit(const Other&) {
+  return unsupported("a statement has no counterpart on a CPU", "copies, maps, matrix products, reductions, loops and branches",
+                     "a role, a pipeline or a reduction over a cluster");
+}
+
+Status CpuEmitter::visit(const tile::For& loop) {
+  if (loop.unroll) out_.line("#pragma GCC unroll 16");
+  out_.open("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(), loop.end.text(), loop.step.text());
+  ranges_.enter(loop);
+  WARPLOOM_CHECK(body(loop.body));
+  ranges_.leave(loop);
+  out_.close();
+  return ok();
+}
+
+Status CpuEmitter::visit(const tile::If& branch) {
+  out_.open("if ({} < {}) {{", branch.left.text(), branch.right.text());
+  WARPLOOM_CHECK(body(branch.body));
+  out_.close();
+  return ok();
+}
+
+Status CpuEmitter::statement(const tile::Statement& statement) {
+  place_ = statement.location;
+  const bool control = std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
+  if (!control) out_.line("// {}", tile::print(program_, statement));
+  return std::visit([this](const auto& node) { return visit(node); }, statement.node);
+}
+
+Status CpuEmitter::body(const tile::Body& statements) {
+  for (const tile::Statement& each : statements) WARPLOOM_CHECK(statement(each));
+  return ok();
+}
+
+Result<Kernel> CpuEmitter::emit() {
+  Kernel kernel;
+  kernel.name = identifier(program_.name);
+  kernel.threads = 1;
+  kernel.shared_bytes = layouts_.shared_floats * 4;
+  for (std::size_t i = 0; i < 3 && i < program_.grid.size(); ++i) kernel.grid[i] = program_.grid[i];
+
+  out_.line("#define WL_VECTOR_BYTES {}", capabilities_.vector_bytes);
+  out_.line("#include \"wl_cpu.h\"");
+  out_.line("");
+  out_.line("// One call computes one of the {} × {} × {} blocks.", kernel.grid[0], kernel.grid[1], kernel.grid[2]);
+  out_.open("extern \"C\" void {}([[maybe_unused]] void* const* buffers, [[maybe_unused]] long long task, "
+            "[[maybe_unused]] void* scratch) {{",
+            kernel.name);
+  for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
+    const tile::Tensor& tensor = program_.tensors[i];
+    if (tensor.scope != Scope::global) continue;
+    const std::string type = cpu_element_type(tensor.dtype);
+    if (type.empty()) return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
+                                         fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
+    const std::string full = tensor.writable ? type : "const " + type;
+    out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
+    kernel.args.push_back({tensor.name, false, {}});
+  }
+  for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
+    const tile::Tensor& tensor = program_.tensors[i];
+    const CpuLayout& layout = layouts_.of[i];
+    if (tensor.scope == Scope::shared)
+      out_.line("float* {} = static_cast<float*>(scratch) + {};", names_[i], layout.offset);
+    if (tensor.scope == Scope::reg) out_.line("alignas(64) float {}[{}];", names_[i], layout.floats);
+    if (tensor.scope != Scope::global && cpu_element_type(tensor.dtype).empty())
+      return unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
+                         fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
+  }
+  out_.line("[[maybe_unused]] const long block_x = task % {};", kernel.grid[0]);
+  out_.line("[[maybe_unused]] const long block_y = task / {} % {};", kernel.grid[0], kernel.grid[1]);
+  out_.line("[[maybe_unused]] const long block_z = task / {};", kernel.grid[0] * kernel.grid[1]);
+  WARPLOOM_CHECK(body(program_.body));
+  if (streams_) out_.line("wl::stream_end();");
+  out_.close();
+  kernel.source = out_.text();
+  return kernel;
+}
+
+Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
+  std::int64_t cluster = 1;
+  for (const auto size : program.cluster) cluster *= size;
+  if (cluster != 1)
+    return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks", fmt::format("program '{}'", program.name),
+                 "a cluster of 1 block", std::to_string(cluster), "take a family of the CPU"});
+  WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(program, capabilities));
+  if (layouts.shared_floats * 4 > capabilities.shared_bytes)
+    return fail({ErrorCode::kResourceLimit, "the shared tensors do not fit in a core's L2 cache",
+                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", capabilities.shared_bytes),
+                 fmt::format("{} bytes", layouts.shared_floats * 4), "take smaller blocks"});
+  if (layouts.register_floats * 4 > kMaxRegisterBytes)
+    return fail({ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
+                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
+                 fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
+  return CpuEmitter(program, capabilities, std::move(layouts)).emit();
+}
+
+}  // namespace warploom::codegen

@@ -1,0 +1,130 @@
+#include "codegen/cpu_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "codegen/cpu_ranges.h"
+
+namespace warploom::codegen {
+namespace {
+
+using tile::Body;
+using tile::Index;
+using tile::Mma;
+using tile::Program;
+using tile::Scope;
+using tile::Statement;
+using tile::TensorId;
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// How the statements use one shared tensor.
+struct Uses {
+  std::optional<bool> rows_fast_as_b;  // from Mmas that read it as second operand
+  bool contradicts = false;
+  std::int64_t width = 0;              // n of those Mmas; -1 when they differ or do not read whole panels
+  bool as_a = false;
+  bool filled_by_columns = false;      // a copy into it reads a global tensor whose columns are contiguous
+};
+
+class Collector {
+ public:
+  Collector(const Program& program, std::vector<Uses>& uses) : program_(program), ranges_(program), uses_(uses) {}
+
+  void walk(const Body& body) {
+    for (const Statement& statement : body) std::visit([&](const auto& node) { visit(node); }, statement.node);
+  }
+
+ private:
+  template <class Node>
+  void visit(const Node& node) {
+    if constexpr (requires { node.body; }) walk(node.body);
+  }
+  void visit(const tile::For& loop) {
+    ranges_.enter(loop);
+    walk(loop.body);
+    ranges_.leave(loop);
+  }
+  void visit(const tile::Copy& copy) {
+    const tile::Tensor& src = program_.tensor(copy.src.tensor);
+    const std::size_t rank = program_.tensor(copy.dst.tensor).shape.size();
+    if (src.scope != Scope::global || src.shape.size() < 2 || rank < 2) return;
+    const std::size_t last = src.shape.size() - 1;
+    if (src.strides[last - 1] == 1 && src.strides[last] != 1) at(copy.dst.tensor).filled_by_columns = true;
+  }
+  void visit(const Mma& mma) {
+    at(mma.a.tensor).as_a = true;
+    Uses& b = at(mma.b.tensor);
+    const std::size_t rank = mma.b.extent.size(), n_dim = rank - (mma.transpose_b ? 2 : 1);
+    if (rank < 2) return;
+    b.contradicts |= b.rows_fast_as_b.value_or(mma.transpose_b) != mma.transpose_b;
+    b.rows_fast_as_b = mma.transpose_b;
+    const std::int64_t n = mma.b.extent[n_dim];
+    const bool whole = ranges_.divisible(mma.b.offset[n_dim], n) && (b.width == 0 || b.width == n);
+    b.width = whole ? n : -1;
+  }
+  Uses& at(TensorId id) { return uses_[static_cast<std::size_t>(id)]; }
+
+  const Program& program_;
+  IndexRanges ranges_;
+  std::vector<Uses>& uses_;
+};
+
+CpuLayout plain(const tile::Tensor& tensor, std::int64_t lanes) {
+  CpuLayout layout;
+  const std::size_t rank = tensor.shape.size();
+  if (rank > 0) layout.cols = tensor.shape[rank - 1];
+  if (rank > 1) layout.rows = tensor.shape[rank - 2];
+  for (std::size_t i = 0; i + 2 < rank; ++i) layout.matrices *= tensor.shape[i];
+  layout.panel = layout.cols == 1 ? 1 : round_up(layout.cols, lanes);
+  return layout;
+}
+
+void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
+  if (uses.rows_fast_as_b) {
+    layout.rows_fast = *uses.rows_fast_as_b;
+  } else if (uses.as_a) {
+    layout.rows_fast = uses.filled_by_columns;
+  } else {
+    return;
+  }
+  layout.panel = round_up(layout.fast(), lanes);
+  if (uses.rows_fast_as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) {
+    layout.panel = uses.width;
+  } else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) {
+    layout.panel += lanes;
+  }
+}
+
+}  // namespace
+
+std::int64_t CpuLayout::matrix_floats() const { return (fast() + panel - 1) / panel * panel * slow(); }
+
+Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capabilities& capabilities) {
+  const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
+  std::vector<Uses> uses(program.tensors.size());
+  Collector(program, uses).walk(program.body);
+
+  CpuLayouts layouts;
+  for (std::size_t i = 0; i < program.tensors.size(); ++i) {
+    const tile::Tensor& tensor = program.tensors[i];
+    layouts.of.emplace_back();
+    if (tensor.scope == Scope::global) continue;
+    CpuLayout& layout = layouts.of.back() = plain(tensor, lanes);
+    if (uses[i].contradicts)
+      return fail({ErrorCode::kNoLayout, fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),
+                   fmt::format("tensor '{}'", tensor.name), "one orientation of a second operand", "both",
+                   "copy it into a tensor of its own for each orientation"});
+    if (tensor.scope == Scope::shared) choose_shared(layout, uses[i], lanes);
+    // One vector of slack: a whole vector may be read or written at any element.
+    layout.floats = round_up(layout.matrix_floats() * layout.matrices + lanes, lanes);
+    std::int64_t& total = tensor.scope == Scope::shared ? layouts.shared_floats : layouts.register_floats;
+    layout.offset = total;
+    total += round_up(layout.floats, 64 / 4);
+  }
+  return layouts;
+}
+
+}  // namespace warploom::codegen

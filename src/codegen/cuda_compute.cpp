@@ -1,0 +1,198 @@
+// Elementwise statements and matrix statements.
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "codegen/cuda_emitter.h"
+
+namespace warploom::codegen {
+
+using layout::TvLayout;
+using target::Instruction;
+using target::Method;
+using namespace tile;
+
+namespace {
+
+std::string float_text(double value) {
+  if (std::isinf(value)) return value < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
+  std::string text = fmt::format("{:.9g}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return value < 0 ? "(" + text + "f)" : text + "f";
+}
+
+void leaves(const Value& value, std::vector<TensorId>& out) {
+  if (value.kind == Value::Kind::tensor) out.push_back(value.tensor);
+  for (const Value& operand : value.operands) leaves(operand, out);
+}
+
+}  // namespace
+
+void CudaEmitter::fill(const Fill& node) {
+  const Dtype dtype = tensor(node.dst).dtype;
+  const std::string value = dtype == Dtype::f32 ? float_text(node.value)
+                            : is_float(dtype) ? fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(node.value))
+                                              : fmt::format("{}", static_cast<std::int64_t>(node.value));
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(node.dst).values(), name(node.dst), value);
+}
+
+std::string CudaEmitter::value_text(const Value& value, const std::map<TensorId, std::string>& index) const {
+  static constexpr std::pair<ValueOp, const char*> kInfix[] = {
+      {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
+  switch (value.kind) {
+    case Value::Kind::constant: return float_text(value.constant);
+    case Value::Kind::tensor: {
+      const std::string element = fmt::format("{}[{}]", name(value.tensor), index.at(value.tensor));
+      return tensor(value.tensor).dtype == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
+    }
+    case Value::Kind::op: break;
+  }
+  std::vector<std::string> operands;
+  for (const Value& operand : value.operands) operands.push_back(value_text(operand, index));
+  for (const auto& [op, sign] : kInfix)
+    if (op == value.op) return fmt::format("({} {} {})", operands[0], sign, operands[1]);
+  return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
+}
+
+void CudaEmitter::map(const Map& node) {
+  const TvLayout& layout = registers(node.dst);
+  const auto& full = tensor(node.dst).shape;
+  std::vector<TensorId> operands;
+  leaves(node.value, operands);
+  bool broadcasts = false;
+  for (const TensorId id : operands) broadcasts |= tensor(id).shape != full;
+
+  std::vector<ValueLoop> loops;
+  if (broadcasts) {
+    loops = value_loops(layout, 1);
+  } else if (layout.values() > 1) {
+    loops = {{"i", layout.values(), {}, 1}};
+  }
+  std::map<TensorId, std::string> index;
+  for (const TensorId id : operands) {
+    if (tensor(id).shape == full) {
+      index[id] = value_index(loops);
+      continue;
+    }
+    // The operand keeps the modes that step along a dimension it has; the others repeat its value.
+    std::vector<std::string> parts;
+    std::int64_t stride = 1;
+    for (const ValueLoop& loop : loops) {
+      bool kept = false;
+      for (std::size_t d = 0; d < full.size(); ++d) kept |= loop.step[d] != 0 && tensor(id).shape[d] > 1;
+      if (!kept) continue;
+      parts.push_back(times(loop.variable, stride));
+      stride *= loop.extent;
+    }
+    index[id] = sum(parts);
+  }
+  const Dtype dtype = tensor(node.dst).dtype;
+  std::string value = value_text(node.value, index);
+  if (value.size() > 2 && value.front() == '(' && value.back() == ')' && parenthesized(value.substr(1, value.size() - 2)) != value.substr(1, value.size() - 2)) {
+    // the outermost parentheses of an infix expression are not needed
+    int depth = 0;
+    bool outer = true;
+    for (std::size_t i = 0; i + 1 < value.size(); ++i) {
+      depth += value[i] == '(' ? 1 : value[i] == ')' ? -1 : 0;
+      outer &= depth > 0;
+    }
+    if (outer) value = value.substr(1, value.size() - 2);
+  }
+  if (dtype != Dtype::f32) value = fmt::format("wl::cast<{}>({})", cuda_type(dtype), value);
+  open_loops(loops);
+  out_.line("{}[{}] = {};", name(node.dst), value_index(loops), value);
+  close_loops(loops);
+}
+
+void CudaEmitter::mma(const Statement& statement, const Mma& node) {
+  const Instruction& row = *solution_.choices.at(&statement).instruction;
+  if (row.method == Method::warpgroup) return mma_warpgroup(node, row);
+  const std::int64_t acc_values = registers(node.acc).values();
+  const auto a_dims = squeezed(node.a.extent), b_dims = squeezed(node.b.extent);
+  const std::int64_t k_atoms = (a_dims.size() == 2 ? a_dims[node.transpose_a ? 0 : 1] : 1) / row.k;
+  const std::int64_t a_values = registers(node.a.tensor).values() / k_atoms, b_values = registers(node.b.tensor).values() / k_atoms;
+  if (row.method == Method::simt) {
+    // acc values run n fastest in blocks of the operand's own order: acc[m][n] += a[m] · b[n]
+    out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
+    out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", a_values);
+    out_.line("  WL_UNROLL for (int n = 0; n < {0}; ++n) {1}[m * {0} + n] = wl::fma({2}[kk * {3} + m], {4}[kk * {0} + n], {1}[m * {0} + n]);",
+              b_values, name(node.acc), name(node.a.tensor), a_values, name(node.b.tensor));
+    out_.close();
+    return;
+  }
+  const std::int64_t a_atom = row.a.values(), b_atom = row.b.values(), c_atom = row.c.values();
+  const std::int64_t m_atoms = a_values / a_atom, n_atoms = b_values / b_atom;
+  if (m_atoms * n_atoms * c_atom != acc_values)
+    return error({ErrorCode::kInternal, "a matrix statement's fragments do not fit its accumulator", program_.name, "", "", ""});
+  if (k_atoms > 1) out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
+  const std::string kk = k_atoms > 1 ? "kk" : "0";
+  out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", m_atoms);
+  out_.line("  WL_UNROLL for (int n = 0; n < {}; ++n)", n_atoms);
+  out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call, name(node.acc), n_atoms, c_atom,
+            name(node.a.tensor), sum({times("m", a_atom), times(kk, a_values)}), name(node.b.tensor),
+            sum({times("n", b_atom), times(kk, b_values)}));
+  if (k_atoms > 1) out_.close();
+}
+
+// The descriptor of a warpgroup's operand at the start of its tile, and its distance to the next k atom in bytes.
+std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k) {
+  const auto& layout = solution_.shared.at(tile.tensor);
+  const int bytes = layout.element_bits / 8;
+  const auto kd = static_cast<std::size_t>(k_dim), od = 1 - kd;
+  const bool k_major = layout.dims[kd][0].stride == 1;
+  const std::int64_t panel_bytes = (k_major ? layout.dims[kd][0].extent : layout.dims[od][0].extent) * bytes;
+  // Within a panel, groups of 8 rows follow each other; between panels the distance is a panel's whole size.
+  const std::int64_t rows_apart = 8 * panel_bytes;
+  const std::int64_t panels_apart = (k_major ? tile.extent[od] : tile.extent[kd]) * panel_bytes;
+  const int mode = panel_bytes == 128 ? 1 : panel_bytes == 64 ? 2 : 3;
+  std::vector<std::string> address = {shared_base(tile.tensor)};
+  if (with_group && groups > 1) {
+    Coordinate group{0, {{digit(128, groups), groups, tile.extent[od] / groups}}};
+    for (const auto& part : offset_parts(group, layout.dims[od], bytes)) address.push_back(part);
+  }
+  Coordinate step{0, {{"kk", tile.extent[kd] / k, k}}};
+  k_step = sum(offset_parts(step, layout.dims[kd], bytes));
+  return fmt::format("wl::smem_descriptor({}, {}, {}, {})", sum(address), k_major ? 16 : panels_apart, rows_apart, mode);
+}
+
+void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
+  const Tensor& acc = tensor(node.acc);
+  const int groups = role_threads_ / 128;
+  const int a_k = node.transpose_a ? 0 : 1, b_k = node.transpose_b ? 1 : 0;
+  const auto& a_layout = solution_.shared.at(node.a.tensor);
+  const auto& b_layout = solution_.shared.at(node.b.tensor);
+  const bool a_mn_major = a_layout.dims[static_cast<std::size_t>(a_k)][0].stride != 1;
+  const bool b_mn_major = b_layout.dims[static_cast<std::size_t>(b_k)][0].stride != 1;
+  const std::int64_t n = acc.shape[1], m_atoms = acc.shape[0] / groups / row.m;
+  const std::int64_t k_atoms = node.a.extent[static_cast<std::size_t>(a_k)] / row.k;
+  if (!wgmma_open_) {
+    out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));
+    out_.line("wl::wgmma_fence();");
+    wgmma_open_ = true;
+  }
+  accumulators_.insert(node.acc);
+  std::string a_step, b_step;
+  out_.open("{{");
+  out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, true, groups, a_step, row.k));
+  out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, false, 1, b_step, row.k));
+  // An atom of 64 rows further down, when a warpgroup has more than one.
+  Coordinate down{0, {{"m", m_atoms, row.m}}};
+  const std::string m_step = m_atoms > 1 ? sum(offset_parts(down, a_layout.dims[static_cast<std::size_t>(1 - a_k)], a_layout.element_bits / 8)) : "0";
+  out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
+  if (m_atoms > 1) out_.open("WL_UNROLL for (int m = 0; m < {}; ++m) {{", m_atoms);
+  const std::string a_offset = sum({a_step, m_step});
+  out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, true);", row.call, n, cuda_type(row.operand),
+            a_mn_major, b_mn_major, name(node.acc), m_atoms > 1 ? times("m", n / 2) : "0", a_offset, b_step);
+  if (m_atoms > 1) out_.close();
+  out_.close();
+  out_.close();
+  if (slot_of_ < 0) {
+    out_.line("wl::wgmma_commit();");
+    out_.line("wl::wgmma_wait<0>();");
+    out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));
+    wgmma_open_ = false;
+  }
+}
+
+}  // namespace warploom::codegen

@@ -1,0 +1,134 @@
+// The state of CUDA emission, shared by the files that each write one kind of statement (cuda_*.cpp).
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda.h"
+#include "codegen/terms.h"
+#include "codegen/writer.h"
+#include "synth/sites.h"
+
+namespace warploom::codegen {
+
+// What a role has done to a shared tensor since its threads last met at a barrier.
+struct Unsynced {
+  bool written = false, read = false;  // by threads
+  bool engine_reads = false;           // a copy-engine store may still read it
+  friend bool operator==(const Unsynced&, const Unsynced&) = default;
+};
+
+// A nest of unrolled loops over the value modes of a register tensor.
+struct ValueLoop {
+  std::string variable;
+  std::int64_t extent;
+  layout::Coord step;         // per tensor dimension
+  std::int64_t value_stride;  // in the thread's array
+};
+
+class CudaEmitter {
+ public:
+  CudaEmitter(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
+  Result<Kernel> run();
+
+ private:
+  // cuda.cpp: the whole, control flow
+  void body(const tile::Body& body);
+  void statement(const tile::Statement& statement);
+  void loop(const tile::For& node);
+  void roles(const tile::Roles& node);
+  void role_prologue(const std::vector<const tile::Statement*>& statements);
+  std::string head(const std::string& body_text) const;
+  void error(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
+
+  // cuda_copy.cpp
+  void copy(const tile::Statement& statement, const tile::Copy& node);
+  void copy_global_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
+  void copy_shared_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
+  void copy_matrices(const tile::Copy& node, const synth::Choice& choice, bool load);
+  void copy_by_threads(const tile::Copy& node, const synth::Choice& choice);
+  void copy_by_engine(const tile::Copy& node, const synth::Choice& choice);
+  void cast_registers(const tile::Copy& node);
+
+  // cuda_compute.cpp
+  void fill(const tile::Fill& node);
+  void map(const tile::Map& node);
+  std::string value_text(const tile::Value& value, const std::map<tile::TensorId, std::string>& index) const;
+  void mma(const tile::Statement& statement, const tile::Mma& node);
+  void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
+  std::string descriptor(const tile::Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k);
+
+  // cuda_reduce.cpp
+  void reduce(const tile::Reduce& node);
+  void cluster_reduce(const tile::ClusterReduce& node);
+
+  // cuda_pipeline.cpp
+  void barrier_setup();
+  void produce(const tile::Produce& node);
+  void consume(const tile::Consume& node);
+  void advance(const std::string& stage, const std::string& phase, int stages);
+  void drain(const tile::Body& body);
+  void pipeline_counters(const tile::Body& body);
+
+  // Helpers
+  const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
+  std::string name(tile::TensorId id) const { return tensor(id).name; }
+  const layout::TvLayout& registers(tile::TensorId id) const { return solution_.registers.at(id); }
+  // Terms of the thread's own digits along a dimension of a register layout; digits become named constants of the role.
+  std::vector<Term> thread_terms(const layout::TvLayout& layout, int dim, std::size_t skip_modes = 0);
+  std::string digit(std::int64_t below, std::int64_t extent);  // t / below % extent
+  // Threads that hold a replica only: a condition that is true for one of them, or empty.
+  std::string first_replica(const layout::TvLayout& layout) const;
+  std::vector<ValueLoop> value_loops(const layout::TvLayout& layout, std::int64_t vector) const;
+  void open_loops(const std::vector<ValueLoop>& loops);
+  void close_loops(const std::vector<ValueLoop>& loops);
+  static std::string value_index(const std::vector<ValueLoop>& loops);
+  // Coordinate of a memory tile's dimension, from a register-side layout whose dimensions correspond to it.
+  Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen, const std::vector<ValueLoop>& loops,
+                        std::size_t skip_modes = 0);
+  std::string bounds_condition(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
+  std::string global_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
+  std::string shared_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
+  std::string shared_base(tile::TensorId id) const;  // of the current slot
+  std::string note_pointer(tile::TensorId id);
+  std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
+  std::int64_t scratch(std::int64_t bytes);  // offset of new scratch memory behind the tensors
+
+  // Barriers among the threads of the role
+  void meet();                          // emit the barrier, forget what was unsynced
+  void before_write(tile::TensorId id);
+  void before_read(tile::TensorId id);
+  bool is_slot(tile::TensorId id) const { return tensor(id).pipeline >= 0; }
+
+  const tile::Program& program_;
+  const synth::Solution& solution_;
+  const target::Capabilities& capabilities_;
+  std::vector<synth::Site> sites_;
+  synth::Bounds bounds_;
+  Writer out_;
+  std::optional<Error> error_;
+
+  // The role being written
+  int role_ = -1, role_threads_ = 0, role_first_ = 0;
+  std::map<tile::TensorId, Unsynced> unsynced_;
+  bool single_thread_ = false;  // the code runs in one elected thread
+  tile::PipelineId slot_of_ = -1;
+  std::string slot_stage_;      // the current slot's number while inside Produce or Consume
+  bool wgmma_open_ = false;     // matrix instructions issued, not committed
+  std::set<tile::TensorId> accumulators_;
+
+  std::vector<Argument> args_;
+  std::vector<std::string> params_;
+  std::map<tile::TensorId, std::string> pointers_;
+  std::vector<std::pair<std::string, std::string>> maps_;  // key, name
+  std::int64_t shared_bytes_ = 0;
+  std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
+  std::map<tile::PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow
+  std::set<std::string> digits_;
+};
+
+}  // namespace warploom::codegen

@@ -1,0 +1,161 @@
+// Coordinates, conditions and addresses: how a register layout meets a memory tile.
+
+#include <fmt/ranges.h>
+
+#include "codegen/cuda_emitter.h"
+
+namespace warploom::codegen {
+
+using layout::TvLayout;
+using namespace tile;
+
+std::string CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
+  const bool top = below * extent >= role_threads_;
+  if (below == 1 && top) return "t";
+  std::string variable = "t", expression = "t";
+  if (below > 1) variable += fmt::format("_div{}", below), expression += fmt::format(" / {}", below);
+  if (!top) variable += fmt::format("_mod{}", extent), expression += fmt::format(" % {}", extent);
+  digits_.insert(fmt::format("const int {} = {};", variable, expression));
+  return variable;
+}
+
+std::vector<Term> CudaEmitter::thread_terms(const TvLayout& layout, int dim, std::size_t skip_modes) {
+  std::vector<Term> terms;
+  std::int64_t below = 1;
+  for (std::size_t i = 0; i < layout.thread.size(); ++i) {
+    const auto& mode = layout.thread[i];
+    const std::int64_t step = mode.step[static_cast<std::size_t>(dim)];
+    if (i >= skip_modes && step != 0 && mode.extent > 1) terms.push_back({digit(below, mode.extent), mode.extent, step});
+    below *= mode.extent;
+  }
+  return terms;
+}
+
+std::string CudaEmitter::first_replica(const TvLayout& layout) const {
+  std::vector<std::string> conditions;
+  std::int64_t below = 1;
+  for (const auto& mode : layout.thread) {
+    bool moves = false;
+    for (const auto step : mode.step) moves |= step != 0;
+    if (!moves && mode.extent > 1) {
+      const bool top = below * mode.extent >= role_threads_;
+      if (top) {
+        conditions.push_back(below == 1 ? "t == 0" : fmt::format("t < {}", below));
+      } else {
+        conditions.push_back(below == 1 ? fmt::format("t % {} == 0", mode.extent) : fmt::format("t / {} % {} == 0", below, mode.extent));
+      }
+    }
+    below *= mode.extent;
+  }
+  if (below < role_threads_) conditions.push_back(fmt::format("t < {}", below));
+  return fmt::format("{}", fmt::join(conditions, " && "));
+}
+
+std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int64_t vector) const {
+  std::vector<ValueLoop> loops;
+  std::int64_t stride = 1;
+  for (const auto& mode : layout.value) {
+    std::int64_t extent = mode.extent;
+    layout::Coord step = mode.step;
+    const std::int64_t inside = std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
+    if (inside > 1) {
+      for (auto& s : step) s *= inside;
+      extent /= inside;
+    }
+    if (extent > 1) loops.push_back({fmt::format("i{}", loops.size()), extent, step, stride * inside});
+    stride *= mode.extent;
+  }
+  return loops;
+}
+
+void CudaEmitter::open_loops(const std::vector<ValueLoop>& loops) {
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
+    out_.open("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable, loop->extent);
+}
+void CudaEmitter::close_loops(const std::vector<ValueLoop>& loops) {
+  for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
+}
+
+std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops) {
+  std::vector<std::string> parts;
+  for (const ValueLoop& loop : loops) parts.push_back(times(loop.variable, loop.value_stride));
+  return sum(parts);
+}
+
+Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& seen, const std::vector<ValueLoop>& loops,
+                                   std::size_t skip_modes) {
+  Coordinate out{memory.offset[static_cast<std::size_t>(dim)], thread_terms(seen, dim, skip_modes)};
+  for (const ValueLoop& loop : loops)
+    if (loop.step[static_cast<std::size_t>(dim)] != 0)
+      out.terms.push_back({loop.variable, loop.extent, loop.step[static_cast<std::size_t>(dim)]});
+  return out;
+}
+
+std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
+  std::vector<std::string> conditions;
+  for (std::size_t d = 0; d < coordinates.size(); ++d)
+    if (bounds_.may_exceed(program_, memory, static_cast<int>(d)))
+      conditions.push_back(fmt::format("{} < {}", text(coordinates[d]), tensor(memory.tensor).shape[d]));
+  return fmt::format("{}", fmt::join(conditions, " && "));
+}
+
+std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
+  std::vector<std::string> parts = {name(memory.tensor)};
+  const Tensor& t = tensor(memory.tensor);
+  std::int64_t elements = 1;
+  for (const auto extent : t.shape) elements *= extent;
+  const bool wide = elements * bytes_of(t.dtype) > (std::int64_t{1} << 31);
+  for (std::size_t d = 0; d < coordinates.size(); ++d) {
+    const std::string c = text(coordinates[d]);
+    if (c == "0" || t.strides[d] == 0) continue;
+    parts.push_back(wide && t.strides[d] != 1 ? fmt::format("(long long)({}) * {}", c, t.strides[d]) : times(c, t.strides[d]));
+  }
+  return sum(parts);
+}
+
+std::string CudaEmitter::shared_base(TensorId id) const {
+  if (!is_slot(id)) return name(id);
+  return fmt::format("{} + {} * {}", name(id), slot_stage_, solution_.stage_bytes.at(id));
+}
+
+std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
+  const auto& layout = solution_.shared.at(memory.tensor);
+  const int bytes = layout.element_bits / 8;
+  std::vector<std::string> parts;
+  for (std::size_t d = 0; d < coordinates.size(); ++d) {
+    const auto dim = offset_parts(coordinates[d], layout.dims[d], bytes);
+    parts.insert(parts.end(), dim.begin(), dim.end());
+  }
+  const std::string offset = sum(parts);
+  if (!layout.swizzle.bits) return sum({shared_base(memory.tensor), offset});
+  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", shared_base(memory.tensor), layout.swizzle.bits, layout.swizzle.base,
+                     layout.swizzle.shift, offset);
+}
+
+void CudaEmitter::meet() {
+  if (role_ < 0) {
+    out_.line("wl::sync_threads();");
+  } else {
+    out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
+  }
+  for (auto& [id, state] : unsynced_) state.written = state.read = false;
+}
+
+void CudaEmitter::before_write(TensorId id) {
+  Unsynced& state = unsynced_[id];
+  if (state.engine_reads) {
+    out_.line("if (t == 0) wl::bulk_wait_read<0>();  // the engine has read what is about to be overwritten");
+    for (auto& [other, s] : unsynced_) s.engine_reads = false;
+    meet();
+  } else if (state.written || state.read) {
+    meet();
+  }
+  unsynced_[id].written = true;
+}
+
+void CudaEmitter::before_read(TensorId id) {
+  if (unsynced_[id].written) meet();
+  unsynced_[id].read = true;
+}
+
+}  // namespace warploom::codegen

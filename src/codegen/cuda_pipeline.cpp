@@ -1,0 +1,179 @@
+// Pipelines. Between roles: full and empty barriers in shared memory, one pair a slot; the producer waits for empty, the copy
+// engine signals full, each consuming warp signals empty. In one thread of control: cp.async groups, one a slot, and one barrier
+// of the block at the head of every Consume, which also proves that the slot the next Produce overwrites has been read.
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "codegen/cuda_emitter.h"
+
+namespace warploom::codegen {
+
+using namespace tile;
+
+namespace {
+
+void pipelines_in(const Body& body, std::set<PipelineId>& produced, std::set<PipelineId>& consumed) {
+  for (const Statement& statement : body) {
+    if (const auto* node = std::get_if<For>(&statement.node)) pipelines_in(node->body, produced, consumed);
+    if (const auto* node = std::get_if<If>(&statement.node)) pipelines_in(node->body, produced, consumed);
+    if (const auto* node = std::get_if<Produce>(&statement.node)) produced.insert(node->pipeline);
+    if (const auto* node = std::get_if<Consume>(&statement.node)) consumed.insert(node->pipeline);
+  }
+}
+
+const Consume* lagging_consume(const Body& body) {
+  for (const Statement& statement : body)
+    if (const auto* node = std::get_if<Consume>(&statement.node); node && node->lag > 0) return node;
+  return nullptr;
+}
+
+}  // namespace
+
+void CudaEmitter::barrier_setup() {
+  const bool clustered = program_.cluster[0] * program_.cluster[1] * program_.cluster[2] > 1;
+  if (!barriers_.empty()) {
+    out_.open("if (wl::thread() == 0) {{");
+    for (const auto& [id, offset] : barriers_) {
+      const Pipeline& pipeline = program_.pipeline(id);
+      int consuming_warps = 0;
+      std::set<int> counted;
+      for (const auto& site : sites_)
+        if (const auto* node = std::get_if<Consume>(&site.statement->node); node && node->pipeline == id && counted.insert(site.role).second)
+          consuming_warps += site.threads / 32;
+      out_.open("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
+      out_.line("wl::mbarrier_init({}_full + 8 * slot, 1);", pipeline.name);
+      out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps);
+      out_.close();
+    }
+    out_.line("wl::fence_mbarrier_init();");
+    out_.close();
+  }
+  if (clustered) {
+    out_.line("wl::cluster_sync();  // every block of the cluster has started");
+  } else if (!barriers_.empty()) {
+    out_.line("wl::sync_threads();");
+  }
+}
+
+void CudaEmitter::pipeline_counters(const Body& body) {
+  std::set<PipelineId> produced, consumed;
+  pipelines_in(body, produced, consumed);
+  std::set<PipelineId> all = produced;
+  all.insert(consumed.begin(), consumed.end());
+  for (const PipelineId id : all) {
+    const std::string& name = program_.pipeline(id).name;
+    if (barriers_.count(id)) {
+      out_.line("int {0}_slot = 0;", name);
+      out_.line("unsigned {}_phase = 0;", name);
+      for (const auto& site : sites_)
+        if (const auto* node = std::get_if<Consume>(&site.statement->node);
+            node && node->pipeline == id && node->lag > 0 && site.role == role_ && consumed.count(id)) {
+          out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
+          break;
+        }
+    } else {
+      out_.line("int {0}_write = 0, {0}_read = 0;", name);
+    }
+  }
+}
+
+void CudaEmitter::advance(const std::string& slot, const std::string& phase, int stages) {
+  if (phase.empty()) {
+    out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", slot, stages);
+    return;
+  }
+  out_.line("if (++{0} == {1}) {0} = 0, {2} ^= 1;", slot, stages, phase);
+}
+
+void CudaEmitter::produce(const Produce& node) {
+  const Pipeline& pipeline = program_.pipeline(node.pipeline);
+  slot_of_ = node.pipeline;
+  out_.line("// produce {}", pipeline.name);
+  if (barriers_.count(node.pipeline)) {
+    slot_stage_ = pipeline.name + "_slot";
+    std::int64_t bytes = 0;
+    for (const Statement& statement : node.body)
+      if (const auto* copy = std::get_if<Copy>(&statement.node)) {
+        std::int64_t elements = 1;
+        for (const auto extent : copy->dst.extent) elements *= extent;
+        bytes += elements * bytes_of(tensor(copy->dst.tensor).dtype);
+      }
+    out_.line("wl::mbarrier_wait({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name);
+    out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);
+    body(node.body);
+    advance(slot_stage_, pipeline.name + "_phase", pipeline.stages);
+  } else {
+    slot_stage_ = pipeline.name + "_write";
+    body(node.body);
+    out_.line("wl::cp_async_commit();");
+    advance(slot_stage_, "", pipeline.stages);
+  }
+  slot_of_ = -1;
+  slot_stage_.clear();
+}
+
+void CudaEmitter::consume(const Consume& node) {
+  const Pipeline& pipeline = program_.pipeline(node.pipeline);
+  slot_of_ = node.pipeline;
+  out_.line("// consume {}", pipeline.name);
+  if (!barriers_.count(node.pipeline)) {
+    slot_stage_ = pipeline.name + "_read";
+    out_.line("wl::cp_async_wait<{}>();", std::max(0, pipeline.stages - 2));
+    meet();
+    body(node.body);
+    advance(slot_stage_, "", pipeline.stages);
+    slot_of_ = -1;
+    slot_stage_.clear();
+    return;
+  }
+  slot_stage_ = pipeline.name + "_slot";
+  out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
+  accumulators_.clear();
+  body(node.body);
+  const bool matrix = wgmma_open_;
+  if (matrix) {
+    out_.line("wl::wgmma_commit();");
+    out_.line("wl::wgmma_wait<{}>();", node.lag);
+    for (const TensorId id : accumulators_) out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+    wgmma_open_ = false;
+  }
+  if (matrix && node.lag > 0) {
+    // The slot that the finished matrix instructions have read is the one before; the first round of a loop has none.
+    out_.open("if ({}_pending) {{", pipeline.name);
+    out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
+    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * done);", pipeline.name);
+    out_.close();
+    out_.line("{}_pending = true;", pipeline.name);
+  } else {
+    if (!matrix) out_.line("wl::sync_warp();");
+    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({0}_empty + 8 * {0}_slot);", pipeline.name);
+  }
+  advance(slot_stage_, pipeline.name + "_phase", pipeline.stages);
+  slot_of_ = -1;
+  slot_stage_.clear();
+}
+
+// After a loop whose Consume let matrix instructions run on: wait for them and free their slot.
+void CudaEmitter::drain(const Body& body) {
+  std::set<PipelineId> produced, consumed;
+  pipelines_in(body, produced, consumed);
+  if (const Consume* node = lagging_consume(body); node && barriers_.count(node->pipeline)) {
+    const Pipeline& pipeline = program_.pipeline(node->pipeline);
+    out_.line("wl::wgmma_wait<0>();");
+    for (const TensorId id : accumulators_) out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+    out_.open("if ({}_pending) {{", pipeline.name);
+    out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
+    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * done);", pipeline.name);
+    out_.line("{}_pending = false;", pipeline.name);
+    out_.close();
+  }
+  for (const PipelineId id : consumed)
+    if (!barriers_.count(id)) {
+      out_.line("wl::cp_async_wait<0>();");
+      break;
+    }
+}
+
+}  // namespace warploom::codegen

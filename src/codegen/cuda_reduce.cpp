@@ -1,0 +1,169 @@
+// Reductions: over a thread's own values, then across lanes by butterflies, then across warps through shared memory, then across
+// the blocks of a cluster through each other's shared memory.
+
+#include <fmt/ranges.h>
+
+#include "codegen/cuda_emitter.h"
+
+namespace warploom::codegen {
+
+using layout::TvLayout;
+using namespace tile;
+
+namespace {
+
+std::string combine(ReduceOp op, const std::string& a, const std::string& b) {
+  switch (op) {
+    case ReduceOp::sum: return fmt::format("{} + {}", a, b);
+    case ReduceOp::max: return fmt::format("wl::max({}, {})", a, b);
+    case ReduceOp::min: return fmt::format("wl::min({}, {})", a, b);
+  }
+  return a;
+}
+
+const char* identity(ReduceOp op) {
+  return op == ReduceOp::sum ? "0.0f" : op == ReduceOp::max ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
+}
+
+}  // namespace
+
+void CudaEmitter::reduce(const Reduce& node) {
+  const TvLayout& src = registers(node.src);
+  const std::string dst = name(node.dst);
+  const auto axis = static_cast<std::size_t>(node.axis);
+  const std::int64_t dst_values = registers(node.dst).values();
+
+  // 1. A thread's own values. Several independent partial results would shorten the chain; the compiler may not make them, so
+  //    sums over many values are kept in four.
+  const auto loops = value_loops(src, 1);
+  std::vector<std::string> kept;
+  std::int64_t stride = 1;
+  for (const ValueLoop& loop : loops) {
+    if (loop.step[axis] != 0) continue;
+    kept.push_back(times(loop.variable, stride));
+    stride *= loop.extent;
+  }
+  const std::string target = fmt::format("{}[{}]", dst, sum(kept));
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
+  open_loops(loops);
+  out_.line("{} = {};", target, combine(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
+  close_loops(loops);
+
+  // 2. Lanes along the axis. Thread modes are cut at the warp's edge.
+  struct Digit {
+    std::int64_t below, extent;
+    bool along;
+  };
+  std::vector<Digit> lanes, warps;
+  std::int64_t below = 1;
+  for (const auto& mode : src.thread) {
+    const bool along = mode.step[axis] != 0;
+    std::int64_t extent = mode.extent;
+    if (below < 32) {
+      const std::int64_t inside = std::min(extent, 32 / below);
+      lanes.push_back({below, inside, along});
+      below *= inside, extent /= inside;
+    }
+    if (extent > 1) {
+      warps.push_back({below, extent, along});
+      below *= extent;
+    }
+  }
+  std::vector<std::int64_t> masks;
+  for (const Digit& d : lanes)
+    if (d.along)
+      for (std::int64_t bit = d.below; bit < d.below * d.extent; bit *= 2) masks.push_back(bit);
+  if (!masks.empty()) {
+    out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
+    for (const auto mask : masks) out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
+    out_.close();
+  }
+
+  // 3. Warps along the axis: slot [warp along the axis][other thread digits][value].
+  std::int64_t warps_along = 1, others = 1;
+  std::vector<std::string> warp_index, other_index, writers;
+  for (const Digit& d : lanes) {
+    if (d.along) {
+      if (d.extent > 1) writers.push_back(fmt::format("{} == 0", digit(d.below, d.extent)));
+    } else if (d.extent > 1) {
+      other_index.push_back(times(digit(d.below, d.extent), others));
+      others *= d.extent;
+    }
+  }
+  for (const Digit& d : warps) {
+    if (d.along) {
+      warp_index.push_back(times(digit(d.below, d.extent), warps_along));
+      warps_along *= d.extent;
+    } else {
+      other_index.push_back(times(digit(d.below, d.extent), others));
+      others *= d.extent;
+    }
+  }
+  if (warps_along == 1) return;
+  const auto key = std::pair{0, static_cast<const void*>(&node)};
+  if (!scratch_of_.count(key)) scratch_of_[key] = scratch(warps_along * others * dst_values * 4);
+  const auto scratch_id = static_cast<TensorId>(-2 - scratch_of_[key]);  // a name of its own for the barrier bookkeeping
+  before_write(scratch_id);
+  const std::string base = fmt::format("smem + {}", scratch_of_[key]);
+  const std::int64_t row = others * dst_values * 4;
+  if (!writers.empty()) out_.open("if ({}) {{", fmt::join(writers, " && "));
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
+  out_.line("  wl::st_shared<4>({}, wl::at({}, i));", sum({base, times(parenthesized(sum(warp_index)), row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}), dst);
+  if (!writers.empty()) out_.close();
+  before_read(scratch_id);
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
+  out_.open("WL_UNROLL for (int w = 0; w < {}; ++w) {{", warps_along);
+  out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
+  out_.line("WL_REG(float, other, 1);");
+  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}));
+  out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
+  out_.close();
+  out_.close();
+}
+
+// Every block writes its part into a slot of every block of the cluster, then all combine the same slots in the same order.
+void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
+  const std::int64_t blocks = program_.cluster[0] * program_.cluster[1] * program_.cluster[2];
+  const TvLayout& layout = registers(node.dst);
+  const std::string dst = name(node.dst);
+  const std::int64_t values = layout.values();
+  std::int64_t below = 1, others = 1;
+  std::vector<std::string> other_index;
+  for (const auto& mode : layout.thread) {
+    bool moves = false;
+    for (const auto step : mode.step) moves |= step != 0;
+    if (moves && mode.extent > 1) {
+      other_index.push_back(times(digit(below, mode.extent), others));
+      others *= mode.extent;
+    }
+    below *= mode.extent;
+  }
+  const auto key = std::pair{1, static_cast<const void*>(&node)};
+  const bool reused = scratch_of_.count(key) > 0;  // the loop's second pass over the text, or a second statement of the loop
+  const std::int64_t row = others * values * 4;
+  if (!reused) scratch_of_[key] = scratch(blocks * row);
+  const auto offset = scratch_of_[key];
+  bool in_loop = false;
+  for (const auto& site : sites_) in_loop |= std::holds_alternative<For>(site.statement->node);
+  if (in_loop) out_.line("wl::cluster_sync();  // the slots of the round before have been read");
+  const std::string guard = first_replica(layout);
+  const std::string slot = sum({fmt::format("smem + {}", offset), fmt::format("wl::cluster_rank() * {}", row),
+                                times(parenthesized(sum(other_index)), values * 4), "i * 4"});
+  if (!guard.empty()) out_.open("if ({}) {{", guard);
+  out_.open("for (int peer = 0; peer < {}; ++peer) {{", blocks);
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));", values, slot, dst);
+  out_.close();
+  if (!guard.empty()) out_.close();
+  out_.line("wl::cluster_sync();");
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, dst, identity(node.op));
+  out_.open("WL_UNROLL for (int peer = 0; peer < {}; ++peer) {{", blocks);
+  out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);
+  out_.line("WL_REG(float, other, 1);");
+  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
+            sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row), times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
+  out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
+  out_.close();
+  out_.close();
+}
+
+}  // namespace warploom::codegen

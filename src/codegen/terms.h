@@ -1,0 +1,38 @@
+// Terms: sums of digit × step that stand for a coordinate, and the address expressions made from them.
+//
+// A coordinate along one dimension is an offset (an index expression of the program) plus terms: digits of the thread index and
+// loop variables, each below an extent, each with a step. Memory modes cut the coordinate at boundaries (64-element panels,
+// say). Where no carry can cross a boundary the address is linear in the terms, and is written as such; elsewhere it is written
+// with / and %.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layout/memory_layout.h"
+#include "tile/index.h"
+
+namespace warploom::codegen {
+
+struct Term {
+  std::string variable;  // a C expression of high precedence, in [0, extent)
+  std::int64_t extent = 1, step = 1;
+};
+
+struct Coordinate {
+  tile::Index offset = 0;
+  std::vector<Term> terms;
+};
+
+// "a + b * 4 + 7" of the parts that are not "0"; "0" when none is left.
+std::string sum(const std::vector<std::string>& parts);
+std::string times(const std::string& variable, std::int64_t factor);
+std::string parenthesized(const std::string& expression);  // only where it is no single name or number
+
+std::string text(const Coordinate& coordinate);
+
+// The element offset along one dimension of a memory layout: a sum of C expressions.
+std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<layout::MemoryMode>& modes, std::int64_t scale);
+
+}  // namespace warploom::codegen

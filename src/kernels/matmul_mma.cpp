@@ -1,0 +1,180 @@
+// Matmul for any GPU since sm_80: all threads copy, through a ring of shared-memory slots filled by asynchronous copies, and all
+// multiply: with mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "kernels/gpu_matmul.h"
+
+namespace warploom::kernels {
+namespace {
+
+using tile::Index;
+using tile::TensorId;
+
+// The two families differ in what a register fragment is made of and in the shapes of tiles.
+struct Flavour {
+  std::string name;
+  bool tensor_cores;
+  int k_step(Dtype operand) const { return !tensor_cores ? 4 : operand == Dtype::tf32 ? 8 : 16; }
+};
+
+class MatmulThreads : public Family {
+ public:
+  explicit MatmulThreads(Flavour flavour) : flavour_(std::move(flavour)) {}
+  std::string name() const override { return flavour_.name; }
+
+  bool covers(const Region& region, const target::Capabilities& capabilities) const override {
+    if (!capabilities.gpu) return false;
+    const auto matmul = match_matmul(region.graph);
+    if (!matmul || matmul->a.dtype != matmul->b.dtype || matmul->batch.size() > 3) return false;
+    return precision(*matmul, region.track).has_value();
+  }
+
+  Space space(const Region&, const target::Capabilities&) const override {
+    if (flavour_.tensor_cores)
+      return {name(),
+              {{"block_m", {128, 64, 256, 32, 16}, "rows of an output tile"},
+               {"block_n", {128, 64, 256, 32}, "columns of an output tile"},
+               {"block_k", {32, 64, 16}, "depth of one slot"},
+               {"stages", {3, 4, 2}, "slots of the ring"},
+               {"warps", {8, 4}, "warps a block"},
+               {"group", {8, 1}, "rows of tiles taken together"}}};
+    return {name(),
+            {{"block_m", {128, 64, 32}, "rows of an output tile"},
+             {"block_n", {128, 64, 32}, "columns of an output tile"},
+             {"block_k", {16, 8, 32}, "depth of one slot"},
+             {"stages", {3, 2, 4}, "slots of the ring"},
+             {"warps", {8, 4}, "warps a block"},
+             {"group", {8, 1}, "rows of tiles taken together"}}};
+  }
+
+  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+    const auto matmul = *match_matmul(region.graph);
+    const Precision p = *precision(matmul, region.track);
+    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), threads = field(s, "warps") * 32;
+    if (k % flavour_.k_step(p.operand)) return fail(illegal(s, "block_k a multiple of the fragment's depth", fmt::format("{}", k)));
+    const auto accumulators = m * n / threads;
+    if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)
+      return fail(illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
+    const auto bytes = (m + n) * k * bytes_of(matmul.a.dtype) * field(s, "stages");
+    if (bytes > capabilities.shared_bytes)
+      return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", s.text(),
+                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes), "use fewer stages or a smaller tile"});
+    return ok();
+  }
+
+  double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+    const auto matmul = *match_matmul(region.graph);
+    const Precision p = *precision(matmul, region.track);
+    const double m = static_cast<double>(field(s, "block_m")), n = static_cast<double>(field(s, "block_n"));
+    const double tiles = static_cast<double>(ceil_div(matmul.m, field(s, "block_m")) * ceil_div(matmul.n, field(s, "block_n")) * matmul.batch_count());
+    const double k = static_cast<double>(round_up(matmul.k, field(s, "block_k")));
+    const double peak = !flavour_.tensor_cores ? capabilities.fp32_tflops * 0.7
+                        : p.operand == Dtype::tf32 ? capabilities.tf32_tflops * 0.45 : capabilities.half_tflops * 0.55;
+    const double multiply = 2 * m * n * k * p.terms / (peak * 1e6 / capabilities.processors);
+    const double fill = (m + n) * k * bytes_of(matmul.a.dtype) / (4500.0 * 1e3 / capabilities.processors);
+    const double shallow = field(s, "stages") < 3 ? 1.2 : 1.0;
+    const double narrow = m * n < 64 * 64 ? 1.5 : 1.0;
+    return std::ceil(tiles / capabilities.processors) * std::max(multiply * narrow, fill) * shallow;
+  }
+
+  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
+    const auto matmul = *match_matmul(region.graph);
+    Programs out;
+    multiply(out, matmul, *precision(matmul, region.track), s);
+    return out;
+  }
+
+ private:
+  std::optional<Precision> precision(const MatmulRegion& region, Track track) const {
+    if (flavour_.tensor_cores) return precision_of(region, track);
+    if (region.a.dtype == Dtype::f32) return Precision{Dtype::f32, 1};
+    return std::nullopt;
+  }
+
+  void multiply(Programs& out, const MatmulRegion& region, const Precision& precision, const Schedule& s) const {
+    const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k");
+    const int stages = static_cast<int>(field(s, "stages"));
+    const std::int64_t step = flavour_.k_step(precision.operand);
+    const TileOrder order{ceil_div(region.m, bm), ceil_div(region.n, bn), region.batch_count(), field(s, "group")};
+    Draft draft("matmul");
+    auto& t = draft.b;
+    t.grid(order.count());
+    t.warps(static_cast<int>(field(s, "warps")));
+    const TensorId A = draft.input("A", region.a), B = draft.input("B", region.b);
+    std::vector<TensorId> operands;
+    for (std::size_t i = 0; i < region.operands.size(); ++i) operands.push_back(draft.input(fmt::format("E{}", i), region.operands[i]));
+    const TensorId C = draft.output("C", region.out);
+    const Dtype stored = region.a.dtype;
+    const TensorId sa = t.shared("a", stored, {bm, bk}), sb = t.shared("b", stored, {bk, bn});
+    const auto ring = t.pipeline("ring", stages, {sa, sb});
+    const TensorId acc = t.reg("acc", Dtype::f32, {bm, bn});
+    const TensorId fa = t.reg("fa", stored, {bm, step}), fb = t.reg("fb", stored, {step, bn});
+    const TileOrder::Position at = order.at(tile::block(0));
+
+    auto produce = [&](const Index& k) {
+      t.produce(ring, [&] {
+        t.copy(t.tile(A, offsets(region.a, region.batch, at.batch, at.m * bm, k * bk), box(region.a, bm, bk)), t.all(sa));
+        t.copy(t.tile(B, offsets(region.b, region.batch, at.batch, k * bk, at.n * bn), box(region.b, bk, bn)), t.all(sb));
+      });
+    };
+    t.fill(acc, 0);
+    for (int stage = 0; stage + 1 < stages; ++stage) produce(stage);
+    t.for_("k", 0, ceil_div(region.k, bk), 1, [&](const Index& k) {
+      t.consume(ring, 0, [&] {
+        for (std::int64_t inner = 0; inner < bk; inner += step) {
+          t.copy(t.tile(sa, {0, inner}, {bm, step}), t.all(fa));
+          t.copy(t.tile(sb, {inner, 0}, {step, bn}), t.all(fb));
+          fragment_products(draft, precision, acc, fa, fb, {bm, step}, {step, bn});
+        }
+      });
+      produce(k + (stages - 1));
+    });
+    const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
+    t.copy(t.all(result), t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn), box(region.out, bm, bn)));
+    out.programs.push_back(t.finish());
+    out.buffers.push_back(draft.buffers);
+  }
+
+  // acc += fa·fb under the precision: as they are, rounded to tf32, or as three products of two-part splits.
+  static void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa, TensorId fb,
+                                const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape) {
+    auto& t = draft.b;
+    if (precision.operand != Dtype::tf32) {
+      t.mma(acc, t.all(fa), t.all(fb));
+      return;
+    }
+    auto part = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+      const auto known = draft.named.find(name);
+      return known != draft.named.end() ? known->second : draft.named[name] = t.reg(name, Dtype::tf32, shape);
+    };
+    const TensorId a = part("fa_tf32", a_shape), b = part("fb_tf32", b_shape);
+    t.copy(t.all(fa), t.all(a));
+    t.copy(t.all(fb), t.all(b));
+    if (precision.terms > 1) {
+      const TensorId a_rest = part("fa_rest", a_shape), b_rest = part("fb_rest", b_shape);
+      t.map(a_rest, t.value(fa) - t.value(a));
+      t.map(b_rest, t.value(fb) - t.value(b));
+      t.mma(acc, t.all(a_rest), t.all(b));
+      t.mma(acc, t.all(a), t.all(b_rest));
+    }
+    t.mma(acc, t.all(a), t.all(b));
+  }
+
+  Flavour flavour_;
+};
+
+}  // namespace
+
+const Family& matmul_mma_family() {
+  static const MatmulThreads family({"matmul_mma", true});
+  return family;
+}
+const Family& matmul_simt_family() {
+  static const MatmulThreads family({"matmul_simt", false});
+  return family;
+}
+
+}  // namespace warploom::kernels

@@ -1,0 +1,113 @@
+// How a matrix statement's tile is spread over warps: every factorization of the warps into rows × columns, each warp owning one
+// contiguous rectangle, so that neighbouring fragments can be loaded by one wide matrix load. Cheapest means the fewest operand
+// elements that the warps read together.
+
+#include <algorithm>
+
+#include "synth/registers.h"
+
+namespace warploom::synth {
+namespace {
+
+using layout::TvLayout;
+using layout::TvMode;
+using target::Instruction;
+using target::Method;
+
+struct Problem {
+  std::int64_t m, n, k;
+  Dtype operand;
+  bool shared;
+  bool transpose_a, transpose_b;
+};
+
+void append(std::vector<TvMode>& modes, std::int64_t extent, layout::Coord step) {
+  if (extent > 1) modes.push_back({extent, std::move(step)});
+}
+// A layout over (x, y) as one over (y, x).
+TvLayout flipped(TvLayout layout, bool flip) {
+  if (!flip) return layout;
+  std::swap(layout.tile[0], layout.tile[1]);
+  for (auto* modes : {&layout.thread, &layout.value})
+    for (TvMode& mode : *modes) std::swap(mode.step[0], mode.step[1]);
+  return layout;
+}
+
+// An operand: the atom's modes, then `warps` modes, then repeats of the atom over values, first along one dimension.
+TvLayout spread(const TvLayout& atom, std::vector<std::int64_t> tile, const std::vector<TvMode>& warps,
+                const std::vector<TvMode>& repeats) {
+  TvLayout layout{std::move(tile), atom.thread, atom.value};
+  for (const TvMode& mode : warps) append(layout.thread, mode.extent, mode.step);
+  for (const TvMode& mode : repeats) append(layout.value, mode.extent, mode.step);
+  return layout;
+}
+
+void warp_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
+  const int warps = threads / 32;
+  for (int wm = 1; wm <= warps; ++wm) {
+    if (warps % wm) continue;
+    const int wn = warps / wm;
+    if (p.m % (row.m * wm) || p.n % (row.n * wn) || p.k % row.k) continue;
+    const std::int64_t m = p.m / wm, n = p.n / wn;  // of one warp
+    MatrixTiling tiling{&row, {}, {}, {}, static_cast<double>(p.k) * static_cast<double>(m + n)};
+    tiling.acc = spread(row.c, {p.m, p.n}, {{wm, {m, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {m / row.m, {row.m, 0}}});
+    tiling.a = flipped(spread(row.a, {p.m, p.k}, {{wm, {m, 0}}, {wn, {0, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
+                       p.transpose_a);
+    tiling.b = flipped(spread(row.b, {p.k, p.n}, {{wm, {0, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {p.k / row.k, {row.k, 0}}}),
+                       p.transpose_b);
+    out.push_back(std::move(tiling));
+  }
+}
+
+// One fused multiply-add a thread: threads tm × tn, each a patch of 4×4 (or narrower) blocks.
+void simt_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
+  for (int tm = 1; tm <= threads; tm *= 2) {
+    const int tn = threads / tm;
+    if (tm * tn != threads || p.m % tm || p.n % tn) continue;
+    const std::int64_t m = p.m / tm, n = p.n / tn;  // of one thread
+    if (m * n > 128) continue;
+    const std::int64_t vm = m % 4 == 0 ? 4 : 1, vn = n % 4 == 0 ? 4 : 1;
+    MatrixTiling tiling{&row, {}, {}, {}, static_cast<double>(p.k) * static_cast<double>(m + n) * 4};
+    const TvLayout one{{1, 1}, {}, {}};
+    tiling.acc = spread(one, {p.m, p.n}, {{tn, {0, vn}}, {tm, {vm, 0}}},
+                        {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {vm, {1, 0}}, {m / vm, {vm * tm, 0}}});
+    tiling.a = flipped(spread(one, {p.m, p.k}, {{tn, {0, 0}}, {tm, {vm, 0}}}, {{vm, {1, 0}}, {m / vm, {vm * tm, 0}}, {p.k, {0, 1}}}),
+                       p.transpose_a);
+    tiling.b = flipped(spread(one, {p.k, p.n}, {{tn, {0, vn}}, {tm, {0, 0}}}, {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {p.k, {1, 0}}}),
+                       p.transpose_b);
+    out.push_back(std::move(tiling));
+  }
+}
+
+void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
+  const int groups = threads / 128;
+  if (threads % 128 || p.m % (row.m * groups) || p.n % 8 || p.n > 256 || p.k % row.k) return;
+  const std::int64_t m = p.m / groups;
+  MatrixTiling tiling{&row, {}, {}, {}, 0};
+  tiling.acc = spread(row.c, {p.m, p.n}, {{groups, {m, 0}}}, {{p.n / 8, {0, 8}}, {m / row.m, {row.m, 0}}});
+  out.push_back(std::move(tiling));
+}
+
+}  // namespace
+
+std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int threads,
+                                         const target::Capabilities& capabilities) {
+  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor), &b = program.tensor(mma.b.tensor);
+  const auto a_dims = tile::squeezed(mma.a.extent);
+  const std::int64_t k = a_dims.size() == 2 ? a_dims[mma.transpose_a ? 0 : 1] : 1;
+  const bool shared = a.scope == tile::Scope::shared && b.scope == tile::Scope::shared;
+  const bool in_registers = a.scope == tile::Scope::reg && b.scope == tile::Scope::reg;
+  std::vector<MatrixTiling> tilings;
+  if (!shared && !in_registers) return tilings;
+  const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, shared, mma.transpose_a, mma.transpose_b};
+  for (const Instruction& row : target::instructions_of(capabilities.arch)) {
+    if (row.m == 0 || row.operand != a.dtype || row.shared_operands != shared || acc.dtype != row.accumulator) continue;
+    if (row.method == Method::warpgroup) warpgroup_tilings(row, problem, threads, tilings);
+    if (row.method == Method::warp) warp_tilings(row, problem, threads, tilings);
+    if (row.method == Method::simt) simt_tilings(row, problem, threads, tilings);
+  }
+  std::stable_sort(tilings.begin(), tilings.end(), [](const auto& x, const auto& y) { return x.cost < y.cost; });
+  return tilings;
+}
+
+}  // namespace warploom::synth

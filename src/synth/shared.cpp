@@ -1,0 +1,357 @@
+#include "synth/shared.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tile/print.h"
+
+namespace warploom::synth {
+namespace {
+
+using layout::Coord;
+using layout::MemoryLayout;
+using layout::SharedAccess;
+using layout::TvLayout;
+using layout::TvMode;
+using target::Instruction;
+using target::Method;
+using namespace tile;
+
+const Instruction* row_of(const target::Capabilities& capabilities, Method method, Scope from, Scope to, bool transpose = false) {
+  for (const Instruction& row : target::instructions_of(capabilities.arch))
+    if (row.m == 0 && row.method == method && row.from == from && row.to == to && row.transpose == transpose) return &row;
+  return nullptr;
+}
+
+std::string place_of(const Statement& statement) {
+  return statement.location.file.empty() ? std::string() : fmt::format("{}:{}", statement.location.file, statement.location.line);
+}
+
+// A use of a shared tensor by one statement.
+struct Use {
+  const Site* site;
+  const Tile* shared;          // the box of the shared tensor
+  const Tile* other = nullptr; // copies: the other side
+  const Mma* mma = nullptr;
+  int k_dim = 0;               // mma: which dimension of the shared tensor is k
+};
+
+class SharedSolver {
+ public:
+  SharedSolver(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
+               const target::Capabilities& capabilities, Solution& solution)
+      : program_(program), sites_(sites), bounds_(bounds), capabilities_(capabilities), solution_(solution) {}
+
+  Status run() {
+    for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id)
+      if (program_.tensor(id).scope == Scope::shared) WARPLOOM_CHECK(solve(id));
+    for (const Site& site : sites_)
+      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) WARPLOOM_CHECK(choose(site, *copy));
+    return ok();
+  }
+
+ private:
+  Scope scope_of(const Tile& tile) const { return program_.tensor(tile.tensor).scope; }
+
+  std::vector<Use> uses_of(TensorId id) const {
+    std::vector<Use> uses;
+    for (const Site& site : sites_) {
+      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
+        if (copy->src.tensor == id) uses.push_back({&site, &copy->src, &copy->dst});
+        if (copy->dst.tensor == id) uses.push_back({&site, &copy->dst, &copy->src});
+      } else if (const auto* mma = std::get_if<Mma>(&site.statement->node)) {
+        if (mma->a.tensor == id) uses.push_back({&site, &mma->a, nullptr, mma, mma->transpose_a ? 0 : 1});
+        if (mma->b.tensor == id) uses.push_back({&site, &mma->b, nullptr, mma, mma->transpose_b ? 1 : 0});
+      }
+    }
+    return uses;
+  }
+
+  // Whether the copy engine can move this box of a global tensor: strides and base in multiples of 16 bytes, no fill but zero.
+  bool engine_can(const Site& site, const Copy& copy) const {
+    const bool load = scope_of(copy.src) == Scope::global;
+    const Tile& global = load ? copy.src : copy.dst;
+    const Tensor& tensor = program_.tensor(global.tensor);
+    const Tensor& shared = program_.tensor(load ? copy.dst.tensor : copy.src.tensor);
+    const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
+    const auto contiguous = contiguous_dim(tensor);
+    if (!capabilities_.tensor_copy || !contiguous || (tensor.dtype != shared.dtype && !converts)) return false;
+    if (load && (copy.fill != 0 || site.producing < 0 || !is_between_roles(sites_, site.producing))) return false;
+    int rank = 0;
+    for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+      if (tensor.shape[d] == 1 && global.extent[d] == 1) continue;
+      ++rank;
+      if (static_cast<int>(d) != *contiguous && tensor.strides[d] * bytes_of(tensor.dtype) % 16) return false;
+    }
+    const auto extent = global.extent[static_cast<std::size_t>(*contiguous)] * bytes_of(tensor.dtype);
+    return rank <= 5 && extent % 32 == 0 && wide_dims(global.extent).size() <= 2;
+  }
+
+  // The dimension of the shared tensor that meets the other side's contiguous dimension.
+  static std::optional<int> met_by(const Use& use, std::optional<int> other_dim) {
+    const auto mine = wide_dims(use.shared->extent), theirs = wide_dims(use.other->extent);
+    for (std::size_t i = 0; i < mine.size() && i < theirs.size(); ++i)
+      if (other_dim && theirs[i] == *other_dim) return mine[i];
+    return std::nullopt;
+  }
+
+  Status solve(TensorId id) {
+    const auto uses = uses_of(id);
+    const Tensor& tensor = program_.tensor(id);
+    std::optional<int> engine_dim;
+    const Use* engine = nullptr;
+    const Use* matrix = nullptr;
+    for (const Use& use : uses) {
+      if (use.mma) matrix = &use;
+      const auto* copy = std::get_if<Copy>(&use.site->statement->node);
+      if (!copy || scope_of(*use.other) != Scope::global || !engine_can(*use.site, *copy)) continue;
+      engine = &use;
+      engine_dim = met_by(use, contiguous_dim(program_.tensor(use.other->tensor)));
+    }
+    if (matrix || engine) return solve_panels(id, tensor, engine, engine_dim, matrix);
+    return solve_free(id, tensor, uses);
+  }
+
+  Status solve_panels(TensorId id, const Tensor& tensor, const Use* engine, std::optional<int> engine_dim, const Use* matrix) {
+    int contiguous = engine_dim.value_or(matrix ? matrix->k_dim : static_cast<int>(tensor.shape.size()) - 1);
+    if (matrix) {
+      const auto row = solution_.choices.find(matrix->site->statement);
+      const bool transposable = row != solution_.choices.end() && row->second.instruction->transposable;
+      if (!transposable && contiguous != matrix->k_dim)
+        return fail({ErrorCode::kNoLayout,
+                     fmt::format("shared tensor '{}': the matrix instruction and the copy engine ask for different contiguous dimensions",
+                                 tensor.name),
+                     place_of(*matrix->site->statement),
+                     fmt::format("dimension {} (k) contiguous, for {}: {}", matrix->k_dim,
+                                 row != solution_.choices.end() ? row->second.instruction->name : "?", print(program_, *matrix->site->statement)),
+                     fmt::format("dimension {} contiguous, by: {}", contiguous, engine ? print(program_, *engine->site->statement) : ""),
+                     "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
+    }
+    const std::int64_t bytes = tensor.shape[static_cast<std::size_t>(contiguous)] * bytes_of(tensor.dtype);
+    for (const int panel : {128, 64, 32}) {
+      if (bytes % panel) continue;
+      const auto layout = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
+      if (!layout) return fail(layout.error());
+      solution_.shared[id] = *layout;
+      return ok();
+    }
+    return fail({ErrorCode::kNoLayout, fmt::format("shared tensor '{}' is too narrow for the copy engine", tensor.name), "",
+                 "a contiguous extent of a multiple of 32 bytes", fmt::format("{} bytes", bytes), "use a wider tile"});
+  }
+
+  // No engine involved: try each dimension as the contiguous one, with the best swizzle for each; keep the cheapest.
+  Status solve_free(TensorId id, const Tensor& tensor, const std::vector<Use>& uses) {
+    double best_cost = -1;
+    const int rank = static_cast<int>(tensor.shape.size());
+    for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
+      std::vector<int> order = {contiguous};
+      for (int d = rank - 1; d >= 0; --d)
+        if (d != contiguous) order.push_back(d);
+      MemoryLayout layout = layout::dense(tensor.shape, order, bits_of(tensor.dtype));
+      const auto accesses = accesses_of(uses, layout, contiguous);
+      if (tensor.pipeline >= 0 || rank == 2) layout.swizzle = choose_swizzle(accesses, layout);
+      double cost = 0;
+      for (const SharedAccess& access : accesses)
+        cost += static_cast<double>(access.registers.values() * access.registers.threads()) * bits_of(tensor.dtype) / 8 /
+                access.access_bytes * bank_conflict_ways(access.registers, layout, access.access_bytes);
+      cost += memory_copy_cost(uses, contiguous);
+      if (best_cost < 0 || cost < best_cost) best_cost = cost, solution_.shared[id] = layout;
+    }
+    return ok();
+  }
+
+  std::vector<SharedAccess> accesses_of(const std::vector<Use>& uses, const MemoryLayout& layout, int contiguous) const {
+    std::vector<SharedAccess> accesses;
+    for (const Use& use : uses) {
+      if (!use.mma && scope_of(*use.other) == Scope::global) {
+        const auto met = met_by(use, contiguous_dim(program_.tensor(use.other->tensor)));
+        const int vector = met == contiguous ? vector_limit(program_, bounds_, *use.other, 16) : 1;
+        const auto mapping = layout::coalesced(use.shared->extent, contiguous, vector, use.site->threads);
+        if (vector > 1 && mapping) accesses.push_back({*mapping, vector * layout.element_bits / 8});
+        continue;
+      }
+      if (use.mma || scope_of(*use.other) != Scope::reg) continue;
+      const Tensor& registers = program_.tensor(use.other->tensor);
+      const TvLayout tv = seen_from(solution_.registers.at(use.other->tensor), registers.shape, use.shared->extent);
+      const bool load = std::get<Copy>(use.site->statement->node).dst.tensor == use.other->tensor;
+      const int bytes = layout.element_bits / 8;
+      const auto c = static_cast<std::size_t>(contiguous);
+      bool matrix = false;
+      for (const bool transpose : {false, true}) {
+        const Scope from = load ? Scope::shared : Scope::reg, to = load ? Scope::reg : Scope::shared;
+        if (matrix || !row_of(capabilities_, Method::matrix, from, to, transpose)) continue;
+        if (registers.dtype != program_.tensor(use.shared->tensor).dtype || !matrix_count(tv, layout, contiguous, transpose)) continue;
+        matrix = true;
+        TvLayout rows{tv.tile, {}, {}};  // 8 rows of 16 bytes: one phase of a matrix access
+        Coord down(tv.tile.size(), 0), along(tv.tile.size(), 0);
+        down[1 - c] = 1;
+        along[c] = 1;
+        rows.thread.push_back({8, down});
+        rows.value.push_back({16 / bytes, along});
+        accesses.push_back({rows, 16});
+      }
+      if (!matrix) accesses.push_back({tv, static_cast<int>(common_vector(tv, layout, 16)) * bytes});
+    }
+    return accesses;
+  }
+
+  // Copies between global and shared memory by threads: narrower accesses when the contiguous dimensions differ.
+  double memory_copy_cost(const std::vector<Use>& uses, int contiguous) const {
+    double cost = 0;
+    for (const Use& use : uses) {
+      if (use.mma || scope_of(*use.other) != Scope::global) continue;
+      double elements = 1;
+      for (const auto extent : use.shared->extent) elements *= static_cast<double>(extent);
+      const bool same = met_by(use, contiguous_dim(program_.tensor(use.other->tensor))) == contiguous;
+      cost += 2 * elements / (same ? vector_limit(program_, bounds_, *use.other, 16) : 1);
+    }
+    return cost;
+  }
+
+  Status choose(const Site& site, const Copy& copy) {
+    const Scope from = scope_of(copy.src), to = scope_of(copy.dst);
+    if (from == Scope::reg && to == Scope::reg) return ok();
+    if (from == Scope::reg || to == Scope::reg) {
+      const Tile& memory = from == Scope::reg ? copy.dst : copy.src;
+      const Tile& registers = from == Scope::reg ? copy.src : copy.dst;
+      return scope_of(memory) == Scope::global ? choose_global(site, from, to, memory, registers)
+                                               : choose_shared(site, from, to, memory, registers);
+    }
+    return choose_between(site, copy, from, to);
+  }
+
+  Status choose_global(const Site& site, Scope from, Scope to, const Tile& memory, const Tile& registers) {
+    const Tensor& tensor = program_.tensor(memory.tensor);
+    const TvLayout tv =
+        seen_from(solution_.registers.at(registers.tensor), program_.tensor(registers.tensor).shape, memory.extent);
+    MemoryLayout view;  // the global box as memory, to find common vectors
+    view.element_bits = bits_of(tensor.dtype);
+    for (std::size_t d = 0; d < tensor.shape.size(); ++d) view.dims.push_back({{memory.extent[d], tensor.strides[d]}});
+    const auto limit = vector_limit(program_, bounds_, memory, 16);
+    Choice choice{row_of(capabilities_, Method::plain, from, to), 1, {}};
+    choice.vector = static_cast<int>(std::min<std::int64_t>(limit, common_vector(tv, view, 16)));
+    solution_.choices[site.statement] = choice;
+    return ok();
+  }
+
+  Status choose_shared(const Site& site, Scope from, Scope to, const Tile& memory, const Tile& registers) {
+    const MemoryLayout& layout = solution_.shared.at(memory.tensor);
+    const Tensor &tensor = program_.tensor(memory.tensor), &other = program_.tensor(registers.tensor);
+    const TvLayout tv = seen_from(solution_.registers.at(registers.tensor), other.shape, memory.extent);
+    int contiguous = 0;
+    for (std::size_t d = 0; d < layout.dims.size(); ++d)
+      if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1) contiguous = static_cast<int>(d);
+    for (const bool transpose : {false, true}) {
+      const Instruction* row = row_of(capabilities_, Method::matrix, from, to, transpose);
+      const int count = row && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
+      if (!count) continue;
+      solution_.choices[site.statement] = {row, count, {}};
+      return ok();
+    }
+    std::int64_t vector = tensor.dtype == other.dtype ? common_vector(tv, layout, 16) : 1;
+    const auto& offset = memory.offset[static_cast<std::size_t>(contiguous)];
+    while (vector > 1 && offset.known_divisor() % vector) vector /= 2;
+    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to), static_cast<int>(vector), {}};
+    return ok();
+  }
+
+  Status choose_between(const Site& site, const Copy& copy, Scope from, Scope to) {
+    const bool load = from == Scope::global;
+    const Tile &global = load ? copy.src : copy.dst, &shared = load ? copy.dst : copy.src;
+    const Tensor& tensor = program_.tensor(global.tensor);
+    const MemoryLayout& layout = solution_.shared.at(shared.tensor);
+    const bool between_roles = site.producing >= 0 && is_between_roles(sites_, site.producing);
+    if (engine_can(site, copy) && (load ? between_roles : true)) {
+      solution_.choices[site.statement] = {row_of(capabilities_, Method::tensor_copy, from, to), 1, {}};
+      return ok();
+    }
+    if (between_roles)
+      return fail({ErrorCode::kNoInstruction, fmt::format("no instruction of {} can fill a pipeline from another role", capabilities_.arch),
+                   place_of(*site.statement),
+                   "a tensor whose rows start at multiples of 16 bytes, a tile at least 32 bytes wide, a fill of zero",
+                   fmt::format("{}: {} of {} elements of {} bytes", print(program_, *site.statement), tensor.name,
+                               tensor.shape.back(), bytes_of(tensor.dtype)),
+                   "use a family whose threads copy for themselves (matmul_mma)"});
+    // Threads copy: spread vectors over them.
+    Use use{&site, &shared, &global};
+    const auto along = contiguous_dim(tensor);
+    const auto met = met_by(use, along);
+    const auto mine = wide_dims(shared.extent);
+    std::vector<std::int64_t> extent;
+    for (const int d : mine) extent.push_back(shared.extent[static_cast<std::size_t>(d)]);
+    int position = static_cast<int>(extent.size()) - 1;
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      if (met && mine[i] == *met) position = static_cast<int>(i);
+    if (extent.empty()) extent = {1}, position = 0;
+    const bool aligned = met && !layout.dims[static_cast<std::size_t>(*met)].empty() &&
+                         layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
+    int vector = aligned ? vector_limit(program_, bounds_, global, 16) : 1;
+    const bool async = capabilities_.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
+                       vector * bytes_of(tensor.dtype) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
+    for (; vector >= 1; vector /= 2) {
+      auto mapping = layout::coalesced(extent, position, vector, site.threads);
+      if (!mapping && vector > 1) continue;
+      if (!mapping) return fail(mapping.error());
+      const bool wide_enough = vector * bytes_of(tensor.dtype) >= 4;
+      solution_.choices[site.statement] = {async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector,
+                                           std::move(*mapping)};
+      return ok();
+    }
+    return ok();
+  }
+
+  const Program& program_;
+  const std::vector<Site>& sites_;
+  const Bounds& bounds_;
+  const target::Capabilities& capabilities_;
+  Solution& solution_;
+};
+
+}  // namespace
+
+Status solve_shared(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
+                    const target::Capabilities& capabilities, Solution& solution) {
+  return SharedSolver(program, sites, bounds, capabilities, solution).run();
+}
+
+TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& register_extent,
+                   const std::vector<std::int64_t>& other_extent) {
+  const auto mine = wide_dims(register_extent), theirs = wide_dims(other_extent);
+  TvLayout out{other_extent, registers.thread, registers.value};
+  for (auto* modes : {&out.thread, &out.value})
+    for (TvMode& mode : *modes) {
+      Coord step(other_extent.size(), 0);
+      for (std::size_t i = 0; i < mine.size() && i < theirs.size(); ++i)
+        step[static_cast<std::size_t>(theirs[i])] = mode.step[static_cast<std::size_t>(mine[i])];
+      mode.step = std::move(step);
+    }
+  return out;
+}
+
+int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int contiguous, bool transpose) {
+  const int bytes = memory.element_bits / 8;
+  if (registers.rank() != 2 || bytes != 2 || registers.thread.size() < 2) return 0;
+  const auto c = static_cast<std::size_t>(contiguous), o = 1 - c;
+  auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
+    return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;
+  };
+  const std::int64_t unit = 4 / bytes;  // elements in 32 bits
+  const std::size_t pair = unit > 1 ? 1 : 0;
+  if (pair && (registers.value.empty() || !is(registers.value[0], unit, transpose ? o : c, 1))) return 0;
+  if (!is(registers.thread[0], 4, transpose ? o : c, unit) || !is(registers.thread[1], 8, transpose ? c : o, 1)) return 0;
+  // Rows of 16 bytes must stay whole: nothing else may step along the contiguous dimension by less than a row.
+  const std::int64_t row = 16 / bytes;
+  if (memory.dims[c].empty() || memory.dims[c][0].stride != 1 || memory.dims[c][0].extent % row) return 0;
+  if (memory.swizzle.bits && memory.swizzle.base < 4) return 0;
+  for (std::size_t i = pair; i < registers.value.size(); ++i)
+    if (registers.value[i].step[c] % row) return 0;
+  for (std::size_t i = 2; i < registers.thread.size(); ++i)
+    if (registers.thread[i].step[c] % row) return 0;
+  const std::int64_t first = registers.value.size() > pair ? registers.value[pair].extent : 1;
+  const std::int64_t second = registers.value.size() > pair + 1 ? registers.value[pair + 1].extent : 1;
+  if (first % 4 == 0 || (first == 2 && second % 2 == 0)) return 4;
+  return first % 2 == 0 ? 2 : 1;
+}
+
+}  // namespace warploom::synth

@@ -1,0 +1,62 @@
+// Instructions: one row each, with everything that selection, code generation and emulation need to know of it.
+//
+// A matrix row carries the thread-value layouts of its operands over the tiles a (m×k), b (k×n) and c (m×n), for one warp (32
+// threads) or one warpgroup (128); operands that it reads from shared memory have no such layout, but say how many bytes a
+// panel of their memory may be wide. A copy row carries its widths. Rows check themselves: check() proves that the layouts
+// cover their tiles exactly, with the number of threads and values that the row says.
+//
+// Source: PTX ISA 9.0, sections "Matrix multiply-accumulate operation using mma instruction", "Asynchronous warpgroup level
+// matrix multiply-accumulate", "Data movement and conversion instructions".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/tv_layout.h"
+#include "tile/program.h"
+
+namespace warploom::target {
+
+enum class Method : std::uint8_t {
+  plain,        // each thread moves vectors of its own
+  async,        // each thread starts copies that land in shared memory later (cp.async)
+  matrix,       // a warp moves 8×8 matrices of 16-bit elements (ldmatrix, stmatrix)
+  tensor_copy,  // one thread starts a copy of a whole tile by the copy engine (cp.async.bulk.tensor)
+  simt,         // one fused multiply-add a thread
+  warp,         // mma.sync
+  warpgroup,    // wgmma, b (and a) from shared memory
+};
+
+struct Instruction {
+  std::string_view name;
+  Method method;
+  std::string_view call;  // the device interface's function
+  // Matrix rows
+  int m = 0, n = 0, k = 0;  // n 0: any multiple of 8 up to 256
+  Dtype operand = Dtype::f32, accumulator = Dtype::f32;
+  int threads = 1;
+  layout::TvLayout a = {};                  // empty where the operand is read from shared memory
+  layout::TvLayout b = {};
+  layout::TvLayout c = {};
+  bool shared_operands = false;
+  bool transposable = false;                // shared operands may be contiguous along m or n as well as along k
+  // Copy rows
+  tile::Scope from = tile::Scope::global, to = tile::Scope::global;
+  std::vector<int> bytes = {};              // widths of one access, widest first
+  bool transpose = false;                   // matrix: the transposed form
+  // Cost: cycles between two issues on one quarter of a multiprocessor
+  double cycles = 1;
+  std::string_view section = {};            // where the PTX ISA describes it
+};
+
+// The rows of an architecture: "sm_80", "sm_89", "sm_90a". Empty for the CPU, whose code generation needs none.
+const std::vector<Instruction>& instructions_of(const std::string& arch);
+
+// ok, or what is wrong with the row (kInternal).
+Status check(const Instruction& row);
+
+}  // namespace warploom::target

@@ -67,6 +67,7 @@ bool Machine::meet(const char* what, int line, RegisterRun a, RegisterRun b, Reg
   } else if (w.what != what || w.line != line) {
     hazard("divergence", std::string("lanes of a warp are at ") + what + " and at " + w.what + " at the same time", line,
            &t, w.line);
+    for (;;) suspend("a warp that has diverged", line);  // nobody wakes it: the deadlock report follows
   }
   w.argument[t.self.thread & 31] = {{a, b, c}, value, true};
   if (++w.arrived == w.size) return true;
@@ -176,7 +177,8 @@ void Machine::complete_if_done(Cta&, Mbarrier& b, int line) {
   b.pending = b.count;
   ++b.phase;
   b.completed = b.gathering.take();
-  for (auto& w : b.waiters) wake(w.thread);
+  for (Thread* waiter : b.waiters) wake(waiter);
+  b.waiters.clear();
 }
 
 void mbarrier_arrive(unsigned addr, int expect_bytes, Site site) {
@@ -208,10 +210,8 @@ void mbarrier_wait(unsigned addr, unsigned parity, Site site) {
   if (!b) return;
   if ((b->phase & 1) == (parity & 1)) {
     const unsigned wanted = b->phase;
-    b->waiters.push_back({&t, wanted});
-    do machine->suspend("mbarrier_wait", site.line, addr, parity & 1);
-    while (b->phase == wanted);
-    b->waiters.erase(std::find_if(b->waiters.begin(), b->waiters.end(), [&](auto& w) { return w.thread == &t; }));
+    b->waiters.push_back(&t);
+    machine->suspend("mbarrier_wait", site.line, addr, parity & 1);
     if (b->phase > wanted + 1)
       machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one", site.line, &t, b->init_line);
   }

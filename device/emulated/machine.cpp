@@ -83,6 +83,7 @@ void Machine::suspend(const char* what, int line, unsigned addr, unsigned parity
 void Machine::resume(Thread* t) {
   current = t;
   self = &t->self;
+  t->queued = false;
   t->fiber = std::move(t->fiber).resume();
 }
 
@@ -164,7 +165,7 @@ void Machine::start_cluster(const int origin[3]) {
     for (auto& w : cta->warps) order.push_back(w.get());
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random() % i]);
   for (Warp* w : order)
-    for (int i = 0; i < w->size; ++i) ready_.push_back(w->lane[i]);
+    for (int i = 0; i < w->size; ++i) wake(w->lane[i]);
   ++cluster_number;
 }
 

@@ -70,6 +70,7 @@ struct Thread {
   bool cluster_arrived = false;
   bool dependency_waited = false;
   bool done = false;
+  bool queued = false;  // among the ready
   // Blocked: on what and where, for the deadlock report.
   const char* waiting = nullptr;
   unsigned wait_addr = 0, wait_parity = 0;
@@ -127,11 +128,7 @@ struct Mbarrier {
   bool published = false;  // fence_mbarrier_init came after
   ClockBuilder gathering;
   Clock completed;
-  struct Waiter {
-    Thread* thread;
-    unsigned phase;
-  };
-  std::vector<Waiter> waiters;
+  std::vector<Thread*> waiters;  // each woken once, when the phase it saw under way completes
   unsigned copied_phase = 0, waited_phase = 0;  // phases below these
   int copy_line = 0;
 };
@@ -207,8 +204,14 @@ class Machine {
 
   // Threads
   void suspend(const char* what, int line, unsigned addr = 0, unsigned parity = 0);
-  void wake(Thread* t) { ready_.push_back(t); }
-  void wake_next(Thread* t) { ready_.push_front(t); }
+  void wake(Thread* t) {
+    if (!t->queued && !t->done) ready_.push_back(t);
+    t->queued = true;
+  }
+  void wake_next(Thread* t) {
+    if (!t->queued && !t->done) ready_.push_front(t);
+    t->queued = true;
+  }
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
   std::uint64_t next_random();
   bool effect_now();  // does an asynchronous effect take place at issue?

@@ -188,6 +188,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
     op.line = site.line;
   } else if (!same_op(op.op, w) || op.group != group || op.line != site.line) {
     machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", site.line, &t, op.line);
+    for (;;) machine->suspend("a warpgroup that has diverged", site.line);
   }
   if (machine->hazards()) {
     if (acc.state && w.accumulate) {

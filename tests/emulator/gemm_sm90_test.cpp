@@ -158,6 +158,7 @@ TEST(GemmSm90, EveryMutantIsCaughtForEverySeed) {
       Gemm g(128, 128, 448);
       const Report r = g.run(lib.entry("gemm_sm90", static_cast<int>(i)), {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
       EXPECT_FALSE(r.clean()) << kMutants[i].name << ", seed " << seed;
+      if (std::getenv("WARPLOOM_SHOW_MUTANTS") && seed < 2) printf("%s / %d\n%s", kMutants[i].name, int(seed), r.text().c_str());
     }
 }
 

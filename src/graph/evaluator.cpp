@@ -80,15 +80,15 @@ Evaluator::Evaluator(const Graph& graph, std::span<const Bytes> inputs, int thre
   }
 }
 
-Evaluator::Fresh Evaluator::make(const Node& node, const Box& box) {
+std::shared_ptr<Storage> Evaluator::make(const Node& node, const Box& box) {
   const auto count = static_cast<std::size_t>(volume(box));
-  Fresh fresh{std::make_shared<std::vector<double>>(count), nullptr};
-  if (with_magnitude_) fresh.magnitude = std::make_shared<std::vector<double>>(count);
+  auto fresh = std::make_shared<Storage>();
+  fresh->value.resize(count);
+  if (with_magnitude_) fresh->magnitude.resize(count);
   View& view = views_[static_cast<std::size_t>(node.outputs[0])];
-  view = {fresh.value->data(), Dtype::f64, fresh.magnitude ? fresh.magnitude->data() : nullptr, nullptr, 0,
+  view = {fresh->value.data(), Dtype::f64, with_magnitude_ ? fresh->magnitude.data() : nullptr, fresh, 0,
           strides_of(box.size)};
   for (std::size_t i = 0; i < box.begin.size(); ++i) view.origin -= box.begin[i] * view.strides[i];
-  view.owner = std::make_shared<Fresh>(fresh);
   return fresh;
 }
 
@@ -117,8 +117,16 @@ Status Evaluator::run(const Demand& demand) {
   return ok();
 }
 
-void Evaluator::append(TensorId id, const Box& box, std::vector<double>& value, std::vector<double>* magnitude) const {
-  const View& from = view(id);
+void Evaluator::append(TensorId id, const Box& box, std::vector<double>& value, std::vector<double>* magnitude) {
+  View& from = views_[static_cast<std::size_t>(id)];
+  const bool all_of_it = from.owner && from.owner.use_count() == 1 && !graph_.tensor(id).constant &&
+                         static_cast<std::int64_t>(from.owner->value.size()) == volume(box) &&
+                         is_flat(from, box.size, whole(box.size));
+  if (value.empty() && all_of_it) {
+    value = std::move(from.owner->value);
+    if (magnitude) *magnitude = std::move(from.owner->magnitude);
+    return;
+  }
   const std::size_t start = value.size(), count = static_cast<std::size_t>(volume(box));
   value.resize(start + count);
   if (magnitude) magnitude->resize(start + count);
@@ -129,29 +137,29 @@ void Evaluator::append(TensorId id, const Box& box, std::vector<double>& value, 
   });
 }
 
-void Evaluator::settle_integers(const Node& node, const Fresh& fresh) {
+void Evaluator::settle_integers(const Node& node, Storage& fresh) {
   const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
   if (is_float(dtype)) return;
-  for (double& value : *fresh.value) value = wrapped(dtype, value);
+  for (double& value : fresh.value) value = wrapped(dtype, value);
 }
 
-void Evaluator::multiply(const View& a, const View& b, Product product, const Fresh& to) {
-  multiply_add(product, to.value->data(), threads_);
-  if (!to.magnitude) return;
+void Evaluator::multiply(const View& a, const View& b, Product product, Storage& to) {
+  multiply_add(product, to.value.data(), threads_);
+  if (!with_magnitude_) return;
   product.absolute = true;
-  multiply_add(product, to.magnitude->data(), threads_);
+  multiply_add(product, to.magnitude.data(), threads_);
   for (const bool left : {true, false}) {  // |a|·E_b and E_a·|b|
     Product carried = product;
     const double* errors = left ? a.magnitude : b.magnitude;
     if (errors == nullptr) continue;
     (left ? carried.a : carried.b).data = errors;
     (left ? carried.a : carried.b).dtype = Dtype::f64;
-    multiply_add(carried, to.magnitude->data(), threads_);
+    multiply_add(carried, to.magnitude.data(), threads_);
   }
 }
 
 void Evaluator::matmul(const Node& node, const Box& box) {
-  const Fresh fresh = make(node, box);
+  const auto fresh = make(node, box);
   View a = view(node.inputs[0]), b = view(node.inputs[1]);
   Shape a_shape = shape(node.inputs[0]), b_shape = shape(node.inputs[1]);
   Box out = box;
@@ -200,12 +208,12 @@ void Evaluator::matmul(const Node& node, const Box& box) {
     }
     p.batch.push_back(offsets);
   }
-  multiply(a, b, p, fresh);
-  settle_integers(node, fresh);
+  multiply(a, b, p, *fresh);
+  settle_integers(node, *fresh);
 }
 
 void Evaluator::gemm(const Node& node, const Box& box) {
-  const Fresh fresh = make(node, box);
+  const auto fresh = make(node, box);
   const View &a = view(node.inputs[0]), &b = view(node.inputs[1]);
   const bool ta = node.integer("transA") != 0, tb = node.integer("transB") != 0;
   Product p;
@@ -215,7 +223,7 @@ void Evaluator::gemm(const Node& node, const Box& box) {
   p.n = box.size[1];
   p.k = shape(node.inputs[0])[ta ? 0 : 1];
   p.batch = {{a.origin + box.begin[0] * p.a.row_stride, b.origin + box.begin[1] * p.b.column_stride, 0}};
-  multiply(a, b, p, fresh);
+  multiply(a, b, p, *fresh);
   const double alpha = node.real("alpha", 1), beta = node.real("beta", 1);
   const bool has_c = node.inputs.size() > 2 && node.inputs[2] != kAbsent;
   const View* c = has_c ? &view(node.inputs[2]) : nullptr;
@@ -230,19 +238,19 @@ void Evaluator::gemm(const Node& node, const Box& box) {
       }
       for (std::int64_t i = 0; i < n; ++i) {
         const auto k = static_cast<std::size_t>(i), at_out = static_cast<std::size_t>(first + i);
-        double& value = (*fresh.value)[at_out];
+        double& value = fresh->value[at_out];
         value = alpha * value + (c ? beta * added[k] : 0);
-        if (fresh.magnitude) {
-          double& e = (*fresh.magnitude)[at_out];
+        if (with_magnitude_) {
+          double& e = fresh->magnitude[at_out];
           e = std::fabs(alpha) * e + std::fabs(beta) * (std::fabs(added[k]) + error[k]) + std::fabs(value);
         }
       }
     });
-  settle_integers(node, fresh);
+  settle_integers(node, *fresh);
 }
 
 void Evaluator::softmax(const Node& node, const Box& box) {
-  const Fresh fresh = make(node, box);
+  const auto fresh = make(node, box);
   const View& from = view(node.inputs[0]);
   const Shape& in = shape(node.inputs[0]);
   const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), in.size(), ""));
@@ -261,11 +269,12 @@ void Evaluator::softmax(const Node& node, const Box& box) {
       at[i] += lines.begin[i];
     }
     const std::int64_t where = address(from, from.strides, at);
-    std::vector<double> x(static_cast<std::size_t>(length)), e;
+    static thread_local std::vector<double> x, y, e;
+    x.resize(static_cast<std::size_t>(length));
+    y.resize(x.size());
     load_run(from.dtype, from.data, where, stride, length, x.data());
     double top = -std::numeric_limits<double>::infinity();
     for (double value : x) top = std::isnan(value) ? value : std::max(top, value);
-    std::vector<double> y(x.size());
     double sum = 0;
     for (std::size_t i = 0; i < x.size(); ++i) sum += y[i] = std::exp(x[i] - top);
     const double log_sum = std::log(sum);
@@ -279,16 +288,16 @@ void Evaluator::softmax(const Node& node, const Box& box) {
     for (std::int64_t i = 0; i < box.size[axis]; ++i) {
       const auto k = static_cast<std::size_t>(box.begin[axis] + i), out = static_cast<std::size_t>(to + i * to_strides[axis]);
       const double distance = std::fabs(x[k] - top), value = logarithm ? (x[k] - top) - log_sum : y[k];
-      (*fresh.value)[out] = value;
+      fresh->value[out] = value;
       if (!with_magnitude_) continue;
       const double moved = e[k] + carried;
-      (*fresh.magnitude)[out] = logarithm ? distance + std::fabs(value) + moved : y[k] == 0 ? 0 : y[k] * (1 + distance + moved);
+      fresh->magnitude[out] = logarithm ? distance + std::fabs(value) + moved : y[k] == 0 ? 0 : y[k] * (1 + distance + moved);
     }
   });
 }
 
 void Evaluator::pointwise(const Node& node, const Box& box) {
-  const Fresh fresh = make(node, box);
+  const auto fresh = make(node, box);
   const ScalarFunction f = scalar_function(graph_, node);
   const auto expression = with_magnitude_ ? expression_of(graph_, node) : std::nullopt;
   const std::size_t rank = box.size.size();
@@ -314,12 +323,12 @@ void Evaluator::pointwise(const Node& node, const Box& box) {
       const auto at_run = static_cast<std::size_t>(i), out = static_cast<std::size_t>(first + i);
       for (std::size_t k = 0; k < used; ++k) values[k] = columns[k * run + at_run];
       const double value = f(values.data());
-      (*fresh.value)[out] = value;
+      fresh->value[out] = value;
       if (!with_magnitude_) continue;
       for (std::size_t k = 0; k < used; ++k) errors[k] = columns[(used + k) * run + at_run];
       double e = magnitude_of(*expression, values, errors);
       if (f.settle == ScalarFunction::Settle::round) e += std::fabs(value);
-      (*fresh.magnitude)[out] = e;
+      fresh->magnitude[out] = e;
     }
   });
 }
@@ -336,7 +345,7 @@ void Evaluator::reshape(const Node& node, const Box& box, const Box& source) {
     for (std::size_t i = 0; i < in.size(); ++i) to.origin -= source.begin[i] * packed[i];
     return;
   }
-  const Fresh fresh = make(node, box);
+  const auto fresh = make(node, box);
   const auto packed = strides_of(out);
   for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
     std::int64_t flat = 0;
@@ -346,8 +355,8 @@ void Evaluator::reshape(const Node& node, const Box& box, const Box& source) {
       const Shape here = coordinates_of(in, flat + done);
       const std::int64_t count = in.empty() ? 1 : std::min(n - done, in.back() - here.back());
       const std::int64_t where = address(from, from.strides, here);
-      load_run(from.dtype, from.data, where, stride, count, fresh.value->data() + first + done);
-      if (fresh.magnitude) load_magnitude(from, where, stride, count, fresh.magnitude->data() + first + done);
+      load_run(from.dtype, from.data, where, stride, count, fresh->value.data() + first + done);
+      if (with_magnitude_) load_magnitude(from, where, stride, count, fresh->magnitude.data() + first + done);
       done += count;
     }
   });
@@ -369,7 +378,7 @@ void Evaluator::movement(const Node& node, const Box& box) {
       moved.strides[i] = from.strides[i] * spec->step[i];
     }
   } else {  // Concat and Gather: element by element
-    const Fresh fresh = make(node, box);
+    const auto fresh = make(node, box);
     const auto packed = strides_of(out);
     const auto index = [&](std::int64_t entry) {
       const View& list = view(node.inputs[1]);
@@ -385,8 +394,8 @@ void Evaluator::movement(const Node& node, const Box& box) {
         const TensorId id = node.inputs[static_cast<std::size_t>(source.input)];
         const View& part = view(id);
         const std::int64_t where = address(part, part.strides, coordinates_of(shape(id), source.element));
-        load_run(part.dtype, part.data, where, 1, 1, fresh.value->data() + first + i);
-        if (fresh.magnitude) load_magnitude(part, where, 1, 1, fresh.magnitude->data() + first + i);
+        load_run(part.dtype, part.data, where, 1, 1, fresh->value.data() + first + i);
+        if (with_magnitude_) load_magnitude(part, where, 1, 1, fresh->magnitude.data() + first + i);
       }
     });
     return;

@@ -9,13 +9,17 @@
 
 namespace warploom::graph {
 
+struct Storage {  // of a tensor that was computed, over a box
+  std::vector<double> value, magnitude;
+};
+
 // What is known of a tensor: element x (coordinates in the whole tensor) is at origin + Σ x_a · stride_a. Transposes,
 // slices, broadcasts and most reshapes only change these numbers; inputs and constants are read where they lie.
 struct View {
   const void* data = nullptr;
   Dtype dtype = Dtype::f64;
   const double* magnitude = nullptr;  // at the same addresses; null: all zero
-  std::shared_ptr<const void> owner;
+  std::shared_ptr<Storage> owner;  // null: bytes of an input or a constant
   std::int64_t origin = 0;
   std::vector<std::int64_t> strides;
 };
@@ -25,24 +29,21 @@ class Evaluator {
   Evaluator(const Graph& graph, std::span<const Bytes> inputs, int threads, bool with_magnitude);
   // Computes what `demand` asks for (propagated already).
   Status run(const Demand& demand);
-  // Appends a box of a tensor that was asked for, in row-major order.
-  void append(TensorId id, const Box& box, std::vector<double>& value, std::vector<double>* magnitude) const;
+  // Appends a box of a tensor that was asked for, in row-major order. Ask for each tensor once: storage may be handed over.
+  void append(TensorId id, const Box& box, std::vector<double>& value, std::vector<double>* magnitude);
 
  private:
-  struct Fresh {  // a new tensor's storage over a box
-    std::shared_ptr<std::vector<double>> value, magnitude;
-  };
   const View& view(TensorId id) const { return views_[static_cast<std::size_t>(id)]; }
   const Shape& shape(TensorId id) const { return graph_.tensor(id).shape; }
-  Fresh make(const Node& node, const Box& box);
+  std::shared_ptr<Storage> make(const Node& node, const Box& box);
   void matmul(const Node& node, const Box& box);
   void gemm(const Node& node, const Box& box);
-  void multiply(const View& a, const View& b, struct Product product, const Fresh& to);
+  void multiply(const View& a, const View& b, struct Product product, Storage& to);
   void softmax(const Node& node, const Box& box);
   void pointwise(const Node& node, const Box& box);
   void reshape(const Node& node, const Box& box, const Box& source);
   void movement(const Node& node, const Box& box);
-  void settle_integers(const Node& node, const Fresh& fresh);
+  void settle_integers(const Node& node, Storage& fresh);
 
   const Graph& graph_;
   std::vector<View> views_;

@@ -13,10 +13,12 @@
 //
 // Magnitude. Next to a value v, evaluate_magnitude_rows() gives E, a bound of the first order on how far rounding can move
 // it: plain evaluation in a type of unit roundoff u errs by at most about c·u·E, where c grows with the length of the sums
-// (1 for one operation; k for a sum of k terms in sequence, log2 k in a tree). The rule:
+// (1 for one operation; k for a sum of k terms in sequence, log2 k in a tree); where numbers of the type underflow, its
+// smallest normal number comes on top. The rule:
 //   inputs and constants   E = 0 (they are given)
-//   MatMul, Gemm           E = Σ|a||b| + Σ(|a| E_b + E_a |b|), with alpha, beta and C likewise: for one MatMul, |A|·|B|
+//   MatMul, Gemm           E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
 //   each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on the steps of pointwise.h
+//   Gemm's scaling and C   |alpha| E + |beta| (|C| + E_c) + |value|
 //   Softmax                y_i (1 + |x_i - max| + E_i + Σ_j y_j E_j); LogSoftmax |x_i - max| + |y_i| + E_i + Σ_j y_j E_j
 //   views and movement     E moves with the element
 #pragma once

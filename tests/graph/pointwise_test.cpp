@@ -1,0 +1,123 @@
+// The expressions that kernels use against the functions that the reference uses.
+#include "graph/pointwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "graph/elements.h"
+
+namespace warploom::graph {
+namespace {
+
+struct Case {
+  Graph graph;
+  Expression expression;
+  ScalarFunction function;
+};
+
+// A node of `op` over as many scalars as it takes, of which the second may be a constant.
+std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute> attributes = {},
+                         std::optional<double> second = {}) {
+  for (int count = 1; count <= 3; ++count) {
+    Builder b("t");
+    std::vector<TensorId> ids;
+    for (int i = 0; i < count; ++i) {
+      const bool condition = op == OpKind::Where && i == 0;
+      if (i == 1 && second)
+        ids.push_back(b.constant("c", dtype, {}, std::vector<double>{*second}));
+      else
+        ids.push_back(b.input(fmt::format("x{}", i), condition ? Dtype::boolean : dtype, {}));
+    }
+    b.output(b.add(op, ids, attributes));
+    auto graph = b.finish();
+    const bool all = op == OpKind::Max || op == OpKind::Min || op == OpKind::Clip;
+    if (!graph || (all && count < 3)) continue;
+    if (second && count < 2) continue;
+    const auto expression = expression_of(*graph, graph->nodes[0]);
+    if (!expression) return std::nullopt;
+    return Case{*graph, *expression, scalar_function(*graph, graph->nodes[0])};
+  }
+  return std::nullopt;
+}
+
+void expect_same(const Case& c, std::vector<double> x, double tolerance) {
+  x.resize(3, 0.0);
+  const double wanted = c.function(x.data());
+  const double got = c.function.settled(evaluate(c.expression, x));
+  const std::string what = fmt::format("{}({}, {}, {})", name_of(c.graph.nodes[0].op), x[0], x[1], x[2]);
+  if (std::isnan(wanted))
+    EXPECT_TRUE(std::isnan(got)) << what << " = " << got;
+  else if (std::isinf(wanted))
+    EXPECT_EQ(got, wanted) << what;
+  else
+    EXPECT_NEAR(got, wanted, tolerance * (1 + std::fabs(wanted))) << what;
+}
+
+const std::vector<double> kValues = {0, 1, -1, 0.5, -0.5, 2, -3, 1e-5, -1e-5, 7.25, -12, 30, -30, 88, -104, 0.3, NAN};
+
+TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
+  int operators = 0;
+  for (int i = 0; i <= static_cast<int>(OpKind::Shape); ++i) {
+    const auto op = static_cast<OpKind>(i);
+    if (class_of(op) != OpClass::pointwise) continue;
+    std::map<std::string, Attribute> attributes;
+    if (op == OpKind::Cast) attributes["to"] = std::int64_t{1};
+    const auto c = make(op, Dtype::f32, attributes);
+    ASSERT_TRUE(c) << name_of(op);
+    ++operators;
+    for (double x : kValues)
+      for (double y : kValues) {
+        if (op == OpKind::Where && std::isnan(x)) continue;  // a condition is no NaN
+        if (op == OpKind::Pow && std::isnan(x) != std::isnan(y)) continue;  // pow(1, NaN) and pow(NaN, 0) are 1
+        expect_same(*c, {x, y, 4.0}, 1e-12);
+      }
+  }
+  EXPECT_GE(operators, 33);
+}
+TEST(Pointwise, AttributesEnter) {
+  for (const auto& [op, attributes] : std::vector<std::pair<OpKind, std::map<std::string, Attribute>>>{
+           {OpKind::LeakyRelu, {{"alpha", 0.3}}},
+           {OpKind::Elu, {{"alpha", 1.7}}},
+           {OpKind::HardSigmoid, {{"alpha", 0.6}, {"beta", 0.1}}},
+           {OpKind::Gelu, {{"approximate", std::string("tanh")}}}})
+    for (double x : kValues) expect_same(*make(op, Dtype::f32, attributes), {x}, 1e-12);
+}
+TEST(Pointwise, PowersByConstantsAreExactProducts) {
+  for (double e : {0.0, 1.0, 2.0, 3.0, 7.0, -1.0, -2.0, 0.5, -0.5, 1.5})
+    for (double x : {0.5, 2.0, -3.0, 1.25}) expect_same(*make(OpKind::Pow, Dtype::f32, {}, e), {x, e}, 1e-12);
+  EXPECT_EQ(make(OpKind::Pow, Dtype::f32, {}, 2.0)->expression.terms.size(), 3u);  // constant 1 is dropped or not used
+}
+TEST(Pointwise, IntegersTruncate) {
+  const auto divide = make(OpKind::Div, Dtype::i32);
+  for (double x : {7.0, -7.0, 8.0})
+    for (double y : {2.0, -2.0, 3.0}) expect_same(*divide, {x, y}, 0);
+  const auto cast = make(OpKind::Cast, Dtype::f32, {{"to", std::int64_t{6}}});
+  for (double x : {1.9, -1.9, 0.2, -0.2}) expect_same(*cast, {x}, 0);
+}
+
+// The same terms with every result rounded to fp32, as a kernel computes them.
+double in_fp32(const Expression& expression, double x) {
+  std::vector<double> v;
+  for (const Term& t : expression.terms) {
+    const auto arg = [&](int k) { return v[static_cast<std::size_t>(t.args[static_cast<std::size_t>(k)])]; };
+    const double exact = t.kind == Term::Kind::input      ? x
+                         : t.kind == Term::Kind::constant ? t.value
+                                                          : apply(t.op, arg(0), arg(1), arg(2));
+    v.push_back(static_cast<double>(static_cast<float>(exact)));
+  }
+  return v.back();
+}
+TEST(Pointwise, ExpressionsKeepTheirDigitsInFp32) {
+  for (OpKind op : {OpKind::Softplus, OpKind::Elu, OpKind::Mish, OpKind::Sigmoid, OpKind::HardSwish}) {
+    const auto c = make(op, Dtype::f32);
+    for (double x = -20; x < 20; x += 0.173) {
+      const auto f = static_cast<double>(static_cast<float>(x));
+      const double wanted = c->function(&f);
+      EXPECT_NEAR(in_fp32(c->expression, f), wanted, 2e-6 * std::fabs(wanted)) << name_of(op) << " " << f;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warploom::graph

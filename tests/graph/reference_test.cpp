@@ -1,0 +1,221 @@
+// The fast reference against the naive one, rows against the whole, magnitudes against their definition.
+#include "graph/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+
+namespace warploom::graph {
+namespace {
+
+using I = std::int64_t;
+
+struct Data {
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<Bytes> spans;
+};
+Data random_inputs(const Graph& graph, std::uint64_t seed = 1) {
+  Data data;
+  Random random(seed);
+  for (TensorId id : graph.inputs) {
+    const Tensor& tensor = graph.tensor(id);
+    data.bytes.emplace_back(static_cast<std::size_t>(byte_count(tensor)));
+    for (I i = 0; i < element_count(tensor.shape); ++i) {
+      const double value = is_float(tensor.dtype) ? 4 * random.uniform() - 2 : static_cast<double>(random.below(2));
+      store_from_double(tensor.dtype, data.bytes.back().data(), static_cast<std::size_t>(i), value);
+    }
+  }
+  for (const auto& bytes : data.bytes) data.spans.emplace_back(bytes);
+  return data;
+}
+void expect_close(const std::vector<double>& a, const std::vector<double>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
+}
+// Fast = naive; every cut into rows gives the same numbers, with and without magnitudes.
+void check(Builder& b) {
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << graph.error().message << graph.error().found;
+  const std::string text = to_text(*graph);
+  const Data data = random_inputs(*graph);
+  const auto naive = evaluate_naive(*graph, data.spans), fast = evaluate(*graph, data.spans);
+  ASSERT_TRUE(naive && fast) << text;
+  for (std::size_t o = 0; o < naive->size(); ++o) {
+    expect_close((*fast)[o], (*naive)[o], text);
+    const Rows rows = rows_of(*graph, static_cast<int>(o));
+    ASSERT_EQ(rows.count * rows.elements, static_cast<I>((*naive)[o].size())) << text;
+    for (const auto& [begin, end] : {std::pair<I, I>{0, rows.count}, {rows.count / 3, rows.count / 3 + (rows.count + 1) / 2},
+                                     {rows.count - std::min<I>(1, rows.count), rows.count}}) {
+      const auto part = evaluate_rows(*graph, data.spans, static_cast<int>(o), begin, end);
+      const auto both = evaluate_magnitude_rows(*graph, data.spans, static_cast<int>(o), begin, end);
+      ASSERT_TRUE(part && both) << text;
+      const std::vector<double> wanted((*naive)[o].begin() + begin * rows.elements, (*naive)[o].begin() + end * rows.elements);
+      expect_close(*part, wanted, text);
+      expect_close(both->value, wanted, text);
+      ASSERT_EQ(both->magnitude.size(), wanted.size());
+    }
+  }
+}
+
+TEST(Reference, MatMulShapes) {
+  for (const auto& [a, c] : std::vector<std::pair<Shape, Shape>>{
+           {{5, 7}, {7, 3}}, {{30, 300}, {300, 50}}, {{1, 600}, {600, 1}}, {{3, 400}, {400, 1}}, {{9}, {9}}, {{9}, {4, 9, 2}},
+           {{4, 3, 9}, {9}}, {{2, 3, 8, 5}, {5, 6}}, {{2, 1, 8, 5}, {3, 5, 6}}, {{3, 8, 5}, {2, 1, 5, 6}},
+           {{4, 1, 5}, {5, 6}}, {{6, 1, 4}, {6, 4, 3}}, {{1, 1, 4}, {3, 4, 2}}, {{3, 0}, {0, 2}}, {{0, 3}, {3, 2}}, {{5, 1}, {1, 7}}})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f64, Dtype::i32}) {
+      Builder b("mm");
+      b.output(b.add(OpKind::MatMul, {b.input("a", dtype, a), b.input("b", dtype, c)}));
+      check(b);
+    }
+}
+TEST(Reference, GemmTransposesScalesAndAdds) {
+  for (I ta : {0, 1})
+    for (I tb : {0, 1})
+      for (const Shape& c : std::vector<Shape>{{}, {6}, {1, 6}, {4, 1}, {4, 6}}) {
+        Builder b("gemm");
+        b.output(b.add(OpKind::Gemm,
+                       {b.input("a", Dtype::f32, ta ? Shape{5, 4} : Shape{4, 5}),
+                        b.input("b", Dtype::f32, tb ? Shape{6, 5} : Shape{5, 6}), b.input("c", Dtype::f32, c)},
+                       {{"transA", ta}, {"transB", tb}, {"alpha", 0.5}, {"beta", -2.0}}));
+        check(b);
+      }
+}
+TEST(Reference, SoftmaxOverEveryAxis) {
+  for (OpKind op : {OpKind::Softmax, OpKind::LogSoftmax})
+    for (I axis : {0, 1, 2, -1}) {
+      Builder b("softmax");
+      b.output(b.add(op, {b.input("x", Dtype::f32, {4, 5, 6})}, {{"axis", axis}}));
+      check(b);
+    }
+}
+TEST(Reference, ElementwiseBroadcasts) {
+  Builder b("add");
+  b.output(b.add(OpKind::Mul, {b.input("x", Dtype::f32, {3, 1, 5}), b.input("y", Dtype::f32, {4, 1})}));
+  check(b);
+  Builder c("long");
+  c.output(c.add(OpKind::Sub, {c.input("x", Dtype::f16, {10000}), c.input("y", Dtype::f16, {1})}));
+  check(c);
+  Builder d("scalar");
+  d.output(d.add(OpKind::Exp, {d.input("x", Dtype::f32, {})}));
+  check(d);
+}
+TEST(Reference, ChainsOfMovementAndProducts) {
+  Builder b("attention");  // softmax(q kᵀ) v by heads, with everything that moves elements on the way
+  const TensorId x = b.input("x", Dtype::f32, {2, 6, 12});
+  const TensorId heads = b.add(OpKind::Reshape, {x, b.integers("s", std::vector<I>{2, 6, 3, 4})});
+  const TensorId q = b.add(OpKind::Transpose, {heads}, {{"perm", std::vector<I>{0, 2, 1, 3}}});
+  const TensorId k = b.add(OpKind::Transpose, {heads}, {{"perm", std::vector<I>{0, 2, 3, 1}}});
+  const TensorId p = b.add(OpKind::Softmax, {b.add(OpKind::MatMul, {q, k})});
+  const TensorId o = b.add(OpKind::Transpose, {b.add(OpKind::MatMul, {p, q})}, {{"perm", std::vector<I>{0, 2, 1, 3}}});
+  b.output(b.add(OpKind::Reshape, {o, b.integers("t", std::vector<I>{12, 12})}));
+  b.output(p);
+  check(b);
+}
+TEST(Reference, SlicesConcatenationsGathersAndExpansions) {
+  Builder b("moves");
+  const TensorId x = b.input("x", Dtype::f32, {6, 8});
+  const TensorId s = b.add(OpKind::Slice, {x, b.integers("s", std::vector<I>{5, 1}), b.integers("e", std::vector<I>{0, 7}),
+                                           b.integers("a", std::vector<I>{0, 1}), b.integers("p", std::vector<I>{-2, 3})});
+  b.output(s);
+  b.output(b.add(OpKind::Concat, {s, s, b.add(OpKind::Exp, {s})}, {{"axis", I{0}}}));
+  b.output(b.add(OpKind::Gather, {b.add(OpKind::Relu, {x}), b.input("i", Dtype::i64, {2, 3})}, {{"axis", I{1}}}));
+  b.output(b.add(OpKind::Relu, {b.add(OpKind::Expand, {s, b.integers("w", std::vector<I>{2, 1, 1})})}));
+  b.output(b.add(OpKind::Unsqueeze, {b.add(OpKind::Transpose, {x}), b.integers("u", std::vector<I>{0})}));
+  b.output(b.add(OpKind::Flatten, {b.add(OpKind::Transpose, {x})}, {{"axis", I{0}}}));
+  check(b);
+}
+TEST(Reference, CastsRoundAndIntegersWrap) {
+  Builder b("casts");
+  const TensorId x = b.input("x", Dtype::f32, {50});
+  b.output(b.add(OpKind::Cast, {x}, {{"to", I{16}}}));
+  b.output(b.add(OpKind::Cast, {x}, {{"to", I{6}}}));
+  b.output(b.add(OpKind::Cast, {x}, {{"to", I{9}}}));
+  b.output(b.add(OpKind::Cast, {x}, {{"to", I{17}}}));
+  check(b);
+  Builder c("wrap");
+  const TensorId y = c.constant("y", Dtype::i8, {2}, std::vector<double>{100, -100});
+  const TensorId sum = c.add(OpKind::Add, {y, y});
+  c.output(sum);
+  EXPECT_EQ((*evaluate(*c.finish(), {}))[0], (std::vector<double>{-56, 56}));
+}
+
+TEST(Rows, AreAsFineAsIndependenceAllows) {
+  Builder b("mm");
+  b.output(b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {16, 1024, 32}), b.input("b", Dtype::f32, {32, 768})}));
+  EXPECT_EQ(rows_of(*b.finish()).count, 16 * 1024);
+  Builder c("softmax");
+  c.output(c.add(OpKind::Softmax, {c.input("x", Dtype::f32, {16, 1024, 768})}, {{"axis", I{1}}}));
+  EXPECT_EQ(rows_of(*c.finish()).count, 16);
+  EXPECT_TRUE(rows_independent(*c.finish()));
+  Builder d("first");
+  d.output(d.add(OpKind::Softmax, {d.input("x", Dtype::f32, {16, 1024})}, {{"axis", I{0}}}));
+  EXPECT_FALSE(rows_independent(*d.finish()));
+}
+TEST(Rows, DependWhenEveryRowNeedsAnInnerProduct) {
+  Builder b("xyz");
+  const TensorId yz = b.add(OpKind::MatMul, {b.input("y", Dtype::f32, {64, 64}), b.input("z", Dtype::f32, {64, 64})});
+  b.output(b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {64, 64}), yz}));
+  EXPECT_FALSE(rows_independent(*b.finish()));
+  check(b);
+}
+
+TEST(Magnitude, OfAMatMulIsTheProductOfAbsoluteValues) {
+  Builder b("mm");
+  b.output(b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {17, 300}), b.input("b", Dtype::f32, {300, 11})}));
+  const auto graph = b.finish();
+  Data data = random_inputs(*graph);
+  const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 17);
+  for (auto& bytes : data.bytes)
+    for (std::size_t i = 0; i < bytes.size() / 4; ++i)
+      store_from_double(Dtype::f32, bytes.data(), i, std::fabs(load_as_double(Dtype::f32, bytes.data(), i)));
+  expect_close(both->magnitude, (*evaluate_naive(*graph, data.spans))[0], "|A||B|");
+}
+TEST(Magnitude, BoundsWhatFp32Loses) {
+  Builder b("mlp");  // softmax(gelu(x w + b) v), evaluated below with every intermediate rounded to fp32
+  const TensorId mm = b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 64}), b.input("w", Dtype::f32, {64, 32})});
+  const TensorId h = b.add(OpKind::Gelu, {b.add(OpKind::Add, {mm, b.input("b", Dtype::f32, {32})})});
+  b.output(b.add(OpKind::Softmax, {b.add(OpKind::MatMul, {h, b.input("v", Dtype::f32, {32, 10})})}));
+  const auto graph = b.finish();
+  const Data data = random_inputs(*graph);
+  const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 8);
+  ASSERT_TRUE(both);
+  const auto in = [&](int i, int k) {
+    return static_cast<float>(load_as_double(Dtype::f32, data.bytes[static_cast<std::size_t>(i)].data(), static_cast<std::size_t>(k)));
+  };
+  for (int r = 0; r < 8; ++r) {
+    float hidden[32], y[10], top = -INFINITY, sum = 0;
+    for (int j = 0; j < 32; ++j) {
+      float s = 0;
+      for (int k = 0; k < 64; ++k) s += in(0, r * 64 + k) * in(1, k * 32 + j);
+      s += in(2, j);
+      hidden[j] = 0.5f * s * (1 + std::erf(s * 0.70710678f));
+    }
+    for (int j = 0; j < 10; ++j) {
+      y[j] = 0;
+      for (int k = 0; k < 32; ++k) y[j] += hidden[k] * in(3, k * 10 + j);
+      top = std::max(top, y[j]);
+    }
+    for (float& value : y) sum += value = std::exp(value - top);
+    for (int j = 0; j < 10; ++j) {
+      const auto at = static_cast<std::size_t>(r * 10 + j);
+      const double error = std::fabs(static_cast<double>(y[j] / sum) - both->value[at]);
+      EXPECT_LE(error, 64 * 0x1p-24 * both->magnitude[at] + 0x1p-126);
+      EXPECT_LT(both->magnitude[at], 1e4);
+    }
+  }
+}
+
+TEST(Reference, WrongInputsAreRefused) {
+  Builder b("t");
+  b.output(b.add(OpKind::Relu, {b.input("x", Dtype::f32, {4})}));
+  const std::vector<std::byte> few(8);
+  EXPECT_FALSE(evaluate(*b.finish(), {}));
+  EXPECT_FALSE(evaluate(*b.finish(), std::vector<Bytes>{few}));
+  const std::vector<std::byte> right(16);
+  EXPECT_FALSE(evaluate_rows(*b.finish(), std::vector<Bytes>{right}, 0, 2, 9));
+}
+
+}  // namespace
+}  // namespace warploom::graph

@@ -1,0 +1,225 @@
+#include "tile/interpret.h"
+
+#include <gtest/gtest.h>
+
+#include "examples.h"
+#include "tile/print.h"
+#include "tile/verify.h"
+
+namespace warploom::tile {
+namespace {
+
+std::string report(const Status& status) { return status ? "" : describe(status.error()); }
+
+TEST(Interpret, RowwiseProgramScalesEveryRow) {
+  const Program program = rowwise_scale(5, 33);
+  Arrays arrays(program);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_TRUE(status) << report(status);
+  for (std::size_t i = 0; i < 5 * 33; ++i) EXPECT_EQ(arrays.get("Y", i), 2 * arrays.get("X", i));
+}
+
+double run_matmul(const Program& program, const MatmulShape& shape, std::uint64_t seed = 1) {
+  Arrays arrays(program, seed);
+  const Status status = interpret(program, arrays.buffers());
+  EXPECT_TRUE(status) << report(status) << print(program);
+  return status ? matmul_error(shape, arrays) : 1;
+}
+
+TEST(Interpret, MatmulWithRolesEqualsPlainLoops) {
+  const MatmulShape shape;
+  EXPECT_LT(run_matmul(matmul_with_roles(shape), shape), 1e-6);
+}
+
+TEST(Interpret, MatmulWithTransposedOperandEqualsPlainLoops) {
+  MatmulShape shape;
+  shape.transpose_b = true;
+  EXPECT_LT(run_matmul(matmul_with_roles(shape), shape), 1e-6);
+}
+
+TEST(Interpret, SoftwarePipelineEqualsPlainLoops) {
+  const MatmulShape shape;
+  EXPECT_LT(run_matmul(matmul_pipelined(shape), shape), 1e-6);
+}
+
+TEST(Interpret, EdgesAreFilledAndClipped) {
+  const MatmulShape shape{37, 29, 41, 16, 16, 16, 2, Dtype::f16, false};
+  EXPECT_LT(run_matmul(matmul_pipelined(shape), shape), 1e-6);
+  EXPECT_LT(run_matmul(matmul_with_roles(shape), shape), 1e-6);
+}
+
+TEST(Interpret, OnlineSoftmaxEqualsPlainLoops) {
+  const Program program = online_softmax(4, 100, 32);
+  Arrays arrays(program);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_TRUE(status) << report(status);
+  EXPECT_LT(softmax_error(4, 100, arrays), 1e-6);
+}
+
+TEST(Interpret, ClusterSoftmaxEqualsPlainLoops) {
+  const Program program = cluster_softmax(3, 96, 4);
+  Arrays arrays(program);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_TRUE(status) << report(status);
+  EXPECT_LT(softmax_error(3, 96, arrays), 1e-6);
+}
+
+TEST(Interpret, TwoHundredRandomProgramsEqualPlainLoops) {
+  Random random(7);
+  const auto between = [&](int low, int high) { return low + static_cast<int>(random.below(static_cast<std::uint64_t>(high - low + 1))); };
+  for (int i = 0; i < 200; ++i) {
+    if (i % 2 == 0) {
+      constexpr Dtype kTypes[] = {Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::tf32};
+      const MatmulShape shape{between(1, 40), between(1, 40), between(1, 40), 2 * between(1, 8), between(1, 16), between(1, 16),
+                              between(1, 4),  kTypes[i / 2 % 4], between(0, 1) == 1};
+      const Program program = i % 4 == 0 || shape.stages == 1 ? matmul_with_roles(
+          MatmulShape{shape.m, shape.n, shape.k, shape.bm, shape.bn, shape.bk, shape.stages + 1, shape.dtype, shape.transpose_b})
+                                                              : matmul_pipelined(shape);
+      ASSERT_LT(run_matmul(program, shape, static_cast<std::uint64_t>(i)), 1e-5) << i;
+    } else {
+      const std::int64_t rows = between(1, 4), blocks = between(2, 5), columns = blocks * between(1, 30);
+      const Program program = i % 4 == 1 ? online_softmax(rows, columns, between(1, 40)) : cluster_softmax(rows, columns, blocks);
+      Arrays arrays(program, static_cast<std::uint64_t>(i));
+      const Status status = interpret(program, arrays.buffers());
+      ASSERT_TRUE(status) << report(status);
+      ASSERT_LT(softmax_error(rows, columns, arrays), 1e-6) << i;
+    }
+  }
+}
+
+TEST(Interpret, AccumulationRoundsAtEachStep) {
+  Builder b("steps");
+  const auto a = b.global("A", Dtype::f32, {1, 3}), w = b.global("B", Dtype::f32, {3, 1});
+  const auto c = b.output("C", Dtype::f32, {1, 1});
+  const auto ra = b.reg("ra", Dtype::f32, {1, 3}), rb = b.reg("rb", Dtype::f32, {3, 1}), acc = b.reg("acc", Dtype::f32, {1, 1});
+  b.copy(b.all(a), b.all(ra));
+  b.copy(b.all(w), b.all(rb));
+  b.fill(acc, 0x1p24);
+  b.mma(acc, b.all(ra), b.all(rb));
+  b.copy(b.all(acc), b.all(c));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  for (std::size_t i = 0; i < 3; ++i) arrays.set("A", i, 1), arrays.set("B", i, 1);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  EXPECT_EQ(arrays.get("C", 0), 0x1p24);  // each 1 is lost by itself; their sum would not be
+}
+
+TEST(Interpret, NarrowStoresRoundToNearestEven) {
+  Builder b("narrow");
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto y = b.output("Y", Dtype::bf16, {2});
+  const auto r = b.reg("r", Dtype::bf16, {2});
+  b.copy(b.all(x), b.all(r));
+  b.copy(b.all(r), b.all(y));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  arrays.set("X", 0, 1 + 0x1p-8), arrays.set("X", 1, 1 + 3 * 0x1p-8);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  EXPECT_EQ(arrays.get("Y", 0), 1.0);
+  EXPECT_EQ(arrays.get("Y", 1), 1 + 0x1p-6);
+}
+
+TEST(Interpret, StridesAreTheCallers) {
+  Builder b("strided");
+  const auto x = b.global("X", Dtype::f32, {2, 3}, {1, 2});  // stored transposed
+  const auto y = b.output("Y", Dtype::f32, {2, 3}, {4, 1});  // padded rows
+  const auto r = b.reg("r", Dtype::f32, {2, 3});
+  b.copy(b.all(x), b.all(r));
+  b.copy(b.all(r), b.all(y));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  arrays.set("Y", 3, 42);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t j = 0; j < 3; ++j) EXPECT_EQ(arrays.get("Y", 4 * i + j), arrays.get("X", i + 2 * j));
+  EXPECT_EQ(arrays.get("Y", 3), 42);
+}
+
+void expect_undefined(const Program& program, int line, const std::string& word) {
+  Arrays arrays(program);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kTileRuntime) << report(status);
+  EXPECT_TRUE(status.error().place.ends_with(fmt::format(":{}", line))) << status.error().place;
+  EXPECT_NE(status.error().message.find(word), std::string::npos) << status.error().message;
+}
+
+TEST(Interpret, ReadingTheUnwrittenNamesTheElement) {
+  Builder b("unwritten");
+  const auto y = b.output("Y", Dtype::f32, {4});
+  const auto r = b.reg("r", Dtype::f32, {4});
+  const auto s = b.shared("s", Dtype::f32, {4});
+  b.fill(r, 1);
+  b.copy(b.tile(r, {0}, {3}), b.tile(s, {0}, {3}));
+  const int line = (b.copy(b.all(s), b.all(y)), __LINE__);
+  expect_undefined(b.finish(), line, "s[3]");
+}
+
+TEST(Interpret, AVariableOffsetOutsideASharedTensorIsUndefined) {
+  Builder b("outside");
+  b.grid(3);
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {4});
+  const int line = (b.copy(b.all(x), b.tile(s, {block(0) * 2}, {2})), __LINE__);
+  expect_undefined(b.finish(), line, "s[4]");
+}
+
+TEST(Interpret, ConsumingAnEmptyPipelineIsUndefined) {
+  Builder b("empty");
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {2});
+  const auto p = b.pipeline("p", 2, {s});
+  b.produce(p, [&] { b.copy(b.all(x), b.all(s)); });
+  b.consume(p, 0, [] {});
+  const int line = (b.consume(p, 0, [] {}), __LINE__);
+  expect_undefined(b.finish(), line, "'p'");
+}
+
+TEST(Interpret, ProducingMoreThanAllStagesInOneThreadIsUndefined) {
+  Builder b("full");
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {2});
+  const auto p = b.pipeline("p", 1, {s});
+  b.produce(p, [&] { b.copy(b.all(x), b.all(s)); });
+  const int line = (b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }), __LINE__);
+  b.consume(p, 0, [] {});
+  expect_undefined(b.finish(), line, "'p'");
+}
+
+TEST(Interpret, SlotsThatNobodyConsumesAreUndefined) {
+  Builder b("leftover");
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {2});
+  const auto p = b.pipeline("p", 2, {s});
+  b.for_("k", 0, 2, 1, [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); });
+  const int line = (b.consume(p, 0, [] {}), __LINE__);
+  expect_undefined(b.finish(), line, "'p'");
+}
+
+TEST(Interpret, DividingByZeroIsUndefined) {
+  Builder b("zero");
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {2});
+  const int line = (b.copy(b.tile(x, {Index(1) / block(0)}, {2}), b.all(s)), __LINE__);
+  expect_undefined(b.finish(), line, "divides");
+}
+
+TEST(Interpret, AMissingOrShortBufferIsAnError) {
+  const Program program = rowwise_scale(2, 2);
+  Arrays arrays(program);
+  Buffers buffers = arrays.buffers();
+  buffers["Y"] = buffers["Y"].first(15);
+  EXPECT_EQ(interpret(program, buffers).error().code, ErrorCode::kTileRuntime);
+  buffers.erase("Y");
+  EXPECT_EQ(interpret(program, buffers).error().code, ErrorCode::kTileRuntime);
+}
+
+TEST(Interpret, AnInvalidProgramIsRefused) {
+  Builder b("invalid");
+  const auto x = b.global("X", Dtype::f32, {2});
+  b.fill(x, 0);
+  EXPECT_EQ(interpret(b.finish(), {}).error().code, ErrorCode::kTileInvalid);
+}
+
+}  // namespace
+}  // namespace warploom::tile

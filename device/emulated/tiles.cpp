@@ -29,6 +29,12 @@ void decode(Element e, const void* data, int count, float* out) {
   const auto* bytes = static_cast<const unsigned char*>(data);
   switch (e) {
     case Element::bf16: {
+      if (count == 8) {
+        unsigned short x[8];
+        std::memcpy(x, data, 16);
+        for (int i = 0; i < 8; ++i) out[i] = float_of(static_cast<unsigned>(x[i]) << 16);
+        return;
+      }
       unsigned short x[16];
       std::memcpy(x, data, static_cast<std::size_t>(count) * 2);
       for (int i = 0; i < count; ++i) out[i] = float_of(static_cast<unsigned>(x[i]) << 16);

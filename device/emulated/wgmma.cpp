@@ -79,6 +79,17 @@ bool same_op(const Wgmma& a, const Wgmma& b) {
          a.a_in_registers == b.a_in_registers && a.accumulate == b.accumulate && a.a == b.a && a.b == b.b;
 }
 
+// The bits of words of `filled` that stand for [at, at + count): calls f(word, mask) until it returns false.
+template <class F>
+void for_each_word(int at, int count, F f) {
+  for (int i = at, end = at + count; i < end;) {
+    const int next = std::min(end, (i / 64 + 1) * 64);
+    const unsigned long long ones = next - i == 64 ? ~0ull : (1ull << (next - i)) - 1;
+    if (!f(i / 64, ones << (i % 64))) return;
+    i = next;
+  }
+}
+
 // Lends registers [at, at + count) to `group`; chaining on exactly the same range is free of fences.
 void lend(const RegisterRun& r, bool input, Epoch group, int line) {
   RegisterState* s = r.state;
@@ -192,18 +203,21 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
   }
   if (machine->hazards()) {
     if (acc.state && w.accumulate) {
-      for (int i = acc.at; i < acc.at + acc.count && i < acc.state->n; ++i)
-        if (!(acc.state->filled[i >> 6] >> (i & 63) & 1)) {
-          register_read_bad(*acc.state, i, site.line);
-          break;
-        }
+      for_each_word(acc.at, std::min(acc.count, acc.state->n - acc.at), [&](int word, unsigned long long mask) {
+        const unsigned long long missing = mask & ~acc.state->filled[word];
+        if (missing) register_read_bad(*acc.state, word * 64 + __builtin_ctzll(missing), site.line);
+        return !missing;
+      });
     }
     lend(acc, false, group, site.line);
     if (w.a_in_registers) lend(a, true, group, site.line);
     if (op.clocks.empty() || !(op.clocks.back() == t.base)) op.clocks.push_back(t.base);
   }
   if (acc.state)
-    for (int i = acc.at; i < acc.at + acc.count && i < acc.state->n; ++i) acc.state->filled[i >> 6] |= 1ull << (i & 63);
+    for_each_word(acc.at, std::min(acc.count, acc.state->n - acc.at), [&](int word, unsigned long long mask) {
+      acc.state->filled[word] |= mask;
+      return true;
+    });
   const int slot = t.self.thread & 127;
   op.acc[slot] = acc;
   op.a[slot] = a;

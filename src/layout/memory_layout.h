@@ -39,8 +39,8 @@ struct MemoryLayout {
   Swizzle swizzle;
   int element_bits = 32;
 
-  std::int64_t elements() const;                        // one past the largest offset, in elements
-  std::int64_t bytes() const;                           // to allocate: with a swizzle, its last block is used to the end
+  std::int64_t elements() const;  // one past the largest offset, in elements
+  std::int64_t bytes() const;     // to allocate: with a swizzle, its last block is used to the end
   std::int64_t element_offset(const Coord& coord) const;  // before the swizzle, in elements
   std::int64_t byte_offset(const Coord& coord) const;     // after the swizzle
   bool is_injective() const;
@@ -54,7 +54,8 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<i
 // The panel form that the tensor copy engine writes and wgmma reads: dimension `contiguous` cut into panels of
 // `panel_bytes` (32, 64 or 128), each panel a dense block of rows along the other (single) dimension, swizzled by the mode of
 // that width. Fails when the contiguous extent is no multiple of the panel.
-Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes, int element_bits);
+Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes,
+                            int element_bits);
 
 // The widest access in elements that every thread can make along its leading value modes: the largest power of two v (at most
 // max_bytes wide) such that values [k·v, (k+1)·v) of each thread are v consecutive, v-aligned elements of memory and are not torn

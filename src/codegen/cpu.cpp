@@ -20,8 +20,8 @@ constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
 std::vector<std::string> identifiers(const Program& program) {
   static constexpr const char* kTaken[] = {"buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",
                                            "float", "double", "int", "long", "char", "short", "bool", "void", "auto", "const",
-                                           "for", "if", "else", "new", "delete", "this", "return", "in", "out", "x"};
-  std::set<std::string> taken(std::begin(kTaken), std::end(kTaken) - 3);
+                                           "for", "if", "else", "new", "delete", "this", "return", "min", "max", "static", "struct", "class"};
+  std::set<std::string> taken(std::begin(kTaken), std::end(kTaken));
   std::vector<std::string> names;
   for (const tile::Tensor& tensor : program.tensors) {
     std::string name;
@@ -120,7 +120,8 @@ Result<Kernel> CpuEmitter::emit() {
     const tile::Tensor& tensor = program_.tensors[i];
     if (tensor.scope != Scope::global) continue;
     const std::string type = cpu_element_type(tensor.dtype);
-    if (type.empty()) return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
+    if (type.empty() || (tensor.writable && tensor.dtype == Dtype::tf32))
+      return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
                                          fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
     const std::string full = tensor.writable ? type : "const " + type;
     out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());

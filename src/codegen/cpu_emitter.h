@@ -31,13 +31,17 @@ class CpuEmitter {
   tl::unexpected<Error> unsupported(const std::string& message, const std::string& expected, const std::string& found) const;
 
   // cpu_copy.cpp
-  struct Side;  // one tile of a copy: base address, strides, bounds
+  struct Side;  // one tile of a copy
   Status visit(const tile::Copy& copy);
-  Side side_of(const tile::Tile& tile, const std::vector<std::pair<std::string, std::int64_t>>& outer,
-               const std::vector<std::size_t>& dims) const;
-  Status copy_matrix(const tile::Copy& copy, Side src, Side dst);
+  Side side_of(const tile::Tile& tile, const std::vector<tile::Index>& outer) const;
+  tile::Index address(tile::TensorId id, const std::vector<tile::Index>& at, bool panels_start) const;
+  std::string pointer(const Side& side) const;
+  std::vector<std::string> conditions(const Side& global, bool matrix_dims, bool other_dims) const;
+  std::string box(const Side& global) const;
+  void copy_matrix(const tile::Copy& copy, const Side& src, const Side& dst);
+  bool load_tile(const tile::Copy& copy, const Side& src, const Side& dst);
+  bool copy_rows(const tile::Copy& copy, const Side& src, const Side& dst);
   void copy_elements(const tile::Copy& copy, const Side& src, const Side& dst);
-  std::string bounds_box(const Side& global) const;
 
   // cpu_compute.cpp
   Status visit(const tile::Fill& fill);
@@ -59,6 +63,7 @@ class CpuEmitter {
 
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
   const CpuLayout& layout(tile::TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
+  std::string fresh(const char* stem) { return stem + std::string("_") + std::to_string(++fresh_); }
   const std::string& name(tile::TensorId id) const { return names_[static_cast<std::size_t>(id)]; }
 
   const tile::Program& program_;

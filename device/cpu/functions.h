@@ -1,0 +1,191 @@
+// Elementwise functions on vectors, by the names of the value operations. Arithmetic is fp32; exp, log, tanh and erf are
+// polynomials after range reduction, within 2 units in the last place over the whole range (tests hold them to 3), with NaN,
+// infinities and subnormals as in the C library.
+#pragma once
+
+#include "vectors.h"
+
+namespace wl {
+
+WL_INLINE vf add(vf a, vf b) { return a + b; }
+WL_INLINE vf sub(vf a, vf b) { return a - b; }
+WL_INLINE vf mul(vf a, vf b) { return a * b; }
+WL_INLINE vf div(vf a, vf b) { return a / b; }
+WL_INLINE vf neg(vf a) { return -a; }
+WL_INLINE vf fma(vf a, vf b, vf c) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif WL_VECTOR_BYTES == 32 && defined(__FMA__)
+  return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif WL_VECTOR_BYTES == 16 && defined(__FMA__)
+  return (vf)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
+#else
+  return a * b + c;
+#endif
+}
+WL_INLINE vf fma(vf a, vf b, float c) { return fma(a, b, splat(c)); }
+// NaN in either operand comes through.
+WL_INLINE vf max(vf a, vf b) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  const __m512 m = _mm512_max_ps((__m512)a, (__m512)b);
+  return (vf)_mm512_mask_mov_ps(m, _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q), (__m512)a);
+#else
+  return select((a > b) | (a != a), a, b);
+#endif
+}
+WL_INLINE vf min(vf a, vf b) { return select((a < b) | (a != a), a, b); }
+WL_INLINE vf relu(vf a) { return max(a, vf{}); }
+WL_INLINE vf abs(vf a) { return __builtin_bit_cast(vf, __builtin_bit_cast(vi, a) & 0x7fffffff); }
+WL_INLINE vf less(vf a, vf b) { return select(a < b, splat(1), vf{}); }
+WL_INLINE vf equal(vf a, vf b) { return select(a == b, splat(1), vf{}); }
+WL_INLINE vf where(vf condition, vf yes, vf no) { return select(condition != vf{}, yes, no); }
+WL_INLINE vf reciprocal(vf a) { return 1.0f / a; }
+WL_INLINE vf sqrt(vf a) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  return (vf)_mm512_sqrt_ps((__m512)a);
+#elif WL_VECTOR_BYTES == 32 && defined(__AVX__)
+  return (vf)_mm256_sqrt_ps((__m256)a);
+#else
+  for (long i = 0; i < kLanes; ++i) a[i] = __builtin_sqrtf(a[i]);
+  return a;
+#endif
+}
+WL_INLINE vf rsqrt(vf a) { return 1.0f / sqrt(a); }
+WL_INLINE vf copy_sign(vf magnitude, vf sign) {
+  return __builtin_bit_cast(
+      vf, (__builtin_bit_cast(vi, magnitude) & 0x7fffffff) | (__builtin_bit_cast(vi, sign) & static_cast<int>(0x80000000u)));
+}
+// Adding and taking away 1.5·2^23 leaves the nearest integer; its bits are that integer on top of a constant.
+inline constexpr float kToInteger = 12582912.0f;
+WL_INLINE vf floor(vf a) {
+  const vf near = (abs(a) + 0x1p23f) - 0x1p23f;
+  const vf signed_near = copy_sign(near, a);
+  const vf down = signed_near - select(signed_near > a, splat(1), vf{});
+  return select((abs(a) < 0x1p23f), copy_sign(down, select(a == vf{}, a, down)), a);
+}
+WL_INLINE vf round_tf32(vf a) {
+  const vu u = __builtin_bit_cast(vu, a);
+  const vu near = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
+  return select(abs(a) < __builtin_inff(), __builtin_bit_cast(vf, near), a);
+}
+template <>
+WL_INLINE vf rounded<tf32>(vf a) { return round_tf32(a); }
+
+// x · 2^n for integral n, |n| < 300, also where 2^n or the result is no normal number
+WL_INLINE vf scale_by_power(vf x, vf n_plus_magic) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  return (vf)_mm512_scalef_ps((__m512)x, (__m512)(n_plus_magic - kToInteger));
+#else
+  const vi n = __builtin_bit_cast(vi, n_plus_magic) - __builtin_bit_cast(int, kToInteger);
+  const vi half = n >> 1;
+  const vf a = __builtin_bit_cast(vf, (half + 127) << 23), b = __builtin_bit_cast(vf, (n - half + 127) << 23);
+  return x * a * b;
+#endif
+}
+// e^r for |r| <= ln 2 / 2
+WL_INLINE vf exp_reduced(vf r) {
+  vf q = splat(0.00139517041f);
+  q = fma(q, r, 0.00836959142f);
+  q = fma(q, r, 0.0416661876f);
+  q = fma(q, r, 0.16666513f);
+  q = fma(q, r, 0.5f);
+  return fma(q, r * r, r) + 1.0f;
+}
+WL_INLINE vf clamp(vf x, float low, float high) {  // keeps NaN
+  x = select(x < low, splat(low), x);
+  return select(x > high, splat(high), x);
+}
+WL_INLINE vf exp(vf x) {
+  x = clamp(x, -110.0f, 100.0f);
+  const vf shifted = fma(x, splat(1.44269504f), kToInteger), n = shifted - kToInteger;
+  const vf r = fma(n, splat(2.12194440e-4f), fma(n, splat(-0.693359375f), x));
+  return scale_by_power(exp_reduced(r), shifted);
+}
+WL_INLINE vf exp2(vf x) {
+  x = clamp(x, -160.0f, 140.0f);
+  const vf shifted = x + kToInteger, n = shifted - kToInteger;
+  return scale_by_power(exp_reduced((x - n) * 0.693147181f), shifted);
+}
+WL_INLINE vf log(vf x) {
+  const vi tiny = x < 0x1p-126f;
+  const vf y = select(tiny, x * 0x1p32f, x);
+  // y = 2^e · (1 + f) with 1 + f in [√½, √2)
+  const vi bits = __builtin_bit_cast(vi, y) - 0x3f3504f3;
+  const vf e = __builtin_convertvector(bits >> 23, vf) - select(tiny, splat(32), vf{});
+  const vf f = __builtin_bit_cast(vf, (bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  vf q = splat(0.0674664021f);
+  q = fma(q, f, -0.116756406f);
+  q = fma(q, f, 0.118881558f);
+  q = fma(q, f, -0.124055904f);
+  q = fma(q, f, 0.142195535f);
+  q = fma(q, f, -0.166679958f);
+  q = fma(q, f, 0.200021186f);
+  q = fma(q, f, -0.250000096f);
+  q = fma(q, f, 0.333333126f);
+  const vf ff = f * f;
+  vf tail = fma(q, ff * f, e * -2.12194440e-4f);
+  tail = fma(ff, splat(-0.5f), tail);
+  vf out = fma(e, splat(0.693359375f), f + tail);
+  out = select(x < vf{}, splat(__builtin_nanf("")), out);
+  out = select(x == vf{}, splat(-__builtin_inff()), out);
+  return select((x == __builtin_inff()) | (x != x), x, out);
+}
+WL_INLINE vf tanh(vf x) {
+  const vf a = abs(x), u = x * x;
+  vf q = splat(-0.00591062575f);
+  q = fma(q, u, 0.0208098137f);
+  q = fma(q, u, -0.053788135f);
+  q = fma(q, u, 0.133319777f);
+  q = fma(q, u, -0.333333001f);
+  const vf small = fma(q * u, x, x);
+  const vf large = copy_sign(1.0f - 2.0f / (exp(a + a) + 1.0f), x);
+  return select(a < 0.6f, small, select(x != x, x, large));
+}
+WL_INLINE vf erf(vf x) {
+  const vf t = abs(x), u = x * x;
+  vf p = splat(8.18509388e-5f);  // erf(x) = x + x·p(x²) below 0.95
+  p = fma(p, u, -0.000809770358f);
+  p = fma(p, u, 0.00519695211f);
+  p = fma(p, u, -0.0268577051f);
+  p = fma(p, u, 0.11283664f);
+  p = fma(p, u, -0.376126316f);
+  p = fma(p, u, 0.128379166f);
+  const vf small = fma(p, x, x);
+  const vf s = select(t > 4.0f, splat(4.0f), t);
+  vf q = splat(-0.000191503927f);  // 1 - erf(t) = e^-q(t) above
+  q = fma(q, s, 0.00299953867f);
+  q = fma(q, s, -0.0220519895f);
+  q = fma(q, s, 0.103566876f);
+  q = fma(q, s, 0.637600057f);
+  q = fma(q, s, 1.12742608f);
+  q = fma(q, s, 0.000256448237f);
+  const vf shifted = fma(q, splat(-1.44269504f), kToInteger), n = shifted - kToInteger;
+  const vf r = fma(n, splat(-0.693147181f), -q);
+  const vf large = copy_sign(1.0f - scale_by_power(exp_reduced(r), shifted), x);
+  return select(t < 0.95f, small, select(x != x, x, large));
+}
+WL_INLINE vf sigmoid(vf x) {
+  const vf e = exp(-abs(x));
+  return select(x < vf{}, e, splat(1)) / (1.0f + e);
+}
+
+// One number of a whole vector
+WL_INLINE float sum_of(vf x) {
+  float part[kLanes];
+  store(part, x);
+  for (long d = kLanes / 2; d > 0; d /= 2)
+    for (long i = 0; i < d; ++i) part[i] += part[i + d];
+  return part[0];
+}
+WL_INLINE float max_of(vf x) {
+  float best = x[0];
+  for (long i = 1; i < kLanes; ++i) best = best > x[i] || best != best ? best : x[i];
+  return best;
+}
+WL_INLINE float min_of(vf x) {
+  float best = x[0];
+  for (long i = 1; i < kLanes; ++i) best = best < x[i] || best != best ? best : x[i];
+  return best;
+}
+
+}  // namespace wl

@@ -1,0 +1,161 @@
+// Tiles between memory and buffers: rows of `cols` elements one after another at a row stride, converted on the way.
+//
+// Buffers (scratch and register tiles) hold floats. Three forms of a buffer: rows at a pitch; panels, where the columns are cut into
+// groups of P and each group stores its rows one after another (wl::mma reads one panel with no stride at all); and the same
+// with rows and columns exchanged. A Box says which part of a tile lies inside the tensor; the rest counts as `fill` when it is
+// read and is not written.
+#pragma once
+
+#include "functions.h"
+
+namespace wl {
+
+WL_INLINE constexpr long min(long a, long b) { return a < b ? a : b; }
+WL_INLINE constexpr long max(long a, long b) { return a > b ? a : b; }
+
+struct Box {
+  long row_begin, row_end, col_begin, col_end;
+};
+// The part of a tile of rows × cols at (row, col) that lies inside a tensor of row_count × col_count.
+WL_INLINE Box inside(long row, long rows, long row_count, long col, long cols, long col_count) {
+  const auto clip = [](long at, long low, long high) { return at < low ? low : at > high ? high : at; };
+  return {clip(-row, 0, rows), clip(row_count - row, 0, rows), clip(-col, 0, cols), clip(col_count - col, 0, cols)};
+}
+
+// dst[r][c] = src[r][c], a whole tile. The last vector of a row may be a part of one.
+template <long Rows, long Cols, bool Streaming = false, class To, class From>
+WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_stride) {
+  for (long r = 0; r < Rows; ++r) {
+    To* to = dst + r * dst_stride;
+    const From* from = src + r * src_stride;
+    for (long c = 0; c + kLanes <= Cols; c += kLanes) {
+      if constexpr (Streaming)
+        stream(to + c, load(from + c));
+      else
+        store(to + c, load(from + c));
+    }
+    if constexpr (constexpr long rest = Cols % kLanes; rest != 0)
+      store_first(to + (Cols - rest), load_first(from + (Cols - rest), rest, 0), rest);
+  }
+}
+
+// One element, and all elements of a buffer as they are after a store in T.
+WL_INLINE float load_one(const float* p) { return *p; }
+WL_INLINE float load_one(const bf16* p) { return __builtin_bit_cast(float, static_cast<unsigned>(p->bits) << 16); }
+WL_INLINE float load_one(const f16* p) { return widen_f16(p->bits); }
+WL_INLINE void store_one(float* p, float x) { *p = x; }
+WL_INLINE void store_one(bf16* p, float x) { store_first(p, splat(x), 1); }
+WL_INLINE void store_one(f16* p, float x) { p->bits = narrow_f16(x); }
+template <class T>
+inline void round_all(float* p, long count) {
+  for (long i = 0; i < count; i += kLanes) store(p + i, rounded<T>(load(p + i)));
+}
+
+// One row of a tile that is partly outside its tensor, into a buffer.
+template <class From>
+WL_INLINE void load_row(float* to, const From* from, long begin, long end, long cols, float fill) {
+  for (long c = 0; c < cols; c += kLanes) {
+    vf x = splat(fill);
+    if (begin <= c && c + kLanes <= end) {
+      x = load(from + c);
+    } else if (begin <= c) {
+      x = load_first(from + c, end > c ? end - c : 0, fill);
+    } else {
+      for (long i = begin - c; i < kLanes && c + i < end; ++i) x[i] = load_one(from + c + i);
+    }
+    store_first(to + c, x, cols - c < kLanes ? cols - c : kLanes);
+  }
+}
+template <class From>
+inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box, float fill) {
+  for (long r = 0; r < rows; ++r) {
+    const bool in = r >= box.row_begin && r < box.row_end;
+    load_row(dst + r * dst_stride, src + r * src_stride, in ? box.col_begin : 0, in ? box.col_end : 0, cols, fill);
+  }
+}
+template <class To>
+inline void store_rows(To* dst, long dst_stride, const float* src, long src_stride, Box box) {
+  for (long r = box.row_begin; r < box.row_end; ++r)
+    for (long c = box.col_begin; c < box.col_end; c += kLanes)
+      store_first(dst + r * dst_stride + c, load(src + r * src_stride + c),
+                  box.col_end - c < kLanes ? box.col_end - c : kLanes);
+}
+
+// Packing into panels of P columns: dst[(c / P) · Rows + r][c % P] = src[r][c].
+template <long Rows, long Cols, long P, class From>
+WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
+  constexpr long whole = Cols / P * P;
+  for (long r = 0; r < Rows; ++r) {
+    for (long c = 0; c < whole; c += P) copy_rows<1, P>(dst + c * Rows + r * P, 0, src + r * src_stride + c, 0);
+    if constexpr (whole < Cols)
+      copy_rows<1, Cols - whole>(dst + whole * Rows + r * P, 0, src + r * src_stride + whole, 0);
+  }
+}
+template <class From>
+inline void pack_panels(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box, float fill) {
+  for (long c = 0; c < cols; c += panel) {
+    const long width = cols - c < panel ? cols - c : panel;
+    const Box part = {box.row_begin, box.row_end, box.col_begin - c, box.col_end - c};
+    load_rows(dst + c * rows, panel, src + c, src_stride, rows, width, part, fill);
+  }
+}
+
+template <long... I>
+struct long_list {};
+#if WL_VECTOR_BYTES == 64
+using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
+#elif WL_VECTOR_BYTES == 32
+using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7>;
+#else
+using lane_numbers = long_list<0, 1, 2, 3>;
+#endif
+// A kLanes × kLanes block with rows and columns exchanged, in registers: at each step, squares of `Step` change places.
+template <long Step, long... I>
+WL_INLINE void exchange(vf& a, vf& b, long_list<I...>) {
+  const vf upper = __builtin_shufflevector(a, b, ((I & Step) == 0 ? I : kLanes + I - Step)...);
+  const vf lower = __builtin_shufflevector(a, b, ((I & Step) == 0 ? I + Step : kLanes + I)...);
+  a = upper;
+  b = lower;
+}
+template <long Step>
+WL_INLINE void exchange_all(vf (&block)[kLanes]) {
+  WL_UNROLL
+  for (long i = 0; i < kLanes; ++i)
+    if ((i & Step) == 0) exchange<Step>(block[i], block[i + Step], lane_numbers{});
+}
+WL_INLINE void transpose(vf (&block)[kLanes]) {
+  exchange_all<1>(block);
+  exchange_all<2>(block);
+  if constexpr (kLanes > 4) exchange_all<4>(block);
+  if constexpr (kLanes > 8) exchange_all<8>(block);
+}
+
+// Packing with rows and columns exchanged, into panels of P rows (a multiple of kLanes): dst[(r / P) · cols + c][r % P] =
+// src[r][c]. Rows up to a multiple of kLanes are written.
+template <class From>
+inline void pack_transposed(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box, float fill) {
+  for (long r = 0; r < rows; r += kLanes)
+    for (long c = 0; c < cols; c += kLanes) {
+      const bool whole = box.row_begin <= r && r + kLanes <= box.row_end && box.col_begin <= c && c + kLanes <= box.col_end;
+      vf block[kLanes];
+      if (whole) {
+        WL_UNROLL
+        for (long i = 0; i < kLanes; ++i) block[i] = load(src + (r + i) * src_stride + c);
+      } else {
+        float part[kLanes * kLanes];
+        const Box here = {box.row_begin - r, box.row_end - r, box.col_begin - c, box.col_end - c};
+        load_rows(part, kLanes, src + r * src_stride + c, src_stride, kLanes, kLanes, here, fill);
+        for (long i = 0; i < kLanes; ++i) block[i] = load(part + i * kLanes);
+      }
+      transpose(block);
+      float* to = dst + r / panel * panel * cols + r % panel + c * panel;
+      if (c + kLanes <= cols) {
+        WL_UNROLL
+        for (long i = 0; i < kLanes; ++i) store(to + i * panel, block[i]);
+      } else {
+        for (long i = 0; i < cols - c; ++i) store(to + i * panel, block[i]);
+      }
+    }
+}
+
+}  // namespace wl

@@ -1,0 +1,167 @@
+// Vectors of floats: the registers that emitted CPU kernels compute with.
+//
+// vf holds kLanes floats: 16 with AVX-512, 8 with AVX2, 4 otherwise; a kernel may ask for fewer by WL_VECTOR_BYTES. Memory holds
+// float, bf16 or f16; load() and store() convert, rounding to nearest even. Nothing here needs an aligned address.
+//
+//   wl::store(y + i, wl::load(x + i) * 2.0f);               // kLanes elements
+//   wl::store_first(y + i, wl::load_first(x + i, n, 0), n); // the first n of them
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#ifndef WL_VECTOR_BYTES
+#if defined(__AVX512F__)
+#define WL_VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define WL_VECTOR_BYTES 32
+#else
+#define WL_VECTOR_BYTES 16
+#endif
+#endif
+
+#define WL_INLINE inline __attribute__((always_inline))
+#if defined(__clang__)
+#define WL_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define WL_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+namespace wl {
+
+inline constexpr long kLanes = WL_VECTOR_BYTES / 4;
+
+struct bf16 {
+  unsigned short bits;
+};
+struct f16 {
+  unsigned short bits;
+};
+
+struct tf32;  // a name for rounding to: stored as float
+
+typedef float vf __attribute__((vector_size(WL_VECTOR_BYTES)));
+typedef int vi __attribute__((vector_size(WL_VECTOR_BYTES)));
+typedef unsigned vu __attribute__((vector_size(WL_VECTOR_BYTES)));
+typedef unsigned short vh __attribute__((vector_size(WL_VECTOR_BYTES / 2)));
+typedef vf vf_anywhere __attribute__((aligned(4), may_alias));
+typedef vh vh_anywhere __attribute__((aligned(2), may_alias));
+
+WL_INLINE vf splat(float x) { return x - vf{}; }
+WL_INLINE vf select(vi condition, vf yes, vf no) {
+  return __builtin_bit_cast(vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
+}
+
+// 16-bit formats
+WL_INLINE vf widen_bf16(vh bits) { return __builtin_bit_cast(vf, __builtin_convertvector(bits, vu) << 16); }
+WL_INLINE vh narrow_bf16(vf x) {
+  const vu u = __builtin_bit_cast(vu, x);
+  const vu rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const vu quiet = (u >> 16) | 0x40u;
+  const vu is_nan = __builtin_bit_cast(vu, x != x);
+  return __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), vh);
+}
+WL_INLINE float widen_f16(unsigned short bits) {
+  const unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
+  const unsigned normal = __builtin_bit_cast(unsigned, __builtin_bit_cast(float, magnitude << 13) * 0x1p112f);
+  return __builtin_bit_cast(float, sign | (magnitude >= 0x7c00u ? 0x7f800000u | magnitude << 13 : normal));
+}
+WL_INLINE unsigned short narrow_f16(float x) {
+  const unsigned u = __builtin_bit_cast(unsigned, x), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
+  if (a > 0x7f800000u) return static_cast<unsigned short>(sign | 0x7e00u);
+  if (a >= 0x477ff000u) return static_cast<unsigned short>(sign | 0x7c00u);
+  if (a < 0x38800000u) {  // adding 1/2 leaves the subnormal's bits, rounded, at the low end
+    const float shifted = __builtin_bit_cast(float, a) + 0.5f;
+    return static_cast<unsigned short>(sign | (__builtin_bit_cast(unsigned, shifted) - 0x3f000000u));
+  }
+  return static_cast<unsigned short>(sign | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13));
+}
+WL_INLINE vf widen_f16(vh bits) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  return (vf)_mm512_cvtph_ps((__m256i)bits);
+#elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
+  return (vf)_mm256_cvtph_ps((__m128i)bits);
+#else
+  vf out;
+  for (long i = 0; i < kLanes; ++i) out[i] = widen_f16(static_cast<unsigned short>(bits[i]));
+  return out;
+#endif
+}
+WL_INLINE vh narrow_f16(vf x) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  return (vh)_mm512_cvtps_ph((__m512)x, 0);
+#elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
+  return (vh)_mm256_cvtps_ph((__m256)x, 0);
+#else
+  vh out;
+  for (long i = 0; i < kLanes; ++i) out[i] = narrow_f16(x[i]);
+  return out;
+#endif
+}
+
+// kLanes elements from and to memory
+WL_INLINE vf load(const float* p) { return *reinterpret_cast<const vf_anywhere*>(p); }
+WL_INLINE vf load(const bf16* p) { return widen_bf16(*reinterpret_cast<const vh_anywhere*>(p)); }
+WL_INLINE vf load(const f16* p) { return widen_f16(*reinterpret_cast<const vh_anywhere*>(p)); }
+WL_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_anywhere*>(p) = x; }
+WL_INLINE void store(bf16* p, vf x) { *reinterpret_cast<vh_anywhere*>(p) = narrow_bf16(x); }
+WL_INLINE void store(f16* p, vf x) { *reinterpret_cast<vh_anywhere*>(p) = narrow_f16(x); }
+
+// The first n elements, 0 <= n <= kLanes; the other lanes get `fill`, the other elements keep their value.
+template <class T>
+WL_INLINE vf load_first(const T* p, long n, float fill) {
+  T part[kLanes] = {};
+  for (long i = 0; i < n; ++i) part[i] = p[i];
+  vf out = load(part);
+  for (long i = n; i < kLanes; ++i) out[i] = fill;
+  return out;
+}
+template <class T>
+WL_INLINE void store_first(T* p, vf x, long n) {
+  T part[kLanes];
+  store(part, x);
+  for (long i = 0; i < n; ++i) p[i] = part[i];
+}
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+WL_INLINE __mmask16 first_lanes(long n) { return static_cast<__mmask16>((1u << n) - 1u); }
+WL_INLINE vf load_first(const float* p, long n, float fill) {
+  return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_lanes(n), p);
+}
+WL_INLINE void store_first(float* p, vf x, long n) { _mm512_mask_storeu_ps(p, first_lanes(n), (__m512)x); }
+#endif
+
+// A store past the caches where the address allows it; a task that streams ends with stream_end().
+template <class T>
+WL_INLINE void stream(T* p, vf x) {
+  store(p, x);
+}
+#if defined(__x86_64__)
+WL_INLINE void stream(float* p, vf x) {
+  if ((reinterpret_cast<unsigned long>(p) & (WL_VECTOR_BYTES - 1)) != 0) return store(p, x);
+#if WL_VECTOR_BYTES == 64
+  _mm512_stream_ps(p, (__m512)x);
+#elif WL_VECTOR_BYTES == 32
+  _mm256_stream_ps(p, (__m256)x);
+#else
+  _mm_stream_ps(p, (__m128)x);
+#endif
+}
+WL_INLINE void stream_end() { _mm_sfence(); }
+#else
+WL_INLINE void stream_end() {}
+#endif
+
+// A value as it would be after it was stored in T and loaded again.
+template <class T>
+WL_INLINE vf rounded(vf x) {
+  T part[kLanes];
+  store(part, x);
+  return load(part);
+}
+template <>
+WL_INLINE vf rounded<bf16>(vf x) { return widen_bf16(narrow_bf16(x)); }
+template <>
+WL_INLINE vf rounded<f16>(vf x) { return widen_f16(narrow_f16(x)); }
+
+}  // namespace wl

@@ -1,0 +1,256 @@
+// Statements on register tensors: loops over vectors of their elements, and matrix products cut into register blocks.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "codegen/cpu_emitter.h"
+#include "tile/shape.h"
+
+namespace warploom::codegen {
+
+using tile::Index;
+using tile::TensorId;
+using tile::Value;
+
+namespace {
+
+std::int64_t at(const std::vector<std::int64_t>& list, std::size_t index) { return list[index]; }
+
+// The dimension that vectors run along: the last one of extent above 1.
+std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
+  std::size_t dim = shape.size() - 1;
+  while (dim > 0 && shape[dim] == 1) --dim;
+  return dim;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> CpuEmitter::strides_of(TensorId id) const {
+  const tile::Tensor& t = tensor(id);
+  const CpuLayout& l = layout(id);
+  const std::size_t rank = t.shape.size();
+  std::vector<std::int64_t> strides(rank, 0);
+  std::int64_t next = l.matrix_floats();
+  for (std::size_t i = rank; i-- > 0;) {
+    if (i + 1 == rank) strides[i] = 1;
+    else if (i + 2 == rank) strides[i] = l.panel;
+    else strides[i] = next, next *= t.shape[i];
+  }
+  return strides;
+}
+
+std::string CpuEmitter::rounded(Dtype dtype, const std::string& value) const {
+  return is_narrow(dtype) ? fmt::format("wl::rounded<wl::{}>({})", name_of(dtype), value) : value;
+}
+
+std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip) {
+  std::vector<Loop> loops;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i == skip || i == also_skip || shape[i] == 1) continue;
+    loops.push_back({fresh("r"), shape[i], i});
+    out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", loops.back().variable, shape[i]);
+  }
+  return loops;
+}
+
+// name + Σ loop · stride, dimensions of extent 1 staying where they are.
+std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) const {
+  const auto strides = strides_of(id);
+  Index sum = 0;
+  for (const Loop& loop : loops)
+    if (tensor(id).shape[loop.dim] > 1) sum = sum + Index::variable(loop.variable) * at(strides, loop.dim);
+  return sum.constant() == 0 ? name(id) : name(id) + " + " + sum.text();
+}
+
+Status CpuEmitter::visit(const tile::Fill& fill) {
+  const std::string v = fresh("v");
+  out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) wl::store({2} + {0}, wl::splat({3}));", v, layout(fill.dst).floats,
+            name(fill.dst), float_text(fill.value));
+  if (is_narrow(tensor(fill.dst).dtype))
+    out_.line("wl::round_all<wl::{}>({}, {});", name_of(tensor(fill.dst).dtype), name(fill.dst), layout(fill.dst).floats);
+  return ok();
+}
+
+// The name of a local vector with the value; equal parts of the expression are computed once.
+std::string CpuEmitter::value_text(const Value& value, std::size_t vector_dim, const std::vector<Loop>& loops, const std::string& vector,
+                                   std::map<std::string, std::string>& known) {
+  std::string text;
+  if (value.kind == Value::Kind::constant) return fmt::format("wl::splat({})", float_text(value.constant));
+  if (value.kind == Value::Kind::tensor) {
+    const bool spread = tensor(value.tensor).shape[vector_dim] == 1;
+    const std::string place = element(value.tensor, loops);
+    text = spread ? fmt::format("wl::splat(*({}))", place) : fmt::format("wl::load({} + {})", place, vector);
+  } else {
+    std::vector<std::string> operands;
+    for (const Value& operand : value.operands) operands.push_back(value_text(operand, vector_dim, loops, vector, known));
+    text = fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
+  }
+  auto [found, added] = known.try_emplace(text);
+  if (added) {
+    found->second = fresh("x");
+    out_.line("const wl::vf {} = {};", found->second, text);
+  }
+  return found->second;
+}
+
+Status CpuEmitter::visit(const tile::Map& map) {
+  const tile::Tensor& dst = tensor(map.dst);
+  // Tensors of one shape, and single elements beside them, need no loops over dimensions.
+  bool flat = true;
+  const auto look = [&](const auto& self, const Value& value) -> void {
+    if (value.kind == Value::Kind::tensor)
+      flat &= tensor(value.tensor).shape == dst.shape || tile::element_count(tensor(value.tensor).shape) == 1;
+    for (const Value& operand : value.operands) self(self, operand);
+  };
+  look(look, map.value);
+
+  const std::size_t along = vector_dim_of(dst.shape);
+  const std::vector<Loop> loops = flat ? std::vector<Loop>() : open_loops(dst.shape, along, along);
+  const std::int64_t count = flat ? layout(map.dst).floats - lanes_ : dst.shape[along];
+  const std::string v = fresh("v");
+  if (count <= 8 * lanes_) out_.line("#pragma GCC unroll 8");
+  out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
+  std::map<std::string, std::string> known;
+  const std::string value = rounded(dst.dtype, value_text(map.value, along, loops, v, known));
+  const std::string to = fmt::format("{} + {}", element(map.dst, loops), v);
+  // Rows without padding between them must not be overrun.
+  if (!flat && along + 1 != dst.shape.size() && count % lanes_ != 0)
+    out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
+  else
+    out_.line("wl::store({}, {});", to, value);
+  out_.close();
+  for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
+  return ok();
+}
+
+namespace {
+struct Reduction {
+  const char* combine;     // of two vectors
+  const char* horizontal;  // of the lanes of one
+  double identity;
+};
+Reduction reduction_of(tile::ReduceOp op) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (op == tile::ReduceOp::sum) return {"wl::add", "wl::sum_of", 0};
+  if (op == tile::ReduceOp::max) return {"wl::max", "wl::max_of", -kInfinity};
+  return {"wl::min", "wl::min_of", kInfinity};
+}
+}  // namespace
+
+Status CpuEmitter::visit(const tile::Reduce& reduce) {
+  const tile::Tensor& src = tensor(reduce.src);
+  const Reduction how = reduction_of(reduce.op);
+  const auto axis = static_cast<std::size_t>(reduce.axis);
+  const std::size_t along = vector_dim_of(src.shape);
+  const std::string identity = float_text(how.identity), total = fresh("t"), v = fresh("v");
+  const std::vector<Loop> loops = open_loops(src.shape, along, axis);
+  if (axis == along) {
+    const std::int64_t whole = src.shape[along] / lanes_ * lanes_, rest = src.shape[along] - whole;
+    const std::string from = element(reduce.src, loops);
+    out_.open("{{");
+    out_.line("wl::vf {} = wl::splat({});", total, identity);
+    if (whole > 0)
+      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}({2}, wl::load({4} + {0}));", v, whole, total, how.combine, from);
+    if (rest > 0)
+      out_.line("{0} = {1}({0}, wl::load_first({2} + {3}, {4}, {5}));", total, how.combine, from, whole, rest, identity);
+    const std::string one = fmt::format("{}({})", how.horizontal, total);
+    out_.line("*({}) = {};", element(reduce.dst, loops),
+              is_narrow(tensor(reduce.dst).dtype) ? rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({})", one)) + "[0]" : one);
+    out_.close();
+  } else {
+    const std::string k = fresh("k");
+    const std::int64_t count = src.shape[along];
+    auto inner = loops;
+    inner.push_back({k, src.shape[axis], axis});
+    out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
+    out_.line("wl::vf {} = wl::splat({});", total, identity);
+    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}({2}, wl::load({4} + {5}));", k, src.shape[axis], total, how.combine,
+              element(reduce.src, inner), v);
+    const std::string to = fmt::format("{} + {}", element(reduce.dst, loops), v), value = rounded(tensor(reduce.dst).dtype, total);
+    if (along + 1 != src.shape.size() && count % lanes_ != 0)
+      out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
+    else
+      out_.line("wl::store({}, {});", to, value);
+    out_.close();
+  }
+  for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
+  return ok();
+}
+
+namespace {
+struct RegisterBlock {
+  std::int64_t rows = 1, vectors = 1;
+};
+// The block of an accumulator that is kept in registers: rows · vectors accumulators, one row of b, one broadcast of a. Loads per
+// multiplication are 1/rows + 1/vectors.
+RegisterBlock register_block(std::int64_t m, std::int64_t vectors, std::int64_t registers) {
+  RegisterBlock best;
+  double least = 1e9;
+  for (std::int64_t v = 1; v <= std::min<std::int64_t>(vectors, 6); ++v) {
+    const std::int64_t r = std::min(m, (registers - 1 - v) / v);
+    if (r < 1) continue;
+    const double loads = 1.0 / static_cast<double>(r) + 1.0 / static_cast<double>(v);
+    if (loads < least) least = loads, best = {r, v};
+  }
+  return best;
+}
+}  // namespace
+
+// acc[row + m, column + vectors] += a · b, `row` being an expression.
+void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row, std::int64_t column) {
+  const CpuLayout &la = layout(mma.a.tensor), &lb = layout(mma.b.tensor);
+  const auto shape_a = tile::matrix_extent(mma.a.extent);
+  const std::int64_t k = shape_a[mma.transpose_a ? 0 : 1], pitch = layout(mma.acc).panel;
+  const bool m_fast = la.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
+  const std::int64_t step_m = m_fast ? 1 : la.panel, step_k = m_fast ? la.panel : 1;
+  const auto base = [&](const tile::Tile& tile) {
+    return address(tile.tensor, tile.offset, ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)], layout(tile.tensor).panel)).text();
+  };
+  const Index r = row == "0" ? Index(0) : Index::variable(row);
+  const auto plus = [](const std::string& text, const Index& more) {
+    return more.constant() == 0 ? text : text == "0" ? more.text() : text + " + " + more.text();
+  };
+  const auto place = [&](TensorId id, const std::string& offset) { return offset == "0" ? name(id) : name(id) + " + " + offset; };
+  out_.line("wl::mma<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", m, vectors, step_m, step_k, lb.panel, pitch,
+            place(mma.acc, (r * pitch + column).text()), place(mma.a.tensor, plus(base(mma.a), r * step_m)),
+            place(mma.b.tensor, plus(base(mma.b), Index(column))), k);
+}
+
+Status CpuEmitter::visit(const tile::Mma& mma) {
+  const CpuLayout &la = layout(mma.a.tensor), &lb = layout(mma.b.tensor);
+  if (lb.rows_fast != mma.transpose_b)
+    return unsupported("a matrix product reads its second operand across its rows", "n contiguous: a shared tensor, or [K, N] registers",
+                       fmt::format("'{}'", tensor(mma.b.tensor).name));
+  const auto acc = tile::matrix_extent(tensor(mma.acc).shape);
+  const auto crosses = [&](const tile::Tile& tile, const CpuLayout& l) {
+    const std::size_t fast = tile.offset.size() - (l.rows_fast ? 2 : 1);
+    return !l.one_panel() && !(ranges_.divisible(tile.offset[fast], l.panel) && tile.extent[fast] <= l.panel);
+  };
+  if (acc.size() != 2 || layout(mma.acc).matrices != 1 || crosses(mma.a, la) || crosses(mma.b, lb))
+    return unsupported("a matrix product's tile crosses the panels of its operand", "tiles at multiples of their own width", "another offset");
+
+  const std::int64_t vectors = (acc[1] + lanes_ - 1) / lanes_;
+  const RegisterBlock block = register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
+  for (std::int64_t v = 0; v < vectors; v += block.vectors) {
+    const std::int64_t width = std::min(block.vectors, vectors - v), whole = acc[0] / block.rows * block.rows;
+    if (whole == block.rows) {
+      mma_block(mma, block.rows, width, "0", v * lanes_);
+    } else {
+      const std::string row = fresh("r");
+      out_.open("for (long {0} = 0; {0} < {1}; {0} += {2}) {{", row, whole, block.rows);
+      mma_block(mma, block.rows, width, row, v * lanes_);
+      out_.close();
+    }
+    if (whole < acc[0]) {
+      const std::string row = fresh("r");
+      out_.open("{{");
+      out_.line("constexpr long {} = {};", row, whole);
+      mma_block(mma, acc[0] - whole, width, row, v * lanes_);
+      out_.close();
+    }
+  }
+  return ok();
+}
+
+}  // namespace warploom::codegen

@@ -1,0 +1,247 @@
+// Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it, packed into panels or transposed
+// in registers where the buffer wants it so, and moved element by element where nothing better fits.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "codegen/cpu_emitter.h"
+
+namespace warploom::codegen {
+
+using tile::Index;
+using tile::Scope;
+
+// The last two dimensions of extent above 1 are the matrix that is copied; those before them are loops outside.
+struct CpuEmitter::Side {
+  const tile::Tile* tile = nullptr;
+  bool global = false;
+  std::vector<Index> at;               // the tile's offset, loops outside included
+  int row = -1, col = -1;              // dimensions of the tensor, -1: extent 1
+  std::int64_t rows = 1, cols = 1;
+  std::int64_t row_stride = 0, col_stride = 1;
+  bool strided = true;                 // the strides hold over the whole tile
+  bool whole_panels = false;           // of a buffer: the tile is all of its panels
+  bool panels_start = false;           // the tile starts at the start of a panel
+  bool rows_fast = false;              // of a buffer: which of `row` and `col` its panels cut
+
+  void exchange() {
+    std::swap(row, col);
+    std::swap(rows, cols);
+    std::swap(row_stride, col_stride);
+    rows_fast = !rows_fast;
+  }
+};
+
+namespace {
+
+std::vector<std::size_t> squeezed_dims(const tile::Tile& tile) {
+  std::vector<std::size_t> dims;
+  for (std::size_t i = 0; i < tile.extent.size(); ++i)
+    if (tile.extent[i] > 1) dims.push_back(i);
+  return dims;
+}
+
+std::string plus(const std::string& base, const std::string& offset) { return offset == "0" ? base : base + " + " + offset; }
+
+}  // namespace
+
+// The element's place in its tensor. Where the fast coordinate is known to be a multiple of the panel the formula is linear.
+Index CpuEmitter::address(tile::TensorId id, const std::vector<Index>& at, bool panels_start) const {
+  const tile::Tensor& t = tensor(id);
+  Index sum = 0;
+  if (t.scope == Scope::global) {
+    for (std::size_t i = 0; i < at.size(); ++i) sum = sum + at[i] * t.strides[i];
+    return sum;
+  }
+  const CpuLayout& l = layout(id);
+  const std::size_t rank = at.size();
+  std::int64_t matrix = l.matrix_floats();
+  for (std::size_t i = rank > 2 ? rank - 2 : 0; i-- > 0;) {
+    sum = sum + at[i] * matrix;
+    matrix *= t.shape[i];
+  }
+  const Index r = rank > 1 ? at[rank - 2] : Index(0), c = rank > 0 ? at[rank - 1] : Index(0);
+  const Index& fast = l.rows_fast ? r : c;
+  const Index& slow = l.rows_fast ? c : r;
+  if (l.one_panel()) return sum + slow * l.panel + fast;
+  if (panels_start) return sum + fast * l.slow() + slow * l.panel;
+  return sum + fast / l.panel * (l.slow() * l.panel) + slow * l.panel + fast % l.panel;
+}
+
+CpuEmitter::Side CpuEmitter::side_of(const tile::Tile& tile, const std::vector<Index>& outer) const {
+  const tile::Tensor& t = tensor(tile.tensor);
+  Side side;
+  side.tile = &tile;
+  side.global = t.scope == Scope::global;
+  side.at = tile.offset;
+  const auto dims = squeezed_dims(tile);
+  for (std::size_t i = 0; i < outer.size(); ++i) side.at[dims[i]] = side.at[dims[i]] + outer[i];
+  if (dims.size() > 1) side.row = static_cast<int>(dims[dims.size() - 2]), side.rows = tile.extent[dims[dims.size() - 2]];
+  if (!dims.empty()) side.col = static_cast<int>(dims.back()), side.cols = tile.extent[dims.back()];
+  const auto stride_along = [&](int dim) -> std::int64_t {
+    const auto d = static_cast<std::size_t>(dim);
+    if (side.global) return t.strides[d];
+    const CpuLayout& l = layout(tile.tensor);
+    const std::size_t rank = t.shape.size();
+    if (d + 1 == rank) return l.rows_fast ? l.panel : 1;
+    if (d + 2 == rank) return l.rows_fast ? 1 : l.panel;
+    std::int64_t stride = l.matrix_floats();
+    for (std::size_t i = d + 1; i + 2 < rank; ++i) stride *= t.shape[i];
+    return stride;
+  };
+  if (side.row >= 0) side.row_stride = stride_along(side.row);
+  if (side.col >= 0) side.col_stride = stride_along(side.col);
+  if (side.global) return side;
+
+  const CpuLayout& l = layout(tile.tensor);
+  const std::size_t rank = t.shape.size();
+  if (rank == 0) return side;
+  const std::size_t fast = l.rows_fast && rank > 1 ? rank - 2 : rank - 1;
+  const std::size_t slow = l.rows_fast || rank < 2 ? rank - 1 : rank - 2;
+  side.rows_fast = side.row == static_cast<int>(fast);
+  if (l.one_panel()) return side;
+  side.panels_start = ranges_.divisible(side.at[fast], l.panel);
+  side.strided = tile.extent[fast] == 1 || (side.panels_start && tile.extent[fast] <= l.panel);
+  side.whole_panels = side.at[fast].constant() == 0 && tile.extent[fast] == l.fast() && side.at[slow].constant() == 0 &&
+                      tile.extent[slow] == l.slow();
+  return side;
+}
+
+std::string CpuEmitter::pointer(const Side& side) const {
+  return plus(name(side.tile->tensor), address(side.tile->tensor, side.at, side.panels_start).text());
+}
+
+// What must hold for the tile to lie inside its global tensor and is not known before the kernel runs.
+std::vector<std::string> CpuEmitter::conditions(const Side& global, bool matrix_dims, bool other_dims) const {
+  const tile::Tensor& t = tensor(global.tile->tensor);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < global.at.size(); ++i) {
+    const bool matrix = static_cast<int>(i) == global.row || static_cast<int>(i) == global.col;
+    if (matrix ? !matrix_dims : !other_dims) continue;
+    const std::int64_t extent = matrix ? global.tile->extent[i] : 1;
+    const Range range = ranges_.of(global.at[i]);
+    if (range.low < 0) out.push_back(fmt::format("{} >= 0", global.at[i].text()));
+    if (range.high + extent > t.shape[i]) out.push_back(fmt::format("{} <= {}", (global.at[i] + extent).text(), t.shape[i]));
+  }
+  return out;
+}
+
+std::string CpuEmitter::box(const Side& global) const {
+  const tile::Tensor& t = tensor(global.tile->tensor);
+  const auto part = [&](int dim, std::int64_t extent) {
+    if (dim < 0) return std::string("0, 1, 1");
+    const auto d = static_cast<std::size_t>(dim);
+    return fmt::format("{}, {}, {}", global.at[d].text(), extent, t.shape[d]);
+  };
+  const std::string inside = fmt::format("wl::inside({}, {})", part(global.row, global.rows), part(global.col, global.cols));
+  const auto others = conditions(global, false, true);
+  return others.empty() ? inside : fmt::format("{} ? {} : wl::Box{{}}", fmt::join(others, " && "), inside);
+}
+
+// Rows of contiguous elements on both sides.
+bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& dst) {
+  if (!src.strided || !dst.strided || src.col_stride != 1 || dst.col_stride != 1) return false;
+  const std::string to = pointer(dst), from = pointer(src);
+  const Side* global = src.global ? &src : dst.global ? &dst : nullptr;
+  const auto checks = global ? conditions(*global, true, true) : std::vector<std::string>();
+  const bool streaming = dst.global && copy.streaming && tensor(dst.tile->tensor).dtype == Dtype::f32;
+  streams_ |= streaming;
+  const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols, streaming ? ", true" : "",
+                                        to, dst.row_stride, from, src.row_stride);
+  if (checks.empty()) {
+    out_.line("{}", whole);
+    return true;
+  }
+  out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
+  if (src.global)
+    out_.line("else wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, src.rows, src.cols,
+              box(src), float_text(copy.fill));
+  else
+    out_.line("else wl::store_rows({}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, box(dst));
+  return true;
+}
+
+// A global tile into panels, or transposed.
+bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& dst) {
+  if (!src.global || src.col_stride != 1) return false;
+  const CpuLayout& l = layout(dst.tile->tensor);
+  const std::string to = pointer(dst), from = pointer(src), fill = float_text(copy.fill);
+  const auto checks = conditions(src, true, true);
+  if (dst.whole_panels && !dst.rows_fast) {
+    const std::string whole = fmt::format("wl::pack_panels<{}, {}, {}>({}, {}, {});", src.rows, src.cols, l.panel, to, from, src.row_stride);
+    if (checks.empty()) {
+      out_.line("{}", whole);
+      return true;
+    }
+    out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
+    out_.line("else wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel, box(src), fill);
+    return true;
+  }
+  // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
+  if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) || dst.col < 0) return false;
+  const Index& first = dst.at[static_cast<std::size_t>(dst.row)];
+  if (!ranges_.divisible(first, lanes_)) return false;
+  if (src.rows % lanes_ != 0 && !(first.constant() && *first.constant() + src.rows == l.fast())) return false;
+  const std::string bounds = checks.empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", src.rows, src.cols) : box(src);
+  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel, bounds, fill);
+  return true;
+}
+
+void CpuEmitter::copy_elements(const tile::Copy& copy, const Side& src, const Side& dst) {
+  const std::string i = fresh("i"), j = fresh("j");
+  const auto at = [&](const Side& side) {
+    auto place = side.at;
+    if (side.row >= 0) place[static_cast<std::size_t>(side.row)] = place[static_cast<std::size_t>(side.row)] + Index::variable(i);
+    if (side.col >= 0) place[static_cast<std::size_t>(side.col)] = place[static_cast<std::size_t>(side.col)] + Index::variable(j);
+    return plus(name(side.tile->tensor), address(side.tile->tensor, place, false).text());
+  };
+  const Side* global = src.global ? &src : dst.global ? &dst : nullptr;
+  const bool checked = global && !conditions(*global, true, true).empty();
+  if (checked) out_.line("const wl::Box {}_box = {};", i, box(*global));
+  const std::string test = fmt::format("{0} >= {0}_box.row_begin && {0} < {0}_box.row_end && {1} >= {0}_box.col_begin && {1} < {0}_box.col_end", i, j);
+  out_.open("for (long {0} = 0; {0} < {1}; ++{0})", i, src.rows);
+  out_.open("for (long {0} = 0; {0} < {1}; ++{0})", j, src.cols);
+  if (checked && src.global)
+    out_.line("wl::store_one({}, {} ? wl::load_one({}) : {});", at(dst), test, at(src), float_text(copy.fill));
+  else if (checked)
+    out_.line("if ({}) wl::store_one({}, wl::load_one({}));", test, at(dst), at(src));
+  else
+    out_.line("wl::store_one({}, wl::load_one({}));", at(dst), at(src));
+  out_.outdent();
+  out_.outdent();
+}
+
+void CpuEmitter::copy_matrix(const tile::Copy& copy, const Side& src, const Side& dst) {
+  Side from = src, to = dst;
+  const Side& global = src.global ? src : dst;
+  if (global.global && global.col_stride != 1 && (global.row < 0 || global.row_stride == 1)) {
+    from.exchange();
+    to.exchange();
+  }
+  if (!copy_rows(copy, from, to) && !load_tile(copy, from, to)) copy_elements(copy, from, to);
+}
+
+Status CpuEmitter::visit(const tile::Copy& copy) {
+  const auto dims = squeezed_dims(copy.src);
+  const std::size_t loops = dims.size() > 2 ? dims.size() - 2 : 0;
+  std::vector<Index> outer;
+  std::vector<tile::For> around;
+  for (std::size_t i = 0; i < loops; ++i) {
+    around.push_back({fresh("m"), 0, copy.src.extent[dims[i]], 1, false, {}});
+    outer.push_back(Index::variable(around.back().variable));
+    out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", around.back().variable, copy.src.extent[dims[i]]);
+    ranges_.enter(around.back());
+  }
+  copy_matrix(copy, side_of(copy.src, outer), side_of(copy.dst, outer));
+  for (const tile::For& loop : around) {
+    ranges_.leave(loop);
+    out_.close();
+  }
+  const tile::Tensor& dst = tensor(copy.dst.tensor);
+  if (dst.scope != Scope::global && is_narrow(dst.dtype) && tensor(copy.src.tensor).dtype != dst.dtype)
+    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor), layout(copy.dst.tensor).floats);
+  return ok();
+}
+
+}  // namespace warploom::codegen

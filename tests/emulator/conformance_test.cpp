@@ -1,0 +1,57 @@
+#include "conformance.h"
+
+#include <gtest/gtest.h>
+
+#include "harness.h"
+
+namespace warploom::emulator::testing {
+namespace {
+
+std::string run_case(const Library& lib, const Conformance& c, Options options) {
+  std::vector<std::uint32_t> in = c.in, out(c.want.size());
+  const auto map = [](std::vector<std::uint32_t>& data, const MapShape& m) {
+    return matrix_map(data.data() + m.offset, 2, m.rows, m.cols, m.cols, m.box_rows, m.box_cols, m.swizzle);
+  };
+  wl::TensorMap map_in = map(in, c.map_in), map_out = map(out, c.map_out);
+  const void* pin = in.data();
+  void* pout = out.data();
+  void* args[] = {&map_in, &map_out, &pin, &pout};
+  Launch l;
+  l.entry = lib.entry(c.kernel);
+  std::copy_n(c.grid, 3, l.grid);
+  l.cluster[0] = c.cluster;
+  l.block = c.threads;
+  l.registers = 128;
+  l.shared_bytes = c.shared_bytes;
+  l.args = args;
+  l.options = options;
+  l.allocations = {{in.data(), in.size() * 4, "in"}, {out.data(), out.size() * 4, "out", true, true}};
+  const Report r = run(l);
+  if (!r.clean()) return c.kernel + " (seed " + std::to_string(options.seed) + "):\n" + r.text();
+  return compare(c, out);
+}
+
+TEST(Conformance, EveryFunctionAnswersAsItsTableSays) {
+  const Library lib({read_kernel("conformance")});
+  for (const Conformance& c : conformance_cases())
+    for (std::uint64_t seed = 0; seed < 3; ++seed)
+      EXPECT_EQ(run_case(lib, c, {.seed = seed, .timing = static_cast<Timing>(seed)}), "");
+}
+
+TEST(Conformance, EveryKernelOfTheTextHasACase) {
+  const std::string text = read_kernel("conformance");
+  std::size_t exports = 0;
+  for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos; at = text.find("\nWL_EXPORT(", at + 1)) ++exports;
+  for (const char* macro : {"\nWGMMA_CASE(", "\nWGMMA_RS_CASE("})
+    for (std::size_t at = text.find(macro); at != std::string::npos; at = text.find(macro, at + 1)) ++exports;
+  EXPECT_EQ(conformance_cases().size(), exports);
+}
+
+TEST(Conformance, CompilesForTheGpuWithoutSpills) {
+  const std::string said = compile_with_nvcc(read_kernel("conformance"), "90a");
+  if (said == "absent") GTEST_SKIP() << "no nvcc on this machine";
+  EXPECT_EQ(said, "");
+}
+
+}  // namespace
+}  // namespace warploom::emulator::testing

@@ -1,0 +1,436 @@
+// Every function of the device interface in small kernels of one shape, run on the emulator and on a GPU and compared:
+// inputs as 32-bit words, results as 32-bit words. tests/emulator/conformance.cpp holds launch shapes, inputs and answers.
+#include "wl.h"
+
+#define PARAMETERS (WL_TENSOR_MAP map_in, WL_TENSOR_MAP map_out, const unsigned* in, unsigned* out)
+
+WL_FN float as_float(unsigned x) { return wl::to_float(wl::tf32{x}); }
+WL_FN void put(unsigned* out, float x) {
+  float v[1] = {x};
+  wl::st_global<4>(reinterpret_cast<float*>(out), v);
+}
+WL_FN void put_bits(unsigned* out, unsigned x) {
+  unsigned v[1] = {x};
+  wl::st_global<4>(out, v);
+}
+
+WL_KERNEL(ids, 64, 1) PARAMETERS {
+  const int block = (wl::block_z() * wl::grid_y() + wl::block_y()) * wl::grid_x() + wl::block_x();
+  unsigned* o = out + (block * 64 + wl::thread()) * 2;
+  put_bits(o, wl::thread() + 100 * wl::lane() + 10000 * wl::warp() + 1000000 * wl::cluster_rank() + 10000000 * wl::cluster_size());
+  put_bits(o + 1, wl::block_x() + 10 * wl::block_y() + 100 * wl::block_z() + 1000 * wl::grid_x() + 10000 * wl::grid_y() +
+                      100000 * wl::grid_z());
+}
+WL_EXPORT(ids)
+
+// Each width from global to registers to global, then predicated with a fill, then the stream forms. One thread.
+template <int BYTES, class T>
+WL_FN void copy_width(const unsigned* in, unsigned* out) {
+  constexpr int n = BYTES / static_cast<int>(sizeof(T));
+  const T* p = reinterpret_cast<const T*>(in);
+  T* q = reinterpret_cast<T*>(out);
+  WL_REG(T, r, n);
+  wl::ld_global<BYTES>(wl::at(r, 0), p);
+  wl::st_global<BYTES>(q, wl::at(r, 0));
+  wl::ld_global<BYTES>(wl::at(r, 0), p, false, T{});
+  wl::st_global<BYTES>(q + n, wl::at(r, 0), true);
+  wl::ld_global_stream<BYTES>(wl::at(r, 0), p);
+  wl::st_global_stream<BYTES>(q + 2 * n, wl::at(r, 0));
+  wl::ld_global_stream<BYTES>(wl::at(r, 0), p, true, T{});
+  wl::st_global_stream<BYTES>(q + 3 * n, wl::at(r, 0), true);
+  wl::st_global<BYTES>(q, wl::at(r, 0), false);
+}
+WL_KERNEL(global_widths, 32, 1) PARAMETERS {
+  if (wl::thread() == 0) {
+    copy_width<16, float>(in, out);
+    copy_width<8, wl::bf16>(in, out + 16);
+    copy_width<4, unsigned>(in, out + 24);
+    copy_width<2, wl::f16>(in, out + 28);
+    copy_width<1, wl::e4m3>(in, out + 30);
+  }
+}
+WL_EXPORT(global_widths)
+
+template <int BYTES, class T>
+WL_FN void shared_width(unsigned smem, const unsigned* in, unsigned* out) {
+  constexpr int n = BYTES / static_cast<int>(sizeof(T));
+  WL_REG(T, r, n);
+  wl::ld_global<BYTES>(wl::at(r, 0), reinterpret_cast<const T*>(in) + wl::thread() * n);
+  wl::sync_threads();
+  wl::st_shared<BYTES>(smem + wl::thread() * BYTES, wl::at(r, 0));
+  wl::sync_threads();
+  wl::ld_shared<BYTES>(wl::at(r, 0), smem + (wl::thread() ^ 5) * BYTES);
+  wl::st_global<BYTES>(reinterpret_cast<T*>(out) + wl::thread() * n, wl::at(r, 0));
+}
+WL_KERNEL(shared_widths, 64, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE();
+  shared_width<16, float>(smem, in, out);
+  shared_width<8, wl::f16>(smem, in, out + 256);
+  shared_width<4, unsigned>(smem, in, out + 384);
+  shared_width<2, wl::bf16>(smem, in, out + 448);
+  shared_width<1, wl::e5m2>(smem, in, out + 480);
+}
+WL_EXPORT(shared_widths)
+
+WL_KERNEL(casts, 128, 1) PARAMETERS {
+  const int i = wl::block_x() * 128 + wl::thread();
+  WL_REG(unsigned, word, 1);
+  wl::ld_global<4>(wl::at(word, 0), in + i);
+  const float x = as_float(word[0]);
+  unsigned* o = out + i * 8;
+  put(o, wl::to_float(wl::cast<wl::bf16>(x)));
+  put(o + 1, wl::to_float(wl::cast<wl::f16>(x)));
+  put(o + 2, wl::to_float(wl::cast<wl::tf32>(x)));
+  put(o + 3, wl::to_float(wl::cast<wl::e4m3>(x)));
+  put(o + 4, wl::to_float(wl::cast<wl::e5m2>(x)));
+  put(o + 5, wl::round_tf32(x));
+  WL_REG(wl::bf16, pair, 2);
+  wl::cast2(wl::at(pair, 0), x, 1.5f);
+  put(o + 6, wl::to_float(pair[0]));
+  put(o + 7, wl::to_float(pair[1]));
+}
+WL_EXPORT(casts)
+
+// Rows of value_ops.def in its order, on pairs of inputs (x, x + 1 word).
+WL_KERNEL(values, 64, 1) PARAMETERS {
+  const int i = wl::block_x() * 64 + wl::thread();
+  WL_REG(unsigned, word, 2);
+  wl::ld_global<8>(wl::at(word, 0), in + 2 * i);
+  const float a = as_float(word[0]), b = as_float(word[1]), c = 0.75f;
+  unsigned* o = out + i * 24;
+  put(o, wl::add(a, b));
+  put(o + 1, wl::sub(a, b));
+  put(o + 2, wl::mul(a, b));
+  put(o + 3, wl::div(a, b));
+  put(o + 4, wl::max(a, b));
+  put(o + 5, wl::min(a, b));
+  put(o + 6, wl::fma(a, b, c));
+  put(o + 7, wl::where(a, b, c));
+  put(o + 8, wl::less(a, b));
+  put(o + 9, wl::equal(a, b));
+  put(o + 10, wl::neg(a));
+  put(o + 11, wl::abs(a));
+  put(o + 12, wl::exp(a));
+  put(o + 13, wl::exp2(a));
+  put(o + 14, wl::log(wl::abs(a)));
+  put(o + 15, wl::sqrt(wl::abs(a)));
+  put(o + 16, wl::rsqrt(wl::abs(a)));
+  put(o + 17, wl::reciprocal(a));
+  put(o + 18, wl::tanh(a));
+  put(o + 19, wl::erf(a));
+  put(o + 20, wl::relu(a));
+  put(o + 21, wl::sigmoid(a));
+  put(o + 22, wl::floor(a));
+  put(o + 23, wl::round_tf32(a));
+}
+WL_EXPORT(values)
+
+// 512 bytes of words into shared memory at byte b, by the whole block.
+WL_FN void fill_shared(unsigned smem, const unsigned* in, int words) {
+  for (int i = wl::thread(); i < words / 4; i += 32) {
+    WL_REG(unsigned, w, 4);
+    wl::ld_global<16>(wl::at(w, 0), in + 4 * i);
+    wl::st_shared<16>(smem + 16 * i, wl::at(w, 0));
+  }
+  wl::sync_threads();
+}
+template <int X, bool TRANS>
+WL_FN void matrix_load(unsigned smem, unsigned* out) {
+  WL_REG(wl::bf16, r, 8);
+  wl::ldmatrix<X, TRANS>(wl::at(r, 0), smem + wl::lane() % (8 * X) * 16);
+  WL_UNROLL for (int i = 0; i < X; ++i) wl::st_global<4>(reinterpret_cast<wl::bf16*>(out + wl::lane() * X + i), wl::at(r, 2 * i));
+}
+WL_KERNEL(matrix_loads, 32, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE();
+  fill_shared(smem, in, 128);
+  matrix_load<1, false>(smem, out);
+  matrix_load<1, true>(smem, out + 32);
+  matrix_load<2, false>(smem, out + 64);
+  matrix_load<2, true>(smem, out + 128);
+  matrix_load<4, false>(smem, out + 192);
+  matrix_load<4, true>(smem, out + 320);
+}
+WL_EXPORT(matrix_loads)
+
+template <int X, bool TRANS>
+WL_FN void matrix_store(unsigned smem, const unsigned* in, unsigned* out) {
+  WL_REG(wl::bf16, r, 8);
+  WL_UNROLL for (int i = 0; i < X; ++i)
+      wl::ld_global<4>(wl::at(r, 2 * i), reinterpret_cast<const wl::bf16*>(in + wl::lane() * X + i));
+  wl::sync_threads();
+  wl::stmatrix<X, TRANS>(smem + wl::lane() % (8 * X) * 16, wl::at(r, 0));
+  wl::sync_threads();
+  WL_REG(unsigned, w, 1);
+  WL_UNROLL for (int i = 0; i < X; ++i) {
+    wl::ld_shared<4>(wl::at(w, 0), smem + (wl::lane() + 32 * i) * 4);
+    wl::st_global<4>(out + wl::lane() + 32 * i, wl::at(w, 0));
+  }
+}
+WL_KERNEL(matrix_stores, 32, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE();
+  matrix_store<1, false>(smem, in, out);
+  matrix_store<1, true>(smem, in, out + 32);
+  matrix_store<2, false>(smem, in, out + 64);
+  matrix_store<2, true>(smem, in, out + 128);
+  matrix_store<4, false>(smem, in, out + 192);
+  matrix_store<4, true>(smem, in, out + 320);
+}
+WL_EXPORT(matrix_stores)
+
+template <int BYTES>
+WL_FN void copy_one(unsigned smem, const unsigned* in, unsigned* out) {
+  wl::cp_async<BYTES>(smem + wl::thread() * BYTES, reinterpret_cast<const wl::e4m3*>(in) + wl::thread() * BYTES);
+  wl::cp_async_commit();
+  wl::cp_async<BYTES>(smem + 512 + wl::thread() * BYTES, reinterpret_cast<const wl::e4m3*>(in), wl::thread() % 3 != 0);
+  wl::cp_async_commit();
+  wl::cp_async_wait<1>();
+  wl::cp_async_wait<0>();
+  wl::sync_threads();
+  WL_REG(unsigned, w, 2);
+  for (int i = wl::thread(); i < 8 * BYTES; i += 32) {
+    wl::ld_shared<4>(wl::at(w, 0), smem + i * 4);
+    wl::ld_shared<4>(wl::at(w, 1), smem + 512 + i * 4);
+    wl::st_global<4>(out + i, wl::at(w, 0));
+    wl::st_global<4>(out + 8 * BYTES + i, wl::at(w, 1));
+  }
+  wl::sync_threads();
+}
+WL_KERNEL(async_copies, 32, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE();
+  copy_one<16>(smem, in, out);
+  copy_one<8>(smem, in, out + 256);
+  copy_one<4>(smem, in, out + 384);
+}
+WL_EXPORT(async_copies)
+
+WL_KERNEL(shuffles, 32, 1) PARAMETERS {
+  const float x = static_cast<float>(wl::lane() * 3);
+  put(out + wl::lane(), wl::shfl_xor(x, 5));
+  put(out + 32 + wl::lane(), wl::shfl(x, 7));
+  put_bits(out + 64 + wl::lane(), wl::shfl_xor(wl::lane(), 16));
+  put_bits(out + 96 + wl::lane(), wl::shfl(wl::lane(), wl::lane() / 2));
+}
+WL_EXPORT(shuffles)
+
+// a: 8 (4) elements a lane, b: 4 (2), d starts as 1.
+template <class T>
+WL_FN void multiply_16(const unsigned* in, unsigned* out) {
+  WL_REG(T, a, 8);
+  WL_REG(T, b, 4);
+  WL_REG(float, d, 4);
+  WL_UNROLL for (int i = 0; i < 4; ++i) {
+    wl::ld_global<4>(wl::at(a, 2 * i), reinterpret_cast<const T*>(in + wl::lane() * 4 + i));
+    d[i] = 1.0f;
+  }
+  WL_UNROLL for (int i = 0; i < 2; ++i) wl::ld_global<4>(wl::at(b, 2 * i), reinterpret_cast<const T*>(in + 128 + wl::lane() * 2 + i));
+  wl::mma_m16n8k16(wl::at(d, 0), wl::at(a, 0), wl::at(b, 0));
+  wl::st_global<16>(reinterpret_cast<float*>(out) + wl::lane() * 4, wl::at(d, 0));
+}
+WL_KERNEL(multiply_bf16, 32, 1) PARAMETERS { multiply_16<wl::bf16>(in, out); }
+WL_EXPORT(multiply_bf16)
+WL_KERNEL(multiply_f16, 32, 1) PARAMETERS { multiply_16<wl::f16>(in, out); }
+WL_EXPORT(multiply_f16)
+WL_KERNEL(multiply_tf32, 32, 1) PARAMETERS {
+  WL_REG(wl::tf32, a, 4);
+  WL_REG(wl::tf32, b, 2);
+  WL_REG(float, d, 4);
+  wl::ld_global<16>(wl::at(a, 0), reinterpret_cast<const wl::tf32*>(in) + wl::lane() * 4);
+  wl::ld_global<8>(wl::at(b, 0), reinterpret_cast<const wl::tf32*>(in) + 128 + wl::lane() * 2);
+  WL_UNROLL for (int i = 0; i < 4; ++i) d[i] = 1.0f;
+  wl::mma_m16n8k8(wl::at(d, 0), wl::at(a, 0), wl::at(b, 0));
+  wl::st_global<16>(reinterpret_cast<float*>(out) + wl::lane() * 4, wl::at(d, 0));
+}
+WL_EXPORT(multiply_tf32)
+
+// Shared images of A (at 0) and B (at b_at) come from `in`; two multiplications, the first not accumulating.
+#define WGMMA_CASE(name, N, T, Acc, TA, TB, words, b_at, a_offset, b_offset, a_lbo, a_sbo, b_lbo, b_sbo, mode)         \
+  WL_KERNEL(name, 128, 1) PARAMETERS {                                                                                \
+    const unsigned smem = WL_SHARED_BASE();                                                                           \
+    for (int i = wl::thread(); i < words; i += 128) {                                                                 \
+      WL_REG(unsigned, w, 1);                                                                                         \
+      wl::ld_global<4>(wl::at(w, 0), in + i);                                                                         \
+      wl::st_shared<4>(smem + 4 * i, wl::at(w, 0));                                                                   \
+    }                                                                                                                 \
+    wl::fence_async_shared();                                                                                         \
+    wl::sync_threads();                                                                                               \
+    WL_REG(Acc, acc, N / 2);                                                                                          \
+    WL_UNROLL for (int i = 0; i < N / 2; ++i) acc[i] = Acc(7);                                                        \
+    const unsigned long long a = wl::smem_descriptor(smem + a_offset, a_lbo, a_sbo, mode);                            \
+    const unsigned long long b = wl::smem_descriptor(smem + b_at + b_offset, b_lbo, b_sbo, mode);                     \
+    wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));                                                                      \
+    wl::wgmma_fence();                                                                                                \
+    wl::wgmma<N, T, TA, TB>(wl::at(acc, 0), a, b, false);                                                             \
+    wl::wgmma<N, T, TA, TB>(wl::at(acc, 0), a, b, true);                                                              \
+    wl::wgmma_commit();                                                                                               \
+    wl::wgmma_wait<0>();                                                                                              \
+    wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));                                                                      \
+    const int row = wl::warp() * 16 + wl::lane() / 4, col = wl::lane() % 4 * 2;                                       \
+    WL_UNROLL for (int j = 0; j < N / 8; ++j) {                                                                       \
+      wl::st_global<8>(reinterpret_cast<Acc*>(out) + row * N + 8 * j + col, wl::at(acc, 4 * j));                      \
+      wl::st_global<8>(reinterpret_cast<Acc*>(out) + (row + 8) * N + 8 * j + col, wl::at(acc, 4 * j + 2));            \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  WL_EXPORT(name)
+
+// K-major, one slice of 32 bytes of K inside the atom.
+WGMMA_CASE(wgmma_bf16_128, 64, wl::bf16, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
+WGMMA_CASE(wgmma_bf16_64, 64, wl::bf16, float, false, false, 2048, 4096, 32, 32, 0, 512, 0, 512, 2)
+WGMMA_CASE(wgmma_bf16_32, 64, wl::bf16, float, false, false, 1024, 2048, 0, 0, 0, 256, 0, 256, 3)
+WGMMA_CASE(wgmma_bf16_none, 64, wl::bf16, float, false, false, 1024, 2048, 0, 0, 1024, 128, 1024, 128, 0)
+// MN-major, 16 rows of K.
+WGMMA_CASE(wgmma_bf16_mn_128, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 2048, 1024, 2048, 1024, 1)
+WGMMA_CASE(wgmma_bf16_mn_64, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 1024, 512, 1024, 512, 2)
+WGMMA_CASE(wgmma_bf16_mn_32, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 512, 256, 512, 256, 3)
+WGMMA_CASE(wgmma_bf16_mn_none, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 1024, 128, 2048, 128, 0)
+// The other types and the ends of N.
+WGMMA_CASE(wgmma_f16_8, 8, wl::f16, float, false, false, 2304, 8192, 0, 0, 0, 1024, 0, 1024, 1)
+WGMMA_CASE(wgmma_f16_256, 256, wl::f16, float, false, false, 10240, 8192, 64, 64, 0, 1024, 0, 1024, 1)
+WGMMA_CASE(wgmma_tf32_64, 64, wl::tf32, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
+WGMMA_CASE(wgmma_e4m3_64, 64, wl::e4m3, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
+WGMMA_CASE(wgmma_e5m2_64, 64, wl::e5m2, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
+WGMMA_CASE(wgmma_s8_64, 64, signed char, int, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
+
+// A from registers: in holds 4 words a thread, then the image of B (K-major, 128-byte swizzle, N = 64).
+#define WGMMA_RS_CASE(name, T)                                                                                        \
+  WL_KERNEL(name, 128, 1) PARAMETERS {                                                                                \
+    const unsigned smem = WL_SHARED_BASE();                                                                           \
+    for (int i = wl::thread(); i < 2048; i += 128) {                                                                  \
+      WL_REG(unsigned, w, 1);                                                                                         \
+      wl::ld_global<4>(wl::at(w, 0), in + 512 + i);                                                                   \
+      wl::st_shared<4>(smem + 4 * i, wl::at(w, 0));                                                                   \
+    }                                                                                                                 \
+    wl::fence_async_shared();                                                                                         \
+    wl::sync_threads();                                                                                               \
+    WL_REG(T, a, 16 / sizeof(T));                                                                                     \
+    wl::ld_global<16>(wl::at(a, 0), reinterpret_cast<const T*>(in + wl::thread() * 4));                               \
+    WL_REG(float, acc, 32);                                                                                           \
+    WL_UNROLL for (int i = 0; i < 32; ++i) acc[i] = 1.0f;                                                             \
+    const unsigned long long b = wl::smem_descriptor(smem + 32, 0, 1024, 1);                                          \
+    wl::wgmma_fence_regs<32>(wl::at(acc, 0));                                                                         \
+    wl::wgmma_fence();                                                                                                \
+    wl::wgmma_rs<64, T, false>(wl::at(acc, 0), wl::at(a, 0), b, true);                                                \
+    wl::wgmma_commit();                                                                                               \
+    wl::wgmma_wait<0>();                                                                                              \
+    wl::wgmma_fence_regs<32>(wl::at(acc, 0));                                                                         \
+    const int row = wl::warp() * 16 + wl::lane() / 4, col = wl::lane() % 4 * 2;                                       \
+    WL_UNROLL for (int j = 0; j < 8; ++j) {                                                                           \
+      wl::st_global<8>(reinterpret_cast<float*>(out) + row * 64 + 8 * j + col, wl::at(acc, 4 * j));                   \
+      wl::st_global<8>(reinterpret_cast<float*>(out) + (row + 8) * 64 + 8 * j + col, wl::at(acc, 4 * j + 2));         \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  WL_EXPORT(name)
+WGMMA_RS_CASE(wgmma_rs_bf16, wl::bf16)
+WGMMA_RS_CASE(wgmma_rs_f16, wl::f16)
+WGMMA_RS_CASE(wgmma_rs_tf32, wl::tf32)
+WGMMA_RS_CASE(wgmma_rs_e4m3, wl::e4m3)
+
+// A box at (3, 5) of the input, its raw shared image to out, and stored back through the other map at (16, 2).
+WL_FN void copy_box(const wl::TensorMap& map_in, const wl::TensorMap& map_out, unsigned* out, int bytes) {
+  const unsigned smem = WL_SHARED_BASE();
+  const unsigned bar = smem + 16384;
+  if (wl::thread() == 0) {
+    wl::tma_prefetch(map_in);
+    wl::mbarrier_init(bar, 1);
+    wl::fence_mbarrier_init();
+  }
+  wl::sync_threads();
+  if (wl::thread() == 0) {
+    wl::mbarrier_arrive_expect_tx(bar, bytes);
+    wl::tma_load(smem, map_in, bar, 3, 5);
+  }
+  wl::mbarrier_wait(bar, 0);
+  for (int i = wl::thread(); i < bytes / 4; i += 32) {
+    WL_REG(unsigned, w, 1);
+    wl::ld_shared<4>(wl::at(w, 0), smem + 4 * i);
+    wl::st_global<4>(out + i, wl::at(w, 0));
+  }
+  if (wl::thread() == 0) {
+    wl::tma_store(map_out, smem, 16, 2);
+    wl::bulk_commit();
+    wl::bulk_wait_read<0>();
+    wl::bulk_wait<0>();
+  }
+}
+WL_KERNEL(box_none, 32, 1) PARAMETERS { copy_box(map_in, map_out, out, 8 * 64 * 2); }
+WL_EXPORT(box_none)
+WL_KERNEL(box_128, 32, 1) PARAMETERS { copy_box(map_in, map_out, out, 16 * 64 * 2); }
+WL_EXPORT(box_128)
+WL_KERNEL(box_64, 32, 1) PARAMETERS { copy_box(map_in, map_out, out, 16 * 32 * 2); }
+WL_EXPORT(box_64)
+WL_KERNEL(box_32, 32, 1) PARAMETERS { copy_box(map_in, map_out, out, 16 * 16 * 2); }
+WL_EXPORT(box_32)
+
+// Two warpgroups of one warp each hand a number back and forth 10 times through two mbarriers; named barriers around.
+WL_KERNEL(ping_pong, 64, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE();
+  if (wl::thread() == 0) {
+    wl::mbarrier_init(smem, 32);
+    wl::mbarrier_init(smem + 8, 32);
+  }
+  wl::sync_named(3, 64);
+  WL_REG(int, x, 1);
+  for (int i = 0; i < 10; ++i) {
+    if (wl::warp() == 0) {
+      if (i > 0) wl::mbarrier_wait(smem + 8, (i - 1) & 1);
+      x[0] = 3 * i + wl::lane();
+      wl::st_shared<4>(smem + 64 + 4 * wl::lane(), wl::at(x, 0));
+      wl::mbarrier_arrive(smem);
+    } else {
+      wl::mbarrier_wait(smem, i & 1);
+      wl::ld_shared<4>(wl::at(x, 0), smem + 64 + 4 * (wl::lane() ^ 1));
+      wl::st_global<4>(reinterpret_cast<int*>(out) + 32 * i + wl::lane(), wl::at(x, 0));
+      wl::mbarrier_arrive(smem + 8);
+    }
+  }
+  wl::sync_warp();
+}
+WL_EXPORT(ping_pong)
+
+// Four blocks: each writes its rank to its right neighbour, reads its left neighbour's answer, signals a remote barrier, and
+// rank 0 multicasts a box to all.
+WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE();
+  const unsigned bar = smem + 8192, loaded = bar + 8, slot = bar + 64;
+  const int rank = wl::cluster_rank();
+  if (wl::thread() == 0) {
+    wl::mbarrier_init(bar, 1);
+    wl::mbarrier_init(loaded, 1);
+    wl::fence_mbarrier_init();
+  }
+  wl::cluster_sync();
+  WL_REG(int, x, 1);
+  const int right = (rank + 1) % 4;
+  if (wl::thread() == 0) {
+    wl::mbarrier_arrive_expect_tx(loaded, 2048);
+    x[0] = 100 + rank;
+    wl::st_shared_cluster<4>(wl::mapa(slot, right), wl::at(x, 0));
+    wl::mbarrier_arrive_cluster(bar, right);
+  }
+  wl::mbarrier_wait_cluster(bar, 0);
+  wl::cluster_arrive();
+  wl::cluster_wait();
+  if (rank == 0 && wl::thread() == 0) wl::tma_load_multicast(smem, map_in, loaded, 0xf, 0, 0);
+  wl::ld_shared<4>(wl::at(x, 0), slot);
+  if (wl::thread() == 0) wl::st_global<4>(reinterpret_cast<int*>(out) + rank * 4, wl::at(x, 0));
+  wl::ld_shared_cluster<4>(wl::at(x, 0), wl::mapa(slot, (rank + 2) % 4));
+  if (wl::thread() == 0) wl::st_global<4>(reinterpret_cast<int*>(out) + rank * 4 + 1, wl::at(x, 0));
+  wl::mbarrier_wait(loaded, 0);
+  WL_REG(unsigned, w, 2);
+  wl::ld_shared<8>(wl::at(w, 0), smem + rank * 128);
+  if (wl::thread() == 0) wl::st_global<8>(out + rank * 4 + 2, wl::at(w, 0));
+  wl::cluster_sync();
+}
+WL_EXPORT(cluster_ring)
+
+WL_KERNEL(registers_moved, 256, 1) PARAMETERS {
+  wl::griddepcontrol_wait();
+  if (wl::warp() < 4) {
+    wl::reg_dealloc<40>();
+    put_bits(out + wl::thread(), wl::thread());
+  } else {
+    wl::reg_alloc<208>();
+    put_bits(out + wl::thread(), 2 * wl::thread());
+  }
+  wl::griddepcontrol_launch();
+}
+WL_EXPORT(registers_moved)

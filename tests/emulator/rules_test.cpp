@@ -1,0 +1,235 @@
+// One small kernel a rule: what the emulator must say, and that the legal neighbour passes.
+#include <gtest/gtest.h>
+
+#include "harness.h"
+
+namespace warploom::emulator::testing {
+namespace {
+
+struct Rule {
+  const char* name;
+  const char* kind;   // kind of a hazard that must be reported; "" clean; "deadlock"
+  const char* body;
+  int threads = 64;
+  int line = 0;       // of the body (1 its first), 0 any
+};
+
+// Parameters of every body: const float* in (64 floats), float* out (64 floats, not initialised), unsigned s (shared base).
+const Rule kRules[] = {
+    {"a store after a barrier is ordered", "", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_shared<4>(s + 4 * t, wl::at(x, 0));
+  wl::sync_threads();
+  wl::ld_shared<4>(wl::at(x, 0), s + 4 * (t ^ 33));
+)"},
+    {"two threads writing one word race", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_shared<4>(s, wl::at(x, 0));
+)", 64, 3},
+    {"neighbouring halves of a word do not race", "", R"(
+  WL_REG(wl::bf16, x, 1); x[0] = wl::cast<wl::bf16>(1.0f);
+  wl::st_shared<2>(s + 2 * t, wl::at(x, 0));
+)"},
+    {"a warp barrier does not order warps", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_shared<4>(s + 4 * t, wl::at(x, 0));
+  wl::sync_warp();
+  wl::st_shared<4>(s + 4 * (t ^ 32), wl::at(x, 0));
+)"},
+    {"a warp barrier orders a warp", "", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_shared<4>(s + 4 * t, wl::at(x, 0));
+  wl::sync_warp();
+  wl::ld_shared<4>(wl::at(x, 0), s + 4 * (t ^ 1));
+)"},
+    {"shared memory holds nothing at first", "uninitialised", R"(
+  WL_REG(float, x, 1);
+  wl::ld_shared<4>(wl::at(x, 0), s + 4 * t);
+)", 64, 3},
+    {"a register holds nothing at first", "uninitialised", R"(
+  WL_REG(float, x, 2); x[0] = 1.0f;
+  out[0] = x[1];
+)", 64, 3},
+    {"register arrays end", "registers", R"(
+  WL_REG(float, x, 2);
+  x[t] = 1.0f;
+)", 64, 3},
+    {"shared memory ends", "out-of-range", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_shared<4>(s + 1024 - 128 + 4 * t, wl::at(x, 0));
+)"},
+    {"global buffers end", "out-of-range", R"(
+  WL_REG(float, x, 1);
+  wl::ld_global<4>(wl::at(x, 0), in + t + 1);
+)"},
+    {"inputs are not written", "out-of-range", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_global<4>(const_cast<float*>(in) + t, wl::at(x, 0));
+)"},
+    {"outputs hold nothing at first", "uninitialised", R"(
+  WL_REG(float, x, 1);
+  wl::ld_global<4>(wl::at(x, 0), out + t);
+)"},
+    {"wide loads are aligned", "alignment", R"(
+  WL_REG(float, x, 4);
+  wl::ld_global<16>(wl::at(x, 0), in + 1);
+)"},
+    {"wide shared loads are aligned", "alignment", R"(
+  WL_REG(float, x, 4); x[0] = x[1] = x[2] = x[3] = 0.0f;
+  wl::st_shared<16>(s + 4, wl::at(x, 0));
+)"},
+    {"a named barrier of whole warps orders them", "", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_shared<4>(s + 4 * t, wl::at(x, 0));
+  wl::sync_named(2, 64);
+  wl::ld_shared<4>(wl::at(x, 0), s + 4 * (t ^ 32));
+)"},
+    {"a barrier some threads skip", "deadlock", R"(
+  if (wl::warp() == 0) wl::sync_named(2, 64);
+)"},
+    {"a barrier with two counts at once", "barrier", R"(
+  wl::sync_named(2, wl::warp() == 0 ? 64 : 96);
+)"},
+    {"barrier counts are whole warps", "barrier", R"(
+  wl::sync_named(2, 40);
+)"},
+    {"barrier ids end at 15", "barrier", R"(
+  wl::sync_named(16, 64);
+)"},
+    {"one lane leaves a warp instruction", "deadlock", R"(
+  if (wl::lane() != 3) out[t] = wl::shfl_xor(1.0f, 1);
+)", 32},
+    {"lanes at different instructions", "divergence", R"(
+  float x;
+  if (wl::lane() < 16) x = wl::shfl_xor(1.0f, 1);
+  else x = wl::shfl_xor(2.0f, 1);
+)", 32},
+    {"an mbarrier hands data on", "", R"(
+  if (t == 0) wl::mbarrier_init(s + 512, 32);
+  wl::sync_threads();
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  if (wl::warp() == 0) { wl::st_shared<4>(s + 4 * t, wl::at(x, 0)); wl::mbarrier_arrive(s + 512); }
+  else { wl::mbarrier_wait(s + 512, 0); wl::ld_shared<4>(wl::at(x, 0), s + 4 * (t - 32)); }
+)"},
+    {"arriving before the store hands nothing on", "race", R"(
+  if (t == 0) wl::mbarrier_init(s + 512, 32);
+  wl::sync_threads();
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  if (wl::warp() == 0) { wl::mbarrier_arrive(s + 512); wl::st_shared<4>(s + 4 * t, wl::at(x, 0)); }
+  else { wl::mbarrier_wait(s + 512, 0); wl::st_shared<4>(s + 4 * (t - 32), wl::at(x, 0)); }
+)"},
+    {"an mbarrier may not end in the middle of a phase", "mbarrier", R"(
+  if (t == 0) wl::mbarrier_init(s + 512, 3);
+  wl::sync_threads();
+  if (t < 2) wl::mbarrier_arrive(s + 512);
+)"},
+    {"waiting for a phase that never comes", "deadlock", R"(
+  if (t == 0) wl::mbarrier_init(s + 512, 3);
+  wl::sync_threads();
+  wl::mbarrier_wait(s + 512, 0);
+)"},
+    {"data over an mbarrier", "mbarrier", R"(
+  if (t == 0) wl::mbarrier_init(s + 512, 64);
+  wl::sync_threads();
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  if (t == 1) wl::st_shared<4>(s + 516, wl::at(x, 0));
+)"},
+    {"an mbarrier nobody made", "mbarrier", R"(
+  wl::mbarrier_arrive(s + 512);
+)"},
+    {"an mbarrier made twice", "mbarrier", R"(
+  wl::mbarrier_init(s + 512, 64);
+)"},
+    {"cp.async is visible to its thread after its wait", "", R"(
+  WL_REG(float, x, 1);
+  wl::cp_async<4>(s + 4 * t, in + t);
+  wl::cp_async_commit();
+  wl::cp_async_wait<0>();
+  wl::ld_shared<4>(wl::at(x, 0), s + 4 * t);
+)"},
+    {"cp.async is visible to others only after a barrier", "race", R"(
+  WL_REG(float, x, 1);
+  wl::cp_async<4>(s + 4 * t, in + t);
+  wl::cp_async_commit();
+  wl::cp_async_wait<0>();
+  wl::ld_shared<4>(wl::at(x, 0), s + 4 * (t ^ 1));
+)"},
+    {"the newest group is still under way", "race", R"(
+  WL_REG(float, x, 1);
+  wl::cp_async<4>(s + 4 * t, in + t);
+  wl::cp_async_commit();
+  wl::cp_async<4>(s + 256 + 4 * t, in + t);
+  wl::cp_async_commit();
+  wl::cp_async_wait<1>();
+  wl::ld_shared<4>(wl::at(x, 0), s + 256 + 4 * t);
+  wl::cp_async_wait<0>();
+)", 64, 8},
+    {"cp.async moves 4, 8 or 16 bytes", "alignment", R"(
+  wl::cp_async<2>(s + 4 * t, in + t);
+)"},
+    {"registers are given before they are taken", "deadlock", R"(
+  wl::reg_alloc<256>();
+)", 128},
+    {"reg_alloc takes multiples of 8", "registers", R"(
+  wl::reg_alloc<100>();
+)", 128},
+    {"a wait before cluster_arrive", "cluster", R"(
+  wl::cluster_wait();
+)"},
+};
+
+TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
+  std::vector<std::string> texts;
+  for (const Rule& r : kRules)
+    texts.push_back("WL_KERNEL(rule, 256, 1)(const float* in, float* out) { const unsigned s = WL_SHARED_BASE(); const int t = wl::thread();" +
+                    std::string(r.body) + "}\nWL_EXPORT(rule)\n");
+  const Library lib(texts);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const Rule& rule = kRules[i];
+      std::vector<float> in(64, 1.0f), out(64);
+      const void* pin = in.data();
+      void* pout = out.data();
+      void* args[] = {&pin, &pout};
+      Launch l;
+      l.entry = lib.entry("rule", static_cast<int>(i));
+      l.block = rule.threads;
+      l.shared_bytes = 1024;
+      l.args = args;
+      l.options = {.seed = seed, .timing = static_cast<Timing>(seed)};
+      l.allocations = {{in.data(), 256, "in"}, {out.data(), 256, "out", true, false}};
+      const Report r = run(l);
+      const std::string want = rule.kind;
+      if (want.empty()) {
+        EXPECT_TRUE(r.clean()) << rule.name << "\n" << r.text();
+      } else if (want == "deadlock") {
+        EXPECT_TRUE(r.deadlock) << rule.name << "\n" << r.text();
+      } else {
+        const auto found = std::find_if(r.hazards.begin(), r.hazards.end(), [&](const Hazard& h) {
+          return h.kind == want && (!rule.line || h.line == rule.line);
+        });
+        EXPECT_NE(found, r.hazards.end()) << rule.name << "\n" << r.text();
+      }
+    }
+}
+
+TEST(Rules, TheNumbersAreTheSameWithoutHazards) {
+  const Library lib({"WL_KERNEL(twice, 64, 1)(const float* in, float* out) {\n  WL_REG(float, x, 1);\n"
+                     "  wl::ld_global<4>(wl::at(x, 0), in + wl::thread());\n  x[0] *= 2.0f;\n"
+                     "  wl::st_global<4>(out + wl::thread(), wl::at(x, 0));\n}\nWL_EXPORT(twice)\n"});
+  std::vector<float> in(64, 3.0f), out(64);
+  const void* pin = in.data();
+  void* pout = out.data();
+  void* args[] = {&pin, &pout};
+  Launch l;
+  l.entry = lib.entry("twice");
+  l.block = 64;
+  l.args = args;
+  l.options.hazards = false;
+  l.allocations = {{in.data(), 256, "in"}, {out.data(), 256, "out", true, false}};
+  EXPECT_TRUE(run(l).clean());
+  EXPECT_EQ(out, std::vector<float>(64, 6.0f));
+}
+
+}  // namespace
+}  // namespace warploom::emulator::testing

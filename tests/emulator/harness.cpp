@@ -126,22 +126,42 @@ wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int 
   return m;
 }
 
-std::string compile_with_nvcc(const std::string& text, const std::string& arch) {
-  std::string nvcc = "nvcc";
-  if (fs::exists("/usr/local/cuda/bin/nvcc")) nvcc = "/usr/local/cuda/bin/nvcc";
-  int status = 0;
-  output_of(nvcc + " --version", &status);
-  if (status != 0) return "absent";
+namespace {
+std::string nvcc() { return fs::exists("/usr/local/cuda/bin/nvcc") ? "/usr/local/cuda/bin/nvcc" : "nvcc"; }
+std::string compile(const std::string& text, const std::string& arch, std::string* cubin, int* status) {
   const std::string stem = (scratch() / fmt::format("n{}", counter++)).string();
   std::ofstream(stem + ".cu") << text;
-  const std::string said = output_of(nvcc + " -cubin -std=c++17 -gencode=arch=compute_" + arch + ",code=sm_" + arch +
-                                         " -Xptxas -v -I" + kDevice + "/ptx -I" + kDevice + "/common -o " + stem +
-                                         ".cubin " + stem + ".cu", &status);
-  if (status != 0 || said.find("C75") != std::string::npos || said.find("warning") != std::string::npos ||
-      said.find("0 bytes spill stores, 0 bytes spill loads") == std::string::npos ||
-      said.find("0 bytes stack frame") == std::string::npos)
-    return said;
+  *cubin = stem + ".cubin";
+  return output_of(nvcc() + " -cubin -std=c++17 -gencode=arch=compute_" + arch + ",code=sm_" + arch + " -Xptxas -v -I" + kDevice +
+                       "/ptx -I" + kDevice + "/common -o " + *cubin + " " + stem + ".cu", status);
+}
+bool have_nvcc() {
+  int status = 0;
+  output_of(nvcc() + " --version", &status);
+  return status == 0;
+}
+}  // namespace
+
+std::string compile_with_nvcc(const std::string& text, const std::string& arch) {
+  if (!have_nvcc()) return "absent";
+  int status = 0;
+  std::string cubin;
+  const std::string said = compile(text, arch, &cubin, &status);
+  if (status != 0 || said.find("C75") != std::string::npos || said.find("warning") != std::string::npos) return said;
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("spill") != std::string::npos &&
+        line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == std::string::npos)
+      return said;
   return "";
+}
+
+std::string compile_to_cubin(const std::string& text, const std::string& arch) {
+  if (!have_nvcc()) return "";
+  int status = 0;
+  std::string cubin;
+  compile(text, arch, &cubin, &status);
+  return status == 0 ? cubin : "";
 }
 
 }  // namespace warploom::emulator::testing

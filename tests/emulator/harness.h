@@ -35,8 +35,10 @@ std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed);
 // A row-major [rows][cols] matrix with row pitch `pitch` elements.
 wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows, int box_cols, int swizzle);
 
-// nvcc, if there is one: "" when it accepts the text without spills and without C75xx, else what it said. nullptr-like
-// "absent" when there is no nvcc.
+// nvcc, if there is one: "" when it accepts the text without spills and without C75xx, "absent" when there is no
+// nvcc, else what it said.
 std::string compile_with_nvcc(const std::string& text, const std::string& arch);
+
+std::string compile_to_cubin(const std::string& text, const std::string& arch);  // a path, "" where it cannot
 
 }  // namespace warploom::emulator::testing

@@ -51,7 +51,7 @@ std::vector<std::int64_t> permutation_of(const Node& node, std::size_t rank);
 
 // Computes a node whose inputs are all constant (Shape: whatever its input) into its output's constant, if the output is
 // small enough to be worth it and the operator is no contraction or softmax. Says whether it did.
-inline constexpr std::int64_t kMaxFoldedElements = 65536;
+inline constexpr std::int64_t kMaxFoldedElements = 16384;
 bool fold(Graph& graph, const Node& node);
 
 }  // namespace warploom::graph

@@ -146,13 +146,16 @@ Result<Graph> infer(Graph graph) {
         return fail({ErrorCode::kInternal, "the graph refers to no tensor", graph.name, "", std::to_string(id)});
   for (Node& node : graph.nodes) WARPLOOM_CHECK(check_arity(graph, node));
   WARPLOOM_CHECK(sort_nodes(graph));
-  for (const Tensor& tensor : graph.tensors)
-    if (tensor.constant || std::find(graph.inputs.begin(), graph.inputs.end(), &tensor - graph.tensors.data()) != graph.inputs.end()) {
-      WARPLOOM_CHECK(checked_element_count(tensor.shape, fmt::format("tensor '{}'", tensor.name)));
-      if (tensor.constant && static_cast<std::int64_t>(tensor.constant->size()) != byte_count(tensor))
-        return fail({ErrorCode::kOnnxShape, "a constant's bytes do not fill its shape", fmt::format("tensor '{}'", tensor.name),
-                     fmt::format("{} bytes", byte_count(tensor)), fmt::format("{} bytes", tensor.constant->size())});
-    }
+  for (TensorId id : graph.inputs)
+    WARPLOOM_CHECK(checked_element_count(graph.tensor(id).shape, fmt::format("tensor '{}'", graph.tensor(id).name)));
+  for (const Tensor& tensor : graph.tensors) {
+    if (!tensor.constant) continue;
+    const std::string place = fmt::format("tensor '{}'", tensor.name);
+    WARPLOOM_CHECK(checked_element_count(tensor.shape, place));
+    if (static_cast<std::int64_t>(tensor.constant->size()) != byte_count(tensor))
+      return fail({ErrorCode::kOnnxShape, "a constant's bytes do not fill its shape", place,
+                   fmt::format("{} bytes", byte_count(tensor)), fmt::format("{} bytes", tensor.constant->size())});
+  }
   for (Node& node : graph.nodes) {
     WARPLOOM_CHECK(complete_attributes(node));
     const std::string place = place_of(node);

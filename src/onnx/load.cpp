@@ -32,14 +32,16 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   void AddError(int line, int column, const std::string& message) override {
     if (line_ < 0) {
       line_ = line;
+      column_ = column;
       text_ = fmt::format("line {}, column {}: {}", line + 1, column + 1, message);
     }
   }
   int line() const { return line_; }
+  int column() const { return column_; }
   const std::string& text() const { return text_; }
 
  private:
-  int line_ = -1;
+  int line_ = -1, column_ = -1;
   std::string text_;
 };
 
@@ -51,9 +53,11 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
   parser.SetRecursionLimit(kMaxNesting);
   if (parser.ParseFromString(std::string(content), &model)) return model;
   // Broken off: the first complaint comes at the very end of a text that starts as a model does.
-  const auto lines = std::count(content.begin(), content.end(), '\n');
-  const bool is_model = content.find("ir_version") != std::string_view::npos && content.find("graph") != std::string_view::npos;
-  const bool at_end = error.line() >= lines - (content.ends_with('\n') ? 1 : 0);
+  const std::string_view body = content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
+  const auto last_line = std::count(body.begin(), body.end(), '\n');
+  const auto last_length = static_cast<std::int64_t>(body.size() - (body.rfind('\n') + 1));  // npos + 1 is 0
+  const bool is_model = body.find("ir_version") != std::string_view::npos && body.find("graph") != std::string_view::npos;
+  const bool at_end = error.line() > last_line || (error.line() == last_line && error.column() + 1 >= last_length);
   if (is_model && at_end)
     return fail({ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text()});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model", source.place,

@@ -1,0 +1,77 @@
+// Damaged models: never a crash, always quick.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/random.h"
+#include "graph/reference.h"
+#include "onnx/load.h"
+
+namespace warploom {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Small models to damage: the text examples, and binary ones where the test data of the ONNX package is installed.
+std::vector<std::string> seeds() {
+  std::vector<std::string> found;
+  for (const char* name : {"matmul_bias_gelu_small", "softmax_small", "matmul_small"})
+    found.push_back(*read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name)));
+  for (const char* name : {"test_softmax_axis_0", "test_gemm_all_attributes", "test_reshape_extended_dims", "test_clip", "test_slice",
+                           "test_matmul_3d", "test_where_example", "test_concat_2d_axis_0", "test_cast_FLOAT_to_FLOAT16", "test_constant",
+                           "test_gather_0", "test_squeeze", "test_dropout_default", "test_shape_start_1", "test_max_example",
+                           "test_expand_dim_changed", "test_gelu_default_1", "test_softplus_example_expanded", "test_elu_expanded_ver18"}) {
+    const auto content = read_file(fs::path("/usr/share/libonnx-testdata/data/node") / name / "model.onnx");
+    if (content && parse_onnx(*content)) found.push_back(*content);
+  }
+  return found;
+}
+
+// Small graphs that were accepted must evaluate without incident, both ways.
+void evaluate_small(const graph::Graph& graph) {
+  std::int64_t elements = 0;
+  for (const auto& tensor : graph.tensors) elements += graph::element_count(tensor.shape);
+  if (elements > 20000) return;
+  std::vector<std::vector<std::byte>> bytes;
+  for (graph::TensorId id : graph.inputs) bytes.emplace_back(static_cast<std::size_t>(byte_count(graph.tensor(id))));
+  const std::vector<graph::Bytes> inputs(bytes.begin(), bytes.end());
+  const auto fast = graph::evaluate(graph, inputs, 1), naive = graph::evaluate_naive(graph, inputs);
+  ASSERT_TRUE(fast && naive);
+  for (std::size_t i = 0; i < fast->size(); ++i) ASSERT_EQ((*fast)[i].size(), (*naive)[i].size());
+}
+
+TEST(Mutants, NeverCrashAndAreQuick) {
+  const auto models = seeds();
+  Random random(2026);
+  int accepted = 0, refused = 0;
+  double slowest = 0;
+  for (int i = 0; i < 6000; ++i) {
+    std::string bytes = models[random.below(models.size())];
+    for (std::uint64_t edits = 1 + random.below(4); edits > 0; --edits) {
+      const std::size_t at = random.below(bytes.size());
+      switch (random.below(4)) {
+        case 0: bytes[at] = static_cast<char>(random.below(256)); break;
+        case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8))); break;
+        case 2: bytes.erase(at, 1 + random.below(4)); break;
+        default: bytes.insert(at, std::string(1 + random.below(9), static_cast<char>(random.below(2) ? 0xff : random.below(256))));
+      }
+      if (bytes.empty()) bytes.push_back(' ');
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto graph = parse_onnx(bytes);
+    slowest = std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (graph) {
+      evaluate_small(*graph);
+    } else {
+      EXPECT_NE(graph.error().code, ErrorCode::kInternal) << describe(graph.error());
+    }
+    (graph ? accepted : refused)++;
+  }
+  std::printf("%d models: %d mutants accepted, %d refused, slowest %.3f s\n", static_cast<int>(models.size()), accepted, refused, slowest);
+  EXPECT_LT(slowest, 1.0);
+}
+
+}  // namespace
+}  // namespace warploom

@@ -27,17 +27,23 @@ class Clock {
     Epoch* fenced() { return known() + n; }
   };
   Clock() = default;
-  explicit Clock(int n) : data_(static_cast<Data*>(std::calloc(1, sizeof(Data) + sizeof(Epoch) * 2 * static_cast<std::size_t>(n)))) {
+  explicit Clock(int n)
+      : data_(static_cast<Data*>(
+            std::calloc(1, sizeof(Data) + sizeof(Epoch) * 2 * static_cast<std::size_t>(n)))) {
     data_->refs = 1;
     data_->n = n;
   }
-  Clock(const Clock& o) : data_(o.data_) { if (data_) ++data_->refs; }
+  Clock(const Clock& o) : data_(o.data_) {
+    if (data_) ++data_->refs;
+  }
   Clock(Clock&& o) noexcept : data_(std::exchange(o.data_, nullptr)) {}
   Clock& operator=(Clock o) noexcept {
     std::swap(data_, o.data_);
     return *this;
   }
-  ~Clock() { if (data_ && --data_->refs == 0) std::free(data_); }
+  ~Clock() {
+    if (data_ && --data_->refs == 0) std::free(data_);
+  }
   Data* get() const { return data_; }
   int size() const { return data_ ? data_->n : 0; }
   friend bool operator==(const Clock& a, const Clock& b) { return a.data_ == b.data_; }
@@ -46,7 +52,7 @@ class Clock {
   Data* data_ = nullptr;
 };
 
-Clock join(const Clock& a, const Clock& b);                            // remembers the last pair
+Clock join(const Clock& a, const Clock& b);                              // remembers the last pair
 Clock with_actor(const Clock& c, int actor, Epoch known, Epoch fenced);  // likewise
 
 // A clock under construction: what a barrier gathers.
@@ -83,12 +89,14 @@ struct View {
   }
   bool knows(int actor, Epoch e) const {
     if (actor < n && known[actor] >= e) return true;
-    for (int i = 0; i < owns; ++i) if (own[i].actor == actor) return own[i].known >= e;
+    for (int i = 0; i < owns; ++i)
+      if (own[i].actor == actor) return own[i].known >= e;
     return false;
   }
   bool sees_fenced(int actor, Epoch e) const {
     if (actor < n && fenced[actor] >= e) return true;
-    for (int i = 0; i < owns; ++i) if (own[i].actor == actor) return own[i].fenced >= e;
+    for (int i = 0; i < owns; ++i)
+      if (own[i].actor == actor) return own[i].fenced >= e;
     return false;
   }
 };

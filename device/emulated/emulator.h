@@ -22,7 +22,8 @@
 
 namespace warploom::emulator {
 
-inline constexpr const char* kCompileFlags = "-std=c++20 -O2 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w";
+inline constexpr const char* kCompileFlags =
+    "-std=c++20 -O2 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w";
 
 using Entry = void (*)(void** args);
 
@@ -38,12 +39,13 @@ struct Allocation {
 enum class Timing { early, late, random };
 
 struct Options {
-  std::uint64_t seed = 0;      // order of threads and of asynchronous effects
+  std::uint64_t seed = 0;  // order of threads and of asynchronous effects
   Timing timing = Timing::random;
-  bool hazards = true;         // false: run for the numbers alone, about twice as fast
-  bool banks = false;          // count shared-memory wavefronts
-  bool after_launch = false;   // launched while the previous kernel may still run: global access needs griddepcontrol_wait
-  int most_hazards = 20;       // stop recording after so many different ones
+  bool hazards = true;  // false: run for the numbers alone, about twice as fast
+  bool banks = false;   // count shared-memory wavefronts
+  bool after_launch =
+      false;  // launched while the previous kernel may still run: global access needs griddepcontrol_wait
+  int most_hazards = 20;  // stop recording after so many different ones
 };
 
 struct Launch {
@@ -52,30 +54,31 @@ struct Launch {
   int block = 32;              // threads a block, a multiple of 32
   int cluster[3] = {1, 1, 1};  // blocks a cluster; divides grid
   int shared_bytes = 0;        // dynamic shared memory
-  int registers = 0;           // a thread at entry, for reg_alloc: 0 takes 65536 / block, at most 255, a multiple of 8
+  int registers = 0;  // a thread at entry, for reg_alloc: 0 takes 65536 / block, at most 255, a multiple of 8
   void** args = nullptr;
   std::vector<Allocation> allocations;
   Options options;
 };
 
 struct Hazard {
-  std::string kind;     // "race", "proxy-fence", "mbarrier", "wgmma-registers", "uninitialised", "out-of-range", ...
+  std::string
+      kind;  // "race", "proxy-fence", "mbarrier", "wgmma-registers", "uninitialised", "out-of-range", ...
   std::string message;  // one sentence with both places
   int line = 0;         // of the kernel's text
   int thread = -1;      // of its block; -1: the copy engine or a tensor core
   int block[3] = {0, 0, 0};
-  int other_line = 0;   // of the earlier access, 0 if none
+  int other_line = 0;  // of the earlier access, 0 if none
   int times = 1;
 };
 
 struct Report {
   std::vector<Hazard> hazards;
   bool deadlock = false;
-  std::string deadlock_text;      // who waits where, and the state of what they wait for
-  std::int64_t wavefronts = 0;    // shared-memory passes taken, with Options::banks
+  std::string deadlock_text;          // who waits where, and the state of what they wait for
+  std::int64_t wavefronts = 0;        // shared-memory passes taken, with Options::banks
   std::int64_t wavefronts_least = 0;  // and the fewest possible for the same accesses
   bool clean() const { return hazards.empty() && !deadlock; }
-  std::string text() const;       // for people: one line a hazard
+  std::string text() const;  // for people: one line a hazard
 };
 
 Report run(const Launch& launch);

@@ -23,7 +23,9 @@ void cast2_to(emu::Handle<T> dst, R lo, R hi) {
   emu::fill_registers(at(dst, 1).run(1), &pair[1], sizeof(T));
 }
 template <class D>
-void cast2(D&& dst, float lo, float hi) { cast2_to(emu::regs(dst), lo, hi); }
+void cast2(D&& dst, float lo, float hi) {
+  cast2_to(emu::regs(dst), lo, hi);
+}
 
 // Global memory.
 template <int BYTES, class D, class T>
@@ -33,11 +35,15 @@ void ld_global(D&& dst, const T* p, WL_SITE) {
 template <int BYTES, class D, class T>
 void ld_global(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {
   const auto run = emu::regs(dst).run(BYTES / static_cast<int>(sizeof(T)));
-  if (pred) emu::load_global(run, p, BYTES, site);
-  else emu::fill_registers(run, &fill, sizeof(T));
+  if (pred)
+    emu::load_global(run, p, BYTES, site);
+  else
+    emu::fill_registers(run, &fill, sizeof(T));
 }
 template <int BYTES, class D, class T>
-void ld_global_stream(D&& dst, const T* p, WL_SITE) { ld_global<BYTES>(dst, p, site); }
+void ld_global_stream(D&& dst, const T* p, WL_SITE) {
+  ld_global<BYTES>(dst, p, site);
+}
 template <int BYTES, class D, class T>
 void ld_global_stream(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {
   ld_global<BYTES>(dst, p, pred, fill, site);
@@ -51,13 +57,19 @@ void st_global(T* p, S&& src, bool pred, WL_SITE) {
   if (pred) st_global<BYTES>(p, src, site);
 }
 template <int BYTES, class S, class T>
-void st_global_stream(T* p, S&& src, WL_SITE) { st_global<BYTES>(p, src, site); }
+void st_global_stream(T* p, S&& src, WL_SITE) {
+  st_global<BYTES>(p, src, site);
+}
 template <int BYTES, class S, class T>
-void st_global_stream(T* p, S&& src, bool pred, WL_SITE) { st_global<BYTES>(p, src, pred, site); }
+void st_global_stream(T* p, S&& src, bool pred, WL_SITE) {
+  st_global<BYTES>(p, src, pred, site);
+}
 
 // Shared memory.
 template <int BYTES, class T>
-emu::RegisterRun run_of(emu::Handle<T> h) { return h.run(BYTES / static_cast<int>(sizeof(T))); }
+emu::RegisterRun run_of(emu::Handle<T> h) {
+  return h.run(BYTES / static_cast<int>(sizeof(T)));
+}
 template <int BYTES, class D>
 void ld_shared(D&& dst, unsigned addr, WL_SITE) {
   emu::load_shared(run_of<BYTES>(emu::regs(dst)), addr, BYTES, false, site);
@@ -77,17 +89,27 @@ void st_shared_cluster(unsigned addr, S&& src, WL_SITE) {
 inline unsigned mapa(unsigned addr, int rank, WL_SITE) { return emu::map_address(addr, rank, site); }
 
 template <int X, bool TRANS, class D>
-void ldmatrix(D&& dst, unsigned addr, WL_SITE) { emu::load_matrix(emu::regs(dst).run(2 * X), addr, X, TRANS, site); }
+void ldmatrix(D&& dst, unsigned addr, WL_SITE) {
+  emu::load_matrix(emu::regs(dst).run(2 * X), addr, X, TRANS, site);
+}
 template <int X, bool TRANS, class S>
-void stmatrix(unsigned addr, S&& src, WL_SITE) { emu::store_matrix(addr, emu::regs(src).run(2 * X), X, TRANS, site); }
+void stmatrix(unsigned addr, S&& src, WL_SITE) {
+  emu::store_matrix(addr, emu::regs(src).run(2 * X), X, TRANS, site);
+}
 
 template <int BYTES, class T>
-void cp_async(unsigned smem, const T* g, WL_SITE) { emu::copy_async(smem, g, BYTES, true, site); }
+void cp_async(unsigned smem, const T* g, WL_SITE) {
+  emu::copy_async(smem, g, BYTES, true, site);
+}
 template <int BYTES, class T>
-void cp_async(unsigned smem, const T* g, bool pred, WL_SITE) { emu::copy_async(smem, g, BYTES, pred, site); }
+void cp_async(unsigned smem, const T* g, bool pred, WL_SITE) {
+  emu::copy_async(smem, g, BYTES, pred, site);
+}
 inline void cp_async_commit(WL_SITE) { emu::copy_async_commit(site); }
 template <int N>
-void cp_async_wait(WL_SITE) { emu::copy_async_wait(N, site); }
+void cp_async_wait(WL_SITE) {
+  emu::copy_async_wait(N, site);
+}
 
 // Barriers.
 inline void sync_threads(WL_SITE) { emu::barrier(0, -1, site); }
@@ -102,28 +124,32 @@ inline void cluster_sync(WL_SITE) {
 inline void mbarrier_init(unsigned addr, int count, WL_SITE) { emu::mbarrier_init(addr, count, site); }
 inline void fence_mbarrier_init(WL_SITE) { emu::mbarrier_init_fence(site); }
 inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0, site); }
-inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes, site); }
+inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) {
+  emu::mbarrier_arrive(addr, bytes, site);
+}
 inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, site); }
-inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, site); }
+inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) {
+  emu::mbarrier_wait(addr, parity, site);
+}
 inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) {
   emu::mbarrier_arrive_at(addr, cta_rank, site);
 }
 
 // The copy engine.
 inline void tma_prefetch(const TensorMap&) {}
-#define WL_TENSOR_FORM(rank, params, coords)                                                                        \
-  inline void tma_load(unsigned smem, const TensorMap& map, unsigned bar, WL_UNPACK params, WL_SITE) {              \
-    const int c[] = {WL_UNPACK coords};                                                                             \
-    emu::tensor_load(smem, map, bar, -1, c, rank, site);                                                            \
-  }                                                                                                                 \
-  inline void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask,            \
-                                 WL_UNPACK params, WL_SITE) {                                                       \
-    const int c[] = {WL_UNPACK coords};                                                                             \
-    emu::tensor_load(smem, map, bar, mask, c, rank, site);                                                          \
-  }                                                                                                                 \
-  inline void tma_store(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                           \
-    const int c[] = {WL_UNPACK coords};                                                                             \
-    emu::tensor_store(map, smem, c, rank, site);                                                                    \
+#define WL_TENSOR_FORM(rank, params, coords)                                                             \
+  inline void tma_load(unsigned smem, const TensorMap& map, unsigned bar, WL_UNPACK params, WL_SITE) {   \
+    const int c[] = {WL_UNPACK coords};                                                                  \
+    emu::tensor_load(smem, map, bar, -1, c, rank, site);                                                 \
+  }                                                                                                      \
+  inline void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, \
+                                 WL_UNPACK params, WL_SITE) {                                            \
+    const int c[] = {WL_UNPACK coords};                                                                  \
+    emu::tensor_load(smem, map, bar, mask, c, rank, site);                                               \
+  }                                                                                                      \
+  inline void tma_store(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                \
+    const int c[] = {WL_UNPACK coords};                                                                  \
+    emu::tensor_store(map, smem, c, rank, site);                                                         \
   }
 #define WL_UNPACK(...) __VA_ARGS__
 WL_TENSOR_FORM(1, (int c0), (c0))
@@ -135,33 +161,57 @@ WL_TENSOR_FORM(5, (int c0, int c1, int c2, int c3, int c4), (c0, c1, c2, c3, c4)
 #undef WL_TENSOR_FORM
 inline void bulk_commit(WL_SITE) { emu::bulk_commit(site); }
 template <int N>
-void bulk_wait(WL_SITE) { emu::bulk_wait(N, false, site); }
+void bulk_wait(WL_SITE) {
+  emu::bulk_wait(N, false, site);
+}
 template <int N>
-void bulk_wait_read(WL_SITE) { emu::bulk_wait(N, true, site); }
+void bulk_wait_read(WL_SITE) {
+  emu::bulk_wait(N, true, site);
+}
 inline void fence_async_shared(WL_SITE) { emu::async_fence(site); }
 
 // Matrix units.
 template <class T>
 struct ElementOf;
-template <> struct ElementOf<bf16> { static constexpr emu::Element value = emu::Element::bf16; };
-template <> struct ElementOf<f16> { static constexpr emu::Element value = emu::Element::f16; };
-template <> struct ElementOf<tf32> { static constexpr emu::Element value = emu::Element::tf32; };
-template <> struct ElementOf<e4m3> { static constexpr emu::Element value = emu::Element::e4m3; };
-template <> struct ElementOf<e5m2> { static constexpr emu::Element value = emu::Element::e5m2; };
-template <> struct ElementOf<signed char> { static constexpr emu::Element value = emu::Element::int8; };
+template <>
+struct ElementOf<bf16> {
+  static constexpr emu::Element value = emu::Element::bf16;
+};
+template <>
+struct ElementOf<f16> {
+  static constexpr emu::Element value = emu::Element::f16;
+};
+template <>
+struct ElementOf<tf32> {
+  static constexpr emu::Element value = emu::Element::tf32;
+};
+template <>
+struct ElementOf<e4m3> {
+  static constexpr emu::Element value = emu::Element::e4m3;
+};
+template <>
+struct ElementOf<e5m2> {
+  static constexpr emu::Element value = emu::Element::e5m2;
+};
+template <>
+struct ElementOf<signed char> {
+  static constexpr emu::Element value = emu::Element::int8;
+};
 
 inline void wgmma_fence(WL_SITE) { emu::wgmma_fence(site); }
 inline void wgmma_commit(WL_SITE) { emu::wgmma_commit(site); }
 template <int N>
-void wgmma_wait(WL_SITE) { emu::wgmma_wait(N, site); }
+void wgmma_wait(WL_SITE) {
+  emu::wgmma_wait(N, site);
+}
 template <int N, class A>
 void wgmma_fence_regs(A&&) {}
 template <int N, class T, bool TRANS_A, bool TRANS_B, class A>
 void wgmma(A&& acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
   static_assert(sizeof(T) == 2 || (!TRANS_A && !TRANS_B), "only 16-bit operands may be MN-major");
-  emu::wgmma({N, ElementOf<T>::value, TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b}, emu::regs(acc).run(N / 2),
-             {}, site);
+  emu::wgmma({N, ElementOf<T>::value, TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b},
+             emu::regs(acc).run(N / 2), {}, site);
 }
 template <int N, class T, bool TRANS_B, class A, class F>
 void wgmma_rs(A&& acc, F&& a, unsigned long long desc_b, bool accumulate, WL_SITE) {
@@ -172,27 +222,37 @@ void wgmma_rs(A&& acc, F&& a, unsigned long long desc_b, bool accumulate, WL_SIT
 }
 
 template <class T>
-constexpr emu::Element element_of(emu::Handle<T>) { return ElementOf<T>::value; }
+constexpr emu::Element element_of(emu::Handle<T>) {
+  return ElementOf<T>::value;
+}
 template <class D, class A, class B>
 void mma_m16n8k16(D&& d, A&& a, B&& b, WL_SITE) {
-  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(8), emu::regs(b).run(4), element_of(emu::regs(a)), site);
+  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(8), emu::regs(b).run(4), element_of(emu::regs(a)),
+                site);
 }
 template <class D, class A, class B>
 void mma_m16n8k8(D&& d, A&& a, B&& b, WL_SITE) {
-  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(4), emu::regs(b).run(2), element_of(emu::regs(a)), site);
+  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(4), emu::regs(b).run(2), element_of(emu::regs(a)),
+                site);
 }
 
 // Warp and grid.
-inline float shfl(float x, int source, WL_SITE) { return float_of(emu::shuffle(bits_of(x), source & 31, site)); }
+inline float shfl(float x, int source, WL_SITE) {
+  return float_of(emu::shuffle(bits_of(x), source & 31, site));
+}
 inline int shfl(int x, int source, WL_SITE) {
   return static_cast<int>(emu::shuffle(static_cast<unsigned>(x), source & 31, site));
 }
 inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 template <int N>
-void reg_alloc(WL_SITE) { emu::set_registers(N, true, site); }
+void reg_alloc(WL_SITE) {
+  emu::set_registers(N, true, site);
+}
 template <int N>
-void reg_dealloc(WL_SITE) { emu::set_registers(N, false, site); }
+void reg_dealloc(WL_SITE) {
+  emu::set_registers(N, false, site);
+}
 inline void griddepcontrol_wait(WL_SITE) { emu::grid_dependency_wait(site); }
 inline void griddepcontrol_launch() {}
 

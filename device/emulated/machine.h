@@ -112,7 +112,7 @@ struct Warpgroup {
   Cta* cta = nullptr;
   std::deque<std::unique_ptr<WgmmaOp>> ops;
   std::vector<std::unique_ptr<WgmmaOp>> spare;
-  std::uint64_t first = 0;  // number of ops[0]
+  std::uint64_t first = 0;               // number of ops[0]
   std::vector<std::uint64_t> group_end;  // ops in groups 1..g
   std::vector<Thread*> waiting;
 };
@@ -128,7 +128,7 @@ struct Mbarrier {
   bool published = false;  // fence_mbarrier_init came after
   ClockBuilder gathering;
   Clock completed;
-  std::vector<Thread*> waiters;  // each woken once, when the phase it saw under way completes
+  std::vector<Thread*> waiters;                 // each woken once, when the phase it saw under way completes
   unsigned copied_phase = 0, waited_phase = 0;  // phases below these
   int copy_line = 0;
 };
@@ -229,15 +229,17 @@ class Machine {
   std::string name_of(int actor) const;
 
   // Shared memory
-  Cta* locate(unsigned& addr, int bytes, bool cluster, int line, const char* what);  // null and a hazard if out of range
+  Cta* locate(unsigned& addr, int bytes, bool cluster, int line,
+              const char* what);  // null and a hazard if out of range
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
-  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const Thread* t,
-             const char* what);
+  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me,
+             const Thread* t, const char* what);
   void count_banks(Thread& t, unsigned addr, int bytes, int line);
   void count_rows(const unsigned* rows, int n);
 
   // Global memory
-  GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what);
+  GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t,
+                    const char* what);
   void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& me);
 
   // Warps

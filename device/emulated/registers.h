@@ -38,11 +38,17 @@ class ElementRef {
   const ElementRef& operator=(const ElementRef& other) const { return *this = static_cast<T>(other); }
   ElementRef(const ElementRef&) = default;
   template <class U>
-  const ElementRef& operator+=(U x) const { return *this = static_cast<T>(static_cast<T>(*this) + x); }
+  const ElementRef& operator+=(U x) const {
+    return *this = static_cast<T>(static_cast<T>(*this) + x);
+  }
   template <class U>
-  const ElementRef& operator-=(U x) const { return *this = static_cast<T>(static_cast<T>(*this) - x); }
+  const ElementRef& operator-=(U x) const {
+    return *this = static_cast<T>(static_cast<T>(*this) - x);
+  }
   template <class U>
-  const ElementRef& operator*=(U x) const { return *this = static_cast<T>(static_cast<T>(*this) * x); }
+  const ElementRef& operator*=(U x) const {
+    return *this = static_cast<T>(static_cast<T>(*this) * x);
+  }
 
  private:
   RegisterState& state_;
@@ -81,21 +87,35 @@ class Registers {
 };
 
 template <class T, int N>
-Handle<T> regs(Registers<T, N>& r) { return r.handle(0); }
+Handle<T> regs(Registers<T, N>& r) {
+  return r.handle(0);
+}
 template <class T>
-Handle<T> regs(Handle<T> h) { return h; }
+Handle<T> regs(Handle<T> h) {
+  return h;
+}
 template <class T>
-Handle<T> regs(T* p) { return Handle<T>{p, nullptr, 0}; }
+Handle<T> regs(T* p) {
+  return Handle<T>{p, nullptr, 0};
+}
 template <class T>
-Handle<T> regs(const T* p) { return Handle<T>{const_cast<T*>(p), nullptr, 0}; }
+Handle<T> regs(const T* p) {
+  return Handle<T>{const_cast<T*>(p), nullptr, 0};
+}
 
 }  // namespace wl::emu
 
 namespace wl {
 template <class T, int N>
-emu::Handle<T> at(emu::Registers<T, N>& r, int i) { return r.handle(i); }
+emu::Handle<T> at(emu::Registers<T, N>& r, int i) {
+  return r.handle(i);
+}
 template <class T>
-emu::Handle<T> at(emu::Handle<T> h, int i) { return emu::Handle<T>{h.data + i, h.state, h.at + i}; }
+emu::Handle<T> at(emu::Handle<T> h, int i) {
+  return emu::Handle<T>{h.data + i, h.state, h.at + i};
+}
 template <class T>
-emu::Handle<T> at(T* p, int i) { return emu::Handle<T>{p + i, nullptr, 0}; }
+emu::Handle<T> at(T* p, int i) {
+  return emu::Handle<T>{p + i, nullptr, 0};
+}
 }  // namespace wl

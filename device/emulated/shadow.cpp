@@ -42,7 +42,8 @@ void Shadow::add_reader(Cell& c, std::uint8_t mask, const View& view, Access me)
   list.push_back(me);
 }
 
-bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
+bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind,
+                  Access* other) {
   Cell& c = cell(i);
   bool clean = true;
   for (const Access& w : c.write) {
@@ -72,14 +73,16 @@ bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, 
   return clean;
 }
 
-bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
+bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind,
+                   Access* other) {
   Cell& c = cell(i);
   bool clean = true;
   auto against = [&](const Access& a, Conflict race) {
     if (!clean || !(a.mask & mask)) return;
     if (!view.knows(a.actor, a.epoch)) {
       *kind = race;
-    } else if (race == Conflict::race_write_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) {
+    } else if (race == Conflict::race_write_write && me.async && !a.async &&
+               !view.sees_fenced(a.actor, a.epoch)) {
       *kind = Conflict::unfenced;
     } else {
       return;
@@ -106,7 +109,9 @@ bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me,
     clean = false;
   }
   for (Access& w : c.write) w.mask = static_cast<std::uint8_t>(w.mask & ~mask);
-  Access& slot = !c.write[0].mask ? c.write[0] : !c.write[1].mask ? c.write[1] : c.write[c.write[0].epoch > c.write[1].epoch];
+  Access& slot = !c.write[0].mask   ? c.write[0]
+                 : !c.write[1].mask ? c.write[1]
+                                    : c.write[c.write[0].epoch > c.write[1].epoch];
   slot = me;
   slot.mask = mask;
   c.filled |= mask;

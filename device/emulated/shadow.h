@@ -17,11 +17,11 @@ struct Access {
 };
 
 struct Cell {
-  Access write[2];          // two, since neighbouring 16-bit elements often belong to different threads
+  Access write[2];  // two, since neighbouring 16-bit elements often belong to different threads
   Access read[3];
-  std::uint8_t filled = 0;  // bytes that hold a value
-  std::uint8_t barrier = 0; // part of an mbarrier
-  std::uint16_t more = 0;   // index of further readers, 0 if none
+  std::uint8_t filled = 0;   // bytes that hold a value
+  std::uint8_t barrier = 0;  // part of an mbarrier
+  std::uint16_t more = 0;    // index of further readers, 0 if none
 };
 
 enum class Conflict { race_write_read, race_write_write, race_read_write, unfenced, uninitialised, barrier };

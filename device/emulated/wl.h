@@ -2,15 +2,14 @@
 // emulator that loads it. The same names as device/ptx/wl.h; no standard header is pulled in.
 #pragma once
 
+// In order of dependence.
+// clang-format off
 #include "kernel_head.h"
-
 #include "types.h"
-
-#include "calls.h"
-#include "convert.h"
 #include "layout.h"
-
+#include "convert.h"
+#include "calls.h"
 #include "registers.h"
 #include "value_functions.h"
-
 #include "functions.h"
+// clang-format on

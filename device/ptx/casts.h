@@ -17,13 +17,15 @@ WL_FN float to_float(f16 x) {
 }
 WL_FN float to_float(e4m3 x) {
   f16 h;
-  asm("{ .reg .b32 t; .reg .b16 u; cvt.rn.f16x2.e4m3x2 t, %1; mov.b32 {%0, u}, t; }" : "=h"(h.bits)
+  asm("{ .reg .b32 t; .reg .b16 u; cvt.rn.f16x2.e4m3x2 t, %1; mov.b32 {%0, u}, t; }"
+      : "=h"(h.bits)
       : "h"(static_cast<unsigned short>(x.bits)));
   return to_float(h);
 }
 WL_FN float to_float(e5m2 x) {
   f16 h;
-  asm("{ .reg .b32 t; .reg .b16 u; cvt.rn.f16x2.e5m2x2 t, %1; mov.b32 {%0, u}, t; }" : "=h"(h.bits)
+  asm("{ .reg .b32 t; .reg .b16 u; cvt.rn.f16x2.e5m2x2 t, %1; mov.b32 {%0, u}, t; }"
+      : "=h"(h.bits)
       : "h"(static_cast<unsigned short>(x.bits)));
   return to_float(h);
 }

@@ -6,14 +6,14 @@
 
 namespace wl {
 
-#define WL_MMA_K16(T, type)                                                                                     \
-  WL_FN void mma_m16n8k16(float* d, const T* a, const T* b) {                                                   \
-    const unsigned* x = reinterpret_cast<const unsigned*>(a);                                                   \
-    const unsigned* y = reinterpret_cast<const unsigned*>(b);                                                   \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                                         \
-                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                         \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                               \
-                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));                           \
+#define WL_MMA_K16(T, type)                                                             \
+  WL_FN void mma_m16n8k16(float* d, const T* a, const T* b) {                           \
+    const unsigned* x = reinterpret_cast<const unsigned*>(a);                           \
+    const unsigned* y = reinterpret_cast<const unsigned*>(b);                           \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                       \
+                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));   \
   }
 WL_MMA_K16(bf16, "bf16")
 WL_MMA_K16(f16, "f16")

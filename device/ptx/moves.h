@@ -4,81 +4,81 @@
 
 namespace wl {
 
-#define WL_DEFINE_LOAD(Name, op, constraint, Address)                                                               \
-  template <int BYTES>                                                                                              \
-  struct Name {                                                                                                     \
-    static WL_FN void go(void* dst, Address a) {                                                                    \
-      unsigned* d = static_cast<unsigned*>(dst);                                                                    \
-      if constexpr (BYTES == 16) {                                                                                  \
-        asm volatile(op ".v4.b32 {%0, %1, %2, %3}, [%4];"                                                           \
-                     : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                               \
-                     : constraint(a));                                                                              \
-      } else if constexpr (BYTES == 8) {                                                                            \
-        asm volatile(op ".v2.b32 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : constraint(a));                        \
-      } else if constexpr (BYTES == 4) {                                                                            \
-        asm volatile(op ".b32 %0, [%1];" : "=r"(d[0]) : constraint(a));                                             \
-      } else if constexpr (BYTES == 2) {                                                                            \
-        asm volatile(op ".b16 %0, [%1];" : "=h"(*static_cast<unsigned short*>(dst)) : constraint(a));               \
-      } else {                                                                                                      \
-        static_assert(BYTES == 1, "a load moves 1, 2, 4, 8 or 16 bytes");                                           \
-        unsigned short t;                                                                                           \
-        asm volatile(op ".u8 %0, [%1];" : "=h"(t) : constraint(a));                                                 \
-        *static_cast<unsigned char*>(dst) = static_cast<unsigned char>(t);                                          \
-      }                                                                                                             \
-    }                                                                                                               \
-    /* dst keeps what it holds where pred is false */                                                               \
-    static WL_FN void go(void* dst, Address a, bool pred) {                                                         \
-      unsigned* d = static_cast<unsigned*>(dst);                                                                    \
-      const int p = pred;                                                                                           \
-      if constexpr (BYTES == 16) {                                                                                  \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p " op ".v4.b32 {%0, %1, %2, %3}, [%4]; }"             \
-                     : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                                               \
-                     : constraint(a), "r"(p));                                                                      \
-      } else if constexpr (BYTES == 8) {                                                                            \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %3, 0; @p " op ".v2.b32 {%0, %1}, [%2]; }"                     \
-                     : "+r"(d[0]), "+r"(d[1])                                                                       \
-                     : constraint(a), "r"(p));                                                                      \
-      } else if constexpr (BYTES == 4) {                                                                            \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".b32 %0, [%1]; }"                              \
-                     : "+r"(d[0])                                                                                   \
-                     : constraint(a), "r"(p));                                                                      \
-      } else if constexpr (BYTES == 2) {                                                                            \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".b16 %0, [%1]; }"                              \
-                     : "+h"(*static_cast<unsigned short*>(dst))                                                     \
-                     : constraint(a), "r"(p));                                                                      \
-      } else {                                                                                                      \
-        static_assert(BYTES == 1, "a load moves 1, 2, 4, 8 or 16 bytes");                                           \
-        unsigned short t = *static_cast<unsigned char*>(dst);                                                       \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".u8 %0, [%1]; }"                               \
-                     : "+h"(t)                                                                                      \
-                     : constraint(a), "r"(p));                                                                      \
-        *static_cast<unsigned char*>(dst) = static_cast<unsigned char>(t);                                          \
-      }                                                                                                             \
-    }                                                                                                               \
+#define WL_DEFINE_LOAD(Name, op, constraint, Address)                                                   \
+  template <int BYTES>                                                                                  \
+  struct Name {                                                                                         \
+    static WL_FN void go(void* dst, Address a) {                                                        \
+      unsigned* d = static_cast<unsigned*>(dst);                                                        \
+      if constexpr (BYTES == 16) {                                                                      \
+        asm volatile(op ".v4.b32 {%0, %1, %2, %3}, [%4];"                                               \
+                     : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                   \
+                     : constraint(a));                                                                  \
+      } else if constexpr (BYTES == 8) {                                                                \
+        asm volatile(op ".v2.b32 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : constraint(a));            \
+      } else if constexpr (BYTES == 4) {                                                                \
+        asm volatile(op ".b32 %0, [%1];" : "=r"(d[0]) : constraint(a));                                 \
+      } else if constexpr (BYTES == 2) {                                                                \
+        asm volatile(op ".b16 %0, [%1];" : "=h"(*static_cast<unsigned short*>(dst)) : constraint(a));   \
+      } else {                                                                                          \
+        static_assert(BYTES == 1, "a load moves 1, 2, 4, 8 or 16 bytes");                               \
+        unsigned short t;                                                                               \
+        asm volatile(op ".u8 %0, [%1];" : "=h"(t) : constraint(a));                                     \
+        *static_cast<unsigned char*>(dst) = static_cast<unsigned char>(t);                              \
+      }                                                                                                 \
+    }                                                                                                   \
+    /* dst keeps what it holds where pred is false */                                                   \
+    static WL_FN void go(void* dst, Address a, bool pred) {                                             \
+      unsigned* d = static_cast<unsigned*>(dst);                                                        \
+      const int p = pred;                                                                               \
+      if constexpr (BYTES == 16) {                                                                      \
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p " op ".v4.b32 {%0, %1, %2, %3}, [%4]; }" \
+                     : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                                   \
+                     : constraint(a), "r"(p));                                                          \
+      } else if constexpr (BYTES == 8) {                                                                \
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %3, 0; @p " op ".v2.b32 {%0, %1}, [%2]; }"         \
+                     : "+r"(d[0]), "+r"(d[1])                                                           \
+                     : constraint(a), "r"(p));                                                          \
+      } else if constexpr (BYTES == 4) {                                                                \
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".b32 %0, [%1]; }"                  \
+                     : "+r"(d[0])                                                                       \
+                     : constraint(a), "r"(p));                                                          \
+      } else if constexpr (BYTES == 2) {                                                                \
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".b16 %0, [%1]; }"                  \
+                     : "+h"(*static_cast<unsigned short*>(dst))                                         \
+                     : constraint(a), "r"(p));                                                          \
+      } else {                                                                                          \
+        static_assert(BYTES == 1, "a load moves 1, 2, 4, 8 or 16 bytes");                               \
+        unsigned short t = *static_cast<unsigned char*>(dst);                                           \
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".u8 %0, [%1]; }"                   \
+                     : "+h"(t)                                                                          \
+                     : constraint(a), "r"(p));                                                          \
+        *static_cast<unsigned char*>(dst) = static_cast<unsigned char>(t);                              \
+      }                                                                                                 \
+    }                                                                                                   \
   };
 
-#define WL_DEFINE_STORE(Name, op, constraint, Address)                                                              \
-  template <int BYTES>                                                                                              \
-  struct Name {                                                                                                     \
-    static WL_FN void go(Address a, const void* src) {                                                              \
-      const unsigned* s = static_cast<const unsigned*>(src);                                                        \
-      if constexpr (BYTES == 16) {                                                                                  \
-        asm volatile(op ".v4.b32 [%0], {%1, %2, %3, %4};" ::constraint(a), "r"(s[0]), "r"(s[1]), "r"(s[2]),         \
-                     "r"(s[3])                                                                                      \
-                     : "memory");                                                                                   \
-      } else if constexpr (BYTES == 8) {                                                                            \
-        asm volatile(op ".v2.b32 [%0], {%1, %2};" ::constraint(a), "r"(s[0]), "r"(s[1]) : "memory");                \
-      } else if constexpr (BYTES == 4) {                                                                            \
-        asm volatile(op ".b32 [%0], %1;" ::constraint(a), "r"(s[0]) : "memory");                                    \
-      } else if constexpr (BYTES == 2) {                                                                            \
-        asm volatile(op ".b16 [%0], %1;" ::constraint(a), "h"(*static_cast<const unsigned short*>(src))             \
-                     : "memory");                                                                                   \
-      } else {                                                                                                      \
-        static_assert(BYTES == 1, "a store moves 1, 2, 4, 8 or 16 bytes");                                          \
-        const unsigned short t = *static_cast<const unsigned char*>(src);                                           \
-        asm volatile(op ".b8 [%0], %1;" ::constraint(a), "h"(t) : "memory");                                        \
-      }                                                                                                             \
-    }                                                                                                               \
+#define WL_DEFINE_STORE(Name, op, constraint, Address)                                                      \
+  template <int BYTES>                                                                                      \
+  struct Name {                                                                                             \
+    static WL_FN void go(Address a, const void* src) {                                                      \
+      const unsigned* s = static_cast<const unsigned*>(src);                                                \
+      if constexpr (BYTES == 16) {                                                                          \
+        asm volatile(op ".v4.b32 [%0], {%1, %2, %3, %4};" ::constraint(a), "r"(s[0]), "r"(s[1]), "r"(s[2]), \
+                     "r"(s[3])                                                                              \
+                     : "memory");                                                                           \
+      } else if constexpr (BYTES == 8) {                                                                    \
+        asm volatile(op ".v2.b32 [%0], {%1, %2};" ::constraint(a), "r"(s[0]), "r"(s[1]) : "memory");        \
+      } else if constexpr (BYTES == 4) {                                                                    \
+        asm volatile(op ".b32 [%0], %1;" ::constraint(a), "r"(s[0]) : "memory");                            \
+      } else if constexpr (BYTES == 2) {                                                                    \
+        asm volatile(op ".b16 [%0], %1;" ::constraint(a), "h"(*static_cast<const unsigned short*>(src))     \
+                     : "memory");                                                                           \
+      } else {                                                                                              \
+        static_assert(BYTES == 1, "a store moves 1, 2, 4, 8 or 16 bytes");                                  \
+        const unsigned short t = *static_cast<const unsigned char*>(src);                                   \
+        asm volatile(op ".b8 [%0], %1;" ::constraint(a), "h"(t) : "memory");                                \
+      }                                                                                                     \
+    }                                                                                                       \
   };
 
 WL_DEFINE_LOAD(GlobalLoad, "ld.global", "l", const void*)

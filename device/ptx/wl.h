@@ -2,23 +2,20 @@
 // device/emulated/wl.h offers the same names on the host.
 #pragma once
 
+// In order of dependence.
+// clang-format off
 #include "kernel_head.h"
-
 #include "types.h"
-
 #include "layout.h"
-
 #include "casts.h"
 #include "ids.h"
 #include "value_functions.h"
-
 #include "moves.h"
-
 #include "global_memory.h"
 #include "shared_memory.h"
-
 #include "barriers.h"
 #include "mma_sync.h"
 #include "tma.h"
 #include "warp_and_grid.h"
 #include "wgmma.h"
+// clang-format on

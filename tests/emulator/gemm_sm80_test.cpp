@@ -27,7 +27,9 @@ struct Gemm {
     l.shared_bytes = 3 * 8192;
     l.args = args;
     l.options = options;
-    l.allocations = {{a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 4, "c", true, false}};
+    l.allocations = {{a.data(), a.size() * 2, "a"},
+                     {b.data(), b.size() * 2, "b"},
+                     {c.data(), c.size() * 4, "c", true, false}};
     return emulator::run(l);
   }
   double error() const {
@@ -36,7 +38,8 @@ struct Gemm {
       for (int j = 0; j < n; ++j) {
         double want = 0;
         for (int q = 0; q < k; ++q)
-          want += double(from_bf16(a[static_cast<std::size_t>(i * k + q)])) * double(from_bf16(b[static_cast<std::size_t>(q * n + j)]));
+          want += double(from_bf16(a[static_cast<std::size_t>(i * k + q)])) *
+                  double(from_bf16(b[static_cast<std::size_t>(q * n + j)]));
         const double got = c[static_cast<std::size_t>(i * n + j)];
         worst = std::max(worst, got == got ? std::abs(got - want) : 1e9);
       }
@@ -72,8 +75,9 @@ TEST(GemmSm80, SharedMemoryIsReadWithoutBankConflicts) {
   const Report r = g.run(lib.entry("gemm_sm80"), {.banks = true});
   EXPECT_GT(r.wavefronts_least, 0);
   EXPECT_EQ(r.wavefronts, r.wavefronts_least);
-  const Library plain({replaced(read_kernel("gemm_sm80"), "wl::swizzle<2, 4, 3>(row * 64 + kk * 32 + lane / 16 * 16)",
-                                "(row * 64 + kk * 32 + lane / 16 * 16)")});
+  const Library plain(
+      {replaced(read_kernel("gemm_sm80"), "wl::swizzle<2, 4, 3>(row * 64 + kk * 32 + lane / 16 * 16)",
+                "(row * 64 + kk * 32 + lane / 16 * 16)")});
   Gemm h(64, 64, 64);
   const Report q = h.run(plain.entry("gemm_sm80"), {.banks = true});
   EXPECT_GT(q.wavefronts, q.wavefronts_least);
@@ -87,21 +91,26 @@ struct Mutant {
 const Mutant kMutants[] = {
     {"no wait for copies", "wl::cp_async_wait<kStages - 2>();", ""},
     {"wait leaves one group more", "wl::cp_async_wait<kStages - 2>();", "wl::cp_async_wait<kStages - 1>();"},
-    {"one thread waits for copies", "wl::cp_async_wait<kStages - 2>();", "if (wl::thread() == 0) wl::cp_async_wait<kStages - 2>();"},
+    {"one thread waits for copies", "wl::cp_async_wait<kStages - 2>();",
+     "if (wl::thread() == 0) wl::cp_async_wait<kStages - 2>();"},
     {"no barrier", "wl::sync_threads();", ""},
     {"barrier before the wait", "wl::cp_async_wait<kStages - 2>();\n    wl::sync_threads();",
      "wl::sync_threads();\n    wl::cp_async_wait<kStages - 2>();"},
     {"barrier of the warp alone", "wl::sync_threads();", "wl::sync_warp();"},
-    {"no commit in the loop", "    wl::cp_async_commit();\n    const unsigned tile_a", "    const unsigned tile_a"},
+    {"no commit in the loop", "    wl::cp_async_commit();\n    const unsigned tile_a",
+     "    const unsigned tile_a"},
     {"no commit in the prologue", "    wl::cp_async_commit();\n  }\n  for", "  }\n  for"},
     {"ring of two stages", "smem + next % kStages * kStageBytes", "smem + next % 2 * kStageBytes"},
     {"reads the next stage", "smem + i % kStages * kStageBytes", "smem + (i + 1) % kStages * kStageBytes"},
     {"loads into the stage in use", "smem + next % kStages", "smem + i % kStages"},
     {"accumulators not zeroed", "acc[i] = 0.0f;", ";"},
-    {"copy beyond the tensor", "a + (in_a ? (m0 + row_a) * k + k0 + col_a : 0), in_a", "a + (m0 + row_a) * k + k0 + col_a, true"},
+    {"copy beyond the tensor", "a + (in_a ? (m0 + row_a) * k + k0 + col_a : 0), in_a",
+     "a + (m0 + row_a) * k + k0 + col_a, true"},
     {"copy from an unaligned address", "(m0 + row_a) * k + k0 + col_a", "(m0 + row_a) * k + k0 + col_a + 1"},
-    {"copy to an unaligned address", "stage + wl::swizzle<2, 4, 3>(c * 16)", "stage + 4 + wl::swizzle<2, 4, 3>(c * 16)"},
-    {"half of B not copied", "wl::cp_async<16>(stage + kBytesA", "if (i == 0) wl::cp_async<16>(stage + kBytesA"},
+    {"copy to an unaligned address", "stage + wl::swizzle<2, 4, 3>(c * 16)",
+     "stage + 4 + wl::swizzle<2, 4, 3>(c * 16)"},
+    {"half of B not copied", "wl::cp_async<16>(stage + kBytesA",
+     "if (i == 0) wl::cp_async<16>(stage + kBytesA"},
     {"reads past the ring", "smem + i % kStages * kStageBytes", "smem + i * kStageBytes"},
     {"fragment not loaded", "wl::ldmatrix<4, false>", "if (t == 0) wl::ldmatrix<4, false>"},
     {"fragment index too large", "wl::at(acc, 4 * t + 2)", "wl::at(acc, 4 * t + 4)"},
@@ -111,7 +120,8 @@ const Mutant kMutants[] = {
     {"part of the output not stored", "row + 8 < m && col < n", "row + 8 < m && col < n - 8"},
     {"blocks write the same tile", "wl::block_x() * 64", "wl::block_x() * 32"},
     {"leaves before its copies land", "  WL_UNROLL for (int t = 0; t < 8; ++t) {\n    const int row = m0",
-     "  load_stage(smem, a, b, m0, n0, 0, m, n, k);\n  WL_UNROLL for (int t = 0; t < 8; ++t) {\n    const int row = m0"},
+     "  load_stage(smem, a, b, m0, n0, 0, m, n, k);\n  WL_UNROLL for (int t = 0; t < 8; ++t) {\n    const "
+     "int row = m0"},
 };
 
 TEST(GemmSm80, EveryMutantIsCaughtForEverySeed) {
@@ -122,10 +132,12 @@ TEST(GemmSm80, EveryMutantIsCaughtForEverySeed) {
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       Gemm g(100, 72, 160);
-      const Report r = g.run(lib.entry("gemm_sm80", static_cast<int>(i)), {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
+      const Report r = g.run(lib.entry("gemm_sm80", static_cast<int>(i)),
+                             {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
       // An element that nobody writes is no hazard: the numbers tell.
       EXPECT_TRUE(!r.clean() || g.error() > 1e-3) << kMutants[i].name << ", seed " << seed;
-      if (std::getenv("WARPLOOM_SHOW_MUTANTS") && seed < 2) printf("%s / %d\n%s", kMutants[i].name, int(seed), r.text().c_str());
+      if (std::getenv("WARPLOOM_SHOW_MUTANTS") && seed < 2)
+        printf("%s / %d\n%s", kMutants[i].name, int(seed), r.text().c_str());
     }
 }
 

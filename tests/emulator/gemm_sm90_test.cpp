@@ -31,7 +31,9 @@ struct Gemm {
     l.shared_bytes = kShared;
     l.args = args;
     l.options = options;
-    l.allocations = {{a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 2, "c", true, false}};
+    l.allocations = {{a.data(), a.size() * 2, "a"},
+                     {b.data(), b.size() * 2, "b"},
+                     {c.data(), c.size() * 2, "c", true, false}};
     return emulator::run(l);
   }
   double error() const {
@@ -55,7 +57,8 @@ TEST(GemmSm90, IsRightOnWholeTilesWheneverEffectsHappen) {
     Gemm g(256, 256, 256);
     const auto t0 = std::chrono::steady_clock::now();
     const Report r = g.run(lib.entry("gemm_sm90"), {.timing = timing});
-    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t0).count();
+    const double ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t0).count();
     RecordProperty("ms", std::to_string(ms));
     EXPECT_TRUE(r.clean()) << r.text();
     EXPECT_LT(g.error(), 4e-3);
@@ -98,7 +101,8 @@ const Mutant kMutants[] = {
     {"no wait for an empty stage", "wl::mbarrier_wait(empty + 8 * s, ((i / kStages) & 1) ^ 1);", ""},
     {"wrong parity for empty", "((i / kStages) & 1) ^ 1", "((i / kStages) & 1)"},
     {"parity of empty never flips", "((i / kStages) & 1) ^ 1", "1"},
-    {"no expected bytes", "wl::mbarrier_arrive_expect_tx(full + 8 * s, kStageBytes);", "wl::mbarrier_arrive(full + 8 * s);"},
+    {"no expected bytes", "wl::mbarrier_arrive_expect_tx(full + 8 * s, kStageBytes);",
+     "wl::mbarrier_arrive(full + 8 * s);"},
     {"too few expected bytes", "wl::mbarrier_arrive_expect_tx(full + 8 * s, kStageBytes);",
      "wl::mbarrier_arrive_expect_tx(full + 8 * s, kBytesA);"},
     {"too many expected bytes", "wl::mbarrier_arrive_expect_tx(full + 8 * s, kStageBytes);",
@@ -118,8 +122,9 @@ const Mutant kMutants[] = {
     {"no wgmma wait", "wl::wgmma_wait<0>();", ""},
     {"wgmma wait leaves one group", "wl::wgmma_wait<0>();", "wl::wgmma_wait<1>();"},
     {"accumulators not zeroed", "acc[j] = 0.0f;", ";"},
-    {"stage released before the wait", "wl::wgmma_wait<0>();\n", "wl::mbarrier_arrive(empty + 8 * s); wl::wgmma_wait<0>();\n"
-                                        "#define ARRIVED\n"},
+    {"stage released before the wait", "wl::wgmma_wait<0>();\n",
+     "wl::mbarrier_arrive(empty + 8 * s); wl::wgmma_wait<0>();\n"
+     "#define ARRIVED\n"},
     {"stage never released", "wl::mbarrier_arrive(empty + 8 * s);", ""},
     {"stage released by one thread", "wl::mbarrier_arrive(empty + 8 * s);",
      "if (wl::thread() % 128 == 0) wl::mbarrier_arrive(empty + 8 * s);"},
@@ -128,7 +133,8 @@ const Mutant kMutants[] = {
     {"no proxy fence", "wl::fence_async_shared();", ""},
     {"proxy fence after the barrier", "wl::fence_async_shared();\n    wl::sync_named(1 + group, 128);",
      "wl::sync_named(1 + group, 128);\n    wl::fence_async_shared();"},
-    {"proxy fence by one thread", "wl::fence_async_shared();", "if (wl::thread() % 128 == 0) wl::fence_async_shared();"},
+    {"proxy fence by one thread", "wl::fence_async_shared();",
+     "if (wl::thread() % 128 == 0) wl::fence_async_shared();"},
     {"no barrier before the store", "wl::sync_named(1 + group, 128);", ""},
     {"barrier for too few", "wl::sync_named(1 + group, 128);", "wl::sync_named(1 + group, 96);"},
     {"barrier for too many", "wl::sync_named(1 + group, 128);", "wl::sync_named(1 + group, 160);"},
@@ -138,7 +144,8 @@ const Mutant kMutants[] = {
     {"one group of stores not waited for", "wl::bulk_wait_read<0>();", "wl::bulk_wait_read<1>();"},
     {"output over the stages' barriers", "const unsigned out = smem + kOut + group * 16384;",
      "const unsigned out = smem + kOut + group * 16384 + 1024;"},
-    {"output over a stage", "const unsigned out = smem + kOut + group * 16384;", "const unsigned out = smem + group * 16384;"},
+    {"output over a stage", "const unsigned out = smem + kOut + group * 16384;",
+     "const unsigned out = smem + group * 16384;"},
     {"registers beyond the pool", "wl::reg_dealloc<40>();", ""},
 };
 
@@ -156,16 +163,20 @@ TEST(GemmSm90, EveryMutantIsCaughtForEverySeed) {
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       Gemm g(128, 128, 448);
-      const Report r = g.run(lib.entry("gemm_sm90", static_cast<int>(i)), {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
+      const Report r = g.run(lib.entry("gemm_sm90", static_cast<int>(i)),
+                             {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
       EXPECT_FALSE(r.clean()) << kMutants[i].name << ", seed " << seed;
-      if (std::getenv("WARPLOOM_SHOW_MUTANTS") && seed < 2) printf("%s / %d\n%s", kMutants[i].name, int(seed), r.text().c_str());
+      if (std::getenv("WARPLOOM_SHOW_MUTANTS") && seed < 2)
+        printf("%s / %d\n%s", kMutants[i].name, int(seed), r.text().c_str());
     }
 }
 
 TEST(GemmSm90, OneThreadMayReleaseTheStage) {
-  std::string text = replaced(read_kernel("gemm_sm90"), "wl::mbarrier_init(empty + 8 * s, 256);", "wl::mbarrier_init(empty + 8 * s, 2);");
-  text = replaced(text, "wl::mbarrier_arrive(empty + 8 * s);",
-                  "wl::sync_named(1 + group, 128);\n if (wl::thread() % 128 == 0) wl::mbarrier_arrive(empty + 8 * s);");
+  std::string text = replaced(read_kernel("gemm_sm90"), "wl::mbarrier_init(empty + 8 * s, 256);",
+                              "wl::mbarrier_init(empty + 8 * s, 2);");
+  text = replaced(
+      text, "wl::mbarrier_arrive(empty + 8 * s);",
+      "wl::sync_named(1 + group, 128);\n if (wl::thread() % 128 == 0) wl::mbarrier_arrive(empty + 8 * s);");
   const Library lib({text});
   Gemm g(128, 128, 448);
   const Report r = g.run(lib.entry("gemm_sm90"), {});

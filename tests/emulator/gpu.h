@@ -29,7 +29,8 @@ class Gpu {
   std::string encode(const wl::TensorMap& m, const Buffer& b, std::size_t offset, Map* map);
 
   // "" or what went wrong. cubin: file contents. Clusters come from the kernel's own attribute.
-  std::string launch(const std::string& cubin, const std::string& kernel, const int grid[3], int threads, int shared_bytes, void** args);
+  std::string launch(const std::string& cubin, const std::string& kernel, const int grid[3], int threads,
+                     int shared_bytes, void** args);
 
  private:
   Gpu() = default;

@@ -8,10 +8,10 @@ namespace {
 
 struct Rule {
   const char* name;
-  const char* kind;   // kind of a hazard that must be reported; "" clean; "deadlock"
+  const char* kind;  // kind of a hazard that must be reported; "" clean; "deadlock"
   const char* body;
   int threads = 64;
-  int line = 0;       // of the body (1 its first), 0 any
+  int line = 0;  // of the body (1 its first), 0 any
 };
 
 // Parameters of every body: const float* in (64 floats), float* out (64 floats, not initialised), unsigned s (shared base).
@@ -25,7 +25,8 @@ const Rule kRules[] = {
     {"two threads writing one word race", "race", R"(
   WL_REG(float, x, 1); x[0] = 1.0f;
   wl::st_shared<4>(s, wl::at(x, 0));
-)", 64, 3},
+)",
+     64, 3},
     {"neighbouring halves of a word do not race", "", R"(
   WL_REG(wl::bf16, x, 1); x[0] = wl::cast<wl::bf16>(1.0f);
   wl::st_shared<2>(s + 2 * t, wl::at(x, 0));
@@ -45,15 +46,18 @@ const Rule kRules[] = {
     {"shared memory holds nothing at first", "uninitialised", R"(
   WL_REG(float, x, 1);
   wl::ld_shared<4>(wl::at(x, 0), s + 4 * t);
-)", 64, 3},
+)",
+     64, 3},
     {"a register holds nothing at first", "uninitialised", R"(
   WL_REG(float, x, 2); x[0] = 1.0f;
   out[0] = x[1];
-)", 64, 3},
+)",
+     64, 3},
     {"register arrays end", "registers", R"(
   WL_REG(float, x, 2);
   x[t] = 1.0f;
-)", 64, 3},
+)",
+     64, 3},
     {"shared memory ends", "out-of-range", R"(
   WL_REG(float, x, 1); x[0] = 1.0f;
   wl::st_shared<4>(s + 1024 - 128 + 4 * t, wl::at(x, 0));
@@ -98,12 +102,14 @@ const Rule kRules[] = {
 )"},
     {"one lane leaves a warp instruction", "deadlock", R"(
   if (wl::lane() != 3) out[t] = wl::shfl_xor(1.0f, 1);
-)", 32},
+)",
+     32},
     {"lanes at different instructions", "divergence", R"(
   float x;
   if (wl::lane() < 16) x = wl::shfl_xor(1.0f, 1);
   else x = wl::shfl_xor(2.0f, 1);
-)", 32},
+)",
+     32},
     {"an mbarrier hands data on", "", R"(
   if (t == 0) wl::mbarrier_init(s + 512, 32);
   wl::sync_threads();
@@ -163,16 +169,19 @@ const Rule kRules[] = {
   wl::cp_async_wait<1>();
   wl::ld_shared<4>(wl::at(x, 0), s + 256 + 4 * t);
   wl::cp_async_wait<0>();
-)", 64, 8},
+)",
+     64, 8},
     {"cp.async moves 4, 8 or 16 bytes", "alignment", R"(
   wl::cp_async<2>(s + 4 * t, in + t);
 )"},
     {"registers are given before they are taken", "deadlock", R"(
   wl::reg_alloc<256>();
-)", 128},
+)",
+     128},
     {"reg_alloc takes multiples of 8", "registers", R"(
   wl::reg_alloc<100>();
-)", 128},
+)",
+     128},
     {"a wait before cluster_arrive", "cluster", R"(
   wl::cluster_wait();
 )"},
@@ -181,8 +190,10 @@ const Rule kRules[] = {
 TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
   std::vector<std::string> texts;
   for (const Rule& r : kRules)
-    texts.push_back("WL_KERNEL(rule, 256, 1)(const float* in, float* out) { const unsigned s = WL_SHARED_BASE(); const int t = wl::thread();" +
-                    std::string(r.body) + "}\nWL_EXPORT(rule)\n");
+    texts.push_back(
+        "WL_KERNEL(rule, 256, 1)(const float* in, float* out) { const unsigned s = WL_SHARED_BASE(); const "
+        "int t = wl::thread();" +
+        std::string(r.body) + "}\nWL_EXPORT(rule)\n");
   const Library lib(texts);
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -214,9 +225,10 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
 }
 
 TEST(Rules, TheNumbersAreTheSameWithoutHazards) {
-  const Library lib({"WL_KERNEL(twice, 64, 1)(const float* in, float* out) {\n  WL_REG(float, x, 1);\n"
-                     "  wl::ld_global<4>(wl::at(x, 0), in + wl::thread());\n  x[0] *= 2.0f;\n"
-                     "  wl::st_global<4>(out + wl::thread(), wl::at(x, 0));\n}\nWL_EXPORT(twice)\n"});
+  const Library lib(
+      {"WL_KERNEL(twice, 64, 1)(const float* in, float* out) {\n  WL_REG(float, x, 1);\n"
+       "  wl::ld_global<4>(wl::at(x, 0), in + wl::thread());\n  x[0] *= 2.0f;\n"
+       "  wl::st_global<4>(out + wl::thread(), wl::at(x, 0));\n}\nWL_EXPORT(twice)\n"});
   std::vector<float> in(64, 3.0f), out(64);
   const void* pin = in.data();
   void* pout = out.data();

@@ -1,7 +1,7 @@
 // compile: a launch list's source to machine code, for both engines, cached on disk.
 //
-// CUDA kernels go through NVRTC (nvrtc.h) or else nvcc, one cubin a kernel; CPU kernels through the system's C++ compiler
-// (cpu_compiler.h), one shared object for the whole list. Both run in a child process under a clock, since compilers crash and
+// CUDA kernels go through NVRTC (nvrtc.h) or else nvcc, a cubin for each; CPU kernels through the system's C++ compiler
+// (cpu_compiler.h), a shared object for each. Kernels with the same text share theirs. Both run in a child process under a clock, since compilers crash and
 // hang on odd input.
 //
 // Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for spilled registers and for
@@ -36,7 +36,7 @@ struct KernelFigures {
 struct Binary {
   Engine engine = Engine::cuda;
   std::string compiler;             // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
-  std::vector<std::string> images;  // cuda: a cubin a kernel; cpu: one path of a shared object
+  std::vector<std::string> images;  // one a kernel; cuda: the cubin; cpu: the shared object's path
   std::vector<KernelFigures> figures;
   std::string log;
   int registers = 0;                // most of any kernel

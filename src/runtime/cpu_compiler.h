@@ -14,6 +14,8 @@
 
 namespace warploom::runtime {
 
+// Example: compile_shared_object(text, {}, &log) -> ~/.cache/warploom/cpu/5f…e1.so
+
 struct CpuCompiler {
   std::filesystem::path path;
   std::string version;  // "g++ 12.2.0"
@@ -25,8 +27,5 @@ std::span<const char* const> cpu_compile_flags();
 
 // `source` to a shared object; its path. The log goes to `log`.
 Result<std::filesystem::path> compile_shared_object(const std::string& source, const CompileOptions& options, std::string* log);
-
-// The folder the device headers of `kinds` ("cpu", "common") lie in, flat.
-Result<std::filesystem::path> header_folder(const std::vector<std::string>& kinds);
 
 }  // namespace warploom::runtime

@@ -1,7 +1,7 @@
 // The CUDA driver, libcuda.so.1, opened at run time with prototypes of our own: building needs no CUDA header.
 //
 //   WARPLOOM_TRY(const Driver* cuda, Driver::get());
-//   WARPLOOM_CHECK(cuda->check(cuda->cuMemAlloc(&address, bytes), "cuMemAlloc"));   // or CUDA_TRY(*cuda, cuMemAlloc, &address, bytes)
+//   WARPLOOM_CUDA(*cuda, cuMemAlloc, &address, bytes);   // returns the error from the enclosing function
 //
 // Source: CUDA Driver API reference, CUDA 12.0 (the oldest with all of driver.def) and later.
 #pragma once
@@ -33,7 +33,7 @@ struct alignas(64) CUtensorMap {
 struct CUlaunchAttribute {
   int id = 0;
   char pad[4] = {};
-  union {
+  union alignas(8) {
     char bytes[64];
     struct {
       unsigned x, y, z;

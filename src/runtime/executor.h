@@ -26,6 +26,7 @@
 
 #include "base/error.h"
 #include "codegen/launch_list.h"
+#include "runtime/clocks.h"
 #include "runtime/compile.h"
 
 namespace warploom::runtime {
@@ -105,9 +106,10 @@ class Executor {
   // The time from before `work`'s first launch to after its last one, in microseconds.
   virtual Result<double> time_us(const std::function<Status()>& work) = 0;
   virtual Result<std::unique_ptr<Recording>> record(const std::function<Status()>& work) = 0;
-  // Puts other data into the caches, in launch order: GPU by writing twice the L2, CPU by reading twice the last level (at most
+  // Puts other data into the caches, in launch order: GPU by writing twice the L2, CPU by writing twice the last level (at most
   // 256 MiB).
   virtual Status flush_caches() = 0;
+  virtual Clocks clocks() { return {}; }      // now
   virtual void* stream() { return nullptr; }  // CUstream, for libraries
 };
 

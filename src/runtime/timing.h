@@ -1,8 +1,9 @@
 // measure: what several alternatives cost on one device, fairly.
 //
 // Alternatives take turns in one run, in an order that turns round every lap, so that a clock that drifts hits all of them alike.
-// Before every call the caches are filled with other data. A call shorter than `short_us` is timed as a recording of several calls
-// over different buffer sets, divided by their number, so that launch costs and the clock's grain do not count.
+// Before every sample the caches are filled with other data. Where a call is shorter than `short_us` and every alternative has the
+// same number of buffer sets bound, two or more, a sample is a recording of one call on each set, divided by their number: launch
+// costs and the clock's grain do not count, and no call finds its own data in the caches.
 //
 //   auto samples = measure(*device, {&ours, &vendor});
 //   samples[0].median_us; samples[0].low_us … samples[0].high_us  // 95 % interval of the median, by bootstrap
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/clocks.h"
 #include "runtime/executor.h"
 
 namespace warploom::runtime {
@@ -24,15 +26,9 @@ struct MeasureOptions {
   int max_samples = 200;
   double budget_ms = 500;        // for all alternatives together; min_samples may exceed it (but never fivefold)
   double short_us = 20;          // calls faster than this are timed in series
-  int series = 32;               // calls in a series at most; at least one a buffer set
-  bool flush = true;             // CPU: false unless asked for by flush_cpu
-  bool flush_cpu = false;
+  bool flush = true;             // GPU
+  bool flush_cpu = false;        // CPU: its caches are as large as most problems, and users find them warm
   std::uint64_t seed = 1;        // of the bootstrap
-};
-
-// What the device said of itself while the samples were taken; 0 where it says nothing.
-struct Clocks {
-  double sm_mhz = 0, memory_mhz = 0, watts = 0, celsius = 0;
 };
 
 struct Samples {
@@ -54,8 +50,5 @@ struct Interval {
   double median = 0, low = 0, high = 0;
 };
 Interval median_interval(std::span<const double> values, std::uint64_t seed = 1, int resamples = 1000);
-
-// NVML's reading of the GPU with this ordinal, zeros where there is no NVML.
-Clocks read_clocks(int ordinal);
 
 }  // namespace warploom::runtime

@@ -1,0 +1,152 @@
+#include "runtime/nvrtc.h"
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "runtime/header_set.h"
+#include "runtime/library.h"
+
+namespace warploom::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kSonames = {"libnvrtc.so.13", "libnvrtc.so.12"};
+
+// NVRTC's own types and functions. Source: NVRTC documentation, "User interface".
+struct Nvrtc {
+  using Program = struct NvrtcProgram*;
+  int (*version)(int* major, int* minor) = nullptr;
+  int (*create)(Program*, const char* source, const char* name, int headers, const char* const* texts,
+                const char* const* names) = nullptr;
+  int (*destroy)(Program*) = nullptr;
+  int (*compile)(Program, int options, const char* const* texts) = nullptr;
+  int (*log_size)(Program, std::size_t*) = nullptr;
+  int (*log)(Program, char*) = nullptr;
+  int (*cubin_size)(Program, std::size_t*) = nullptr;
+  int (*cubin)(Program, char*) = nullptr;
+  const char* (*words)(int code) = nullptr;
+  std::string path, why_not;
+  bool ready = false;
+};
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// Where an NVRTC may lie, best first.
+std::vector<std::string> candidates() {
+  if (const std::string named = environment("WARPLOOM_NVRTC"); !named.empty()) return {named};
+  std::vector<std::string> names(kSonames.begin(), kSonames.end());
+  std::vector<std::string> folders;
+  if (const std::string home = environment("CUDA_HOME"); !home.empty()) folders.push_back(home + "/lib64");
+  folders.emplace_back("/usr/local/cuda/lib64");
+  std::vector<std::string> python = {"/usr/lib/python3*", "/usr/local/lib/python3*", "/opt/*/.venv/lib/python3*", "/opt/*/lib/python3*"};
+  if (const std::string home = environment("HOME"); !home.empty()) python.push_back(home + "/.local/lib/python3*");
+  for (const char* variable : {"CONDA_PREFIX", "VIRTUAL_ENV"})
+    if (const std::string home = environment(variable); !home.empty()) python.insert(python.begin(), home + "/lib/python3*");
+  for (const std::string& home : python)
+    for (const char* packages : {"/site-packages", "/dist-packages"})
+      for (const char* package : {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"}) folders.push_back(home + packages + package);
+  for (const std::string& folder : folders) {
+    for (const char* soname : kSonames) {
+      glob_t found{};
+      if (::glob((folder + "/" + soname).c_str(), 0, nullptr, &found) == 0)
+        for (std::size_t i = 0; i < found.gl_pathc; ++i) names.emplace_back(found.gl_pathv[i]);
+      ::globfree(&found);
+    }
+  }
+  return names;
+}
+
+const Nvrtc& nvrtc() {
+  static const Nvrtc instance = [] {
+    Nvrtc n;
+    const Library library(candidates());
+    n.path = library.name();
+    n.why_not = library.why_not();
+    n.ready = library && library.find("nvrtcVersion", n.version) && library.find("nvrtcCreateProgram", n.create) &&
+              library.find("nvrtcDestroyProgram", n.destroy) && library.find("nvrtcCompileProgram", n.compile) &&
+              library.find("nvrtcGetProgramLogSize", n.log_size) && library.find("nvrtcGetProgramLog", n.log) &&
+              library.find("nvrtcGetCUBINSize", n.cubin_size) && library.find("nvrtcGetCUBIN", n.cubin) &&
+              library.find("nvrtcGetErrorString", n.words);
+    return n;
+  }();
+  return instance;
+}
+
+Result<CudaCompiler> look_for_compiler() {
+  if (nvrtc().ready) {
+    int major = 0, minor = 0;
+    nvrtc().version(&major, &minor);
+    return CudaCompiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().path, true};
+  }
+  std::vector<std::string> programs = {"nvcc", "/usr/local/cuda/bin/nvcc"};
+  if (const std::string home = environment("CUDA_HOME"); !home.empty()) programs.insert(programs.begin(), home + "/bin/nvcc");
+  for (const std::string& name : programs) {
+    const fs::path path = find_program(name);
+    if (path.empty()) continue;
+    const auto answer = run_process({path.string(), "--version"}, {.time = std::chrono::seconds(20)});
+    if (!answer || !answer->succeeded()) continue;
+    const std::size_t at = answer->out.find("release ");
+    const std::string version = at == std::string::npos ? "" : answer->out.substr(at + 8, answer->out.find(',', at) - at - 8);
+    return CudaCompiler{"nvcc " + version, path.string(), false};
+  }
+  return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
+               "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().why_not,
+               "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in WARPLOOM_NVRTC"});
+}
+
+}  // namespace
+
+Result<CudaCompiler> find_cuda_compiler() {
+  static const Result<CudaCompiler> compiler = look_for_compiler();
+  return compiler;
+}
+
+Result<CudaImage> compile_cuda_in_process(const std::string& source, const std::string& arch, const std::vector<std::string>& flags) {
+  const Nvrtc& n = nvrtc();
+  if (!n.ready) {
+    WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
+    return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", compiler.path, "NVRTC", compiler.name, "set WARPLOOM_NVRTC"});
+  }
+  std::vector<const char*> texts, names;
+  for (const EmbeddedFile& file : cuda_headers().files) {
+    texts.push_back(file.text.c_str());
+    names.push_back(file.path.c_str());
+  }
+  std::vector<std::string> options = {"--gpu-architecture=" + arch, "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
+  options.insert(options.end(), flags.begin(), flags.end());
+  std::vector<const char*> raw;
+  for (const std::string& option : options) raw.push_back(option.c_str());
+
+  Nvrtc::Program program = nullptr;
+  int code = n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data());
+  CudaImage image;
+  if (code == 0) {
+    code = n.compile(program, static_cast<int>(raw.size()), raw.data());
+    std::size_t bytes = 0;
+    if (n.log_size(program, &bytes) == 0 && bytes > 1) {
+      image.log.resize(bytes);
+      n.log(program, image.log.data());
+      image.log.resize(bytes - 1);  // its final zero
+    }
+    if (code == 0 && (code = n.cubin_size(program, &bytes)) == 0) {
+      image.cubin.resize(bytes);
+      code = n.cubin(program, image.cubin.data());
+    }
+    n.destroy(&program);
+  }
+  if (code != 0 || image.cubin.empty())
+    return fail({ErrorCode::kCompileFailed, "NVRTC refused the source", arch, "source that compiles",
+                 image.log.empty() ? n.words(code) : image.log, "report the schedule: emitted source should always compile"});
+  return image;
+}
+
+}  // namespace warploom::runtime

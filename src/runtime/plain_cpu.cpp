@@ -1,0 +1,103 @@
+#include "runtime/plain_text.h"
+
+namespace warploom::runtime {
+
+const char* const kPlainCpuHead = R"(
+#include <cmath>
+#include <cstring>
+struct bf16 { unsigned short bits; };
+using f16 = _Float16;
+static inline float load(float x) { return x; }
+static inline float load(bf16 x) { unsigned u = unsigned(x.bits) << 16; float y; std::memcpy(&y, &u, 4); return y; }
+static inline float load(f16 x) { return static_cast<float>(x); }
+static inline void store(float* p, float x) { *p = x; }
+static inline void store(bf16* p, float x) {
+  unsigned u;
+  std::memcpy(&u, &x, 4);
+  p->bits = x != x ? 0x7fff : static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+static inline void store(f16* p, float x) { *p = static_cast<f16>(x); }
+static inline float activate(float x) { return ACTIVATION; }
+static inline float biased(float x, const Bias* bias, long long batch, long long i, long long j) {
+  if (kBias == 1) return x + load(bias[j]);
+  if (kBias == 2) return x + load(bias[i]);
+  if (kBias == 3) return x + load(bias[(batch * kM + i) * kN + j]);
+  return x;
+}
+)";
+
+// A task is 48 rows by 64 columns of C. Chunks of 256 along K are unpacked to floats, then four rows at a time stay in registers.
+const char* const kPlainCpuMatmul = R"(
+typedef float Lanes __attribute__((vector_size(64)));
+struct Scratch { float a[48][256]; float b[256][64]; float c[48][64]; };
+extern "C" void plain_matmul(void* const* buffers, long long task, void* memory) {
+  Scratch& s = *static_cast<Scratch*>(memory);
+  const long long tiles_n = (kN + 63) / 64, tiles_m = (kM + 47) / 48;
+  const long long batch = task / (tiles_m * tiles_n);
+  const long long m0 = task / tiles_n % tiles_m * 48, n0 = task % tiles_n * 64;
+  const In* a = static_cast<const In*>(buffers[0]) + (kBatchedA ? batch * kM * kK : 0);
+  const In* b = static_cast<const In*>(buffers[1]) + (kBatchedB ? batch * kK * kN : 0);
+  Out* c = static_cast<Out*>(buffers[2]) + batch * kM * kN;
+  const long long rows = kM - m0 < 48 ? kM - m0 : 48, cols = kN - n0 < 64 ? kN - n0 : 64;
+  std::memset(s.c, 0, sizeof s.c);
+  for (long long k0 = 0; k0 < kK; k0 += 256) {
+    const long long depth = kK - k0 < 256 ? kK - k0 : 256;
+    if (rows < 48) std::memset(s.a, 0, sizeof s.a);
+    if (cols < 64) std::memset(s.b, 0, sizeof s.b);
+    if (kTransposeA) {
+      for (long long k = 0; k < depth; ++k)
+        for (long long i = 0; i < rows; ++i) s.a[i][k] = load(a[(k0 + k) * kM + m0 + i]);
+    } else {
+      for (long long i = 0; i < rows; ++i)
+        for (long long k = 0; k < depth; ++k) s.a[i][k] = load(a[(m0 + i) * kK + k0 + k]);
+    }
+    if (kTransposeB) {
+      for (long long j = 0; j < cols; ++j)
+        for (long long k = 0; k < depth; ++k) s.b[k][j] = load(b[(n0 + j) * kK + k0 + k]);
+    } else {
+      for (long long k = 0; k < depth; ++k)
+        for (long long j = 0; j < cols; ++j) s.b[k][j] = load(b[(k0 + k) * kN + n0 + j]);
+    }
+    for (int i = 0; i < 48; i += 4) {
+      Lanes sum[4][4];
+      for (int r = 0; r < 4; ++r) std::memcpy(sum[r], s.c[i + r], 256);
+      for (long long k = 0; k < depth; ++k) {
+        Lanes y[4];
+        std::memcpy(y, s.b[k], 256);
+        for (int r = 0; r < 4; ++r)
+          for (int v = 0; v < 4; ++v) sum[r][v] += s.a[i + r][k] * y[v];
+      }
+      for (int r = 0; r < 4; ++r) std::memcpy(s.c[i + r], sum[r], 256);
+    }
+  }
+  const Bias* bias = BIAS;
+  for (long long i = 0; i < rows; ++i)
+    for (long long j = 0; j < cols; ++j) store(c + (m0 + i) * kN + n0 + j, activate(biased(s.c[i][j], bias, batch, m0 + i, n0 + j)));
+}
+)";
+
+const char* const kPlainCpuSoftmax = R"(
+extern "C" void plain_softmax(void* const* buffers, long long row, void*) {
+  const In* x = static_cast<const In*>(buffers[0]) + row * kN;
+  Out* y = static_cast<Out*>(buffers[1]) + row * kN;
+  float greatest = -INFINITY;
+  for (long long j = 0; j < kN; ++j) greatest = load(x[j]) > greatest ? load(x[j]) : greatest;
+  float parts[16] = {};  // sixteen sums: shorter chains, smaller rounding errors
+  for (long long j = 0; j < kN; ++j) parts[j % 16] += expf(load(x[j]) - greatest);
+  float sum = 0;
+  for (float part : parts) sum += part;
+  const float scale = 1.0f / sum;
+  for (long long j = 0; j < kN; ++j) store(y + j, expf(load(x[j]) - greatest) * scale);
+}
+)";
+
+const char* const kPlainCpuEpilogue = R"(
+extern "C" void plain_epilogue(void* const* buffers, long long task, void*) {
+  Out* c = static_cast<Out*>(buffers[0]);
+  const Bias* bias = BIAS;
+  const long long begin = task * 16384, all = kBatch * kM * kN, end = begin + 16384 < all ? begin + 16384 : all;
+  for (long long at = begin; at < end; ++at) store(c + at, activate(biased(load(c[at]), bias, at / (kM * kN), at / kN % kM, at % kN)));
+}
+)";
+
+}  // namespace warploom::runtime

@@ -1,0 +1,129 @@
+#include "fixtures.h"
+#include "runtime/child.h"
+#include "runtime/nvrtc.h"
+
+namespace warploom::runtime {
+namespace {
+
+const char* const kUsesHeaders =
+    "#include \"wl.h\"\nWL_KERNEL(k, 128, 1)(float* a) {\n"
+    "  wl::sync_threads();\n  a[wl::thread()] = static_cast<float>(wl::block_x());\n}\n";
+
+class Nvrtc : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!find_cuda_compiler()) GTEST_SKIP() << "no NVRTC and no nvcc here";
+  }
+  OwnCache cache;
+};
+
+TEST_F(Nvrtc, CompilesAKernelOnTheDeviceHeaders) {
+  const auto image = compile_cuda(kUsesHeaders, "sm_90a");
+  ASSERT_OK(image);
+  EXPECT_EQ(image->cubin.substr(1, 3), "ELF");
+  const PtxasReport report = parse_ptxas(image->log);
+  ASSERT_EQ(report.kernels.size(), 1u);
+  EXPECT_EQ(report.kernels[0].name, "k");
+  EXPECT_GT(report.kernels[0].registers, 0);
+  EXPECT_EQ(report.kernels[0].spill_bytes, 0);
+}
+
+TEST_F(Nvrtc, TakesTheSecondImageFromTheCache) {
+  const auto first = compile_cuda(kUsesHeaders, "sm_90a");
+  ASSERT_OK(first);
+  CompileOptions impossible;
+  impossible.time = std::chrono::milliseconds(0);  // a compiler would be given up at once
+  const auto second = compile_cuda(kUsesHeaders, "sm_90a", impossible);
+  ASSERT_OK(second);
+  EXPECT_EQ(first->cubin, second->cubin);
+  EXPECT_EQ(first->log, second->log);
+}
+
+TEST_F(Nvrtc, ThatTakesTooLongIsGivenUp) {
+  CompileOptions impossible;
+  impossible.time = std::chrono::milliseconds(0);
+  const auto image = compile_cuda(kUsesHeaders, "sm_90a", impossible);
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.error().code, ErrorCode::kCompileTimeout);
+}
+
+TEST_F(Nvrtc, RefusesWrongSourceWithItsWords) {
+  const auto image = compile_cuda("__global__ void k() { undeclared_name = 1; }", "sm_90a");
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.error().code, ErrorCode::kCompileFailed);
+  EXPECT_NE(image.error().found.find("undeclared_name"), std::string::npos);
+}
+
+LaunchList spilling_list() {
+  LaunchList list = doubling_list(Engine::cuda, "sm_90a");
+  list.kernels[0].source =
+      "extern \"C\" __global__ void __launch_bounds__(1024, 2) twice(const float* x, float* y) {\n  float v[120];\n"
+      "#pragma unroll\n  for (int i = 0; i < 120; ++i) v[i] = x[i * 1024 + threadIdx.x];\n  __syncthreads();\n"
+      "#pragma unroll\n  for (int i = 0; i < 120; ++i) y[i * 1024 + threadIdx.x] = v[i] * v[119 - i];\n}\n";
+  return list;
+}
+
+TEST_F(Nvrtc, SpillsMakeACandidateFail) {
+  const auto binary = compile(spilling_list());
+  ASSERT_FALSE(binary);
+  EXPECT_EQ(binary.error().code, ErrorCode::kCompileFailed);
+  EXPECT_EQ(binary.error().place, "twice");
+}
+
+TEST_F(Nvrtc, SpillsPassWhereTheyAreAllowed) {
+  CompileOptions options;
+  options.allow_spills = true;
+  const auto binary = compile(spilling_list(), options);
+  ASSERT_OK(binary);
+  EXPECT_GT(binary->spills, 0);
+  EXPECT_EQ(binary->registers, 32);
+}
+
+TEST_F(Nvrtc, CompilesKernelsOfTheSameTextOnce) {
+  LaunchList list = doubling_list(Engine::cuda, "sm_90a");
+  list.kernels.push_back(list.kernels[0]);
+  const auto binary = compile(list);
+  ASSERT_OK(binary);
+  EXPECT_EQ(binary->images.size(), 2u);
+  EXPECT_EQ(binary->figures.size(), 1u);
+}
+
+TEST(Child, ThatCrashesReportsItsSignal) {
+  const auto done = run_in_fork([] { std::abort(); return 0; }, std::chrono::seconds(10));
+  ASSERT_OK(done);
+  EXPECT_EQ(done->signal, SIGABRT);
+}
+
+TEST(Child, ThatHangsIsKilled) {
+  const auto done = run_in_fork([] { while (true) ::usleep(1000); return 0; }, std::chrono::milliseconds(50));
+  ASSERT_OK(done);
+  EXPECT_TRUE(done->timed_out);
+}
+
+TEST(Child, HandsBackItsStatus) { EXPECT_EQ(run_in_fork([] { return 7; }, std::chrono::seconds(10))->exit_status, 7); }
+
+TEST(Ptxas, FiguresOfSeveralKernelsAreToldApart) {
+  const PtxasReport report = parse_ptxas(
+      "ptxas info    : Compiling entry function 'first' for 'sm_90a'\n"
+      "ptxas         .     0 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 1 barriers, 256 bytes smem\n"
+      "ptxas info    : Compiling entry function 'second' for 'sm_90a'\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 20 registers, 400 bytes cmem[0]\n");
+  ASSERT_EQ(report.kernels.size(), 2u);
+  EXPECT_EQ(report.kernels[0].registers, 168);
+  EXPECT_EQ(report.kernels[0].spill_bytes, 20);
+  EXPECT_EQ(report.kernels[0].static_shared, 256);
+  EXPECT_EQ(report.kernels[1].name, "second");
+  EXPECT_EQ(report.kernels[1].registers, 20);
+  EXPECT_EQ(report.kernels[1].spill_bytes, 0);
+}
+
+TEST(Ptxas, SerialisedWgmmaIsNoticed) {
+  const PtxasReport report = parse_ptxas(
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to …\n");
+  EXPECT_EQ(report.warnings.size(), 1u);
+}
+
+}  // namespace
+}  // namespace warploom::runtime

@@ -14,6 +14,7 @@ add_library(warploom_pch_holder STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
 function(warploom_room name)
   cmake_parse_arguments(ARG "" "" "USES;LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   if(NOT sources)
     return()
   endif()
@@ -65,6 +66,9 @@ function(warploom_tests)
       add_executable(test_${room} ${sources})
       target_link_libraries(test_${room} PRIVATE warploom_${room} warploom_flags GTest::gtest_main rapidcheck
                             nlohmann_json::nlohmann_json fmt::fmt-header-only)
+      if(room STREQUAL "cli" AND TARGET warploom)
+        add_dependencies(test_${room} warploom)  # its tests start the executable
+      endif()
       if(room STREQUAL "kernels")
         target_link_libraries(test_${room} PRIVATE warploom_runtime)  # its tests run what it builds
       endif()

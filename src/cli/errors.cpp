@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/command.h"
+
+namespace warploom::cli {
+namespace {
+
+constexpr ErrorCode kCodes[] = {
+#define WARPLOOM_ERROR(name, text, exit_status, meaning) ErrorCode::name,
+#include "base/error_codes.def"
+#undef WARPLOOM_ERROR
+};
+
+Result<Answer> list_errors(const Session&) {
+  Answer answer{nlohmann::json::object(), {}};
+  std::size_t width = 0;
+  for (const ErrorCode code : kCodes) width = std::max(width, code_text(code).size());
+  nlohmann::json rows = nlohmann::json::array();
+  for (const ErrorCode code : kCodes) {
+    rows.push_back({{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
+    answer.text += fmt::format("{:<{}}  {:>3}  {}\n", code_text(code), width, exit_status(code), code_meaning(code));
+  }
+  answer.json["errors"] = rows;
+  return answer;
+}
+
+}  // namespace
+
+void add_errors(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("errors", "every error code, its exit status and its meaning");
+  command->callback([&action] { action = list_errors; });
+}
+
+}  // namespace warploom::cli

@@ -1,0 +1,31 @@
+// What several commands read from their flags: durations, tracks, targets, schedules.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/family.h"
+#include "target/capabilities.h"
+
+namespace warploom::cli {
+
+// "60s", "2m", "500ms", "1.5h"; a bare number is seconds. usage when it is none of these or not above zero.
+Result<double> parse_seconds(const std::string& text, const std::string& place);
+
+// The track that was named, or the model's own for "". unknown-track when it is none or cannot hold for the model's types.
+Result<Track> track_for(const graph::Graph& graph, const std::string& name);
+
+// "auto": the GPU of this machine if it has one, else "cpu"; other names are checked to be targets.
+Result<std::string> resolve_target(const std::string& name);
+
+// "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word that cannot be read.
+Result<kernels::Schedule> parse_schedule(const std::string& text);
+
+// The most promising legal schedule of any family, by the families' own guess among the first `limit` combinations of each.
+Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities,
+                                           std::int64_t limit = 20'000);
+
+}  // namespace warploom::cli

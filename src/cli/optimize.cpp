@@ -1,0 +1,171 @@
+#include "search/optimize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/version.h"
+#include "export/bundle.h"
+#include "onnx/load.h"
+#include "verify/tolerance.h"
+
+namespace warploom::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Flags {
+  std::string file, out, budget = "60s", target = "auto", track, strategy = "automatic", archive;
+  int candidates = 0, jobs = 0;
+  std::uint64_t seed = 1;
+  bool no_resume = false, resume = false;
+  bool candidates_given = false;
+};
+
+constexpr std::int64_t kMostModelText = 8 << 20;  // a model of more text is not copied into plan.json
+
+Error contradiction(std::string message, std::string place, std::string found, std::string remedy) {
+  return {ErrorCode::kFlagsContradict, std::move(message), std::move(place), "flags that can hold together", std::move(found),
+          std::move(remedy)};
+}
+
+Result<search::Strategy> strategy_named(const std::string& name) {
+  if (name == "enumerate") return search::Strategy::enumerate;
+  if (name == "random") return search::Strategy::random;
+  if (name == "beam") return search::Strategy::beam;
+  return search::Strategy::automatic;
+}
+
+Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
+  if (flags.candidates_given && flags.candidates < 1)
+    return fail(contradiction("a search of no candidates finds nothing", "--candidates", std::to_string(flags.candidates),
+                              "ask for at least one, or leave it out for no limit but the budget"));
+  if (flags.resume && flags.no_resume)
+    return fail(contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them"));
+  search::Options options;
+  WARPLOOM_TRY(options.track, track_for(graph, flags.track));
+  WARPLOOM_TRY(options.budget_seconds, parse_seconds(flags.budget, "--budget"));
+  WARPLOOM_TRY(options.strategy, strategy_named(flags.strategy));
+  if (flags.target != "auto") {
+    WARPLOOM_TRY(const auto known, target::capabilities_of(flags.target));
+  }
+  options.target = flags.target;
+  options.max_candidates = flags.candidates;
+  options.seed = flags.seed;
+  options.jobs = flags.jobs;
+  options.archive = flags.archive;
+  options.resume = !flags.no_resume;
+  options.interrupted = &interrupted();
+  return options;
+}
+
+// The file's name without its folder and its last extension: the bundle's name.
+std::string name_of_model(const fs::path& file) {
+  const std::string stem = file.stem().string();
+  return stem.empty() ? "model" : stem;
+}
+
+std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
+  std::string operators, tensors;
+  for (const auto& node : graph.nodes) operators += (operators.empty() ? "" : " + ") + std::string(graph::name_of(node.op));
+  for (const auto id : graph.inputs) tensors += (tensors.empty() ? "" : ", ") + graph::to_text(graph.tensor(id));
+  return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, tensors, outcome.target, outcome.device,
+                     name_of(outcome.track));
+}
+
+// What `make check` allows: the track's bound, or twice what was seen where that is more (its inputs are others).
+double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome) {
+  double bound = 2 * std::max(outcome.error, outcome.reference_error);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const double frobenius = verify::tolerance_of(graph, outcome.track, static_cast<int>(i)).frobenius;
+    if (std::isfinite(frobenius)) bound = std::max(bound, frobenius);
+  }
+  return bound > 0 ? bound : 1e-4;
+}
+
+Status write_outcome(const fs::path& folder, const std::string& name, const graph::Graph& graph, const search::Outcome& outcome) {
+  export_::BundleInfo info;
+  info.name = name;
+  info.summary = summary_of(graph, outcome);
+  info.tolerance = check_tolerance(graph, outcome);
+  info.seed = outcome.seed;
+  info.plan = search::to_json(outcome);
+  info.plan["warploom"] = kVersion;
+  info.plan["schedule"] = kernels::to_json(outcome.schedule);
+  const std::string model = to_onnx_text(graph);
+  if (static_cast<std::int64_t>(model.size()) <= kMostModelText) info.plan["model"] = model;
+  return export_::write_bundle(folder, info, outcome.list, graph);
+}
+
+std::string table_of(const search::Outcome& o, const std::string& bundle) {
+  const auto times = [&](double us) { return us > 0 ? time_text(us) : std::string("-"); };
+  Rows rows = {{"problem", o.problem},
+               {"target", fmt::format("{} ({})", o.target, o.device)},
+               {"track", std::string(name_of(o.track))},
+               {"reference", fmt::format("{}: {}", o.reference, times(o.reference_us))},
+               {"best", fmt::format("{}  (95 % of medians {} to {})", times(o.best_us), times(o.best_low_us), times(o.best_high_us))},
+               {"speedup", green(fmt::format("{:.2f}x", o.speedup))},
+               {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
+               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error, o.reference_error)},
+               {"schedule", o.schedule.text()},
+               {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
+               {"bundle", bundle}};
+  return two_columns(rows) + (o.interrupted ? "interrupted: this is the best so far\n" : "");
+}
+
+Result<Answer> optimize(const Flags& flags, const Session& session) {
+  WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file));
+  WARPLOOM_TRY(search::Options options, options_of(flags, graph));
+  const std::string name = name_of_model(flags.file);
+  const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
+  ProgressLine line(session.json || session.quiet);
+  options.on_progress = [&line](const search::Progress& progress) { line.show(progress); };
+  catch_interrupts();
+  Result<search::Outcome> found = search::optimize(graph, options);
+  line.clear();
+  if (!found) return tl::unexpected(found.error());
+  const search::Outcome& outcome = *found;
+
+  const Status written = write_outcome(folder, name, graph, outcome);
+  nlohmann::json json = search::to_json(outcome);
+  if (!written) {  // what was found is not lost with the folder it should have gone to
+    json["bundle"] = nullptr;
+    return Answer{{{"error", to_json(written.error())}, {"outcome", json}},
+                  table_of(outcome, "not written") + "\n" + describe(written.error()) + "\n", exit_status(written.error().code)};
+  }
+  json["bundle"] = folder.string();
+  return Answer{json, table_of(outcome, folder.string() + "   (make -C " + folder.string() + " check)"),
+                outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
+}
+
+}  // namespace
+
+void add_optimize(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("optimize", "search for the fastest kernel that is proven right, and write its bundle");
+  command->add_option("FILE", flags->file, "an ONNX model, binary or .textproto")->required();
+  command->add_option("--out", flags->out, "the bundle's folder; default out/NAME");
+  command->add_option("--budget", flags->budget, "time to search: 500ms, 60s, 2m");
+  auto* candidates = command->add_option("--candidates", flags->candidates, "at most so many candidates");
+  command->add_option("--target", flags->target, "auto, cpu, sm_80, sm_89 or sm_90a");
+  command->add_option("--track", flags->track, "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own");
+  command->add_option("--strategy", flags->strategy, "automatic, enumerate, random or beam")
+      ->check(CLI::IsMember({"automatic", "enumerate", "random", "beam"}));
+  command->add_option("--seed", flags->seed, "of every random choice");
+  command->add_option("--jobs", flags->jobs, "compilations at once; default: one a core")->check(CLI::NonNegativeNumber);
+  command->add_option("--archive", flags->archive, "the archive file; default: in the cache folder");
+  command->add_flag("--no-resume", flags->no_resume, "do not use what the archive knows of the problem");
+  command->add_flag("--resume", flags->resume, "use it, as is the default");
+  command->callback([&action, flags, candidates] {
+    flags->candidates_given = candidates->count() > 0;
+    action = [flags](const Session& session) { return optimize(*flags, session); };
+  });
+}
+
+}  // namespace warploom::cli

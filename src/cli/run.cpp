@@ -1,0 +1,103 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "cli/command.h"
+#include "cli/version.h"
+#include "runtime/compile.h"
+
+namespace warploom::cli {
+namespace {
+
+std::atomic<bool> interrupt_flag{false};
+
+extern "C" void on_interrupt(int signal) {
+  if (interrupt_flag.exchange(true)) ::_exit(128 + signal);
+}
+
+// Writes all of `text` to standard output. False with errno where that fails; a reader that went away is no failure.
+bool put(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t done = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return errno == EPIPE;
+    text.remove_prefix(static_cast<std::size_t>(done));
+  }
+  return true;
+}
+
+void complain(const Error& error) {
+  const std::string text = describe(error) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+std::string dump(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+int print(const Result<Answer>& answer, const Session& session) {
+  const int status = answer ? answer->status : exit_status(answer.error().code);
+  if (!answer && !session.json) {
+    complain(answer.error());
+    return status;
+  }
+  const std::string text = !answer ? dump({{"error", to_json(answer.error())}}) : session.json ? dump(answer->json) : answer->text;
+  if (put(text)) return status;
+  const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  complain({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "the result could not be printed", "standard output", "",
+            std::strerror(errno), "send standard output elsewhere"});
+  return 3;
+}
+
+Result<Answer> guarded(const Action& action, const Session& session) {
+  try {
+    return action(session);
+  } catch (const std::bad_alloc&) {
+    return fail({ErrorCode::kOutOfMemory, "there is not enough memory", "", "", "", "use a machine with more memory"});
+  } catch (const std::exception& error) {
+    return fail({ErrorCode::kInternal, "something failed that never should", "", "", error.what(), "please report it"});
+  }
+}
+
+}  // namespace
+
+const std::atomic<bool>& interrupted() { return interrupt_flag; }
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+int run(int argc, char** argv) {
+  ::signal(SIGPIPE, SIG_IGN);
+  runtime::set_helper_program("/proc/self/exe");
+  Session session;
+  Action action;
+  CLI::App app("warploom: from an ONNX operator and a target to the fastest kernel that is proven right", "warploom");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string(kVersion));
+  app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
+  app.add_flag("--quiet,-q", session.quiet, "no progress");
+  app.fallthrough();
+  for (const auto add : {add_optimize, add_show, add_verify, add_doctor, add_errors, add_version}) add(app, action);
+  for (CLI::App* command : app.get_subcommands({})) command->fallthrough();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    for (int i = 1; i < argc; ++i) session.json |= std::string_view(argv[i]) == "--json";
+    return print(fail({ErrorCode::kUsage, "the command line cannot be read", "command line", "flags as `warploom --help` lists them",
+                       error.what(), "run `warploom --help` or `warploom COMMAND --help`"}),
+                 session);
+  }
+  return print(guarded(action, session), session);
+}
+
+}  // namespace warploom::cli

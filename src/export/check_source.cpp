@@ -1,0 +1,288 @@
+#include "export/check_source.h"
+
+#include <fmt/format.h>
+
+#include "export/generator.h"
+#include "export/text.h"
+
+namespace warploom::export_ {
+namespace {
+
+constexpr std::string_view kProgram = R"(// Feeds @NAME@ with known inputs and compares what it computes with the FP64 reference. Usage: check FOLDER, the folder of the
+// stored tensors. Every output's relative Frobenius error must be at most @TOLERANCE@. Raw files are little-endian.
+#include "../@NAME@.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+// A type is given by its bits: floats have an exponent and a mantissa, unsigned integers only the latter,
+// signed ones neither.
+struct Type {
+  int bytes, exponent, mantissa, kept;
+};
+struct Input {
+  const char* name;
+  const char* file;  // null: made from the seed
+  unsigned long long seed;
+  long long elements;
+  Type type;
+};
+struct Output {
+  const char* name;
+  const char* values;
+  const char* indices;  // null: every element
+  long long elements;
+  Type type;
+};
+const Input kInputs[] = {@INPUTS@};
+const Output kOutputs[] = {@OUTPUTS@};
+constexpr double kTolerance = @TOLERANCE@;
+
+[[noreturn]] void stop(const std::string& why) {
+  std::fprintf(stderr, "check: %s\n", why.c_str());
+  std::exit(1);
+}
+
+std::vector<unsigned char> read(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) stop("cannot read " + path);
+  std::vector<unsigned char> bytes;
+  unsigned char part[65536];
+  for (std::size_t got; (got = std::fread(part, 1, sizeof part, file)) > 0;) bytes.insert(bytes.end(), part, part + got);
+  std::fclose(file);
+  return bytes;
+}
+
+// The bits of `value` in the type; value is exact in it.
+unsigned long long bits_of(double value, Type type) {
+  if (type.exponent == 0) return static_cast<unsigned long long>(static_cast<long long>(value));
+  if (value == 0) return 0;
+  int exponent;
+  const double fraction = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
+  const long long bias = (1ll << (type.exponent - 1)) - 1;
+  long long code = bias + exponent - 1;
+  long long mantissa;
+  if (code > 0) {
+    mantissa = static_cast<long long>(std::ldexp(2 * fraction - 1, type.mantissa));
+  } else {
+    mantissa = static_cast<long long>(std::ldexp(fraction, static_cast<int>(type.mantissa + code)));
+    code = 0;
+  }
+  const unsigned long long sign = value < 0 ? 1ull << (8 * type.bytes - 1) : 0;
+  return sign | static_cast<unsigned long long>(code) << (8 * type.bytes - 1 - type.exponent) |
+         static_cast<unsigned long long>(mantissa) << (8 * type.bytes - 1 - type.exponent - type.mantissa);
+}
+
+double value_of(const unsigned char* at, Type type) {
+  unsigned long long bits = 0;
+  std::memcpy(&bits, at, static_cast<std::size_t>(type.bytes));
+  const int width = 8 * type.bytes;
+  if (type.exponent == 0 && type.mantissa > 0) return static_cast<double>(bits);
+  if (type.exponent == 0) return static_cast<double>(static_cast<long long>(bits << (64 - width)) >> (64 - width));
+  const long long top = (1ll << type.exponent) - 1;
+  const long long code = static_cast<long long>(bits >> (width - 1 - type.exponent)) & top;
+  const int stored = width - 1 - type.exponent;
+  const double mantissa = static_cast<double>(bits & ((1ull << stored) - 1)) / static_cast<double>(1ull << stored);
+  const int bias = static_cast<int>((1ll << (type.exponent - 1)) - 1);
+  double value;
+  if (type.exponent == 4)  // e4m3: no infinity, one NaN
+    value = (bits & 0x7f) == 0x7f ? std::nan("") : code ? std::ldexp(1 + mantissa, static_cast<int>(code) - bias) : std::ldexp(mantissa, 1 - bias);
+  else if (code == top)
+    value = mantissa == 0 ? HUGE_VAL : std::nan("");
+  else
+    value = code ? std::ldexp(1 + mantissa, static_cast<int>(code) - bias) : std::ldexp(mantissa, 1 - bias);
+  return bits >> (width - 1) & 1 ? -value : value;
+}
+
+// SplitMix64's numbers, their leading bits as a fraction in [-1, 1), integers in [0, 4), truth values 0 or 1.
+std::vector<unsigned char> make(const Input& input) {
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(input.elements * input.type.bytes));
+  for (long long i = 0; i < input.elements; ++i) {
+    unsigned long long z = input.seed + 0x9e3779b97f4a7c15ull * (static_cast<unsigned long long>(i) + 1);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    z ^= z >> 31;
+    const int kept = input.type.kept;
+    const double value = kept > 0 ? static_cast<double>(static_cast<long long>(z) >> (64 - kept)) / static_cast<double>(1ll << (kept - 1))
+                                  : static_cast<double>(z >> (64 + kept));
+    const unsigned long long bits = bits_of(value, input.type);
+    std::memcpy(bytes.data() + i * input.type.bytes, &bits, static_cast<std::size_t>(input.type.bytes));
+  }
+  return bytes;
+}
+
+// Whether `found` agrees with what is stored of the output.
+bool agrees(const Output& output, const std::vector<unsigned char>& found, const std::string& folder) {
+  const std::vector<unsigned char> values = read(folder + "/" + output.values);
+  const std::vector<unsigned char> indices = output.indices ? read(folder + "/" + output.indices) : std::vector<unsigned char>();
+  const long long count = static_cast<long long>(values.size() / sizeof(double));
+  if (count == 0 || (output.indices ? indices.size() != values.size() : count != output.elements)) stop("the stored tensors are damaged");
+  double error = 0, norm = 0;
+  long long broken = 0;
+  for (long long i = 0; i < count; ++i) {
+    double expected;
+    long long at = i;
+    std::memcpy(&expected, values.data() + i * 8, 8);
+    if (output.indices) std::memcpy(&at, indices.data() + i * 8, 8);
+    if (at < 0 || at >= output.elements) stop("the stored tensors are damaged");
+    const double value = value_of(found.data() + at * output.type.bytes, output.type);
+    if (!std::isfinite(value) && std::isfinite(expected)) ++broken;
+    if (std::isfinite(expected)) norm += expected * expected;
+    if (value != expected) error += (value - expected) * (value - expected);
+  }
+  const double relative = norm > 0 ? std::sqrt(error / norm) : std::sqrt(error);
+  const bool fine = broken == 0 && relative <= kTolerance;  // false for NaN
+  std::printf("%s: relative error %.2e over %lld %s, allowed %.2e: %s\n", output.name, relative, count,
+              output.indices ? "sampled elements" : "elements", kTolerance, fine ? "ok" : "WRONG");
+  if (broken) std::printf("%s: %lld elements are not finite, or were never written\n", output.name, broken);
+  return fine;
+}
+
+@ENGINE@
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string folder = argc > 1 ? argv[1] : "check";
+  std::vector<std::vector<unsigned char>> inputs, outputs;
+  for (const Input& input : kInputs) {
+    inputs.push_back(input.file ? read(folder + "/" + input.file) : make(input));
+    if (static_cast<long long>(inputs.back().size()) != input.elements * input.type.bytes) stop("the stored tensors are damaged");
+  }
+  for (const Output& output : kOutputs)  // all bits set is no number in every floating-point type
+    outputs.emplace_back(static_cast<std::size_t>(output.elements * output.type.bytes), static_cast<unsigned char>(0xff));
+  const double us = compute(inputs, outputs);
+  bool fine = true;
+  for (std::size_t i = 0; i < outputs.size(); ++i) fine = agrees(kOutputs[i], outputs[i], folder) && fine;
+  std::printf("median of 10 calls: %.2f us\n%s\n", us, fine ? "check passed" : "check FAILED");
+  return fine ? 0 : 1;
+}
+)";
+
+constexpr std::string_view kCpuEngine = R"(std::size_t rounded(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096 + 4096; }
+
+void call(void** tensors, void* workspace) {
+  if (const int status = @NAME@_run(@ARGUMENTS@workspace); status != 0) stop("@NAME@_run returned " + std::to_string(status));
+}
+
+// Runs the kernels; fills `outputs` and returns the median time of a call in microseconds.
+double compute(const std::vector<std::vector<unsigned char>>& inputs, std::vector<std::vector<unsigned char>>& outputs) {
+  std::vector<void*> tensors;
+  const auto place = [&](const std::vector<unsigned char>& bytes) {
+    tensors.push_back(std::aligned_alloc(4096, rounded(bytes.size())));
+    if (tensors.back() == nullptr) stop("no memory");
+    std::memcpy(tensors.back(), bytes.data(), bytes.size());
+  };
+  for (const auto& bytes : inputs) place(bytes);
+  for (const auto& bytes : outputs) place(bytes);
+  void* workspace = std::aligned_alloc(4096, rounded(@NAME@_workspace_bytes()));
+  if (workspace == nullptr) stop("no memory");
+  std::vector<double> times;
+  for (int i = 0; i < 11; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    call(tensors.data(), workspace);
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) std::memcpy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size());
+  for (void* memory : tensors) std::free(memory);
+  std::free(workspace);
+  std::sort(times.begin() + 1, times.end());  // the first call also starts the threads
+  return times[5];
+}
+)";
+
+constexpr std::string_view kCudaEngine = R"(void must(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) stop(std::string(what) + ": " + cudaGetErrorString(status));
+}
+
+// Runs the kernels; fills `outputs` and returns the median time of a call in microseconds.
+double compute(const std::vector<std::vector<unsigned char>>& inputs, std::vector<std::vector<unsigned char>>& outputs) {
+  std::vector<void*> tensors;
+  const auto place = [&](const std::vector<unsigned char>& bytes) {
+    tensors.push_back(nullptr);
+    must(cudaMalloc(&tensors.back(), bytes.size()), "cudaMalloc");
+    must(cudaMemcpy(tensors.back(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+  };
+  for (const auto& bytes : inputs) place(bytes);
+  for (const auto& bytes : outputs) place(bytes);
+  void* workspace = nullptr;
+  if (@NAME@_workspace_bytes() > 0) must(cudaMalloc(&workspace, @NAME@_workspace_bytes()), "cudaMalloc");
+  cudaEvent_t start, end;
+  must(cudaEventCreate(&start), "cudaEventCreate");
+  must(cudaEventCreate(&end), "cudaEventCreate");
+  std::vector<double> times;
+  for (int i = 0; i < 11; ++i) {
+    float milliseconds = 0;
+    must(cudaEventRecord(start, nullptr), "cudaEventRecord");
+    must(@NAME@_launch(@ARGUMENTS@workspace, nullptr), "@NAME@_launch");
+    must(cudaEventRecord(end, nullptr), "cudaEventRecord");
+    must(cudaEventSynchronize(end), "the kernels");
+    must(cudaEventElapsedTime(&milliseconds, start, end), "cudaEventElapsedTime");
+    times.push_back(1000.0 * static_cast<double>(milliseconds));
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    must(cudaMemcpy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  for (void* memory : tensors) cudaFree(memory);
+  cudaFree(workspace);
+  std::sort(times.begin() + 1, times.end());
+  return times[5];
+}
+)";
+
+// {bytes, exponent bits, mantissa bits, bits the generator keeps}.
+std::string type_text(Dtype dtype) {
+  int exponent = 0, mantissa = 0;
+  switch (dtype) {
+    case Dtype::f64: exponent = 11, mantissa = 52; break;
+    case Dtype::f32: exponent = 8, mantissa = 23; break;
+    case Dtype::tf32: exponent = 8, mantissa = 23; break;
+    case Dtype::bf16: exponent = 8, mantissa = 7; break;
+    case Dtype::f16: exponent = 5, mantissa = 10; break;
+    case Dtype::e4m3: exponent = 4, mantissa = 3; break;
+    case Dtype::e5m2: exponent = 5, mantissa = 2; break;
+    case Dtype::u8:
+    case Dtype::boolean: mantissa = 8; break;
+    default: break;
+  }
+  const int kept = exponent ? kept_bits(dtype) : dtype == Dtype::boolean ? -1 : -2;
+  return fmt::format("{{{}, {}, {}, {}}}", bytes_of(dtype), exponent, mantissa, kept);
+}
+
+std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : "\"" + text + "\""; }
+
+}  // namespace
+
+std::string check_source(const CheckSource& source) {
+  const Frame& frame = source.frame;
+  std::string inputs, outputs, arguments;
+  for (std::size_t i = 0; i < frame.parameters.size(); ++i) {
+    const Parameter& parameter = frame.parameters[i];
+    const std::string type = type_text(parameter.buffer.dtype);
+    arguments += fmt::format("static_cast<{}{}*>(tensors[{}]), ", parameter.input ? "const " : "", parameter.type, i);
+    if (parameter.input) {
+      const CheckInput& input = source.inputs[i];
+      inputs += fmt::format("\n    {{\"{}\", {}, {}ull, {}, {}}},", parameter.variable, quoted(input.file), input.seed,
+                            parameter.buffer.elements(), type);
+    } else {
+      const CheckOutput& output = source.outputs[i - source.inputs.size()];
+      outputs += fmt::format("\n    {{\"{}\", {}, {}, {}, {}}},", parameter.variable, quoted(output.values), quoted(output.indices),
+                             parameter.buffer.elements(), type);
+    }
+  }
+  const bool gpu = on_gpu(frame.list);
+  const Values values = {{"NAME", frame.name}, {"ARGUMENTS", arguments}};
+  return fill_in(kProgram, {{"NAME", frame.name},
+                            {"TOLERANCE", fmt::format("{:.3e}", source.tolerance)},
+                            {"INPUTS", inputs},
+                            {"OUTPUTS", outputs},
+                            {"ENGINE", fill_in(gpu ? kCudaEngine : kCpuEngine, values)}});
+}
+
+}  // namespace warploom::export_

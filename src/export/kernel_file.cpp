@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <sstream>
+
+#include "export/parts.h"
+#include "export/text.h"
+
+namespace warploom::export_ {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The name in `#include "name"` or `#include <name>`, empty for any other line.
+std::string included(const std::string& line) {
+  const std::size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string::npos || line.compare(hash, 8, "#include") != 0) return "";
+  const std::size_t open = line.find_first_of("\"<", hash);
+  const std::size_t close = open == std::string::npos ? open : line.find_first_of("\">", open + 1);
+  return close == std::string::npos ? "" : line.substr(open + 1, close - open - 1);
+}
+
+std::vector<std::string> distinct_texts(const LaunchList& list) {
+  std::vector<std::string> texts;
+  for (const auto& kernel : list.kernels)
+    if (std::ranges::find(texts, kernel.source) == texts.end()) texts.push_back(kernel.source);
+  return texts;
+}
+
+// Several texts in one file: includes first, once; then each text in a namespace of its own, so that their constants and
+// helpers cannot meet. Kernels keep C linkage and so their names.
+std::string joined(const std::vector<std::string>& texts) {
+  std::string head, body;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    body += fmt::format("\nnamespace part_{} {{\n", i);
+    for (const auto& line : lines_of(texts[i])) {
+      if (included(line).empty())
+        body += line + "\n";
+      else if (seen.insert(line).second)
+        head += line + "\n";
+    }
+    body += fmt::format("}}  // namespace part_{}\n", i);
+  }
+  return head + body;
+}
+
+}  // namespace
+
+BundleFile kernel_file(const Frame& frame) {
+  const auto texts = distinct_texts(frame.list);
+  std::string text = comment(frame.summary) + "// " + frame.name + "_host.cpp" +
+                     " launches what is here; `make check` compares it with stored results.\n\n";
+  text += texts.size() == 1 ? texts[0] : joined(texts);
+  if (!on_gpu(frame.list)) return {frame.name + "_kernels.cpp", text};
+  text += "\n// What the launcher knows the kernels by.\n";
+  for (std::size_t i = 0; i < frame.list.kernels.size(); ++i) {
+    const auto& kernel = frame.list.kernels[i];
+    const auto part = std::ranges::find(texts, kernel.source) - texts.begin();
+    text += fmt::format("extern \"C\" const void* {}_kernel_{}() {{ return reinterpret_cast<const void*>(&{}{}); }}\n",
+                        frame.name, i, texts.size() == 1 ? "" : fmt::format("part_{}::", part), kernel.name);
+  }
+  return {frame.name + ".cu", text};
+}
+
+std::vector<BundleFile> device_files(const LaunchList& list, const std::string& text) {
+  const std::vector<std::string> folders = {on_gpu(list) ? "ptx" : "cpu", "common"};
+  std::vector<BundleFile> files;
+  std::vector<std::string> queue = {text};
+  while (!queue.empty()) {
+    const auto lines = lines_of(queue.back());
+    queue.pop_back();
+    for (const auto& line : lines) {
+      const std::string name = included(line);
+      if (name.empty()) continue;
+      for (const auto& header : device_headers()) {
+        const bool wanted = std::ranges::any_of(folders, [&](const auto& folder) { return header.path == folder + "/" + name; });
+        const bool had = std::ranges::any_of(files, [&](const auto& file) { return file.path == "device/" + header.path; });
+        if (!wanted || had) continue;
+        files.push_back({"device/" + header.path, header.text});
+        queue.push_back(header.text);
+      }
+    }
+  }
+  return files;
+}
+
+}  // namespace warploom::export_

@@ -1,0 +1,60 @@
+// The parts of a bundle, each a file or a folder of files, as text. bundle.cpp puts them together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/device_headers.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+
+namespace warploom::export_ {
+
+struct BundleFile {
+  std::string path;  // below the bundle's folder
+  std::string text;
+};
+
+// A buffer of the launch list as the launcher's parameter.
+struct Parameter {
+  BufferSpec buffer;
+  std::string variable;  // a C identifier
+  std::string type;      // what it points to, without const
+  bool input = false;
+};
+
+// What all parts know of the bundle.
+struct Frame {
+  std::string name;     // a C identifier
+  std::string summary;  // a sentence
+  const LaunchList& list;
+  std::vector<Parameter> parameters;  // inputs, then outputs
+};
+Frame make_frame(const std::string& name, const std::string& summary, const LaunchList& list);
+
+bool on_gpu(const LaunchList& list);
+// "const float* A, const float* B, float* C", a comma after each.
+std::string declare_parameters(const Frame& frame);
+
+// Where each workspace lies in the one workspace the caller passes: bytes, multiples of 256; last comes the sum.
+std::vector<std::int64_t> workspace_offsets(const LaunchList& list);
+// How the launcher spells the address of `buffer`: "C", "bytes + 4096". plan-invalid when the list has no such buffer.
+Result<std::string> address_of(const Frame& frame, const std::string& buffer);
+
+// NAME.cu or NAME_kernels.cpp. Kernels of one text stay one text; several texts each get a namespace, their includes in front.
+BundleFile kernel_file(const Frame& frame);
+// The device headers that `text` includes, directly or through others.
+std::vector<BundleFile> device_files(const LaunchList& list, const std::string& text);
+
+Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame);  // NAME.h, NAME_host.cpp
+Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame);
+
+// check/: inputs and expected outputs, or for large problems the seed and samples, and check.cpp.
+Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance);
+
+BundleFile makefile(const Frame& frame);
+BundleFile readme(const Frame& frame, double tolerance);
+
+}  // namespace warploom::export_

@@ -1,0 +1,216 @@
+#include "export/bundle.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "base/file.h"
+#include "base/process.h"
+
+namespace warploom::export_ {
+namespace {
+
+namespace fs = std::filesystem;
+using graph::OpKind;
+
+// y = x·w in two kernels whose texts both define `kColumns`: x is copied to a workspace, then each task makes a row.
+constexpr const char* kCopy = R"(#include "wl_cpu.h"
+constexpr int kColumns = 48;
+extern "C" void copy_rows(void* const* buffers, long long task, void*) {
+  const float* x = static_cast<const float*>(buffers[0]) + task * kColumns;
+  float* t = static_cast<float*>(buffers[1]) + task * kColumns;
+  for (int k = 0; k < kColumns; ++k) t[k] = x[k];
+}
+)";
+constexpr const char* kMultiply = R"(#include "wl_cpu.h"
+constexpr int kColumns = 16;
+extern "C" void multiply_rows(void* const* buffers, long long task, void* scratch) {
+  const float* t = static_cast<const float*>(buffers[0]) + task * 48;
+  const float* w = static_cast<const float*>(buffers[1]);
+  float* y = static_cast<float*>(buffers[2]) + task * kColumns;
+  float* sum = static_cast<float*>(scratch);
+  for (int n = 0; n < kColumns; ++n) sum[n] = 0;
+  for (int k = 0; k < 48; ++k)
+    for (int n = 0; n < kColumns; ++n) sum[n] += t[k] * w[k * kColumns + n];
+  for (int n = 0; n < kColumns; ++n) y[n] = sum[n];
+}
+)";
+
+graph::Graph matmul_graph() {
+  graph::Builder builder("mm");
+  const auto x = builder.input("x", Dtype::f32, {32, 48});
+  const auto w = builder.input("w", Dtype::f32, {48, 16});
+  const auto y = builder.add(OpKind::MatMul, {x, w});
+  builder.output(y);
+  auto graph = builder.finish();
+  EXPECT_TRUE(graph) << describe(graph.error());
+  return *graph;
+}
+
+LaunchList matmul_list(const graph::Graph& graph) {
+  LaunchList list{.engine = Engine::cpu, .arch = "x86-64-v3"};
+  list.inputs = {{"x", Dtype::f32, {32, 48}}, {"w", Dtype::f32, {48, 16}}};
+  const std::string y = graph.tensor(graph.outputs[0]).name;
+  list.outputs = {{y, Dtype::f32, {32, 16}}};
+  list.workspaces = {{"t", Dtype::f32, {32, 48}}};
+  list.kernels = {{.name = "copy_rows", .source = kCopy, .grid = {32, 1, 1}, .threads = 1, .args = {{"x"}, {"t"}}},
+                  {.name = "multiply_rows", .source = kMultiply, .grid = {8, 4, 1}, .threads = 1, .shared_bytes = 64,
+                   .args = {{"t"}, {"w"}, {y}}}};
+  return list;
+}
+
+// y = -x, by flipping the sign bit of the packed elements.
+struct Negation {
+  graph::Graph graph;
+  LaunchList list;
+};
+Negation negation(Dtype dtype, std::int64_t rows, std::int64_t columns) {
+  graph::Builder builder("neg");
+  builder.output(builder.add(OpKind::Neg, {builder.input("x", dtype, {rows, columns})}));
+  const auto graph = builder.finish();
+  EXPECT_TRUE(graph) << describe(graph.error());
+  const std::string word = bytes_of(dtype) == 4 ? "unsigned" : "unsigned short";
+  const std::string text = "extern \"C\" void negate(void* const* buffers, long long task, void*) {\n  for (long long i = 0; i < " +
+                           std::to_string(columns) + "; ++i) {\n    const long long at = task * " + std::to_string(columns) +
+                           " + i;\n    static_cast<" + word + "*>(buffers[1])[at] = static_cast<const " + word +
+                           "*>(buffers[0])[at] ^ (" + (bytes_of(dtype) == 4 ? "0x80000000u" : "0x8000") + ");\n  }\n}\n";
+  LaunchList list{.engine = Engine::cpu, .arch = "x86-64-v3"};
+  const std::string y = graph->tensor(graph->outputs[0]).name;
+  list.inputs = {{"x", dtype, {rows, columns}}};
+  list.outputs = {{y, dtype, {rows, columns}}};
+  list.kernels = {{.name = "negate", .source = text, .grid = {rows, 1, 1}, .threads = 1, .args = {{"x"}, {y}}}};
+  return {*graph, list};
+}
+
+ProcessResult make_check(const fs::path& folder, const std::string& target = "check") {
+  const auto result = run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"}, {.time = std::chrono::seconds(200)});
+  EXPECT_TRUE(result);
+  return *result;
+}
+
+class Bundle : public testing::Test {
+ protected:
+  ScratchFolder scratch{"bundle-test"};
+  fs::path folder = scratch.path() / "mm";
+  Status write(const graph::Graph& graph, const LaunchList& list, double tolerance = 1e-6) {
+    return write_bundle(folder, {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance}, list, graph);
+  }
+};
+
+TEST_F(Bundle, OfSeveralKernelsAndAWorkspacePassesItsCheck) {
+  const auto graph = matmul_graph();
+  const Status written = write(graph, matmul_list(graph));
+  ASSERT_TRUE(written) << describe(written.error());
+  const ProcessResult check = make_check(folder);
+  EXPECT_TRUE(check.succeeded()) << check.out << check.err;
+  EXPECT_NE(check.out.find("check passed"), std::string::npos) << check.out;
+  EXPECT_TRUE(fs::exists(folder / "device/cpu/wl_cpu.h"));
+  EXPECT_FALSE(fs::exists(folder / "device/ptx"));
+}
+
+TEST_F(Bundle, CheckFailsWhenAStoredOutputDiffers) {
+  const auto graph = matmul_graph();
+  ASSERT_TRUE(write(graph, matmul_list(graph)));
+  std::fstream file(folder / "check/output_0.f64", std::ios::in | std::ios::out | std::ios::binary);
+  const double wrong = 1000;
+  file.write(reinterpret_cast<const char*>(&wrong), sizeof wrong);
+  file.close();
+  const ProcessResult check = make_check(folder);
+  EXPECT_FALSE(check.succeeded());
+  EXPECT_NE(check.out.find("check FAILED"), std::string::npos) << check.out;
+}
+
+TEST_F(Bundle, CheckFailsWhenAKernelLeavesPartUnwritten) {
+  const auto graph = matmul_graph();
+  LaunchList list = matmul_list(graph);
+  list.kernels[1].grid = {31, 1, 1};
+  ASSERT_TRUE(write(graph, list));
+  const ProcessResult check = make_check(folder);
+  EXPECT_FALSE(check.succeeded());
+  EXPECT_NE(check.out.find("not finite"), std::string::npos) << check.out;
+}
+
+TEST_F(Bundle, OfALargeProblemMakesItsInputsAgainAndComparesSamples) {
+  for (const auto dtype : {Dtype::bf16, Dtype::f16, Dtype::f32}) {
+    const auto [graph, list] = negation(dtype, 4100, 2048);
+    ASSERT_TRUE(write(graph, list, 1e-12));  // exact only where both sides made the same bits
+    EXPECT_FALSE(fs::exists(folder / "check/input_0.bin"));
+    EXPECT_TRUE(fs::exists(folder / "check/output_0.i64"));
+    const ProcessResult check = make_check(folder);
+    EXPECT_TRUE(check.succeeded()) << name_of(dtype) << check.out << check.err;
+    EXPECT_NE(check.out.find("sampled elements"), std::string::npos) << check.out;
+  }
+}
+
+TEST_F(Bundle, ReplacesAnEarlierOneAndLeavesOtherFiles) {
+  const auto graph = matmul_graph();
+  ASSERT_TRUE(write(graph, matmul_list(graph)));
+  ASSERT_TRUE(write_file(folder / "check/old.bin", "x"));
+  ASSERT_TRUE(write_file(folder / "mine.txt", "x"));
+  ASSERT_TRUE(write(graph, matmul_list(graph)));
+  EXPECT_FALSE(fs::exists(folder / "check/old.bin"));
+  EXPECT_TRUE(fs::exists(folder / "mine.txt"));
+}
+
+TEST_F(Bundle, PlanHoldsTheLaunchListAndWhatWasGiven) {
+  const auto graph = matmul_graph();
+  const LaunchList list = matmul_list(graph);
+  ASSERT_TRUE(write(graph, list));
+  const auto text = read_file(folder / "plan.json");
+  ASSERT_TRUE(text);
+  const auto plan = nlohmann::json::parse(*text);
+  EXPECT_EQ(plan["track"], "fp32");
+  EXPECT_EQ(plan["launch_list"], to_json(list));
+}
+
+TEST_F(Bundle, OfAnUnknownBufferIsRefused) {
+  const auto graph = matmul_graph();
+  LaunchList list = matmul_list(graph);
+  list.kernels[0].args[0].buffer = "nobody";
+  const Status written = write(graph, list);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kPlanInvalid);
+}
+
+TEST_F(Bundle, OnAFullDiskSaysSo) {
+  const auto graph = matmul_graph();
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{100, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  const Status written = write(graph, matmul_list(graph));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kDiskFull);
+}
+
+// Compiled for the GPU and not run: tensor maps, clusters and workspaces in one launcher.
+TEST_F(Bundle, OfCudaKernelsCompilesWithNvcc) {
+  if (find_program("nvcc").empty() && !fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc here";
+  const auto [graph, unused] = negation(Dtype::bf16, 128, 64);
+  const std::string y = graph.tensor(graph.outputs[0]).name;
+  const std::string text = R"(#include "wl.h"
+WL_KERNEL_CLUSTER(negate, 128, 1, 2, 1, 1)(WL_TENSOR_MAP map_x, const wl::bf16* t, wl::bf16* y) {
+  if (wl::thread() == 0) wl::tma_prefetch(map_x);
+  y[wl::thread()] = t[wl::thread()];
+}
+WL_EXPORT(negate)
+)";
+  LaunchList list{.engine = Engine::cuda, .arch = "sm_90a"};
+  list.inputs = {{"x", Dtype::bf16, {128, 64}}};
+  list.outputs = {{y, Dtype::bf16, {128, 64}}};
+  list.workspaces = {{"t", Dtype::bf16, {128, 64}}};
+  const TensorMapSpec map{Dtype::bf16, {64, 128}, {128}, {64, 64}, 128};
+  list.kernels = {{.name = "negate", .source = text, .grid = {2, 1, 1}, .cluster = {2, 1, 1}, .threads = 128, .shared_bytes = 1024,
+                   .args = {{"x", true, map}, {"t"}, {y}}}};
+  const Status written = write(graph, list);
+  ASSERT_TRUE(written) << describe(written.error());
+  const ProcessResult built = make_check(folder, "build/check");
+  EXPECT_TRUE(built.succeeded()) << built.out << built.err;
+}
+
+}  // namespace
+}  // namespace warploom::export_

@@ -1,0 +1,28 @@
+#include "export/text.h"
+
+#include <gtest/gtest.h>
+
+namespace warploom::export_ {
+namespace {
+
+TEST(ExportText, FillInReplacesNamesAndKeepsOtherSigns) {
+  EXPECT_EQ(fill_in("int @F@(); // a@b @G@", {{"F", "run"}}), "int run(); // a@b @G@");
+}
+
+TEST(ExportText, IdentifiersAreLegalAndDifferent) {
+  std::vector<std::string> taken;
+  EXPECT_EQ(identifier("/mm/MatMul_output_0", taken), "_mm_MatMul_output_0");
+  EXPECT_EQ(identifier("1x", taken), "_1x");
+  EXPECT_EQ(identifier("float", taken), "_float");
+  EXPECT_EQ(identifier("a.b", taken), "a_b");
+  EXPECT_EQ(identifier("a-b", taken), "a_b_2");
+  EXPECT_EQ(identifier("", taken), "_");
+}
+
+TEST(ExportText, CommentsBreakBetweenWords) {
+  const std::string text = comment(std::string(60, 'a') + " " + std::string(60, 'b'));
+  EXPECT_EQ(text, "// " + std::string(60, 'a') + "\n// " + std::string(60, 'b') + "\n");
+}
+
+}  // namespace
+}  // namespace warploom::export_

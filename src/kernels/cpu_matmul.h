@@ -16,6 +16,5 @@
 
 namespace warploom::kernels {
 
-const Family& cpu_matmul_family();
 
 }  // namespace warploom::kernels

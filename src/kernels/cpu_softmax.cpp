@@ -185,8 +185,8 @@ class CpuSoftmax final : public Family {
     if (out.size() > 6) out.resize(6);
     return out;
   }
-  static Value exp(Value value) { return apply(ValueOp::exp, {std::move(value)}); }
-  static Value max(Value a, Value b) { return apply(ValueOp::max, {std::move(a), std::move(b)}); }
+  static Value exp(Value value) { return tile::apply(ValueOp::exp, {std::move(value)}); }
+  static Value max(Value a, Value b) { return tile::apply(ValueOp::max, {std::move(a), std::move(b)}); }
 
   // The normalised value of x, once the row's maximum and the sum of its exponentials are known. `done`: x holds exponentials.
   static Value normalised(const Row& pass, TensorId high, TensorId total, bool done) {
@@ -196,7 +196,7 @@ class CpuSoftmax final : public Family {
   }
   // total ← what normalised() multiplies by or takes away.
   static void finish(Row& pass, TensorId total) {
-    pass.draft.b.map(total, apply(pass.region.log ? ValueOp::log : ValueOp::reciprocal, {pass.value(total)}));
+    pass.draft.b.map(total, tile::apply(pass.region.log ? ValueOp::log : ValueOp::reciprocal, {pass.value(total)}));
   }
 
   static void in_registers(Row& pass, TensorId high, TensorId total) {
@@ -249,7 +249,7 @@ class CpuSoftmax final : public Family {
     b.for_("c", 0, size, chunk, [&](const Index& c) {
       pass.load(c);
       b.map(next, max(pass.value(highs), pass.value(pass.x)));
-      b.map(sums, apply(ValueOp::fma, {pass.value(sums), exp(pass.value(highs) - pass.value(next)), exp(pass.value(pass.x) - pass.value(next))}));
+      b.map(sums, tile::apply(ValueOp::fma, {pass.value(sums), exp(pass.value(highs) - pass.value(next)), exp(pass.value(pass.x) - pass.value(next))}));
       b.map(highs, pass.value(next));
     });
     b.reduce(high, highs, 1, tile::ReduceOp::max);

@@ -1,0 +1,241 @@
+// Emitted CPU kernels compute what the interpreter says their program means.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/random.h"
+#include "codegen/cpu.h"
+#include "cpu_run.h"
+#include "tile/build.h"
+#include "tile/interpret.h"
+#include "tile/verify.h"
+
+namespace warploom {
+namespace {
+
+using tile::Builder;
+using tile::Index;
+using tile::Program;
+
+target::Capabilities machine(int vector_bytes = 0) {
+  auto capabilities = *target::capabilities_of("cpu");
+  if (vector_bytes > 0 && vector_bytes < capabilities.vector_bytes) {
+    capabilities.vector_bytes = vector_bytes;
+    capabilities.registers = 16;
+  }
+  return capabilities;
+}
+
+// A program with random inputs, its outputs by the interpreter and by the kernel.
+struct Case {
+  Program program;
+  Kernel kernel;
+  std::map<std::string, std::vector<std::byte>> meant, got;
+
+  Case(Program made, int number, const target::Capabilities& capabilities) : program(std::move(made)) {
+    program.name += "_" + std::to_string(number) + "_" + std::to_string(capabilities.vector_bytes);
+    const auto valid = tile::verify(program);
+    EXPECT_TRUE(valid.has_value()) << (valid ? "" : describe(valid.error()));
+    auto emitted = codegen::emit_cpu(program, capabilities);
+    EXPECT_TRUE(emitted.has_value()) << (emitted ? "" : describe(emitted.error()));
+    if (emitted) kernel = *emitted;
+    Random random(static_cast<std::uint64_t>(number) + 1);
+    for (const auto& tensor : program.tensors) {
+      if (tensor.scope != tile::Scope::global) continue;
+      std::int64_t last = 0;
+      for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
+      std::vector<std::byte> bytes(static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype)));
+      for (std::int64_t i = 0; i <= last; ++i) store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal());
+      meant[tensor.name] = got[tensor.name] = bytes;
+    }
+  }
+  void run(CpuLibrary& library) {
+    tile::Buffers buffers;
+    for (auto& [name, bytes] : meant) buffers[name] = bytes;
+    const auto status = tile::interpret(program, buffers);
+    ASSERT_TRUE(status.has_value()) << describe(status.error());
+    std::vector<void*> pointers;
+    for (const auto& arg : kernel.args) pointers.push_back(got[arg.buffer].data());
+    library.run(kernel, pointers);
+    for (const auto& tensor : program.tensors) {
+      if (tensor.scope != tile::Scope::global || !tensor.writable) continue;
+      const std::size_t count = meant[tensor.name].size() / static_cast<std::size_t>(bytes_of(tensor.dtype));
+      double worst = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const double want = load_as_double(tensor.dtype, meant[tensor.name].data(), i);
+        const double have = load_as_double(tensor.dtype, got[tensor.name].data(), i);
+        worst = std::max(worst, std::isnan(have) ? HUGE_VAL : std::abs(want - have) / (1 + std::abs(want)));
+      }
+      EXPECT_LT(worst, tensor.dtype == Dtype::f32 ? 1e-5 : 1e-2) << program.name << "\n" << kernel.source;
+    }
+  }
+};
+
+// Tiles of a tensor that reach over all its edges, through shared memory and registers, scaled by a column and a row.
+Program scaled(std::int64_t rows, std::int64_t cols, Dtype dtype, bool transposed, bool streaming) {
+  Builder b("scaled");
+  b.grid((cols + 23) / 24 + 1, (rows + 6) / 7 + 1).warps(1);
+  std::vector<std::int64_t> strides = {cols, 1};
+  if (transposed) strides = {1, rows};
+  const auto x = b.global("X", dtype, {rows, cols}, strides);
+  const auto by_row = b.global("R", Dtype::f32, {rows, 1}), by_col = b.global("S", Dtype::f32, {1, cols});
+  const auto y = b.output("Y", dtype, {rows, cols});
+  const auto s = b.shared("s", Dtype::f32, {7, 24});
+  const auto t = b.reg("t", Dtype::f32, {7, 24}), r = b.reg("r", Dtype::f32, {7, 1}), c = b.reg("c", Dtype::f32, {1, 24});
+  const Index row = tile::block(1) * 7 - 3, col = tile::block(0) * 24 - 5;
+  b.copy(b.tile(x, {row, col}, {7, 24}), b.all(s), 2.5);
+  b.copy(b.all(s), b.all(t));
+  b.copy(b.tile(by_row, {row, 0}, {7, 1}), b.all(r));
+  b.copy(b.tile(by_col, {0, col}, {1, 24}), b.all(c));
+  b.map(t, b.value(t) * b.value(r) + b.value(c));
+  b.copy(b.all(t), b.tile(y, {row, col}, {7, 24}), 0, streaming);
+  return b.finish();
+}
+
+// Sums, maxima and minima of a [rows, cols] tile over each axis, and of the column of sums.
+Program reductions(std::int64_t rows, std::int64_t cols) {
+  Builder b("reductions");
+  b.warps(1);
+  const auto x = b.global("X", Dtype::f32, {rows, cols});
+  const auto over_cols = b.output("P", Dtype::f32, {rows, 1}), over_rows = b.output("Q", Dtype::f32, {1, cols});
+  const auto all = b.output("A", Dtype::f32, {1, 1});
+  const auto t = b.reg("t", Dtype::f32, {rows, cols}), p = b.reg("p", Dtype::f32, {rows, 1}), q = b.reg("q", Dtype::f32, {1, cols});
+  const auto a = b.reg("a", Dtype::f32, {1, 1});
+  b.copy(b.all(x), b.all(t));
+  b.reduce(p, t, 1, tile::ReduceOp::max);
+  b.copy(b.all(p), b.all(over_cols));
+  b.reduce(q, t, 0, tile::ReduceOp::min);
+  b.copy(b.all(q), b.all(over_rows));
+  b.reduce(a, p, 0, tile::ReduceOp::sum);
+  b.copy(b.all(a), b.all(all));
+  return b.finish();
+}
+
+// Matrix products of tiles of every orientation, more than one register block of rows and columns.
+Program product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, bool panels) {
+  Builder b("product");
+  b.warps(1);
+  const auto A = b.global("A", Dtype::f32, ta ? std::vector{k, m} : std::vector{m, k});
+  const auto B = b.global("B", Dtype::f32, tb ? std::vector{n, k} : std::vector{k, n});
+  const auto C = b.output("C", Dtype::f32, {m, n});
+  const auto a = b.shared("a", Dtype::f32, ta ? std::vector{k, m} : std::vector{m, k});
+  const auto w = b.shared("b", Dtype::f32, tb ? std::vector{n, k} : std::vector{k, n});
+  const std::int64_t part = panels ? 16 : n;
+  const auto acc = b.reg("acc", Dtype::f32, {m, part});
+  b.copy(b.all(A), b.all(a));
+  b.copy(b.all(B), b.all(w));
+  b.for_("j", 0, n, part, [&](const Index& j) {
+    b.fill(acc, 0);
+    b.mma(acc, b.all(a), tb ? b.tile(w, {j, 0}, {part, k}) : b.tile(w, {0, j}, {k, part}), ta, tb);
+    b.copy(b.all(acc), b.tile(C, {0, j}, {m, part}));
+  });
+  return b.finish();
+}
+
+// Every value operation on one tile.
+Program functions() {
+  Builder b("functions");
+  b.warps(1);
+  const auto x = b.global("X", Dtype::f32, {1, 100}), y = b.global("Y", Dtype::f32, {1, 100});
+  const auto u = b.reg("u", Dtype::f32, {1, 100}), v = b.reg("v", Dtype::f32, {1, 100}), r = b.reg("r", Dtype::f32, {1, 100});
+  b.copy(b.all(x), b.all(u));
+  b.copy(b.all(y), b.all(v));
+#define WARPLOOM_VALUE_OP(name, arity, fp64)                                                       \
+  {                                                                                                \
+    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                   \
+    const bool positive = ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || ValueOp::name == ValueOp::rsqrt; \
+    std::vector<tile::Value> operands = {positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u), b.value(v), tile::constant(0.75)}; \
+    operands.resize(arity);                                                                        \
+    b.map(r, tile::apply(ValueOp::name, operands));                                                \
+    b.copy(b.all(r), b.all(out));                                                                  \
+  }
+#include "base/value_ops.def"
+#undef WARPLOOM_VALUE_OP
+  return b.finish();
+}
+
+std::vector<Program> programs() {
+  std::vector<Program> out;
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+    for (const bool transposed : {false, true}) out.push_back(scaled(19, 61, dtype, transposed, true));
+  out.push_back(scaled(3, 100, Dtype::f32, false, false));
+  out.push_back(reductions(5, 37));
+  out.push_back(reductions(33, 8));
+  out.push_back(functions());
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      out.push_back(product(13, 48, 21, ta, tb, true));
+      out.push_back(product(9, 43, 7, ta, tb, false));
+    }
+  return out;
+}
+
+void agree(int vector_bytes, const std::vector<std::string>& flags) {
+  CpuLibrary library;
+  std::vector<std::unique_ptr<Case>> cases;
+  int number = 0;
+  for (Program& program : programs()) {
+    cases.push_back(std::make_unique<Case>(std::move(program), number++, machine(vector_bytes)));
+    library.add(cases.back()->kernel);
+  }
+  if (!library.compile(flags)) return;
+  for (auto& each : cases) each->run(library);
+}
+
+TEST(CpuEmit, KernelsAgreeWithTheInterpreter) { agree(0, {}); }
+TEST(CpuEmit, KernelsOfTheBaselineVectorsAgree) { agree(16, {"-msse2"}); }
+TEST(CpuEmit, KernelsOfNarrowerVectorsAgree) {
+  if (machine().vector_bytes < 32) GTEST_SKIP() << "this machine has no AVX2";
+  agree(32, {"-mavx2", "-mfma", "-mf16c"});
+}
+
+ErrorCode code_of(const Program& program, const target::Capabilities& capabilities = machine()) {
+  const auto kernel = codegen::emit_cpu(program, capabilities);
+  return kernel ? ErrorCode::kInternal : kernel.error().code;
+}
+
+TEST(CpuEmit, RolesHaveNoInstruction) {
+  Builder b("roles");
+  const auto x = b.output("X", Dtype::f32, {4, 4});
+  const auto t = b.reg("t", Dtype::f32, {4, 4});
+  b.roles([&] {
+    b.role("only", 4, 0, [&] {
+      b.fill(t, 1);
+      b.copy(b.all(t), b.all(x));
+    });
+  });
+  EXPECT_EQ(code_of(b.finish()), ErrorCode::kNoInstruction);
+}
+
+TEST(CpuEmit, ClustersHaveNoInstruction) {
+  Builder b("clusters");
+  b.grid(4).cluster(2);
+  EXPECT_EQ(code_of(b.finish()), ErrorCode::kNoInstruction);
+}
+
+TEST(CpuEmit, IntegersHaveNoInstruction) {
+  Builder b("integers");
+  const auto x = b.output("X", Dtype::i64, {4});
+  const auto t = b.reg("t", Dtype::f32, {4});
+  b.copy(b.all(t), b.all(x));
+  EXPECT_EQ(code_of(b.finish()), ErrorCode::kNoInstruction);
+}
+
+TEST(CpuEmit, OneOperandInTwoOrientationsHasNoLayout) {
+  Builder b("orientations");
+  const auto a = b.shared("a", Dtype::f32, {16, 16}), w = b.shared("w", Dtype::f32, {16, 16});
+  const auto acc = b.reg("acc", Dtype::f32, {16, 16});
+  b.mma(acc, b.all(a), b.all(w));
+  b.mma(acc, b.all(a), b.all(w), false, true);
+  EXPECT_EQ(code_of(b.finish()), ErrorCode::kNoLayout);
+}
+
+TEST(CpuEmit, SharedTensorsBeyondTheCacheExceedTheResources) {
+  Builder b("large");
+  b.shared("s", Dtype::f32, {1 << 14, 1 << 14});
+  EXPECT_EQ(code_of(b.finish()), ErrorCode::kResourceLimit);
+}
+
+}  // namespace
+}  // namespace warploom

@@ -1,0 +1,237 @@
+// Kernels of the CPU families against the FP64 reference, over shapes, orientations, types and epilogues.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "../codegen/cpu_run.h"
+#include "base/random.h"
+#include "codegen/cpu.h"
+#include "graph/reference.h"
+#include "kernels/families.h"
+#include "kernels/match.h"
+#include "tile/interpret.h"
+#include "tile/verify.h"
+
+namespace warploom::kernels {
+namespace {
+
+using graph::OpKind;
+
+const target::Capabilities& machine() {
+  static const auto capabilities = *target::capabilities_of("cpu");
+  return capabilities;
+}
+
+// A region with one schedule of its space, its program and kernel, and random inputs.
+struct Trial {
+  Region region;
+  Schedule schedule;
+  Family::Programs programs;
+  Kernel kernel;
+  std::vector<std::vector<std::byte>> inputs;
+
+  Trial(graph::Graph graph, const Family& family, Random& random, int number) {
+    region.graph = std::move(graph);
+    EXPECT_TRUE(family.covers(region, machine())) << to_text(region.graph);
+    const Space space = family.space(region, machine());
+    schedule.family = family.name();
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
+      if (family.legal(region, schedule, machine())) break;
+    }
+    auto made = family.programs(region, schedule, machine());
+    EXPECT_TRUE(made.has_value()) << schedule.text() << (made ? "" : describe(made.error()));
+    if (!made) return;
+    programs = std::move(*made);
+    tile::Program& program = programs.programs[0];
+    program.name += "_" + std::to_string(number);
+    const auto valid = tile::verify(program);
+    EXPECT_TRUE(valid.has_value()) << schedule.text() << (valid ? "" : describe(valid.error()));
+    const auto emitted = codegen::emit_cpu(program, machine());
+    EXPECT_TRUE(emitted.has_value()) << schedule.text() << (emitted ? "" : describe(emitted.error()));
+    if (emitted) kernel = *emitted;
+    for (const auto id : region.graph.inputs) {
+      const auto& tensor = region.graph.tensor(id);
+      inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
+      for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
+        store_from_double(tensor.dtype, inputs.back().data(), static_cast<std::size_t>(i), random.normal());
+    }
+  }
+
+  void* buffer(const std::string& name, std::vector<std::byte>& output) {
+    const std::string& wanted = programs.buffers[0].at(name);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (region.graph.tensor(region.graph.inputs[i]).name == wanted) return inputs[i].data();
+    return output.data();
+  }
+
+  void compare(const std::vector<std::byte>& output, const std::string& who) {
+    std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+    const auto want = graph::evaluate(region.graph, views, 1);
+    ASSERT_TRUE(want.has_value()) << describe(want.error());
+    const Dtype dtype = region.graph.tensor(region.graph.outputs[0]).dtype;
+    double worst = 0, largest = 1e-30;
+    for (std::size_t i = 0; i < (*want)[0].size(); ++i) {
+      const double have = load_as_double(dtype, output.data(), i), meant = (*want)[0][i];
+      worst = std::max(worst, std::isnan(have) ? HUGE_VAL : std::abs(have - meant));
+      largest = std::max(largest, std::abs(meant));
+    }
+    EXPECT_LT(worst / largest, dtype == Dtype::f32 ? 3e-6 : 1e-2) << who << " of " << schedule.text() << "\n" << to_text(region.graph);
+  }
+
+  void run(CpuLibrary& library, bool interpreted) {
+    const auto bytes = static_cast<std::size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
+    std::vector<std::byte> output(bytes, std::byte{0xff});
+    std::vector<void*> pointers;
+    for (const auto& arg : kernel.args) pointers.push_back(buffer(arg.buffer, output));
+    library.run(kernel, pointers);
+    compare(output, "the kernel");
+    if (!interpreted) return;
+    std::vector<std::byte> meant(bytes, std::byte{0xff});
+    tile::Buffers buffers;
+    for (const auto& tensor : programs.programs[0].tensors) {
+      if (tensor.scope != tile::Scope::global) continue;
+      std::int64_t last = 0;
+      for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
+      buffers[tensor.name] = {static_cast<std::byte*>(buffer(tensor.name, meant)), static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype))};
+    }
+    const auto status = tile::interpret(programs.programs[0], buffers);
+    ASSERT_TRUE(status.has_value()) << schedule.text() << describe(status.error());
+    compare(meant, "the interpreter");
+  }
+};
+
+graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, int epilogue, Dtype dtype = Dtype::f32) {
+  graph::Builder b("matmul");
+  const auto x = b.input("x", dtype, ta ? graph::Shape{k, m} : graph::Shape{m, k});
+  const auto w = b.input("w", dtype, tb ? graph::Shape{n, k} : graph::Shape{k, n});
+  graph::TensorId y = b.add(OpKind::Gemm, {x, w}, {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
+  if (epilogue > 0) y = b.add(OpKind::Add, {y, b.input("bias", dtype, epilogue == 2 ? graph::Shape{m, 1} : graph::Shape{n})});
+  if (epilogue > 1) y = b.add(OpKind::Gelu, {y}, {{"approximate", std::string("none")}});
+  if (epilogue > 2) y = b.add(OpKind::Mul, {y, b.input("residual", dtype, {m, n})});
+  b.output(y);
+  return *b.finish();
+}
+graph::Graph batched(const graph::Shape& a, const graph::Shape& w, bool transposed) {
+  graph::Builder b("batched");
+  const auto x = b.input("x", Dtype::f32, a);
+  auto y = b.input("w", Dtype::f32, w);
+  std::vector<std::int64_t> order(w.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  if (transposed) y = b.add(OpKind::Transpose, {y}, {{"perm", order}});
+  b.output(b.add(OpKind::MatMul, {x, y}));
+  return *b.finish();
+}
+graph::Graph softmax(const graph::Shape& shape, std::int64_t axis, bool log, bool around, Dtype dtype = Dtype::f32) {
+  graph::Builder b("softmax");
+  auto x = b.input("x", dtype, shape);
+  if (around) x = b.add(OpKind::Mul, {x, b.input("scale", dtype, {shape.back()})});
+  x = b.add(log ? OpKind::LogSoftmax : OpKind::Softmax, {x}, {{"axis", axis}});
+  if (around) x = b.add(OpKind::Relu, {x});
+  b.output(x);
+  return *b.finish();
+}
+
+void run_all(std::vector<std::unique_ptr<Trial>>& trials) {
+  CpuLibrary library;
+  for (auto& trial : trials) library.add(trial->kernel);
+  if (!library.compile()) return;
+  for (auto& trial : trials) {
+    const auto& shape = trial->region.graph.tensor(trial->region.graph.outputs[0]).shape;
+    trial->run(library, graph::element_count(shape) < 3000);
+  }
+}
+
+TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
+  Random random(1, "cpu matmul");
+  std::vector<std::unique_ptr<Trial>> trials;
+  const auto add = [&](graph::Graph graph) {
+    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_matmul_family(), random, static_cast<int>(trials.size())));
+  };
+  for (int i = 0; i < 14; ++i) {
+    const auto size = [&] { return static_cast<std::int64_t>(1 + random.below(i % 3 == 0 ? 20 : 150)); };
+    add(matmul(size(), size(), size(), (i & 1) != 0, (i & 2) != 0, static_cast<int>(random.below(4)), i == 12 ? Dtype::bf16 : i == 13 ? Dtype::f16 : Dtype::f32));
+  }
+  add(matmul(1, 70, 33, false, false, 1));
+  add(matmul(1, 70, 33, false, true, 1));
+  add(matmul(90, 1, 40, false, false, 2));
+  add(matmul(1, 1, 50, false, false, 3));
+  add(matmul(30, 40, 1, false, false, 0));
+  add(matmul(20, 30, 700, false, false, 3));
+  add(batched({3, 10, 20}, {20, 30}, false));
+  add(batched({3, 10, 20}, {3, 30, 20}, true));
+  add(batched({2, 1, 5, 8}, {3, 8, 6}, false));
+  add(batched({20}, {2, 20, 17}, false));
+  run_all(trials);
+}
+
+TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
+  Random random(2, "cpu softmax");
+  std::vector<std::unique_ptr<Trial>> trials;
+  const auto add = [&](graph::Graph graph) {
+    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_softmax_family(), random, static_cast<int>(trials.size())));
+  };
+  for (int i = 0; i < 10; ++i) {
+    const auto size = static_cast<std::int64_t>(1 + random.below(i % 2 ? 9000 : 300));
+    add(softmax({static_cast<std::int64_t>(1 + random.below(5)), size}, -1, i % 3 == 0, false, i == 9 ? Dtype::bf16 : Dtype::f32));
+  }
+  add(softmax({2, 3, 60}, 2, false, true));
+  add(softmax({7, 1200}, -1, true, true));
+  add(softmax({100}, 0, false, false));
+  add(softmax({2, 40000}, -1, false, false));
+  run_all(trials);
+}
+
+Region region_of(graph::Graph graph) { return {std::move(graph), Track::fp32}; }
+
+TEST(CpuFamilies, AMicroTileBeyondTheRegistersIsIllegal) {
+  const Region region = region_of(matmul(100, 100, 100, false, false, 0));
+  const std::int64_t lanes = machine().vector_bytes / 4;
+  const Schedule schedule{"cpu_matmul", {{"block_m", 64}, {"block_n", 64}, {"block_k", 64}, {"micro_m", 14}, {"micro_n", 4 * lanes}}};
+  const auto status = cpu_matmul_family().legal(region, schedule, machine());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kScheduleIllegal);
+}
+
+TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
+  const Region region = region_of(matmul(8192, 8192, 8192, false, false, 0));
+  const Schedule schedule{"cpu_matmul", {{"block_m", 4096}, {"block_n", 4096}, {"block_k", 1024}, {"micro_m", 1}, {"micro_n", 4}}};
+  const auto status = cpu_matmul_family().legal(region, schedule, machine());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);
+}
+
+TEST(CpuFamilies, AMissingFieldIsIllegal) {
+  const auto matmuls = cpu_matmul_family().legal(region_of(matmul(8, 8, 8, false, false, 0)), {"cpu_matmul", {}}, machine());
+  const auto rows = cpu_softmax_family().legal(region_of(softmax({4, 4}, -1, false, false)), {"cpu_softmax", {}}, machine());
+  ASSERT_FALSE(matmuls);
+  ASSERT_FALSE(rows);
+  EXPECT_EQ(matmuls.error().code, ErrorCode::kScheduleIllegal);
+  EXPECT_EQ(rows.error().code, ErrorCode::kScheduleIllegal);
+}
+
+TEST(Match, BatchOfTheLeftOperandAloneJoinsTheRows) {
+  const auto region = match_matmul(batched({3, 10, 20}, {20, 30}, false));
+  ASSERT_TRUE(region);
+  EXPECT_TRUE(region->batch.empty());
+  EXPECT_EQ(region->m, 30);
+}
+
+TEST(Match, ATransposedOperandIsAnotherStride) {
+  const auto region = match_matmul(batched({3, 10, 20}, {3, 30, 20}, true));
+  ASSERT_TRUE(region);
+  EXPECT_EQ(region->batch, (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(region->b.fast_axis(), 0);
+  EXPECT_EQ(region->b.strides, (std::vector<std::int64_t>{600, 1, 20}));
+}
+
+TEST(Match, TwoContractionsAreNoRegion) {
+  graph::Builder b("two");
+  const auto x = b.input("x", Dtype::f32, {4, 4});
+  b.output(b.add(OpKind::MatMul, {b.add(OpKind::MatMul, {x, x}), x}));
+  EXPECT_FALSE(match_matmul(*b.finish()));
+}
+
+}  // namespace
+}  // namespace warploom::kernels

@@ -70,7 +70,8 @@ Box of_movement(const Graph& graph, const Node& node, std::size_t input, const B
   const Shape& in = graph.tensor(node.inputs[input]).shape;
   Box box = whole(in);
   switch (node.op) {
-    case OpKind::Expand: return input == 0 ? stretched(out, in) : box;
+    case OpKind::Expand:
+      return input == 0 ? stretched(out, in) : box;
     case OpKind::Transpose: {
       const auto perm = permutation_of(node, in.size());
       for (std::size_t i = 0; i < perm.size(); ++i) {
@@ -112,16 +113,20 @@ Box of_movement(const Graph& graph, const Node& node, std::size_t input, const B
       }
       return box;
     }
-    default: return box;
+    default:
+      return box;
   }
 }
 
 Box needed(const Graph& graph, const Node& node, std::size_t input, const Box& out) {
   const Shape& in = graph.tensor(node.inputs[input]).shape;
   switch (class_of(node.op)) {
-    case OpClass::pointwise: return stretched(out, in);
-    case OpClass::view: return reshaped(out, graph.tensor(node.outputs[0]).shape, in);
-    case OpClass::movement: return of_movement(graph, node, input, out);
+    case OpClass::pointwise:
+      return stretched(out, in);
+    case OpClass::view:
+      return reshaped(out, graph.tensor(node.outputs[0]).shape, in);
+    case OpClass::movement:
+      return of_movement(graph, node, input, out);
     case OpClass::softmax: {
       Box box = out;
       const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), in.size(), ""));
@@ -136,13 +141,14 @@ Box needed(const Graph& graph, const Node& node, std::size_t input, const Box& o
       if (input == 0) return of_gemm(out, in, node.integer("transA") != 0 ? 1 : 0, 0);
       if (input == 1) return of_gemm(out, in, node.integer("transB") != 0 ? 0 : 1, 1);
       return stretched(out, in);
-    case OpClass::constant: break;
+    case OpClass::constant:
+      break;
   }
   return whole(in);
 }
 
-void split(const Shape& shape, std::size_t axis, std::size_t axes, Box box, std::int64_t begin, std::int64_t end,
-           std::vector<Box>& to) {
+void split(const Shape& shape, std::size_t axis, std::size_t axes, Box box, std::int64_t begin,
+           std::int64_t end, std::vector<Box>& to) {
   if (begin >= end) return;
   if (axis + 1 == axes) {
     box.begin[axis] = begin;
@@ -202,9 +208,9 @@ void propagate(const Graph& graph, Demand& demand) {
     if (!out || graph.tensor(node->outputs[0]).constant) continue;
     const Box wanted = *out;
     // CastLike looks at its second input's type, Dropout at nothing but its first, Reshape at the shapes alone.
-    const bool first_only =
-        node->op == OpKind::CastLike || node->op == OpKind::Dropout || class_of(node->op) == OpClass::view ||
-        node->op == OpKind::Expand || node->op == OpKind::Slice;
+    const bool first_only = node->op == OpKind::CastLike || node->op == OpKind::Dropout ||
+                            class_of(node->op) == OpClass::view || node->op == OpKind::Expand ||
+                            node->op == OpKind::Slice;
     for (std::size_t i = 0; i < node->inputs.size() && !(first_only && i > 0); ++i) {
       const TensorId id = node->inputs[i];
       if (id == kAbsent) continue;

@@ -19,7 +19,7 @@ struct View {
   const void* data = nullptr;
   Dtype dtype = Dtype::f64;
   const double* magnitude = nullptr;  // at the same addresses; null: all zero
-  std::shared_ptr<Storage> owner;  // null: bytes of an input or a constant
+  std::shared_ptr<Storage> owner;     // null: bytes of an input or a constant
   std::int64_t origin = 0;
   std::vector<std::int64_t> strides;
 };

@@ -98,7 +98,9 @@ std::int64_t element_count(const Shape& shape) {
   for (std::int64_t size : shape) count *= size;
   return count;
 }
-std::int64_t byte_count(const TensorInfo& tensor) { return element_count(tensor.shape) * bytes_of(tensor.dtype); }
+std::int64_t byte_count(const TensorInfo& tensor) {
+  return element_count(tensor.shape) * bytes_of(tensor.dtype);
+}
 std::vector<std::int64_t> strides_of(const Shape& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
@@ -161,7 +163,8 @@ Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) 
     const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
       return fail({ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place),
-                   "sizes that are equal or 1, counted from the last axis", to_text(a) + " and " + to_text(b)});
+                   "sizes that are equal or 1, counted from the last axis",
+                   to_text(a) + " and " + to_text(b)});
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;

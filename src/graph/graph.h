@@ -42,13 +42,13 @@ enum class OpKind : std::uint8_t {
 
 enum class OpClass : std::uint8_t { contraction, softmax, pointwise, view, movement, constant };
 
-std::string_view name_of(OpKind op);                   // "MatMul", as ONNX spells it
+std::string_view name_of(OpKind op);  // "MatMul", as ONNX spells it
 std::optional<OpKind> op_named(std::string_view name);
 OpClass class_of(OpKind op);
-std::string supported_operators();                     // "Abs, Add, ...": for messages
+std::string supported_operators();  // "Abs, Add, ...": for messages
 
 using TensorId = int;
-inline constexpr TensorId kAbsent = -1;                // an optional input or output that is not there
+inline constexpr TensorId kAbsent = -1;  // an optional input or output that is not there
 using Shape = std::vector<std::int64_t>;
 
 // No tensor has more elements than this, nor more axes; checked arithmetic up to it needs no further thought of overflow.
@@ -71,8 +71,8 @@ using Attribute = std::variant<std::int64_t, double, std::string, std::vector<st
 struct Node {
   OpKind op = OpKind::Identity;
   std::string name;
-  std::vector<TensorId> inputs;   // kAbsent for an optional one left out
-  std::vector<TensorId> outputs;  // kAbsent likewise
+  std::vector<TensorId> inputs;                      // kAbsent for an optional one left out
+  std::vector<TensorId> outputs;                     // kAbsent likewise
   std::map<std::string, Attribute> attributes = {};  // defaults filled in (attributes.def)
 
   // The attribute's value, or `otherwise` if it is absent or of another type.
@@ -96,13 +96,13 @@ struct Graph {
   TensorId add_tensor(Tensor added);
 };
 
-std::int64_t element_count(const Shape& shape);      // 1 for a scalar
+std::int64_t element_count(const Shape& shape);  // 1 for a scalar
 std::int64_t byte_count(const TensorInfo& tensor);
 std::vector<std::int64_t> strides_of(const Shape& shape);  // packed row-major, in elements
-std::string to_text(const Shape& shape);             // "[512,1024]"
-std::string to_text(const TensorInfo& tensor);       // "x f32 [512,1024]"
-std::string to_text(const Graph& graph);             // one line a node, for people and tests
-std::string place_of(const Node& node);              // "node 'mm' (MatMul)"
+std::string to_text(const Shape& shape);                   // "[512,1024]"
+std::string to_text(const TensorInfo& tensor);             // "x f32 [512,1024]"
+std::string to_text(const Graph& graph);                   // one line a node, for people and tests
+std::string place_of(const Node& node);                    // "node 'mm' (MatMul)"
 
 // Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension) otherwise.
 Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place);

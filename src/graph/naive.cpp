@@ -78,7 +78,9 @@ Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std:
   for (const Node& node : graph.nodes) {
     const Tensor& out = graph.tensor(node.outputs[0]);
     if (out.constant) continue;
-    const auto in = [&](std::size_t k) -> const Values& { return values[static_cast<std::size_t>(node.inputs[k])]; };
+    const auto in = [&](std::size_t k) -> const Values& {
+      return values[static_cast<std::size_t>(node.inputs[k])];
+    };
     const auto shape = [&](std::size_t k) -> const Shape& { return graph.tensor(node.inputs[k]).shape; };
     Values result(static_cast<std::size_t>(element_count(out.shape)));
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -92,7 +94,9 @@ Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std:
           result[i] = is_float(out.dtype) ? value : wrapped(out.dtype, value);
           break;
         }
-        case OpClass::softmax: result[i] = softmax_element(node, in(0), shape(0), where); break;
+        case OpClass::softmax:
+          result[i] = softmax_element(node, in(0), shape(0), where);
+          break;
         case OpClass::pointwise: {
           Values arguments(node.inputs.size());
           const bool one = node.op == OpKind::CastLike || node.op == OpKind::Dropout;

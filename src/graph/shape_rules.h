@@ -31,7 +31,7 @@ WARPLOOM_RULE(pointwise_float);  // the same with a floating-point type
 WARPLOOM_RULE(power);            // the exponent's type may differ
 WARPLOOM_RULE(clip);             // bounds are scalars
 WARPLOOM_RULE(where);
-WARPLOOM_RULE(comparison);       // makes booleans
+WARPLOOM_RULE(comparison);  // makes booleans
 WARPLOOM_RULE(dropout);
 WARPLOOM_RULE(cast);
 WARPLOOM_RULE(cast_like);

@@ -8,7 +8,8 @@
 namespace warploom::graph {
 namespace {
 
-tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected, std::string found) {
+tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected,
+                                  std::string found) {
   return fail({ErrorCode::kOnnxShape, std::move(message), q.place, std::move(expected), std::move(found)});
 }
 
@@ -53,12 +54,14 @@ Result<Answer> reshape(const Question& q) {
   int inferred = -1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && q.node.integer("allowzero") == 0) {
-      if (i >= from.size()) return shape_error(q, "a 0 copies an axis that is not there", to_text(from), to_text(shape));
+      if (i >= from.size())
+        return shape_error(q, "a 0 copies an axis that is not there", to_text(from), to_text(shape));
       shape[i] = from[i];
     } else if (shape[i] == -1 && inferred < 0) {
       inferred = static_cast<int>(i);
     } else if (shape[i] < 0) {
-      return shape_error(q, "a new size is negative", "sizes of 0 or more and at most one -1", to_text(shape));
+      return shape_error(q, "a new size is negative", "sizes of 0 or more and at most one -1",
+                         to_text(shape));
     }
   }
   Shape known = shape;
@@ -67,7 +70,8 @@ Result<Answer> reshape(const Question& q) {
   const std::int64_t total = element_count(from);
   if (inferred >= 0) {
     if (count == 0 || total % count != 0)
-      return shape_error(q, "no size fits in the place of -1", fmt::format("{} elements", total), to_text(shape));
+      return shape_error(q, "no size fits in the place of -1", fmt::format("{} elements", total),
+                         to_text(shape));
     shape[static_cast<std::size_t>(inferred)] = total / count;
     count = total;
   }
@@ -153,13 +157,14 @@ Result<Answer> concat(const Question& q) {
   for (std::size_t i = 1; i < q.node.inputs.size(); ++i) {
     Shape other = q.in(i).shape;
     if (q.in(i).dtype != q.in(0).dtype)
-      return fail({ErrorCode::kOnnxType, "Concat of different types", q.place, std::string(name_of(q.in(0).dtype)),
-                   std::string(name_of(q.in(i).dtype))});
+      return fail({ErrorCode::kOnnxType, "Concat of different types", q.place,
+                   std::string(name_of(q.in(0).dtype)), std::string(name_of(q.in(i).dtype))});
     const bool same_rank = other.size() == shape.size();
     const std::int64_t added = same_rank ? other[at] : 0;
     if (same_rank) other[at] = shape[at];
     if (other != shape)
-      return shape_error(q, "Concat of shapes that differ off its axis", to_text(shape), to_text(q.in(i).shape));
+      return shape_error(q, "Concat of shapes that differ off its axis", to_text(shape),
+                         to_text(q.in(i).shape));
     shape[at] += added;
     WARPLOOM_CHECK(checked_element_count(shape, q.place));
   }
@@ -210,7 +215,8 @@ Result<SliceSpec> slice_spec(const Question& q) {
     WARPLOOM_TRY(steps, list(q, 4, "the list of steps"));
   }
   if (ends.size() != starts.size() || where.size() != starts.size() || steps.size() != starts.size())
-    return shape_error(q, "the lists of a Slice differ in length", fmt::format("{} entries each", starts.size()),
+    return shape_error(q, "the lists of a Slice differ in length",
+                       fmt::format("{} entries each", starts.size()),
                        fmt::format("{} ends, {} axes, {} steps", ends.size(), where.size(), steps.size()));
   WARPLOOM_CHECK(axes(q, where, from.size()));
   SliceSpec spec{std::vector<std::int64_t>(from.size(), 0), std::vector<std::int64_t>(from.size(), 1), from};

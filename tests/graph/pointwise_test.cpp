@@ -54,7 +54,8 @@ void expect_same(const Case& c, std::vector<double> x, double tolerance) {
     EXPECT_NEAR(got, wanted, tolerance * (1 + std::fabs(wanted))) << what;
 }
 
-const std::vector<double> kValues = {0, 1, -1, 0.5, -0.5, 2, -3, 1e-5, -1e-5, 7.25, -12, 30, -30, 88, -104, 0.3, NAN};
+const std::vector<double> kValues = {0,    1,   -1, 0.5, -0.5, 2,    -3,  1e-5, -1e-5,
+                                     7.25, -12, 30, -30, 88,   -104, 0.3, NAN};
 
 TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
   int operators = 0;
@@ -69,7 +70,8 @@ TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
     for (double x : kValues)
       for (double y : kValues) {
         if (op == OpKind::Where && std::isnan(x)) continue;  // a condition is no NaN
-        if (op == OpKind::Pow && std::isnan(x) != std::isnan(y)) continue;  // pow(1, NaN) and pow(NaN, 0) are 1
+        if (op == OpKind::Pow && std::isnan(x) != std::isnan(y))
+          continue;  // pow(1, NaN) and pow(NaN, 0) are 1
         expect_same(*c, {x, y, 4.0}, 1e-12);
       }
   }
@@ -86,7 +88,8 @@ TEST(Pointwise, AttributesEnter) {
 TEST(Pointwise, PowersByConstantsAreExactProducts) {
   for (double e : {0.0, 1.0, 2.0, 3.0, 7.0, -1.0, -2.0, 0.5, -0.5, 1.5})
     for (double x : {0.5, 2.0, -3.0, 1.25}) expect_same(*make(OpKind::Pow, Dtype::f32, {}, e), {x, e}, 1e-12);
-  EXPECT_EQ(make(OpKind::Pow, Dtype::f32, {}, 2.0)->expression.terms.size(), 3u);  // constant 1 is dropped or not used
+  EXPECT_EQ(make(OpKind::Pow, Dtype::f32, {}, 2.0)->expression.terms.size(),
+            3u);  // constant 1 is dropped or not used
 }
 TEST(Pointwise, IntegersTruncate) {
   const auto divide = make(OpKind::Div, Dtype::i32);

@@ -23,7 +23,8 @@ Data random_inputs(const Graph& graph, std::uint64_t seed = 1) {
     const Tensor& tensor = graph.tensor(id);
     data.bytes.emplace_back(static_cast<std::size_t>(byte_count(tensor)));
     for (I i = 0; i < element_count(tensor.shape); ++i) {
-      const double value = is_float(tensor.dtype) ? 4 * random.uniform() - 2 : static_cast<double>(random.below(2));
+      const double value =
+          is_float(tensor.dtype) ? 4 * random.uniform() - 2 : static_cast<double>(random.below(2));
       store_from_double(tensor.dtype, data.bytes.back().data(), static_cast<std::size_t>(i), value);
     }
   }
@@ -32,7 +33,8 @@ Data random_inputs(const Graph& graph, std::uint64_t seed = 1) {
 }
 void expect_close(const std::vector<double>& a, const std::vector<double>& b, const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;
-  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
 }
 // Fast = naive; every cut into rows gives the same numbers, with and without magnitudes.
 void check(Builder& b) {
@@ -46,12 +48,14 @@ void check(Builder& b) {
     expect_close((*fast)[o], (*naive)[o], text);
     const Rows rows = rows_of(*graph, static_cast<int>(o));
     ASSERT_EQ(rows.count * rows.elements, static_cast<I>((*naive)[o].size())) << text;
-    for (const auto& [begin, end] : {std::pair<I, I>{0, rows.count}, {rows.count / 3, rows.count / 3 + (rows.count + 1) / 2},
+    for (const auto& [begin, end] : {std::pair<I, I>{0, rows.count},
+                                     {rows.count / 3, rows.count / 3 + (rows.count + 1) / 2},
                                      {rows.count - std::min<I>(1, rows.count), rows.count}}) {
       const auto part = evaluate_rows(*graph, data.spans, static_cast<int>(o), begin, end);
       const auto both = evaluate_magnitude_rows(*graph, data.spans, static_cast<int>(o), begin, end);
       ASSERT_TRUE(part && both) << text;
-      const std::vector<double> wanted((*naive)[o].begin() + begin * rows.elements, (*naive)[o].begin() + end * rows.elements);
+      const std::vector<double> wanted((*naive)[o].begin() + begin * rows.elements,
+                                       (*naive)[o].begin() + end * rows.elements);
       expect_close(*part, wanted, text);
       expect_close(both->value, wanted, text);
       ASSERT_EQ(both->magnitude.size(), wanted.size());
@@ -60,10 +64,22 @@ void check(Builder& b) {
 }
 
 TEST(Reference, MatMulShapes) {
-  for (const auto& [a, c] : std::vector<std::pair<Shape, Shape>>{
-           {{5, 7}, {7, 3}}, {{30, 300}, {300, 50}}, {{1, 600}, {600, 1}}, {{3, 400}, {400, 1}}, {{9}, {9}}, {{9}, {4, 9, 2}},
-           {{4, 3, 9}, {9}}, {{2, 3, 8, 5}, {5, 6}}, {{2, 1, 8, 5}, {3, 5, 6}}, {{3, 8, 5}, {2, 1, 5, 6}},
-           {{4, 1, 5}, {5, 6}}, {{6, 1, 4}, {6, 4, 3}}, {{1, 1, 4}, {3, 4, 2}}, {{3, 0}, {0, 2}}, {{0, 3}, {3, 2}}, {{5, 1}, {1, 7}}})
+  for (const auto& [a, c] : std::vector<std::pair<Shape, Shape>>{{{5, 7}, {7, 3}},
+                                                                 {{30, 300}, {300, 50}},
+                                                                 {{1, 600}, {600, 1}},
+                                                                 {{3, 400}, {400, 1}},
+                                                                 {{9}, {9}},
+                                                                 {{9}, {4, 9, 2}},
+                                                                 {{4, 3, 9}, {9}},
+                                                                 {{2, 3, 8, 5}, {5, 6}},
+                                                                 {{2, 1, 8, 5}, {3, 5, 6}},
+                                                                 {{3, 8, 5}, {2, 1, 5, 6}},
+                                                                 {{4, 1, 5}, {5, 6}},
+                                                                 {{6, 1, 4}, {6, 4, 3}},
+                                                                 {{1, 1, 4}, {3, 4, 2}},
+                                                                 {{3, 0}, {0, 2}},
+                                                                 {{0, 3}, {3, 2}},
+                                                                 {{5, 1}, {1, 7}}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f64, Dtype::i32}) {
       Builder b("mm");
       b.output(b.add(OpKind::MatMul, {b.input("a", dtype, a), b.input("b", dtype, c)}));
@@ -75,10 +91,11 @@ TEST(Reference, GemmTransposesScalesAndAdds) {
     for (I tb : {0, 1})
       for (const Shape& c : std::vector<Shape>{{}, {6}, {1, 6}, {4, 1}, {4, 6}}) {
         Builder b("gemm");
-        b.output(b.add(OpKind::Gemm,
-                       {b.input("a", Dtype::f32, ta ? Shape{5, 4} : Shape{4, 5}),
-                        b.input("b", Dtype::f32, tb ? Shape{6, 5} : Shape{5, 6}), b.input("c", Dtype::f32, c)},
-                       {{"transA", ta}, {"transB", tb}, {"alpha", 0.5}, {"beta", -2.0}}));
+        b.output(
+            b.add(OpKind::Gemm,
+                  {b.input("a", Dtype::f32, ta ? Shape{5, 4} : Shape{4, 5}),
+                   b.input("b", Dtype::f32, tb ? Shape{6, 5} : Shape{5, 6}), b.input("c", Dtype::f32, c)},
+                  {{"transA", ta}, {"transB", tb}, {"alpha", 0.5}, {"beta", -2.0}}));
         check(b);
       }
 }
@@ -108,7 +125,8 @@ TEST(Reference, ChainsOfMovementAndProducts) {
   const TensorId q = b.add(OpKind::Transpose, {heads}, {{"perm", std::vector<I>{0, 2, 1, 3}}});
   const TensorId k = b.add(OpKind::Transpose, {heads}, {{"perm", std::vector<I>{0, 2, 3, 1}}});
   const TensorId p = b.add(OpKind::Softmax, {b.add(OpKind::MatMul, {q, k})});
-  const TensorId o = b.add(OpKind::Transpose, {b.add(OpKind::MatMul, {p, q})}, {{"perm", std::vector<I>{0, 2, 1, 3}}});
+  const TensorId o =
+      b.add(OpKind::Transpose, {b.add(OpKind::MatMul, {p, q})}, {{"perm", std::vector<I>{0, 2, 1, 3}}});
   b.output(b.add(OpKind::Reshape, {o, b.integers("t", std::vector<I>{12, 12})}));
   b.output(p);
   check(b);
@@ -116,11 +134,13 @@ TEST(Reference, ChainsOfMovementAndProducts) {
 TEST(Reference, SlicesConcatenationsGathersAndExpansions) {
   Builder b("moves");
   const TensorId x = b.input("x", Dtype::f32, {6, 8});
-  const TensorId s = b.add(OpKind::Slice, {x, b.integers("s", std::vector<I>{5, 1}), b.integers("e", std::vector<I>{0, 7}),
-                                           b.integers("a", std::vector<I>{0, 1}), b.integers("p", std::vector<I>{-2, 3})});
+  const TensorId s =
+      b.add(OpKind::Slice, {x, b.integers("s", std::vector<I>{5, 1}), b.integers("e", std::vector<I>{0, 7}),
+                            b.integers("a", std::vector<I>{0, 1}), b.integers("p", std::vector<I>{-2, 3})});
   b.output(s);
   b.output(b.add(OpKind::Concat, {s, s, b.add(OpKind::Exp, {s})}, {{"axis", I{0}}}));
-  b.output(b.add(OpKind::Gather, {b.add(OpKind::Relu, {x}), b.input("i", Dtype::i64, {2, 3})}, {{"axis", I{1}}}));
+  b.output(
+      b.add(OpKind::Gather, {b.add(OpKind::Relu, {x}), b.input("i", Dtype::i64, {2, 3})}, {{"axis", I{1}}}));
   b.output(b.add(OpKind::Relu, {b.add(OpKind::Expand, {s, b.integers("w", std::vector<I>{2, 1, 1})})}));
   b.output(b.add(OpKind::Unsqueeze, {b.add(OpKind::Transpose, {x}), b.integers("u", std::vector<I>{0})}));
   b.output(b.add(OpKind::Flatten, {b.add(OpKind::Transpose, {x})}, {{"axis", I{0}}}));
@@ -143,7 +163,8 @@ TEST(Reference, CastsRoundAndIntegersWrap) {
 
 TEST(Rows, AreAsFineAsIndependenceAllows) {
   Builder b("mm");
-  b.output(b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {16, 1024, 32}), b.input("b", Dtype::f32, {32, 768})}));
+  b.output(
+      b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {16, 1024, 32}), b.input("b", Dtype::f32, {32, 768})}));
   EXPECT_EQ(rows_of(*b.finish()).count, 16 * 1024);
   Builder c("softmax");
   c.output(c.add(OpKind::Softmax, {c.input("x", Dtype::f32, {16, 1024, 768})}, {{"axis", I{1}}}));
@@ -155,7 +176,8 @@ TEST(Rows, AreAsFineAsIndependenceAllows) {
 }
 TEST(Rows, DependWhenEveryRowNeedsAnInnerProduct) {
   Builder b("xyz");
-  const TensorId yz = b.add(OpKind::MatMul, {b.input("y", Dtype::f32, {64, 64}), b.input("z", Dtype::f32, {64, 64})});
+  const TensorId yz =
+      b.add(OpKind::MatMul, {b.input("y", Dtype::f32, {64, 64}), b.input("z", Dtype::f32, {64, 64})});
   b.output(b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {64, 64}), yz}));
   EXPECT_FALSE(rows_independent(*b.finish()));
   check(b);
@@ -174,7 +196,8 @@ TEST(Magnitude, OfAMatMulIsTheProductOfAbsoluteValues) {
 }
 TEST(Magnitude, BoundsWhatFp32Loses) {
   Builder b("mlp");  // softmax(gelu(x w + b) v), evaluated below with every intermediate rounded to fp32
-  const TensorId mm = b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 64}), b.input("w", Dtype::f32, {64, 32})});
+  const TensorId mm =
+      b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 64}), b.input("w", Dtype::f32, {64, 32})});
   const TensorId h = b.add(OpKind::Gelu, {b.add(OpKind::Add, {mm, b.input("b", Dtype::f32, {32})})});
   b.output(b.add(OpKind::Softmax, {b.add(OpKind::MatMul, {h, b.input("v", Dtype::f32, {32, 10})})}));
   const auto graph = b.finish();
@@ -182,7 +205,8 @@ TEST(Magnitude, BoundsWhatFp32Loses) {
   const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 8);
   ASSERT_TRUE(both);
   const auto in = [&](int i, int k) {
-    return static_cast<float>(load_as_double(Dtype::f32, data.bytes[static_cast<std::size_t>(i)].data(), static_cast<std::size_t>(k)));
+    return static_cast<float>(load_as_double(Dtype::f32, data.bytes[static_cast<std::size_t>(i)].data(),
+                                             static_cast<std::size_t>(k)));
   };
   for (int r = 0; r < 8; ++r) {
     float hidden[32], y[10], top = -INFINITY, sum = 0;

@@ -35,7 +35,8 @@ Result<graph::Tensor> read_tensor(const fs::path& path, bool bf16) {
   WARPLOOM_TRY(const std::string bytes, read_file(path));
   onnx::TensorProto proto;
   if (!proto.ParseFromString(bytes)) return fail({ErrorCode::kOnnxType, "no plain tensor"});
-  if (bf16 && proto.data_type() == onnx::TensorProto::UINT16) proto.set_data_type(onnx::TensorProto::BFLOAT16);
+  if (bf16 && proto.data_type() == onnx::TensorProto::UINT16)
+    proto.set_data_type(onnx::TensorProto::BFLOAT16);
   return onnx_import::to_tensor(proto, {"case", {}});
 }
 
@@ -62,15 +63,17 @@ void run_case(const fs::path& folder, Counts& counts) {
   ASSERT_TRUE(model.ParseFromString(*read_file(folder / "model.onnx")));
   std::map<std::string, graph::Tensor> given;
   for (int i = 0; i < model.graph().input_size(); ++i) {
-    auto tensor = read_tensor(data / fmt::format("input_{}.pb", i),
-                              model.graph().input(i).type().tensor_type().elem_type() == onnx::TensorProto::BFLOAT16);
+    auto tensor =
+        read_tensor(data / fmt::format("input_{}.pb", i),
+                    model.graph().input(i).type().tensor_type().elem_type() == onnx::TensorProto::BFLOAT16);
     if (tensor) given[model.graph().input(i).name()] = *tensor;
   }
   std::vector<graph::Bytes> inputs;
   for (graph::TensorId id : graph->inputs) {
     ASSERT_TRUE(given.contains(graph->tensor(id).name)) << folder;
     auto& bytes = *given[graph->tensor(id).name].constant;
-    if (folder.filename().string().starts_with("test_castlike"))  // only the type matters; some cases store too few bytes
+    if (folder.filename().string().starts_with(
+            "test_castlike"))  // only the type matters; some cases store too few bytes
       bytes.resize(static_cast<std::size_t>(byte_count(graph->tensor(id))));
     inputs.emplace_back(bytes);
   }
@@ -78,7 +81,8 @@ void run_case(const fs::path& folder, Counts& counts) {
   ASSERT_TRUE(outputs) << folder << describe(outputs.error());
   bool right = true;
   for (std::size_t o = 0; o < outputs->size(); ++o) {
-    const auto wanted = read_tensor(data / fmt::format("output_{}.pb", o), graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
+    const auto wanted = read_tensor(data / fmt::format("output_{}.pb", o),
+                                    graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
     ASSERT_TRUE(wanted) << folder;
     right = right && (*outputs)[o].size() == static_cast<std::size_t>(graph::element_count(wanted->shape)) &&
             graph->tensor(graph->outputs[o]).shape == wanted->shape;
@@ -86,9 +90,12 @@ void run_case(const fs::path& folder, Counts& counts) {
       const double stored = load_as_double(wanted->dtype, wanted->constant->data(), i);
       std::array<std::byte, 8> rounded{};
       if (is_float(wanted->dtype)) store_from_double(wanted->dtype, rounded.data(), 0, (*outputs)[o][i]);
-      const double got = is_float(wanted->dtype) ? load_as_double(wanted->dtype, rounded.data(), 0) : (*outputs)[o][i];
+      const double got =
+          is_float(wanted->dtype) ? load_as_double(wanted->dtype, rounded.data(), 0) : (*outputs)[o][i];
       right = close(got, stored, wanted->dtype);
-      if (!right) std::printf("%s: output %zu element %zu: %g, stored %g\n", folder.filename().c_str(), o, i, got, stored);
+      if (!right)
+        std::printf("%s: output %zu element %zu: %g, stored %g\n", folder.filename().c_str(), o, i, got,
+                    stored);
     }
   }
   ++(right ? counts.passed : counts.wrong);
@@ -114,7 +121,8 @@ TEST(Cases, InstalledBackendCases) {
   EXPECT_GE(passed, 150);
 }
 TEST(Cases, NewerBackendCases) {
-  const fs::path packed = fs::path(WARPLOOM_SOURCE_DIR) / ".." / "shared" / "onnx-cases" / "node-cases.tar.xz";
+  const fs::path packed =
+      fs::path(WARPLOOM_SOURCE_DIR) / ".." / "shared" / "onnx-cases" / "node-cases.tar.xz";
   if (!fs::exists(packed)) GTEST_SKIP() << "no newer cases";
   const ScratchFolder folder("cases");
   const std::string command = fmt::format("tar -xJf '{}' -C '{}'", packed.string(), folder.path().string());

@@ -1,0 +1,423 @@
+#include "search/explore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "archive/archive.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "search/compile_ahead.h"
+#include "search/proposer.h"
+#include "verify/evaluator.h"
+
+namespace warploom::search {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kFinalists = 4;      // measured again with more repeats, beside the reference
+constexpr std::size_t kMostRefusals = 100;  // kept in the outcome
+constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
+
+// An error that no other candidate would escape.
+bool is_fatal(ErrorCode code) {
+  constexpr std::array kFatal = {ErrorCode::kNoCompiler, ErrorCode::kNoDriver, ErrorCode::kNoGpu,          ErrorCode::kNoNvrtc,
+                                 ErrorCode::kGpuTooOld,  ErrorCode::kDiskFull, ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost,
+                                 ErrorCode::kInterrupted};
+  return std::find(kFatal.begin(), kFatal.end(), code) != kFatal.end();
+}
+
+class Explorer {
+ public:
+  Explorer(const Problem& problem, const Options& options) : problem_(problem), options_(options) {}
+
+  Result<Outcome> run() {
+    WARPLOOM_CHECK(prepare());
+    Status searched = search();
+    if (!searched && searched.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(searched.error());
+    if (!interrupted()) {
+      const Status finals = final_rounds();
+      if (!finals && finals.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(finals.error());
+    }
+    return conclude();
+  }
+
+ private:
+  struct Entry {
+    kernels::Schedule schedule;
+    LaunchList list;   // empty for one that the archive knows and that was not built again
+    verify::Verdict verdict;
+    std::vector<std::string> parents;
+    std::string compiler;
+    bool here = false;  // judged in this run
+    bool promoted = false;
+  };
+
+  double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  bool interrupted() const { return options_.interrupted && options_.interrupted->load(); }
+  bool limit_reached() const { return options_.max_candidates > 0 && judged_ >= options_.max_candidates; }
+
+  // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the finalists' measurements.
+  double reserve() const {
+    const double wanted = 1.3 * start_seconds_ + 4 * judge_seconds_ + std::min(8.0, 0.1 * options_.budget_seconds);
+    return std::min(wanted, 0.6 * options_.budget_seconds);
+  }
+  double left() const { return options_.budget_seconds - now(); }
+
+  Status prepare() {
+    WARPLOOM_CHECK(open_evaluator());
+    WARPLOOM_CHECK(open_archive());
+    proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
+    if (options_.resume) WARPLOOM_CHECK(recall());
+    return ok();
+  }
+
+  Status open_evaluator() {
+    const double before = now();
+    verify::EvaluatorOptions evaluator_options;
+    evaluator_options.interrupted = options_.interrupted;
+    WARPLOOM_TRY(verify::Evaluator started, verify::Evaluator::start(problem_.setup, evaluator_options));
+    evaluator_.emplace(std::move(started));
+    start_seconds_ = now() - before;
+    ready_ = evaluator_->ready();
+    reference_us_ = ready_.reference_us;
+    return ok();
+  }
+
+  Status open_archive() {
+    const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : options_.archive;
+    WARPLOOM_TRY(archive::Archive opened, archive::Archive::open(path));
+    archive_.emplace(std::move(opened));
+    verify::Setup plain;  // the graph alone: seeds and references may change between runs
+    plain.graph = problem_.setup.graph;
+    const std::vector<std::uint8_t> bytes = verify::pack(plain);
+    const std::string& target = problem_.catalogue.capabilities.arch;
+    key_ = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
+                                name_of(options_.track), target, ready_.device));
+    WARPLOOM_CHECK(archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
+                                          ready_.device, graph::to_text(problem_.setup.graph)}));
+    run_.problem = key_;
+    run_.seed = options_.seed;
+    run_.reference = ready_.reference;
+    run_.reference_us = reference_us_;
+    run_.environment = ready_.environment;
+    WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
+    return ok();
+  }
+
+  // What earlier runs learned: refused ones are not tried again, times guide the proposals, and the best is judged again first.
+  Status recall() {
+    WARPLOOM_TRY(const std::vector<archive::Candidate> known, archive_->candidates(key_));
+    for (const auto& row : known) {
+      const auto schedule = kernels::schedule_from_json(row.fields);
+      if (!schedule) continue;
+      proposer_->skip(*schedule);
+      if (row.stage == archive::Stage::refused || row.median_us <= 0) continue;
+      proposer_->learn(*schedule, row.median_us);
+      Entry entry;
+      entry.schedule = *schedule;
+      entry.parents = row.parents;
+      entry.verdict.accepted = true;
+      entry.verdict.median_us = row.median_us;
+      entries_.push_back(std::move(entry));
+    }
+    WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(key_));
+    if (best)
+      if (const auto schedule = kernels::schedule_from_json(best->fields)) proposer_->suggest(*schedule);
+    return ok();
+  }
+
+  verify::Request quick_request(const LaunchList& list) const {
+    verify::Request request;
+    request.list = list;
+    request.check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0);
+    request.beside_reference = false;
+    request.min_samples = 3;
+    request.max_samples = 30;
+    request.timing_ms = 60;
+    // A schedule much slower than what is known is of no use; waiting for it costs the others their turn.
+    double known_us = best_us_ > 0 ? best_us_ : reference_us_;
+    if (best_us_ > 0 && reference_us_ > 0) known_us = std::max(best_us_, reference_us_);
+    request.candidate_limit_ms = known_us > 0 ? std::clamp(known_us / 1e3 * 40, 2'000.0, 60'000.0) : 10'000;
+    return request;
+  }
+
+  Status search() {
+    int threads = options_.jobs > 0 ? options_.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const auto lookahead = static_cast<std::size_t>(threads) + 2;
+    const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)), milliseconds(5'000), milliseconds(60'000));
+    compile_ = std::make_unique<CompileAhead>(problem_.catalogue.build, threads, limit);
+    bool exhausted = false;
+    int put = 0;
+    while (!interrupted() && !limit_reached()) {
+      while (!exhausted && compile_->pending() < lookahead && (options_.max_candidates == 0 || put < options_.max_candidates)) {
+        const auto schedule = proposer_->next();
+        if (schedule) compile_->put(*schedule), ++put;
+        exhausted = !schedule;
+      }
+      if (compile_->pending() == 0) break;
+      // The budget holds even when nothing is right yet, but the search does not give up before it has judged one at all.
+      if (left() < reserve() + judge_seconds_ && (judged_ > 0 || left() <= 0)) break;
+      std::optional<Compiled> compiled = compile_->take(milliseconds(100), milliseconds(3'000));
+      if (!compiled) continue;
+      WARPLOOM_CHECK(judge(*compiled));
+      // New results may open new neighbours.
+      exhausted = exhausted && entries_.empty();
+    }
+    return interrupted() ? fail({ErrorCode::kInterrupted, "interrupted", "", "", "", "run again to go on"}) : ok();
+  }
+
+  Status judge(Compiled& compiled) {
+    Entry entry;
+    entry.schedule = std::move(compiled.schedule);
+    entry.parents = proposer_->parents_of(entry.schedule.text());
+    entry.compiler = compiled.compiler;
+    entry.here = true;
+    const double before = now();
+    if (!compiled.list) {
+      if (is_fatal(compiled.list.error().code)) return fail(compiled.list.error());
+      entry.verdict.error_found = compiled.list.error();
+    } else {
+      entry.list = std::move(*compiled.list);
+      WARPLOOM_TRY(entry.verdict, evaluator_->judge(quick_request(entry.list)));
+      if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
+      const double took = now() - before;
+      judge_seconds_ = judge_seconds_ == 0 ? took : 0.7 * judge_seconds_ + 0.3 * took;
+    }
+    ++judged_;
+    WARPLOOM_CHECK(record(entry));
+    if (entry.verdict.accepted) {
+      proposer_->learn(entry.schedule, entry.verdict.median_us);
+      if (best_us_ == 0 || entry.verdict.median_us < best_us_) {
+        best_us_ = entry.verdict.median_us;
+        best_text_ = entry.schedule.text();
+      }
+      entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.schedule == entry.schedule; }),
+                     entries_.end());
+      entries_.push_back(std::move(entry));
+    } else {
+      refuse(entry);
+    }
+    report();
+    return ok();
+  }
+
+  void refuse(const Entry& entry) {
+    ++refused_;
+    ++refused_by_code_[std::string(code_text(entry.verdict.error_found.code))];
+    if (refusals_.size() < kMostRefusals) refusals_.push_back({entry.schedule.text(), entry.verdict.error_found});
+  }
+
+  Status record(const Entry& entry) {
+    archive::Candidate row;
+    row.problem = key_;
+    row.schedule = entry.schedule.text();
+    row.fields = kernels::to_json(entry.schedule);
+    row.family = entry.schedule.family;
+    row.parents = entry.parents;
+    const verify::Verdict& v = entry.verdict;
+    row.stage = !v.accepted ? archive::Stage::refused : entry.promoted ? archive::Stage::promoted : archive::Stage::screened;
+    if (!v.accepted) row.error_code = code_text(v.error_found.code);
+    row.median_us = v.median_us;
+    row.low_us = v.low_us;
+    row.high_us = v.high_us;
+    row.reference_us = v.reference_us > 0 ? v.reference_us : reference_us_;
+    row.error = v.error;
+    row.max_error = v.max_error;
+    row.seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed;
+    std::string sources;
+    for (const auto& kernel : entry.list.kernels) sources += kernel.source;
+    row.source_hash = hash_hex(sources);
+    row.environment = fmt::format("{}; {}", ready_.environment, entry.compiler);
+    row.verdict = verify::to_json(v);
+    return archive_->record(row);
+  }
+
+  void report() const {
+    if (!options_.on_progress) return;
+    options_.on_progress({now(), options_.budget_seconds, judged_, refused_, best_us_, reference_us_, best_text_});
+  }
+
+  // The fastest few, measured again beside the reference; then the best of them judged whole in a fresh process.
+  Status final_rounds() {
+    compile_.reset();
+    auto faster = [](const Entry& a, const Entry& b) { return a.verdict.median_us < b.verdict.median_us; };
+    std::stable_sort(entries_.begin(), entries_.end(), faster);
+    const double last_round = 1.3 * start_seconds_ + 3 * judge_seconds_;
+    const std::size_t finalists = std::min(entries_.size(), kFinalists);
+    for (std::size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_; ++i) {
+      if (interrupted()) return ok();
+      WARPLOOM_CHECK(measure_again(entries_[i]));
+    }
+    // Refused ones go; those measured again come first, since a quick figure does not compare with theirs.
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.verdict.accepted; }), entries_.end());
+    std::stable_sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
+      const bool a_again = a.verdict.reference_us > 0, b_again = b.verdict.reference_us > 0;
+      return a_again != b_again ? a_again : faster(a, b);
+    });
+    return promote();
+  }
+
+  Status ensure_built(Entry& entry) {
+    if (!entry.list.kernels.empty()) return ok();
+    WARPLOOM_TRY(entry.list, problem_.catalogue.build(entry.schedule));
+    return ok();
+  }
+
+  Status measure_again(Entry& entry) {
+    if (const Status built = ensure_built(entry); !built) {
+      entry.verdict.accepted = false;
+      entry.verdict.error_found = built.error();
+      refuse(entry);
+      return record(entry);
+    }
+    verify::Request request = quick_request(entry.list);
+    request.beside_reference = true;
+    request.min_samples = 5;
+    request.max_samples = 100;
+    request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
+    WARPLOOM_TRY(entry.verdict, evaluator_->judge(request));
+    entry.here = true;
+    if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
+    if (!entry.verdict.accepted) refuse(entry);
+    return record(entry);
+  }
+
+  Status promote() {
+    if (entries_.empty() || interrupted()) return ok();
+    evaluator_.reset();  // its memory is wanted
+    verify::Setup fresh = problem_.setup;
+    fresh.seed = options_.seed ^ kFreshSeed;
+    fresh.time_reference = false;
+    verify::EvaluatorOptions evaluator_options;
+    evaluator_options.interrupted = options_.interrupted;
+    WARPLOOM_TRY(verify::Evaluator judge, verify::Evaluator::start(std::move(fresh), evaluator_options));
+    for (Entry& entry : entries_) {
+      if (interrupted()) return ok();
+      const Status built = ensure_built(entry);
+      verify::Verdict verdict;
+      if (built) {
+        verify::Request request = quick_request(entry.list);
+        request.whole = true;
+        request.beside_reference = true;
+        request.min_samples = 5;
+        request.max_samples = 200;
+        const double room = std::max(0.2, left());
+        request.check_ms = std::clamp(0.5 * room, 0.5, 60.0) * 1e3;
+        request.timing_ms = std::clamp(0.15 * room, 0.1, 2.0) * 1e3;
+        request.candidate_limit_ms = std::max(10'000.0, request.candidate_limit_ms);
+        WARPLOOM_TRY(verdict, judge.judge(request));
+      } else {
+        verdict.error_found = built.error();
+      }
+      if (!verdict.accepted && is_fatal(verdict.error_found.code)) return fail(verdict.error_found);
+      entry.verdict = std::move(verdict);
+      entry.here = true;
+      entry.promoted = entry.verdict.accepted;
+      WARPLOOM_CHECK(record(entry));
+      if (entry.promoted) {
+        best_us_ = entry.verdict.median_us;
+        best_text_ = entry.schedule.text();
+        if (entry.verdict.reference_us > 0) reference_us_ = entry.verdict.reference_us;
+        report();
+        return ok();
+      }
+      refuse(entry);
+    }
+    return ok();
+  }
+
+  void finish(const char* status) {
+    run_.status = status;
+    run_.candidates = judged_;
+    run_.seconds = now();
+    run_.best = best_text_;
+    run_.reference_us = reference_us_;
+    if (archive_ && run_id_ > 0) (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
+  }
+
+  // The promoted entry, or after an interrupt the fastest that this run judged.
+  Entry* winner() {
+    Entry* best = nullptr;
+    for (Entry& entry : entries_) {
+      if (!entry.verdict.accepted || !entry.here || (!entry.promoted && !interrupted())) continue;
+      if (!best || (entry.promoted && !best->promoted) ||
+          (entry.promoted == best->promoted && entry.verdict.median_us < best->verdict.median_us))
+        best = &entry;
+    }
+    return best;
+  }
+
+  std::string summary() const {
+    std::string text;
+    for (const auto& [code, count] : refused_by_code_) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, code);
+    if (!refusals_.empty())
+      text += fmt::format("; the first: {}: {} {}", refusals_.front().schedule, refusals_.front().error.message,
+                          refusals_.front().error.found);
+    return text.empty() ? "none was judged" : text;
+  }
+
+  Result<Outcome> conclude() {
+    compile_.reset();
+    const Entry* best = winner();
+    finish(interrupted() ? "interrupted" : best ? "done" : "failed");
+    if (!best && interrupted())
+      return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found", problem_.setup.graph.name, "", summary(),
+                   "run again to go on where it stopped"});
+    if (!best)
+      return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate", problem_.setup.graph.name,
+                   "a candidate that is right", summary(), "give it more time with --budget"});
+    Outcome out;
+    const verify::Verdict& v = best->verdict;
+    out.problem = problem_.setup.graph.name;
+    out.target = problem_.catalogue.capabilities.arch;
+    out.device = ready_.device;
+    out.track = options_.track;
+    out.reference = ready_.reference.empty() ? "none" : ready_.reference;
+    out.reference_us = v.reference_us > 0 ? v.reference_us : reference_us_;
+    out.best_us = v.median_us;
+    out.best_low_us = v.low_us;
+    out.best_high_us = v.high_us;
+    out.speedup = out.reference_us > 0 && v.median_us > 0 ? out.reference_us / v.median_us : 0;
+    out.error = v.error;
+    out.max_error = v.max_error;
+    out.reference_error = std::max(0.0, v.reference_error);
+    out.roofline_fraction = v.median_us > 0 ? problem_.roofline_us / v.median_us : 0;
+    out.candidates = judged_;
+    out.seconds = now();
+    out.seed = options_.seed;
+    out.interrupted = interrupted();
+    out.schedule = best->schedule;
+    out.list = best->list;
+    out.refusals = refusals_;
+    return out;
+  }
+
+  const Problem& problem_;
+  const Options& options_;
+  const Clock::time_point start_ = Clock::now();
+  std::optional<verify::Evaluator> evaluator_;
+  std::optional<archive::Archive> archive_;
+  std::optional<Proposer> proposer_;
+  std::unique_ptr<CompileAhead> compile_;
+  verify::Ready ready_;
+  archive::Run run_;
+  std::int64_t run_id_ = 0;
+  std::string key_, best_text_;
+  std::vector<Entry> entries_;  // the accepted ones
+  std::vector<Refusal> refusals_;
+  std::map<std::string, int> refused_by_code_;
+  int judged_ = 0, refused_ = 0;
+  double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0, reference_us_ = 0;
+};
+
+}  // namespace
+
+Result<Outcome> explore(const Problem& problem, const Options& options) { return Explorer(problem, options).run(); }
+
+}  // namespace warploom::search

@@ -1,0 +1,91 @@
+#include "search/proposer.h"
+
+#include <algorithm>
+
+namespace warploom::search {
+namespace {
+
+constexpr std::size_t kSmallSpace = 96;  // automatic: spaces up to this size are enumerated
+constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
+constexpr std::size_t kWidth = 5;        // the best few that are changed
+constexpr std::size_t kChanges = 3;      // of each, a round
+
+template <class T>
+void shuffle(std::vector<T>& list, Random& random) {
+  for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random.below(i)]);
+}
+
+}  // namespace
+
+Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed)
+    : catalogue_(&catalogue), strategy_(strategy), random_(seed, "proposer") {
+  std::vector<std::vector<kernels::Schedule>> families;
+  std::size_t total = 0, longest = 0;
+  for (const kernels::Family* family : catalogue.families) {
+    families.push_back(ranked(catalogue, *family, random_));
+    total += families.back().size();
+    longest = std::max(longest, families.back().size());
+  }
+  if (strategy_ == Strategy::automatic) strategy_ = total <= kSmallSpace ? Strategy::enumerate : Strategy::beam;
+  for (std::size_t rank = 0; rank < longest; ++rank)  // families in turn: their guesses need not compare
+    for (const auto& family : families)
+      if (rank < family.size()) order_.push_back(family[rank]);
+  if (strategy_ == Strategy::random) shuffle(order_, random_);
+  if (strategy_ != Strategy::beam) return;
+  for (std::size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i) offer(order_[i], "");
+  for (const auto& family : families)
+    for (std::size_t i = 0; i < kFirstRandom && !family.empty(); ++i) offer(family[random_.below(family.size())], "");
+}
+
+bool Proposer::offer(const kernels::Schedule& schedule, const std::string& parent) {
+  const std::string text = schedule.text();
+  if (!proposed_.insert(text).second) return false;
+  if (!parent.empty()) parents_[text] = parent;
+  queue_.push_back(schedule);
+  return true;
+}
+
+void Proposer::suggest(const kernels::Schedule& schedule) {
+  const std::string text = schedule.text();
+  queue_.erase(std::remove(queue_.begin(), queue_.end(), schedule), queue_.end());
+  proposed_.insert(text);
+  queue_.insert(queue_.begin(), schedule);
+}
+
+void Proposer::learn(const kernels::Schedule& schedule, double us) {
+  const auto place = std::lower_bound(best_.begin(), best_.end(), us, [](const auto& row, double value) { return row.first < value; });
+  best_.insert(place, {us, schedule});
+}
+
+void Proposer::mutate() {
+  ++rounds_;
+  for (std::size_t i = 0; i < std::min(kWidth, best_.size()); ++i) {
+    std::vector<kernels::Schedule> changed = neighbours(*catalogue_, best_[i].second);
+    shuffle(changed, random_);
+    std::size_t taken = 0;
+    for (const auto& schedule : changed)
+      if (taken < kChanges && offer(schedule, best_[i].second.text())) ++taken;
+  }
+  if (rounds_ % 2 == 0 && !order_.empty()) offer(order_[random_.below(order_.size())], "");
+}
+
+void Proposer::refill() {
+  if (strategy_ == Strategy::beam && !best_.empty()) mutate();
+  // Nothing to start from, or no neighbour left: the next in the ranked order.
+  while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");
+}
+
+std::optional<kernels::Schedule> Proposer::next() {
+  if (queue_.empty()) refill();
+  if (queue_.empty()) return std::nullopt;
+  kernels::Schedule out = std::move(queue_.front());
+  queue_.erase(queue_.begin());
+  return out;
+}
+
+std::vector<std::string> Proposer::parents_of(const std::string& schedule) const {
+  const auto found = parents_.find(schedule);
+  return found == parents_.end() ? std::vector<std::string>() : std::vector<std::string>{found->second};
+}
+
+}  // namespace warploom::search

@@ -1,0 +1,52 @@
+// Proposer: which schedule to try next. The same seed and the same times give the same proposals.
+//
+//   enumerate   every legal schedule, families in turn, best guess first
+//   random      the same in random order
+//   beam        the best guesses of each family and some at random; then single-field changes of the best few so far, with a
+//               random one now and then, until nothing new is left
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "search/catalogue.h"
+#include "search/optimize.h"
+
+namespace warploom::search {
+
+class Proposer {
+ public:
+  Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed);
+  // A schedule not proposed before; nothing when none is left.
+  std::optional<kernels::Schedule> next();
+  // Puts a schedule first, if it is new.
+  void suggest(const kernels::Schedule& schedule);
+  // Never to be proposed: the archive knows it already.
+  void skip(const kernels::Schedule& schedule) { proposed_.insert(schedule.text()); }
+  // What a schedule's time turned out to be, the ground of later proposals.
+  void learn(const kernels::Schedule& schedule, double us);
+  Strategy strategy() const { return strategy_; }
+  // The schedules that `schedule` was made from.
+  std::vector<std::string> parents_of(const std::string& schedule) const;
+
+ private:
+  bool offer(const kernels::Schedule& schedule, const std::string& parent);
+  void refill();
+  void mutate();
+
+  const Catalogue* catalogue_;
+  Strategy strategy_;
+  Random random_;
+  std::vector<kernels::Schedule> order_;  // of first proposals; beam: the rest, to fall back on
+  std::size_t used_ = 0;
+  std::vector<kernels::Schedule> queue_;
+  std::set<std::string> proposed_;
+  std::map<std::string, std::string> parents_;
+  std::vector<std::pair<double, kernels::Schedule>> best_;  // ascending
+  int rounds_ = 0;
+};
+
+}  // namespace warploom::search

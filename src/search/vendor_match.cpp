@@ -1,0 +1,147 @@
+#include "search/vendor_match.h"
+
+#include <cmath>
+
+#include "base/random.h"
+#include "kernels/match.h"
+
+namespace warploom::search {
+namespace {
+
+using runtime::Activation;
+using runtime::BiasKind;
+
+double activate(Activation activation, double x) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::relu: return std::max(x, 0.0);
+    case Activation::gelu_erf: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::tanh: return std::tanh(x);
+    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::silu: return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+constexpr std::array kActivations = {
+#define WARPLOOM_ACTIVATION(name, ...) Activation::name,
+#include "runtime/activations.def"
+#undef WARPLOOM_ACTIVATION
+};
+
+// The activation f with epilogue(s, b) = f(s + b), found by trying them all at random points: two expressions that agree there
+// to 12 digits are the same function.
+std::optional<Activation> activation_of(const graph::Expression& epilogue, bool bias) {
+  for (const Activation activation : kActivations) {
+    Random random(7, "epilogue");
+    bool same = true;
+    for (int point = 0; point < 40 && same; ++point) {
+      const std::array<double, 2> at = {random.normal() * 2, bias ? random.normal() * 2 : 0};
+      const double found = graph::evaluate(epilogue, {at.data(), bias ? 2u : 1u}), wanted = activate(activation, at[0] + at[1]);
+      same = std::abs(found - wanted) <= 1e-10 * (1 + std::abs(wanted));
+    }
+    if (same) return activation;
+  }
+  return std::nullopt;
+}
+
+// Strides of a packed row-major tensor of this shape.
+bool packed(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
+  std::int64_t expected = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+struct Operand {
+  bool transposed = false, batched = true;
+};
+
+std::optional<Operand> operand_of(const kernels::View& view) {
+  const std::size_t rank = view.shape.size();
+  std::vector<std::int64_t> shape = view.shape, strides = view.strides;
+  Operand out;
+  out.batched = std::any_of(shape.begin(), shape.end() - 2, [](std::int64_t size) { return size != 1; });
+  if (packed(shape, strides)) return out;
+  std::swap(shape[rank - 1], shape[rank - 2]);
+  std::swap(strides[rank - 1], strides[rank - 2]);
+  out.transposed = true;
+  if (packed(shape, strides)) return out;
+  return std::nullopt;
+}
+
+std::optional<BiasKind> bias_of(const kernels::MatmulRegion& region, const kernels::View& view) {
+  std::int64_t batch = 1;
+  const std::size_t rank = view.shape.size();
+  for (std::size_t i = 0; i + 2 < rank; ++i) batch *= view.shape[i];
+  const std::int64_t rows = view.shape[rank - 2], columns = view.shape[rank - 1];
+  if (!packed(view.shape, view.strides)) return std::nullopt;
+  if (batch == 1 && rows == 1 && columns == region.n) return BiasKind::per_column;
+  if (batch == 1 && rows == region.m && columns == 1) return BiasKind::per_row;
+  if (batch == region.batch_count() && rows == region.m && columns == region.n) return BiasKind::full;
+  return std::nullopt;
+}
+
+// Only inputs and outputs have buffers of their own at the vendor's.
+bool is_input(const graph::Graph& graph, graph::TensorId id) {
+  return std::find(graph.inputs.begin(), graph.inputs.end(), id) != graph.inputs.end();
+}
+
+std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::MatmulRegion& region, Track track) {
+  const auto a = operand_of(region.a), b = operand_of(region.b), out = operand_of(region.out);
+  if (!a || !b || !out || out->transposed || region.operands.size() > 1) return std::nullopt;
+  if (region.a.dtype != region.b.dtype || !is_input(graph, region.a.tensor) || !is_input(graph, region.b.tensor))
+    return std::nullopt;
+  verify::Reference reference;
+  runtime::VendorProblem& p = reference.problem;
+  p.kind = runtime::VendorKind::matmul;
+  p.batch = region.batch_count();
+  p.m = region.m, p.n = region.n, p.k = region.k;
+  p.transpose_a = a->transposed, p.transpose_b = b->transposed;
+  p.batched_a = p.batch == 1 || a->batched, p.batched_b = p.batch == 1 || b->batched;
+  p.in = region.a.dtype, p.out = region.out.dtype;
+  p.tf32 = p.in == Dtype::f32 && track != Track::fp32;
+  reference.buffers = {{"A", region.a.name}, {"B", region.b.name}, {"C", region.out.name}};
+  if (!region.operands.empty()) {
+    const auto bias = bias_of(region, region.operands[0]);
+    if (!bias || !is_input(graph, region.operands[0].tensor)) return std::nullopt;
+    p.bias = *bias;
+    p.bias_dtype = region.operands[0].dtype;
+    reference.buffers["bias"] = region.operands[0].name;
+  }
+  if (region.has_epilogue) {
+    const auto activation = activation_of(region.epilogue, !region.operands.empty());
+    if (!activation) return std::nullopt;
+    p.activation = *activation;
+  }
+  return reference;
+}
+
+std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::SoftmaxRegion& region) {
+  if (region.log || region.inner != 1 || region.has_prologue || region.has_epilogue || region.operands.size() != 1 ||
+      !is_input(graph, region.operands[0].tensor) || !packed(region.operands[0].shape, region.operands[0].strides) ||
+      !packed(region.out.shape, region.out.strides))
+    return std::nullopt;
+  verify::Reference reference;
+  reference.problem.kind = runtime::VendorKind::softmax;
+  reference.problem.rows = region.outer;
+  reference.problem.cols = region.size;
+  reference.problem.in = region.operands[0].dtype;
+  reference.problem.out = region.out.dtype;
+  reference.buffers = {{"X", region.operands[0].name}, {"Y", region.out.name}};
+  return reference;
+}
+
+}  // namespace
+
+std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track) {
+  if (graph.outputs.size() != 1) return std::nullopt;
+  if (const auto matmul = kernels::match_matmul(graph)) return matmul_reference(graph, *matmul, track);
+  if (const auto softmax = kernels::match_softmax(graph)) return softmax_reference(graph, *softmax);
+  return std::nullopt;
+}
+
+}  // namespace warploom::search

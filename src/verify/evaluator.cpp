@@ -1,0 +1,269 @@
+#include "verify/evaluator.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "verify/channel.h"
+
+namespace warploom::verify {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+std::chrono::nanoseconds milliseconds(double ms) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(ms));
+}
+
+Error lost(const std::string& found) {
+  return {ErrorCode::kEvaluatorLost, "the evaluator process died and could not be started again", "", "a running evaluator", found,
+          "see whether memory is short; run again to go on where the search stopped"};
+}
+
+Error interrupted_error() {
+  return {ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "", "run again to go on"};
+}
+
+// The setup as an anonymous file that every evaluator of this problem reads from its start.
+Result<int> setup_file(const Setup& setup) {
+  const std::vector<std::uint8_t> bytes = pack(setup);
+  const int fd = ::memfd_create("warploom-setup", MFD_CLOEXEC);
+  std::size_t done = 0;
+  while (fd >= 0 && done < bytes.size()) {
+    const ssize_t put = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) break;
+    done += static_cast<std::size_t>(put);
+  }
+  if (fd >= 0 && done == bytes.size()) return fd;
+  if (fd >= 0) ::close(fd);
+  return fail({ErrorCode::kOutOfMemory, "the evaluator's setup could not be stored", "", "room in memory", std::strerror(errno), ""});
+}
+
+[[noreturn]] void become_worker(const char* program, int socket, int setup) {
+  ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int null = ::open("/dev/null", O_RDWR);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
+  // Everything else closes on exec; these two go along under their own numbers.
+  ::fcntl(socket, F_SETFD, 0);
+  ::fcntl(setup, F_SETFD, 0);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  std::array<char, 16> socket_text{}, setup_text{};
+  std::snprintf(socket_text.data(), socket_text.size(), "%d", socket);
+  std::snprintf(setup_text.data(), setup_text.size(), "%d", setup);
+  ::execl(program, "warploom-evaluator", kEvaluateCommand, "--fd", socket_text.data(), "--setup", setup_text.data(), nullptr);
+  ::_exit(127);
+}
+
+}  // namespace
+
+struct Evaluator::State {
+  EvaluatorOptions options;
+  int setup = -1;
+  pid_t child = 0;
+  int socket = -1;
+  std::optional<Channel> channel;
+  Ready ready;
+  int restarts = 0;
+  bool started_once = false;
+
+  ~State() {
+    kill_worker();
+    if (setup >= 0) ::close(setup);
+  }
+
+  // How the worker ended: its wait status.
+  int kill_worker(bool kill = true) {
+    int status = 0;
+    if (child > 0) {
+      if (kill) ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
+      while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+      }
+      ::kill(-child, SIGKILL);  // what it may have started
+    }
+    child = 0;
+    channel.reset();
+    if (socket >= 0) ::close(socket);
+    socket = -1;
+    return status;
+  }
+
+  bool interrupted() const { return options.interrupted && options.interrupted->load(); }
+
+  Status spawn() {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+      return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno), "raise ulimit -n"});
+    const std::string program = options.program.string();
+    child = ::fork();
+    if (child == 0) become_worker(program.c_str(), ends[1], setup);
+    ::close(ends[1]);
+    if (child < 0) {
+      ::close(ends[0]);
+      child = 0;
+      return fail({ErrorCode::kInternal, "cannot fork", "", "a process", std::strerror(errno), "raise ulimit -u"});
+    }
+    socket = ends[0];
+    channel.emplace(socket);
+    if (started_once) ++restarts;
+    const auto deadline = Clock::now() + milliseconds(options.own_limit_s * 1e3);
+    while (true) {
+      if (interrupted()) return kill_worker(), fail(interrupted_error());
+      const auto message = channel->receive(100);
+      if (message && message->contains("ready")) {
+        const json& r = message->at("ready");
+        ready = {r.at("device"), r.at("arch"), r.at("environment"), r.at("reference"), r.at("reference_us"), r.at("reference_error")};
+        started_once = true;
+        return ok();
+      }
+      if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
+      if (channel->closed()) return fail(lost(how(kill_worker(false), "while it was starting")));
+      if (Clock::now() > deadline) return kill_worker(), fail(lost("it did not become ready in time"));
+    }
+  }
+
+  static std::string how(int status, const char* when) {
+    if (WIFSIGNALED(status)) return fmt::format("ended by signal {} ({}) {}", WTERMSIG(status), ::strsignal(WTERMSIG(status)), when);
+    return fmt::format("exited with status {} {}", WEXITSTATUS(status), when);
+  }
+
+  Status ensure() {
+    if (child > 0) return ok();
+    Status spawned = spawn();
+    // One more try where it was lost without saying why; what it said itself would only be said again.
+    if (!spawned && spawned.error().code == ErrorCode::kEvaluatorLost) spawned = spawn();
+    return spawned;
+  }
+
+  struct Ending {
+    bool candidate_ran = false, in_candidate = false;
+    int status = 0;
+  };
+
+  static Verdict refusal(ErrorCode code, std::string message, std::string expected, std::string found) {
+    Verdict verdict;
+    verdict.error_found = {code, std::move(message), "", std::move(expected), std::move(found), ""};
+    return verdict;
+  }
+
+  // One request to one worker. No verdict: the worker ended, `ending` says how.
+  Result<std::optional<Verdict>> ask(const Request& request, Ending& ending) {
+    if (!channel->send(to_json(request))) {
+      ending.status = kill_worker();
+      return std::optional<Verdict>();
+    }
+    auto deadline = Clock::now() + milliseconds(options.own_limit_s * 1e3);
+    while (true) {
+      if (interrupted()) return kill_worker(), fail(interrupted_error());
+      const auto message = channel->receive(100);
+      if (message && message->contains("phase")) {
+        ending.in_candidate = message->at("phase") == "candidate";
+        ending.candidate_ran = ending.candidate_ran || ending.in_candidate;
+        deadline = Clock::now() + milliseconds(ending.in_candidate ? request.candidate_limit_ms + message->at("expected_ms").get<double>()
+                                                                   : options.own_limit_s * 1e3);
+        continue;
+      }
+      if (message && message->contains("verdict")) {
+        WARPLOOM_TRY(Verdict verdict, verdict_from_json(message->at("verdict")));
+        if (message->value("tainted", false)) kill_worker();
+        return std::optional<Verdict>(std::move(verdict));
+      }
+      if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
+      if (channel->closed()) {
+        ending.status = kill_worker(false);
+        return std::optional<Verdict>();
+      }
+      if (Clock::now() > deadline) {
+        kill_worker();
+        if (!ending.candidate_ran) return fail(lost("it did not answer in time"));
+        return std::optional<Verdict>(
+            refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
+                    fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed"));
+      }
+    }
+  }
+};
+
+Evaluator::Evaluator(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Evaluator::Evaluator(Evaluator&&) noexcept = default;
+Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
+Evaluator::~Evaluator() = default;
+
+Result<Evaluator> Evaluator::start(Setup setup, const EvaluatorOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  WARPLOOM_TRY(state->setup, setup_file(setup));
+  WARPLOOM_CHECK(state->ensure());
+  return Evaluator(std::move(state));
+}
+
+Result<Verdict> Evaluator::judge(const Request& request) {
+  std::string endings;
+  for (int tries = 0; tries < 2; ++tries) {
+    WARPLOOM_CHECK(state_->ensure());
+    State::Ending ending;
+    WARPLOOM_TRY(std::optional<Verdict> verdict, state_->ask(request, ending));
+    if (verdict) return std::move(*verdict);
+    const bool killed = WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGKILL;
+    const bool memory = WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == kOutOfMemoryStatus;
+    if (memory || (killed && ending.in_candidate && tries > 0))
+      return State::refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may", "less memory",
+                            memory ? "no more could be had" : "killed for want of memory");
+    // Somebody else may have killed it, or it died before the candidate ran: once more, with a fresh process.
+    endings = State::how(ending.status, ending.in_candidate ? "while the candidate ran" : "between the candidate's calls");
+    if (killed || !ending.candidate_ran) continue;
+    return State::refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end", endings);
+  }
+  return fail(lost(endings));
+}
+
+const Ready& Evaluator::ready() const { return state_->ready; }
+int Evaluator::restarts() const { return state_->restarts; }
+int Evaluator::process() const { return state_->child; }
+void Evaluator::stop() { state_->kill_worker(); }
+
+json to_json(const Request& r) {
+  return {{"list", warploom::to_json(r.list)},
+          {"whole", r.whole},
+          {"check_ms", r.check_ms},
+          {"timed", r.timed},
+          {"beside_reference", r.beside_reference},
+          {"min_samples", r.min_samples},
+          {"max_samples", r.max_samples},
+          {"timing_ms", r.timing_ms},
+          {"candidate_limit_ms", r.candidate_limit_ms}};
+}
+
+Result<Request> request_from_json(const json& text) {
+  try {
+    Request out;
+    WARPLOOM_TRY(out.list, launch_list_from_json(text.at("list")));
+    out.whole = text.at("whole");
+    out.check_ms = text.at("check_ms");
+    out.timed = text.at("timed");
+    out.beside_reference = text.at("beside_reference");
+    out.min_samples = text.at("min_samples");
+    out.max_samples = text.at("max_samples");
+    out.timing_ms = text.at("timing_ms");
+    out.candidate_limit_ms = text.at("candidate_limit_ms");
+    return out;
+  } catch (const json::exception& error) {
+    return fail({ErrorCode::kInternal, "a request cannot be read", "", "the form that to_json writes", error.what(), ""});
+  }
+}
+
+}  // namespace warploom::verify

@@ -1,0 +1,80 @@
+// Evaluator: candidates are judged and timed in a process of their own.
+//
+// The process is this program again with a hidden subcommand, `PROGRAM __evaluate --fd N`; the host program's main must hand it
+// to evaluator_main() before it does anything else. It is warm: it keeps the inputs, their FP64 references, the vendor's kernel
+// and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a lost GPU context)
+// it is replaced.
+//
+//   WARPLOOM_TRY(Evaluator evaluator, Evaluator::start(setup));
+//   WARPLOOM_TRY(Verdict verdict, evaluator.judge({.list = list}));            // screened: sampled rows of two input families
+//   Evaluator fresh = …start(setup with a new seed); fresh.judge({.list = list, .whole = true});   // promoted
+//
+// judge() gives a verdict for whatever a candidate does: candidate-crashed, -hung, -memory, -wrong, -non-finite, -unwritten,
+// -wrote-input, -too-fast, or the compiler's errors, are refusals within it. It fails only with evaluator-lost (the process cannot
+// be kept alive even without a candidate), interrupted, or what the machine lacks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "verify/setup.h"
+#include "verify/verdict.h"
+
+namespace warploom::verify {
+
+struct EvaluatorOptions {
+  std::filesystem::path program = "/proc/self/exe";
+  const std::atomic<bool>* interrupted = nullptr;
+  double own_limit_s = 900;  // for the evaluator's own work (inputs, FP64, the vendor) without a word from it
+};
+
+struct Request {
+  LaunchList list;
+  bool whole = false;            // judge whole outputs on every input family, as far as check_ms allows
+  double check_ms = 2000;        // for FP64 evaluation, all families together; at least some rows of each are checked
+  bool timed = true;
+  bool beside_reference = true;  // the vendor's kernel takes turns with it
+  int min_samples = 5, max_samples = 40;
+  double timing_ms = 200;
+  double candidate_limit_ms = 10'000;  // one launch may not take longer
+};
+
+struct Ready {
+  std::string device, arch, environment;
+  std::string reference;       // its name; empty: none
+  double reference_us = 0;     // a first, quick figure
+  double reference_error = -1;
+};
+
+class Evaluator {
+ public:
+  static Result<Evaluator> start(Setup setup, const EvaluatorOptions& options = {});
+  Evaluator(Evaluator&&) noexcept;
+  Evaluator& operator=(Evaluator&&) noexcept;
+  ~Evaluator();
+
+  Result<Verdict> judge(const Request& request);
+  const Ready& ready() const;
+  int restarts() const;   // how often the process was replaced
+  int process() const;    // its id, 0 when none runs
+  void stop();
+
+ private:
+  struct State;
+  explicit Evaluator(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// The hidden subcommand: true when `argv` is one, and then `*status` is what the program should exit with.
+bool evaluator_main(int argc, char** argv, int* status);
+
+nlohmann::json to_json(const Request& request);
+Result<Request> request_from_json(const nlohmann::json& json);
+
+}  // namespace warploom::verify

@@ -1,0 +1,197 @@
+#include "verify/inputs.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "base/random.h"
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define WARPLOOM_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define WARPLOOM_CLONES
+#endif
+
+namespace warploom::verify {
+namespace {
+
+// Elements are numbered within blocks; a block's keys come from a 64-bit mixer, its elements from 32-bit ones that vectorise.
+constexpr std::int64_t kBlock = std::int64_t{1} << 20;
+constexpr std::int64_t kChunk = 4096;
+
+struct Keys {
+  std::uint32_t first, second, third;
+};
+
+inline std::uint32_t scramble(std::uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x7feb352du;
+  x ^= x >> 15;
+  x *= 0x846ca68bu;
+  x ^= x >> 16;
+  return x;
+}
+
+constexpr float kBellScale = 1.0f / 37837.227f;  // the deviation of a sum of four 16-bit uniforms
+constexpr std::int32_t kBellMiddle = 131070;     // its mean
+constexpr std::int32_t kBellFive = 189186;       // five deviations
+
+// No sum follows a product in these loops, so that no compiler fuses them into one rounding on one machine and two on another.
+WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys, std::int32_t shift, float scale,
+                          std::int32_t outlier) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
+    const std::uint32_t a = scramble(n + keys.first), b = scramble(n ^ keys.second);
+    std::int32_t sum = static_cast<std::int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) - kBellMiddle + shift;
+    sum *= ((a + b) & 0x3ff) == (keys.third & 0x3ff) ? outlier : 1;
+    out[i] = static_cast<float>(sum) * scale;
+  }
+}
+
+WARPLOOM_CLONES void unit(float* out, std::int64_t begin, std::int64_t count, Keys keys) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
+    out[i] = static_cast<float>(static_cast<std::int32_t>(scramble(n + keys.first) >> 8)) * 0x1p-24f;
+  }
+}
+
+WARPLOOM_CLONES void signs(float* out, std::int64_t begin, std::int64_t count, Keys keys) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
+    out[i] = static_cast<float>(1 - 2 * static_cast<std::int32_t>(scramble(n + keys.first) >> 31));
+  }
+}
+
+WARPLOOM_CLONES void to_bf16(std::uint16_t* out, const float* values, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {  // all finite; nearest, ties to even
+    const auto bits = std::bit_cast<std::uint32_t>(values[i]);
+    out[i] = static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  }
+}
+
+#if defined(__FLT16_MANT_DIG__)
+WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<_Float16>(values[i]);
+}
+#endif
+
+Keys keys_of(const Stream& stream, std::int64_t block) {
+  Random random(stream.seed ^ (static_cast<std::uint64_t>(block) * 0xd1342543de82ef95ull) ^
+                    (static_cast<std::uint64_t>(stream.tensor) << 48),
+                name_of(stream.family));
+  const std::uint64_t a = random.next(), b = random.next();
+  return {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), static_cast<std::uint32_t>(b)};
+}
+
+bool is_integer(Dtype dtype) { return !is_float(dtype); }
+
+void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count, Keys keys) {
+  if (is_integer(stream.dtype)) {
+    const std::int64_t bound = stream.dtype == Dtype::boolean ? 2 : stream.index_bound > 0 ? stream.index_bound : 16;
+    const bool centred = stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
+    unit(out, begin, count, keys);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double scaled = std::floor(static_cast<double>(out[i]) * static_cast<double>(bound));
+      out[i] = static_cast<float>(centred ? scaled - 8 : scaled);
+    }
+    return;
+  }
+  const std::int32_t big = bits_of(stream.dtype) < 32 ? 30 : 1000;
+  switch (stream.family) {
+    case InputFamily::normal: return bell(out, begin, count, keys, 0, kBellScale, 1);
+    case InputFamily::uniform: return unit(out, begin, count, keys);
+    case InputFamily::scaled: return bell(out, begin, count, keys, 0, kBellScale * 10, 1);
+    case InputFamily::shifted: return bell(out, begin, count, keys, kBellFive, kBellScale, 1);
+    case InputFamily::signs: return signs(out, begin, count, keys);
+    case InputFamily::outliers: return bell(out, begin, count, keys, 0, kBellScale, big);
+    case InputFamily::small: return bell(out, begin, count, keys, 0, kBellScale * 1e-3f, 1);
+  }
+}
+
+void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t count) {
+  switch (dtype) {
+    case Dtype::f32: std::memcpy(out, values, static_cast<std::size_t>(count) * 4); return;
+    case Dtype::bf16: to_bf16(reinterpret_cast<std::uint16_t*>(out), values, count); return;
+#if defined(__FLT16_MANT_DIG__)
+    case Dtype::f16: to_f16(reinterpret_cast<_Float16*>(out), values, count); return;
+#endif
+    default:
+      for (std::int64_t i = 0; i < count; ++i)
+        store_from_double(dtype, out, static_cast<std::size_t>(i), static_cast<double>(values[i]));
+  }
+}
+
+void fill_range(const Stream& stream, std::byte* out, std::int64_t begin, std::int64_t end) {
+  std::array<float, kChunk> values;
+  const auto size = static_cast<std::int64_t>(bytes_of(stream.dtype));
+  std::byte* to = out;
+  for (std::int64_t at = begin; at < end;) {
+    const std::int64_t block = at / kBlock, within = at % kBlock;
+    const std::int64_t count = std::min({kChunk, end - at, kBlock - within});
+    make_values(stream, values.data(), within, count, keys_of(stream, block));
+    store_values(stream.dtype, to, values.data(), count);
+    to += count * size;
+    at += count;
+  }
+}
+
+// The smallest axis that an index tensor picks from, 0 where it picks from none.
+std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
+  std::int64_t bound = 0;
+  for (const int consumer : graph.consumers(id)) {
+    const graph::Node& node = graph.nodes[static_cast<std::size_t>(consumer)];
+    if (node.op != graph::OpKind::Gather || node.inputs.size() < 2 || node.inputs[1] != id) continue;
+    const auto& shape = graph.tensor(node.inputs[0]).shape;
+    const auto axis = graph::normalized_axis(node.integer("axis"), shape.size(), "");
+    if (!axis) continue;
+    const std::int64_t size = shape[static_cast<std::size_t>(*axis)];
+    bound = bound == 0 ? size : std::min(bound, size);
+  }
+  return bound;
+}
+
+constexpr std::array kFamilyNames = {
+#define WARPLOOM_INPUT_FAMILY(name, meaning) std::string_view(#name),
+#include "verify/input_families.def"
+#undef WARPLOOM_INPUT_FAMILY
+};
+
+}  // namespace
+
+std::string_view name_of(InputFamily family) { return kFamilyNames[static_cast<std::size_t>(family)]; }
+
+std::optional<InputFamily> input_family_named(std::string_view name) {
+  for (std::size_t i = 0; i < kFamilyNames.size(); ++i)
+    if (kFamilyNames[i] == name) return static_cast<InputFamily>(i);
+  return std::nullopt;
+}
+
+const std::vector<InputFamily>& input_families() {
+  static const std::vector<InputFamily> all = {
+#define WARPLOOM_INPUT_FAMILY(name, meaning) InputFamily::name,
+#include "verify/input_families.def"
+#undef WARPLOOM_INPUT_FAMILY
+  };
+  return all;
+}
+
+void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads) {
+  auto* bytes = static_cast<std::byte*>(out);
+  const auto size = static_cast<std::int64_t>(bytes_of(stream.dtype));
+  const std::int64_t cores = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
+  const std::int64_t parts = std::clamp<std::int64_t>(count / (1 << 18), 1, cores);
+  std::vector<std::jthread> helpers;
+  for (std::int64_t part = 1; part < parts; ++part) {
+    const std::int64_t from = count * part / parts, to = count * (part + 1) / parts;
+    helpers.emplace_back([=, &stream] { fill_range(stream, bytes + from * size, begin + from, begin + to); });
+  }
+  fill_range(stream, bytes, begin, begin + count / parts);
+}
+
+Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed) {
+  const graph::TensorId id = graph.inputs[static_cast<std::size_t>(input)];
+  return {seed, input, family, graph.tensor(id).dtype, index_bound(graph, id)};
+}
+
+}  // namespace warploom::verify

@@ -1,0 +1,47 @@
+// Setup: what an evaluator must know of the problem before it can judge candidates, and how it travels to its process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "runtime/vendor.h"
+#include "target/capabilities.h"
+
+namespace warploom::verify {
+
+// The vendor's kernel for the same graph, and which of the graph's tensors its buffers are: {"A", "x"}, {"C", "y"}.
+struct Reference {
+  runtime::VendorProblem problem;
+  std::map<std::string, std::string> buffers;
+};
+
+struct Setup {
+  graph::Graph graph;
+  Track track = Track::fp32;
+  Engine engine = Engine::cpu;
+  int ordinal = 0;                      // which GPU
+  std::optional<Reference> reference;   // none: candidates are timed alone
+  double floor_us = 0;                  // the physical floor (floor_us below)
+  double flops = 0;                     // of the graph: how dear FP64 evaluation is
+  std::uint64_t seed = 1;               // of the inputs
+  bool time_reference = true;           // for Ready; judgements time it beside the candidate anyway
+  std::int64_t memory_bytes = 0;        // RLIMIT_AS of the process on the CPU; 0: chosen from the problem's size
+};
+
+std::vector<std::uint8_t> pack(const Setup& setup);  // CBOR
+Result<Setup> unpack(const std::vector<std::uint8_t>& bytes);
+
+// The time no kernel can beat: compulsory bytes at the datasheet's memory rate, less what the last cache may hold when warm, or
+// the arithmetic at the peak of the track's unit, whichever is longer. 0 where the target states no rates.
+double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes);
+// The same without the allowance for a warm cache: what a roofline fraction is measured against.
+double roofline_us(const target::Capabilities& capabilities, Track track, double flops, double bytes);
+
+}  // namespace warploom::verify

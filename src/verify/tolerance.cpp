@@ -1,0 +1,277 @@
+// Where the constants come from.
+//
+// Sums. A sum of k products in sequence in a type of roundoff u has rounding errors u·|partial sum| that behave like
+// independent ones: for operands of mean 0 their total has deviation about 0.4 u k against E = Σ|a||b| = 0.64 k, that is
+// 0.64 u E; for positive operands about u √k E / 3. The largest of 10^8 such errors is within 6 deviations, 2 √k u E. Twice
+// that, 4 √k u E, plus 4 u E for what follows the sum (scaling, an epilogue's steps, an approximate exp), is refused by no
+// correct kernel, yet a missing term of the sum shows: it moves the result by E/k on average, which is larger up to k ~ 10^4,
+// and on the families with few large values far beyond.
+//
+// Operands rounded to u_in. To nearest, a product errs by at most 2 u_in |a||b|, and by 0.6 u_in in the root mean square. Units
+// that drop the low bits instead (tf32 operands passed as they are) err by twice that at most and by 1.5 u_in in the root mean
+// square, most of it a common factor. So 4 u_in E bounds every element and 2 u_in the Frobenius error, while operands in the
+// next narrower type (bf16 in place of tf32: u four times larger, 2.4 u_in) are refused.
+//
+// Results rounded to u_out: each rounding moves an element by at most u_out |r|; a chain of d operators may round d times, and
+// an epilogue may double what came before (hence the 2 in the element bound).
+#include "verify/tolerance.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+namespace warploom::verify {
+namespace {
+
+constexpr double kU32 = 0x1p-24;
+
+double largest_finite(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f16: return 65504;
+    case Dtype::bf16: return 0x1.fep127;
+    case Dtype::f64: return std::numeric_limits<double>::max();
+    case Dtype::e4m3: return 448;
+    case Dtype::e5m2: return 57344;
+    default: return is_float(dtype) ? static_cast<double>(std::numeric_limits<float>::max()) : HUGE_VAL;
+  }
+}
+
+// Below this a type holds nothing but multiples of it; kernels may flush there.
+double smallest_step(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f16: return 0x1p-24;
+    case Dtype::e4m3: return 0x1p-9;
+    case Dtype::e5m2: return 0x1p-16;
+    case Dtype::f64: return 0;
+    default: return is_float(dtype) ? 0x1p-126 : 0.5;
+  }
+}
+
+std::optional<Dtype> track_type(Track track) {
+  switch (track) {
+    case Track::tf32: return Dtype::tf32;
+    case Track::bf16: return Dtype::bf16;
+    case Track::fp16: return Dtype::f16;
+    case Track::fp8: return Dtype::e4m3;
+    default: return std::nullopt;
+  }
+}
+
+bool rounds(const graph::Node& node) {
+  const graph::OpClass c = graph::class_of(node.op);
+  return c == graph::OpClass::contraction || c == graph::OpClass::softmax || c == graph::OpClass::pointwise;
+}
+
+template <class Bits>
+bool is_poison(const void* found, std::int64_t index) {
+  Bits bits;
+  std::memcpy(&bits, static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * sizeof(Bits), sizeof(Bits));
+  return bits == static_cast<Bits>(0xffedffedffedffedull);
+}
+// One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
+bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
+  switch (bytes_of(dtype)) {
+    case 2: return is_poison<std::uint16_t>(found, index);
+    case 4: return is_poison<std::uint32_t>(found, index);
+    case 8: return is_poison<std::uint64_t>(found, index);
+    default: return false;
+  }
+}
+
+double load(Dtype dtype, const void* data, std::int64_t index) {
+  if (dtype == Dtype::f32) return static_cast<double>(static_cast<const float*>(data)[index]);
+  return load_as_double(dtype, data, static_cast<std::size_t>(index));
+}
+
+void note_unwritten(Comparison& sum, std::int64_t index) {
+  if (sum.unwritten++ == 0) sum.first_unwritten = index;
+}
+void note_nonfinite(Comparison& sum, std::int64_t index) {
+  if (sum.nonfinite++ == 0) sum.first_nonfinite = index;
+}
+
+void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void* found, const double* value,
+                   const double* magnitude, std::int64_t offset, std::int64_t from, std::int64_t to) {
+  const double largest = largest_finite(dtype);
+  const bool floating = is_float(dtype);
+  sum.elements += to - from;
+  for (std::int64_t i = from; i < to; ++i) {
+    const double c = load(dtype, found, i), r = value[i];
+    if (std::isnan(r) || std::abs(r) > largest) {  // the type cannot hold it: infinity or NaN is right, a plain number is not
+      if (std::isnan(r) ? std::isnan(c) : (c > 0) == (r > 0) && std::abs(c) >= largest * 0.9) continue;
+      if (poisoned(dtype, found, i)) note_unwritten(sum, offset + i);
+      if (std::isnan(r) || std::isnan(c)) note_nonfinite(sum, offset + i);
+      continue;
+    }
+    if (!std::isfinite(c)) {
+      if (poisoned(dtype, found, i)) {
+        note_unwritten(sum, offset + i);
+      } else if (std::abs(r) < largest * 0.99) {  // closer to the edge, rounding decides
+        note_nonfinite(sum, offset + i);
+      }
+      continue;
+    }
+    if (!floating && poisoned(dtype, found, i) && c != r) note_unwritten(sum, offset + i);
+    if (c != 0) sum.all_zero = false;
+    const double error = std::abs(c - r), e = magnitude ? magnitude[i] : std::abs(r);
+    sum.error_squares += error * error;
+    sum.reference_squares += r * r;
+    sum.magnitude_squares += e * e;
+    sum.largest_error = std::max(sum.largest_error, error);
+    sum.largest_reference = std::max(sum.largest_reference, std::abs(r));
+    const double bound = t.per_magnitude * e + t.relative * std::abs(r) + t.absolute;
+    const double ratio = error <= bound ? (bound > 0 ? error / bound : 0) : (bound > 0 ? error / bound : HUGE_VAL);
+    if (ratio > sum.worst_ratio) {
+      sum.worst_ratio = ratio;
+      sum.worst_index = offset + i;
+      sum.worst_found = c;
+      sum.worst_expected = r;
+    }
+  }
+}
+
+void merge(Comparison& sum, const Comparison& part) {
+  if (part.worst_ratio > sum.worst_ratio) {
+    sum.worst_ratio = part.worst_ratio;
+    sum.worst_index = part.worst_index;
+    sum.worst_found = part.worst_found;
+    sum.worst_expected = part.worst_expected;
+  }
+  if (sum.nonfinite == 0) sum.first_nonfinite = part.first_nonfinite;
+  if (sum.unwritten == 0) sum.first_unwritten = part.first_unwritten;
+  sum.error_squares += part.error_squares;
+  sum.reference_squares += part.reference_squares;
+  sum.magnitude_squares += part.magnitude_squares;
+  sum.largest_error = std::max(sum.largest_error, part.largest_error);
+  sum.largest_reference = std::max(sum.largest_reference, part.largest_reference);
+  sum.elements += part.elements;
+  sum.nonfinite += part.nonfinite;
+  sum.unwritten += part.unwritten;
+  sum.all_zero = sum.all_zero && part.all_zero;
+}
+
+template <class Work>
+void in_parallel(Comparison& sum, std::int64_t count, Work work) {
+  const std::int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::int64_t parts = std::clamp<std::int64_t>(count / (1 << 16), 1, cores);
+  std::vector<Comparison> seen(static_cast<std::size_t>(parts));
+  {
+    std::vector<std::jthread> helpers;
+    for (std::int64_t p = 1; p < parts; ++p)
+      helpers.emplace_back([&, p] { work(seen[static_cast<std::size_t>(p)], count * p / parts, count * (p + 1) / parts); });
+    work(seen[0], 0, count / parts);
+  }
+  for (const auto& part : seen) merge(sum, part);
+}
+
+}  // namespace
+
+std::int64_t longest_sum(const graph::Graph& graph) {
+  std::int64_t longest = 1;
+  for (const auto& node : graph.nodes) {
+    const graph::OpClass c = graph::class_of(node.op);
+    if (c != graph::OpClass::contraction && c != graph::OpClass::softmax) continue;
+    const auto& shape = graph.tensor(node.inputs[0]).shape;
+    if (shape.empty()) continue;
+    std::int64_t axis = static_cast<std::int64_t>(shape.size()) - 1;
+    if (c == graph::OpClass::softmax) axis = graph::normalized_axis(node.integer("axis", -1), shape.size(), "").value_or(0);
+    if (node.integer("transA") != 0) axis = 0;
+    longest = std::max(longest, shape[static_cast<std::size_t>(axis)]);
+  }
+  return longest;
+}
+
+Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
+  const Dtype out = graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).dtype;
+  if (!is_float(out)) return {HUGE_VAL, 0, 0, 0.5, false};
+  Tolerance t;
+  t.absolute = smallest_step(out);
+  if (track == Track::tolerance) {
+    const double allowed = bits_of(out) >= 32 ? 1e-4 : 1e-2;
+    return {HUGE_VAL, 0, allowed, allowed, false};
+  }
+  const double sum = (4 + 4 * std::sqrt(static_cast<double>(longest_sum(graph)))) * kU32;
+  int rounding = 0;
+  bool contracts = false;
+  double stored = kU32;  // the operands' own roundoff, the widest
+  for (const auto& node : graph.nodes) {
+    if (rounds(node)) ++rounding;
+    contracts = contracts || graph::class_of(node.op) == graph::OpClass::contraction;
+  }
+  for (const auto input : graph.inputs)
+    if (is_float(graph.tensor(input).dtype)) stored = std::min(stored, unit_roundoff(graph.tensor(input).dtype));
+  const double rounded = std::max(1, rounding) * std::max(unit_roundoff(out), kU32);
+  const bool narrow_out = unit_roundoff(out) > kU32;
+  const auto type = track_type(track);
+  if (!type && !narrow_out) {  // strict fp32
+    t.frobenius = kFp32Floor;
+    t.per_magnitude = sum;
+    t.stand_in = true;
+    return t;
+  }
+  double u_in = 0;
+  if (type && contracts) {
+    bool wide = false;
+    for (const auto input : graph.inputs) {
+      const Dtype dtype = graph.tensor(input).dtype;
+      wide = wide || (is_float(dtype) && unit_roundoff(dtype) < unit_roundoff(*type));
+    }
+    if (wide) u_in = unit_roundoff(*type);
+  }
+  t.frobenius = 2 * u_in + rounded + sum;
+  t.per_magnitude = 4 * u_in + sum + (narrow_out && rounding > 1 ? 2 * rounded : 0);
+  t.relative = 2 * rounded;
+  return t;
+}
+
+double Comparison::frobenius() const {
+  if (error_squares == 0) return 0;
+  return reference_squares > 0 ? std::sqrt(error_squares / reference_squares) : HUGE_VAL;
+}
+double Comparison::max_error() const {
+  if (largest_error == 0) return 0;
+  return largest_reference > 0 ? largest_error / largest_reference : HUGE_VAL;
+}
+
+void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found, const double* value,
+             const double* magnitude, std::int64_t begin, std::int64_t count) {
+  in_parallel(sum, count, [&](Comparison& part, std::int64_t from, std::int64_t to) {
+    compare_range(part, tolerance, dtype, found, value, magnitude, begin, from, to);
+  });
+}
+
+void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count) {
+  in_parallel(sum, count, [&](Comparison& part, std::int64_t from, std::int64_t to) {
+    for (std::int64_t i = from; i < to; ++i)
+      if (poisoned(dtype, found, i)) note_unwritten(part, begin + i);
+  });
+}
+
+Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place) {
+  if (seen.unwritten > 0)
+    return fail({ErrorCode::kCandidateUnwritten, "output elements were left unwritten or computed from what was never written",
+                 place, "every element written", fmt::format("{} elements, the first is {}", seen.unwritten, seen.first_unwritten),
+                 ""});
+  if (seen.nonfinite > 0)
+    return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
+                 "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite, seen.first_nonfinite), ""});
+  if (seen.all_zero && seen.reference_squares > 0)
+    return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros", ""});
+  double bound = std::max(tolerance.frobenius, vendor_error);
+  if (tolerance.stand_in && vendor_error < 0 && seen.reference_squares > 0)
+    bound = std::max(bound, 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares));
+  const double error = seen.frobenius();
+  if (!(error <= bound) || !(seen.worst_ratio <= 1))
+    return fail({ErrorCode::kCandidateWrong, "the output differs from FP64 by more than the track allows", place,
+                 fmt::format("relative Frobenius error at most {:.3g}, every element within its bound", bound),
+                 fmt::format("relative Frobenius error {:.3g}; element {} is {:.9g} where FP64 has {:.9g}, {:.3g} times its bound",
+                             error, seen.worst_index, seen.worst_found, seen.worst_expected, seen.worst_ratio),
+                 ""});
+  return ok();
+}
+
+}  // namespace warploom::verify

@@ -1,0 +1,134 @@
+// The evaluator process: reads requests as lines of JSON, answers with phases and verdicts.
+//
+//   parent → worker   {"list": …, "whole": false, …}
+//   worker → parent   {"ready": …}  {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}  {"verdict": …, "tainted": false}
+//                     {"error": …} when the problem cannot be set up at all
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "verify/channel.h"
+#include "verify/evaluator.h"
+#include "verify/judge.h"
+
+namespace warploom::verify {
+namespace {
+
+using nlohmann::json;
+
+// A crash for want of memory looks like any other (a null pointer, a bad_alloc that nobody catches); whether a mapping can still
+// be had tells the two apart. Only calls that are safe in a signal handler.
+void on_crash(int signal) {
+  void* probe = ::mmap(nullptr, std::size_t{512} << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (probe == MAP_FAILED) ::_exit(kOutOfMemoryStatus);
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void watch_for_crashes() {
+  static std::array<char, 64 << 10> stack;
+  stack_t alternative{};
+  alternative.ss_sp = stack.data();
+  alternative.ss_size = stack.size();
+  ::sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_handler = on_crash;
+  action.sa_flags = SA_ONSTACK | SA_NODEFER;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) ::sigaction(signal, &action, nullptr);
+}
+
+// When memory runs out for the whole machine, this process should go first.
+void volunteer() {
+  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)!::write(fd, "900", 3);
+  ::close(fd);
+}
+
+std::int64_t memory_limit(const Setup& setup) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 0;  // sanitizers reserve address space freely
+#endif
+  if (setup.engine != Engine::cpu) return 0;  // and so does CUDA
+  if (setup.memory_bytes > 0) return setup.memory_bytes;
+  std::int64_t tensors = 0;
+  for (const auto& tensor : setup.graph.tensors) tensors += graph::byte_count(tensor);
+  // Two copies of everything, the oracle's blocks, thread stacks and their arenas' reservations, and room for workspaces.
+  return 3 * tensors + (std::int64_t{12} << 30);
+}
+
+Result<Setup> read_setup(int fd) {
+  std::vector<std::uint8_t> bytes;
+  std::array<std::uint8_t, 65536> piece;
+  for (ssize_t got; (got = ::pread(fd, piece.data(), piece.size(), static_cast<off_t>(bytes.size()))) > 0;)
+    bytes.insert(bytes.end(), piece.begin(), piece.begin() + got);
+  return unpack(bytes);
+}
+
+json ready_to(const Ready& ready) {
+  return {{"device", ready.device},       {"arch", ready.arch},
+          {"environment", ready.environment}, {"reference", ready.reference},
+          {"reference_us", ready.reference_us}, {"reference_error", ready.reference_error}};
+}
+
+int serve(int fd, int setup_fd) {
+  Channel channel(fd);
+  Result<Setup> setup = read_setup(setup_fd);
+  ::close(setup_fd);
+  if (!setup) return channel.send({{"error", to_json(setup.error())}}), 1;
+  if (const std::int64_t limit = memory_limit(*setup); limit > 0) {
+    const rlimit bound{static_cast<rlim_t>(limit), static_cast<rlim_t>(limit)};
+    ::setrlimit(RLIMIT_AS, &bound);
+  }
+  const auto announce = [&](bool candidate, double expected_ms) {
+    channel.send({{"phase", candidate ? "candidate" : "own"}, {"expected_ms", expected_ms}});
+  };
+  auto judge = Judge::open(std::move(*setup), announce);
+  if (!judge) return channel.send({{"error", to_json(judge.error())}}), 1;
+  channel.send({{"ready", ready_to((*judge)->ready())}});
+  while (auto line = channel.receive(-1)) {
+    const auto request = request_from_json(*line);
+    if (!request) return channel.send({{"error", to_json(request.error())}}), 1;
+    const Verdict verdict = (*judge)->judge(*request);
+    channel.send({{"verdict", to_json(verdict)}, {"tainted", (*judge)->tainted()}});
+    // The context of a GPU that faulted may hang when it is torn down.
+    if ((*judge)->tainted()) ::_exit(0);
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool evaluator_main(int argc, char** argv, int* status) {
+  if (argc < 2 || std::strcmp(argv[1], kEvaluateCommand) != 0) return false;
+  int fd = -1, setup_fd = -1;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    int* to = std::strcmp(argv[i], "--fd") == 0 ? &fd : std::strcmp(argv[i], "--setup") == 0 ? &setup_fd : nullptr;
+    if (to) std::from_chars(argv[i + 1], argv[i + 1] + std::strlen(argv[i + 1]), *to);
+  }
+  *status = 2;
+  if (fd < 0 || setup_fd < 0) return true;
+  watch_for_crashes();
+  volunteer();
+  try {
+    *status = serve(fd, setup_fd);
+  } catch (const std::bad_alloc&) {
+    *status = kOutOfMemoryStatus;
+  } catch (const std::exception& error) {
+    Channel(fd).send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what(), ""})}});
+    *status = 1;
+  }
+  ::_exit(*status);  // static destructors of a process that ran foreign code are not to be trusted
+}
+
+}  // namespace warploom::verify

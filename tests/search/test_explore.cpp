@@ -1,0 +1,344 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "../verify/fake_kernels.h"
+#include "archive/archive.h"
+#include "base/file.h"
+#include "search/explore.h"
+#include "search/proposer.h"
+#include "search/vendor_match.h"
+
+namespace warploom::search {
+namespace {
+
+using std::chrono::steady_clock;
+
+// A family whose one field picks among hand-written kernels.
+class FakeFamily : public kernels::Family {
+ public:
+  explicit FakeFamily(std::vector<std::string> bodies, std::int64_t variants = 1) : bodies_(std::move(bodies)), variants_(variants) {}
+  std::string name() const override { return "fake"; }
+  bool covers(const kernels::Region&, const target::Capabilities&) const override { return true; }
+  kernels::Space space(const kernels::Region&, const target::Capabilities&) const override {
+    kernels::Field body{"body", {}, "which kernel"}, variant{"variant", {}, "changes the text alone"};
+    for (std::size_t i = 0; i < bodies_.size(); ++i) body.values.push_back(static_cast<std::int64_t>(i));
+    for (std::int64_t i = 0; i < variants_; ++i) variant.values.push_back(i);
+    return {"fake", {body, variant}};
+  }
+  Status legal(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override { return ok(); }
+  double guess(const kernels::Region&, const kernels::Schedule& schedule, const target::Capabilities&) const override {
+    return static_cast<double>(schedule.fields.at("body") + 100 * schedule.fields.at("variant"));
+  }
+  Result<Programs> programs(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override {
+    return fail({ErrorCode::kInternal, "a fake family has no programs", "", "", "", ""});
+  }
+  Result<LaunchList> build(const kernels::Schedule& schedule) const {
+    LaunchList list = fake::matmul_list(bodies_[static_cast<std::size_t>(schedule.fields.at("body"))]);
+    list.kernels[0].source += fmt::format("// variant {}\n", schedule.fields.at("variant"));
+    return list;
+  }
+
+ private:
+  std::vector<std::string> bodies_;
+  std::int64_t variants_;
+};
+
+Problem problem_of(const FakeFamily& family) {
+  Problem problem;
+  problem.catalogue.region = {fake::matmul_graph(), Track::fp32};
+  problem.catalogue.capabilities = *target::capabilities_of("cpu");
+  problem.catalogue.families = {&family};
+  problem.catalogue.build = [&family](const kernels::Schedule& schedule) { return family.build(schedule); };
+  problem.setup.graph = problem.catalogue.region.graph;
+  problem.setup.flops = 1e5;
+  return problem;
+}
+
+class ExploreTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1); }
+  inline static ScratchFolder cache_{"search-test"};
+  ScratchFolder folder_{"search-archive"};
+
+  Options options(double seconds = 60) const {
+    Options out;
+    out.budget_seconds = seconds;
+    out.archive = folder_.path() / "archive.sqlite";
+    return out;
+  }
+  std::vector<archive::Candidate> recorded() const {
+    auto opened = archive::Archive::open(folder_.path() / "archive.sqlite");
+    return *opened->candidates(opened->problems()->front().key);
+  }
+};
+
+TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
+  const FakeFamily family({"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
+  const auto outcome = explore(problem_of(family), options());
+  ASSERT_TRUE(outcome) << describe(outcome.error());
+  EXPECT_EQ(outcome->schedule.fields.at("body"), 3);
+  EXPECT_EQ(outcome->candidates, 8);
+  EXPECT_GT(outcome->best_us, 0);
+  EXPECT_FALSE(outcome->list.kernels.empty());
+  std::map<std::string, std::string> codes;
+  for (const auto& refusal : outcome->refusals) codes[refusal.schedule] = code_text(refusal.error.code);
+  EXPECT_EQ(codes.at("fake body=0 variant=0"), "candidate-wrong");
+  EXPECT_EQ(codes.at("fake body=2 variant=0"), "candidate-crashed");
+  EXPECT_EQ(codes.at("fake body=4 variant=0"), "candidate-wrote-input");
+  EXPECT_EQ(codes.at("fake body=5 variant=0"), "candidate-unwritten");
+  EXPECT_EQ(codes.at("fake body=6 variant=0"), "compile-failed");
+  EXPECT_EQ(codes.at("fake body=7 variant=0"), "candidate-memory");
+  const auto rows = recorded();
+  EXPECT_EQ(rows.size(), 8u);
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.stage == archive::Stage::promoted; }), 1);
+}
+
+TEST_F(ExploreTest, AHangingCandidateDoesNotStopTheSearch) {
+  const FakeFamily family({"right", "hang"});
+  const auto outcome = explore(problem_of(family), options());
+  ASSERT_TRUE(outcome) << describe(outcome.error());
+  ASSERT_EQ(outcome->refusals.size(), 1u);
+  EXPECT_EQ(outcome->refusals[0].error.code, ErrorCode::kCandidateHung);
+}
+
+TEST_F(ExploreTest, WithoutARightOneTheRefusalsAreSummedUp) {
+  const FakeFamily family({"wrong_tail", "zeros", "no_compile"});
+  const auto outcome = explore(problem_of(family), options());
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::kNoCorrectCandidate);
+  EXPECT_NE(outcome.error().found.find("2 candidate-wrong"), std::string::npos) << outcome.error().found;
+}
+
+TEST_F(ExploreTest, ASecondRunJudgesOnlyTheBestAgain) {
+  const FakeFamily family({"right", "slow", "wrong_tail"});
+  ASSERT_TRUE(explore(problem_of(family), options()));
+  const auto again = explore(problem_of(family), options());
+  ASSERT_TRUE(again) << describe(again.error());
+  EXPECT_EQ(again->candidates, 1);
+  EXPECT_EQ(again->schedule.fields.at("body"), 0);
+  EXPECT_GT(again->best_us, 0);
+}
+
+TEST_F(ExploreTest, TheNumberOfCandidatesIsKept) {
+  const FakeFamily family({"right"}, 20);
+  Options limited = options();
+  limited.max_candidates = 3;
+  const auto outcome = explore(problem_of(family), limited);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->candidates, 3);
+}
+
+TEST_F(ExploreTest, TheBudgetIsKept) {
+  const FakeFamily family({"right"}, 2000);
+  Options limited = options(4);
+  const auto start = steady_clock::now();
+  const auto outcome = explore(problem_of(family), limited);
+  const double took = std::chrono::duration<double>(steady_clock::now() - start).count();
+  ASSERT_TRUE(outcome) << describe(outcome.error());
+  EXPECT_LT(took, 12);  // several builds share the machine that tests run on
+}
+
+TEST_F(ExploreTest, AnInterruptReturnsTheBestSoFar) {
+  const FakeFamily family({"right"}, 2000);
+  std::atomic<bool> interrupted{false};
+  Options stopped = options(300);
+  stopped.interrupted = &interrupted;
+  stopped.on_progress = [&](const Progress& progress) { interrupted = progress.candidates >= 3; };
+  const auto outcome = explore(problem_of(family), stopped);
+  ASSERT_TRUE(outcome) << describe(outcome.error());
+  EXPECT_TRUE(outcome->interrupted);
+  EXPECT_EQ(outcome->candidates, 3);
+}
+
+TEST_F(ExploreTest, AnInterruptBeforeAnythingWasFoundSaysSo) {
+  const FakeFamily family({"right"});
+  const std::atomic<bool> interrupted{true};
+  Options stopped = options();
+  stopped.interrupted = &interrupted;
+  const auto outcome = explore(problem_of(family), stopped);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::kInterrupted);
+}
+
+std::atomic<bool> signalled{false};
+
+TEST_F(ExploreTest, ASearchThatGetsSigintEndsWithItsBest) {
+  const FakeFamily family({"right"}, 2000);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGINT, [](int) { signalled = true; });
+    Options stopped = options(300);
+    stopped.interrupted = &signalled;
+    stopped.on_progress = [&](const Progress& progress) { (void)!::write(ends[1], &progress.candidates, sizeof(int)); };
+    const auto outcome = explore(problem_of(family), stopped);
+    ::_exit(outcome && outcome->interrupted ? 130 : 1);
+  }
+  ::close(ends[1]);
+  int judged = 0;
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
+  const auto start = steady_clock::now();
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::close(ends[0]);
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_LT(std::chrono::duration<double>(steady_clock::now() - start).count(), 5);
+}
+
+TEST_F(ExploreTest, AKilledSearchGoesOnWhereItStopped) {
+  const FakeFamily family({"right", "wrong_tail"}, 10);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Options running = options(300);
+    running.on_progress = [&](const Progress& progress) { (void)!::write(ends[1], &progress.candidates, sizeof(int)); };
+    (void)explore(problem_of(family), running);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  int judged = 0;
+  while (judged < 6) ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ends[0]);
+  const auto kept = recorded().size();
+  EXPECT_GE(static_cast<int>(kept), judged);
+  const auto outcome = explore(problem_of(family), options());
+  ASSERT_TRUE(outcome) << describe(outcome.error());
+  EXPECT_LE(outcome->candidates, 20 - static_cast<int>(kept) + 1);  // the rest, and the best again
+  EXPECT_EQ(recorded().size(), 20u);
+}
+
+TEST_F(ExploreTest, AnEvaluatorKilledInTheMiddleIsReplaced) {
+  const FakeFamily family({"right"}, 6);
+  Options running = options();
+  // The evaluator is this process's only child that was started by exec of itself.
+  running.on_progress = [&](const Progress& progress) {
+    if (progress.candidates != 2) return;
+    const pid_t self = ::getpid();
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const auto line = read_file(entry.path() / "cmdline");
+      const auto stat = read_file(entry.path() / "stat");
+      if (!line || !stat || line->find("__evaluate") == std::string::npos) continue;
+      if (stat->find(fmt::format(") S {} ", self)) == std::string::npos) continue;
+      ::kill(std::stoi(entry.path().filename()), SIGKILL);
+    }
+  };
+  const auto outcome = explore(problem_of(family), running);
+  ASSERT_TRUE(outcome) << describe(outcome.error());
+  EXPECT_EQ(outcome->candidates, 6);
+  EXPECT_TRUE(outcome->refusals.empty());
+}
+
+TEST_F(ExploreTest, AFullDiskIsSaidAndTheArchiveKept) {
+  const FakeFamily family({"right"}, 500);
+  { ASSERT_TRUE(archive::Archive::open(folder_.path() / "archive.sqlite")); }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    Options running = options(100);
+    int seen = 0;
+    running.on_progress = [&](const Progress& progress) {
+      seen = progress.candidates;
+      if (seen != 2) return;
+      const rlimit none{0, 0};
+      ::setrlimit(RLIMIT_FSIZE, &none);
+    };
+    const auto outcome = explore(problem_of(family), running);
+    ::_exit(!outcome && outcome.error().code == ErrorCode::kDiskFull ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_GE(recorded().size(), 2u);
+}
+
+TEST(Proposer, TheSameSeedProposesTheSame) {
+  const FakeFamily family({"right", "slow", "wrong_tail"}, 60);
+  const Problem problem = problem_of(family);
+  std::array<std::vector<std::string>, 2> runs;
+  for (auto& run : runs) {
+    Proposer proposer(problem.catalogue, Strategy::automatic, 5);
+    EXPECT_EQ(proposer.strategy(), Strategy::beam);
+    for (int i = 0; i < 50; ++i) {
+      const auto next = proposer.next();
+      run.push_back(next->text());
+      proposer.learn(*next, 100.0 - i);
+    }
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+  EXPECT_EQ(std::set(runs[0].begin(), runs[0].end()).size(), 50u);
+}
+
+TEST(Proposer, EnumerationGoesThroughAllByGuess) {
+  const FakeFamily family({"right", "slow"}, 3);
+  const Problem problem = problem_of(family);
+  Proposer proposer(problem.catalogue, Strategy::enumerate, 1);
+  std::vector<std::string> all;
+  while (const auto next = proposer.next()) all.push_back(next->text());
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_EQ(all[0], "fake body=0 variant=0");
+  EXPECT_EQ(all[1], "fake body=1 variant=0");
+}
+
+TEST(Proposer, BeamChangesOneFieldOfTheBest) {
+  const FakeFamily family({"right", "slow", "zeros", "nan"}, 200);
+  const Problem problem = problem_of(family);
+  Proposer proposer(problem.catalogue, Strategy::beam, 1);
+  for (int i = 0; i < 8; ++i) proposer.next();
+  proposer.learn({"fake", {{"body", 1}, {"variant", 150}}}, 5);
+  std::optional<kernels::Schedule> next;
+  do next = proposer.next();
+  while (next && proposer.parents_of(next->text()).empty());
+  ASSERT_TRUE(next);
+  EXPECT_EQ(proposer.parents_of(next->text()), std::vector<std::string>{"fake body=1 variant=150"});
+  EXPECT_TRUE(next->fields.at("body") == 1 || next->fields.at("variant") == 150);
+}
+
+TEST(VendorMatch, AMatmulWithBiasAndGeluIsTheVendorsOwn) {
+  graph::Builder builder("g");
+  const auto x = builder.input("x", Dtype::f32, {16, 32}), w = builder.input("w", Dtype::f32, {32, 8}), b = builder.input("b", Dtype::f32, {8});
+  const auto sum = builder.add(graph::OpKind::Add, {builder.add(graph::OpKind::MatMul, {x, w}), b});
+  builder.output(builder.add(graph::OpKind::Gelu, {sum}));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph) << describe(graph.error());
+  const auto match = vendor_match(*graph, Track::fp32);
+  ASSERT_TRUE(match);
+  EXPECT_EQ(match->problem.bias, runtime::BiasKind::per_column);
+  EXPECT_EQ(match->problem.activation, runtime::Activation::gelu_erf);
+  EXPECT_EQ(match->buffers.at("bias"), "b");
+  EXPECT_EQ(match->problem.k, 32);
+}
+
+TEST(VendorMatch, ASoftmaxOverRows) {
+  graph::Builder builder("s");
+  builder.output(builder.add(graph::OpKind::Softmax, {builder.input("x", Dtype::f32, {4, 5, 100})}));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph);
+  const auto match = vendor_match(*graph, Track::fp32);
+  ASSERT_TRUE(match);
+  EXPECT_EQ(match->problem.rows, 20);
+  EXPECT_EQ(match->problem.cols, 100);
+}
+
+TEST(DefaultTrack, GoesByTheWidestInput) {
+  graph::Builder builder("t");
+  const auto x = builder.input("x", Dtype::bf16, {4, 4}), w = builder.input("w", Dtype::bf16, {4, 4});
+  builder.output(builder.add(graph::OpKind::MatMul, {x, w}));
+  EXPECT_EQ(default_track(*builder.finish()), Track::bf16);
+  EXPECT_EQ(default_track(fake::matmul_graph()), Track::fp32);
+}
+
+}  // namespace
+}  // namespace warploom::search

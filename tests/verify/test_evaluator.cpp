@@ -1,0 +1,213 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/file.h"
+#include "fake_kernels.h"
+#include "verify/evaluator.h"
+
+namespace warploom::verify {
+namespace {
+
+Setup setup(const fake::Sizes& sizes = {}) {
+  Setup out;
+  out.graph = fake::matmul_graph(sizes);
+  out.flops = 2.0 * static_cast<double>(sizes.m * sizes.n * sizes.k);
+  out.seed = 11;
+  return out;
+}
+
+Request request(const std::string& body, const fake::Sizes& sizes = {}) {
+  Request out;
+  out.list = fake::matmul_list(body, sizes);
+  out.timing_ms = 10;
+  out.candidate_limit_ms = 1500;
+  return out;
+}
+
+class EvaluatorTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1); }
+  inline static ScratchFolder cache_{"verify-test"};
+
+  Verdict judged(const std::string& body) {
+    if (!evaluator_) {
+      auto started = Evaluator::start(setup());
+      EXPECT_TRUE(started) << describe(started.error());
+      evaluator_.emplace(std::move(*started));
+    }
+    auto verdict = evaluator_->judge(request(body));
+    EXPECT_TRUE(verdict) << describe(verdict.error());
+    return std::move(*verdict);
+  }
+  std::string refused(const std::string& body) {
+    const Verdict verdict = judged(body);
+    EXPECT_FALSE(verdict.accepted) << body;
+    return std::string(code_text(verdict.error_found.code));
+  }
+  void expect_still_working() {
+    const Verdict verdict = judged("right");
+    EXPECT_TRUE(verdict.accepted) << describe(verdict.error_found);
+  }
+  std::optional<Evaluator> evaluator_;
+};
+
+TEST_F(EvaluatorTest, ARightCandidateIsAcceptedAndTimed) {
+  const Verdict verdict = judged("right");
+  ASSERT_TRUE(verdict.accepted) << describe(verdict.error_found);
+  EXPECT_GT(verdict.median_us, 0);
+  EXPECT_LE(verdict.low_us, verdict.median_us);
+  EXPECT_GE(verdict.high_us, verdict.median_us);
+  EXPECT_LT(verdict.error, 4.8e-7);
+  EXPECT_EQ(verdict.evidence.size(), 2u);
+  EXPECT_EQ(verdict.evidence[0].rows_checked, 37);
+}
+
+TEST_F(EvaluatorTest, AWholeJudgementUsesEveryFamily) {
+  (void)judged("right");
+  Request whole = request("right");
+  whole.whole = true;
+  const auto verdict = evaluator_->judge(whole);
+  ASSERT_TRUE(verdict);
+  ASSERT_TRUE(verdict->accepted) << describe(verdict->error_found);
+  EXPECT_EQ(verdict->evidence.size(), input_families().size());
+  for (const auto& evidence : verdict->evidence) EXPECT_EQ(evidence.rows_checked, evidence.rows);
+}
+
+TEST_F(EvaluatorTest, WrongOnesAreRefusedByTheirCodeAndTheEvaluatorLivesOn) {
+  EXPECT_EQ(refused("wrong_tail"), "candidate-wrong");
+  EXPECT_EQ(refused("wrong_last_row"), "candidate-wrong");
+  EXPECT_EQ(refused("zeros"), "candidate-wrong");
+  EXPECT_EQ(refused("beyond"), "candidate-wrong");
+  EXPECT_EQ(refused("nan"), "candidate-non-finite");
+  EXPECT_EQ(refused("unwritten"), "candidate-unwritten");
+  EXPECT_EQ(refused("uninitialised"), "candidate-unwritten");
+  EXPECT_EQ(refused("no_compile"), "compile-failed");
+  EXPECT_EQ(evaluator_->restarts(), 0);
+  expect_still_working();
+}
+
+TEST_F(EvaluatorTest, WritesOutsideTheOutputAreRefused) {
+  EXPECT_EQ(refused("outside"), "candidate-wrote-input");
+  EXPECT_EQ(refused("before"), "candidate-wrote-input");
+  expect_still_working();
+}
+
+TEST_F(EvaluatorTest, AChangedInputIsRefusedAndDoesNotLast) {
+  EXPECT_EQ(refused("input"), "candidate-wrote-input");
+  expect_still_working();
+}
+
+TEST_F(EvaluatorTest, ACrashIsRefusedAndTheProcessReplaced) {
+  EXPECT_EQ(refused("crash"), "candidate-crashed");
+  expect_still_working();
+  EXPECT_EQ(refused("throw"), "candidate-crashed");
+  expect_still_working();
+  EXPECT_EQ(evaluator_->restarts(), 2);
+}
+
+TEST_F(EvaluatorTest, AHangIsKilledInTime) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(refused("hang"), "candidate-hung");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  expect_still_working();
+}
+
+TEST_F(EvaluatorTest, AMemoryHogIsRefused) {
+  EXPECT_EQ(refused("memory"), "candidate-memory");
+  expect_still_working();
+}
+
+TEST_F(EvaluatorTest, AnEvaluatorThatIsKilledIsReplaced) {
+  expect_still_working();
+  const int first = evaluator_->process();
+  ::kill(first, SIGKILL);
+  expect_still_working();
+  EXPECT_NE(evaluator_->process(), first);
+}
+
+TEST_F(EvaluatorTest, AFloorAboveTheTimeIsTooFast) {
+  Setup impossible = setup();
+  impossible.floor_us = 1e9;
+  auto evaluator = Evaluator::start(impossible);
+  ASSERT_TRUE(evaluator);
+  const auto verdict = evaluator->judge(request("right"));
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->error_found.code, ErrorCode::kCandidateTooFast);
+}
+
+TEST_F(EvaluatorTest, AReferenceIsTimedBesideTheCandidate) {
+  Setup with = setup();
+  Reference reference;
+  reference.problem.m = 37, reference.problem.n = 53, reference.problem.k = 29;
+  reference.buffers = {{"A", "x"}, {"B", "w"}, {"C", "y"}};
+  with.reference = reference;
+  auto evaluator = Evaluator::start(with);
+  ASSERT_TRUE(evaluator) << describe(evaluator.error());
+  EXPECT_FALSE(evaluator->ready().reference.empty());
+  EXPECT_GT(evaluator->ready().reference_us, 0);
+  EXPECT_LT(evaluator->ready().reference_error, 1e-6);
+  const auto verdict = evaluator->judge(request("right"));
+  ASSERT_TRUE(verdict);
+  ASSERT_TRUE(verdict->accepted) << describe(verdict->error_found);
+  EXPECT_GT(verdict->reference_us, 0);
+}
+
+TEST_F(EvaluatorTest, AnInterruptEndsAJudgementAtOnce) {
+  std::atomic<bool> interrupted{false};
+  auto evaluator = Evaluator::start(setup(), {.interrupted = &interrupted});
+  ASSERT_TRUE(evaluator);
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    interrupted = true;
+  });
+  Request hanging = request("hang");
+  hanging.candidate_limit_ms = 60'000;
+  const auto start = std::chrono::steady_clock::now();
+  const auto verdict = evaluator->judge(hanging);
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().code, ErrorCode::kInterrupted);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_F(EvaluatorTest, AProgramThatIsNoEvaluatorIsLost) {
+  const auto evaluator = Evaluator::start(setup(), {.program = "/bin/true"});
+  ASSERT_FALSE(evaluator);
+  EXPECT_EQ(evaluator.error().code, ErrorCode::kEvaluatorLost);
+}
+
+TEST(Setup, TravelsWhole) {
+  Setup before = setup();
+  before.graph.tensor(0).constant = std::vector<std::byte>(37 * 29 * 4, std::byte{0x5a});
+  before.graph.nodes[0].attributes["alpha"] = 1.0;
+  before.track = Track::tf32;
+  before.seed = ~std::uint64_t{0};
+  const auto after = unpack(pack(before));
+  ASSERT_TRUE(after);
+  EXPECT_EQ(graph::to_text(after->graph), graph::to_text(before.graph));
+  EXPECT_EQ(after->graph.tensor(0).constant, before.graph.tensor(0).constant);
+  EXPECT_EQ(after->graph.nodes[0].attributes, before.graph.nodes[0].attributes);
+  EXPECT_EQ(after->track, Track::tf32);
+  EXPECT_EQ(after->seed, ~std::uint64_t{0});
+}
+
+TEST(Verdict, JsonKeepsItAll) {
+  Verdict before;
+  before.error_found = {ErrorCode::kCandidateHung, "m", "p", "e", "f", "r"};
+  before.error = HUGE_VAL;
+  before.evidence.push_back({InputFamily::signs, 5, 1e-7, 2e-7, 3e-7, 0.5, -1, 3, 4});
+  const auto after = verdict_from_json(nlohmann::json::parse(to_json(before).dump()));
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->error_found.code, ErrorCode::kCandidateHung);
+  EXPECT_EQ(after->error_found.found, "f");
+  EXPECT_EQ(after->error, HUGE_VAL);
+  ASSERT_EQ(after->evidence.size(), 1u);
+  EXPECT_EQ(after->evidence[0].family, InputFamily::signs);
+}
+
+}  // namespace
+}  // namespace warploom::verify

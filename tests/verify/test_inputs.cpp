@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "verify/inputs.h"
+
+namespace warploom::verify {
+namespace {
+
+std::vector<float> values(InputFamily family, std::int64_t count, std::uint64_t seed = 3, int threads = 1) {
+  std::vector<float> out(static_cast<std::size_t>(count));
+  fill({seed, 0, family, Dtype::f32}, out.data(), 0, count, threads);
+  return out;
+}
+
+struct Moments {
+  double mean = 0, deviation = 0, largest = 0;
+};
+Moments moments(const std::vector<float>& list) {
+  Moments out;
+  double squares = 0;
+  for (const float x : list) {
+    out.mean += x;
+    squares += static_cast<double>(x) * x;
+    out.largest = std::max(out.largest, std::abs(static_cast<double>(x)));
+  }
+  const auto n = static_cast<double>(list.size());
+  out.mean /= n;
+  out.deviation = std::sqrt(squares / n - out.mean * out.mean);
+  return out;
+}
+
+TEST(Inputs, ASliceIsTheSameAsInTheWhole) {
+  for (const InputFamily family : input_families()) {
+    const auto whole = values(family, 3'000'000, 9, 3);
+    std::vector<float> slice(100'000);
+    const std::int64_t begin = (1 << 20) - 777;  // across a block's edge
+    fill({9, 0, family, Dtype::f32}, slice.data(), begin, 100'000, 2);
+    for (std::size_t i = 0; i < slice.size(); ++i) ASSERT_EQ(slice[i], whole[static_cast<std::size_t>(begin) + i]);
+  }
+}
+
+TEST(Inputs, SeedsTensorsAndFamiliesDiffer) {
+  EXPECT_NE(values(InputFamily::normal, 64, 1), values(InputFamily::normal, 64, 2));
+  std::vector<float> other(64);
+  fill({1, 1, InputFamily::normal, Dtype::f32}, other.data(), 0, 64);
+  EXPECT_NE(values(InputFamily::normal, 64, 1), other);
+  EXPECT_NE(values(InputFamily::normal, 64, 1), values(InputFamily::uniform, 64, 1));
+}
+
+TEST(Inputs, FamiliesHaveTheirMoments) {
+  const std::int64_t n = 1'000'000;
+  const Moments normal = moments(values(InputFamily::normal, n));
+  EXPECT_NEAR(normal.mean, 0, 0.01);
+  EXPECT_NEAR(normal.deviation, 1, 0.01);
+  EXPECT_NEAR(moments(values(InputFamily::uniform, n)).mean, 0.5, 0.01);
+  EXPECT_NEAR(moments(values(InputFamily::scaled, n)).deviation, 10, 0.1);
+  EXPECT_NEAR(moments(values(InputFamily::shifted, n)).mean, 5, 0.01);
+  EXPECT_NEAR(moments(values(InputFamily::shifted, n)).deviation, 1, 0.01);
+  EXPECT_NEAR(moments(values(InputFamily::signs, n)).deviation, 1, 1e-3);
+  EXPECT_NEAR(moments(values(InputFamily::small, n)).deviation, 1e-3, 1e-5);
+  const auto outliers = values(InputFamily::outliers, n);
+  const auto large = std::count_if(outliers.begin(), outliers.end(), [](float x) { return std::abs(x) > 10; });
+  EXPECT_NEAR(static_cast<double>(large) / static_cast<double>(n) * 1024, 1, 0.1);
+  EXPECT_GT(moments(outliers).largest, 1000);
+}
+
+TEST(Inputs, NeighboursAreUncorrelated) {
+  const auto list = values(InputFamily::normal, 1'000'000);
+  for (const std::size_t lag : {1, 2, 16, 64, 1024, 4096}) {
+    double sum = 0;
+    for (std::size_t i = lag; i < list.size(); ++i) sum += static_cast<double>(list[i]) * list[i - lag];
+    EXPECT_NEAR(sum / static_cast<double>(list.size()), 0, 0.006) << "lag " << lag;
+  }
+}
+
+TEST(Inputs, NarrowTypesHoldTheRoundedValue) {
+  const auto exact = values(InputFamily::normal, 5000);
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16, Dtype::f64, Dtype::tf32}) {
+    std::vector<std::byte> narrow(5000 * static_cast<std::size_t>(bytes_of(dtype)));
+    fill({3, 0, InputFamily::normal, dtype}, narrow.data(), 0, 5000);
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      double once = 0;
+      store_from_double(dtype, &once, 0, static_cast<double>(exact[i]));
+      ASSERT_EQ(load_as_double(dtype, narrow.data(), i), load_as_double(dtype, &once, 0));
+    }
+  }
+}
+
+TEST(Inputs, IndicesStayBelowTheirBound) {
+  std::vector<std::int64_t> list(10'000);
+  fill({3, 0, InputFamily::normal, Dtype::i64, 7}, list.data(), 0, 10'000);
+  EXPECT_EQ(*std::min_element(list.begin(), list.end()), 0);
+  EXPECT_EQ(*std::max_element(list.begin(), list.end()), 6);
+}
+
+TEST(Inputs, NamesAreReadBack) {
+  for (const InputFamily family : input_families()) EXPECT_EQ(input_family_named(name_of(family)), family);
+}
+
+}  // namespace
+}  // namespace warploom::verify

@@ -1,0 +1,147 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+#include "base/value_op.h"
+#include "graph/reference.h"
+#include "fake_kernels.h"
+#include "verify/inputs.h"
+#include "verify/tolerance.h"
+
+namespace warploom::verify {
+namespace {
+
+using fake::matmul_graph;
+
+// One random matmul with its FP64 truth, and an fp32 evaluation whose operands are first passed through `round`.
+struct Case {
+  fake::Sizes sizes{8, 40, 512};
+  graph::Graph graph = matmul_graph(sizes);
+  std::vector<float> x, w, found;
+  graph::ValueAndMagnitude truth;
+
+  explicit Case(InputFamily family) : x(8 * 512), w(512 * 40), found(8 * 40) {
+    fill(stream_of(graph, 0, family, 5), x.data(), 0, static_cast<std::int64_t>(x.size()));
+    fill(stream_of(graph, 1, family, 5), w.data(), 0, static_cast<std::int64_t>(w.size()));
+    const std::array inputs = {std::as_bytes(std::span(x)), std::as_bytes(std::span(w))};
+    auto made = graph::evaluate_magnitude_rows(graph, inputs, 0, 0, 8);
+    EXPECT_TRUE(made);
+    truth = std::move(*made);
+  }
+  template <class Round>
+  void evaluate(Round round) {
+    for (std::int64_t i = 0; i < sizes.m; ++i)
+      for (std::int64_t j = 0; j < sizes.n; ++j) {
+        float sum = 0;
+        for (std::int64_t l = 0; l < sizes.k; ++l)
+          sum += round(x[static_cast<std::size_t>(i * sizes.k + l)]) * round(w[static_cast<std::size_t>(l * sizes.n + j)]);
+        found[static_cast<std::size_t>(i * sizes.n + j)] = sum;
+      }
+  }
+  Status judged(Track track, double vendor_error = -1) {
+    Comparison seen;
+    const Tolerance tolerance = tolerance_of(graph, track, 0);
+    compare(seen, tolerance, Dtype::f32, found.data(), truth.value.data(), truth.magnitude.data(), 0, 8 * 40);
+    return accept(seen, tolerance, vendor_error, "test");
+  }
+};
+
+float same(float v) { return v; }
+float to_tf32(float v) { return static_cast<float>(round_to_tf32(static_cast<double>(v))); }
+float cut_to_tf32(float v) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) & 0xffffe000u); }
+float to_bf16(float v) {
+  std::uint16_t stored = 0;
+  store_from_double(Dtype::bf16, &stored, 0, static_cast<double>(v));
+  return static_cast<float>(load_as_double(Dtype::bf16, &stored, 0));
+}
+
+TEST(Tolerance, PlainFp32PassesTheFp32TrackOnEveryFamily) {
+  for (const InputFamily family : input_families()) {
+    Case c(family);
+    c.evaluate(same);
+    const Status status = c.judged(Track::fp32);
+    EXPECT_TRUE(status) << name_of(family) << ": " << (status ? "" : status.error().found);
+  }
+}
+
+TEST(Tolerance, RoundedOperandsFailTheFp32Track) {
+  Case c(InputFamily::normal);
+  c.evaluate(to_tf32);
+  const Status status = c.judged(Track::fp32);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kCandidateWrong);
+}
+
+TEST(Tolerance, Tf32OperandsPassTheTf32TrackRoundedOrCut) {
+  for (const InputFamily family : input_families()) {
+    Case c(family);
+    c.evaluate(to_tf32);
+    EXPECT_TRUE(c.judged(Track::tf32)) << name_of(family);
+    c.evaluate(cut_to_tf32);
+    EXPECT_TRUE(c.judged(Track::tf32)) << name_of(family);
+  }
+}
+
+TEST(Tolerance, Bf16OperandsFailTheTf32TrackAndPassTheBf16Track) {
+  Case c(InputFamily::normal);
+  c.evaluate(to_bf16);
+  EXPECT_FALSE(c.judged(Track::tf32));
+  EXPECT_TRUE(c.judged(Track::bf16));
+}
+
+TEST(Tolerance, AVendorAsInexactRaisesTheFrobeniusBoundOnly) {
+  Case c(InputFamily::normal);
+  c.evaluate(same);
+  c.found[17] *= 1.001f;
+  EXPECT_FALSE(c.judged(Track::fp32, 1.0));  // the element's own bound still holds
+}
+
+TEST(Tolerance, OneMissingTermIsSeen) {
+  Case c(InputFamily::normal);
+  c.evaluate(same);
+  c.found[5] -= c.x[511] * c.w[511 * 40 + 5];
+  EXPECT_FALSE(c.judged(Track::fp32));
+}
+
+TEST(Tolerance, PoisonIsUnwrittenAndNanIsNonFinite) {
+  Case c(InputFamily::normal);
+  c.evaluate(same);
+  c.found[40] = std::bit_cast<float>(kPoison);
+  EXPECT_EQ(c.judged(Track::fp32).error().code, ErrorCode::kCandidateUnwritten);
+  c.found[40] = std::nanf("");
+  EXPECT_EQ(c.judged(Track::fp32).error().code, ErrorCode::kCandidateNonFinite);
+  c.found[40] = HUGE_VALF;
+  EXPECT_EQ(c.judged(Track::fp32).error().code, ErrorCode::kCandidateNonFinite);
+}
+
+TEST(Tolerance, ZerosAreWrong) {
+  Case c(InputFamily::normal);
+  EXPECT_EQ(c.judged(Track::tolerance).error().code, ErrorCode::kCandidateWrong);
+}
+
+TEST(Tolerance, OverflowOfANarrowOutputIsNotHeldAgainstIt) {
+  const std::array<double, 2> value = {70000, 1}, magnitude = {70000, 1};
+  std::array<std::uint16_t, 2> found{};
+  store_from_double(Dtype::f16, found.data(), 0, HUGE_VAL);
+  store_from_double(Dtype::f16, found.data(), 1, 1);
+  Comparison seen;
+  const Tolerance tolerance{1e-3, 1e-3, 1e-3, 0, false};
+  compare(seen, tolerance, Dtype::f16, found.data(), value.data(), magnitude.data(), 0, 2);
+  EXPECT_TRUE(accept(seen, tolerance, -1, "test"));
+}
+
+TEST(Tolerance, ManyBlocksAddUpToTheWhole) {
+  Case c(InputFamily::uniform);
+  c.evaluate(to_tf32);
+  const Tolerance tolerance = tolerance_of(c.graph, Track::fp32, 0);
+  Comparison whole, parts;
+  compare(whole, tolerance, Dtype::f32, c.found.data(), c.truth.value.data(), c.truth.magnitude.data(), 0, 320);
+  for (std::int64_t from = 0; from < 320; from += 40)
+    compare(parts, tolerance, Dtype::f32, c.found.data() + from, c.truth.value.data() + from, c.truth.magnitude.data() + from, from, 40);
+  EXPECT_DOUBLE_EQ(whole.frobenius(), parts.frobenius());
+  EXPECT_EQ(whole.worst_index, parts.worst_index);
+}
+
+}  // namespace
+}  // namespace warploom::verify

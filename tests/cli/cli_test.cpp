@@ -1,0 +1,172 @@
+// The executable as programs see it: one JSON object on standard output, a stable code, an exit status.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/process.h"
+
+namespace warploom {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
+
+std::string tensor(const std::string& role, const std::string& name, int type, int rows, int columns) {
+  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(type) + " shape { dim { dim_value: " +
+         std::to_string(rows) + " } dim { dim_value: " + std::to_string(columns) + " } } } } }\n";
+}
+// C = A·B, square; element type by ONNX's number.
+std::string matmul_model(int type = 1, int size = 64) {
+  return "ir_version: 8\nopset_import { version: 17 }\ngraph {\nname: \"mm\"\n"
+         "node { input: \"A\" input: \"B\" output: \"C\" op_type: \"MatMul\" }\n" +
+         tensor("input", "A", type, size, size) + tensor("input", "B", type, size, size) + tensor("output", "C", type, size, size) +
+         "}\n";
+}
+
+struct Run {
+  int status = -1;
+  json out;  // discarded where standard output is not one JSON object
+  std::string text, err;
+  std::string code() const { return out.is_object() && out.contains("error") ? out["error"].value("code", "") : ""; }
+};
+
+class Cli : public testing::Test {
+ protected:
+  ScratchFolder scratch{"cli-test"};
+  fs::path model = scratch.path() / "mm.textproto";
+  void SetUp() override { ASSERT_TRUE(write_file(model, matmul_model())); }
+
+  Run shell(const std::string& line, int seconds = 200) {
+    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" + kProgram + "'; cd '" +
+                               scratch.path().string() + "'; ";
+    const auto result = run_process({"bash", "-c", set_up + line}, {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
+    EXPECT_TRUE(result);
+    EXPECT_FALSE(result->timed_out) << line;
+    return {result->exit_status, json::parse(result->out, nullptr, false), result->out, result->err};
+  }
+  Run optimize(const std::string& flags) { return shell("$W optimize " + model.string() + " --json " + flags); }
+  void expect_error(const Run& run, const std::string& code, int status) {
+    EXPECT_EQ(run.code(), code) << run.text << run.err;
+    EXPECT_EQ(run.status, status);
+    ASSERT_TRUE(run.out.is_object() && run.out.contains("error")) << run.text;
+    for (const char* key : {"code", "message", "place", "expected", "found", "remedy"}) EXPECT_TRUE(run.out["error"].contains(key)) << key;
+  }
+};
+
+TEST_F(Cli, VersionIsOneObject) {
+  const Run run = shell("$W version --json");
+  EXPECT_EQ(run.status, 0);
+  EXPECT_TRUE(run.out.contains("version")) << run.text;
+}
+
+TEST_F(Cli, ErrorsListsEveryCode) {
+  const Run run = shell("$W errors --json");
+  ASSERT_TRUE(run.out.contains("errors")) << run.text;
+  EXPECT_GT(run.out["errors"].size(), 40u);
+}
+
+TEST_F(Cli, UnknownFlagIsAUsageError) { expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2); }
+TEST_F(Cli, NoCommandIsAUsageError) { expect_error(shell("$W --json"), "usage", 2); }
+TEST_F(Cli, UnknownStrategyIsAUsageError) { expect_error(optimize("--strategy luck"), "usage", 2); }
+TEST_F(Cli, BudgetWithoutAUnitItKnowsIsAUsageError) { expect_error(optimize("--budget 3y"), "usage", 2); }
+TEST_F(Cli, NegativeBudgetIsAUsageError) { expect_error(optimize("--budget=-1s"), "usage", 2); }
+TEST_F(Cli, NoCandidatesContradictASearch) { expect_error(optimize("--candidates 0"), "flags-contradict", 2); }
+TEST_F(Cli, ResumeAndNoResumeContradict) { expect_error(optimize("--resume --no-resume"), "flags-contradict", 2); }
+TEST_F(Cli, UnknownTargetIsRefused) { expect_error(optimize("--target sm_10"), "unknown-target", 2); }
+TEST_F(Cli, UnknownTrackIsRefused) { expect_error(optimize("--track fp3"), "unknown-track", 2); }
+TEST_F(Cli, MissingModelIsNamed) { expect_error(shell("$W optimize nothing.onnx --json"), "file-missing", 2); }
+
+TEST_F(Cli, Fp32TrackCannotHoldForABf16Model) {
+  ASSERT_TRUE(write_file(model, matmul_model(16)));
+  expect_error(optimize("--track fp32"), "unknown-track", 2);
+}
+
+TEST_F(Cli, EmptyModelIsRefused) {
+  ASSERT_TRUE(write_file(model, ""));
+  expect_error(optimize(""), "onnx-empty", 2);
+}
+
+TEST_F(Cli, PlanThatIsNoPlanIsRefused) {
+  ASSERT_TRUE(write_file(scratch.path() / "plan.json", "[]"));
+  expect_error(shell("$W verify plan.json --json"), "plan-invalid", 2);
+}
+
+TEST_F(Cli, FailureWithoutJsonGoesToStandardError) {
+  const Run run = shell("$W optimize nothing.onnx");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.text, "");
+  EXPECT_NE(run.err.find("error[file-missing]"), std::string::npos) << run.err;
+}
+
+TEST_F(Cli, ReaderThatGoesAwayIsNoFailure) {
+  const Run run = shell("$W errors | true; exit ${PIPESTATUS[0]}");
+  EXPECT_EQ(run.status, 0) << run.err;
+}
+
+TEST_F(Cli, FullStandardOutputIsSaid) {
+  const Run run = shell("$W errors > /dev/full");
+  EXPECT_EQ(run.status, 3);
+  EXPECT_NE(run.err.find("disk-full"), std::string::npos) << run.err;
+}
+
+TEST_F(Cli, DoctorSaysWhatEachThingIsFor) {
+  const Run run = shell("$W doctor --json");
+  ASSERT_TRUE(run.out.contains("findings")) << run.text;
+  for (const auto& finding : run.out["findings"]) EXPECT_NE(finding["needed_for"], "");
+}
+
+TEST_F(Cli, ShowPrintsEveryStageForEveryKindOfTarget) {
+  for (const std::string target : {"cpu", "sm_80", "sm_90a"})
+    for (const std::string what : {"graph", "space", "program", "source"}) {
+      const Run run = shell("$W show " + model.string() + " --json --what " + what + " --target " + target +
+                            (target == "cpu" || what == "graph" ? "" : " --track tf32"));
+      EXPECT_EQ(run.status, 0) << target << " " << what << run.text;
+      EXPECT_EQ(run.out.value("what", ""), what);
+    }
+}
+
+TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
+  const std::string command = "$W show " + model.string() + " --json --what program --target cpu";
+  const Run first = shell(command);
+  ASSERT_TRUE(first.out.contains("schedule")) << first.text;
+  const Run again = shell(command + " --schedule '" + first.out["schedule"].get<std::string>() + "'");
+  EXPECT_EQ(again.out, first.out);
+  expect_error(shell(command + " --schedule 'matmul_cpu size=big'"), "plan-invalid", 2);
+}
+
+TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudgedAgain) {
+  const Run run = optimize("--target cpu --candidates 3 --budget 60s --out made");
+  ASSERT_EQ(run.status, 0) << run.text << run.err;
+  for (const char* key : {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup", "error",
+                          "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
+    EXPECT_TRUE(run.out.contains(key)) << key;
+  const Run check = shell("make -C made check");
+  EXPECT_EQ(check.status, 0) << check.text << check.err;
+  const Run judged = shell("$W verify made --json");
+  EXPECT_EQ(judged.status, 0) << judged.text << judged.err;
+}
+
+TEST_F(Cli, OutcomeIsPrintedEvenWhenItsBundleCannotBeWritten) {
+  const Run run = optimize("--target cpu --candidates 1 --budget 60s --out /proc/nowhere/at/all");
+  EXPECT_EQ(run.status, 3) << run.text;
+  EXPECT_EQ(run.code(), "file-unwritable") << run.text;
+  EXPECT_GT(run.out["outcome"].value("best_us", 0.0), 0);
+}
+
+TEST_F(Cli, InterruptEndsWithTheBestSoFar) {
+  const Run run = shell("timeout --preserve-status -s INT 15 $W optimize " + model.string() +
+                        " --json --target cpu --budget 10m --strategy random --out made");
+  EXPECT_EQ(run.status, 130) << run.text << run.err;
+  ASSERT_TRUE(run.out.is_object()) << run.text;
+  if (run.out.contains("bundle"))
+    EXPECT_TRUE(fs::exists(scratch.path() / "made/plan.json"));
+  else
+    EXPECT_EQ(run.code(), "interrupted") << run.text;  // nothing was found before it
+}
+
+}  // namespace
+}  // namespace warploom

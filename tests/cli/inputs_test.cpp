@@ -1,0 +1,55 @@
+#include "cli/inputs.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/progress.h"
+#include "cli/table.h"
+
+namespace warploom::cli {
+namespace {
+
+TEST(CliInputs, DurationsHaveUnits) {
+  EXPECT_DOUBLE_EQ(*parse_seconds("500ms", "--budget"), 0.5);
+  EXPECT_DOUBLE_EQ(*parse_seconds("60s", "--budget"), 60);
+  EXPECT_DOUBLE_EQ(*parse_seconds("2m", "--budget"), 120);
+  EXPECT_DOUBLE_EQ(*parse_seconds("1.5h", "--budget"), 5400);
+  EXPECT_DOUBLE_EQ(*parse_seconds("7", "--budget"), 7);
+}
+
+TEST(CliInputs, OtherDurationsAreUsageErrors) {
+  for (const char* text : {"", "s", "0s", "-3s", "5 s", "1d", "inf", "nan"}) {
+    const auto seconds = parse_seconds(text, "--budget");
+    ASSERT_FALSE(seconds) << text;
+    EXPECT_EQ(seconds.error().code, ErrorCode::kUsage);
+  }
+}
+
+TEST(CliInputs, SchedulesAreReadBack) {
+  const kernels::Schedule schedule{"matmul_mma", {{"block_m", 128}, {"stages", 3}}};
+  const auto read = parse_schedule(schedule.text());
+  ASSERT_TRUE(read) << describe(read.error());
+  EXPECT_EQ(*read, schedule);
+}
+
+TEST(CliInputs, FieldsOfASchedulesTextAreIntegersGivenOnce) {
+  for (const char* text : {"f a", "f a=", "f =1", "f a=1x", "f a=1 a=2"}) {
+    const auto read = parse_schedule(text);
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().code, ErrorCode::kPlanInvalid);
+  }
+}
+
+TEST(CliProgress, SaysTheBestSoFarWithinTheWidth) {
+  const search::Progress progress{.seconds = 12, .budget_seconds = 60, .candidates = 41, .refused = 3, .best_us = 812, .reference_us = 1000,
+                                  .best = "matmul_cpu block_m=8"};
+  EXPECT_EQ(progress_text(progress, 200),
+            "12 of 60 s, 41 tried, 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu block_m=8");
+  EXPECT_EQ(progress_text(progress, 10).size(), 10u);
+}
+
+TEST(CliTable, PadsLabelsAndIndentsFurtherLines) {
+  EXPECT_EQ(two_columns({{"a", "1"}, {"long", "2\n3"}}), "  a      1\n  long   2\n         3\n");
+}
+
+}  // namespace
+}  // namespace warploom::cli

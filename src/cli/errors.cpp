@@ -19,8 +19,10 @@ Result<Answer> list_errors(const Session&) {
   for (const ErrorCode code : kCodes) width = std::max(width, code_text(code).size());
   nlohmann::json rows = nlohmann::json::array();
   for (const ErrorCode code : kCodes) {
-    rows.push_back({{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
-    answer.text += fmt::format("{:<{}}  {:>3}  {}\n", code_text(code), width, exit_status(code), code_meaning(code));
+    rows.push_back(
+        {{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
+    answer.text +=
+        fmt::format("{:<{}}  {:>3}  {}\n", code_text(code), width, exit_status(code), code_meaning(code));
   }
   answer.json["errors"] = rows;
   return answer;

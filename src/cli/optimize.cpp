@@ -31,8 +31,8 @@ struct Flags {
 constexpr std::int64_t kMostModelText = 8 << 20;  // a model of more text is not copied into plan.json
 
 Error contradiction(std::string message, std::string place, std::string found, std::string remedy) {
-  return {ErrorCode::kFlagsContradict, std::move(message), std::move(place), "flags that can hold together", std::move(found),
-          std::move(remedy)};
+  return {ErrorCode::kFlagsContradict,    std::move(message), std::move(place),
+          "flags that can hold together", std::move(found),   std::move(remedy)};
 }
 
 Result<search::Strategy> strategy_named(const std::string& name) {
@@ -44,10 +44,12 @@ Result<search::Strategy> strategy_named(const std::string& name) {
 
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
   if (flags.candidates_given && flags.candidates < 1)
-    return fail(contradiction("a search of no candidates finds nothing", "--candidates", std::to_string(flags.candidates),
+    return fail(contradiction("a search of no candidates finds nothing", "--candidates",
+                              std::to_string(flags.candidates),
                               "ask for at least one, or leave it out for no limit but the budget"));
   if (flags.resume && flags.no_resume)
-    return fail(contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them"));
+    return fail(contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both",
+                              "give one of them"));
   search::Options options;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   WARPLOOM_TRY(options.budget_seconds, parse_seconds(flags.budget, "--budget"));
@@ -73,10 +75,12 @@ std::string name_of_model(const fs::path& file) {
 
 std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
   std::string operators, tensors;
-  for (const auto& node : graph.nodes) operators += (operators.empty() ? "" : " + ") + std::string(graph::name_of(node.op));
-  for (const auto id : graph.inputs) tensors += (tensors.empty() ? "" : ", ") + graph::to_text(graph.tensor(id));
-  return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, tensors, outcome.target, outcome.device,
-                     name_of(outcome.track));
+  for (const auto& node : graph.nodes)
+    operators += (operators.empty() ? "" : " + ") + std::string(graph::name_of(node.op));
+  for (const auto id : graph.inputs)
+    tensors += (tensors.empty() ? "" : ", ") + graph::to_text(graph.tensor(id));
+  return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, tensors, outcome.target,
+                     outcome.device, name_of(outcome.track));
 }
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its inputs are others).
@@ -89,7 +93,8 @@ double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome
   return bound > 0 ? bound : 1e-4;
 }
 
-Status write_outcome(const fs::path& folder, const std::string& name, const graph::Graph& graph, const search::Outcome& outcome) {
+Status write_outcome(const fs::path& folder, const std::string& name, const graph::Graph& graph,
+                     const search::Outcome& outcome) {
   export_::BundleInfo info;
   info.name = name;
   info.summary = summary_of(graph, outcome);
@@ -109,10 +114,12 @@ std::string table_of(const search::Outcome& o, const std::string& bundle) {
                {"target", fmt::format("{} ({})", o.target, o.device)},
                {"track", std::string(name_of(o.track))},
                {"reference", fmt::format("{}: {}", o.reference, times(o.reference_us))},
-               {"best", fmt::format("{}  (95 % of medians {} to {})", times(o.best_us), times(o.best_low_us), times(o.best_high_us))},
+               {"best", fmt::format("{}  (95 % of medians {} to {})", times(o.best_us), times(o.best_low_us),
+                                    times(o.best_high_us))},
                {"speedup", green(fmt::format("{:.2f}x", o.speedup))},
                {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
-               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error, o.reference_error)},
+               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error,
+                                     o.max_error, o.reference_error)},
                {"schedule", o.schedule.text()},
                {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
                {"bundle", bundle}};
@@ -137,7 +144,8 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!written) {  // what was found is not lost with the folder it should have gone to
     json["bundle"] = nullptr;
     return Answer{{{"error", to_json(written.error())}, {"outcome", json}},
-                  table_of(outcome, "not written") + "\n" + describe(written.error()) + "\n", exit_status(written.error().code)};
+                  table_of(outcome, "not written") + "\n" + describe(written.error()) + "\n",
+                  exit_status(written.error().code)};
   }
   json["bundle"] = folder.string();
   return Answer{json, table_of(outcome, folder.string() + "   (make -C " + folder.string() + " check)"),
@@ -148,17 +156,20 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
 
 void add_optimize(CLI::App& app, Action& action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("optimize", "search for the fastest kernel that is proven right, and write its bundle");
+  CLI::App* command = app.add_subcommand(
+      "optimize", "search for the fastest kernel that is proven right, and write its bundle");
   command->add_option("FILE", flags->file, "an ONNX model, binary or .textproto")->required();
   command->add_option("--out", flags->out, "the bundle's folder; default out/NAME");
   command->add_option("--budget", flags->budget, "time to search: 500ms, 60s, 2m");
   auto* candidates = command->add_option("--candidates", flags->candidates, "at most so many candidates");
   command->add_option("--target", flags->target, "auto, cpu, sm_80, sm_89 or sm_90a");
-  command->add_option("--track", flags->track, "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own");
+  command->add_option("--track", flags->track,
+                      "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own");
   command->add_option("--strategy", flags->strategy, "automatic, enumerate, random or beam")
       ->check(CLI::IsMember({"automatic", "enumerate", "random", "beam"}));
   command->add_option("--seed", flags->seed, "of every random choice");
-  command->add_option("--jobs", flags->jobs, "compilations at once; default: one a core")->check(CLI::NonNegativeNumber);
+  command->add_option("--jobs", flags->jobs, "compilations at once; default: one a core")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--archive", flags->archive, "the archive file; default: in the cache folder");
   command->add_flag("--no-resume", flags->no_resume, "do not use what the archive knows of the problem");
   command->add_flag("--resume", flags->resume, "use it, as is the default");

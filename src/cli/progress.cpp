@@ -29,11 +29,13 @@ std::string time_text(double us) {
 }
 
 std::string progress_text(const search::Progress& progress, std::size_t width) {
-  std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds, progress.candidates);
+  std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds,
+                                 progress.candidates);
   if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
   if (progress.best_us > 0) {
     text += ", best " + time_text(progress.best_us);
-    if (progress.reference_us > 0) text += fmt::format(" ({:.2f}x the reference's speed)", progress.reference_us / progress.best_us);
+    if (progress.reference_us > 0)
+      text += fmt::format(" ({:.2f}x the reference's speed)", progress.reference_us / progress.best_us);
     text += ": " + progress.best;
   }
   return text.substr(0, width);

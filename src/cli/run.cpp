@@ -45,11 +45,13 @@ int print(const Result<Answer>& answer, const Session& session) {
     complain(answer.error());
     return status;
   }
-  const std::string text = !answer ? dump({{"error", to_json(answer.error())}}) : session.json ? dump(answer->json) : answer->text;
+  const std::string text = !answer        ? dump({{"error", to_json(answer.error())}})
+                           : session.json ? dump(answer->json)
+                                          : answer->text;
   if (put(text)) return status;
   const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-  complain({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "the result could not be printed", "standard output", "",
-            std::strerror(errno), "send standard output elsewhere"});
+  complain({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "the result could not be printed",
+            "standard output", "", std::strerror(errno), "send standard output elsewhere"});
   return 3;
 }
 
@@ -57,9 +59,11 @@ Result<Answer> guarded(const Action& action, const Session& session) {
   try {
     return action(session);
   } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kOutOfMemory, "there is not enough memory", "", "", "", "use a machine with more memory"});
+    return fail({ErrorCode::kOutOfMemory, "there is not enough memory", "", "", "",
+                 "use a machine with more memory"});
   } catch (const std::exception& error) {
-    return fail({ErrorCode::kInternal, "something failed that never should", "", "", error.what(), "please report it"});
+    return fail({ErrorCode::kInternal, "something failed that never should", "", "", error.what(),
+                 "please report it"});
   }
 }
 
@@ -79,13 +83,15 @@ int run(int argc, char** argv) {
   runtime::set_helper_program("/proc/self/exe");
   Session session;
   Action action;
-  CLI::App app("warploom: from an ONNX operator and a target to the fastest kernel that is proven right", "warploom");
+  CLI::App app("warploom: from an ONNX operator and a target to the fastest kernel that is proven right",
+               "warploom");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(kVersion));
   app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet,-q", session.quiet, "no progress");
   app.fallthrough();
-  for (const auto add : {add_optimize, add_show, add_verify, add_doctor, add_errors, add_version}) add(app, action);
+  for (const auto add : {add_optimize, add_show, add_verify, add_doctor, add_errors, add_version})
+    add(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->fallthrough();
   try {
     app.parse(argc, argv);
@@ -93,8 +99,9 @@ int run(int argc, char** argv) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
     for (int i = 1; i < argc; ++i) session.json |= std::string_view(argv[i]) == "--json";
-    return print(fail({ErrorCode::kUsage, "the command line cannot be read", "command line", "flags as `warploom --help` lists them",
-                       error.what(), "run `warploom --help` or `warploom COMMAND --help`"}),
+    return print(fail({ErrorCode::kUsage, "the command line cannot be read", "command line",
+                       "flags as `warploom --help` lists them", error.what(),
+                       "run `warploom --help` or `warploom COMMAND --help`"}),
                  session);
   }
   return print(guarded(action, session), session);

@@ -21,8 +21,9 @@ struct Flags {
 };
 
 Error unfit(const fs::path& path, std::string found) {
-  return {ErrorCode::kPlanInvalid, "the plan cannot be judged", path.string(), "a plan.json of a bundle", std::move(found),
-          "make it again with `warploom optimize`"};
+  return {ErrorCode::kPlanInvalid, "the plan cannot be judged",
+          path.string(),           "a plan.json of a bundle",
+          std::move(found),        "make it again with `warploom optimize`"};
 }
 
 Result<nlohmann::json> read_plan(const fs::path& path) {
@@ -31,15 +32,17 @@ Result<nlohmann::json> read_plan(const fs::path& path) {
   if (!plan.is_object()) return fail(unfit(path, "no JSON object"));
   for (const char* key : {"launch_list", "track"})
     if (!plan.contains(key)) return fail(unfit(path, std::string("no key '") + key + "'"));
-  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>())) return fail(unfit(path, "an unknown track"));
+  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>()))
+    return fail(unfit(path, "an unknown track"));
   return plan;
 }
 
 Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, const fs::path& path) {
   if (!flags.model.empty()) return load_onnx(flags.model);
-  if (plan.contains("model") && plan["model"].is_string()) return parse_onnx(plan["model"].get<std::string>(), path.string());
-  return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", path.string(), "--model FILE", "nothing",
-               "name the model that was optimized with --model"});
+  if (plan.contains("model") && plan["model"].is_string())
+    return parse_onnx(plan["model"].get<std::string>(), path.string());
+  return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", path.string(), "--model FILE",
+               "nothing", "name the model that was optimized with --model"});
 }
 
 Result<Answer> judge_again(const Flags& flags) {
@@ -49,7 +52,8 @@ Result<Answer> judge_again(const Flags& flags) {
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(path));
   WARPLOOM_TRY(graph::Graph graph, model_of(flags, plan, path));
   WARPLOOM_TRY(const LaunchList list, launch_list_from_json(plan["launch_list"]));
-  WARPLOOM_TRY(const auto capabilities, target::capabilities_of(list.engine == Engine::cuda ? list.arch : "cpu"));
+  WARPLOOM_TRY(const auto capabilities,
+               target::capabilities_of(list.engine == Engine::cuda ? list.arch : "cpu"));
   const Track track = *track_named(plan["track"].get<std::string>());
   const kernels::Work work = kernels::work_of({graph, track});
   verify::Setup setup{.graph = std::move(graph),
@@ -61,7 +65,8 @@ Result<Answer> judge_again(const Flags& flags) {
                       .seed = flags.seed};
   catch_interrupts();
   WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(std::move(setup), {.interrupted = &interrupted()}));
-  WARPLOOM_TRY(const verify::Verdict verdict, evaluator.judge({.list = list, .whole = true, .check_ms = 20'000}));
+  WARPLOOM_TRY(const verify::Verdict verdict,
+               evaluator.judge({.list = list, .whole = true, .check_ms = 20'000}));
   if (!verdict.accepted) return fail(verdict.error_found);
   nlohmann::json json = verify::to_json(verdict);
   json["plan"] = path.string();
@@ -71,7 +76,8 @@ Result<Answer> judge_again(const Flags& flags) {
                {"error", fmt::format("{:.2e} relative, {:.2e} at most", verdict.error, verdict.max_error)}};
   for (const auto& evidence : verdict.evidence)
     rows.push_back({std::string(verify::name_of(evidence.family)),
-                    fmt::format("{:.2e} of {:.2e} allowed, {} of {} rows", evidence.error, evidence.bound, evidence.rows_checked, evidence.rows)});
+                    fmt::format("{:.2e} of {:.2e} allowed, {} of {} rows", evidence.error, evidence.bound,
+                                evidence.rows_checked, evidence.rows)});
   return Answer{json, two_columns(rows)};
 }
 
@@ -79,7 +85,8 @@ Result<Answer> judge_again(const Flags& flags) {
 
 void add_verify(CLI::App& app, Action& action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("verify", "judge a bundle's kernels again: whole outputs, fresh inputs of every family");
+  CLI::App* command = app.add_subcommand(
+      "verify", "judge a bundle's kernels again: whole outputs, fresh inputs of every family");
   command->add_option("PLAN", flags->plan, "a bundle's folder or its plan.json")->required();
   command->add_option("--model", flags->model, "the model, where the plan does not hold it");
   command->add_option("--seed", flags->seed, "of the inputs");

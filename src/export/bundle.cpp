@@ -14,12 +14,14 @@ namespace {
 void remove_earlier(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder / "plan.json", ignored)) return;
-  for (const char* part : {"plan.json", "device", "check", "build", "Makefile", "README.md"}) fs::remove_all(folder / part, ignored);
+  for (const char* part : {"plan.json", "device", "check", "build", "Makefile", "README.md"})
+    fs::remove_all(folder / part, ignored);
 }
 
 }  // namespace
 
-Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list, const graph::Graph& graph) {
+Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list,
+                    const graph::Graph& graph) {
   std::vector<std::string> taken;
   const Frame frame = make_frame(identifier(info.name, taken), info.summary, list);
   WARPLOOM_TRY(std::vector<BundleFile> files, on_gpu(list) ? cuda_launcher(frame) : cpu_launcher(frame));

@@ -39,13 +39,14 @@ Result<Data> make_inputs(const Frame& frame, const graph::Graph& graph, std::uin
       return fail({ErrorCode::kPlanInvalid, "a launch list's input is no tensor of the graph", frame.name,
                    "a tensor of the same size", buffer.name, "make the plan again with `warploom optimize`"});
     const auto& constant = graph.tensor(*id).constant;
-    data.inputs.push_back(constant ? *constant : generate(buffer.dtype, input_seed(seed, i), buffer.elements()));
+    data.inputs.push_back(constant ? *constant
+                                   : generate(buffer.dtype, input_seed(seed, i), buffer.elements()));
   }
   for (const auto id : graph.inputs) {
     const auto at = std::ranges::find(frame.list.inputs, graph.tensor(id).name, &BufferSpec::name);
     if (at == frame.list.inputs.end())
-      return fail({ErrorCode::kPlanInvalid, "the launch list lacks an input of the graph", frame.name, graph.tensor(id).name,
-                   "nothing", "make the plan again with `warploom optimize`"});
+      return fail({ErrorCode::kPlanInvalid, "the launch list lacks an input of the graph", frame.name,
+                   graph.tensor(id).name, "nothing", "make the plan again with `warploom optimize`"});
     data.of_graph.emplace_back(data.inputs[static_cast<std::size_t>(at - frame.list.inputs.begin())]);
   }
   return data;
@@ -56,12 +57,15 @@ struct Samples {
   std::vector<std::int64_t> indices;
   std::vector<double> values;
 };
-Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed) {
+Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output,
+                       std::uint64_t seed) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   std::vector<std::int64_t> chosen;
   for (std::int64_t i = 0; i < std::min(kSampledRows, rows.count); ++i)
-    chosen.push_back(rows.count <= kSampledRows ? i : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows.count))));
+    chosen.push_back(rows.count <= kSampledRows
+                         ? i
+                         : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows.count))));
   std::ranges::sort(chosen);
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   Samples samples;
@@ -69,9 +73,9 @@ Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> 
     WARPLOOM_TRY(const std::vector<double> values, graph::evaluate_rows(graph, inputs, output, row, row + 1));
     std::vector<std::int64_t> columns;
     for (std::int64_t i = 0; i < std::min(kSamplesPerRow, rows.elements); ++i)
-      columns.push_back(rows.elements <= kSamplesPerRow
-                            ? i
-                            : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows.elements))));
+      columns.push_back(rows.elements <= kSamplesPerRow ? i
+                                                        : static_cast<std::int64_t>(random.below(
+                                                              static_cast<std::uint64_t>(rows.elements))));
     std::ranges::sort(columns);
     columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
     for (const std::int64_t column : columns) {
@@ -82,10 +86,12 @@ Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> 
   return samples;
 }
 
-Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {
+Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
+                                          double tolerance) {
   std::int64_t bytes = 0;
   for (const auto& input : frame.list.inputs) bytes += input.bytes();
-  for (const auto& output : frame.list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
+  for (const auto& output : frame.list.outputs)
+    bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
   const bool whole = bytes <= kMostBytes;
   WARPLOOM_TRY(const Data data, make_inputs(frame, graph, seed));
 
@@ -121,12 +127,13 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
 
 }  // namespace
 
-Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {
+Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
+                                            double tolerance) {
   try {
     return all_files(frame, graph, seed, tolerance);
   } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", frame.name, "memory for all inputs",
-                 "not enough", "write the bundle on a machine with more memory"});
+    return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", frame.name,
+                 "memory for all inputs", "not enough", "write the bundle on a machine with more memory"});
   }
 }
 

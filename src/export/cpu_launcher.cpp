@@ -1,6 +1,7 @@
 // The host side of a CPU bundle: a pool of threads that hands out a kernel's blocks.
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "export/launcher.h"
 #include "export/text.h"
@@ -133,28 +134,33 @@ Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame) {
   std::string kernels, body;
   std::int64_t scratch = 0;
   for (const auto& kernel : frame.list.kernels) {
-    kernels += fmt::format("extern \"C\" void {}(void* const* buffers, long long task, void* scratch);\n", kernel.name);
+    kernels += fmt::format("extern \"C\" void {}(void* const* buffers, long long task, void* scratch);\n",
+                           kernel.name);
     std::string buffers;
     for (const auto& arg : kernel.args) {
       WARPLOOM_TRY(const std::string address, address_of(frame, arg.buffer));
-      const bool parameter = std::ranges::any_of(frame.parameters, [&](const Parameter& p) { return p.variable == address; });
-      buffers += (buffers.empty() ? "" : ", ") +
-                 (parameter ? fmt::format("const_cast<void*>(static_cast<const void*>({}))", address) : address);
+      const bool parameter =
+          std::ranges::any_of(frame.parameters, [&](const Parameter& p) { return p.variable == address; });
+      buffers +=
+          (buffers.empty() ? "" : ", ") +
+          (parameter ? fmt::format("const_cast<void*>(static_cast<const void*>({}))", address) : address);
     }
-    body += fmt::format("    {{\n      void* const buffers[] = {{{}}};\n      pool.run({}, buffers, {});\n    }}\n", buffers, kernel.name,
-                        block_count(kernel));
+    body += fmt::format(
+        "    {{\n      void* const buffers[] = {{{}}};\n      pool.run({}, buffers, {});\n    }}\n", buffers,
+        kernel.name, block_count(kernel));
     scratch = std::max(scratch, kernel.shared_bytes);
   }
   const std::int64_t bytes = workspace_offsets(frame.list).back();
-  const Values values = {{"NAME", frame.name},
-                         {"SUMMARY", comment(frame.summary)},
-                         {"PARAMETERS", describe_parameters(frame)},
-                         {"DECLARED", declare_parameters(frame)},
-                         {"KERNELS", kernels},
-                         {"SCRATCH_BYTES", std::to_string(scratch)},
-                         {"WORKSPACE_BYTES", std::to_string(bytes)},
-                         {"CHECK", bytes > 0 ? "  if (workspace == nullptr) return 1;\n" : "  static_cast<void>(workspace);\n"},
-                         {"BODY", body}};
+  const Values values = {
+      {"NAME", frame.name},
+      {"SUMMARY", comment(frame.summary)},
+      {"PARAMETERS", describe_parameters(frame)},
+      {"DECLARED", declare_parameters(frame)},
+      {"KERNELS", kernels},
+      {"SCRATCH_BYTES", std::to_string(scratch)},
+      {"WORKSPACE_BYTES", std::to_string(bytes)},
+      {"CHECK", bytes > 0 ? "  if (workspace == nullptr) return 1;\n" : "  static_cast<void>(workspace);\n"},
+      {"BODY", body}};
   return std::vector<BundleFile>{{frame.name + ".h", fill_in(kHeader, values)},
                                  {frame.name + "_host.cpp", fill_in(kSource, values)}};
 }

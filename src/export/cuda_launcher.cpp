@@ -70,7 +70,8 @@ cudaError_t @NAME@_launch(@DECLARED@void* workspace, cudaStream_t stream) {
 }
 )";
 
-constexpr std::string_view kTensorMapHelper = R"(using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
+constexpr std::string_view kTensorMapHelper =
+    R"(using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
                             const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
                             CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
@@ -90,7 +91,7 @@ cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, co
   const cuuint32_t element_strides[5] = {1, 1, 1, 1, 1};
   const CUresult result = reinterpret_cast<Encode>(function)(
       map, type, rank, const_cast<void*>(address), dims, strides_bytes, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -98,18 +99,28 @@ cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, co
 
 std::string_view map_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::bf16: return "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
-    case Dtype::f16: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
+    case Dtype::bf16:
+      return "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
+    case Dtype::f16:
+      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
     case Dtype::f32:
-    case Dtype::tf32: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT32";
-    case Dtype::f64: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT64";
-    case Dtype::i32: return "CU_TENSOR_MAP_DATA_TYPE_INT32";
-    case Dtype::i64: return "CU_TENSOR_MAP_DATA_TYPE_INT64";
-    default: return "CU_TENSOR_MAP_DATA_TYPE_UINT8";
+      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT32";
+    case Dtype::tf32:
+      return "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32";
+    case Dtype::f64:
+      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT64";
+    case Dtype::i32:
+      return "CU_TENSOR_MAP_DATA_TYPE_INT32";
+    case Dtype::i64:
+      return "CU_TENSOR_MAP_DATA_TYPE_INT64";
+    default:
+      return "CU_TENSOR_MAP_DATA_TYPE_UINT8";
   }
 }
 
-std::string list_of(const std::vector<std::int64_t>& numbers) { return fmt::format("{{{}}}", fmt::join(numbers, ", ")); }
+std::string list_of(const std::vector<std::int64_t>& numbers) {
+  return fmt::format("{{{}}}", fmt::join(numbers, ", "));
+}
 
 std::string dim3_of(const std::array<std::int64_t, 3>& extent) {
   return fmt::format("dim3({}, {}, {})", extent[0], extent[1], extent[2]);
@@ -124,19 +135,25 @@ Result<std::string> launch_text(const Frame& frame, std::size_t index) {
     WARPLOOM_TRY(const std::string address, address_of(frame, arg.buffer));
     if (arg.tensor_map) {
       const TensorMapSpec& map = arg.map;
-      const std::vector<std::int64_t> strides = map.strides_bytes.empty() ? std::vector<std::int64_t>{0} : map.strides_bytes;
-      text += fmt::format("    const cuuint64_t dims_{0}[] = {1}, strides_{0}[] = {2};\n"
-                          "    const cuuint32_t box_{0}[] = {3};\n    CUtensorMap argument_{0};\n"
-                          "    TRY(encode(&argument_{0}, {4}, {5}, {6}, dims_{0}, strides_{0}, box_{0}, CU_TENSOR_MAP_SWIZZLE_{7}));\n",
-                          i, list_of(map.dims), list_of(strides), list_of(map.box), map_type(map.dtype), map.dims.size(), address,
-                          map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes));
+      const std::vector<std::int64_t> strides =
+          map.strides_bytes.empty() ? std::vector<std::int64_t>{0} : map.strides_bytes;
+      text += fmt::format(
+          "    const cuuint64_t dims_{0}[] = {1}, strides_{0}[] = {2};\n"
+          "    const cuuint32_t box_{0}[] = {3};\n    CUtensorMap argument_{0};\n"
+          "    TRY(encode(&argument_{0}, {4}, {5}, {6}, dims_{0}, strides_{0}, box_{0}, "
+          "CU_TENSOR_MAP_SWIZZLE_{7}));\n",
+          i, list_of(map.dims), list_of(strides), list_of(map.box), map_type(map.dtype), map.dims.size(),
+          address, map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes));
     } else {
       text += fmt::format("    const void* argument_{} = {};\n", i, address);
     }
-    args += fmt::format("{}{}&argument_{}", i ? ", " : "", arg.tensor_map ? "" : "const_cast<void**>(", i) + (arg.tensor_map ? "" : ")");
+    args += fmt::format("{}{}&argument_{}", i ? ", " : "", arg.tensor_map ? "" : "const_cast<void**>(", i) +
+            (arg.tensor_map ? "" : ")");
   }
-  text += fmt::format("    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, stream));\n  }}\n", args, frame.name,
-                      index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads, kernel.shared_bytes);
+  text += fmt::format(
+      "    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, stream));\n  }}\n",
+      args, frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads,
+      kernel.shared_bytes);
   return text;
 }
 

@@ -7,7 +7,8 @@
 namespace warploom::export_ {
 namespace {
 
-constexpr std::string_view kCuda = R"(# make check   compiles the kernels and compares them with stored results
+constexpr std::string_view kCuda =
+    R"(# make check   compiles the kernels and compares them with stored results
 # make clean   removes what was built
 # NVCC names another compiler.
 NVCC ?= $(shell command -v nvcc || echo /usr/local/cuda/bin/nvcc)
@@ -64,7 +65,8 @@ most @TOLERANCE@). Nothing else is needed: `device/` holds the headers that the 
 std::string cpu_flags() {
   std::string text;
   for (const std::string_view flag : runtime::cpu_compile_flags())
-    if (flag != "-shared" && flag != "-fPIC" && !flag.starts_with("-std=")) text += (text.empty() ? "" : " ") + std::string(flag);
+    if (flag != "-shared" && flag != "-fPIC" && !flag.starts_with("-std="))
+      text += (text.empty() ? "" : " ") + std::string(flag);
   return text;
 }
 
@@ -72,7 +74,8 @@ std::string cpu_flags() {
 
 BundleFile makefile(const Frame& frame) {
   const std::string arch = frame.list.arch.starts_with("sm_") ? frame.list.arch.substr(3) : frame.list.arch;
-  return {"Makefile", fill_in(on_gpu(frame.list) ? kCuda : kCpu, {{"NAME", frame.name}, {"ARCH", arch}, {"CPU_FLAGS", cpu_flags()}})};
+  return {"Makefile", fill_in(on_gpu(frame.list) ? kCuda : kCpu,
+                              {{"NAME", frame.name}, {"ARCH", arch}, {"CPU_FLAGS", cpu_flags()}})};
 }
 
 BundleFile readme(const Frame& frame, double tolerance) {
@@ -80,14 +83,19 @@ BundleFile readme(const Frame& frame, double tolerance) {
   std::string call;
   for (const auto& parameter : frame.parameters) call += parameter.variable + ", ";
   const std::string use =
-      gpu ? fmt::format("```c++\n#include \"{0}.h\"\n\n// device pointers; workspace of {0}_workspace_bytes() bytes\n"
-                        "cudaError_t status = {0}_launch({1}workspace, stream);\n```\n\nCompile `{0}.cu` and `{0}_host.cpp` with "
-                        "nvcc and `-Idevice/ptx -Idevice/common`; the Makefile has the flags.",
-                        frame.name, call)
-          : fmt::format("```c++\n#include \"{0}.h\"\n\n// pointers aligned to 64 bytes; workspace of {0}_workspace_bytes() bytes\n"
-                        "int status = {0}_run({1}workspace);\n```\n\nCompile `{0}_kernels.cpp` and `{0}_host.cpp` with a C++20 "
-                        "compiler and `-Idevice/cpu -Idevice/common`; the Makefile has the flags.",
-                        frame.name, call);
+      gpu ? fmt::format(
+                "```c++\n#include \"{0}.h\"\n\n// device pointers; workspace of {0}_workspace_bytes() bytes\n"
+                "cudaError_t status = {0}_launch({1}workspace, stream);\n```\n\nCompile `{0}.cu` and "
+                "`{0}_host.cpp` with "
+                "nvcc and `-Idevice/ptx -Idevice/common`; the Makefile has the flags.",
+                frame.name, call)
+          : fmt::format(
+                "```c++\n#include \"{0}.h\"\n\n// pointers aligned to 64 bytes; workspace of "
+                "{0}_workspace_bytes() bytes\n"
+                "int status = {0}_run({1}workspace);\n```\n\nCompile `{0}_kernels.cpp` and `{0}_host.cpp` "
+                "with a C++20 "
+                "compiler and `-Idevice/cpu -Idevice/common`; the Makefile has the flags.",
+                frame.name, call);
   return {"README.md", fill_in(kReadme, {{"NAME", frame.name},
                                          {"SUMMARY", frame.summary},
                                          {"USE", use},

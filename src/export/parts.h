@@ -52,7 +52,8 @@ Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame);  // NAME.h, N
 Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame);
 
 // check/: inputs and expected outputs, or for large problems the seed and samples, and check.cpp.
-Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance);
+Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
+                                            double tolerance);
 
 BundleFile makefile(const Frame& frame);
 BundleFile readme(const Frame& frame, double tolerance);

@@ -16,22 +16,25 @@ using nlohmann::json;
 const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
 
 std::string tensor(const std::string& role, const std::string& name, int type, int rows, int columns) {
-  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(type) + " shape { dim { dim_value: " +
-         std::to_string(rows) + " } dim { dim_value: " + std::to_string(columns) + " } } } } }\n";
+  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(type) +
+         " shape { dim { dim_value: " + std::to_string(rows) +
+         " } dim { dim_value: " + std::to_string(columns) + " } } } } }\n";
 }
 // C = A·B, square; element type by ONNX's number.
 std::string matmul_model(int type = 1, int size = 64) {
   return "ir_version: 8\nopset_import { version: 17 }\ngraph {\nname: \"mm\"\n"
          "node { input: \"A\" input: \"B\" output: \"C\" op_type: \"MatMul\" }\n" +
-         tensor("input", "A", type, size, size) + tensor("input", "B", type, size, size) + tensor("output", "C", type, size, size) +
-         "}\n";
+         tensor("input", "A", type, size, size) + tensor("input", "B", type, size, size) +
+         tensor("output", "C", type, size, size) + "}\n";
 }
 
 struct Run {
   int status = -1;
   json out;  // discarded where standard output is not one JSON object
   std::string text, err;
-  std::string code() const { return out.is_object() && out.contains("error") ? out["error"].value("code", "") : ""; }
+  std::string code() const {
+    return out.is_object() && out.contains("error") ? out["error"].value("code", "") : "";
+  }
 };
 
 class Cli : public testing::Test {
@@ -41,19 +44,23 @@ class Cli : public testing::Test {
   void SetUp() override { ASSERT_TRUE(write_file(model, matmul_model())); }
 
   Run shell(const std::string& line, int seconds = 200) {
-    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" + kProgram + "'; cd '" +
-                               scratch.path().string() + "'; ";
-    const auto result = run_process({"bash", "-c", set_up + line}, {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
+    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" +
+                               kProgram + "'; cd '" + scratch.path().string() + "'; ";
+    const auto result = run_process({"bash", "-c", set_up + line},
+                                    {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
     EXPECT_TRUE(result);
     EXPECT_FALSE(result->timed_out) << line;
     return {result->exit_status, json::parse(result->out, nullptr, false), result->out, result->err};
   }
-  Run optimize(const std::string& flags) { return shell("$W optimize " + model.string() + " --json " + flags); }
+  Run optimize(const std::string& flags) {
+    return shell("$W optimize " + model.string() + " --json " + flags);
+  }
   void expect_error(const Run& run, const std::string& code, int status) {
     EXPECT_EQ(run.code(), code) << run.text << run.err;
     EXPECT_EQ(run.status, status);
     ASSERT_TRUE(run.out.is_object() && run.out.contains("error")) << run.text;
-    for (const char* key : {"code", "message", "place", "expected", "found", "remedy"}) EXPECT_TRUE(run.out["error"].contains(key)) << key;
+    for (const char* key : {"code", "message", "place", "expected", "found", "remedy"})
+      EXPECT_TRUE(run.out["error"].contains(key)) << key;
   }
 };
 
@@ -69,16 +76,24 @@ TEST_F(Cli, ErrorsListsEveryCode) {
   EXPECT_GT(run.out["errors"].size(), 40u);
 }
 
-TEST_F(Cli, UnknownFlagIsAUsageError) { expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2); }
+TEST_F(Cli, UnknownFlagIsAUsageError) {
+  expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2);
+}
 TEST_F(Cli, NoCommandIsAUsageError) { expect_error(shell("$W --json"), "usage", 2); }
 TEST_F(Cli, UnknownStrategyIsAUsageError) { expect_error(optimize("--strategy luck"), "usage", 2); }
 TEST_F(Cli, BudgetWithoutAUnitItKnowsIsAUsageError) { expect_error(optimize("--budget 3y"), "usage", 2); }
 TEST_F(Cli, NegativeBudgetIsAUsageError) { expect_error(optimize("--budget=-1s"), "usage", 2); }
-TEST_F(Cli, NoCandidatesContradictASearch) { expect_error(optimize("--candidates 0"), "flags-contradict", 2); }
-TEST_F(Cli, ResumeAndNoResumeContradict) { expect_error(optimize("--resume --no-resume"), "flags-contradict", 2); }
+TEST_F(Cli, NoCandidatesContradictASearch) {
+  expect_error(optimize("--candidates 0"), "flags-contradict", 2);
+}
+TEST_F(Cli, ResumeAndNoResumeContradict) {
+  expect_error(optimize("--resume --no-resume"), "flags-contradict", 2);
+}
 TEST_F(Cli, UnknownTargetIsRefused) { expect_error(optimize("--target sm_10"), "unknown-target", 2); }
 TEST_F(Cli, UnknownTrackIsRefused) { expect_error(optimize("--track fp3"), "unknown-track", 2); }
-TEST_F(Cli, MissingModelIsNamed) { expect_error(shell("$W optimize nothing.onnx --json"), "file-missing", 2); }
+TEST_F(Cli, MissingModelIsNamed) {
+  expect_error(shell("$W optimize nothing.onnx --json"), "file-missing", 2);
+}
 
 TEST_F(Cli, Fp32TrackCannotHoldForABf16Model) {
   ASSERT_TRUE(write_file(model, matmul_model(16)));
@@ -141,8 +156,9 @@ TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
 TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudgedAgain) {
   const Run run = optimize("--target cpu --candidates 3 --budget 60s --out made");
   ASSERT_EQ(run.status, 0) << run.text << run.err;
-  for (const char* key : {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup", "error",
-                          "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
+  for (const char* key :
+       {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup", "error",
+        "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
     EXPECT_TRUE(run.out.contains(key)) << key;
   const Run check = shell("make -C made check");
   EXPECT_EQ(check.status, 0) << check.text << check.err;

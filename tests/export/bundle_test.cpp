@@ -55,9 +55,14 @@ LaunchList matmul_list(const graph::Graph& graph) {
   const std::string y = graph.tensor(graph.outputs[0]).name;
   list.outputs = {{y, Dtype::f32, {32, 16}}};
   list.workspaces = {{"t", Dtype::f32, {32, 48}}};
-  list.kernels = {{.name = "copy_rows", .source = kCopy, .grid = {32, 1, 1}, .threads = 1, .args = {{"x"}, {"t"}}},
-                  {.name = "multiply_rows", .source = kMultiply, .grid = {8, 4, 1}, .threads = 1, .shared_bytes = 64,
-                   .args = {{"t"}, {"w"}, {y}}}};
+  list.kernels = {
+      {.name = "copy_rows", .source = kCopy, .grid = {32, 1, 1}, .threads = 1, .args = {{"x"}, {"t"}}},
+      {.name = "multiply_rows",
+       .source = kMultiply,
+       .grid = {8, 4, 1},
+       .threads = 1,
+       .shared_bytes = 64,
+       .args = {{"t"}, {"w"}, {y}}}};
   return list;
 }
 
@@ -72,20 +77,24 @@ Negation negation(Dtype dtype, std::int64_t rows, std::int64_t columns) {
   const auto graph = builder.finish();
   EXPECT_TRUE(graph) << describe(graph.error());
   const std::string word = bytes_of(dtype) == 4 ? "unsigned" : "unsigned short";
-  const std::string text = "extern \"C\" void negate(void* const* buffers, long long task, void*) {\n  for (long long i = 0; i < " +
-                           std::to_string(columns) + "; ++i) {\n    const long long at = task * " + std::to_string(columns) +
-                           " + i;\n    static_cast<" + word + "*>(buffers[1])[at] = static_cast<const " + word +
-                           "*>(buffers[0])[at] ^ (" + (bytes_of(dtype) == 4 ? "0x80000000u" : "0x8000") + ");\n  }\n}\n";
+  const std::string text =
+      "extern \"C\" void negate(void* const* buffers, long long task, void*) {\n  for (long long i = 0; i "
+      "< " +
+      std::to_string(columns) + "; ++i) {\n    const long long at = task * " + std::to_string(columns) +
+      " + i;\n    static_cast<" + word + "*>(buffers[1])[at] = static_cast<const " + word +
+      "*>(buffers[0])[at] ^ (" + (bytes_of(dtype) == 4 ? "0x80000000u" : "0x8000") + ");\n  }\n}\n";
   LaunchList list{.engine = Engine::cpu, .arch = "x86-64-v3"};
   const std::string y = graph->tensor(graph->outputs[0]).name;
   list.inputs = {{"x", dtype, {rows, columns}}};
   list.outputs = {{y, dtype, {rows, columns}}};
-  list.kernels = {{.name = "negate", .source = text, .grid = {rows, 1, 1}, .threads = 1, .args = {{"x"}, {y}}}};
+  list.kernels = {
+      {.name = "negate", .source = text, .grid = {rows, 1, 1}, .threads = 1, .args = {{"x"}, {y}}}};
   return {*graph, list};
 }
 
 ProcessResult make_check(const fs::path& folder, const std::string& target = "check") {
-  const auto result = run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"}, {.time = std::chrono::seconds(200)});
+  const auto result = run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"},
+                                  {.time = std::chrono::seconds(200)});
   EXPECT_TRUE(result);
   return *result;
 }
@@ -95,7 +104,9 @@ class Bundle : public testing::Test {
   ScratchFolder scratch{"bundle-test"};
   fs::path folder = scratch.path() / "mm";
   Status write(const graph::Graph& graph, const LaunchList& list, double tolerance = 1e-6) {
-    return write_bundle(folder, {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance}, list, graph);
+    return write_bundle(
+        folder, {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance},
+        list, graph);
   }
 };
 
@@ -204,7 +215,12 @@ WL_EXPORT(negate)
   list.outputs = {{y, Dtype::bf16, {128, 64}}};
   list.workspaces = {{"t", Dtype::bf16, {128, 64}}};
   const TensorMapSpec map{Dtype::bf16, {64, 128}, {128}, {64, 64}, 128};
-  list.kernels = {{.name = "negate", .source = text, .grid = {2, 1, 1}, .cluster = {2, 1, 1}, .threads = 128, .shared_bytes = 1024,
+  list.kernels = {{.name = "negate",
+                   .source = text,
+                   .grid = {2, 1, 1},
+                   .cluster = {2, 1, 1},
+                   .threads = 128,
+                   .shared_bytes = 1024,
                    .args = {{"x", true, map}, {"t"}, {y}}}};
   const Status written = write(graph, list);
   ASSERT_TRUE(written) << describe(written.error());

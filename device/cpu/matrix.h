@@ -18,6 +18,7 @@ WL_INLINE void mma(float* acc, const float* a, const float* b, long k) {
     WL_UNROLL
     for (int v = 0; v < NV; ++v) c[i][v] = load(acc + i * P + v * kLanes);
   }
+  WL_UNROLL_4
   for (long p = 0; p < k; ++p) {
     vf row[NV];
     WL_UNROLL

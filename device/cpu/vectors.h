@@ -24,8 +24,10 @@
 #define WL_INLINE inline __attribute__((always_inline))
 #if defined(__clang__)
 #define WL_UNROLL _Pragma("clang loop unroll(full)")
+#define WL_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #else
 #define WL_UNROLL _Pragma("GCC unroll 64")
+#define WL_UNROLL_4 _Pragma("GCC unroll 4")
 #endif
 
 namespace wl {

@@ -128,8 +128,9 @@ class CpuMatmul final : public Family {
     double task = d(s.tiles_k) * micro * (d(s.block_k) * step + overhead);
     const double pack_b = problem->b.fast_axis() == 1 ? 1 : 2, pack_a = 1;
     task += d(s.tiles_k) * d(s.block_k) * (used_m * pack_a + used_n * pack_b) * 3 / lanes;
-    if (s.tiles_k > 1) task += d(s.tiles_k) * used_m * used_n * 3 / lanes;
-    if (s.micro_n * s.block_k * 4 > 48 << 10) task *= 1.05;  // a panel of b no longer stays in the L1 cache
+    if (s.tiles_k > 1) task += d(s.tiles_k) * used_m * used_n * 1.5 / lanes;
+    // A panel of b stays in the L1 cache beside the rows of a that pass by, or it does not.
+    if (s.micro_n * s.block_k * 4 > 32 << 10) task *= 1.05;
     const double tasks = d(s.tiles_m * s.tiles_n * problem->batch_count());
     const double edge = d(problem->m * problem->n) / (d(s.tiles_m * s.tiles_n) * used_m * used_n);
     return task * std::max(std::ceil(tasks / capabilities.processors) * std::min(1.0, edge * 1.02), tasks * edge / capabilities.processors);

@@ -53,6 +53,8 @@ function(warploom_executable)
   target_link_libraries(warploom PRIVATE warploom_cli)
   target_compile_options(warploom PRIVATE -fPIC)  # as the precompiled header was; -fPIE would refuse it
   target_precompile_headers(warploom REUSE_FROM warploom_pch_holder)
+  # What emulated kernels call is exported by name (warploom_emulator above); the C++ runtime linked in here is not.
+  set_target_properties(warploom PROPERTIES ENABLE_EXPORTS OFF)
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     target_link_options(warploom PRIVATE -static-libstdc++ -static-libgcc)
   endif()

@@ -11,6 +11,10 @@ WL_PURE unsigned swizzle(unsigned byte_offset) {
   return byte_offset ^ ((byte_offset >> SHIFT) & (((1u << BITS) - 1u) << BASE));
 }
 
+// Of indices; of values see value_functions.h.
+WL_PURE int min(int a, int b) { return a < b ? a : b; }
+WL_PURE int max(int a, int b) { return a > b ? a : b; }
+
 // Codes of the wgmma descriptor, also used by TensorMap.
 enum SwizzleMode : int { swizzle_none = 0, swizzle_128 = 1, swizzle_64 = 2, swizzle_32 = 3 };
 

@@ -19,6 +19,8 @@ using tile::Value;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3.0e38;  // a maximum of nothing whose difference to -infinity is still a number
 
+constexpr std::int64_t kLongestChunk = 2048;  // elements: what a register tile may be and still sit in the L1 cache
+
 std::int64_t field(const Schedule& schedule, const char* name) {
   const auto found = schedule.fields.find(name);
   return found == schedule.fields.end() ? -1 : found->second;
@@ -90,13 +92,17 @@ class CpuSoftmax final : public Family {
     if (!problem) return space;
     const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
     std::vector<std::int64_t> chunks, tasks, resident, streaming = {0};
-    for (const std::int64_t vectors : {8, 4, 16, 2, 1})
+    for (const std::int64_t vectors : {16, 8, 32, 4, 2, 1})
       if (!problem->has_prologue && (vectors == 1 || vectors / 2 * lanes < problem->size)) chunks.push_back(vectors * lanes);
-    if (problem->has_prologue) chunks = divisors(problem->size, 8 * lanes);
+    // A row of moderate length whole, in as many vectors as it takes.
+    const std::int64_t whole = round_up(problem->size, lanes);
+    if (!problem->has_prologue && whole <= kLongestChunk && std::find(chunks.begin(), chunks.end(), whole) == chunks.end())
+      chunks.insert(chunks.begin(), whole);
+    if (problem->has_prologue) chunks = divisors(problem->size, 16 * lanes);
     for (const std::int64_t rows : {1, 4, 16, 64, 256, 1024})
       if (rows <= problem->outer && rows * problem->size <= 1 << 20) tasks.push_back(rows);
     if (tasks.empty()) tasks.push_back(1);
-    resident.push_back(problem->size * 4 + 4096 <= capabilities.shared_bytes ? 1 : 0);
+    resident.push_back(problem->size * 4 + problem->size / 4 + 8192 <= capabilities.shared_bytes ? 1 : 0);
     if (resident[0] == 1 && problem->size > 4096) resident.push_back(0);
     if (problem->out.dtype == Dtype::f32) streaming = {1, 0};
     space.fields = {{"chunk", chunks, "elements of a row taken at once, in registers"},
@@ -112,14 +118,14 @@ class CpuSoftmax final : public Family {
     if (!problem || chunk < 1 || rows < 1 || resident < 0 || resident > 1)
       return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or out of range", schedule.text(),
                    "chunk, rows_per_task, resident and streaming", "", "take the fields from the family's space"});
-    if (chunk > 1024)
-      return fail({ErrorCode::kScheduleIllegal, "a chunk does not fit in registers", schedule.text(), "chunk at most 1024",
+    if (chunk > kLongestChunk)
+      return fail({ErrorCode::kScheduleIllegal, "a chunk does not fit in registers", schedule.text(), fmt::format("chunk at most {}", kLongestChunk),
                    std::to_string(chunk), "take a smaller chunk"});
     // Elements beyond a row's end count as -infinity; what a prologue would make of that is anybody's guess.
     if (problem->has_prologue && problem->size % chunk != 0)
       return fail({ErrorCode::kScheduleIllegal, "behind a prologue a row must be whole chunks", schedule.text(),
                    fmt::format("a divisor of {}", problem->size), std::to_string(chunk), "take chunk from the family's space"});
-    if (resident == 1 && chunk < problem->size && problem->size * 4 + 4096 > capabilities.shared_bytes)
+    if (resident == 1 && chunk < problem->size && problem->size * 4 + problem->size / 4 + 8192 > capabilities.shared_bytes)
       return fail({ErrorCode::kResourceLimit, "a row does not fit in a core's L2 cache", schedule.text(),
                    fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", problem->size * 4), "take resident=0"});
     return ok();
@@ -134,7 +140,7 @@ class CpuSoftmax final : public Family {
     const double lanes = std::max(4, capabilities.vector_bytes / 4), size = d(problem->size);
     const double chunks = std::ceil(size / d(chunk)), padded = chunks * d(chunk);
     const bool large = d(problem->outer) * size * 8 > 32e6;
-    double row = padded / lanes * (chunk >= problem->size ? 12 : field(schedule, "resident") == 1 ? 18 : 34) + chunks * 8 + 60;
+    double row = padded / lanes * (chunk >= problem->size ? 14 : field(schedule, "resident") == 1 ? 20 : 28) + chunks * 40 + 60;
     const double bytes = field(schedule, "streaming") == 1 ? (large ? 8 : 14) : (large ? 12 : 8);
     row = std::max(row, size * bytes / (large ? 3.0 : 10.0));
     const double tasks = std::ceil(d(problem->outer) / d(rows));
@@ -161,8 +167,7 @@ class CpuSoftmax final : public Family {
     const auto one_row = [&](const Index& row) {
       pass.row = row;
       if (chunk >= size) return in_registers(pass, high, total);
-      if (field(schedule, "resident") == 1) return in_scratch(pass, high, total);
-      return twice(pass, high, total);
+      in_chunks(pass, high, total, field(schedule, "resident") == 1);
     };
     if (rows == 1)
       one_row(tile::block(0));
@@ -210,55 +215,43 @@ class CpuSoftmax final : public Family {
     pass.store(0, normalised(pass, high, total, true));
   }
 
-  static void in_scratch(Row& pass, TensorId high, TensorId total) {
+  // The running maximum is one number for all lanes and changes between chunks only, so the first pass costs one exponential an
+  // element. When values stay in scratch, they stay relative to the maximum that their chunk knew; log-softmax keeps x itself.
+  static void in_chunks(Row& pass, TensorId high, TensorId total, bool resident) {
     auto& b = pass.draft.b;
-    const std::int64_t size = pass.region.size, chunk = pass.chunk, padded = round_up(size, chunk);
-    const TensorId row = b.shared("row", Dtype::f32, {1, padded});
-    const TensorId highs = b.reg("highs", Dtype::f32, {1, chunk}), sums = b.reg("sums", Dtype::f32, {1, chunk});
-    const TensorId e = pass.region.log ? b.reg("e", Dtype::f32, {1, chunk}) : pass.x;
-    const auto part = [&](const Index& c) { return b.tile(row, {0, c}, {1, chunk}); };
-    b.fill(highs, -kInfinity);
-    b.for_("c", 0, size, chunk, [&](const Index& c) {
-      pass.load(c);
-      b.map(highs, max(pass.value(highs), pass.value(pass.x)));
-      b.copy(b.all(pass.x), part(c));
-    });
-    b.reduce(high, highs, 1, tile::ReduceOp::max);
+    const std::int64_t size = pass.region.size, chunk = pass.chunk, chunks = ceil_div(size, chunk);
+    const bool log = pass.region.log, keeps_exponentials = resident && !log;
+    const TensorId row = resident ? b.shared("row", Dtype::f32, {1, chunks * chunk}) : -1;
+    const TensorId highs = keeps_exponentials ? b.shared("highs", Dtype::f32, {1, chunks}) : -1;
+    const TensorId sums = b.reg("sums", Dtype::f32, {1, chunk}), e = keeps_exponentials ? pass.x : b.reg("e", Dtype::f32, {1, chunk});
+    const TensorId next = b.reg("next", Dtype::f32, {1, 1}), scale = b.reg("scale", Dtype::f32, {1, 1});
+    const auto part = [&](const Index& c) { return b.tile(row, {0, c * chunk}, {1, chunk}); };
+    b.fill(high, kLowest);
     b.fill(sums, 0);
-    b.for_("d", 0, size, chunk, [&](const Index& c) {
-      b.copy(part(c), b.all(pass.x));
+    b.for_("c", 0, chunks, 1, [&](const Index& c) {
+      pass.load(c * chunk);
+      if (resident && log) b.copy(b.all(pass.x), part(c));
+      b.reduce(next, pass.x, 1, tile::ReduceOp::max);
+      b.map(next, max(pass.value(next), pass.value(high)));
+      b.map(scale, exp(pass.value(high) - pass.value(next)));
+      b.map(high, pass.value(next));
       b.map(e, exp(pass.value(pass.x) - pass.value(high)));
-      b.map(sums, pass.value(sums) + pass.value(e));
-      if (!pass.region.log) b.copy(b.all(pass.x), part(c));
+      b.map(sums, tile::apply(ValueOp::fma, {pass.value(sums), pass.value(scale), pass.value(e)}));
+      if (!keeps_exponentials) return;
+      b.copy(b.all(e), part(c));
+      b.copy(b.all(high), b.tile(highs, {0, c}, {1, 1}));
     });
     b.reduce(total, sums, 1, tile::ReduceOp::sum);
     finish(pass, total);
-    b.for_("f", 0, size, chunk, [&](const Index& c) {
-      b.copy(part(c), b.all(pass.x));
-      pass.store(c, normalised(pass, high, total, true));
-    });
-  }
-
-  static void twice(Row& pass, TensorId high, TensorId total) {
-    auto& b = pass.draft.b;
-    const std::int64_t size = pass.region.size, chunk = pass.chunk;
-    const TensorId highs = b.reg("highs", Dtype::f32, {1, chunk}), sums = b.reg("sums", Dtype::f32, {1, chunk});
-    const TensorId next = b.reg("next", Dtype::f32, {1, chunk});
-    b.fill(highs, kLowest);
-    b.fill(sums, 0);
-    b.for_("c", 0, size, chunk, [&](const Index& c) {
-      pass.load(c);
-      b.map(next, max(pass.value(highs), pass.value(pass.x)));
-      b.map(sums, tile::apply(ValueOp::fma, {pass.value(sums), exp(pass.value(highs) - pass.value(next)), exp(pass.value(pass.x) - pass.value(next))}));
-      b.map(highs, pass.value(next));
-    });
-    b.reduce(high, highs, 1, tile::ReduceOp::max);
-    b.map(sums, pass.value(sums) * exp(pass.value(highs) - pass.value(high)));
-    b.reduce(total, sums, 1, tile::ReduceOp::sum);
-    finish(pass, total);
-    b.for_("d", 0, size, chunk, [&](const Index& c) {
-      pass.load(c);
-      pass.store(c, normalised(pass, high, total, false));
+    b.for_("d", 0, chunks, 1, [&](const Index& d) {
+      if (resident)
+        b.copy(part(d), b.all(pass.x));
+      else
+        pass.load(d * chunk);
+      if (!keeps_exponentials) return pass.store(d * chunk, normalised(pass, high, total, false));
+      b.copy(b.tile(highs, {0, d}, {1, 1}), b.all(scale));
+      b.map(scale, exp(pass.value(scale) - pass.value(high)) * pass.value(total));
+      pass.store(d * chunk, pass.value(pass.x) * pass.value(scale));
     });
   }
 };

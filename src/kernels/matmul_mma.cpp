@@ -111,6 +111,9 @@ class MatmulThreads : public Family {
     const TensorId sa = t.shared("a", stored, {bm, bk}), sb = t.shared("b", stored, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
     const TensorId acc = t.reg("acc", Dtype::f32, {bm, bn});
+    // As in matmul_wgmma: the tensor core truncates, so split products add up one slot at a time.
+    const bool split = precision.terms > 1;
+    const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
     const TensorId fa = t.reg("fa", stored, {bm, step}), fb = t.reg("fb", stored, {step, bn});
     const TileOrder::Position at = order.at(tile::block(0));
 
@@ -123,13 +126,15 @@ class MatmulThreads : public Family {
     t.fill(acc, 0);
     for (int stage = 0; stage + 1 < stages; ++stage) produce(stage);
     t.for_("k", 0, ceil_div(region.k, bk), 1, [&](const Index& k) {
+      if (split) t.fill(part, 0);
       t.consume(ring, 0, [&] {
         for (std::int64_t inner = 0; inner < bk; inner += step) {
           t.copy(t.tile(sa, {0, inner}, {bm, step}), t.all(fa));
           t.copy(t.tile(sb, {inner, 0}, {step, bn}), t.all(fb));
-          fragment_products(draft, precision, acc, fa, fb, {bm, step}, {step, bn});
+          fragment_products(draft, precision, part, fa, fb, {bm, step}, {step, bn});
         }
       });
+      if (split) t.map(acc, t.value(acc) + t.value(part));
       produce(k + (stages - 1));
     });
     const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);

@@ -49,7 +49,8 @@ class MatmulWgmma : public Family {
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), consumers = field(s, "consumers");
     if (m % (64 * consumers)) return fail(illegal(s, "block_m a multiple of 64 rows a consumer", fmt::format("block_m={} consumers={}", m, consumers)));
     const auto accumulators = m * n / (128 * consumers);
-    if (accumulators > 128) return fail(illegal(s, "at most 128 accumulators a thread", fmt::format("{}", accumulators)));
+    const auto most = precision.terms > 1 ? 64 : 128;  // split products keep a second set
+    if (accumulators > most) return fail(illegal(s, fmt::format("at most {} accumulators a thread", most), fmt::format("{}", accumulators)));
     if (n * bytes_of(precision.operand) % 32) return fail(illegal(s, "block_n of whole 32-byte panels", fmt::format("block_n={}", n)));
     if (field(s, "through_shared") && !engine_writes(matmul.out))
       return fail(illegal(s, "an output whose rows start at multiples of 16 bytes", "through_shared=1"));
@@ -152,13 +153,18 @@ class MatmulWgmma : public Family {
       });
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
         const TensorId acc = t.reg("acc", Dtype::f32, {bm, bn});
+        // The tensor core truncates as it adds, an error that grows with k. Split products therefore add up one slot at a time,
+        // and the threads add the slots, rounding to nearest.
+        const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
         tiles("tile", [&](const TileOrder::Position& at) {
           t.fill(acc, 0);
           t.for_("k", 0, k_end, 1, [&](const Index&) {
-            t.consume(ring, 1, [&] {
-              if (split) t.mma(acc, t.all(sa2), t.all(sb), false, true), t.mma(acc, t.all(sa), t.all(sb2), false, true);
-              t.mma(acc, t.all(sa), t.all(sb), false, true);
+            if (split) t.fill(part, 0);
+            t.consume(ring, split ? 0 : 1, [&] {
+              if (split) t.mma(part, t.all(sa2), t.all(sb), false, true), t.mma(part, t.all(sa), t.all(sb2), false, true);
+              t.mma(part, t.all(sa), t.all(sb), false, true);
             });
+            if (split) t.map(acc, t.value(acc) + t.value(part));
           });
           const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
           const auto destination = t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn), box(region.out, bm, bn));

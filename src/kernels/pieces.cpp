@@ -51,11 +51,13 @@ std::vector<std::int64_t> box(const View& view, std::int64_t rows, std::int64_t 
 TileOrder::Position TileOrder::at(const Index& linear) const {
   const Index in_batch = batch > 1 ? linear % (tiles_m * tiles_n) : linear;
   const Index which = batch > 1 ? linear / (tiles_m * tiles_n) : Index(0);
-  const std::int64_t width = std::min(group, tiles_m);
+  // The divisor of tiles_m nearest to `group`, so that every group is whole.
+  std::int64_t width = 1;
+  auto distance = [&](std::int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
+  for (std::int64_t w = 1; w <= tiles_m; ++w)
+    if (tiles_m % w == 0 && distance(w) < distance(width)) width = w;
   const Index first = in_batch / (width * tiles_n) * width, within = in_batch % (width * tiles_n);
-  // The last group may be narrower.
-  const Index rows = tiles_m % width == 0 ? Index(width) : tile::min(Index(tiles_m) - first, Index(width));
-  return {which, first + within % rows, within / rows};
+  return {which, first + within % width, within / width};
 }
 
 TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<TensorId>& operands, TensorId acc,

@@ -1,0 +1,165 @@
+"""Re-measures stored plans beside their peers and writes bench/results/<gpu>/<group>.json.
+
+    python3 bench/measure.py --plans bench/plans/h200 --out bench/results/h200 [--group dense] [--case gemm_bf16_4096x4096x4096]
+
+A plan file is {"case", "group", "dtype", "track", "schedule", "candidates", "search_seconds", "problem": {…}, "plan": launch list};
+`problem` is {"kind": "matmul", "m", "n", "k", "transpose_a", "transpose_b"} or {"kind": "softmax", "rows", "columns"}.
+Every row: fresh random inputs, poisoned outputs, error against FP64 on this GPU for ours and for each peer, both tracks' peers at
+the same precision, speeds from one alternating run.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import torch
+
+import launch
+import timing
+
+PEAK_TFLOPS = {"bf16": 989.4, "fp16": 989.4, "tf32": 494.7, "fp32": 164.9}  # datasheet; fp32: three tf32 products
+DRAM_GBS = 4800.0
+
+
+def relative_error(got, want):
+    worst = 0.0
+    difference = size = 0.0
+    for g, w in zip(got.split(1024), want.split(1024)):
+        d = g.double() - w
+        difference += float((d * d).sum())
+        size += float((w * w).sum())
+        worst = max(worst, float(d.abs().max()))
+    if not torch.isfinite(got).all():
+        return float("inf")
+    return (difference / size) ** 0.5
+
+
+class Matmul:
+    def __init__(self, row):
+        p = row["problem"]
+        self.m, self.n, self.k, self.track = p["m"], p["n"], p["k"], row["track"]
+        self.dtype = launch.TORCH_TYPES[{"bf16": "bf16", "fp16": "f16", "f16": "f16"}.get(row["dtype"], "f32")]
+        self.flops = 2.0 * self.m * self.n * self.k
+        self.bytes = (self.m * self.k + self.k * self.n + self.m * self.n) * self.dtype.itemsize
+
+    def inputs(self):
+        return [torch.randn(self.m, self.k, device="cuda").to(self.dtype), torch.randn(self.k, self.n, device="cuda").to(self.dtype)]
+
+    def reference(self, x):
+        return torch.cat([a.double() @ x[1].double() for a in x[0].split(2048)])
+
+    def output(self):
+        return torch.full((self.m, self.n), float("nan"), device="cuda", dtype=self.dtype)
+
+    def peers(self):
+        torch.backends.cuda.matmul.allow_tf32 = self.track == "tf32"
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        return {"cublas": lambda x, y: torch.mm(x[0], x[1], out=y)}
+
+
+class Softmax:
+    def __init__(self, row):
+        p = row["problem"]
+        self.rows, self.columns = p["rows"], p["columns"]
+        self.dtype = launch.TORCH_TYPES[{"bf16": "bf16", "fp16": "f16"}.get(row["dtype"], "f32")]
+        self.flops = 0.0
+        self.bytes = 2.0 * self.rows * self.columns * self.dtype.itemsize
+
+    def inputs(self):
+        return [torch.randn(self.rows, self.columns, device="cuda").to(self.dtype)]
+
+    def reference(self, x):
+        return torch.cat([torch.softmax(part.double(), -1) for part in x[0].split(512)])
+
+    def output(self):
+        return torch.full((self.rows, self.columns), float("nan"), device="cuda", dtype=self.dtype)
+
+    def peers(self):
+        compiled = torch.compile(lambda a: torch.softmax(a, -1))
+        return {"torch_eager": lambda x, y: torch.softmax(x[0], -1, out=y), "torch_compile": lambda x, y: compiled(x[0])}
+
+
+KINDS = {"matmul": Matmul, "softmax": Softmax}
+
+
+def measure(row, seconds):
+    problem = KINDS[row["problem"]["kind"]](row)
+    loaded = launch.Loaded(row["plan"])
+    sets = [(problem.inputs(), problem.output()) for _ in range(2)]
+    names = [i["name"] for i in row["plan"]["inputs"]], row["plan"]["outputs"][0]["name"]
+    bound = [loaded.bind({**dict(zip(names[0], x)), names[1]: y}) for x, y in sets]
+    x, y = sets[0]
+    want = problem.reference(x)
+    loaded.launch(bound[0])
+    torch.cuda.synchronize()
+    error = relative_error(y, want)
+    peers = problem.peers()
+    peer_errors = {}
+    for name, call in peers.items():
+        y.fill_(float("nan"))
+        result = call(x, y)
+        peer_errors[name] = relative_error(result if name == "torch_compile" else y, want)
+    del want
+    calls = {"ours": lambda turn: loaded.launch(bound[turn % 2])}
+    for name, call in peers.items():
+        calls[name] = lambda turn, call=call: call(sets[turn % 2][0], sets[turn % 2][1])
+    samples = timing.alternate(calls, seconds)
+    us = {name: timing.median(values) for name, values in samples.items()}
+    best = min(peers, key=lambda name: us[name])
+    floor = max(problem.flops / (PEAK_TFLOPS[row["track"]] * 1e6), problem.bytes / (DRAM_GBS * 1e3))
+    return {"case": row["case"], "dtype": row["dtype"], "track": row["track"], "ours_us": round(us["ours"], 3),
+            "interval_us": timing.interval(samples["ours"]),
+            "peers": {name: {"us": round(us[name], 3), "error": peer_errors[name]} for name in peers},
+            "best_peer": best, "ratio": round(us[best] / us["ours"], 4), "tflops": round(problem.flops / us["ours"] / 1e6, 1),
+            "gbs": round(problem.bytes / us["ours"] / 1e3, 1), "roofline_fraction": round(floor / us["ours"], 4), "error": error,
+            "workspace_bytes": sum(t.numel() * t.element_size() for t in loaded.workspaces.values()), "prepare_us": 0,
+            "candidates": row.get("candidates", 0), "search_seconds": row.get("search_seconds", 0), "schedule": row.get("schedule", "")}
+
+
+def clocks():
+    try:
+        text = subprocess.run(["nvidia-smi", "--query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw", "--format=csv,noheader"],
+                              capture_output=True, text=True, timeout=10).stdout
+        return text.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--plans", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--group")
+    parser.add_argument("--case")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of timing a row")
+    parser.add_argument("--commit", default=os.environ.get("WARPLOOM_COMMIT", ""))
+    options = parser.parse_args()
+    rows = [json.loads(p.read_text()) for p in sorted(options.plans.glob("*.json"))]
+    groups = {}
+    for row in rows:
+        if (options.group and row["group"] != options.group) or (options.case and row["case"] != options.case):
+            continue
+        try:
+            result = measure(row, options.seconds)
+        except Exception as problem:  # one bad plan must not lose the others' figures
+            print(f"{row['case']}: {type(problem).__name__}: {str(problem)[:300]}", file=sys.stderr)
+            continue
+        groups.setdefault(row["group"], []).append(result)
+        print(f"{result['case']:<34} {result['track']:<5} {result['ours_us']:>9.1f} us  {result['tflops']:>6.1f} TF {result['gbs']:>7.1f} GB/s "
+              f"{result['ratio']:.3f}x {result['best_peer']:<14} error {result['error']:.2e} "
+              f"(peer {result['peers'][result['best_peer']]['error']:.2e})  {row.get('schedule', '')}", flush=True)
+        torch.cuda.empty_cache()
+    options.out.mkdir(parents=True, exist_ok=True)
+    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+    for group, results in groups.items():
+        record = {"device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda,
+                  "peers": {"torch": torch.__version__, "cublas": f"of CUDA {torch.version.cuda}"}, "clocks": clocks(),
+                  "commit": options.commit, "command": "python3 " + " ".join(sys.argv), "rows": results}
+        (options.out / f"{group}.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

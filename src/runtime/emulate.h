@@ -1,0 +1,35 @@
+// Emulation of a CUDA launch list on this machine: the very text that ships, compiled by the system's C++ compiler against
+// device/emulated, every CUDA thread a fiber. What a GPU would leave undefined becomes an error with the line of the text.
+//
+//   EmulatedBuffers buffers = {{"A", a}, {"B", b}, {"C", c}};        // host bytes; workspaces are made here
+//   WARPLOOM_TRY(Emulation result, emulate(list, buffers));
+//
+// Errors: emulator-hazard (the first hazards in `found`, with lines), emulator-deadlock, compile-failed, no-compiler.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "codegen/launch_list.h"
+
+namespace warploom::runtime {
+
+using EmulatedBuffers = std::map<std::string, std::span<std::byte>>;
+
+struct EmulateOptions {
+  std::uint64_t seed = 0;
+  bool hazards = true;       // false: numbers alone, faster
+  int timing = 2;            // asynchronous effects: 0 as early, 1 as late as allowed, 2 at random
+  bool count_banks = false;
+};
+
+struct Emulation {
+  std::int64_t wavefronts = 0, wavefronts_least = 0;  // shared-memory passes taken and needed, with count_banks
+};
+
+Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});
+
+}  // namespace warploom::runtime

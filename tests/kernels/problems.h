@@ -1,0 +1,62 @@
+// Small problems for tests: graphs, inputs and their FP64 answers.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+
+namespace warploom::test {
+
+struct MatmulShape {
+  std::int64_t m, n, k;
+  std::vector<std::int64_t> batch = {};
+  bool transpose_a = false, transpose_b = false, bias = false, gelu = false;
+};
+
+inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
+  graph::Builder b("matmul");
+  auto shape = [&](std::int64_t x, std::int64_t y) {
+    graph::Shape out = s.batch;
+    out.push_back(x), out.push_back(y);
+    return out;
+  };
+  std::vector<std::int64_t> swapped;
+  for (std::size_t i = 0; i < s.batch.size(); ++i) swapped.push_back(static_cast<std::int64_t>(i));
+  swapped.push_back(static_cast<std::int64_t>(s.batch.size()) + 1);
+  swapped.push_back(static_cast<std::int64_t>(s.batch.size()));
+  auto x = b.input("x", dtype, s.transpose_a ? shape(s.k, s.m) : shape(s.m, s.k));
+  auto w = b.input("w", dtype, s.transpose_b ? shape(s.n, s.k) : shape(s.k, s.n));
+  if (s.transpose_a) x = b.add(graph::OpKind::Transpose, {x}, {{"perm", swapped}});
+  if (s.transpose_b) w = b.add(graph::OpKind::Transpose, {w}, {{"perm", swapped}});
+  auto y = b.add(graph::OpKind::MatMul, {x, w});
+  if (s.bias) y = b.add(graph::OpKind::Add, {y, b.input("bias", dtype, {s.n})});
+  if (s.gelu) y = b.add(graph::OpKind::Gelu, {y});
+  b.output(y);
+  return *b.finish();
+}
+
+inline graph::Graph softmax_graph(std::int64_t rows, std::int64_t columns, Dtype dtype, bool log = false) {
+  graph::Builder b("softmax");
+  b.output(b.add(log ? graph::OpKind::LogSoftmax : graph::OpKind::Softmax, {b.input("x", dtype, {rows, columns})}));
+  return *b.finish();
+}
+
+// Normal inputs in each tensor's own type.
+inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& graph, std::uint64_t seed, double scale = 1) {
+  std::vector<std::vector<std::byte>> inputs;
+  for (const auto id : graph.inputs) {
+    const auto& tensor = graph.tensor(id);
+    Random random(seed, tensor.name);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(graph::byte_count(tensor)));
+    for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
+      store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal() * scale);
+    inputs.push_back(std::move(bytes));
+  }
+  return inputs;
+}
+
+}  // namespace warploom::test

@@ -91,9 +91,17 @@ WL_INLINE vf exp_reduced(vf r) {
   q = fma(q, r, 0.5f);
   return fma(q, r * r, r) + 1.0f;
 }
-WL_INLINE vf clamp(vf x, float low, float high) {  // keeps NaN
+WL_INLINE vf clamp(vf x, float low, float high) {  // keeps NaN: the processor's min and max answer their second operand then
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  return (vf)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)x));
+#elif WL_VECTOR_BYTES == 32 && defined(__AVX__)
+  return (vf)_mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), (__m256)x));
+#elif defined(__SSE__)
+  return (vf)_mm_min_ps(_mm_set1_ps(high), _mm_max_ps(_mm_set1_ps(low), (__m128)x));
+#else
   x = select(x < low, splat(low), x);
   return select(x > high, splat(high), x);
+#endif
 }
 WL_INLINE vf exp(vf x) {
   x = clamp(x, -110.0f, 100.0f);
@@ -169,23 +177,21 @@ WL_INLINE vf sigmoid(vf x) {
   return select(x < vf{}, e, splat(1)) / (1.0f + e);
 }
 
-// One number of a whole vector
-WL_INLINE float sum_of(vf x) {
-  float part[kLanes];
-  store(part, x);
-  for (long d = kLanes / 2; d > 0; d /= 2)
-    for (long i = 0; i < d; ++i) part[i] += part[i + d];
-  return part[0];
+// One number of a whole vector, by halves.
+template <long By, long... I>
+WL_INLINE vf rotated(vf x, long_list<I...>) {
+  return __builtin_shufflevector(x, x, ((I + By) % kLanes)...);
 }
-WL_INLINE float max_of(vf x) {
-  float best = x[0];
-  for (long i = 1; i < kLanes; ++i) best = best > x[i] || best != best ? best : x[i];
-  return best;
+template <vf (*Combine)(vf, vf)>
+WL_INLINE float across(vf x) {
+  if constexpr (kLanes > 8) x = Combine(x, rotated<8>(x, lane_numbers{}));
+  if constexpr (kLanes > 4) x = Combine(x, rotated<4>(x, lane_numbers{}));
+  x = Combine(x, rotated<2>(x, lane_numbers{}));
+  x = Combine(x, rotated<1>(x, lane_numbers{}));
+  return x[0];
 }
-WL_INLINE float min_of(vf x) {
-  float best = x[0];
-  for (long i = 1; i < kLanes; ++i) best = best < x[i] || best != best ? best : x[i];
-  return best;
-}
+WL_INLINE float sum_of(vf x) { return across<add>(x); }
+WL_INLINE float max_of(vf x) { return across<max>(x); }
+WL_INLINE float min_of(vf x) { return across<min>(x); }
 
 }  // namespace wl

@@ -39,6 +39,14 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
   }
 }
 
+// Asks for Cols elements from p on, ahead of a walk through memory: the processor's own prefetching stops at each page's end.
+inline constexpr long kPrefetchBytes = 2048;  // how far ahead
+template <long Cols, class T>
+WL_INLINE void prefetch(const T* p) {
+  const char* line = reinterpret_cast<const char*>(p) + kPrefetchBytes;
+  for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64) __builtin_prefetch(line + i);
+}
+
 // One element, and all elements of a buffer as they are after a store in T.
 WL_INLINE float load_one(const float* p) { return *p; }
 WL_INLINE float load_one(const bf16* p) { return __builtin_bit_cast(float, static_cast<unsigned>(p->bits) << 16); }
@@ -100,15 +108,6 @@ inline void pack_panels(float* dst, const From* src, long src_stride, long rows,
   }
 }
 
-template <long... I>
-struct long_list {};
-#if WL_VECTOR_BYTES == 64
-using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
-#elif WL_VECTOR_BYTES == 32
-using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7>;
-#else
-using lane_numbers = long_list<0, 1, 2, 3>;
-#endif
 // A kLanes × kLanes block with rows and columns exchanged, in registers: at each step, squares of `Step` change places.
 template <long Step, long... I>
 WL_INLINE void exchange(vf& a, vf& b, long_list<I...>) {

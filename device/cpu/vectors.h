@@ -50,6 +50,17 @@ typedef unsigned short vh __attribute__((vector_size(WL_VECTOR_BYTES / 2)));
 typedef vf vf_anywhere __attribute__((aligned(4), may_alias));
 typedef vh vh_anywhere __attribute__((aligned(2), may_alias));
 
+// Numbers of lanes as a pack, for shuffles.
+template <long... I>
+struct long_list {};
+#if WL_VECTOR_BYTES == 64
+using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
+#elif WL_VECTOR_BYTES == 32
+using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7>;
+#else
+using lane_numbers = long_list<0, 1, 2, 3>;
+#endif
+
 WL_INLINE vf splat(float x) { return x - vf{}; }
 WL_INLINE vf select(vi condition, vf yes, vf no) {
   return __builtin_bit_cast(vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));

@@ -77,7 +77,9 @@ Status CpuEmitter::visit(const tile::For& loop) {
   if (loop.unroll) out_.line("#pragma GCC unroll 16");
   out_.open("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(), loop.end.text(), loop.step.text());
   ranges_.enter(loop);
+  loops_.push_back(loop.variable);
   WARPLOOM_CHECK(body(loop.body));
+  loops_.pop_back();
   ranges_.leave(loop);
   out_.close();
   return ok();

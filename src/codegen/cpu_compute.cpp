@@ -151,12 +151,13 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     out_.open("{{");
     out_.line("wl::vf {} = wl::splat({});", total, identity);
     if (whole > 0)
-      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}({2}, wl::load({4} + {0}));", v, whole, total, how.combine, from);
+      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}(wl::load({4} + {0}), {2});", v, whole, total, how.combine, from);
     if (rest > 0)
-      out_.line("{0} = {1}({0}, wl::load_first({2} + {3}, {4}, {5}));", total, how.combine, from, whole, rest, identity);
-    const std::string one = fmt::format("{}({})", how.horizontal, total);
-    out_.line("*({}) = {};", element(reduce.dst, loops),
-              is_narrow(tensor(reduce.dst).dtype) ? rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({})", one)) + "[0]" : one);
+      out_.line("{0} = {1}(wl::load_first({2} + {3}, {4}, {5}), {0});", total, how.combine, from, whole, rest, identity);
+    // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.
+    const std::string one = rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({}({}))", how.horizontal, total));
+    const bool single = tile::element_count(tensor(reduce.dst).shape) == 1;
+    out_.line("{}({}, {});", single ? "wl::store" : "wl::store_one", element(reduce.dst, loops), single ? one : one + "[0]");
     out_.close();
   } else {
     const std::string k = fresh("k");
@@ -165,7 +166,7 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     inner.push_back({k, src.shape[axis], axis});
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
     out_.line("wl::vf {} = wl::splat({});", total, identity);
-    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}({2}, wl::load({4} + {5}));", k, src.shape[axis], total, how.combine,
+    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}(wl::load({4} + {5}), {2});", k, src.shape[axis], total, how.combine,
               element(reduce.src, inner), v);
     const std::string to = fmt::format("{} + {}", element(reduce.dst, loops), v), value = rounded(tensor(reduce.dst).dtype, total);
     if (along + 1 != src.shape.size() && count % lanes_ != 0)

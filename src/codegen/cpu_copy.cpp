@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/cpu_emitter.h"
+#include "tile/shape.h"
 
 namespace warploom::codegen {
 
@@ -149,6 +150,18 @@ bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& 
   streams_ |= streaming;
   const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols, streaming ? ", true" : "",
                                         to, dst.row_stride, from, src.row_stride);
+  // A row that the innermost loop walks through: what later turns will read is asked for now.
+  const bool walks = src.global && src.rows == 1 && src.cols >= lanes_ && !loops_.empty() &&
+                     address(src.tile->tensor, src.at, false).depends_on(loops_.back());
+  if (walks) out_.line("wl::prefetch<{}>({});", src.cols, from);
+  if (checks.empty() && src.rows * src.cols == 1) {  // one element, kept in all lanes where it is a register tensor's only one
+    const bool single = !dst.global && tile::element_count(tensor(dst.tile->tensor).shape) == 1;
+    if (single)
+      out_.line("wl::store({}, wl::splat(wl::load_one({})));", to, from);
+    else
+      out_.line("wl::store_one({}, wl::load_one({}));", to, from);
+    return true;
+  }
   if (checks.empty()) {
     out_.line("{}", whole);
     return true;

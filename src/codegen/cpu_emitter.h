@@ -74,6 +74,7 @@ class CpuEmitter {
   std::int64_t lanes_;
   tile::Location place_;
   int fresh_ = 0;                   // numbers for loop variables and values
+  std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
   Writer out_;
 };

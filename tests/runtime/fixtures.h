@@ -78,6 +78,6 @@ inline Result<Buffer> on_device(Executor& device, const std::vector<char>& bytes
 
 #define ASSERT_OK(...)                                                                              \
   do {                                                                                              \
-    const auto asserted = (__VA_ARGS__);                                                            \
-    ASSERT_TRUE(asserted) << ::warploom::describe(asserted.error());                                \
+    auto&& asserted = (__VA_ARGS__);                                                           \
+    ASSERT_TRUE(asserted.has_value()) << ::warploom::describe(asserted.error());                                \
   } while (false)

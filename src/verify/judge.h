@@ -2,9 +2,12 @@
 // request into a verdict. Within the room only.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,10 +25,34 @@ namespace warploom::verify {
 // done: the parent's clock differs between the two.
 using Announce = std::function<void(bool candidate, double expected_ms)>;
 
+// Input families of a screening: the first is also the one timed.
+inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
+inline constexpr std::int64_t kKeepBytes = std::int64_t{2} << 30;    // inputs of several families stay resident up to this
+inline constexpr std::int64_t kScanBytes = std::int64_t{256} << 20;  // outputs that are downloaded and scanned whole in a screening
+
+// Calls `each(bytes, first element, count)` for a buffer's contents, in pieces where it lies on a GPU.
+template <class Each>
+Status in_pieces(runtime::Executor& device, const runtime::Buffer& data, Dtype dtype, Each each) {
+  constexpr std::int64_t kBytes = std::int64_t{32} << 20;
+  const std::int64_t size = bytes_of(dtype);
+  if (device.engine() == Engine::cpu) {
+    each(static_cast<const std::byte*>(data.address()), std::int64_t{0}, data.bytes() / size);
+    return ok();
+  }
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kBytes, data.bytes())));
+  for (std::int64_t from = 0; from < data.bytes(); from += kBytes) {
+    const std::int64_t bytes = std::min(kBytes, data.bytes() - from);
+    WARPLOOM_CHECK(device.download(data, piece.data(), bytes, from));
+    each(static_cast<const std::byte*>(piece.data()), from / size, bytes / size);
+  }
+  return ok();
+}
+
+// The four files judge*.cpp: setting up and judging; inputs and the vendor's kernel; checks; timing.
 class Judge {
  public:
   static Result<std::unique_ptr<Judge>> open(Setup setup, Announce announce);
-  ~Judge();
+  ~Judge() { vendor_.reset(); }  // before the device
   const Ready& ready() const { return ready_; }
   // Never fails: what goes wrong is a refusal, or an error of the machine within the verdict.
   Verdict judge(const Request& request);
@@ -33,8 +60,27 @@ class Judge {
   bool tainted() const { return tainted_; }
 
  private:
-  struct Inputs;     // one family's tensors, their truth, the vendor's error on them
-  struct Candidate;  // a loaded candidate with its outputs
+  // One family's tensors, their truth, the vendor's error on them.
+  struct Inputs {
+    InputFamily family = InputFamily::normal;
+    std::vector<Guarded> tensors;
+    std::vector<std::vector<std::byte>> host;  // GPU only; on the CPU the tensors themselves are read
+    std::vector<graph::Bytes> bytes;
+    std::vector<std::uint64_t> hashes;         // of each tensor, whole
+    std::optional<Oracle> oracle;
+    double vendor_error = -1;
+    bool vendor_judged = false;
+  };
+  // A loaded candidate with its workspaces.
+  struct Candidate {
+    LaunchList list;                    // with its workspaces turned into outputs, so that they are guarded and poisoned as well
+    std::vector<Guarded> workspaces;
+    std::unique_ptr<runtime::Runnable> kernel;
+  };
+  // More buffers, so that short calls can be timed in series on data that no cache holds.
+  struct Series {
+    std::vector<Guarded> inputs, outputs, vendor_outputs;
+  };
   Judge(Setup setup, Announce announce) : setup_(std::move(setup)), announce_(std::move(announce)) {}
 
   Status prepare();
@@ -48,6 +94,9 @@ class Judge {
   Status check_run(Candidate& candidate, Inputs& inputs, bool whole);
   Result<Evidence> check_family(Candidate& candidate, Inputs& inputs, const Request& request, double check_ms);
   Status compare_block(Comparison& sum, Candidate& candidate, const Block& block);
+  Status make_series();
+  Status bind_series(Candidate& candidate, bool vendor);
+  Status check_series(Inputs& inputs);
   Status time_candidate(Candidate& candidate, const Request& request, Verdict& verdict);
   Status against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs);
   Result<std::vector<Guarded>> make_outputs();
@@ -62,6 +111,8 @@ class Judge {
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<void*> vendor_bound_;  // the addresses of the inputs it is bound to
   std::vector<Tolerance> tolerances_;
+  std::vector<std::unique_ptr<Series>> series_;
+  bool vendor_in_series_ = false;
   std::int64_t input_bytes_ = 0, output_bytes_ = 0;
   bool shared_outputs_ = false;
   bool tainted_ = false;

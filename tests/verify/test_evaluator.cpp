@@ -131,7 +131,7 @@ TEST_F(EvaluatorTest, AnEvaluatorThatIsKilledIsReplaced) {
 }
 
 TEST_F(EvaluatorTest, AFloorAboveTheTimeIsTooFast) {
-  Setup impossible = setup();
+  verify::Setup impossible = setup();
   impossible.floor_us = 1e9;
   auto evaluator = Evaluator::start(impossible);
   ASSERT_TRUE(evaluator);
@@ -141,7 +141,7 @@ TEST_F(EvaluatorTest, AFloorAboveTheTimeIsTooFast) {
 }
 
 TEST_F(EvaluatorTest, AReferenceIsTimedBesideTheCandidate) {
-  Setup with = setup();
+  verify::Setup with = setup();
   Reference reference;
   reference.problem.m = 37, reference.problem.n = 53, reference.problem.k = 29;
   reference.buffers = {{"A", "x"}, {"B", "w"}, {"C", "y"}};
@@ -181,7 +181,7 @@ TEST_F(EvaluatorTest, AProgramThatIsNoEvaluatorIsLost) {
 }
 
 TEST(Setup, TravelsWhole) {
-  Setup before = setup();
+  verify::Setup before = setup();
   before.graph.tensor(0).constant = std::vector<std::byte>(37 * 29 * 4, std::byte{0x5a});
   before.graph.nodes[0].attributes["alpha"] = 1.0;
   before.track = Track::tf32;

@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "verify/judge.h"
+
+namespace warploom::verify {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+constexpr std::int64_t kPiece = std::int64_t{8} << 20;  // bytes of an input looked at at once
+
+}  // namespace
+
+Status Judge::bind_candidate(Candidate& candidate, const Inputs& inputs, bool poisoned) {
+  runtime::Bindings bindings;
+  const graph::Graph& graph = setup_.graph;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    bindings[graph.tensor(graph.inputs[i]).name] = inputs.tensors[i].data;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    bindings[graph.tensor(graph.outputs[i]).name] = outputs_[i].data;
+    if (poisoned) WARPLOOM_CHECK(poison(*device_, outputs_[i]));
+  }
+  for (std::size_t i = 0; i < candidate.workspaces.size(); ++i) {
+    bindings[candidate.list.outputs[graph.outputs.size() + i].name] = candidate.workspaces[i].data;
+    if (poisoned) WARPLOOM_CHECK(poison(*device_, candidate.workspaces[i]));
+  }
+  WARPLOOM_CHECK(candidate.kernel->bind(bindings));
+  return device_->synchronize();
+}
+
+Status Judge::run_candidate(Candidate& candidate, const Inputs& inputs) {
+  WARPLOOM_CHECK(bind_candidate(candidate, inputs, true));
+  announce_(true, 0);
+  Status launched = candidate.kernel->launch();
+  if (launched) launched = device_->synchronize();
+  announce_(false, 0);
+  return launched;
+}
+
+// Guards and inputs, after a launch. Large inputs are looked at in places only, unless `whole`.
+Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
+  const graph::Graph& graph = setup_.graph;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    WARPLOOM_CHECK(check_guards(*device_, outputs_[i], graph.tensor(graph.outputs[i]).name));
+  for (std::size_t i = 0; i < candidate.workspaces.size(); ++i)
+    WARPLOOM_CHECK(check_guards(*device_, candidate.workspaces[i], candidate.list.outputs[graph.outputs.size() + i].name));
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const std::string& name = graph.tensor(graph.inputs[i]).name;
+    WARPLOOM_CHECK(check_guards(*device_, inputs.tensors[i], name));
+    const runtime::Buffer& data = inputs.tensors[i].data;
+    bool same = true;
+    if (setup_.engine == Engine::cpu && (whole || data.bytes() <= kScanBytes)) {
+      same = hash64({static_cast<const char*>(data.address()), static_cast<std::size_t>(data.bytes())}) == inputs.hashes[i];
+    } else {
+      // Against the host's copy on the GPU, against a fresh making of the same slice on the CPU.
+      Random random(setup_.seed, "slices");
+      const bool all = whole || data.bytes() <= kPiece;
+      const std::int64_t pieces = all ? (data.bytes() + kPiece - 1) / kPiece : 8, length = all ? kPiece : 64 << 10;
+      const std::int64_t size = bytes_of(graph.tensor(graph.inputs[i]).dtype);
+      std::vector<std::byte> found(static_cast<std::size_t>(length)), expected(static_cast<std::size_t>(length));
+      for (std::int64_t piece = 0; piece < pieces && same; ++piece) {
+        std::int64_t from = piece * kPiece;
+        if (!all) from = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(data.bytes() - length))) / 64 * 64;
+        const std::int64_t bytes = std::min(length, data.bytes() - from);
+        WARPLOOM_CHECK(device_->download(data, found.data(), bytes, from));
+        if (setup_.engine == Engine::cpu) {
+          fill(stream_of(graph, static_cast<int>(i), inputs.family, setup_.seed), expected.data(), from / size, bytes / size);
+        } else {
+          std::memcpy(expected.data(), inputs.host[i].data() + from, static_cast<std::size_t>(bytes));
+        }
+        same = std::memcmp(found.data(), expected.data(), static_cast<std::size_t>(bytes)) == 0;
+      }
+    }
+    if (!same)
+      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was", "other bytes", ""});
+  }
+  return ok();
+}
+
+Status Judge::compare_block(Comparison& sum, Candidate&, const Block& block) {
+  const auto output = static_cast<std::size_t>(block.rows.output);
+  const Dtype dtype = setup_.graph.tensor(setup_.graph.outputs[output]).dtype;
+  const std::int64_t size = bytes_of(dtype), count = static_cast<std::int64_t>(block.value.size());
+  const runtime::Buffer& data = outputs_[output].data;
+  if (setup_.engine == Engine::cpu) {
+    compare(sum, tolerances_[output], dtype, static_cast<const std::byte*>(data.address()) + block.first_element * size,
+            block.value.data(), block.magnitude.data(), block.first_element, count);
+    return ok();
+  }
+  std::vector<std::byte> found(static_cast<std::size_t>(count * size));
+  WARPLOOM_CHECK(device_->download(data, found.data(), count * size, block.first_element * size));
+  compare(sum, tolerances_[output], dtype, found.data(), block.value.data(), block.magnitude.data(), block.first_element, count);
+  return ok();
+}
+
+// Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in the sampled rows.
+Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs) {
+  constexpr std::int64_t kRun = 4096;  // elements whose errors are added up before they are compared with their bound
+  for (std::size_t output = 0; output < found.size(); ++output) {
+    const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.outputs[output]);
+    if (tensor.dtype != Dtype::f32 && tensor.dtype != Dtype::bf16 && tensor.dtype != Dtype::f16) continue;
+    // Both are within their bounds of the truth; a run of few elements may be several times worse than the whole.
+    const double bound = 16 * std::max({tolerances_[output].frobenius, inputs.vendor_error, 1e-6});
+    if (!std::isfinite(bound)) continue;
+    std::vector<std::byte> other(static_cast<std::size_t>(vendor[output].data.bytes()));
+    WARPLOOM_CHECK(device_->download(vendor[output].data, other.data(), vendor[output].data.bytes()));
+    double worst = 0, reference = 0;
+    std::int64_t where = -1, total = 0;
+    const auto load = [&](const void* data, std::int64_t i) {
+      return tensor.dtype == Dtype::f32 ? static_cast<double>(static_cast<const float*>(data)[i])
+                                        : load_as_double(tensor.dtype, data, static_cast<std::size_t>(i));
+    };
+    WARPLOOM_CHECK(in_pieces(*device_, found[output].data, tensor.dtype, [&](const std::byte* mine, std::int64_t first, std::int64_t n) {
+      const std::byte* theirs = other.data() + first * bytes_of(tensor.dtype);
+      for (std::int64_t from = 0; from < n; from += kRun) {
+        double error = 0;
+        for (std::int64_t i = from; i < std::min(n, from + kRun); ++i) {
+          const double v = load(theirs, i), c = load(mine, i);
+          if (!std::isfinite(v)) continue;
+          error += (c - v) * (c - v);
+          reference += v * v;
+          ++total;
+        }
+        if (!(error <= worst)) worst = error, where = first + from;
+      }
+    }));
+    // A run's error against the typical size of a run.
+    const double typical = total > 0 ? reference / static_cast<double>(total) * kRun : 0;
+    if (typical > 0 && !(worst <= bound * bound * typical * 16))
+      return fail({ErrorCode::kCandidateWrong, "the output differs from the reference's", tensor.name,
+                   fmt::format("elements {} and the {} behind it within {:.3g}", where, kRun, bound),
+                   fmt::format("{:.3g}", std::sqrt(worst / typical)), ""});
+  }
+  return ok();
+}
+
+Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const Request& request, double check_ms) {
+  const auto start = Clock::now();
+  WARPLOOM_CHECK(run_candidate(candidate, inputs));
+  WARPLOOM_CHECK(check_run(candidate, inputs, request.whole));
+  const graph::Graph& graph = setup_.graph;
+  const std::string place = fmt::format("{} inputs, seed {}", name_of(inputs.family), setup_.seed);
+  Evidence evidence;
+  evidence.family = inputs.family;
+  evidence.seed = setup_.seed;
+  evidence.rows = inputs.oracle->total_rows();
+  evidence.reference_error = inputs.vendor_error;
+  const std::vector<Block>& held = inputs.oracle->blocks();
+  const std::vector<RowRange> missing = request.whole ? inputs.oracle->missing() : std::vector<RowRange>();
+  evidence.rows_checked = inputs.oracle->held_rows();
+  std::vector<Comparison> seen(graph.outputs.size());
+  for (const auto& block : held) WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], candidate, block));
+  for (const auto& rows : missing) {
+    if (ms_since(start) > check_ms) break;
+    WARPLOOM_TRY(const Block block, inputs.oracle->evaluate(inputs.bytes, rows));
+    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(rows.output)], candidate, block));
+    evidence.rows_checked += rows.end - rows.begin;
+  }
+  const bool everything = evidence.rows_checked >= evidence.rows;
+  for (std::size_t output = 0; output < seen.size(); ++output) {
+    const Dtype dtype = graph.tensor(graph.outputs[output]).dtype;
+    if (!everything && (request.whole || outputs_[output].data.bytes() <= kScanBytes))
+      WARPLOOM_CHECK(in_pieces(*device_, outputs_[output].data, dtype,
+                               [&](const std::byte* data, std::int64_t first, std::int64_t count) {
+                                 scan(seen[output], dtype, data, first, count);
+                               }));
+    evidence.error = std::max(evidence.error, seen[output].frobenius());
+    evidence.max_error = std::max(evidence.max_error, seen[output].max_error());
+    evidence.worst_ratio = std::max(evidence.worst_ratio, seen[output].worst_ratio);
+    evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
+    WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
+  }
+  if (!everything && vendor_ && (request.whole || vendor_bound_to(inputs)) && inputs.vendor_judged && !shared_outputs_ && output_bytes_ <= kScanBytes) {
+    WARPLOOM_CHECK(bind_vendor(inputs));
+    WARPLOOM_CHECK(vendor_->launch());
+    WARPLOOM_CHECK(device_->synchronize());
+    WARPLOOM_CHECK(against_vendor(outputs_, vendor_outputs_, inputs));
+  }
+  return evidence;
+}
+
+}  // namespace warploom::verify

@@ -1,0 +1,109 @@
+#include "base/hash.h"
+#include "verify/judge.h"
+
+namespace warploom::verify {
+
+Result<std::vector<Guarded>> Judge::make_outputs() {
+  std::vector<Guarded> out;
+  for (const auto id : setup_.graph.outputs) {
+    WARPLOOM_TRY(Guarded buffer, allocate_guarded(*device_, graph::byte_count(setup_.graph.tensor(id))));
+    out.push_back(std::move(buffer));
+  }
+  return out;
+}
+
+Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs, const std::vector<Guarded>& outputs) const {
+  const graph::Graph& graph = setup_.graph;
+  runtime::Bindings bindings;
+  for (const auto& [buffer, tensor] : setup_.reference->buffers) {
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+      if (graph.tensor(graph.inputs[i]).name == tensor) bindings[buffer] = inputs.tensors[i].data;
+    for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+      if (graph.tensor(graph.outputs[i]).name == tensor) bindings[buffer] = outputs[i].data;
+    if (bindings.count(buffer) == 0)  // a constant
+      return fail({ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output", tensor, "", "", ""});
+  }
+  return bindings;
+}
+
+// One family's inputs, from memory or made now. When memory is scarce the new ones take the place, and the very buffers, of the
+// last: nothing that is bound to those buffers then needs binding anew.
+Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, double check_ms) {
+  for (const auto& inputs : kept_)
+    if (inputs->family == family) return inputs;
+  const graph::Graph& graph = setup_.graph;
+  auto made = std::make_shared<Inputs>();
+  made->family = family;
+  if (!kept_.empty() && static_cast<std::int64_t>(kept_.size() + 1) * input_bytes_ > kKeepBytes) {
+    made->tensors = std::move(kept_.back()->tensors);
+    made->host = std::move(kept_.back()->host);
+    kept_.pop_back();
+  }
+  made->tensors.resize(graph.inputs.size());
+  made->host.resize(setup_.engine == Engine::cpu ? 0 : graph.inputs.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const graph::Tensor& tensor = graph.tensor(graph.inputs[i]);
+    const std::int64_t bytes = graph::byte_count(tensor), count = graph::element_count(tensor.shape);
+    Guarded& buffer = made->tensors[i];
+    if (!buffer.whole) {
+      WARPLOOM_TRY(buffer, allocate_guarded(*device_, bytes));
+    }
+    const Stream stream = stream_of(graph, static_cast<int>(i), family, setup_.seed);
+    if (setup_.engine == Engine::cpu) {
+      fill(stream, buffer.data.address(), 0, count);
+      made->bytes.emplace_back(static_cast<const std::byte*>(buffer.data.address()), static_cast<std::size_t>(bytes));
+    } else {
+      auto& host = made->host[i];
+      host.resize(static_cast<std::size_t>(bytes));
+      fill(stream, host.data(), 0, count);
+      WARPLOOM_CHECK(device_->upload(buffer.data, host.data(), bytes));
+      made->bytes.emplace_back(host.data(), host.size());
+    }
+    made->hashes.push_back(hash64({reinterpret_cast<const char*>(made->bytes.back().data()), made->bytes.back().size()}));
+  }
+  made->oracle.emplace(graph, setup_.seed);
+  WARPLOOM_CHECK(made->oracle->sample(made->bytes, setup_.flops, check_ms));
+  if (vendor_) WARPLOOM_CHECK(judge_vendor(*made));
+  kept_.push_back(made);
+  return made;
+}
+
+bool Judge::vendor_bound_to(const Inputs& inputs) const {
+  std::vector<void*> addresses;
+  for (const auto& tensor : inputs.tensors) addresses.push_back(tensor.data.address());
+  return vendor_ && addresses == vendor_bound_;
+}
+
+// Binding may make a library choose its algorithm anew, so it is done only where the buffers differ.
+Status Judge::bind_vendor(const Inputs& inputs) {
+  if (vendor_bound_to(inputs)) return ok();
+  WARPLOOM_TRY(const runtime::Bindings bindings, vendor_bindings(inputs, vendor_outputs_));
+  WARPLOOM_CHECK(vendor_->bind(bindings));
+  vendor_bound_.clear();
+  for (const auto& tensor : inputs.tensors) vendor_bound_.push_back(tensor.data.address());
+  return ok();
+}
+
+// The vendor's own error on these inputs, which the fp32 track allows candidates as well.
+Status Judge::judge_vendor(Inputs& inputs) {
+  WARPLOOM_CHECK(bind_vendor(inputs));
+  for (const auto& output : vendor_outputs_) WARPLOOM_CHECK(poison(*device_, output));
+  WARPLOOM_CHECK(vendor_->launch());
+  WARPLOOM_CHECK(device_->synchronize());
+  Comparison seen;
+  std::swap(outputs_, vendor_outputs_);
+  Candidate nobody;
+  Status compared = ok();
+  for (const auto& block : inputs.oracle->blocks()) {
+    compared = compare_block(seen, nobody, block);
+    if (!compared) break;
+  }
+  std::swap(outputs_, vendor_outputs_);
+  WARPLOOM_CHECK(compared);
+  inputs.vendor_judged = true;
+  // A vendor kernel that leaves elements unwritten or not finite sets no standard.
+  if (seen.unwritten == 0 && seen.nonfinite == 0) inputs.vendor_error = seen.frobenius();
+  return ok();
+}
+
+}  // namespace warploom::verify

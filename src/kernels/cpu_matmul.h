@@ -16,5 +16,6 @@
 
 namespace warploom::kernels {
 
+const Family& cpu_matmul_family();
 
 }  // namespace warploom::kernels

@@ -1,0 +1,57 @@
+// The vector functions of device/cpu against the C library in FP64, over floats of every exponent.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "base/value_op.h"
+#include "cpu_run.h"
+
+namespace warploom {
+namespace {
+
+constexpr std::int64_t kCount = 1 << 18;
+
+double units_in_the_last_place(float got, double want) {
+  const auto nearest = static_cast<float>(want);
+  if (got == nearest || (std::isnan(got) && std::isnan(want))) return 0;
+  if (!std::isfinite(got) || !std::isfinite(nearest)) return HUGE_VAL;
+  int exponent = 0;
+  std::frexp(want, &exponent);
+  return std::abs(got - want) / std::ldexp(1.0, std::max(exponent - 24, -149));
+}
+
+void within(double bound, const std::vector<std::string>& flags) {
+  const ValueOp ops[] = {ValueOp::exp, ValueOp::exp2, ValueOp::log, ValueOp::sqrt, ValueOp::tanh, ValueOp::erf,
+                         ValueOp::sigmoid, ValueOp::floor, ValueOp::round_tf32, ValueOp::relu, ValueOp::abs};
+  CpuLibrary library;
+  std::vector<Kernel> kernels;
+  for (const ValueOp op : ops) {
+    Kernel kernel;
+    kernel.name = "apply_" + std::string(name_of(op));
+    kernel.source = fmt::format("#include \"wl_cpu.h\"\nextern \"C\" void {}(void* const* b, long long, void*) {{\n"
+                                "  for (long i = 0; i < {}; i += wl::kLanes) wl::store((float*)b[1] + i, wl::{}(wl::load((float*)b[0] + i)));\n}}\n",
+                                kernel.name, kCount, name_of(op));
+    library.add(kernel);
+    kernels.push_back(kernel);
+  }
+  if (!library.compile(flags)) return;
+  std::vector<float> x(kCount), y(kCount);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 16381));
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    library.run(kernels[i], {x.data(), y.data()});
+    double worst = 0;
+    std::size_t where = 0;
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      const double error = units_in_the_last_place(y[j], apply(ops[i], static_cast<double>(x[j])));
+      if (error > worst) worst = error, where = j;
+    }
+    EXPECT_LE(worst, bound) << name_of(ops[i]) << " of " << x[where] << " gave " << y[where];
+  }
+}
+
+TEST(CpuFunctions, AreWithinThreeUnits) { within(3, {}); }
+TEST(CpuFunctions, AreWithinThreeUnitsOnBaselineVectors) { within(3, {"-msse2"}); }
+
+}  // namespace
+}  // namespace warploom

@@ -18,7 +18,8 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
   for (const KernelFigures& figures : report.kernels)
     if (figures.spill_bytes > 0 && !options.allow_spills)
       return fail({ErrorCode::kCompileFailed, "registers spill to local memory", figures.name, "no spills",
-                   fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes, figures.registers),
+                   fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes,
+                               figures.registers),
                    "take a smaller tile or fewer threads"});
   return ok();
 }

@@ -19,8 +19,8 @@
 namespace warploom::runtime {
 
 struct CompileOptions {
-  bool allow_spills = false;       // keep a kernel whose registers spill to local memory
-  bool allow_warnings = false;     // keep one whose wgmma ptxas serialised (its C75xx warnings)
+  bool allow_spills = false;    // keep a kernel whose registers spill to local memory
+  bool allow_warnings = false;  // keep one whose wgmma ptxas serialised (its C75xx warnings)
   bool use_cache = true;
   std::chrono::milliseconds time{60'000};
   std::vector<std::string> flags;  // more flags for the compiler
@@ -28,8 +28,8 @@ struct CompileOptions {
 
 struct KernelFigures {
   std::string name;
-  int registers = 0;            // a thread
-  int spill_bytes = 0;          // stores and loads added
+  int registers = 0;    // a thread
+  int spill_bytes = 0;  // stores and loads added
   std::int64_t static_shared = 0;
 };
 
@@ -39,8 +39,8 @@ struct Binary {
   std::vector<std::string> images;  // one a kernel; cuda: the cubin; cpu: the shared object's path
   std::vector<KernelFigures> figures;
   std::string log;
-  int registers = 0;                // most of any kernel
-  int spills = 0;                   // bytes, of all kernels
+  int registers = 0;  // most of any kernel
+  int spills = 0;     // bytes, of all kernels
 };
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {});

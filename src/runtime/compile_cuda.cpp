@@ -29,9 +29,16 @@ fs::path helper() {
 
 Error error_of_child(const ProcessResult& done, const CompileOptions& options, const std::string& compiler) {
   if (done.timed_out)
-    return {ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler,
-            fmt::format("at most {} ms", options.time.count()), "still running", "allow more time or take a smaller schedule"};
-  return {ErrorCode::kCompileFailed, "the compiler refused the source", compiler, "source that compiles",
+    return {ErrorCode::kCompileTimeout,
+            "the compiler did not finish in time",
+            compiler,
+            fmt::format("at most {} ms", options.time.count()),
+            "still running",
+            "allow more time or take a smaller schedule"};
+  return {ErrorCode::kCompileFailed,
+          "the compiler refused the source",
+          compiler,
+          "source that compiles",
           !done.err.empty() ? done.err
           : done.signal     ? fmt::format("it died of signal {}", done.signal)
                             : fmt::format("exit status {}", done.exit_status),
@@ -56,8 +63,9 @@ Result<CudaImage> by_nvrtc(const std::string& source, const std::string& arch, c
   WARPLOOM_CHECK(write_file(request, nlohmann::json{{"arch", arch}, {"flags", options.flags}}.dump()));
   const fs::path program = helper();
   WARPLOOM_TRY(const ProcessResult done,
-               program.empty() ? run_in_fork([&] { return run_compile_request(request); }, options.time)
-                               : run_process({program.string(), "__compile", request.string()}, {.time = options.time}));
+               program.empty()
+                   ? run_in_fork([&] { return run_compile_request(request); }, options.time)
+                   : run_process({program.string(), "__compile", request.string()}, {.time = options.time}));
   if (done.timed_out || done.signal) return fail(error_of_child(done, options, compiler.name));
   if (const auto text = read_file(scratch.path() / "error.json"); text) {
     const auto json = nlohmann::json::parse(*text, nullptr, false);
@@ -76,7 +84,8 @@ Result<CudaImage> by_nvcc(const std::string& source, const std::string& arch, co
   const ScratchFolder scratch("compile");
   const fs::path text = scratch.path() / "kernel.cu", cubin = scratch.path() / "kernel.cubin";
   WARPLOOM_CHECK(write_file(text, source));
-  std::vector<std::string> argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
+  std::vector<std::string> argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo",
+                                   "-Xptxas",     "-v"};
   argv.insert(argv.end(), options.flags.begin(), options.flags.end());
   argv.insert(argv.end(), {"-I", headers.string(), "-o", cubin.string(), text.string()});
   WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = options.time}, scratch.path()));
@@ -102,16 +111,18 @@ int run_compile_request(const fs::path& request) {
   if (!source || !json.is_object() || !json.contains("arch") || !json.contains("flags")) return 2;
   const auto image = compile_cuda_in_process(*source, json["arch"], json["flags"]);
   if (!image) {
-    const std::string error = to_json(image.error()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string error =
+        to_json(image.error()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return write_file(folder / "error.json", error) ? 1 : 2;
   }
   return write_file(folder / "image.cubin", image->cubin) && write_file(folder / "log", image->log) ? 0 : 2;
 }
 
-Result<CudaImage> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options) {
+Result<CudaImage> compile_cuda(const std::string& source, const std::string& arch,
+                               const CompileOptions& options) {
   WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
-  const std::string key = hash_hex(fmt::format("cuda\n{}\n{}\n{}\n{}\n{}", compiler.name, arch, fmt::join(options.flags, " "),
-                                               cuda_headers().key, source));
+  const std::string key = hash_hex(fmt::format("cuda\n{}\n{}\n{}\n{}\n{}", compiler.name, arch,
+                                               fmt::join(options.flags, " "), cuda_headers().key, source));
   DiskCache cache("cubin", ".cubin");
   if (options.use_cache) {
     if (auto entry = cache.find(key)) {
@@ -119,7 +130,8 @@ Result<CudaImage> compile_cuda(const std::string& source, const std::string& arc
       if (auto cubin = read_file(entry->path)) return CudaImage{std::move(*cubin), std::move(entry->log)};
     }
   }
-  WARPLOOM_TRY(CudaImage image, compiler.nvrtc ? by_nvrtc(source, arch, options, compiler) : by_nvcc(source, arch, options, compiler));
+  WARPLOOM_TRY(CudaImage image, compiler.nvrtc ? by_nvrtc(source, arch, options, compiler)
+                                               : by_nvcc(source, arch, options, compiler));
   (void)cache.store(key, image.cubin, source, image.log);  // a full disk costs only time
   return image;
 }

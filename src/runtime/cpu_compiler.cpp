@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kCompilers = {"g++-14", "g++-13", "g++-12", "g++", "clang++", "c++"};
-constexpr std::array kFlags = {"-O3",      "-march=native", "-mprefer-vector-width=512", "-std=c++20",
-                               "-shared",  "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
+constexpr std::array kFlags = {"-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
+                               "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
 
 std::mutex versions_mutex;
 std::map<fs::path, std::string> versions;  // of compilers that were asked before
@@ -48,26 +48,32 @@ Result<CpuCompiler> find_cpu_compiler() {
   for (const std::string& name : names) {
     const fs::path path = find_program(name);
     if (path.empty()) continue;
-    if (const std::lock_guard lock(versions_mutex); versions.contains(path)) return CpuCompiler{path, versions[path]};
-    const auto answer = run_process({path.string(), "-dumpfullversion", "-dumpversion"}, {.time = std::chrono::seconds(10)});
+    if (const std::lock_guard lock(versions_mutex); versions.contains(path))
+      return CpuCompiler{path, versions[path]};
+    const auto answer =
+        run_process({path.string(), "-dumpfullversion", "-dumpversion"}, {.time = std::chrono::seconds(10)});
     if (!answer || !answer->succeeded()) continue;
     const std::lock_guard lock(versions_mutex);
-    versions[path] = fmt::format("{} {}", path.filename().string(), answer->out.substr(0, answer->out.find('\n')));
+    versions[path] =
+        fmt::format("{} {}", path.filename().string(), answer->out.substr(0, answer->out.find('\n')));
     return CpuCompiler{path, versions[path]};
   }
-  return fail({ErrorCode::kNoCompiler, "no C++ compiler was found", "PATH and CXX", "one of " + fmt::format("{}", fmt::join(names, ", ")),
-               "none that runs", "install g++ (12 or later) or clang++, or name one in CXX"});
+  return fail({ErrorCode::kNoCompiler, "no C++ compiler was found", "PATH and CXX",
+               "one of " + fmt::format("{}", fmt::join(names, ", ")), "none that runs",
+               "install g++ (12 or later) or clang++, or name one in CXX"});
 }
 
 std::span<const char* const> cpu_compile_flags() { return kFlags; }
 
-Result<fs::path> compile_shared_object(const std::string& source, const CompileOptions& options, std::string* log) {
+Result<fs::path> compile_shared_object(const std::string& source, const CompileOptions& options,
+                                       std::string* log) {
   WARPLOOM_TRY(const CpuCompiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path.string()};
   argv.insert(argv.end(), kFlags.begin(), kFlags.end());
   argv.insert(argv.end(), options.flags.begin(), options.flags.end());
-  const std::string key = hash_hex(fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.version, fmt::join(argv, " "), machine_key(),
-                                               cpu_headers().key, source));
+  const std::string key =
+      hash_hex(fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.version, fmt::join(argv, " "), machine_key(),
+                           cpu_headers().key, source));
   DiskCache cache("cpu", ".so");
   if (options.use_cache) {
     if (auto entry = cache.find(key)) {
@@ -83,10 +89,13 @@ Result<fs::path> compile_shared_object(const std::string& source, const CompileO
   WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = options.time}, scratch.path()));
   if (done.timed_out)
     return fail({ErrorCode::kCompileTimeout, "the C++ compiler did not finish in time", compiler.version,
-                 fmt::format("at most {} ms", options.time.count()), "still running", "allow more time or take a smaller schedule"});
+                 fmt::format("at most {} ms", options.time.count()), "still running",
+                 "allow more time or take a smaller schedule"});
   if (!done.succeeded())
-    return fail({ErrorCode::kCompileFailed, "the C++ compiler refused the source", compiler.version, "source that compiles",
-                 done.err.empty() ? fmt::format("signal {}, exit status {}", done.signal, done.exit_status) : done.err,
+    return fail({ErrorCode::kCompileFailed, "the C++ compiler refused the source", compiler.version,
+                 "source that compiles",
+                 done.err.empty() ? fmt::format("signal {}, exit status {}", done.signal, done.exit_status)
+                                  : done.err,
                  "report the schedule: emitted source should always compile"});
   if (log) *log = done.err;
   WARPLOOM_TRY(const std::string bytes, read_file(image));

@@ -26,6 +26,7 @@ Result<CpuCompiler> find_cpu_compiler();  // fails with no-compiler
 std::span<const char* const> cpu_compile_flags();
 
 // `source` to a shared object; its path. The log goes to `log`.
-Result<std::filesystem::path> compile_shared_object(const std::string& source, const CompileOptions& options, std::string* log);
+Result<std::filesystem::path> compile_shared_object(const std::string& source, const CompileOptions& options,
+                                                    std::string* log);
 
 }  // namespace warploom::runtime

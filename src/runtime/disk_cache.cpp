@@ -42,7 +42,8 @@ std::optional<DiskCache::Entry> DiskCache::find(const std::string& key) const {
   return Entry{path, log ? std::move(*log) : std::string()};
 }
 
-Result<fs::path> DiskCache::store(const std::string& key, std::string_view image, std::string_view source, std::string_view log) {
+Result<fs::path> DiskCache::store(const std::string& key, std::string_view image, std::string_view source,
+                                  std::string_view log) {
   WARPLOOM_CHECK(make_folders(folder_));
   const fs::path path = folder_ / (key + suffix_);
   WARPLOOM_CHECK(write_file(folder_ / (key + ".txt"), source));
@@ -71,7 +72,8 @@ void DiskCache::shrink() const {
     if (::stat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     Group& group = groups[file.path().stem().string()];
     group.bytes += info.st_size;
-    group.used = std::max(group.used, std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
+    group.used =
+        std::max(group.used, std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
     group.files.push_back(file.path());
     total += info.st_size;
   }

@@ -27,7 +27,8 @@ class DiskCache {
   };
   std::optional<Entry> find(const std::string& key) const;  // marks it as used
   // Failure to store is an error the caller may pass over: the image itself is at hand.
-  Result<std::filesystem::path> store(const std::string& key, std::string_view image, std::string_view source, std::string_view log);
+  Result<std::filesystem::path> store(const std::string& key, std::string_view image, std::string_view source,
+                                      std::string_view log);
   const std::filesystem::path& folder() const { return folder_; }
 
  private:

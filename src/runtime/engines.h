@@ -13,6 +13,7 @@ Result<std::unique_ptr<Executor>> open_gpu(int ordinal);
 Result<std::unique_ptr<Executor>> open_cpu(int threads);
 
 // The driver's form of `map` over the memory at `address`.
-Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address, const std::string& place);
+Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address,
+                                      const std::string& place);
 
 }  // namespace warploom::runtime

@@ -72,13 +72,13 @@ class Recording {
 };
 
 struct DeviceInfo {
-  std::string name;           // "NVIDIA H200", "Intel(R) Xeon(R) …"
-  std::string arch;           // "sm_90a", "sm_80"; "x86-64-v4", "x86-64-v3"
-  int processors = 1;         // multiprocessors, or the cores this process may use
+  std::string name;    // "NVIDIA H200", "Intel(R) Xeon(R) …"
+  std::string arch;    // "sm_90a", "sm_80"; "x86-64-v4", "x86-64-v3"
+  int processors = 1;  // multiprocessors, or the cores this process may use
   std::int64_t memory_bytes = 0;
   std::int64_t cache_bytes = 0;   // GPU: L2; CPU: last level
   std::int64_t shared_bytes = 0;  // GPU: most shared memory a block can have
-  std::string driver;         // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
+  std::string driver;             // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
 };
 
 class Executor {

@@ -34,10 +34,11 @@ class GpuKernels final : public Runnable {
       WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, module, kernel.name.c_str());
       functions_.push_back(function);
       if (kernel.shared_bytes > device_.info().shared_bytes)
-        return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
-                     fmt::format("at most {} bytes", device_.info().shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
-                     "take fewer stages or a smaller tile"});
-      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
+        return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have",
+                     kernel.name, fmt::format("at most {} bytes", device_.info().shared_bytes),
+                     fmt::format("{} bytes", kernel.shared_bytes), "take fewer stages or a smaller tile"});
+      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared,
+                    static_cast<int>(kernel.shared_bytes));
       if (cluster_size(kernel) > kPortableCluster)
         WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
     }
@@ -60,9 +61,11 @@ class GpuKernels final : public Runnable {
         Value& value = parameters.values[i];
         value.address = chosen[i].address();
         if (argument.tensor_map) {
-          WARPLOOM_TRY(value.map, encode_tensor_map(cuda_, argument.map, value.address, kernel.name + ", map of " + argument.buffer));
+          WARPLOOM_TRY(value.map, encode_tensor_map(cuda_, argument.map, value.address,
+                                                    kernel.name + ", map of " + argument.buffer));
         }
-        parameters.raw.push_back(argument.tensor_map ? static_cast<void*>(&value.map) : static_cast<void*>(&value.address));
+        parameters.raw.push_back(argument.tensor_map ? static_cast<void*>(&value.map)
+                                                     : static_cast<void*>(&value.address));
       }
     }
     bound->buffers = std::move(all);
@@ -109,7 +112,9 @@ class GpuKernels final : public Runnable {
     std::vector<Parameters> kernels;
   };
   static unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
-  static std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
+  static std::int64_t cluster_size(const Kernel& kernel) {
+    return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2];
+  }
 
   Executor& device_;
   const Driver& cuda_;
@@ -122,7 +127,8 @@ class GpuKernels final : public Runnable {
 
 class GpuGraph final : public Recording {
  public:
-  GpuGraph(const Driver& cuda, CUstream stream, CUgraphExec graph) : cuda_(cuda), stream_(stream), graph_(graph) {}
+  GpuGraph(const Driver& cuda, CUstream stream, CUgraphExec graph)
+      : cuda_(cuda), stream_(stream), graph_(graph) {}
   ~GpuGraph() override {
     cuda_.cuStreamSynchronize(stream_);
     cuda_.cuGraphExecDestroy(graph_);
@@ -150,8 +156,9 @@ class GpuExecutor final : public Executor {
     int count = 0;
     WARPLOOM_CUDA(cuda_, cuDeviceGetCount, &count);
     if (ordinal < 0 || ordinal >= count)
-      return fail({ErrorCode::kNoGpu, "there is no GPU with this number", "ordinal", fmt::format("0 to {}", count - 1),
-                   fmt::format("{}", ordinal), "check CUDA_VISIBLE_DEVICES"});
+      return fail({ErrorCode::kNoGpu, "there is no GPU with this number", "ordinal",
+                   fmt::format("0 to {}", count - 1), fmt::format("{}", ordinal),
+                   "check CUDA_VISIBLE_DEVICES"});
     WARPLOOM_CUDA(cuda_, cuDeviceGet, &gpu_, ordinal);
     std::array<char, 256> text{};
     WARPLOOM_CUDA(cuda_, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu_);
@@ -159,8 +166,9 @@ class GpuExecutor final : public Executor {
     WARPLOOM_TRY(const int major, attribute(kAttributeMajor));
     WARPLOOM_TRY(const int minor, attribute(kAttributeMinor));
     if (major < kOldestMajor)
-      return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", info_.name, "compute capability 8.0 or later",
-                   fmt::format("{}.{}", major, minor), "use --target cpu"});
+      return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", info_.name,
+                   "compute capability 8.0 or later", fmt::format("{}.{}", major, minor),
+                   "use --target cpu"});
     // From 9.0 on the instructions that matter are of the architecture-specific targets.
     info_.arch = fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
     WARPLOOM_TRY(info_.processors, attribute(kAttributeProcessors));
@@ -171,7 +179,8 @@ class GpuExecutor final : public Executor {
     info_.memory_bytes = static_cast<std::int64_t>(bytes);
     info_.driver = cuda_.version();
     std::array<char, 64> bus{};
-    if (cuda_.cuDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpu_) == 0) clocks_ = ClockReader(bus.data());
+    if (cuda_.cuDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpu_) == 0)
+      clocks_ = ClockReader(bus.data());
 
     CUcontext context = nullptr;
     WARPLOOM_CUDA(cuda_, cuDevicePrimaryCtxRetain, &context, gpu_);
@@ -201,20 +210,23 @@ class GpuExecutor final : public Executor {
       error.expected = fmt::format("{} bytes", bytes);
       return fail(std::move(error));
     }
-    std::shared_ptr<void> owner(reinterpret_cast<void*>(address), [this](void* p) { cuda_.cuMemFree(pointer(p)); });
+    std::shared_ptr<void> owner(reinterpret_cast<void*>(address),
+                                [this](void* p) { cuda_.cuMemFree(pointer(p)); });
     const CUdeviceptr aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
     return Buffer(std::move(owner), reinterpret_cast<void*>(aligned), bytes);
   }
   Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
     if (bytes == 0) return ok();
-    return cuda_.check(cuda_.cuMemcpyHtoD(pointer(to.address()) + static_cast<CUdeviceptr>(offset), from, static_cast<std::size_t>(bytes)),
+    return cuda_.check(cuda_.cuMemcpyHtoD(pointer(to.address()) + static_cast<CUdeviceptr>(offset), from,
+                                          static_cast<std::size_t>(bytes)),
                        "cuMemcpyHtoD");
   }
   Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
     if (bytes == 0) return ok();
-    return cuda_.check(cuda_.cuMemcpyDtoH(to, pointer(from.address()) + static_cast<CUdeviceptr>(offset), static_cast<std::size_t>(bytes)),
+    return cuda_.check(cuda_.cuMemcpyDtoH(to, pointer(from.address()) + static_cast<CUdeviceptr>(offset),
+                                          static_cast<std::size_t>(bytes)),
                        "cuMemcpyDtoH");
   }
   Status fill(const Buffer& buffer, std::uint32_t word) override {
@@ -241,7 +253,9 @@ class GpuExecutor final : public Executor {
     return kernels;
   }
 
-  Status synchronize() override { return cuda_.check(cuda_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
+  Status synchronize() override {
+    return cuda_.check(cuda_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  }
   Result<double> time_us(const std::function<Status()>& work) override {
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[0], stream_);
     WARPLOOM_CHECK(work());
@@ -259,7 +273,8 @@ class GpuExecutor final : public Executor {
     const Status ended = cuda_.check(cuda_.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
     CUgraphExec executable = nullptr;
     Status made = ended;
-    if (worked && ended) made = cuda_.check(cuda_.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
+    if (worked && ended)
+      made = cuda_.check(cuda_.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
     if (graph) cuda_.cuGraphDestroy(graph);
     WARPLOOM_CHECK(worked);
     WARPLOOM_CHECK(made);
@@ -271,7 +286,8 @@ class GpuExecutor final : public Executor {
     if (!flush_) {
       WARPLOOM_TRY(flush_, allocate(2 * info_.cache_bytes + kMore));
     }
-    WARPLOOM_CUDA(cuda_, cuMemsetD32Async, pointer(flush_.address()), ++flush_word_, static_cast<std::size_t>(flush_.bytes() / 4), stream_);
+    WARPLOOM_CUDA(cuda_, cuMemsetD32Async, pointer(flush_.address()), ++flush_word_,
+                  static_cast<std::size_t>(flush_.bytes() / 4), stream_);
     return ok();
   }
 

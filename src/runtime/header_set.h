@@ -14,8 +14,8 @@ struct HeaderSet {
   std::vector<EmbeddedFile> files;  // `path` is the bare name
   std::string key;                  // of their names and texts
 };
-const HeaderSet& cuda_headers();  // device/ptx and device/common
-const HeaderSet& cpu_headers();   // device/cpu and device/common
+const HeaderSet& cuda_headers();      // device/ptx and device/common
+const HeaderSet& cpu_headers();       // device/cpu and device/common
 const HeaderSet& emulated_headers();  // device/emulated and device/common
 
 // The set on disk, flat in one folder of the cache; written once.

@@ -28,7 +28,7 @@ static inline float biased(float x, const Bias* bias, long long batch, long long
 
 // A task is 48 rows by 64 columns of C. Chunks of 256 along K are unpacked to floats, then four rows at a time stay in registers.
 const char* const kPlainCpuMatmul = R"(
-typedef float Lanes __attribute__((vector_size(64)));
+typedef float Lanes __attribute__((vector_size(64), may_alias));
 struct Scratch { float a[48][256]; float b[256][64]; float c[48][64]; };
 extern "C" void plain_matmul(void* const* buffers, long long task, void* memory) {
   Scratch& s = *static_cast<Scratch*>(memory);
@@ -60,14 +60,15 @@ extern "C" void plain_matmul(void* const* buffers, long long task, void* memory)
     }
     for (int i = 0; i < 48; i += 4) {
       Lanes sum[4][4];
-      for (int r = 0; r < 4; ++r) std::memcpy(sum[r], s.c[i + r], 256);
+      for (int r = 0; r < 4; ++r)
+        for (int v = 0; v < 4; ++v) sum[r][v] = *reinterpret_cast<const Lanes*>(&s.c[i + r][16 * v]);
       for (long long k = 0; k < depth; ++k) {
-        Lanes y[4];
-        std::memcpy(y, s.b[k], 256);
+        const Lanes* y = reinterpret_cast<const Lanes*>(s.b[k]);
         for (int r = 0; r < 4; ++r)
           for (int v = 0; v < 4; ++v) sum[r][v] += s.a[i + r][k] * y[v];
       }
-      for (int r = 0; r < 4; ++r) std::memcpy(s.c[i + r], sum[r], 256);
+      for (int r = 0; r < 4; ++r)
+        for (int v = 0; v < 4; ++v) *reinterpret_cast<Lanes*>(&s.c[i + r][16 * v]) = sum[r][v];
     }
   }
   const Bias* bias = BIAS;

@@ -6,8 +6,8 @@
 
 namespace warploom::runtime {
 
-extern const char* const kPlainCudaHead;     // element types and their conversions
-extern const char* const kPlainCudaMatmul;   // constants first: see plain_constants in vendor_plain.cpp
+extern const char* const kPlainCudaHead;    // element types and their conversions
+extern const char* const kPlainCudaMatmul;  // constants first: see plain_constants in vendor_plain.cpp
 extern const char* const kPlainCudaSoftmax;
 extern const char* const kPlainCudaEpilogue;
 extern const char* const kPlainCpuHead;

@@ -25,13 +25,15 @@ struct Entry {
 
 Result<double> sample(Executor& device, Entry& entry, bool flush) {
   if (flush) WARPLOOM_CHECK(device.flush_caches());
-  WARPLOOM_TRY(const double us, device.time_us([&] { return entry.series ? entry.series->replay() : entry.what->launch(0); }));
+  WARPLOOM_TRY(const double us,
+               device.time_us([&] { return entry.series ? entry.series->replay() : entry.what->launch(0); }));
   return us / entry.samples.calls_per_sample;
 }
 
 bool same_sets(std::span<Runnable* const> alternatives) {
-  return std::all_of(alternatives.begin(), alternatives.end(),
-                     [&](const Runnable* r) { return r->sets() >= 2 && r->sets() == alternatives[0]->sets(); });
+  return std::all_of(alternatives.begin(), alternatives.end(), [&](const Runnable* r) {
+    return r->sets() >= 2 && r->sets() == alternatives[0]->sets();
+  });
 }
 
 Status record_series(Executor& device, Entry& entry) {
@@ -58,13 +60,16 @@ Interval median_interval(std::span<const double> values, std::uint64_t seed, int
   }
   if (medians.empty()) return {interval.median, interval.median, interval.median};
   std::sort(medians.begin(), medians.end());
-  const auto at = [&](double share) { return medians[static_cast<std::size_t>(share * static_cast<double>(medians.size() - 1))]; };
+  const auto at = [&](double share) {
+    return medians[static_cast<std::size_t>(share * static_cast<double>(medians.size() - 1))];
+  };
   interval.low = at(0.025);
   interval.high = at(0.975);
   return interval;
 }
 
-Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const> alternatives, const MeasureOptions& options) {
+Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const> alternatives,
+                                     const MeasureOptions& options) {
   using Clock = std::chrono::steady_clock;
   const bool flush = device.engine() == Engine::cuda ? options.flush : options.flush_cpu;
   std::vector<Entry> entries(alternatives.size());
@@ -116,7 +121,8 @@ Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const
     samples.low_us = interval.low;
     samples.high_us = interval.high;
     if (readings > 0)
-      samples.clocks = {sum.sm_mhz / readings, sum.memory_mhz / readings, sum.watts / readings, sum.celsius / readings};
+      samples.clocks = {sum.sm_mhz / readings, sum.memory_mhz / readings, sum.watts / readings,
+                        sum.celsius / readings};
     all.push_back(std::move(samples));
   }
   return all;

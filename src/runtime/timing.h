@@ -21,14 +21,14 @@
 namespace warploom::runtime {
 
 struct MeasureOptions {
-  int warm_up = 3;               // calls of each alternative that do not count
+  int warm_up = 3;  // calls of each alternative that do not count
   int min_samples = 10;
   int max_samples = 200;
-  double budget_ms = 500;        // for all alternatives together; min_samples may exceed it (but never fivefold)
-  double short_us = 20;          // calls faster than this are timed in series
-  bool flush = true;             // GPU
-  bool flush_cpu = false;        // CPU: its caches are as large as most problems, and users find them warm
-  std::uint64_t seed = 1;        // of the bootstrap
+  double budget_ms = 500;  // for all alternatives together; min_samples may exceed it (but never fivefold)
+  double short_us = 20;    // calls faster than this are timed in series
+  bool flush = true;       // GPU
+  bool flush_cpu = false;  // CPU: its caches are as large as most problems, and users find them warm
+  std::uint64_t seed = 1;  // of the bootstrap
 };
 
 struct Samples {
@@ -36,8 +36,8 @@ struct Samples {
   std::vector<double> us;  // a call, in the order taken
   double median_us = 0, low_us = 0, high_us = 0;
   int calls_per_sample = 1;
-  bool flushed = false;    // caches flushed before every sample
-  Clocks clocks;           // mean over the samples
+  bool flushed = false;  // caches flushed before every sample
+  Clocks clocks;         // mean over the samples
 };
 
 // One Samples for each alternative, in their order. Every alternative has at least buffer set 0 bound. Fails with the first

@@ -53,7 +53,8 @@ struct VendorProblem {
 };
 
 // The fastest that serves the problem. `plain_only`: ours, whatever libraries are there.
-Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only = false);
+Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem,
+                                                   bool plain_only = false);
 // The launch list of the plain kernel.
 LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& problem);
 

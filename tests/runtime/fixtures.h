@@ -22,8 +22,10 @@ class WithVariable {
     ::setenv(name, value.c_str(), 1);
   }
   ~WithVariable() {
-    if (old_) ::setenv(name_, old_->c_str(), 1);
-    else ::unsetenv(name_);
+    if (old_)
+      ::setenv(name_, old_->c_str(), 1);
+    else
+      ::unsetenv(name_);
   }
 
  private:
@@ -43,12 +45,13 @@ inline LaunchList doubling_list(Engine engine, const std::string& arch) {
   kernel.name = "twice";
   kernel.grid = {4, 1, 1};
   kernel.threads = engine == Engine::cuda ? 256 : 1;
-  kernel.source = engine == Engine::cuda
-                      ? "extern \"C\" __global__ void twice(const float* x, float* y) {\n"
-                        "  const int i = blockIdx.x * 256 + threadIdx.x;\n  if (i < 1000) y[i] = 2 * x[i];\n}\n"
-                      : "extern \"C\" void twice(void* const* b, long long task, void*) {\n"
-                        "  for (long long i = task * 250; i < task * 250 + 250; ++i)\n"
-                        "    static_cast<float*>(b[1])[i] = 2 * static_cast<const float*>(b[0])[i];\n}\n";
+  kernel.source =
+      engine == Engine::cuda
+          ? "extern \"C\" __global__ void twice(const float* x, float* y) {\n"
+            "  const int i = blockIdx.x * 256 + threadIdx.x;\n  if (i < 1000) y[i] = 2 * x[i];\n}\n"
+          : "extern \"C\" void twice(void* const* b, long long task, void*) {\n"
+            "  for (long long i = task * 250; i < task * 250 + 250; ++i)\n"
+            "    static_cast<float*>(b[1])[i] = 2 * static_cast<const float*>(b[0])[i];\n}\n";
   kernel.args = {{.buffer = "x"}, {.buffer = "y"}};
   LaunchList list;
   list.engine = engine;
@@ -63,7 +66,8 @@ inline LaunchList doubling_list(Engine engine, const std::string& arch) {
 inline std::vector<char> random_tensor(Dtype dtype, std::int64_t elements, std::uint64_t seed) {
   std::vector<char> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
   Random random(seed);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i) store_from_double(dtype, bytes.data(), i, random.normal());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i)
+    store_from_double(dtype, bytes.data(), i, random.normal());
   return bytes;
 }
 
@@ -76,8 +80,8 @@ inline Result<Buffer> on_device(Executor& device, const std::vector<char>& bytes
 
 }  // namespace warploom::runtime
 
-#define ASSERT_OK(...)                                                                              \
-  do {                                                                                              \
-    auto&& asserted = (__VA_ARGS__);                                                           \
-    ASSERT_TRUE(asserted.has_value()) << ::warploom::describe(asserted.error());                                \
+#define ASSERT_OK(...)                                                           \
+  do {                                                                           \
+    auto&& asserted = (__VA_ARGS__);                                             \
+    ASSERT_TRUE(asserted.has_value()) << ::warploom::describe(asserted.error()); \
   } while (false)

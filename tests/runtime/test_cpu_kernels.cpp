@@ -53,11 +53,14 @@ TEST_F(CpuKernels, AreNotCompiledTwice) {
   const OwnCache cache;
   const auto first = compile(list());
   ASSERT_OK(first);
-  const auto written = std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt"));
+  const auto written =
+      std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt"));
   const auto second = compile(list());
   ASSERT_OK(second);
   EXPECT_EQ(first->images[0], second->images[0]);
-  EXPECT_EQ(std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt")), written);
+  EXPECT_EQ(
+      std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt")),
+      written);
 }
 
 TEST_F(CpuKernels, GetScratchOfTheirOwn) {
@@ -65,10 +68,12 @@ TEST_F(CpuKernels, GetScratchOfTheirOwn) {
   LaunchList scratch = list();
   scratch.kernels[0].shared_bytes = 100000;
   scratch.kernels[0].source =
-      "#include <cstdint>\n#include <cstring>\nextern \"C\" void twice(void* const* b, long long task, void* s) {\n"
+      "#include <cstdint>\n#include <cstring>\nextern \"C\" void twice(void* const* b, long long task, void* "
+      "s) {\n"
       "  std::memset(s, static_cast<int>(task), 100000);\n  float* y = static_cast<float*>(b[1]);\n"
       "  for (long long i = task * 250; i < task * 250 + 250; ++i)\n"
-      "    y[i] = reinterpret_cast<std::uintptr_t>(s) % 4096 ? -1.0f : static_cast<unsigned char*>(s)[i];\n}\n";
+      "    y[i] = reinterpret_cast<std::uintptr_t>(s) % 4096 ? -1.0f : static_cast<unsigned "
+      "char*>(s)[i];\n}\n";
   const auto binary = compile(scratch);
   ASSERT_OK(binary);
   auto kernels = device->load(scratch, *binary);
@@ -83,7 +88,8 @@ TEST_F(CpuKernels, GetScratchOfTheirOwn) {
 TEST_F(CpuKernels, FindTheSharedDeviceHeaders) {
   const OwnCache cache;
   LaunchList with_header = list();
-  with_header.kernels[0].source = "#include \"types.h\"\nstatic_assert(sizeof(wl::bf16) == 2);\n" + with_header.kernels[0].source;
+  with_header.kernels[0].source =
+      "#include \"types.h\"\nstatic_assert(sizeof(wl::bf16) == 2);\n" + with_header.kernels[0].source;
   ASSERT_OK(compile(with_header));
 }
 
@@ -102,7 +108,8 @@ TEST_F(CpuKernels, ThatCompileForTooLongAreGivenUp) {
   LaunchList endless = list();
   // A template that multiplies itself: minutes of work for any compiler.
   endless.kernels[0].source =
-      "template <int N, int M> struct S { static constexpr long long v = S<N - 1, 2 * M>::v + S<N - 1, 2 * M + 1>::v; };\n"
+      "template <int N, int M> struct S { static constexpr long long v = S<N - 1, 2 * M>::v + S<N - 1, 2 * M "
+      "+ 1>::v; };\n"
       "template <int M> struct S<0, M> { static constexpr long long v = M; };\nlong long x = S<24, 1>::v;\n";
   CompileOptions options;
   options.time = std::chrono::milliseconds(300);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstdio>
+
 #include "matmul_cases.h"
 #include "runtime/cpu_compiler.h"
 #include "runtime/timing.h"
@@ -64,7 +67,8 @@ TEST_F(CpuReferences, PlainKernelsAgreeWithFp64) {
 TEST_F(CpuReferences, PlainSoftmaxAgreesWithFp64) {
   if (!find_cpu_compiler()) GTEST_SKIP() << "no C++ compiler here";
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-    const VendorProblem problem{.kind = VendorKind::softmax, .in = dtype, .out = dtype, .rows = 9, .cols = 300};
+    const VendorProblem problem{
+        .kind = VendorKind::softmax, .in = dtype, .out = dtype, .rows = 9, .cols = 300};
     const auto reference = vendor_reference(*device, problem, true);
     ASSERT_OK(reference);
     const auto error = softmax_error(*device, problem, **reference);
@@ -74,7 +78,8 @@ TEST_F(CpuReferences, PlainSoftmaxAgreesWithFp64) {
 }
 
 TEST_F(CpuReferences, TypesThatNobodyServesAreRefused) {
-  const auto reference = vendor_reference(*device, {.m = 8, .n = 8, .k = 8, .in = Dtype::e4m3, .out = Dtype::e4m3});
+  const auto reference =
+      vendor_reference(*device, {.m = 8, .n = 8, .k = 8, .in = Dtype::e4m3, .out = Dtype::e4m3});
   ASSERT_FALSE(reference);
   EXPECT_EQ(reference.error().code, ErrorCode::kNoSchedule);
 }
@@ -88,15 +93,17 @@ TEST_F(CpuReferences, DISABLED_Speed) {
   std::vector<Runnable*> raw;
   for (const auto& reference : references) {
     Bindings buffers;
-    for (const char* name : {"A", "B", "C"}) buffers[name] = *on_device(*device, random_tensor(Dtype::f32, 1 << 20, 1));
+    for (const char* name : {"A", "B", "C"})
+      buffers[name] = *on_device(*device, random_tensor(Dtype::f32, 1 << 20, 1));
     ASSERT_OK(reference->bind(buffers));
     raw.push_back(reference.get());
   }
   const auto samples = measure(*device, raw, {.budget_ms = 3000});
   ASSERT_OK(samples);
   for (const Samples& s : *samples)
-    printf("%-16s 1024^3 f32: %8.0f us [%.0f, %.0f]  %.1f GFLOP/s\n", s.name.c_str(), s.median_us, s.low_us, s.high_us,
-           problem.flops() / s.median_us * 1e-3);
+    printf("%-16s 1024^3 f32: median %.0f us [%.0f, %.0f] %.1f GFLOP/s, fastest %.1f GFLOP/s\n",
+           s.name.c_str(), s.median_us, s.low_us, s.high_us, problem.flops() / s.median_us * 1e-3,
+           problem.flops() / *std::min_element(s.us.begin(), s.us.end()) * 1e-3);
   // Copy bandwidth, by all cores: a launch list of its own.
   LaunchList copy = doubling_list(Engine::cpu, device->info().arch);
   constexpr std::int64_t kElements = std::int64_t{64} << 20, kTasks = 256;
@@ -104,7 +111,8 @@ TEST_F(CpuReferences, DISABLED_Speed) {
   copy.kernels[0].grid[0] = kTasks;
   copy.kernels[0].source =
       "#include <cstring>\nextern \"C\" void twice(void* const* b, long long task, void*) {\n"
-      "  std::memcpy(static_cast<char*>(b[1]) + task * (1 << 20), static_cast<const char*>(b[0]) + task * (1 << 20), 1 << 20);\n}\n";
+      "  std::memcpy(static_cast<char*>(b[1]) + task * (1 << 20), static_cast<const char*>(b[0]) + task * (1 "
+      "<< 20), 1 << 20);\n}\n";
   auto kernels = device->load(copy, *compile(copy));
   ASSERT_OK(kernels);
   Buffer x = *device->allocate(4 * kElements), y = *device->allocate(4 * kElements);
@@ -113,8 +121,11 @@ TEST_F(CpuReferences, DISABLED_Speed) {
   std::vector<Runnable*> one = {kernels->get()};
   const auto copied = measure(*device, one, {.budget_ms = 2000});
   ASSERT_OK(copied);
-  printf("copy of 256 MiB: %.0f us, %.1f GB/s read and written\n", (*copied)[0].median_us,
-         8.0 * static_cast<double>(kElements) / (*copied)[0].median_us * 1e-3);
+  const Samples& c = (*copied)[0];
+  const double fastest = *std::min_element(c.us.begin(), c.us.end());
+  printf("copy of 256 MiB: median %.1f, fastest %.1f GB/s read and written\n",
+         8.0 * static_cast<double>(kElements) / c.median_us * 1e-3,
+         8.0 * static_cast<double>(kElements) / fastest * 1e-3);
 }
 
 }  // namespace

@@ -23,8 +23,14 @@ TEST(Driver, AnswersTheSameEveryTime) {
 
 TEST(Driver, CodesHaveMeanings) {
   Driver driver;
-  driver.cuGetErrorName = [](CUresult, const char** text) { *text = "NAME"; return 0; };
-  driver.cuGetErrorString = [](CUresult, const char** text) { *text = "words"; return 0; };
+  driver.cuGetErrorName = [](CUresult, const char** text) {
+    *text = "NAME";
+    return 0;
+  };
+  driver.cuGetErrorString = [](CUresult, const char** text) {
+    *text = "words";
+    return 0;
+  };
   EXPECT_TRUE(driver.check(0, "cuCall"));
   EXPECT_EQ(driver.check(2, "cuCall").error().code, ErrorCode::kOutOfMemory);
   EXPECT_EQ(driver.check(100, "cuCall").error().code, ErrorCode::kNoGpu);

@@ -4,6 +4,7 @@
 #include "matmul_cases.h"
 #include "runtime/driver.h"
 #include "runtime/timing.h"
+#include "tma_list.h"
 
 namespace warploom::runtime {
 namespace {
@@ -21,9 +22,10 @@ class Gpu : public ::testing::Test {
 
 TEST_F(Gpu, DescribesItself) {
   const DeviceInfo& info = device->info();
-  printf("%s, %s, %d multiprocessors, %.1f GB, L2 %.1f MB, shared %lld, %s, SM clock %.0f MHz\n", info.name.c_str(), info.arch.c_str(),
-         info.processors, static_cast<double>(info.memory_bytes) * 1e-9, static_cast<double>(info.cache_bytes) * 1e-6,
-         static_cast<long long>(info.shared_bytes), info.driver.c_str(), device->clocks().sm_mhz);
+  printf("%s, %s, %d multiprocessors, %.1f GB, L2 %.1f MB, shared %lld, %s, SM clock %.0f MHz\n",
+         info.name.c_str(), info.arch.c_str(), info.processors, static_cast<double>(info.memory_bytes) * 1e-9,
+         static_cast<double>(info.cache_bytes) * 1e-6, static_cast<long long>(info.shared_bytes),
+         info.driver.c_str(), device->clocks().sm_mhz);
   EXPECT_TRUE(info.arch.starts_with("sm_"));
   EXPECT_GT(info.processors, 1);
 }
@@ -60,44 +62,6 @@ TEST_F(Gpu, RunsAKernel) {
   ASSERT_OK((*kernels)->launch());
   ASSERT_OK(device->download(by, y.data(), 4000));
   for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], 2 * x[i]);
-}
-
-// A 100 x 40 float matrix through boxes of 32 x 8, in clusters of two blocks, back out by ordinary stores.
-LaunchList tma_list(const std::string& arch) {
-  Kernel kernel;
-  kernel.name = "boxes";
-  kernel.grid = {2, 14, 1};
-  kernel.cluster = {2, 1, 1};
-  kernel.threads = 256;
-  kernel.shared_bytes = 2048;
-  kernel.source = R"(
-#include "wl.h"
-extern "C" __global__ void __launch_bounds__(256) boxes(WL_TENSOR_MAP x, float* y) {
-  const unsigned smem = wl::shared_base(), bar = smem + 1024;
-  if (wl::thread() == 0) {
-    wl::mbarrier_init(bar, 1);
-    wl::fence_mbarrier_init();
-    wl::mbarrier_arrive_expect_tx(bar, 1024);
-    wl::tma_load(smem, x, bar, wl::block_x() * 32, wl::block_y() * 8);
-  }
-  wl::sync_threads();
-  wl::mbarrier_wait(bar, 0);
-  const int row = wl::block_y() * 8 + wl::thread() / 32, col = wl::block_x() * 32 + wl::thread() % 32;
-  float value;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(smem + wl::thread() * 4));
-  if (row < 100 && col < 40) y[row * 40 + col] = value;
-}
-)";
-  Argument x{.buffer = "x", .tensor_map = true};
-  x.map = {.dtype = Dtype::f32, .dims = {40, 100}, .strides_bytes = {160}, .box = {32, 8}, .swizzle_bytes = 0};
-  kernel.args = {x, {.buffer = "y"}};
-  LaunchList list;
-  list.engine = Engine::cuda;
-  list.arch = arch;
-  list.inputs = {{"x", Dtype::f32, {100, 40}}};
-  list.outputs = {{"y", Dtype::f32, {100, 40}}};
-  list.kernels = {kernel};
-  return list;
 }
 
 TEST_F(Gpu, CopiesBoxesByTensorMapInClusters) {
@@ -173,7 +137,9 @@ TEST_F(Gpu, StrictFp32IsNotTf32) {
 
 TEST_F(Gpu, SoftmaxAgreesWithFp64) {
   check_references(*device, {.kind = VendorKind::softmax, .rows = 37, .cols = 1001}, 1e-6);
-  check_references(*device, {.kind = VendorKind::softmax, .in = Dtype::bf16, .out = Dtype::bf16, .rows = 5, .cols = 100}, 4e-3);
+  check_references(
+      *device, {.kind = VendorKind::softmax, .in = Dtype::bf16, .out = Dtype::bf16, .rows = 5, .cols = 100},
+      4e-3);
 }
 
 Result<std::vector<Samples>> time_matmul(Executor& device, const VendorProblem& problem, int sets) {
@@ -192,13 +158,15 @@ Result<std::vector<Samples>> time_matmul(Executor& device, const VendorProblem& 
   auto samples = measure(device, both);
   if (samples)
     for (const Samples& s : *samples)
-      printf("%-18s %s: %.1f us [%.1f, %.1f] %.1f TFLOP/s, %d calls a sample, %.0f MHz\n", s.name.c_str(), text_of(problem).c_str(),
-             s.median_us, s.low_us, s.high_us, problem.flops() / s.median_us * 1e-6, s.calls_per_sample, s.clocks.sm_mhz);
+      printf("%-18s %s: %.1f us [%.1f, %.1f] %.1f TFLOP/s, %d calls a sample, %.0f MHz\n", s.name.c_str(),
+             text_of(problem).c_str(), s.median_us, s.low_us, s.high_us, problem.flops() / s.median_us * 1e-6,
+             s.calls_per_sample, s.clocks.sm_mhz);
   return samples;
 }
 
 TEST_F(Gpu, MeasuresTheLibraryFasterThanThePlainKernel) {
-  const auto samples = time_matmul(*device, {.m = 2048, .n = 2048, .k = 2048, .in = Dtype::bf16, .out = Dtype::bf16}, 1);
+  const auto samples =
+      time_matmul(*device, {.m = 2048, .n = 2048, .k = 2048, .in = Dtype::bf16, .out = Dtype::bf16}, 1);
   ASSERT_OK(samples);
   EXPECT_LT((*samples)[0].median_us, (*samples)[1].median_us);
   EXPECT_TRUE((*samples)[0].flushed);
@@ -242,11 +210,14 @@ TEST_F(Gpu, AFaultIsACrashedCandidate) {
         auto fresh = Executor::open(Engine::cuda);
         if (!fresh) std::exit(fresh.error().code == ErrorCode::kCudaCall ? 77 : 1);
         LaunchList list = doubling_list(Engine::cuda, (*fresh)->info().arch);
-        list.kernels[0].source = "extern \"C\" __global__ void twice(const float* x, float* y) { *(volatile int*)16 = 1; }\n";
+        list.kernels[0].source =
+            "extern \"C\" __global__ void twice(const float* x, float* y) { *(volatile int*)16 = 1; }\n";
         const auto binary = compile(list);
         if (!binary) std::exit(77);
         auto kernels = (*fresh)->load(list, *binary);
-        if (!kernels || !(*kernels)->bind({{"x", *(*fresh)->allocate(4000)}, {"y", *(*fresh)->allocate(4000)}})) std::exit(2);
+        if (!kernels ||
+            !(*kernels)->bind({{"x", *(*fresh)->allocate(4000)}, {"y", *(*fresh)->allocate(4000)}}))
+          std::exit(2);
         (void)(*kernels)->launch();
         const auto done = (*fresh)->synchronize();
         std::_Exit(!done && done.error().code == ErrorCode::kCandidateCrashed ? 0 : 3);

@@ -1,6 +1,13 @@
-#include "fixtures.h"
+#include <unistd.h>
+
+#include <csignal>
+
+#include "base/file.h"
+#include "matmul_cases.h"
 #include "runtime/child.h"
 #include "runtime/nvrtc.h"
+#include "runtime/vendor_parts.h"
+#include "tma_list.h"
 
 namespace warploom::runtime {
 namespace {
@@ -57,8 +64,10 @@ TEST_F(Nvrtc, RefusesWrongSourceWithItsWords) {
 LaunchList spilling_list() {
   LaunchList list = doubling_list(Engine::cuda, "sm_90a");
   list.kernels[0].source =
-      "extern \"C\" __global__ void __launch_bounds__(1024, 2) twice(const float* x, float* y) {\n  float v[120];\n"
-      "#pragma unroll\n  for (int i = 0; i < 120; ++i) v[i] = x[i * 1024 + threadIdx.x];\n  __syncthreads();\n"
+      "extern \"C\" __global__ void __launch_bounds__(1024, 2) twice(const float* x, float* y) {\n  float "
+      "v[120];\n"
+      "#pragma unroll\n  for (int i = 0; i < 120; ++i) v[i] = x[i * 1024 + threadIdx.x];\n  "
+      "__syncthreads();\n"
       "#pragma unroll\n  for (int i = 0; i < 120; ++i) y[i * 1024 + threadIdx.x] = v[i] * v[119 - i];\n}\n";
   return list;
 }
@@ -88,19 +97,84 @@ TEST_F(Nvrtc, CompilesKernelsOfTheSameTextOnce) {
   EXPECT_EQ(binary->figures.size(), 1u);
 }
 
+TEST_F(Nvrtc, CompilesThePlainReferences) {
+  DeviceInfo device;
+  device.arch = "sm_90a";
+  const VendorProblem matmul = small_matmuls(Dtype::bf16)[7];
+  ASSERT_NE(matmul.bias, BiasKind::none);
+  ASSERT_OK(compile(plain_reference(device, matmul)));
+  ASSERT_OK(compile(plain_epilogue(device, matmul)));
+  ASSERT_OK(compile(plain_reference(device, small_matmuls(Dtype::f16)[0])));
+  ASSERT_OK(compile(plain_reference(device, {.kind = VendorKind::softmax, .rows = 5, .cols = 7})));
+}
+
+TEST_F(Nvrtc, CompilesAKernelWithATensorMap) { ASSERT_OK(compile(tma_list("sm_90a"))); }
+
+// A helper program that is a shell script: `body` sees the request's folder as $folder.
+class WithHelper {
+ public:
+  explicit WithHelper(const std::string& body) {
+    const auto path = folder_.path() / "helper";
+    (void)write_file(path,
+                     "#!/bin/sh\n[ \"$1\" = __compile ] || exit 9\nfolder=$(dirname \"$2\")\n" + body + "\n");
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    set_helper_program(path);
+  }
+  ~WithHelper() { set_helper_program({}); }
+
+ private:
+  ScratchFolder folder_{"helper"};
+};
+
+TEST_F(Nvrtc, RunsInTheHelperProgramOnceThereIsOne) {
+  if (!find_cuda_compiler()->nvrtc) GTEST_SKIP() << "no NVRTC here";
+  const WithHelper helper(
+      "grep -q __global__ $folder/source.cu && echo image > $folder/image.cubin && echo words > $folder/log");
+  const auto image = compile_cuda("__global__ void k() {}", "sm_90a");
+  ASSERT_OK(image);
+  EXPECT_EQ(image->cubin, "image\n");
+  EXPECT_EQ(image->log, "words\n");
+}
+
+TEST_F(Nvrtc, ThatCrashesInTheHelperIsAFailedCompilation) {
+  if (!find_cuda_compiler()->nvrtc) GTEST_SKIP() << "no NVRTC here";
+  const WithHelper helper("kill -SEGV $$");
+  const auto image = compile_cuda("__global__ void k() {}", "sm_90a");
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.error().code, ErrorCode::kCompileFailed);
+  EXPECT_EQ(image.error().found, "it died of signal 11");
+}
+
+TEST(CompileRequest, ThatIsNotOneIsRefused) {
+  const ScratchFolder folder("request");
+  EXPECT_EQ(run_compile_request(folder.path() / "request.json"), 2);
+}
+
 TEST(Child, ThatCrashesReportsItsSignal) {
-  const auto done = run_in_fork([] { std::abort(); return 0; }, std::chrono::seconds(10));
+  const auto done = run_in_fork(
+      [] {
+        std::abort();
+        return 0;
+      },
+      std::chrono::seconds(10));
   ASSERT_OK(done);
   EXPECT_EQ(done->signal, SIGABRT);
 }
 
 TEST(Child, ThatHangsIsKilled) {
-  const auto done = run_in_fork([] { while (true) ::usleep(1000); return 0; }, std::chrono::milliseconds(50));
+  const auto done = run_in_fork(
+      [] {
+        while (true) ::usleep(1000);
+        return 0;
+      },
+      std::chrono::milliseconds(50));
   ASSERT_OK(done);
   EXPECT_TRUE(done->timed_out);
 }
 
-TEST(Child, HandsBackItsStatus) { EXPECT_EQ(run_in_fork([] { return 7; }, std::chrono::seconds(10))->exit_status, 7); }
+TEST(Child, HandsBackItsStatus) {
+  EXPECT_EQ(run_in_fork([] { return 7; }, std::chrono::seconds(10))->exit_status, 7);
+}
 
 TEST(Ptxas, FiguresOfSeveralKernelsAreToldApart) {
   const PtxasReport report = parse_ptxas(
@@ -121,7 +195,8 @@ TEST(Ptxas, FiguresOfSeveralKernelsAreToldApart) {
 
 TEST(Ptxas, SerialisedWgmmaIsNoticed) {
   const PtxasReport report = parse_ptxas(
-      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to …\n");
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due "
+      "to …\n");
   EXPECT_EQ(report.warnings.size(), 1u);
 }
 

@@ -9,14 +9,16 @@ namespace {
 // Takes a known time, and says in what order it was called.
 class Sleeper final : public Runnable {
  public:
-  Sleeper(std::string name, int us, std::string* order, int sets = 1) : name_(std::move(name)), us_(us), order_(order), sets_(sets) {}
+  Sleeper(std::string name, int us, std::string* order, int sets = 1)
+      : name_(std::move(name)), us_(us), order_(order), sets_(sets) {}
   std::string name() const override { return name_; }
   Status bind(const Bindings&, int) override { return ok(); }
   int sets() const override { return sets_; }
   Status launch(int) override {
     *order_ += name_;
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us_);
-    while (std::chrono::steady_clock::now() < until) {}
+    while (std::chrono::steady_clock::now() < until) {
+    }
     return ok();
   }
 
@@ -48,7 +50,9 @@ TEST_F(Timing, AlternatesAndTurnsTheOrderRound) {
   Sleeper a("a", 100, &order), b("b", 100, &order);
   std::vector<Runnable*> both = {&a, &b};
   ASSERT_OK(measure(*device, both, {.warm_up = 1, .min_samples = 4, .max_samples = 4, .budget_ms = 1000}));
-  EXPECT_EQ(order, "ab" "abbaabba");
+  EXPECT_EQ(order,
+            "ab"
+            "abbaabba");
 }
 
 TEST_F(Timing, TimesShortCallsInSeriesOverTheirSets) {

@@ -39,13 +39,11 @@ target_link_libraries(warploom_onnx_proto PUBLIC protobuf::libprotobuf ${ZLIB_LI
 # device/ as text inside the executable: emitted kernels include these headers, and a bundle carries them along.
 file(GLOB_RECURSE device_headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/device ${CMAKE_SOURCE_DIR}/device/*.h)
 set(device_embed ${CMAKE_BINARY_DIR}/generated/device_headers.cpp)
+list(TRANSFORM device_headers PREPEND ${CMAKE_SOURCE_DIR}/device/ OUTPUT_VARIABLE device_header_files)
 add_custom_command(OUTPUT ${device_embed}
   COMMAND ${CMAKE_COMMAND} -DOUT=${device_embed} -DROOT=${CMAKE_SOURCE_DIR}/device "-DFILES=${device_headers}"
           -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
-  DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
-foreach(h ${device_headers})
-  set_property(SOURCE ${device_embed} APPEND PROPERTY OBJECT_DEPENDS ${CMAKE_SOURCE_DIR}/device/${h})
-endforeach()
+  DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake ${device_header_files} VERBATIM)
 add_custom_target(warploom_device_embed_inputs DEPENDS ${device_embed})
 add_library(warploom_device_headers STATIC ${device_embed})
 target_include_directories(warploom_device_headers PUBLIC ${CMAKE_SOURCE_DIR}/src)

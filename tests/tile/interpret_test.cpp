@@ -186,14 +186,31 @@ TEST(Interpret, ProducingMoreThanAllStagesInOneThreadIsUndefined) {
   expect_undefined(b.finish(), line, "'p'");
 }
 
-TEST(Interpret, SlotsThatNobodyConsumesAreUndefined) {
+TEST(Interpret, SlotsOfAnotherRoleThatNobodyConsumesAreUndefined) {
   Builder b("leftover");
   const auto x = b.global("X", Dtype::f32, {2});
   const auto s = b.shared("s", Dtype::f32, {2});
   const auto p = b.pipeline("p", 2, {s});
-  b.for_("k", 0, 2, 1, [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); });
-  const int line = (b.consume(p, 0, [] {}), __LINE__);
+  int line = 0;
+  b.roles([&] {
+    b.role("producer", 4, 0, [&] {
+      b.for_("k", 0, 2, 1, [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); });
+    });
+    b.role("consumer", 4, 0, [&] { line = (b.consume(p, 0, [] {}), __LINE__); });
+  });
   expect_undefined(b.finish(), line, "'p'");
+}
+
+TEST(Interpret, OneThreadOfControlMayPrefetchPastItsLoop) {
+  Builder b("ahead");
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {2});
+  const auto p = b.pipeline("p", 2, {s});
+  b.for_("k", 0, 2, 1, [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); });
+  b.consume(p, 0, [] {});
+  const Program program = b.finish();
+  Arrays arrays(program);
+  EXPECT_TRUE(interpret(program, arrays.buffers()).has_value());
 }
 
 TEST(Interpret, DividingByZeroIsUndefined) {

@@ -1,0 +1,205 @@
+#include "synth/synthesize.h"
+
+#include <gtest/gtest.h>
+
+#include "synth/registers.h"
+#include "synth/sites.h"
+#include "tile/build.h"
+
+namespace warploom::synth {
+namespace {
+
+using tile::Builder;
+using tile::Index;
+using tile::TensorId;
+
+target::Capabilities sm90a() { return *target::capabilities_of("sm_90a"); }
+target::Capabilities sm80() { return *target::capabilities_of("sm_80"); }
+
+const Choice& choice_of(const tile::Program& program, const Solution& solution, std::size_t copy_number) {
+  std::size_t seen = 0;
+  for (const Site& site : sites_of(program))
+    if (std::holds_alternative<tile::Copy>(site.statement->node) && seen++ == copy_number) return solution.choices.at(site.statement);
+  throw std::out_of_range("no such copy");
+}
+
+// One 64×64×64 product per block, operands through a ring filled by another role.
+tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
+  Builder b("mm");
+  const TensorId A = b.global("A", dtype, {64, 256});
+  const TensorId B = b_is_row_major_kn ? b.global("B", dtype, {64, 256}, {1, 64}) : b.global("B", dtype, {64, 256});
+  const TensorId C = b.output("C", Dtype::f32, {64, 64});
+  const std::int64_t depth = 128 / bytes_of(dtype);
+  const TensorId sa = b.shared("a", dtype, {64, depth}), sb = b.shared("b", dtype, {64, depth});
+  const auto ring = b.pipeline("ring", 2, {sa, sb});
+  b.roles([&] {
+    b.role("producer", 4, 0, [&] {
+      b.for_("k", 0, 256 / depth, 1, [&](const Index& k) {
+        b.produce(ring, [&] {
+          b.copy(b.tile(A, {0, k * depth}, {64, depth}), b.all(sa));
+          b.copy(b.tile(B, {0, k * depth}, {64, depth}), b.all(sb));
+        });
+      });
+    });
+    b.role("consumer", 4, 0, [&] {
+      const TensorId acc = b.reg("acc", Dtype::f32, {64, 64});
+      b.fill(acc, 0);
+      b.for_("k", 0, 256 / depth, 1, [&](const Index&) { b.consume(ring, 1, [&] { b.mma(acc, b.all(sa), b.all(sb), false, true); }); });
+      b.copy(b.all(acc), b.all(C));
+    });
+  });
+  return b.finish();
+}
+
+TEST(Synthesis, RingBetweenRolesIsFilledByTheCopyEngineAndReadByWarpgroups) {
+  const tile::Program program = ring_matmul(Dtype::bf16, false);
+  const auto solution = synthesize(program, sm90a());
+  ASSERT_TRUE(solution.has_value()) << describe(solution.error());
+  EXPECT_EQ(choice_of(program, *solution, 0).instruction->name, "tma_load");
+  for (const auto& [statement, choice] : solution->choices) {
+    if (!std::holds_alternative<tile::Mma>(statement->node)) continue;
+    EXPECT_EQ(choice.instruction->name, "wgmma_bf16");
+  }
+}
+
+TEST(Synthesis, SlotsOfTheCopyEngineAreSwizzledPanelsOnBoundariesOf1024Bytes) {
+  const tile::Program program = ring_matmul(Dtype::bf16, true);
+  const auto solution = synthesize(program, sm90a());
+  ASSERT_TRUE(solution.has_value()) << describe(solution.error());
+  for (const auto& [id, layout] : solution->shared) {
+    EXPECT_EQ(layout.swizzle, (layout::Swizzle{3, 4, 3}));
+    EXPECT_EQ(solution->shared_offset.at(id) % 1024, 0);
+    EXPECT_TRUE(layout.is_injective());
+  }
+  EXPECT_EQ(solution->shared.at(program.pipelines[0].tensors[1]).dims[0][0].stride, 1) << "B is contiguous along n";
+}
+
+TEST(Synthesis, Tf32WithNContiguousHasNoLayoutAndSaysWhichStatementsClash) {
+  const auto solution = synthesize(ring_matmul(Dtype::tf32, true), sm90a());
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().code, ErrorCode::kNoLayout);
+  EXPECT_NE(solution.error().message.find("'b'"), std::string::npos);
+  EXPECT_NE(solution.error().expected.find("wgmma_tf32"), std::string::npos);
+  EXPECT_NE(solution.error().found.find("copy B"), std::string::npos);
+  EXPECT_NE(solution.error().place.find("synthesize_test.cpp"), std::string::npos);
+}
+
+TEST(Synthesis, NoWarpgroupInstructionBeforeSm90) {
+  const auto solution = synthesize(ring_matmul(Dtype::bf16, false), sm80());
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().code, ErrorCode::kNoInstruction);
+}
+
+TEST(Synthesis, ARowWithOddLengthIsMovedElementByElement) {
+  Builder b("rows");
+  const TensorId x = b.global("X", Dtype::f32, {8, 77}), y = b.output("Y", Dtype::f32, {8, 77});
+  const TensorId r = b.reg("r", Dtype::f32, {1, 128});
+  b.grid(8).warps(1);
+  b.copy(b.tile(x, {tile::block(0), 0}, {1, 128}), b.all(r));
+  b.copy(b.all(r), b.tile(y, {tile::block(0), 0}, {1, 128}));
+  const tile::Program program = b.finish();
+  const auto solution = synthesize(program, sm80());
+  ASSERT_TRUE(solution.has_value()) << describe(solution.error());
+  EXPECT_EQ(choice_of(program, *solution, 0).vector, 1);
+}
+
+TEST(Synthesis, AlignedRowsMoveIn16ByteVectors) {
+  Builder b("rows");
+  const TensorId x = b.global("X", Dtype::f32, {8, 512}), y = b.output("Y", Dtype::f32, {8, 512});
+  const TensorId r = b.reg("r", Dtype::f32, {1, 512});
+  b.grid(8).warps(4);
+  b.copy(b.tile(x, {tile::block(0), 0}, {1, 512}), b.all(r));
+  b.copy(b.all(r), b.tile(y, {tile::block(0), 0}, {1, 512}));
+  const tile::Program program = b.finish();
+  const auto solution = synthesize(program, sm80());
+  ASSERT_TRUE(solution.has_value()) << describe(solution.error());
+  EXPECT_EQ(choice_of(program, *solution, 0).vector, 4);
+  EXPECT_EQ(choice_of(program, *solution, 1).vector, 4);
+}
+
+// mma.sync fragments: loads from shared memory use matrix loads, and no two rows of one access share a bank.
+TEST(Synthesis, FragmentsAreLoadedAsMatricesWithoutBankConflicts) {
+  Builder b("mm");
+  const TensorId A = b.global("A", Dtype::bf16, {128, 32}), B = b.global("B", Dtype::bf16, {32, 128});
+  const TensorId C = b.output("C", Dtype::f32, {128, 128});
+  const TensorId sa = b.shared("a", Dtype::bf16, {128, 32}), sb = b.shared("b", Dtype::bf16, {32, 128});
+  const auto ring = b.pipeline("ring", 2, {sa, sb});
+  const TensorId acc = b.reg("acc", Dtype::f32, {128, 128});
+  const TensorId fa = b.reg("fa", Dtype::bf16, {128, 16}), fb = b.reg("fb", Dtype::bf16, {16, 128});
+  b.warps(4);
+  b.fill(acc, 0);
+  b.produce(ring, [&] {
+    b.copy(b.all(A), b.all(sa));
+    b.copy(b.all(B), b.all(sb));
+  });
+  b.consume(ring, 0, [&] {
+    b.copy(b.tile(sa, {0, 0}, {128, 16}), b.all(fa));
+    b.copy(b.tile(sb, {0, 0}, {16, 128}), b.all(fb));
+    b.mma(acc, b.all(fa), b.all(fb));
+  });
+  b.copy(b.all(acc), b.all(C));
+  const tile::Program program = b.finish();
+  const auto solution = synthesize(program, sm80());
+  ASSERT_TRUE(solution.has_value()) << describe(solution.error());
+  EXPECT_EQ(choice_of(program, *solution, 0).instruction->name, "cp_async");
+  EXPECT_EQ(choice_of(program, *solution, 2).instruction->name, "ldmatrix");
+  EXPECT_EQ(choice_of(program, *solution, 2).vector, 4);
+  EXPECT_EQ(choice_of(program, *solution, 3).instruction->name, "ldmatrix_trans");
+  for (const TensorId id : {sa, sb}) {
+    const auto& layout = solution->shared.at(id);
+    layout::TvLayout rows{program.tensor(id).shape, {{8, {1, 0}}}, {{8, {0, 1}}}};
+    EXPECT_EQ(bank_conflict_ways(rows, layout, 16), 1) << layout::to_string(layout);
+  }
+}
+
+TEST(Synthesis, StatementsThatAskForDifferentRegisterLayoutsAreNamed) {
+  Builder b("clash");
+  const TensorId x = b.global("X", Dtype::f32, {64, 64}), y = b.output("Y", Dtype::f32, {64, 64});
+  const TensorId sa = b.shared("a", Dtype::bf16, {64, 64});
+  const TensorId acc = b.reg("acc", Dtype::f32, {64, 64}), other = b.reg("other", Dtype::f32, {64, 64});
+  const TensorId sum = b.reg("sum", Dtype::f32, {64, 1}), wide = b.reg("wide", Dtype::f32, {64, 64}), row = b.reg("row", Dtype::f32, {1, 64});
+  b.warps(4);
+  b.fill(acc, 0);
+  b.mma(acc, b.all(sa), b.all(sa), false, true);  // anchors acc
+  b.copy(b.all(x), b.all(other));
+  b.map(acc, b.value(acc) + b.value(other));
+  b.reduce(sum, acc, 1, tile::ReduceOp::sum);
+  b.reduce(row, acc, 0, tile::ReduceOp::sum);
+  b.map(wide, b.value(sum) + b.value(row));  // wide has no layout of its own yet: any will do, but sum and row have theirs
+  b.copy(b.all(wide), b.all(y));
+  const auto solution = synthesize(b.finish(), sm90a());
+  if (!solution) {
+    EXPECT_EQ(solution.error().code, ErrorCode::kNoLayout);
+    EXPECT_FALSE(solution.error().place.empty());
+  }
+}
+
+TEST(Synthesis, TheSameProgramAlwaysGetsTheSameSolution) {
+  const tile::Program program = ring_matmul(Dtype::bf16, true);
+  const auto one = synthesize(program, sm90a()), two = synthesize(program, sm90a());
+  ASSERT_TRUE(one.has_value() && two.has_value());
+  EXPECT_EQ(one->registers, two->registers);
+  EXPECT_EQ(one->shared, two->shared);
+  EXPECT_EQ(one->shared_offset, two->shared_offset);
+}
+
+TEST(Tilings, FragmentsOfEveryTilingCoverTheirTilesExactly) {
+  Builder b("mm");
+  const TensorId acc = b.reg("acc", Dtype::f32, {128, 64});
+  const TensorId fa = b.reg("fa", Dtype::bf16, {128, 32}), fb = b.reg("fb", Dtype::bf16, {64, 32});
+  b.warps(8);
+  b.mma(acc, b.all(fa), b.all(fb), false, true);
+  const tile::Program program = b.finish();
+  const auto& mma = std::get<tile::Mma>(program.body[0].node);
+  const auto tilings = matrix_tilings(program, mma, 256, sm80());
+  ASSERT_FALSE(tilings.empty());
+  for (const MatrixTiling& tiling : tilings) {
+    EXPECT_TRUE(tiling.acc.is_exact() && tiling.acc.is_injective()) << layout::to_string(tiling.acc);
+    EXPECT_TRUE(tiling.a.is_exact()) << layout::to_string(tiling.a);
+    EXPECT_TRUE(tiling.b.is_exact()) << layout::to_string(tiling.b);
+    EXPECT_EQ(tiling.acc.threads(), 256);
+  }
+}
+
+}  // namespace
+}  // namespace warploom::synth

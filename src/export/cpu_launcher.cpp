@@ -45,6 +45,7 @@ constexpr std::string_view kSource = R"(@SUMMARY@#include "@NAME@.h"
 namespace {
 
 using Kernel = void (*)(void* const* buffers, long long task, void* scratch);
+constexpr int kSpins = 20000;  // looks at a counter before a thread sleeps: some ten microseconds
 constexpr std::size_t kScratchBytes = @SCRATCH_BYTES@;  // a thread, aligned to 4096
 
 // One thread for each core this process may use, the caller among them. Tasks are taken from a counter, some at a time.
@@ -74,6 +75,7 @@ class Pool {
     for (void* memory : scratch_) std::free(memory);
   }
   void run(Kernel kernel, void* const* buffers, long long tasks) {
+    if (tasks == 1) return kernel(buffers, 0, scratch_[0]);
     kernel_ = kernel;
     buffers_ = buffers;
     tasks_ = tasks;
@@ -83,6 +85,8 @@ class Pool {
     generation_.fetch_add(1);
     generation_.notify_all();
     work(scratch_[0]);
+    for (int spins = 0; busy_.load() != 0 && spins < kSpins; ++spins) {
+    }
     for (int busy; (busy = busy_.load()) != 0;) busy_.wait(busy);
   }
 
@@ -93,6 +97,8 @@ class Pool {
   }
   void serve(void* scratch) {
     for (unsigned seen = 0;;) {
+      for (int spins = 0; generation_.load() == seen && spins < kSpins; ++spins) {
+      }
       generation_.wait(seen);
       seen = generation_.load();
       if (stop_) return;

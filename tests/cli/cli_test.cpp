@@ -28,7 +28,7 @@ std::string matmul_model(int type = 1, int size = 64) {
          tensor("output", "C", type, size, size) + "}\n";
 }
 
-struct Run {
+struct Ran {
   int status = -1;
   json out;  // discarded where standard output is not one JSON object
   std::string text, err;
@@ -43,7 +43,7 @@ class Cli : public testing::Test {
   fs::path model = scratch.path() / "mm.textproto";
   void SetUp() override { ASSERT_TRUE(write_file(model, matmul_model())); }
 
-  Run shell(const std::string& line, int seconds = 200) {
+  Ran shell(const std::string& line, int seconds = 200) {
     const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" +
                                kProgram + "'; cd '" + scratch.path().string() + "'; ";
     const auto result = run_process({"bash", "-c", set_up + line},
@@ -52,10 +52,10 @@ class Cli : public testing::Test {
     EXPECT_FALSE(result->timed_out) << line;
     return {result->exit_status, json::parse(result->out, nullptr, false), result->out, result->err};
   }
-  Run optimize(const std::string& flags) {
+  Ran optimize(const std::string& flags) {
     return shell("$W optimize " + model.string() + " --json " + flags);
   }
-  void expect_error(const Run& run, const std::string& code, int status) {
+  void expect_error(const Ran& run, const std::string& code, int status) {
     EXPECT_EQ(run.code(), code) << run.text << run.err;
     EXPECT_EQ(run.status, status);
     ASSERT_TRUE(run.out.is_object() && run.out.contains("error")) << run.text;
@@ -65,13 +65,13 @@ class Cli : public testing::Test {
 };
 
 TEST_F(Cli, VersionIsOneObject) {
-  const Run run = shell("$W version --json");
+  const Ran run = shell("$W version --json");
   EXPECT_EQ(run.status, 0);
   EXPECT_TRUE(run.out.contains("version")) << run.text;
 }
 
 TEST_F(Cli, ErrorsListsEveryCode) {
-  const Run run = shell("$W errors --json");
+  const Ran run = shell("$W errors --json");
   ASSERT_TRUE(run.out.contains("errors")) << run.text;
   EXPECT_GT(run.out["errors"].size(), 40u);
 }
@@ -111,25 +111,25 @@ TEST_F(Cli, PlanThatIsNoPlanIsRefused) {
 }
 
 TEST_F(Cli, FailureWithoutJsonGoesToStandardError) {
-  const Run run = shell("$W optimize nothing.onnx");
+  const Ran run = shell("$W optimize nothing.onnx");
   EXPECT_EQ(run.status, 2);
   EXPECT_EQ(run.text, "");
   EXPECT_NE(run.err.find("error[file-missing]"), std::string::npos) << run.err;
 }
 
 TEST_F(Cli, ReaderThatGoesAwayIsNoFailure) {
-  const Run run = shell("$W errors | true; exit ${PIPESTATUS[0]}");
+  const Ran run = shell("$W errors | true; exit ${PIPESTATUS[0]}");
   EXPECT_EQ(run.status, 0) << run.err;
 }
 
 TEST_F(Cli, FullStandardOutputIsSaid) {
-  const Run run = shell("$W errors > /dev/full");
+  const Ran run = shell("$W errors > /dev/full");
   EXPECT_EQ(run.status, 3);
   EXPECT_NE(run.err.find("disk-full"), std::string::npos) << run.err;
 }
 
 TEST_F(Cli, DoctorSaysWhatEachThingIsFor) {
-  const Run run = shell("$W doctor --json");
+  const Ran run = shell("$W doctor --json");
   ASSERT_TRUE(run.out.contains("findings")) << run.text;
   for (const auto& finding : run.out["findings"]) EXPECT_NE(finding["needed_for"], "");
 }
@@ -137,7 +137,7 @@ TEST_F(Cli, DoctorSaysWhatEachThingIsFor) {
 TEST_F(Cli, ShowPrintsEveryStageForEveryKindOfTarget) {
   for (const std::string target : {"cpu", "sm_80", "sm_90a"})
     for (const std::string what : {"graph", "space", "program", "source"}) {
-      const Run run = shell("$W show " + model.string() + " --json --what " + what + " --target " + target +
+      const Ran run = shell("$W show " + model.string() + " --json --what " + what + " --target " + target +
                             (target == "cpu" || what == "graph" ? "" : " --track tf32"));
       EXPECT_EQ(run.status, 0) << target << " " << what << run.text;
       EXPECT_EQ(run.out.value("what", ""), what);
@@ -146,35 +146,36 @@ TEST_F(Cli, ShowPrintsEveryStageForEveryKindOfTarget) {
 
 TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
   const std::string command = "$W show " + model.string() + " --json --what program --target cpu";
-  const Run first = shell(command);
+  const Ran first = shell(command);
   ASSERT_TRUE(first.out.contains("schedule")) << first.text;
-  const Run again = shell(command + " --schedule '" + first.out["schedule"].get<std::string>() + "'");
+  const Ran again = shell(command + " --schedule '" + first.out["schedule"].get<std::string>() + "'");
   EXPECT_EQ(again.out, first.out);
   expect_error(shell(command + " --schedule 'matmul_cpu size=big'"), "plan-invalid", 2);
 }
 
 TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudgedAgain) {
-  const Run run = optimize("--target cpu --candidates 3 --budget 60s --out made");
+  const Ran run = optimize("--target cpu --candidates 3 --budget 60s --out made");
   ASSERT_EQ(run.status, 0) << run.text << run.err;
   for (const char* key :
        {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup", "error",
         "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
     EXPECT_TRUE(run.out.contains(key)) << key;
-  const Run check = shell("make -C made check");
+  const Ran check = shell("make -C made check");
   EXPECT_EQ(check.status, 0) << check.text << check.err;
-  const Run judged = shell("$W verify made --json");
+  const Ran judged = shell("$W verify made --json");
   EXPECT_EQ(judged.status, 0) << judged.text << judged.err;
 }
 
 TEST_F(Cli, OutcomeIsPrintedEvenWhenItsBundleCannotBeWritten) {
-  const Run run = optimize("--target cpu --candidates 1 --budget 60s --out /proc/nowhere/at/all");
+  const Ran run = optimize("--target cpu --candidates 1 --budget 60s --out /proc/nowhere/at/all");
   EXPECT_EQ(run.status, 3) << run.text;
   EXPECT_EQ(run.code(), "file-unwritable") << run.text;
   EXPECT_GT(run.out["outcome"].value("best_us", 0.0), 0);
 }
 
 TEST_F(Cli, InterruptEndsWithTheBestSoFar) {
-  const Run run = shell("timeout --preserve-status -s INT 15 $W optimize " + model.string() +
+  ASSERT_TRUE(write_file(model, matmul_model(1, 1000)));  // whose search takes longer than that
+  const Ran run = shell("timeout --preserve-status -s INT 5 $W optimize " + model.string() +
                         " --json --target cpu --budget 10m --strategy random --out made");
   EXPECT_EQ(run.status, 130) << run.text << run.err;
   ASSERT_TRUE(run.out.is_object()) << run.text;

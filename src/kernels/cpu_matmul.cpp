@@ -78,7 +78,7 @@ class CpuMatmul final : public Family {
     Space space{name(), {}};
     space.fields.push_back({"block_m", sizes(problem->m, {256, 128, 512, 64, 1024, 32}), "rows of the result a task computes, at most"});
     space.fields.push_back({"block_n", sizes(problem->n, {512, 256, 1024, 128, 2048, 64}), "columns of the result a task computes, at most"});
-    space.fields.push_back({"block_k", sizes(problem->k, {256, 384, 512, 192, 128, 1024}), "products summed between two packings, at most"});
+    space.fields.push_back({"block_k", sizes(problem->k, {256, 384, 512, 192, 128}), "products summed between two packings, at most"});
     std::vector<std::int64_t> rows;
     for (const std::int64_t value : {8, 12, 6, 14, 4, 2, 1})
       if (value <= problem->m && (value > 2 || problem->m < 4)) rows.push_back(value);
@@ -153,6 +153,8 @@ class CpuMatmul final : public Family {
     const TensorId packed_b = b.shared("b", Dtype::f32, {s.block_k, s.block_n});
     const TensorId sums = s.tiles_k > 1 ? b.shared("sums", Dtype::f32, {s.block_m, s.block_n}) : -1;
     const TensorId acc = b.reg("acc", Dtype::f32, {s.micro_m, s.micro_n});
+    // Each block of k is summed from zero and added to those before it: the rounding error of one long chain would grow with √k.
+    const TensorId before = sums >= 0 ? b.reg("before", Dtype::f32, {s.micro_m, s.micro_n}) : -1;
     std::vector<TensorId> loaded;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const auto extent = extents(problem.operands[i], s.micro_m, s.micro_n);
@@ -178,14 +180,13 @@ class CpuMatmul final : public Family {
       b.for_("j", 0, tile::min(s.block_n, Index(problem.n) - n0), s.micro_n, [&](const Index& j) {
         b.for_("i", 0, tile::min(s.block_m, Index(problem.m) - m0), s.micro_m, [&](const Index& i) {
           const auto part = [&] { return b.tile(sums, {i, j}, {s.micro_m, s.micro_n}); };
-          if (sums < 0) {
-            b.fill(acc, 0);
-          } else {
-            b.if_less(k, 1, [&] { b.fill(acc, 0); });
-            b.if_less(0, k, [&] { b.copy(part(), b.all(acc)); });
-          }
+          b.fill(acc, 0);
           b.mma(acc, b.tile(packed_a, {i, 0}, {s.micro_m, s.block_k}), b.tile(packed_b, {0, j}, {s.block_k, s.micro_n}));
           if (sums < 0) return store(i, j);
+          b.if_less(0, k, [&] {
+            b.copy(part(), b.all(before));
+            b.map(acc, b.value(acc) + b.value(before));
+          });
           b.if_less(k + s.block_k, problem.k, [&] { b.copy(b.all(acc), part()); });
           b.if_less(problem.k - 1, k + s.block_k, [&] { store(i, j); });
         });

@@ -32,6 +32,14 @@ bool is_fatal(ErrorCode code) {
   return std::find(kFatal.begin(), kFatal.end(), code) != kFatal.end();
 }
 
+// Which build of this program this is: another one may emit other source for the same schedule.
+std::string build_stamp() {
+  std::error_code ignored;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto written = std::filesystem::last_write_time(self, ignored).time_since_epoch().count();
+  return "build " + hash_hex(fmt::format("{} {}", written, std::filesystem::file_size(self, ignored))).substr(0, 8);
+}
+
 class Explorer {
  public:
   Explorer(const Problem& problem, const Options& options) : problem_(problem), options_(options) {}
@@ -64,7 +72,7 @@ class Explorer {
 
   // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the finalists' measurements.
   double reserve() const {
-    const double wanted = 1.3 * start_seconds_ + 4 * judge_seconds_ + std::min(8.0, 0.1 * options_.budget_seconds);
+    const double wanted = 1.3 * start_seconds_ + 2 * judge_seconds_ + std::min(4.0, 0.07 * options_.budget_seconds);
     return std::min(wanted, 0.6 * options_.budget_seconds);
   }
   double left() const { return options_.budget_seconds - now(); }
@@ -105,18 +113,19 @@ class Explorer {
     run_.seed = options_.seed;
     run_.reference = ready_.reference;
     run_.reference_us = reference_us_;
-    run_.environment = ready_.environment;
+    run_.environment = environment("");
     WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
     return ok();
   }
 
-  // What earlier runs learned: refused ones are not tried again, times guide the proposals, and the best is judged again first.
+  // What earlier runs learned: times guide the proposals, the best is judged again first, and the rest is not tried again unless
+  // another build of the program judged it.
   Status recall() {
     WARPLOOM_TRY(const std::vector<archive::Candidate> known, archive_->candidates(key_));
     for (const auto& row : known) {
       const auto schedule = kernels::schedule_from_json(row.fields);
       if (!schedule) continue;
-      proposer_->skip(*schedule);
+      if (row.environment.ends_with(stamp_)) proposer_->skip(*schedule);
       if (row.stage == archive::Stage::refused || row.median_us <= 0) continue;
       proposer_->learn(*schedule, row.median_us);
       Entry entry;
@@ -187,7 +196,8 @@ class Explorer {
       WARPLOOM_TRY(entry.verdict, evaluator_->judge(quick_request(entry.list)));
       if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
       const double took = now() - before;
-      judge_seconds_ = judge_seconds_ == 0 ? took : 0.7 * judge_seconds_ + 0.3 * took;
+      // The first judgement makes what later ones find ready.
+      judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
     }
     ++judged_;
     WARPLOOM_CHECK(record(entry));
@@ -233,9 +243,16 @@ class Explorer {
     std::string sources;
     for (const auto& kernel : entry.list.kernels) sources += kernel.source;
     row.source_hash = hash_hex(sources);
-    row.environment = fmt::format("{}; {}", ready_.environment, entry.compiler);
+    row.environment = environment(entry.compiler);
     row.verdict = verify::to_json(v);
     return archive_->record(row);
+  }
+
+  std::string environment(const std::string& compiler) const {
+    std::string text;
+    for (const std::string& part : {ready_.environment, compiler, stamp_})
+      if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
+    return text;
   }
 
   void report() const {
@@ -248,7 +265,7 @@ class Explorer {
     compile_.reset();
     auto faster = [](const Entry& a, const Entry& b) { return a.verdict.median_us < b.verdict.median_us; };
     std::stable_sort(entries_.begin(), entries_.end(), faster);
-    const double last_round = 1.3 * start_seconds_ + 3 * judge_seconds_;
+    const double last_round = 1.2 * start_seconds_ + 2 * judge_seconds_;
     const std::size_t finalists = std::min(entries_.size(), kFinalists);
     for (std::size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_; ++i) {
       if (interrupted()) return ok();
@@ -408,11 +425,12 @@ class Explorer {
   verify::Ready ready_;
   archive::Run run_;
   std::int64_t run_id_ = 0;
+  const std::string stamp_ = build_stamp();
   std::string key_, best_text_;
   std::vector<Entry> entries_;  // the accepted ones
   std::vector<Refusal> refusals_;
   std::map<std::string, int> refused_by_code_;
-  int judged_ = 0, refused_ = 0;
+  int judged_ = 0, refused_ = 0, judge_calls_ = 0;
   double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0, reference_us_ = 0;
 };
 

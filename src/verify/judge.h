@@ -27,7 +27,7 @@ using Announce = std::function<void(bool candidate, double expected_ms)>;
 
 // Input families of a screening: the first is also the one timed.
 inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
-inline constexpr std::int64_t kKeepBytes = std::int64_t{2} << 30;    // inputs of several families stay resident up to this
+inline constexpr std::int64_t kKeepBytes = std::int64_t{1} << 30;    // inputs of several families stay resident up to this
 inline constexpr std::int64_t kScanBytes = std::int64_t{256} << 20;  // outputs that are downloaded and scanned whole in a screening
 
 // Calls `each(bytes, first element, count)` for a buffer's contents, in pieces where it lies on a GPU.

@@ -52,8 +52,8 @@ WL_INLINE vf sqrt(vf a) {
 }
 WL_INLINE vf rsqrt(vf a) { return 1.0f / sqrt(a); }
 WL_INLINE vf copy_sign(vf magnitude, vf sign) {
-  return __builtin_bit_cast(
-      vf, (__builtin_bit_cast(vi, magnitude) & 0x7fffffff) | (__builtin_bit_cast(vi, sign) & static_cast<int>(0x80000000u)));
+  return __builtin_bit_cast(vf, (__builtin_bit_cast(vi, magnitude) & 0x7fffffff) |
+                                    (__builtin_bit_cast(vi, sign) & static_cast<int>(0x80000000u)));
 }
 // Adding and taking away 1.5·2^23 leaves the nearest integer; its bits are that integer on top of a constant.
 inline constexpr float kToInteger = 12582912.0f;
@@ -69,7 +69,9 @@ WL_INLINE vf round_tf32(vf a) {
   return select(abs(a) < __builtin_inff(), __builtin_bit_cast(vf, near), a);
 }
 template <>
-WL_INLINE vf rounded<tf32>(vf a) { return round_tf32(a); }
+WL_INLINE vf rounded<tf32>(vf a) {
+  return round_tf32(a);
+}
 
 // x · 2^n for integral n, |n| < 300, also where 2^n or the result is no normal number
 WL_INLINE vf scale_by_power(vf x, vf n_plus_magic) {
@@ -91,7 +93,8 @@ WL_INLINE vf exp_reduced(vf r) {
   q = fma(q, r, 0.5f);
   return fma(q, r * r, r) + 1.0f;
 }
-WL_INLINE vf clamp(vf x, float low, float high) {  // keeps NaN: the processor's min and max answer their second operand then
+WL_INLINE vf clamp(vf x, float low,
+                   float high) {  // keeps NaN: the processor's min and max answer their second operand then
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   return (vf)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)x));
 #elif WL_VECTOR_BYTES == 32 && defined(__AVX__)

@@ -63,7 +63,8 @@ using lane_numbers = long_list<0, 1, 2, 3>;
 
 WL_INLINE vf splat(float x) { return x - vf{}; }
 WL_INLINE vf select(vi condition, vf yes, vf no) {
-  return __builtin_bit_cast(vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
+  return __builtin_bit_cast(
+      vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
 }
 
 // 16-bit formats
@@ -173,8 +174,12 @@ WL_INLINE vf rounded(vf x) {
   return load(part);
 }
 template <>
-WL_INLINE vf rounded<bf16>(vf x) { return widen_bf16(narrow_bf16(x)); }
+WL_INLINE vf rounded<bf16>(vf x) {
+  return widen_bf16(narrow_bf16(x));
+}
 template <>
-WL_INLINE vf rounded<f16>(vf x) { return widen_f16(narrow_f16(x)); }
+WL_INLINE vf rounded<f16>(vf x) {
+  return widen_f16(narrow_f16(x));
+}
 
 }  // namespace wl

@@ -31,7 +31,8 @@ std::string dump(const nlohmann::json& json) {
 }
 
 constexpr const char* kCandidateColumns =
-    "problem, schedule, fields, family, parents, stage, error_code, median_us, low_us, high_us, reference_us, error, max_error, "
+    "problem, schedule, fields, family, parents, stage, error_code, median_us, low_us, high_us, "
+    "reference_us, error, max_error, "
     "seed, source_hash, environment, verdict";
 
 Candidate candidate_of(const Statement& row) {
@@ -66,7 +67,9 @@ struct Archive::Database {
   Connection connection;
   std::filesystem::path path;
 
-  Result<Statement> statement(const std::string& sql) const { return Statement::make(connection.get(), sql.c_str(), path); }
+  Result<Statement> statement(const std::string& sql) const {
+    return Statement::make(connection.get(), sql.c_str(), path);
+  }
 };
 
 Archive::Archive(std::unique_ptr<Database> database) : database_(std::move(database)) {}
@@ -80,9 +83,15 @@ Result<Archive> Archive::open(const std::filesystem::path& path, const OpenOptio
 }
 
 Status Archive::add_problem(const Problem& problem) {
-  WARPLOOM_TRY(Statement row, database_->statement("INSERT INTO problems (key, name, track, target, device, text) "
-                                                   "VALUES (?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING"));
-  row.bind(problem.key).bind(problem.name).bind(problem.track).bind(problem.target).bind(problem.device).bind(problem.text);
+  WARPLOOM_TRY(Statement row,
+               database_->statement("INSERT INTO problems (key, name, track, target, device, text) "
+                                    "VALUES (?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING"));
+  row.bind(problem.key)
+      .bind(problem.name)
+      .bind(problem.track)
+      .bind(problem.target)
+      .bind(problem.device)
+      .bind(problem.text);
   WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));
   return ok();
 }
@@ -90,8 +99,10 @@ Status Archive::add_problem(const Problem& problem) {
 Status Archive::record(const Candidate& c) {
   WARPLOOM_TRY(Statement row,
                database_->statement(fmt::format(
-                   "INSERT INTO candidates ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (problem, schedule) DO "
-                   "UPDATE SET fields=excluded.fields, family=excluded.family, parents=excluded.parents, stage=excluded.stage, "
+                   "INSERT INTO candidates ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT "
+                   "(problem, schedule) DO "
+                   "UPDATE SET fields=excluded.fields, family=excluded.family, parents=excluded.parents, "
+                   "stage=excluded.stage, "
                    "error_code=excluded.error_code, median_us=excluded.median_us, low_us=excluded.low_us, "
                    "high_us=excluded.high_us, reference_us=excluded.reference_us, error=excluded.error, "
                    "max_error=excluded.max_error, seed=excluded.seed, source_hash=excluded.source_hash, "
@@ -106,10 +117,16 @@ Status Archive::record(const Candidate& c) {
 }
 
 Result<std::int64_t> Archive::begin_run(const Run& run) {
-  WARPLOOM_TRY(Statement row,
-               database_->statement("INSERT INTO runs (problem, seed, reference, reference_us, environment, status, candidates, "
-                                    "seconds, best) VALUES (?,?,?,?,?,?,?,?,?) RETURNING id"));
-  row.bind(run.problem).bind(std::to_string(run.seed)).bind(run.reference).bind(run.reference_us).bind(run.environment);
+  WARPLOOM_TRY(
+      Statement row,
+      database_->statement(
+          "INSERT INTO runs (problem, seed, reference, reference_us, environment, status, candidates, "
+          "seconds, best) VALUES (?,?,?,?,?,?,?,?,?) RETURNING id"));
+  row.bind(run.problem)
+      .bind(std::to_string(run.seed))
+      .bind(run.reference)
+      .bind(run.reference_us)
+      .bind(run.environment);
   row.bind(run.status).bind(std::int64_t{run.candidates}).bind(run.seconds).bind(run.best);
   WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));
   const std::int64_t id = row.integer(0);
@@ -118,16 +135,23 @@ Result<std::int64_t> Archive::begin_run(const Run& run) {
 }
 
 Status Archive::finish_run(std::int64_t id, const Run& run) {
-  WARPLOOM_TRY(Statement row, database_->statement("UPDATE runs SET reference=?, reference_us=?, environment=?, status=?, "
-                                                   "candidates=?, seconds=?, best=? WHERE id=?"));
-  row.bind(run.reference).bind(run.reference_us).bind(run.environment).bind(run.status).bind(std::int64_t{run.candidates});
+  WARPLOOM_TRY(Statement row,
+               database_->statement("UPDATE runs SET reference=?, reference_us=?, environment=?, status=?, "
+                                    "candidates=?, seconds=?, best=? WHERE id=?"));
+  row.bind(run.reference)
+      .bind(run.reference_us)
+      .bind(run.environment)
+      .bind(run.status)
+      .bind(std::int64_t{run.candidates});
   row.bind(run.seconds).bind(run.best).bind(id);
   WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));
   return ok();
 }
 
 Result<std::vector<Problem>> Archive::problems() {
-  WARPLOOM_TRY(Statement row, database_->statement("SELECT key, name, track, target, device, text FROM problems ORDER BY rowid"));
+  WARPLOOM_TRY(
+      Statement row,
+      database_->statement("SELECT key, name, track, target, device, text FROM problems ORDER BY rowid"));
   std::vector<Problem> out;
   while (true) {
     WARPLOOM_TRY(const bool more, row.step());
@@ -137,8 +161,9 @@ Result<std::vector<Problem>> Archive::problems() {
 }
 
 Result<std::vector<Candidate>> Archive::candidates(const std::string& problem) {
-  WARPLOOM_TRY(Statement row, database_->statement(
-                                  fmt::format("SELECT {} FROM candidates WHERE problem=? ORDER BY id", kCandidateColumns)));
+  WARPLOOM_TRY(Statement row,
+               database_->statement(
+                   fmt::format("SELECT {} FROM candidates WHERE problem=? ORDER BY id", kCandidateColumns)));
   row.bind(problem);
   std::vector<Candidate> out;
   while (true) {
@@ -150,9 +175,10 @@ Result<std::vector<Candidate>> Archive::candidates(const std::string& problem) {
 
 Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
   WARPLOOM_TRY(Statement row,
-               database_->statement(fmt::format("SELECT {} FROM candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
-                                                "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
-                                                kCandidateColumns)));
+               database_->statement(fmt::format(
+                   "SELECT {} FROM candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
+                   "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
+                   kCandidateColumns)));
   row.bind(problem);
   WARPLOOM_TRY(const bool found, row.step());
   if (!found) return std::optional<Candidate>();
@@ -160,8 +186,9 @@ Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
 }
 
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {
-  WARPLOOM_TRY(Statement row, database_->statement("SELECT problem, seed, reference, reference_us, environment, status, "
-                                                   "candidates, seconds, best FROM runs WHERE problem=? ORDER BY id"));
+  WARPLOOM_TRY(Statement row,
+               database_->statement("SELECT problem, seed, reference, reference_us, environment, status, "
+                                    "candidates, seconds, best FROM runs WHERE problem=? ORDER BY id"));
   row.bind(problem);
   std::vector<Run> out;
   while (true) {

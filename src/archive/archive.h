@@ -31,10 +31,10 @@ inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
 inline constexpr std::int32_t kVersion = 1;
 
 struct Problem {
-  std::string key;      // 32 hexadecimal digits
-  std::string name;     // the graph's
+  std::string key;   // 32 hexadecimal digits
+  std::string name;  // the graph's
   std::string track, target, device;
-  std::string text;     // the graph, one line a node
+  std::string text;  // the graph, one line a node
 };
 
 // screened: right on sampled outputs and timed; promoted: judged whole in a fresh evaluator; refused: see error.
@@ -42,9 +42,9 @@ enum class Stage : std::uint8_t { refused, screened, promoted };
 std::string_view name_of(Stage stage);
 
 struct Candidate {
-  std::string problem;          // its key
-  std::string schedule;         // the schedule's text, unique within a problem
-  nlohmann::json fields = {};   // the schedule as data
+  std::string problem;         // its key
+  std::string schedule;        // the schedule's text, unique within a problem
+  nlohmann::json fields = {};  // the schedule as data
   std::string family;
   std::vector<std::string> parents = {};  // schedules it came from
   Stage stage = Stage::refused;
@@ -53,20 +53,21 @@ struct Candidate {
   double error = 0, max_error = 0;
   std::uint64_t seed = 0;
   std::string source_hash = {};
-  std::string environment = {};           // compiler, driver, clocks: what the figures hold for
-  nlohmann::json verdict = {};  // the whole verdict
+  std::string environment = {};  // compiler, driver, clocks: what the figures hold for
+  nlohmann::json verdict = {};   // the whole verdict
 };
 
 struct Run {
   std::string problem;
   std::uint64_t seed = 0;
-  std::string reference;    // the baseline's name
+  std::string reference;  // the baseline's name
   double reference_us = 0;
   std::string environment;  // compiler, driver, clocks
-  std::string status = "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
+  std::string status =
+      "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
   int candidates = 0;
   double seconds = 0;
-  std::string best = {};    // schedule text
+  std::string best = {};  // schedule text
 };
 
 struct OpenOptions {
@@ -86,8 +87,10 @@ class Archive {
   Status finish_run(std::int64_t id, const Run& run);
 
   Result<std::vector<Problem>> problems();
-  Result<std::vector<Candidate>> candidates(const std::string& problem);     // in the order they were first recorded
-  Result<std::optional<Candidate>> best(const std::string& problem);         // the fastest promoted, else the fastest screened
+  Result<std::vector<Candidate>> candidates(
+      const std::string& problem);  // in the order they were first recorded
+  Result<std::optional<Candidate>> best(
+      const std::string& problem);  // the fastest promoted, else the fastest screened
   Result<std::vector<Run>> runs(const std::string& problem);
 
  private:

@@ -38,7 +38,8 @@ Error moved_aside(const fs::path& path, const std::string& found) {
       std::error_code ignored;
       fs::rename(path.string() + suffix, target + suffix, ignored);
     }
-    error.remedy = fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
+    error.remedy = fmt::format(
+        "it was moved to {}; run again to start a new one, or name another with --archive", target);
     return error;
   }
   error.remedy = "move the file away; too many damaged ones lie beside it";
@@ -46,7 +47,11 @@ Error moved_aside(const fs::path& path, const std::string& found) {
 }
 
 Error foreign(const fs::path& path, const std::string& found) {
-  return {ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(), "an archive, or no file yet", found,
+  return {ErrorCode::kArchiveForeign,
+          "the file is no archive of warploom",
+          path.string(),
+          "an archive, or no file yet",
+          found,
           "name another file with --archive"};
 }
 
@@ -62,7 +67,8 @@ Status look_at_header(const fs::path& path) {
   if (got == 0)
     return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(), "a readable file",
                  std::strerror(errno), "check its permissions"});
-  if (std::string_view(head.data(), got) != kMagic.substr(0, got)) return fail(foreign(path, "a file of another kind"));
+  if (std::string_view(head.data(), got) != kMagic.substr(0, got))
+    return fail(foreign(path, "a file of another kind"));
   if (size < 100) return fail(moved_aside(path, fmt::format("{} bytes, less than a header", size)));
   return ok();
 }
@@ -80,7 +86,9 @@ Status create(sqlite3* connection, const fs::path& path) {
     WARPLOOM_TRY(const std::int64_t already, pragma(connection, "PRAGMA application_id", path));
     if (already == kApplicationId) return ok();
     WARPLOOM_CHECK(execute(connection, kSchema, path));
-    return execute(connection, fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion), path);
+    return execute(connection,
+                   fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion),
+                   path);
   };
   Status built = build();
   Status ended = execute(connection, built ? "COMMIT" : "ROLLBACK", path);
@@ -112,17 +120,36 @@ Error error_of(sqlite3* connection, int code, const fs::path& path) {
   // SQLite does not always remember why a write failed (it looks at errno again after rolling back), so a write that failed
   // on an open file counts as a lack of room: the other reasons show when the file is opened.
   const bool wrote = code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_FSYNC;
-  if (primary == SQLITE_FULL || (primary == SQLITE_IOERR && (wrote || system == ENOSPC || system == EDQUOT || system == EFBIG)))
-    return {ErrorCode::kDiskFull, "there is no room to write the archive", path.string(), "free space", found,
+  if (primary == SQLITE_FULL ||
+      (primary == SQLITE_IOERR && (wrote || system == ENOSPC || system == EDQUOT || system == EFBIG)))
+    return {ErrorCode::kDiskFull,
+            "there is no room to write the archive",
+            path.string(),
+            "free space",
+            found,
             "free some space or name an archive elsewhere with --archive; what was recorded before is kept"};
   if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED)
-    return {ErrorCode::kArchiveLocked, "another run holds the archive", path.string(), "a turn to write", found,
+    return {ErrorCode::kArchiveLocked,
+            "another run holds the archive",
+            path.string(),
+            "a turn to write",
+            found,
             "wait for the other run or name another archive with --archive"};
   if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB) return damaged(path, found);
-  if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM || primary == SQLITE_IOERR)
-    return {ErrorCode::kFileUnwritable, "the archive cannot be written", path.string(), "a writable file in a writable folder",
-            found, "name an archive elsewhere with --archive"};
-  return {ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""};
+  if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM ||
+      primary == SQLITE_IOERR)
+    return {ErrorCode::kFileUnwritable,
+            "the archive cannot be written",
+            path.string(),
+            "a writable file in a writable folder",
+            found,
+            "name an archive elsewhere with --archive"};
+  return {ErrorCode::kInternal,
+          "the archive's database refused a statement",
+          path.string(),
+          "no error",
+          found,
+          ""};
 }
 
 Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
@@ -161,7 +188,8 @@ Result<bool> Statement::step() {
 }
 std::string Statement::text(int column) const {
   const auto* raw = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-  return raw ? std::string(raw, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))) : std::string();
+  return raw ? std::string(raw, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)))
+             : std::string();
 }
 std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
 double Statement::real(int column) const { return sqlite3_column_double(statement_.get(), column); }
@@ -170,13 +198,15 @@ Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds
   if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));
   WARPLOOM_CHECK(look_at_header(path));
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  const int code = sqlite3_open_v2(
+      path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   Connection connection(raw);
   if (code != SQLITE_OK) return fail(error_of(raw, code, path));
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
   auto prepare = [&]() -> Status {
-    WARPLOOM_CHECK(execute(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", path));
+    WARPLOOM_CHECK(
+        execute(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", path));
     return check(raw, path);
   };
   // A foreign file must not be touched, so its application id is read before the log is set up.

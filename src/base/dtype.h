@@ -14,16 +14,16 @@ enum class Dtype : std::uint8_t {
 #undef WARPLOOM_DTYPE
 };
 
-std::string_view name_of(Dtype dtype);                     // "bf16"
-std::optional<Dtype> dtype_named(std::string_view name);   // the inverse
-std::optional<Dtype> dtype_of_onnx(int onnx_data_type);    // TensorProto.DataType
-int onnx_type_of(Dtype dtype);                             // 0 where ONNX has none
+std::string_view name_of(Dtype dtype);                    // "bf16"
+std::optional<Dtype> dtype_named(std::string_view name);  // the inverse
+std::optional<Dtype> dtype_of_onnx(int onnx_data_type);   // TensorProto.DataType
+int onnx_type_of(Dtype dtype);                            // 0 where ONNX has none
 int bits_of(Dtype dtype);
 inline int bytes_of(Dtype dtype) { return bits_of(dtype) / 8; }
-std::string_view cuda_type(Dtype dtype);                   // the spelling in emitted CUDA C++
-std::string_view cpu_type(Dtype dtype);                    // the spelling in emitted C++ for the CPU
+std::string_view cuda_type(Dtype dtype);  // the spelling in emitted CUDA C++
+std::string_view cpu_type(Dtype dtype);   // the spelling in emitted C++ for the CPU
 bool is_float(Dtype dtype);
-double unit_roundoff(Dtype dtype);                         // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-9 bf16
+double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-9 bf16
 
 // Element `index` of a packed array of `dtype` as a double, and back with rounding to nearest even. tf32 is stored as
 // 32 bits whose low 13 are zero.

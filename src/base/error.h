@@ -37,9 +37,9 @@ struct Error {
 
 std::string_view code_text(ErrorCode code);     // "onnx-truncated"
 std::string_view code_meaning(ErrorCode code);  // one sentence, the row of docs/errors.md
-int exit_status(ErrorCode code);                // 2 bad input, 3 the machine lacks something, 4 no correct candidate
-std::string describe(const Error& error);       // several lines, for a person
-nlohmann::json to_json(const Error& error);     // {"code", "message", "place", "expected", "found", "remedy"}
+int exit_status(ErrorCode code);  // 2 bad input, 3 the machine lacks something, 4 no correct candidate
+std::string describe(const Error& error);    // several lines, for a person
+nlohmann::json to_json(const Error& error);  // {"code", "message", "place", "expected", "found", "remedy"}
 
 template <class T>
 using Result = tl::expected<T, Error>;
@@ -51,12 +51,13 @@ inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(st
 
 #define WARPLOOM_CONCAT_(a, b) a##b
 #define WARPLOOM_CONCAT(a, b) WARPLOOM_CONCAT_(a, b)
-#define WARPLOOM_TRY_(tmp, target, ...)                               \
-  auto tmp = (__VA_ARGS__);                                           \
-  if (!tmp) return ::tl::unexpected<::warploom::Error>(tmp.error());  \
+#define WARPLOOM_TRY_(tmp, target, ...)                              \
+  auto tmp = (__VA_ARGS__);                                          \
+  if (!tmp) return ::tl::unexpected<::warploom::Error>(tmp.error()); \
   target = std::move(*tmp)
 // Declares or assigns `target` from a Result, or returns its error from the enclosing function.
 #define WARPLOOM_TRY(target, ...) WARPLOOM_TRY_(WARPLOOM_CONCAT(try_result_, __LINE__), target, __VA_ARGS__)
 // The same for a Status, whose value nobody wants.
-#define WARPLOOM_CHECK(...)                                           \
-  if (auto checked_status = (__VA_ARGS__); !checked_status) return ::tl::unexpected<::warploom::Error>(checked_status.error())
+#define WARPLOOM_CHECK(...)                                 \
+  if (auto checked_status = (__VA_ARGS__); !checked_status) \
+  return ::tl::unexpected<::warploom::Error>(checked_status.error())

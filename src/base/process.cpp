@@ -19,7 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 void append_limited(std::string& text, const char* data, std::size_t size, std::int64_t limit) {
-  const auto room = static_cast<std::size_t>(std::max<std::int64_t>(0, limit - static_cast<std::int64_t>(text.size())));
+  const auto room =
+      static_cast<std::size_t>(std::max<std::int64_t>(0, limit - static_cast<std::int64_t>(text.size())));
   text.append(data, std::min(size, room));
 }
 
@@ -51,10 +52,12 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
                                   const std::filesystem::path& working_folder) {
   std::array<int, 2> out{}, err{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
-    return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno), "raise ulimit -n"});
+    return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno),
+                 "raise ulimit -n"});
   const pid_t child = ::fork();
   if (child < 0)
-    return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
+    return fail(
+        {ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
   if (child == 0) become(argv, limits, working_folder, out[1], err[1]);
   ::close(out[1]);
   ::close(err[1]);
@@ -70,12 +73,15 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
       result.timed_out = true;
       break;
     }
-    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min<long long>(left, 1000))) < 0 && errno != EINTR) break;
+    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min<long long>(left, 1000))) < 0 &&
+        errno != EINTR)
+      break;
     for (std::size_t i = 0; i < polled.size(); ++i) {
       if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;
       const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
-        append_limited(i == 0 ? result.out : result.err, buffer.data(), static_cast<std::size_t>(got), limits.output_bytes);
+        append_limited(i == 0 ? result.out : result.err, buffer.data(), static_cast<std::size_t>(got),
+                       limits.output_bytes);
       } else if (got == 0 || errno != EINTR) {
         polled[i].fd = -1;
         --open_ends;
@@ -102,7 +108,8 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
 }
 
 std::filesystem::path find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name) : std::filesystem::path();
+  if (name.find('/') != std::string::npos)
+    return ::access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name) : std::filesystem::path();
   const char* path = std::getenv("PATH");
   std::string rest = path ? path : "/usr/bin:/bin";
   while (true) {

@@ -18,8 +18,8 @@ struct ProcessLimits {
 };
 
 struct ProcessResult {
-  int exit_status = 0;   // of a normal exit
-  int signal = 0;        // that ended it, 0: none
+  int exit_status = 0;  // of a normal exit
+  int signal = 0;       // that ended it, 0: none
   bool timed_out = false;
   std::string out, err;  // standard output and error
   bool succeeded() const { return exit_status == 0 && signal == 0 && !timed_out; }

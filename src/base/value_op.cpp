@@ -31,7 +31,8 @@ int arity_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].arity; }
 double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {
   switch (op) {
 #define WARPLOOM_VALUE_OP(name, arity, fp64) \
-  case ValueOp::name: return fp64;
+  case ValueOp::name:                        \
+    return fp64;
 #include "base/value_ops.def"
 #undef WARPLOOM_VALUE_OP
   }

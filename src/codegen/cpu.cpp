@@ -18,14 +18,17 @@ constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
 
 // Names become C identifiers, each different, none a word of the function.
 std::vector<std::string> identifiers(const Program& program) {
-  static constexpr const char* kTaken[] = {"buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",
-                                           "float", "double", "int", "long", "char", "short", "bool", "void", "auto", "const",
-                                           "for", "if", "else", "new", "delete", "this", "return", "min", "max", "static", "struct", "class"};
+  static constexpr const char* kTaken[] = {
+      "buffers", "task",   "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",
+      "float",   "double", "int",     "long",    "char",    "short",   "bool",         "void",
+      "auto",    "const",  "for",     "if",      "else",    "new",     "delete",       "this",
+      "return",  "min",    "max",     "static",  "struct",  "class"};
   std::set<std::string> taken(std::begin(kTaken), std::end(kTaken));
   std::vector<std::string> names;
   for (const tile::Tensor& tensor : program.tensors) {
     std::string name;
-    for (const char c : tensor.name) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
+    for (const char c : tensor.name)
+      name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
     if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t_" + name;
     while (!taken.insert(name).second) name += '_';
     names.push_back(name);
@@ -42,7 +45,8 @@ std::string identifier(const std::string& text) {
 }  // namespace
 
 std::string cpu_element_type(Dtype dtype) {
-  const bool known = dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
+  const bool known =
+      dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
   return known ? std::string(cpu_type(dtype)) : std::string();
 }
 
@@ -58,24 +62,31 @@ std::string float_text(double value) {
 }
 
 CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts)
-    : program_(program), capabilities_(capabilities), layouts_(std::move(layouts)), ranges_(program), names_(identifiers(program)),
+    : program_(program),
+      capabilities_(capabilities),
+      layouts_(std::move(layouts)),
+      ranges_(program),
+      names_(identifiers(program)),
       lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
 
 tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
                                               const std::string& found) const {
-  return fail({ErrorCode::kNoInstruction, message, fmt::format("{}:{}", place_.file, place_.line), expected, found,
+  return fail({ErrorCode::kNoInstruction, message, fmt::format("{}:{}", place_.file, place_.line), expected,
+               found,
                "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"});
 }
 
 template <class Other>
 Status CpuEmitter::visit(const Other&) {
-  return unsupported("a statement has no counterpart on a CPU", "copies, maps, matrix products, reductions, loops and branches",
+  return unsupported("a statement has no counterpart on a CPU",
+                     "copies, maps, matrix products, reductions, loops and branches",
                      "a role, a pipeline or a reduction over a cluster");
 }
 
 Status CpuEmitter::visit(const tile::For& loop) {
   if (loop.unroll) out_.line("#pragma GCC unroll 16");
-  out_.open("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(), loop.end.text(), loop.step.text());
+  out_.open("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(),
+            loop.end.text(), loop.step.text());
   ranges_.enter(loop);
   loops_.push_back(loop.variable);
   WARPLOOM_CHECK(body(loop.body));
@@ -94,7 +105,8 @@ Status CpuEmitter::visit(const tile::If& branch) {
 
 Status CpuEmitter::statement(const tile::Statement& statement) {
   place_ = statement.location;
-  const bool control = std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
+  const bool control =
+      std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
   if (!control) out_.line("// {}", tile::print(program_, statement));
   return std::visit([this](const auto& node) { return visit(node); }, statement.node);
 }
@@ -114,17 +126,19 @@ Result<Kernel> CpuEmitter::emit() {
   out_.line("#define WL_VECTOR_BYTES {}", capabilities_.vector_bytes);
   out_.line("#include \"wl_cpu.h\"");
   out_.line("");
-  out_.line("// One call computes one of the {} × {} × {} blocks.", kernel.grid[0], kernel.grid[1], kernel.grid[2]);
-  out_.open("extern \"C\" void {}([[maybe_unused]] void* const* buffers, [[maybe_unused]] long long task, "
-            "[[maybe_unused]] void* scratch) {{",
-            kernel.name);
+  out_.line("// One call computes one of the {} × {} × {} blocks.", kernel.grid[0], kernel.grid[1],
+            kernel.grid[2]);
+  out_.open(
+      "extern \"C\" void {}([[maybe_unused]] void* const* buffers, [[maybe_unused]] long long task, "
+      "[[maybe_unused]] void* scratch) {{",
+      kernel.name);
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const tile::Tensor& tensor = program_.tensors[i];
     if (tensor.scope != Scope::global) continue;
     const std::string type = cpu_element_type(tensor.dtype);
     if (type.empty() || (tensor.writable && tensor.dtype == Dtype::tf32))
-      return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
-                                         fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
+      return unsupported("a global tensor has a type that CPU kernels do not compute with",
+                         "f32, bf16 or f16", fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
     const std::string full = tensor.writable ? type : "const " + type;
     out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
     kernel.args.push_back({tensor.name, false, {}});
@@ -153,17 +167,20 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   std::int64_t cluster = 1;
   for (const auto size : program.cluster) cluster *= size;
   if (cluster != 1)
-    return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks", fmt::format("program '{}'", program.name),
-                 "a cluster of 1 block", std::to_string(cluster), "take a family of the CPU"});
+    return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks",
+                 fmt::format("program '{}'", program.name), "a cluster of 1 block", std::to_string(cluster),
+                 "take a family of the CPU"});
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(program, capabilities));
   if (layouts.shared_floats * 4 > capabilities.shared_bytes)
     return fail({ErrorCode::kResourceLimit, "the shared tensors do not fit in a core's L2 cache",
-                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", capabilities.shared_bytes),
+                 fmt::format("program '{}'", program.name),
+                 fmt::format("at most {} bytes", capabilities.shared_bytes),
                  fmt::format("{} bytes", layouts.shared_floats * 4), "take smaller blocks"});
   if (layouts.register_floats * 4 > kMaxRegisterBytes)
-    return fail({ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
-                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
-                 fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
+    return fail(
+        {ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
+         fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
+         fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
   return CpuEmitter(program, capabilities, std::move(layouts)).emit();
 }
 

@@ -33,9 +33,12 @@ std::vector<std::int64_t> CpuEmitter::strides_of(TensorId id) const {
   std::vector<std::int64_t> strides(rank, 0);
   std::int64_t next = l.matrix_floats();
   for (std::size_t i = rank; i-- > 0;) {
-    if (i + 1 == rank) strides[i] = 1;
-    else if (i + 2 == rank) strides[i] = l.panel;
-    else strides[i] = next, next *= t.shape[i];
+    if (i + 1 == rank)
+      strides[i] = 1;
+    else if (i + 2 == rank)
+      strides[i] = l.panel;
+    else
+      strides[i] = next, next *= t.shape[i];
   }
   return strides;
 }
@@ -44,7 +47,8 @@ std::string CpuEmitter::rounded(Dtype dtype, const std::string& value) const {
   return is_narrow(dtype) ? fmt::format("wl::rounded<wl::{}>({})", name_of(dtype), value) : value;
 }
 
-std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip) {
+std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int64_t>& shape, std::size_t skip,
+                                                     std::size_t also_skip) {
   std::vector<Loop> loops;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (i == skip || i == also_skip || shape[i] == 1) continue;
@@ -65,16 +69,17 @@ std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) con
 
 Status CpuEmitter::visit(const tile::Fill& fill) {
   const std::string v = fresh("v");
-  out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) wl::store({2} + {0}, wl::splat({3}));", v, layout(fill.dst).floats,
-            name(fill.dst), float_text(fill.value));
+  out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) wl::store({2} + {0}, wl::splat({3}));", v,
+            layout(fill.dst).floats, name(fill.dst), float_text(fill.value));
   if (is_narrow(tensor(fill.dst).dtype))
-    out_.line("wl::round_all<wl::{}>({}, {});", name_of(tensor(fill.dst).dtype), name(fill.dst), layout(fill.dst).floats);
+    out_.line("wl::round_all<wl::{}>({}, {});", name_of(tensor(fill.dst).dtype), name(fill.dst),
+              layout(fill.dst).floats);
   return ok();
 }
 
 // The name of a local vector with the value; equal parts of the expression are computed once.
-std::string CpuEmitter::value_text(const Value& value, std::size_t vector_dim, const std::vector<Loop>& loops, const std::string& vector,
-                                   std::map<std::string, std::string>& known) {
+std::string CpuEmitter::value_text(const Value& value, std::size_t vector_dim, const std::vector<Loop>& loops,
+                                   const std::string& vector, std::map<std::string, std::string>& known) {
   std::string text;
   if (value.kind == Value::Kind::constant) return fmt::format("wl::splat({})", float_text(value.constant));
   if (value.kind == Value::Kind::tensor) {
@@ -83,7 +88,8 @@ std::string CpuEmitter::value_text(const Value& value, std::size_t vector_dim, c
     text = spread ? fmt::format("wl::splat(*({}))", place) : fmt::format("wl::load({} + {})", place, vector);
   } else {
     std::vector<std::string> operands;
-    for (const Value& operand : value.operands) operands.push_back(value_text(operand, vector_dim, loops, vector, known));
+    for (const Value& operand : value.operands)
+      operands.push_back(value_text(operand, vector_dim, loops, vector, known));
     text = fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
   }
   auto [found, added] = known.try_emplace(text);
@@ -116,7 +122,8 @@ Status CpuEmitter::visit(const tile::Map& map) {
   const std::string to = fmt::format("{} + {}", element(map.dst, loops), v);
   // Rows without padding between them must not be overrun.
   if (!flat && along + 1 != dst.shape.size() && count % lanes_ != 0)
-    out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
+    out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count,
+              v);
   else
     out_.line("wl::store({}, {});", to, value);
   out_.close();
@@ -151,13 +158,17 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     out_.open("{{");
     out_.line("wl::vf {} = wl::splat({});", total, identity);
     if (whole > 0)
-      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}(wl::load({4} + {0}), {2});", v, whole, total, how.combine, from);
+      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}(wl::load({4} + {0}), {2});", v,
+                whole, total, how.combine, from);
     if (rest > 0)
-      out_.line("{0} = {1}(wl::load_first({2} + {3}, {4}, {5}), {0});", total, how.combine, from, whole, rest, identity);
+      out_.line("{0} = {1}(wl::load_first({2} + {3}, {4}, {5}), {0});", total, how.combine, from, whole, rest,
+                identity);
     // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.
-    const std::string one = rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({}({}))", how.horizontal, total));
+    const std::string one =
+        rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({}({}))", how.horizontal, total));
     const bool single = tile::element_count(tensor(reduce.dst).shape) == 1;
-    out_.line("{}({}, {});", single ? "wl::store" : "wl::store_one", element(reduce.dst, loops), single ? one : one + "[0]");
+    out_.line("{}({}, {});", single ? "wl::store" : "wl::store_one", element(reduce.dst, loops),
+              single ? one : one + "[0]");
     out_.close();
   } else {
     const std::string k = fresh("k");
@@ -166,11 +177,13 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     inner.push_back({k, src.shape[axis], axis});
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
     out_.line("wl::vf {} = wl::splat({});", total, identity);
-    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}(wl::load({4} + {5}), {2});", k, src.shape[axis], total, how.combine,
-              element(reduce.src, inner), v);
-    const std::string to = fmt::format("{} + {}", element(reduce.dst, loops), v), value = rounded(tensor(reduce.dst).dtype, total);
+    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}(wl::load({4} + {5}), {2});", k, src.shape[axis],
+              total, how.combine, element(reduce.src, inner), v);
+    const std::string to = fmt::format("{} + {}", element(reduce.dst, loops), v),
+                      value = rounded(tensor(reduce.dst).dtype, total);
     if (along + 1 != src.shape.size() && count % lanes_ != 0)
-      out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
+      out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value,
+                count, v);
     else
       out_.line("wl::store({}, {});", to, value);
     out_.close();
@@ -199,20 +212,27 @@ RegisterBlock register_block(std::int64_t m, std::int64_t vectors, std::int64_t 
 }  // namespace
 
 // acc[row + m, column + vectors] += a · b, `row` being an expression.
-void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row, std::int64_t column) {
+void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row,
+                           std::int64_t column) {
   const CpuLayout &la = layout(mma.a.tensor), &lb = layout(mma.b.tensor);
   const auto shape_a = tile::matrix_extent(mma.a.extent);
   const std::int64_t k = shape_a[mma.transpose_a ? 0 : 1], pitch = layout(mma.acc).panel;
   const bool m_fast = la.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
   const std::int64_t step_m = m_fast ? 1 : la.panel, step_k = m_fast ? la.panel : 1;
   const auto base = [&](const tile::Tile& tile) {
-    return address(tile.tensor, tile.offset, ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)], layout(tile.tensor).panel)).text();
+    return address(
+               tile.tensor, tile.offset,
+               ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)],
+                                 layout(tile.tensor).panel))
+        .text();
   };
   const Index r = row == "0" ? Index(0) : Index::variable(row);
   const auto plus = [](const std::string& text, const Index& more) {
     return more.constant() == 0 ? text : text == "0" ? more.text() : text + " + " + more.text();
   };
-  const auto place = [&](TensorId id, const std::string& offset) { return offset == "0" ? name(id) : name(id) + " + " + offset; };
+  const auto place = [&](TensorId id, const std::string& offset) {
+    return offset == "0" ? name(id) : name(id) + " + " + offset;
+  };
   out_.line("wl::mma<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", m, vectors, step_m, step_k, lb.panel, pitch,
             place(mma.acc, (r * pitch + column).text()), place(mma.a.tensor, plus(base(mma.a), r * step_m)),
             place(mma.b.tensor, plus(base(mma.b), Index(column))), k);
@@ -221,7 +241,8 @@ void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t ve
 Status CpuEmitter::visit(const tile::Mma& mma) {
   const CpuLayout &la = layout(mma.a.tensor), &lb = layout(mma.b.tensor);
   if (lb.rows_fast != mma.transpose_b)
-    return unsupported("a matrix product reads its second operand across its rows", "n contiguous: a shared tensor, or [K, N] registers",
+    return unsupported("a matrix product reads its second operand across its rows",
+                       "n contiguous: a shared tensor, or [K, N] registers",
                        fmt::format("'{}'", tensor(mma.b.tensor).name));
   const auto acc = tile::matrix_extent(tensor(mma.acc).shape);
   const auto crosses = [&](const tile::Tile& tile, const CpuLayout& l) {
@@ -229,10 +250,12 @@ Status CpuEmitter::visit(const tile::Mma& mma) {
     return !l.one_panel() && !(ranges_.divisible(tile.offset[fast], l.panel) && tile.extent[fast] <= l.panel);
   };
   if (acc.size() != 2 || layout(mma.acc).matrices != 1 || crosses(mma.a, la) || crosses(mma.b, lb))
-    return unsupported("a matrix product's tile crosses the panels of its operand", "tiles at multiples of their own width", "another offset");
+    return unsupported("a matrix product's tile crosses the panels of its operand",
+                       "tiles at multiples of their own width", "another offset");
 
   const std::int64_t vectors = (acc[1] + lanes_ - 1) / lanes_;
-  const RegisterBlock block = register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
+  const RegisterBlock block =
+      register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
   for (std::int64_t v = 0; v < vectors; v += block.vectors) {
     const std::int64_t width = std::min(block.vectors, vectors - v), whole = acc[0] / block.rows * block.rows;
     if (whole == block.rows) {

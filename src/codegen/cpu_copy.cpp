@@ -17,14 +17,14 @@ using tile::Scope;
 struct CpuEmitter::Side {
   const tile::Tile* tile = nullptr;
   bool global = false;
-  std::vector<Index> at;               // the tile's offset, loops outside included
-  int row = -1, col = -1;              // dimensions of the tensor, -1: extent 1
+  std::vector<Index> at;   // the tile's offset, loops outside included
+  int row = -1, col = -1;  // dimensions of the tensor, -1: extent 1
   std::int64_t rows = 1, cols = 1;
   std::int64_t row_stride = 0, col_stride = 1;
-  bool strided = true;                 // the strides hold over the whole tile
-  bool whole_panels = false;           // of a buffer: the tile is all of its panels
-  bool panels_start = false;           // the tile starts at the start of a panel
-  bool rows_fast = false;              // of a buffer: which of `row` and `col` its panels cut
+  bool strided = true;        // the strides hold over the whole tile
+  bool whole_panels = false;  // of a buffer: the tile is all of its panels
+  bool panels_start = false;  // the tile starts at the start of a panel
+  bool rows_fast = false;     // of a buffer: which of `row` and `col` its panels cut
 
   void exchange() {
     std::swap(row, col);
@@ -43,7 +43,9 @@ std::vector<std::size_t> squeezed_dims(const tile::Tile& tile) {
   return dims;
 }
 
-std::string plus(const std::string& base, const std::string& offset) { return offset == "0" ? base : base + " + " + offset; }
+std::string plus(const std::string& base, const std::string& offset) {
+  return offset == "0" ? base : base + " + " + offset;
+}
 
 }  // namespace
 
@@ -78,7 +80,8 @@ CpuEmitter::Side CpuEmitter::side_of(const tile::Tile& tile, const std::vector<I
   side.at = tile.offset;
   const auto dims = squeezed_dims(tile);
   for (std::size_t i = 0; i < outer.size(); ++i) side.at[dims[i]] = side.at[dims[i]] + outer[i];
-  if (dims.size() > 1) side.row = static_cast<int>(dims[dims.size() - 2]), side.rows = tile.extent[dims[dims.size() - 2]];
+  if (dims.size() > 1)
+    side.row = static_cast<int>(dims[dims.size() - 2]), side.rows = tile.extent[dims[dims.size() - 2]];
   if (!dims.empty()) side.col = static_cast<int>(dims.back()), side.cols = tile.extent[dims.back()];
   const auto stride_along = [&](int dim) -> std::int64_t {
     const auto d = static_cast<std::size_t>(dim);
@@ -104,8 +107,8 @@ CpuEmitter::Side CpuEmitter::side_of(const tile::Tile& tile, const std::vector<I
   if (l.one_panel()) return side;
   side.panels_start = ranges_.divisible(side.at[fast], l.panel);
   side.strided = tile.extent[fast] == 1 || (side.panels_start && tile.extent[fast] <= l.panel);
-  side.whole_panels = side.at[fast].constant() == 0 && tile.extent[fast] == l.fast() && side.at[slow].constant() == 0 &&
-                      tile.extent[slow] == l.slow();
+  side.whole_panels = side.at[fast].constant() == 0 && tile.extent[fast] == l.fast() &&
+                      side.at[slow].constant() == 0 && tile.extent[slow] == l.slow();
   return side;
 }
 
@@ -123,7 +126,8 @@ std::vector<std::string> CpuEmitter::conditions(const Side& global, bool matrix_
     const std::int64_t extent = matrix ? global.tile->extent[i] : 1;
     const Range range = ranges_.of(global.at[i]);
     if (range.low < 0) out.push_back(fmt::format("{} >= 0", global.at[i].text()));
-    if (range.high + extent > t.shape[i]) out.push_back(fmt::format("{} <= {}", (global.at[i] + extent).text(), t.shape[i]));
+    if (range.high + extent > t.shape[i])
+      out.push_back(fmt::format("{} <= {}", (global.at[i] + extent).text(), t.shape[i]));
   }
   return out;
 }
@@ -135,7 +139,8 @@ std::string CpuEmitter::box(const Side& global) const {
     const auto d = static_cast<std::size_t>(dim);
     return fmt::format("{}, {}, {}", global.at[d].text(), extent, t.shape[d]);
   };
-  const std::string inside = fmt::format("wl::inside({}, {})", part(global.row, global.rows), part(global.col, global.cols));
+  const std::string inside =
+      fmt::format("wl::inside({}, {})", part(global.row, global.rows), part(global.col, global.cols));
   const auto others = conditions(global, false, true);
   return others.empty() ? inside : fmt::format("{} ? {} : wl::Box{{}}", fmt::join(others, " && "), inside);
 }
@@ -148,13 +153,14 @@ bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& 
   const auto checks = global ? conditions(*global, true, true) : std::vector<std::string>();
   const bool streaming = dst.global && copy.streaming && tensor(dst.tile->tensor).dtype == Dtype::f32;
   streams_ |= streaming;
-  const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols, streaming ? ", true" : "",
-                                        to, dst.row_stride, from, src.row_stride);
+  const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols,
+                                        streaming ? ", true" : "", to, dst.row_stride, from, src.row_stride);
   // A row that the innermost loop walks through: what later turns will read is asked for now.
   const bool walks = src.global && src.rows == 1 && src.cols >= lanes_ && !loops_.empty() &&
                      address(src.tile->tensor, src.at, false).depends_on(loops_.back());
   if (walks) out_.line("wl::prefetch<{}>({});", src.cols, from);
-  if (checks.empty() && src.rows * src.cols == 1) {  // one element, kept in all lanes where it is a register tensor's only one
+  if (checks.empty() &&
+      src.rows * src.cols == 1) {  // one element, kept in all lanes where it is a register tensor's only one
     const bool single = !dst.global && tile::element_count(tensor(dst.tile->tensor).shape) == 1;
     if (single)
       out_.line("wl::store({}, wl::splat(wl::load_one({})));", to, from);
@@ -168,8 +174,8 @@ bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& 
   }
   out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
   if (src.global)
-    out_.line("else wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, src.rows, src.cols,
-              box(src), float_text(copy.fill));
+    out_.line("else wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride,
+              src.rows, src.cols, box(src), float_text(copy.fill));
   else
     out_.line("else wl::store_rows({}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, box(dst));
   return true;
@@ -182,22 +188,27 @@ bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& 
   const std::string to = pointer(dst), from = pointer(src), fill = float_text(copy.fill);
   const auto checks = conditions(src, true, true);
   if (dst.whole_panels && !dst.rows_fast) {
-    const std::string whole = fmt::format("wl::pack_panels<{}, {}, {}>({}, {}, {});", src.rows, src.cols, l.panel, to, from, src.row_stride);
+    const std::string whole = fmt::format("wl::pack_panels<{}, {}, {}>({}, {}, {});", src.rows, src.cols,
+                                          l.panel, to, from, src.row_stride);
     if (checks.empty()) {
       out_.line("{}", whole);
       return true;
     }
     out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
-    out_.line("else wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel, box(src), fill);
+    out_.line("else wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows,
+              src.cols, l.panel, box(src), fill);
     return true;
   }
   // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
-  if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) || dst.col < 0) return false;
+  if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) || dst.col < 0)
+    return false;
   const Index& first = dst.at[static_cast<std::size_t>(dst.row)];
   if (!ranges_.divisible(first, lanes_)) return false;
   if (src.rows % lanes_ != 0 && !(first.constant() && *first.constant() + src.rows == l.fast())) return false;
-  const std::string bounds = checks.empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", src.rows, src.cols) : box(src);
-  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel, bounds, fill);
+  const std::string bounds =
+      checks.empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", src.rows, src.cols) : box(src);
+  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows,
+            src.cols, l.panel, bounds, fill);
   return true;
 }
 
@@ -205,18 +216,26 @@ void CpuEmitter::copy_elements(const tile::Copy& copy, const Side& src, const Si
   const std::string i = fresh("i"), j = fresh("j");
   const auto at = [&](const Side& side) {
     auto place = side.at;
-    if (side.row >= 0) place[static_cast<std::size_t>(side.row)] = place[static_cast<std::size_t>(side.row)] + Index::variable(i);
-    if (side.col >= 0) place[static_cast<std::size_t>(side.col)] = place[static_cast<std::size_t>(side.col)] + Index::variable(j);
+    if (side.row >= 0)
+      place[static_cast<std::size_t>(side.row)] =
+          place[static_cast<std::size_t>(side.row)] + Index::variable(i);
+    if (side.col >= 0)
+      place[static_cast<std::size_t>(side.col)] =
+          place[static_cast<std::size_t>(side.col)] + Index::variable(j);
     return plus(name(side.tile->tensor), address(side.tile->tensor, place, false).text());
   };
   const Side* global = src.global ? &src : dst.global ? &dst : nullptr;
   const bool checked = global && !conditions(*global, true, true).empty();
   if (checked) out_.line("const wl::Box {}_box = {};", i, box(*global));
-  const std::string test = fmt::format("{0} >= {0}_box.row_begin && {0} < {0}_box.row_end && {1} >= {0}_box.col_begin && {1} < {0}_box.col_end", i, j);
+  const std::string test = fmt::format(
+      "{0} >= {0}_box.row_begin && {0} < {0}_box.row_end && {1} >= {0}_box.col_begin && {1} < "
+      "{0}_box.col_end",
+      i, j);
   out_.open("for (long {0} = 0; {0} < {1}; ++{0})", i, src.rows);
   out_.open("for (long {0} = 0; {0} < {1}; ++{0})", j, src.cols);
   if (checked && src.global)
-    out_.line("wl::store_one({}, {} ? wl::load_one({}) : {});", at(dst), test, at(src), float_text(copy.fill));
+    out_.line("wl::store_one({}, {} ? wl::load_one({}) : {});", at(dst), test, at(src),
+              float_text(copy.fill));
   else if (checked)
     out_.line("if ({}) wl::store_one({}, wl::load_one({}));", test, at(dst), at(src));
   else
@@ -253,7 +272,8 @@ Status CpuEmitter::visit(const tile::Copy& copy) {
   }
   const tile::Tensor& dst = tensor(copy.dst.tensor);
   if (dst.scope != Scope::global && is_narrow(dst.dtype) && tensor(copy.src.tensor).dtype != dst.dtype)
-    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor), layout(copy.dst.tensor).floats);
+    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor),
+              layout(copy.dst.tensor).floats);
   return ok();
 }
 

@@ -28,7 +28,8 @@ class CpuEmitter {
   Status visit(const tile::If& branch);
   template <class Other>
   Status visit(const Other&);  // what a CPU has no counterpart for
-  tl::unexpected<Error> unsupported(const std::string& message, const std::string& expected, const std::string& found) const;
+  tl::unexpected<Error> unsupported(const std::string& message, const std::string& expected,
+                                    const std::string& found) const;
 
   // cpu_copy.cpp
   struct Side;  // one tile of a copy
@@ -53,13 +54,15 @@ class CpuEmitter {
     std::int64_t extent;
     std::size_t dim;
   };
-  std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip);
+  std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip,
+                               std::size_t also_skip);
   std::string element(tile::TensorId id, const std::vector<Loop>& loops) const;
   std::vector<std::int64_t> strides_of(tile::TensorId id) const;  // of a register tensor
-  std::string value_text(const tile::Value& value, std::size_t vector_dim, const std::vector<Loop>& loops, const std::string& vector,
-                         std::map<std::string, std::string>& known);
+  std::string value_text(const tile::Value& value, std::size_t vector_dim, const std::vector<Loop>& loops,
+                         const std::string& vector, std::map<std::string, std::string>& known);
   std::string rounded(Dtype dtype, const std::string& value) const;
-  void mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row, std::int64_t column);
+  void mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row,
+                 std::int64_t column);
 
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
   const CpuLayout& layout(tile::TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }

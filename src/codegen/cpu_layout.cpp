@@ -24,17 +24,19 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + u
 struct Uses {
   std::optional<bool> rows_fast_as_b;  // from Mmas that read it as second operand
   bool contradicts = false;
-  std::int64_t width = 0;              // n of those Mmas; -1 when they differ or do not read whole panels
+  std::int64_t width = 0;  // n of those Mmas; -1 when they differ or do not read whole panels
   bool as_a = false;
-  bool filled_by_columns = false;      // a copy into it reads a global tensor whose columns are contiguous
+  bool filled_by_columns = false;  // a copy into it reads a global tensor whose columns are contiguous
 };
 
 class Collector {
  public:
-  Collector(const Program& program, std::vector<Uses>& uses) : program_(program), ranges_(program), uses_(uses) {}
+  Collector(const Program& program, std::vector<Uses>& uses)
+      : program_(program), ranges_(program), uses_(uses) {}
 
   void walk(const Body& body) {
-    for (const Statement& statement : body) std::visit([&](const auto& node) { visit(node); }, statement.node);
+    for (const Statement& statement : body)
+      std::visit([&](const auto& node) { visit(node); }, statement.node);
   }
 
  private:
@@ -114,7 +116,8 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
     if (tensor.scope == Scope::global) continue;
     CpuLayout& layout = layouts.of.back() = plain(tensor, lanes);
     if (uses[i].contradicts)
-      return fail({ErrorCode::kNoLayout, fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),
+      return fail({ErrorCode::kNoLayout,
+                   fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),
                    fmt::format("tensor '{}'", tensor.name), "one orientation of a second operand", "both",
                    "copy it into a tensor of its own for each orientation"});
     if (tensor.scope == Scope::shared) choose_shared(layout, uses[i], lanes);

@@ -22,18 +22,25 @@ struct Overloaded : Fs... {
 
 }  // namespace
 
-CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
-    : program_(program), solution_(solution), capabilities_(capabilities), sites_(synth::sites_of(program)), bounds_(program) {}
+CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution,
+                         const target::Capabilities& capabilities)
+    : program_(program),
+      solution_(solution),
+      capabilities_(capabilities),
+      sites_(synth::sites_of(program)),
+      bounds_(program) {}
 
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)
-    if (synth::is_between_roles(sites_, id)) barriers_[id] = scratch(2 * kBarrierBytes * program_.pipeline(id).stages);
+    if (synth::is_between_roles(sites_, id))
+      barriers_[id] = scratch(2 * kBarrierBytes * program_.pipeline(id).stages);
   role_threads_ = program_.warps * 32;
   out_.indent();
 
-  const bool has_roles = std::any_of(program_.body.begin(), program_.body.end(),
-                                     [](const Statement& s) { return std::holds_alternative<Roles>(s.node); });
+  const bool has_roles = std::any_of(program_.body.begin(), program_.body.end(), [](const Statement& s) {
+    return std::holds_alternative<Roles>(s.node);
+  });
   Writer head_writer = out_;
   if (!has_roles) {
     Writer body_writer = out_;
@@ -66,14 +73,15 @@ std::string CudaEmitter::head(const std::string& body_text) const {
   Writer w;
   const std::int64_t cluster = program_.cluster[0] * program_.cluster[1] * program_.cluster[2];
   const std::string grid = fmt::format("{}", fmt::join(program_.grid, " x "));
-  w.line("// {}: {} blocks of {} threads{}, {} bytes of shared memory a block, for {}.", program_.name, grid, program_.warps * 32,
-         cluster > 1 ? fmt::format(" in clusters of {}", cluster) : "", shared_bytes_, capabilities_.arch);
+  w.line("// {}: {} blocks of {} threads{}, {} bytes of shared memory a block, for {}.", program_.name, grid,
+         program_.warps * 32, cluster > 1 ? fmt::format(" in clusters of {}", cluster) : "", shared_bytes_,
+         capabilities_.arch);
   w.line("#include \"wl.h\"");
   w.line("");
   const std::string params = fmt::format("{}", fmt::join(params_, ", "));
   if (cluster > 1) {
-    w.line("WL_KERNEL_CLUSTER({}, {}, 1, {}, {}, {})({}) {{", program_.name, program_.warps * 32, program_.cluster[0],
-           program_.cluster[1], program_.cluster[2], params);
+    w.line("WL_KERNEL_CLUSTER({}, {}, 1, {}, {}, {})({}) {{", program_.name, program_.warps * 32,
+           program_.cluster[0], program_.cluster[1], program_.cluster[2], params);
   } else {
     w.line("WL_KERNEL({}, {}, 1)({}) {{", program_.name, program_.warps * 32, params);
   }
@@ -82,18 +90,22 @@ std::string CudaEmitter::head(const std::string& body_text) const {
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     if (tensor(id).scope != Scope::shared) continue;
     const auto& layout = solution_.shared.at(id);
-    w.line("const unsigned {} = smem + {};  // {} [{}]{}: {}", name(id), solution_.shared_offset.at(id), name_of(tensor(id).dtype),
-           fmt::join(tensor(id).shape, ", "),
-           is_slot(id) ? fmt::format(", {} slots of {} bytes", program_.pipeline(tensor(id).pipeline).stages, solution_.stage_bytes.at(id))
+    w.line("const unsigned {} = smem + {};  // {} [{}]{}: {}", name(id), solution_.shared_offset.at(id),
+           name_of(tensor(id).dtype), fmt::join(tensor(id).shape, ", "),
+           is_slot(id) ? fmt::format(", {} slots of {} bytes", program_.pipeline(tensor(id).pipeline).stages,
+                                     solution_.stage_bytes.at(id))
                        : "",
            layout::to_string(layout));
   }
   for (const auto& [id, offset] : barriers_) {
     const Pipeline& pipeline = program_.pipeline(id);
-    w.line("const unsigned {0}_full = smem + {1}, {0}_empty = smem + {2};", pipeline.name, offset, offset + kBarrierBytes * pipeline.stages);
+    w.line("const unsigned {0}_full = smem + {1}, {0}_empty = smem + {2};", pipeline.name, offset,
+           offset + kBarrierBytes * pipeline.stages);
   }
-  static constexpr std::pair<const char*, const char*> kIds[] = {
-      {"block_x", "wl::block_x()"}, {"block_y", "wl::block_y()"}, {"block_z", "wl::block_z()"}, {"cluster_rank", "wl::cluster_rank()"}};
+  static constexpr std::pair<const char*, const char*> kIds[] = {{"block_x", "wl::block_x()"},
+                                                                 {"block_y", "wl::block_y()"},
+                                                                 {"block_z", "wl::block_z()"},
+                                                                 {"cluster_rank", "wl::cluster_rank()"}};
   for (const auto& [variable, call] : kIds)
     if (body_text.find(variable) != std::string::npos) w.line("const int {} = {};", variable, call);
   return w.text() + body_text + "}\nWL_EXPORT(" + program_.name + ")\n";
@@ -113,14 +125,16 @@ void CudaEmitter::role_prologue(const std::vector<const Statement*>& statements)
     if (id >= 0 && tensor(id).scope == Scope::reg) used.insert(id);
   };
   for (const Statement* statement : statements)
-    std::visit(Overloaded{[&](const Copy& n) { note(n.src.tensor), note(n.dst.tensor); }, [&](const Fill& n) { note(n.dst); },
-                          [&](const Map& n) { note(n.dst); }, [&](const Mma& n) { note(n.acc), note(n.a.tensor), note(n.b.tensor); },
-                          [&](const Reduce& n) { note(n.dst), note(n.src); }, [&](const ClusterReduce& n) { note(n.dst); },
-                          [](const auto&) {}},
+    std::visit(Overloaded{[&](const Copy& n) { note(n.src.tensor), note(n.dst.tensor); },
+                          [&](const Fill& n) { note(n.dst); }, [&](const Map& n) { note(n.dst); },
+                          [&](const Mma& n) { note(n.acc), note(n.a.tensor), note(n.b.tensor); },
+                          [&](const Reduce& n) { note(n.dst), note(n.src); },
+                          [&](const ClusterReduce& n) { note(n.dst); }, [](const auto&) {}},
                statement->node);
   for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), registers(id).values(),
-              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
+              registers(id).values(), fmt::join(tensor(id).shape, ", "),
+              layout::to_string(coalesce(registers(id))));
 }
 
 void CudaEmitter::body(const Body& statements) {
@@ -129,20 +143,22 @@ void CudaEmitter::body(const Body& statements) {
 
 void CudaEmitter::statement(const Statement& one) {
   const bool simple = !std::holds_alternative<For>(one.node) && !std::holds_alternative<If>(one.node) &&
-                      !std::holds_alternative<Roles>(one.node) && !std::holds_alternative<Produce>(one.node) &&
+                      !std::holds_alternative<Roles>(one.node) &&
+                      !std::holds_alternative<Produce>(one.node) &&
                       !std::holds_alternative<Consume>(one.node);
   if (simple) out_.line("// {}", print(program_, one));
   std::visit(Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
                         [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
-                        [&](const Reduce& node) { reduce(node); }, [&](const ClusterReduce& node) { cluster_reduce(node); },
+                        [&](const Reduce& node) { reduce(node); },
+                        [&](const ClusterReduce& node) { cluster_reduce(node); },
                         [&](const For& node) { loop(node); },
                         [&](const If& node) {
                           out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
                           body(node.body);
                           out_.close();
                         },
-                        [&](const Produce& node) { produce(node); }, [&](const Consume& node) { consume(node); },
-                        [&](const Roles& node) { roles(node); }},
+                        [&](const Produce& node) { produce(node); },
+                        [&](const Consume& node) { consume(node); }, [&](const Roles& node) { roles(node); }},
              one.node);
 }
 
@@ -150,7 +166,8 @@ void CudaEmitter::statement(const Statement& one) {
 void CudaEmitter::loop(const For& node) {
   auto emit = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
-    out_.open("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(), node.end.text(), node.step.text());
+    out_.open("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(),
+              node.end.text(), node.step.text());
     body(node.body);
     out_.close();
   };
@@ -186,7 +203,8 @@ void CudaEmitter::roles(const Roles& node) {
         only_engine &= choice != solution_.choices.end() && choice->second.instruction &&
                        choice->second.instruction->method == target::Method::tensor_copy;
       } else {
-        only_engine &= std::holds_alternative<For>(site.statement->node) || std::holds_alternative<If>(site.statement->node) ||
+        only_engine &= std::holds_alternative<For>(site.statement->node) ||
+                       std::holds_alternative<If>(site.statement->node) ||
                        std::holds_alternative<Produce>(site.statement->node);
       }
     }
@@ -224,20 +242,23 @@ void CudaEmitter::roles(const Roles& node) {
 std::string CudaEmitter::note_pointer(TensorId id) {
   if (const auto known = pointers_.find(id); known != pointers_.end()) return known->second;
   pointers_[id] = name(id);
-  params_.push_back(fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
+  params_.push_back(
+      fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
   args_.push_back({name(id), false, {}});
   return name(id);
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   const std::string key =
-      fmt::format("{} {} {} {} {} {}", global, name_of(spec.dtype), fmt::join(spec.dims, ","), fmt::join(spec.strides_bytes, ","), fmt::join(spec.box, ","), spec.swizzle_bytes);
+      fmt::format("{} {} {} {} {} {}", global, name_of(spec.dtype), fmt::join(spec.dims, ","),
+                  fmt::join(spec.strides_bytes, ","), fmt::join(spec.box, ","), spec.swizzle_bytes);
   int of_this = 0;
   for (const auto& [known, map_name] : maps_) {
     if (known == key) return map_name;
     if (known.starts_with(fmt::format("{} ", global))) ++of_this;
   }
-  const std::string map_name = of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
+  const std::string map_name =
+      of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
   maps_.emplace_back(key, map_name);
   params_.push_back("WL_TENSOR_MAP " + map_name);
   args_.push_back({name(global), true, spec});
@@ -250,13 +271,15 @@ std::int64_t CudaEmitter::scratch(std::int64_t bytes) {
   return at;
 }
 
-Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities) {
+Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution,
+                         const target::Capabilities& capabilities) {
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(program, solution, capabilities).run());
-  for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
+  for (std::size_t d = 0; d < 3; ++d)
+    kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   if (kernel.shared_bytes > capabilities.shared_bytes)
-    return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", program.name,
-                 fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
-                 "use fewer stages or a smaller tile"});
+    return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has",
+                 program.name, fmt::format("at most {} bytes", capabilities.shared_bytes),
+                 fmt::format("{} bytes", kernel.shared_bytes), "use fewer stages or a smaller tile"});
   return kernel;
 }
 

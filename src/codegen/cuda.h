@@ -13,6 +13,7 @@
 
 namespace warploom::codegen {
 
-Result<Kernel> emit_cuda(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
+Result<Kernel> emit_cuda(const tile::Program& program, const synth::Solution& solution,
+                         const target::Capabilities& capabilities);
 
 }  // namespace warploom::codegen

@@ -30,7 +30,8 @@ struct ValueLoop {
 
 class CudaEmitter {
  public:
-  CudaEmitter(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
+  CudaEmitter(const tile::Program& program, const synth::Solution& solution,
+              const target::Capabilities& capabilities);
   Result<Kernel> run();
 
  private:
@@ -60,7 +61,8 @@ class CudaEmitter {
   std::string value_text(const tile::Value& value, const std::map<tile::TensorId, std::string>& index) const;
   void mma(const tile::Statement& statement, const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
-  std::string descriptor(const tile::Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k);
+  std::string descriptor(const tile::Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step,
+                         int k);
 
   // cuda_reduce.cpp
   void reduce(const tile::Reduce& node);
@@ -88,8 +90,8 @@ class CudaEmitter {
   void close_loops(const std::vector<ValueLoop>& loops);
   static std::string value_index(const std::vector<ValueLoop>& loops);
   // Coordinate of a memory tile's dimension, from a register-side layout whose dimensions correspond to it.
-  Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen, const std::vector<ValueLoop>& loops,
-                        std::size_t skip_modes = 0);
+  Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen,
+                        const std::vector<ValueLoop>& loops, std::size_t skip_modes = 0);
   std::string bounds_condition(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   std::string global_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   std::string shared_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
@@ -99,7 +101,7 @@ class CudaEmitter {
   std::int64_t scratch(std::int64_t bytes);  // offset of new scratch memory behind the tensors
 
   // Barriers among the threads of the role
-  void meet();                          // emit the barrier, forget what was unsynced
+  void meet();  // emit the barrier, forget what was unsynced
   void before_write(tile::TensorId id);
   void before_read(tile::TensorId id);
   bool is_slot(tile::TensorId id) const { return tensor(id).pipeline >= 0; }
@@ -117,8 +119,8 @@ class CudaEmitter {
   std::map<tile::TensorId, Unsynced> unsynced_;
   bool single_thread_ = false;  // the code runs in one elected thread
   tile::PipelineId slot_of_ = -1;
-  std::string slot_stage_;      // the current slot's number while inside Produce or Consume
-  bool wgmma_open_ = false;     // matrix instructions issued, not committed
+  std::string slot_stage_;   // the current slot's number while inside Produce or Consume
+  bool wgmma_open_ = false;  // matrix instructions issued, not committed
   std::set<tile::TensorId> accumulators_;
 
   std::vector<Argument> args_;
@@ -127,7 +129,8 @@ class CudaEmitter {
   std::vector<std::pair<std::string, std::string>> maps_;  // key, name
   std::int64_t shared_bytes_ = 0;
   std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
-  std::map<tile::PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow
+  std::map<tile::PipelineId, std::int64_t>
+      barriers_;  // offset of a pipeline's full barriers; its empty ones follow
   std::set<std::string> digits_;
 };
 

@@ -25,7 +25,8 @@ std::vector<Term> CudaEmitter::thread_terms(const TvLayout& layout, int dim, std
   for (std::size_t i = 0; i < layout.thread.size(); ++i) {
     const auto& mode = layout.thread[i];
     const std::int64_t step = mode.step[static_cast<std::size_t>(dim)];
-    if (i >= skip_modes && step != 0 && mode.extent > 1) terms.push_back({digit(below, mode.extent), mode.extent, step});
+    if (i >= skip_modes && step != 0 && mode.extent > 1)
+      terms.push_back({digit(below, mode.extent), mode.extent, step});
     below *= mode.extent;
   }
   return terms;
@@ -42,7 +43,8 @@ std::string CudaEmitter::first_replica(const TvLayout& layout) const {
       if (top) {
         conditions.push_back(below == 1 ? "t == 0" : fmt::format("t < {}", below));
       } else {
-        conditions.push_back(below == 1 ? fmt::format("t % {} == 0", mode.extent) : fmt::format("t / {} % {} == 0", below, mode.extent));
+        conditions.push_back(below == 1 ? fmt::format("t % {} == 0", mode.extent)
+                                        : fmt::format("t / {} % {} == 0", below, mode.extent));
       }
     }
     below *= mode.extent;
@@ -57,7 +59,8 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
   for (const auto& mode : layout.value) {
     std::int64_t extent = mode.extent;
     layout::Coord step = mode.step;
-    const std::int64_t inside = std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
+    const std::int64_t inside =
+        std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
     if (inside > 1) {
       for (auto& s : step) s *= inside;
       extent /= inside;
@@ -82,8 +85,8 @@ std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops) {
   return sum(parts);
 }
 
-Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& seen, const std::vector<ValueLoop>& loops,
-                                   std::size_t skip_modes) {
+Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& seen,
+                                   const std::vector<ValueLoop>& loops, std::size_t skip_modes) {
   Coordinate out{memory.offset[static_cast<std::size_t>(dim)], thread_terms(seen, dim, skip_modes)};
   for (const ValueLoop& loop : loops)
     if (loop.step[static_cast<std::size_t>(dim)] != 0)
@@ -91,7 +94,8 @@ Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& 
   return out;
 }
 
-std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
+std::string CudaEmitter::bounds_condition(const Tile& memory,
+                                          const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d)
     if (bounds_.may_exceed(program_, memory, static_cast<int>(d)))
@@ -99,7 +103,8 @@ std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
-std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
+std::string CudaEmitter::global_address(const Tile& memory,
+                                        const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> parts = {name(memory.tensor)};
   const Tensor& t = tensor(memory.tensor);
   std::int64_t elements = 1;
@@ -108,7 +113,8 @@ std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Co
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
     const std::string c = text(coordinates[d]);
     if (c == "0" || t.strides[d] == 0) continue;
-    parts.push_back(wide && t.strides[d] != 1 ? fmt::format("(long long)({}) * {}", c, t.strides[d]) : times(c, t.strides[d]));
+    parts.push_back(wide && t.strides[d] != 1 ? fmt::format("(long long)({}) * {}", c, t.strides[d])
+                                              : times(c, t.strides[d]));
   }
   return sum(parts);
 }
@@ -118,7 +124,8 @@ std::string CudaEmitter::shared_base(TensorId id) const {
   return fmt::format("{} + {} * {}", name(id), slot_stage_, solution_.stage_bytes.at(id));
 }
 
-std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
+std::string CudaEmitter::shared_address(const Tile& memory,
+                                        const std::vector<Coordinate>& coordinates) const {
   const auto& layout = solution_.shared.at(memory.tensor);
   const int bytes = layout.element_bits / 8;
   std::vector<std::string> parts;
@@ -128,8 +135,8 @@ std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Co
   }
   const std::string offset = sum(parts);
   if (!layout.swizzle.bits) return sum({shared_base(memory.tensor), offset});
-  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", shared_base(memory.tensor), layout.swizzle.bits, layout.swizzle.base,
-                     layout.swizzle.shift, offset);
+  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", shared_base(memory.tensor), layout.swizzle.bits,
+                     layout.swizzle.base, layout.swizzle.shift, offset);
 }
 
 void CudaEmitter::meet() {

@@ -40,7 +40,8 @@ void CudaEmitter::barrier_setup() {
       int consuming_warps = 0;
       std::set<int> counted;
       for (const auto& site : sites_)
-        if (const auto* node = std::get_if<Consume>(&site.statement->node); node && node->pipeline == id && counted.insert(site.role).second)
+        if (const auto* node = std::get_if<Consume>(&site.statement->node);
+            node && node->pipeline == id && counted.insert(site.role).second)
           consuming_warps += site.threads / 32;
       out_.open("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
       out_.line("wl::mbarrier_init({}_full + 8 * slot, 1);", pipeline.name);
@@ -70,7 +71,8 @@ void CudaEmitter::pipeline_counters(const Body& body) {
       for (const auto& site : sites_)
         if (const auto* node = std::get_if<Consume>(&site.statement->node);
             node && node->pipeline == id && node->lag > 0 && site.role == role_ && consumed.count(id)) {
-          out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
+          out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way",
+                    name);
           break;
         }
     } else {
@@ -136,7 +138,8 @@ void CudaEmitter::consume(const Consume& node) {
   if (matrix) {
     out_.line("wl::wgmma_commit();");
     out_.line("wl::wgmma_wait<{}>();", node.lag);
-    for (const TensorId id : accumulators_) out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+    for (const TensorId id : accumulators_)
+      out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
     wgmma_open_ = false;
   }
   if (matrix && node.lag > 0) {
@@ -162,7 +165,8 @@ void CudaEmitter::drain(const Body& body) {
   if (const Consume* node = lagging_consume(body); node && barriers_.count(node->pipeline)) {
     const Pipeline& pipeline = program_.pipeline(node->pipeline);
     out_.line("wl::wgmma_wait<0>();");
-    for (const TensorId id : accumulators_) out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+    for (const TensorId id : accumulators_)
+      out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
     out_.open("if ({}_pending) {{", pipeline.name);
     out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
     out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * done);", pipeline.name);

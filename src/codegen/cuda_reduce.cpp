@@ -14,9 +14,12 @@ namespace {
 
 std::string combine(ReduceOp op, const std::string& a, const std::string& b) {
   switch (op) {
-    case ReduceOp::sum: return fmt::format("{} + {}", a, b);
-    case ReduceOp::max: return fmt::format("wl::max({}, {})", a, b);
-    case ReduceOp::min: return fmt::format("wl::min({}, {})", a, b);
+    case ReduceOp::sum:
+      return fmt::format("{} + {}", a, b);
+    case ReduceOp::max:
+      return fmt::format("wl::max({}, {})", a, b);
+    case ReduceOp::min:
+      return fmt::format("wl::min({}, {})", a, b);
   }
   return a;
 }
@@ -46,7 +49,8 @@ void CudaEmitter::reduce(const Reduce& node) {
   const std::string target = fmt::format("{}[{}]", dst, sum(kept));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
   open_loops(loops);
-  out_.line("{} = {};", target, combine(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
+  out_.line("{} = {};", target,
+            combine(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
   close_loops(loops);
 
   // 2. Lanes along the axis. Thread modes are cut at the warp's edge.
@@ -75,7 +79,9 @@ void CudaEmitter::reduce(const Reduce& node) {
       for (std::int64_t bit = d.below; bit < d.below * d.extent; bit *= 2) masks.push_back(bit);
   if (!masks.empty()) {
     out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
-    for (const auto mask : masks) out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
+    for (const auto mask : masks)
+      out_.line("{0}[i] = {1};", dst,
+                combine(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
     out_.close();
   }
 
@@ -102,20 +108,26 @@ void CudaEmitter::reduce(const Reduce& node) {
   if (warps_along == 1) return;
   const auto key = std::pair{0, static_cast<const void*>(&node)};
   if (!scratch_of_.count(key)) scratch_of_[key] = scratch(warps_along * others * dst_values * 4);
-  const auto scratch_id = static_cast<TensorId>(-2 - scratch_of_[key]);  // a name of its own for the barrier bookkeeping
+  const auto scratch_id =
+      static_cast<TensorId>(-2 - scratch_of_[key]);  // a name of its own for the barrier bookkeeping
   before_write(scratch_id);
   const std::string base = fmt::format("smem + {}", scratch_of_[key]);
   const std::int64_t row = others * dst_values * 4;
   if (!writers.empty()) out_.open("if ({}) {{", fmt::join(writers, " && "));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
-  out_.line("  wl::st_shared<4>({}, wl::at({}, i));", sum({base, times(parenthesized(sum(warp_index)), row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}), dst);
+  out_.line("  wl::st_shared<4>({}, wl::at({}, i));",
+            sum({base, times(parenthesized(sum(warp_index)), row),
+                 times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}),
+            dst);
   if (!writers.empty()) out_.close();
   before_read(scratch_id);
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
   out_.open("WL_UNROLL for (int w = 0; w < {}; ++w) {{", warps_along);
   out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
   out_.line("WL_REG(float, other, 1);");
-  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}));
+  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
+            sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4),
+                 "i * 4"}));
   out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();
@@ -139,7 +151,8 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
     below *= mode.extent;
   }
   const auto key = std::pair{1, static_cast<const void*>(&node)};
-  const bool reused = scratch_of_.count(key) > 0;  // the loop's second pass over the text, or a second statement of the loop
+  const bool reused =
+      scratch_of_.count(key) > 0;  // the loop's second pass over the text, or a second statement of the loop
   const std::int64_t row = others * values * 4;
   if (!reused) scratch_of_[key] = scratch(blocks * row);
   const auto offset = scratch_of_[key];
@@ -151,7 +164,9 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
                                 times(parenthesized(sum(other_index)), values * 4), "i * 4"});
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   out_.open("for (int peer = 0; peer < {}; ++peer) {{", blocks);
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));", values, slot, dst);
+  out_.line(
+      "WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));",
+      values, slot, dst);
   out_.close();
   if (!guard.empty()) out_.close();
   out_.line("wl::cluster_sync();");
@@ -160,7 +175,8 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
   out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);
   out_.line("WL_REG(float, other, 1);");
   out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
-            sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row), times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
+            sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row),
+                 times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
   out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();

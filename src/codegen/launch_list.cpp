@@ -8,8 +8,11 @@ namespace {
 using nlohmann::json;
 
 json to_json(const TensorMapSpec& map) {
-  return {{"dtype", name_of(map.dtype)}, {"dims", map.dims}, {"strides_bytes", map.strides_bytes},
-          {"box", map.box},              {"swizzle_bytes", map.swizzle_bytes}};
+  return {{"dtype", name_of(map.dtype)},
+          {"dims", map.dims},
+          {"strides_bytes", map.strides_bytes},
+          {"box", map.box},
+          {"swizzle_bytes", map.swizzle_bytes}};
 }
 json to_json(const Argument& arg) {
   json out = {{"buffer", arg.buffer}};
@@ -19,8 +22,12 @@ json to_json(const Argument& arg) {
 json to_json(const Kernel& kernel) {
   json args = json::array();
   for (const auto& arg : kernel.args) args.push_back(to_json(arg));
-  return {{"name", kernel.name},       {"source", kernel.source},   {"grid", kernel.grid},
-          {"cluster", kernel.cluster}, {"threads", kernel.threads}, {"shared_bytes", kernel.shared_bytes},
+  return {{"name", kernel.name},
+          {"source", kernel.source},
+          {"grid", kernel.grid},
+          {"cluster", kernel.cluster},
+          {"threads", kernel.threads},
+          {"shared_bytes", kernel.shared_bytes},
           {"args", args}};
 }
 json to_json(const BufferSpec& buffer) {
@@ -34,20 +41,23 @@ json to_json(const std::vector<BufferSpec>& buffers) {
 
 Dtype dtype_from(const json& text) {
   const auto dtype = dtype_named(text.get<std::string>());
-  if (!dtype) throw json::other_error::create(501, "unknown element type " + text.get<std::string>(), nullptr);
+  if (!dtype)
+    throw json::other_error::create(501, "unknown element type " + text.get<std::string>(), nullptr);
   return *dtype;
 }
 std::vector<BufferSpec> buffers_from(const json& list) {
   std::vector<BufferSpec> out;
   for (const auto& row : list)
-    out.push_back({row.at("name"), dtype_from(row.at("dtype")), row.at("shape").get<std::vector<std::int64_t>>()});
+    out.push_back(
+        {row.at("name"), dtype_from(row.at("dtype")), row.at("shape").get<std::vector<std::int64_t>>()});
   return out;
 }
 Argument argument_from(const json& row) {
   Argument arg{row.at("buffer"), row.contains("tensor_map"), {}};
   if (!arg.tensor_map) return arg;
   const json& map = row["tensor_map"];
-  arg.map = {dtype_from(map.at("dtype")), map.at("dims"), map.at("strides_bytes"), map.at("box"), map.at("swizzle_bytes")};
+  arg.map = {dtype_from(map.at("dtype")), map.at("dims"), map.at("strides_bytes"), map.at("box"),
+             map.at("swizzle_bytes")};
   return arg;
 }
 
@@ -86,15 +96,20 @@ Result<LaunchList> launch_list_from_json(const json& text) {
     list.outputs = buffers_from(text.at("outputs"));
     list.workspaces = buffers_from(text.at("workspaces"));
     for (const auto& row : text.at("kernels")) {
-      Kernel kernel{row.at("name"), row.at("source"), row.at("grid"), row.at("cluster"), row.at("threads"),
-                    row.at("shared_bytes"), {}};
+      Kernel kernel{row.at("name"),
+                    row.at("source"),
+                    row.at("grid"),
+                    row.at("cluster"),
+                    row.at("threads"),
+                    row.at("shared_bytes"),
+                    {}};
       for (const auto& arg : row.at("args")) kernel.args.push_back(argument_from(arg));
       list.kernels.push_back(std::move(kernel));
     }
     return list;
   } catch (const json::exception& error) {
-    return fail({ErrorCode::kPlanInvalid, "a launch list cannot be read", "", "the form that to_json writes", error.what(),
-                 "make the plan again with `warploom optimize`"});
+    return fail({ErrorCode::kPlanInvalid, "a launch list cannot be read", "", "the form that to_json writes",
+                 error.what(), "make the plan again with `warploom optimize`"});
   }
 }
 

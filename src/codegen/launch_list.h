@@ -55,11 +55,11 @@ struct BufferSpec {
 
 struct LaunchList {
   Engine engine = Engine::cuda;
-  std::string arch;                   // "sm_90a", "sm_80", "x86-64-avx512", …
-  std::vector<BufferSpec> inputs;     // in the graph's order
+  std::string arch;                // "sm_90a", "sm_80", "x86-64-avx512", …
+  std::vector<BufferSpec> inputs;  // in the graph's order
   std::vector<BufferSpec> outputs;
   std::vector<BufferSpec> workspaces;
-  std::vector<Kernel> kernels;        // launched in order, each seeing what the ones before it wrote
+  std::vector<Kernel> kernels;  // launched in order, each seeing what the ones before it wrote
   std::int64_t workspace_bytes() const;
 };
 

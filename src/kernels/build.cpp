@@ -29,22 +29,27 @@ std::vector<const Family*> families_for(const Region& region, const target::Capa
   return out;
 }
 
-Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
+Result<LaunchList> build(const Region& region, const Schedule& schedule,
+                         const target::Capabilities& capabilities) {
   const auto all = families();
-  const auto family = std::find_if(all.begin(), all.end(), [&](const Family* f) { return f->name() == schedule.family; });
+  const auto family =
+      std::find_if(all.begin(), all.end(), [&](const Family* f) { return f->name() == schedule.family; });
   if (family == all.end() || !(*family)->covers(region, capabilities))
-    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target", schedule.text(),
-                 "a family of this region and target", schedule.family, "make the plan again with `warploom optimize`"});
+    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target",
+                 schedule.text(), "a family of this region and target", schedule.family,
+                 "make the plan again with `warploom optimize`"});
   WARPLOOM_CHECK((*family)->legal(region, schedule, capabilities));
   WARPLOOM_TRY(const Family::Programs made, (*family)->programs(region, schedule, capabilities));
-  LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
+  LaunchList list{
+      capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
   for (const auto id : region.graph.outputs) list.outputs.push_back(spec_of(region.graph.tensor(id)));
   for (std::size_t i = 0; i < made.programs.size(); ++i) {
     WARPLOOM_CHECK(tile::verify(made.programs[i]));
     WARPLOOM_TRY(Kernel kernel, emit(made.programs[i], capabilities));
     for (Argument& arg : kernel.args) {
-      const auto buffer = i < made.buffers.size() ? made.buffers[i].find(arg.buffer) : std::map<std::string, std::string>::const_iterator{};
+      const auto buffer = i < made.buffers.size() ? made.buffers[i].find(arg.buffer)
+                                                  : std::map<std::string, std::string>::const_iterator{};
       if (i < made.buffers.size() && buffer != made.buffers[i].end()) arg.buffer = buffer->second;
     }
     list.kernels.push_back(std::move(kernel));
@@ -54,12 +59,14 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
 
 Work work_of(const Region& region) {
   Work work;
-  auto bytes = [&](graph::TensorId id) { return static_cast<double>(graph::byte_count(region.graph.tensor(id))); };
+  auto bytes = [&](graph::TensorId id) {
+    return static_cast<double>(graph::byte_count(region.graph.tensor(id)));
+  };
   for (const auto id : region.graph.inputs) work.bytes += bytes(id);
   for (const auto id : region.graph.outputs) work.bytes += bytes(id);
   if (const auto matmul = match_matmul(region.graph))
-    work.flops = 2.0 * static_cast<double>(matmul->batch_count()) * static_cast<double>(matmul->m) * static_cast<double>(matmul->n) *
-                 static_cast<double>(matmul->k);
+    work.flops = 2.0 * static_cast<double>(matmul->batch_count()) * static_cast<double>(matmul->m) *
+                 static_cast<double>(matmul->n) * static_cast<double>(matmul->k);
   return work;
 }
 

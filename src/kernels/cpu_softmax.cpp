@@ -19,7 +19,8 @@ using tile::Value;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3.0e38;  // a maximum of nothing whose difference to -infinity is still a number
 
-constexpr std::int64_t kLongestChunk = 2048;  // elements: what a register tile may be and still sit in the L1 cache
+constexpr std::int64_t kLongestChunk =
+    2048;  // elements: what a register tile may be and still sit in the L1 cache
 
 std::int64_t field(const Schedule& schedule, const char* name) {
   const auto found = schedule.fields.find(name);
@@ -62,7 +63,8 @@ struct Row {
   }
   tile::Tile at(std::size_t operand, const Index& column) const {
     const View& view = region.operands[operand];
-    return draft.b.tile(operands[operand], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0), 0},
+    return draft.b.tile(operands[operand],
+                        {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0), 0},
                         {1, view.shape[1] > 1 ? chunk : 1, 1});
   }
   static std::vector<std::size_t> used(const graph::Expression& expression, int base) {
@@ -93,10 +95,12 @@ class CpuSoftmax final : public Family {
     const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
     std::vector<std::int64_t> chunks, tasks, resident, streaming = {0};
     for (const std::int64_t vectors : {16, 8, 32, 4, 2, 1})
-      if (!problem->has_prologue && (vectors == 1 || vectors / 2 * lanes < problem->size)) chunks.push_back(vectors * lanes);
+      if (!problem->has_prologue && (vectors == 1 || vectors / 2 * lanes < problem->size))
+        chunks.push_back(vectors * lanes);
     // A row of moderate length whole, in as many vectors as it takes.
     const std::int64_t whole = round_up(problem->size, lanes);
-    if (!problem->has_prologue && whole <= kLongestChunk && std::find(chunks.begin(), chunks.end(), whole) == chunks.end())
+    if (!problem->has_prologue && whole <= kLongestChunk &&
+        std::find(chunks.begin(), chunks.end(), whole) == chunks.end())
       chunks.insert(chunks.begin(), whole);
     if (problem->has_prologue) chunks = divisors(problem->size, 16 * lanes);
     for (const std::int64_t rows : {1, 4, 16, 64, 256, 1024})
@@ -105,34 +109,43 @@ class CpuSoftmax final : public Family {
     resident.push_back(problem->size * 4 + problem->size / 4 + 8192 <= capabilities.shared_bytes ? 1 : 0);
     if (resident[0] == 1 && problem->size > 4096) resident.push_back(0);
     if (problem->out.dtype == Dtype::f32) streaming = {1, 0};
-    space.fields = {{"chunk", chunks, "elements of a row taken at once, in registers"},
-                    {"rows_per_task", tasks, "rows a task computes, one after another"},
-                    {"resident", resident, "1: a row stays in scratch memory between passes; 0: it is read twice"},
-                    {"streaming", streaming, "1: the result is written past the caches"}};
+    space.fields = {
+        {"chunk", chunks, "elements of a row taken at once, in registers"},
+        {"rows_per_task", tasks, "rows a task computes, one after another"},
+        {"resident", resident, "1: a row stays in scratch memory between passes; 0: it is read twice"},
+        {"streaming", streaming, "1: the result is written past the caches"}};
     return space;
   }
 
-  Status legal(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& schedule,
+               const Capabilities& capabilities) const override {
     const auto problem = match_softmax(region.graph);
-    const std::int64_t chunk = field(schedule, "chunk"), rows = field(schedule, "rows_per_task"), resident = field(schedule, "resident");
+    const std::int64_t chunk = field(schedule, "chunk"), rows = field(schedule, "rows_per_task"),
+                       resident = field(schedule, "resident");
     if (!problem || chunk < 1 || rows < 1 || resident < 0 || resident > 1)
-      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or out of range", schedule.text(),
-                   "chunk, rows_per_task, resident and streaming", "", "take the fields from the family's space"});
+      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or out of range",
+                   schedule.text(), "chunk, rows_per_task, resident and streaming", "",
+                   "take the fields from the family's space"});
     if (chunk > kLongestChunk)
-      return fail({ErrorCode::kScheduleIllegal, "a chunk does not fit in registers", schedule.text(), fmt::format("chunk at most {}", kLongestChunk),
-                   std::to_string(chunk), "take a smaller chunk"});
+      return fail({ErrorCode::kScheduleIllegal, "a chunk does not fit in registers", schedule.text(),
+                   fmt::format("chunk at most {}", kLongestChunk), std::to_string(chunk),
+                   "take a smaller chunk"});
     // Elements beyond a row's end count as -infinity; what a prologue would make of that is anybody's guess.
     if (problem->has_prologue && problem->size % chunk != 0)
-      return fail({ErrorCode::kScheduleIllegal, "behind a prologue a row must be whole chunks", schedule.text(),
-                   fmt::format("a divisor of {}", problem->size), std::to_string(chunk), "take chunk from the family's space"});
-    if (resident == 1 && chunk < problem->size && problem->size * 4 + problem->size / 4 + 8192 > capabilities.shared_bytes)
+      return fail({ErrorCode::kScheduleIllegal, "behind a prologue a row must be whole chunks",
+                   schedule.text(), fmt::format("a divisor of {}", problem->size), std::to_string(chunk),
+                   "take chunk from the family's space"});
+    if (resident == 1 && chunk < problem->size &&
+        problem->size * 4 + problem->size / 4 + 8192 > capabilities.shared_bytes)
       return fail({ErrorCode::kResourceLimit, "a row does not fit in a core's L2 cache", schedule.text(),
-                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", problem->size * 4), "take resident=0"});
+                   fmt::format("at most {} bytes", capabilities.shared_bytes),
+                   fmt::format("{} bytes", problem->size * 4), "take resident=0"});
     return ok();
   }
 
   // Cycles an element: memory or L2 traffic and arithmetic, the overhead of chunks and rows, and idle cores.
-  double guess(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
+  double guess(const Region& region, const Schedule& schedule,
+               const Capabilities& capabilities) const override {
     const auto problem = match_softmax(region.graph);
     if (!problem || !legal(region, schedule, capabilities)) return HUGE_VAL;
     const auto d = [](std::int64_t value) { return static_cast<double>(value); };
@@ -140,25 +153,35 @@ class CpuSoftmax final : public Family {
     const double lanes = std::max(4, capabilities.vector_bytes / 4), size = d(problem->size);
     const double chunks = std::ceil(size / d(chunk)), padded = chunks * d(chunk);
     const bool large = d(problem->outer) * size * 8 > 32e6;
-    double row = padded / lanes * (chunk >= problem->size ? 14 : field(schedule, "resident") == 1 ? 20 : 28) + chunks * 40 + 60;
+    double row = padded / lanes *
+                     (chunk >= problem->size             ? 14
+                      : field(schedule, "resident") == 1 ? 20
+                                                         : 28) +
+                 chunks * 40 + 60;
     const double bytes = field(schedule, "streaming") == 1 ? (large ? 8 : 14) : (large ? 12 : 8);
     row = std::max(row, size * bytes / (large ? 3.0 : 10.0));
     const double tasks = std::ceil(d(problem->outer) / d(rows));
     return std::ceil(tasks / capabilities.processors) * (d(rows) * row + 200);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
+  Result<Programs> programs(const Region& region, const Schedule& schedule,
+                            const Capabilities& capabilities) const override {
     WARPLOOM_CHECK(legal(region, schedule, capabilities));
     const SoftmaxRegion problem = *match_softmax(region.graph);
-    const std::int64_t size = problem.size, chunk = field(schedule, "chunk"), rows = std::min(field(schedule, "rows_per_task"), problem.outer);
+    const std::int64_t size = problem.size, chunk = field(schedule, "chunk"),
+                       rows = std::min(field(schedule, "rows_per_task"), problem.outer);
     Draft draft("softmax");
     auto& b = draft.b;
     b.grid(ceil_div(problem.outer, rows)).warps(1);
-    Row pass{problem, draft, chunk, field(schedule, "streaming") == 1 && problem.out.dtype == Dtype::f32, 0, {}, {}, -1, -1};
+    Row pass{problem, draft, chunk, field(schedule, "streaming") == 1 && problem.out.dtype == Dtype::f32,
+             0,       {},    {},    -1,
+             -1};
     for (std::size_t i = 0; i < problem.operands.size(); ++i)
       pass.operands.push_back(draft.input(fmt::format("X{}", i), problem.operands[i]));
     pass.out = draft.output("Y", problem.out);
-    const auto reg = [&](const std::string& name, std::int64_t columns) { return b.reg(name, Dtype::f32, {1, columns}); };
+    const auto reg = [&](const std::string& name, std::int64_t columns) {
+      return b.reg(name, Dtype::f32, {1, columns});
+    };
     pass.x = reg("x", chunk);
     for (std::size_t i = 0; i < problem.operands.size(); ++i)
       pass.loaded.push_back(reg(fmt::format("x{}", i), problem.operands[i].shape[1] > 1 ? chunk : 1));
@@ -172,7 +195,8 @@ class CpuSoftmax final : public Family {
     if (rows == 1)
       one_row(tile::block(0));
     else
-      b.for_("r", 0, tile::min(rows, Index(problem.outer) - tile::block(0) * rows), 1, [&](const Index& r) { one_row(tile::block(0) * rows + r); });
+      b.for_("r", 0, tile::min(rows, Index(problem.outer) - tile::block(0) * rows), 1,
+             [&](const Index& r) { one_row(tile::block(0) * rows + r); });
     Programs out;
     out.programs.push_back(b.finish());
     out.buffers.push_back(draft.buffers);
@@ -185,7 +209,9 @@ class CpuSoftmax final : public Family {
     std::vector<std::int64_t> out;
     for (std::int64_t value = 1; value <= std::min<std::int64_t>(size, 512); ++value)
       if (size % value == 0 && (value >= 16 || value == size)) out.push_back(value);
-    const auto distance = [&](std::int64_t value) { return std::abs(std::log(static_cast<double>(value) / static_cast<double>(wanted))); };
+    const auto distance = [&](std::int64_t value) {
+      return std::abs(std::log(static_cast<double>(value) / static_cast<double>(wanted)));
+    };
     std::sort(out.begin(), out.end(), [&](auto a, auto b) { return distance(a) < distance(b); });
     if (out.size() > 6) out.resize(6);
     return out;
@@ -201,7 +227,8 @@ class CpuSoftmax final : public Family {
   }
   // total ← what normalised() multiplies by or takes away.
   static void finish(Row& pass, TensorId total) {
-    pass.draft.b.map(total, tile::apply(pass.region.log ? ValueOp::log : ValueOp::reciprocal, {pass.value(total)}));
+    pass.draft.b.map(total,
+                     tile::apply(pass.region.log ? ValueOp::log : ValueOp::reciprocal, {pass.value(total)}));
   }
 
   static void in_registers(Row& pass, TensorId high, TensorId total) {
@@ -223,7 +250,8 @@ class CpuSoftmax final : public Family {
     const bool log = pass.region.log, keeps_exponentials = resident && !log;
     const TensorId row = resident ? b.shared("row", Dtype::f32, {1, chunks * chunk}) : -1;
     const TensorId highs = keeps_exponentials ? b.shared("highs", Dtype::f32, {1, chunks}) : -1;
-    const TensorId sums = b.reg("sums", Dtype::f32, {1, chunk}), e = keeps_exponentials ? pass.x : b.reg("e", Dtype::f32, {1, chunk});
+    const TensorId sums = b.reg("sums", Dtype::f32, {1, chunk}),
+                   e = keeps_exponentials ? pass.x : b.reg("e", Dtype::f32, {1, chunk});
     const TensorId next = b.reg("next", Dtype::f32, {1, 1}), scale = b.reg("scale", Dtype::f32, {1, 1});
     const auto part = [&](const Index& c) { return b.tile(row, {0, c * chunk}, {1, chunk}); };
     b.fill(high, kLowest);

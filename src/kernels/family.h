@@ -56,9 +56,11 @@ class Family {
   virtual bool covers(const Region& region, const target::Capabilities& capabilities) const = 0;
   virtual Space space(const Region& region, const target::Capabilities& capabilities) const = 0;
   // ok, or kScheduleIllegal / kResourceLimit with the fields that clash.
-  virtual Status legal(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) const = 0;
+  virtual Status legal(const Region& region, const Schedule& schedule,
+                       const target::Capabilities& capabilities) const = 0;
   // A relative guess of the time, smaller is better, cheap to compute: search starts where it is small.
-  virtual double guess(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) const = 0;
+  virtual double guess(const Region& region, const Schedule& schedule,
+                       const target::Capabilities& capabilities) const = 0;
   // The tile programs in launch order, before synthesis; the buffers between them are workspaces.
   // Global tensors of a program carry short names of their own ("A", "C"); buffers[i] says which buffer of the region (a
   // tensor of the graph, a workspace) each name of programs[i] stands for.
@@ -75,7 +77,8 @@ std::vector<const Family*> families();
 std::vector<const Family*> families_for(const Region& region, const target::Capabilities& capabilities);
 
 // Programs → verify → synthesis → source: the whole way from a schedule to a launch list.
-Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities);
+Result<LaunchList> build(const Region& region, const Schedule& schedule,
+                         const target::Capabilities& capabilities);
 
 // What the region must do at the least: floating-point operations and bytes of inputs and outputs, each moved once.
 struct Work {

@@ -50,29 +50,37 @@ class MatmulThreads : public Family {
              {"group", {8, 1}, "rows of tiles taken together"}}};
   }
 
-  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& s,
+               const target::Capabilities& capabilities) const override {
     const auto matmul = *match_matmul(region.graph);
     const Precision p = *precision(matmul, region.track);
-    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), threads = field(s, "warps") * 32;
-    if (k % flavour_.k_step(p.operand)) return fail(illegal(s, "block_k a multiple of the fragment's depth", fmt::format("{}", k)));
+    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"),
+               threads = field(s, "warps") * 32;
+    if (k % flavour_.k_step(p.operand))
+      return fail(illegal(s, "block_k a multiple of the fragment's depth", fmt::format("{}", k)));
     const auto accumulators = m * n / threads;
     if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)
-      return fail(illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
+      return fail(illegal(s, "4 to 128 accumulators a thread (64 when operands are split)",
+                          fmt::format("{}", accumulators)));
     const auto bytes = (m + n) * k * bytes_of(matmul.a.dtype) * field(s, "stages");
     if (bytes > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", s.text(),
-                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes), "use fewer stages or a smaller tile"});
+      return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has",
+                   s.text(), fmt::format("at most {} bytes", capabilities.shared_bytes),
+                   fmt::format("{} bytes", bytes), "use fewer stages or a smaller tile"});
     return ok();
   }
 
-  double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+  double guess(const Region& region, const Schedule& s,
+               const target::Capabilities& capabilities) const override {
     const auto matmul = *match_matmul(region.graph);
     const Precision p = *precision(matmul, region.track);
     const double m = static_cast<double>(field(s, "block_m")), n = static_cast<double>(field(s, "block_n"));
-    const double tiles = static_cast<double>(ceil_div(matmul.m, field(s, "block_m")) * ceil_div(matmul.n, field(s, "block_n")) * matmul.batch_count());
+    const double tiles = static_cast<double>(ceil_div(matmul.m, field(s, "block_m")) *
+                                             ceil_div(matmul.n, field(s, "block_n")) * matmul.batch_count());
     const double k = static_cast<double>(round_up(matmul.k, field(s, "block_k")));
-    const double peak = !flavour_.tensor_cores ? capabilities.fp32_tflops * 0.7
-                        : p.operand == Dtype::tf32 ? capabilities.tf32_tflops * 0.45 : capabilities.half_tflops * 0.55;
+    const double peak = !flavour_.tensor_cores     ? capabilities.fp32_tflops * 0.7
+                        : p.operand == Dtype::tf32 ? capabilities.tf32_tflops * 0.45
+                                                   : capabilities.half_tflops * 0.55;
     const double multiply = 2 * m * n * k * p.terms / (peak * 1e6 / capabilities.processors);
     const double fill = (m + n) * k * bytes_of(matmul.a.dtype) / (4500.0 * 1e3 / capabilities.processors);
     const double shallow = field(s, "stages") < 3 ? 1.2 : 1.0;
@@ -80,7 +88,8 @@ class MatmulThreads : public Family {
     return std::ceil(tiles / capabilities.processors) * std::max(multiply * narrow, fill) * shallow;
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
+  Result<Programs> programs(const Region& region, const Schedule& s,
+                            const target::Capabilities&) const override {
     const auto matmul = *match_matmul(region.graph);
     Programs out;
     multiply(out, matmul, *precision(matmul, region.track), s);
@@ -94,18 +103,21 @@ class MatmulThreads : public Family {
     return std::nullopt;
   }
 
-  void multiply(Programs& out, const MatmulRegion& region, const Precision& precision, const Schedule& s) const {
+  void multiply(Programs& out, const MatmulRegion& region, const Precision& precision,
+                const Schedule& s) const {
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k");
     const int stages = static_cast<int>(field(s, "stages"));
     const std::int64_t step = flavour_.k_step(precision.operand);
-    const TileOrder order{ceil_div(region.m, bm), ceil_div(region.n, bn), region.batch_count(), field(s, "group")};
+    const TileOrder order{ceil_div(region.m, bm), ceil_div(region.n, bn), region.batch_count(),
+                          field(s, "group")};
     Draft draft("matmul");
     auto& t = draft.b;
     t.grid(order.count());
     t.warps(static_cast<int>(field(s, "warps")));
     const TensorId A = draft.input("A", region.a), B = draft.input("B", region.b);
     std::vector<TensorId> operands;
-    for (std::size_t i = 0; i < region.operands.size(); ++i) operands.push_back(draft.input(fmt::format("E{}", i), region.operands[i]));
+    for (std::size_t i = 0; i < region.operands.size(); ++i)
+      operands.push_back(draft.input(fmt::format("E{}", i), region.operands[i]));
     const TensorId C = draft.output("C", region.out);
     const Dtype stored = region.a.dtype;
     const TensorId sa = t.shared("a", stored, {bm, bk}), sb = t.shared("b", stored, {bk, bn});
@@ -119,8 +131,10 @@ class MatmulThreads : public Family {
 
     auto produce = [&](const Index& k) {
       t.produce(ring, [&] {
-        t.copy(t.tile(A, offsets(region.a, region.batch, at.batch, at.m * bm, k * bk), box(region.a, bm, bk)), t.all(sa));
-        t.copy(t.tile(B, offsets(region.b, region.batch, at.batch, k * bk, at.n * bn), box(region.b, bk, bn)), t.all(sb));
+        t.copy(t.tile(A, offsets(region.a, region.batch, at.batch, at.m * bm, k * bk), box(region.a, bm, bk)),
+               t.all(sa));
+        t.copy(t.tile(B, offsets(region.b, region.batch, at.batch, k * bk, at.n * bn), box(region.b, bk, bn)),
+               t.all(sb));
       });
     };
     t.fill(acc, 0);
@@ -138,14 +152,16 @@ class MatmulThreads : public Family {
       produce(k + (stages - 1));
     });
     const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
-    t.copy(t.all(result), t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn), box(region.out, bm, bn)));
+    t.copy(t.all(result), t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn),
+                                 box(region.out, bm, bn)));
     out.programs.push_back(t.finish());
     out.buffers.push_back(draft.buffers);
   }
 
   // acc += fa·fb under the precision: as they are, rounded to tf32, or as three products of two-part splits.
-  static void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa, TensorId fb,
-                                const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape) {
+  static void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa,
+                                TensorId fb, const std::vector<std::int64_t>& a_shape,
+                                const std::vector<std::int64_t>& b_shape) {
     auto& t = draft.b;
     if (precision.operand != Dtype::tf32) {
       t.mma(acc, t.all(fa), t.all(fb));

@@ -19,8 +19,8 @@ TensorId Draft::output(const std::string& name, const View& view) {
   return b.output(name, view.dtype, view.shape, view.strides);
 }
 
-std::vector<Index> offsets(const View& view, const std::vector<std::int64_t>& batch, const Index& batch_index, const Index& row,
-                           const Index& column) {
+std::vector<Index> offsets(const View& view, const std::vector<std::int64_t>& batch, const Index& batch_index,
+                           const Index& row, const Index& column) {
   const std::size_t rank = view.batch_rank();
   std::vector<Index> out(rank + 2, Index(0));
   Index rest = batch_index;
@@ -60,8 +60,8 @@ TileOrder::Position TileOrder::at(const Index& linear) const {
   return {which, first + within % width, within / width};
 }
 
-TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<TensorId>& operands, TensorId acc,
-                  const TileOrder::Position& at, std::int64_t block_m, std::int64_t block_n) {
+TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<TensorId>& operands,
+                  TensorId acc, const TileOrder::Position& at, std::int64_t block_m, std::int64_t block_n) {
   auto& b = draft.b;
   std::vector<tile::Value> inputs = {b.value(acc)};
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -69,7 +69,8 @@ TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<Te
     const auto extent = extents(view, block_m, block_n);
     const std::size_t rank = view.batch_rank();
     const TensorId loaded = b.reg(fmt::format("e{}", i), view.dtype, {extent[rank], extent[rank + 1]});
-    b.copy(b.tile(operands[i], offsets(view, region.batch, at.batch, at.m * block_m, at.n * block_n), extent), b.all(loaded));
+    b.copy(b.tile(operands[i], offsets(view, region.batch, at.batch, at.m * block_m, at.n * block_n), extent),
+           b.all(loaded));
     inputs.push_back(b.value(loaded));
   }
   if (!region.has_epilogue && region.out.dtype == Dtype::f32) return acc;

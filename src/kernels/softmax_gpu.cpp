@@ -38,38 +38,53 @@ class SoftmaxGpu : public Family {
     std::vector<std::int64_t> clusters = {1};
     for (std::int64_t c = 2; c <= capabilities.max_cluster; c *= 2) clusters.push_back(c);
     return {name(),
-            {{"place", {kRegisters, kShared, kStreamed}, "where the row stays: 0 registers, 1 shared memory, 2 nowhere"},
+            {{"place",
+              {kRegisters, kShared, kStreamed},
+              "where the row stays: 0 registers, 1 shared memory, 2 nowhere"},
              {"cluster", clusters, "blocks that share a row"},
              {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
              {"rows", {1, 2, 4, 8, 16}, "rows a block takes at once"},
              {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"}}};
   }
 
-  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& s,
+               const target::Capabilities& capabilities) const override {
     const auto softmax = *match_softmax(region.graph);
-    const auto threads = field(s, "warps") * 32, rows = field(s, "rows"), cluster = field(s, "cluster"), place = field(s, "place");
-    if (cluster > capabilities.max_cluster) return fail(illegal(s, "a cluster the target has", fmt::format("cluster={}", cluster)));
+    const auto threads = field(s, "warps") * 32, rows = field(s, "rows"), cluster = field(s, "cluster"),
+               place = field(s, "place");
+    if (cluster > capabilities.max_cluster)
+      return fail(illegal(s, "a cluster the target has", fmt::format("cluster={}", cluster)));
     const std::int64_t part = width(softmax, s);
     if (softmax.has_prologue && part * cluster != softmax.size)
-      return fail(illegal(s, "a row that the tiles divide, when something is computed before it is normalised", fmt::format("{}", softmax.size)));
-    if (cluster > 1 && place == kStreamed) return fail(illegal(s, "cluster=1 where the row is streamed", fmt::format("{}", cluster)));
-    if (cluster > 1 && softmax.size < 1024 * cluster) return fail(illegal(s, "at least 1024 elements a block", fmt::format("{}", softmax.size)));
-    if (rows > 1 && (cluster > 1 || place != kRegisters)) return fail(illegal(s, "rows=1 with clusters, shared memory or streaming", fmt::format("{}", rows)));
+      return fail(illegal(s,
+                          "a row that the tiles divide, when something is computed before it is normalised",
+                          fmt::format("{}", softmax.size)));
+    if (cluster > 1 && place == kStreamed)
+      return fail(illegal(s, "cluster=1 where the row is streamed", fmt::format("{}", cluster)));
+    if (cluster > 1 && softmax.size < 1024 * cluster)
+      return fail(illegal(s, "at least 1024 elements a block", fmt::format("{}", softmax.size)));
+    if (rows > 1 && (cluster > 1 || place != kRegisters))
+      return fail(illegal(s, "rows=1 with clusters, shared memory or streaming", fmt::format("{}", rows)));
     if (rows > softmax.outer) return fail(illegal(s, "no more rows than there are", fmt::format("{}", rows)));
     if (place == kRegisters) {
       const auto values = part * rows / threads;
-      if (values < 1 || values > (threads > 512 ? 32 : 64)) return fail(illegal(s, "1 to 64 elements a thread (32 with more than 16 warps)", fmt::format("{}", values)));
+      if (values < 1 || values > (threads > 512 ? 32 : 64))
+        return fail(
+            illegal(s, "1 to 64 elements a thread (32 with more than 16 warps)", fmt::format("{}", values)));
       if (field(s, "chunk") != 4) return fail(illegal(s, "chunk=4 where the row is in registers", ""));
     } else if (threads * field(s, "chunk") > power_of_two_above(softmax.size / cluster)) {
-      return fail(illegal(s, "a chunk no longer than the row", fmt::format("{}", threads * field(s, "chunk"))));
+      return fail(
+          illegal(s, "a chunk no longer than the row", fmt::format("{}", threads * field(s, "chunk"))));
     }
     if (place == kShared && part * 4 + 4096 > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "the row does not fit in shared memory", s.text(), fmt::format("{} bytes", capabilities.shared_bytes),
-                   fmt::format("{} bytes", part * 4), "use a larger cluster or place=2"});
+      return fail({ErrorCode::kResourceLimit, "the row does not fit in shared memory", s.text(),
+                   fmt::format("{} bytes", capabilities.shared_bytes), fmt::format("{} bytes", part * 4),
+                   "use a larger cluster or place=2"});
     return ok();
   }
 
-  double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+  double guess(const Region& region, const Schedule& s,
+               const target::Capabilities& capabilities) const override {
     const auto softmax = *match_softmax(region.graph);
     const double bytes = static_cast<double>(softmax.outer * softmax.size) * bytes_of(softmax.out.dtype);
     const double part = static_cast<double>(width(softmax, s));
@@ -82,7 +97,8 @@ class SoftmaxGpu : public Family {
     return passes * bytes * waste * small * big_block * shared * cluster / capabilities.dram_gbs;
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
+  Result<Programs> programs(const Region& region, const Schedule& s,
+                            const target::Capabilities&) const override {
     const auto softmax = *match_softmax(region.graph);
     Programs out;
     Maker maker(softmax, s, width(softmax, s));
@@ -107,7 +123,8 @@ class SoftmaxGpu : public Family {
 
   // Builds the program; one function a place.
   struct Maker {
-    Maker(const SoftmaxRegion& r, const Schedule& schedule, std::int64_t part_width) : region(r), s(schedule), part(part_width) {}
+    Maker(const SoftmaxRegion& r, const Schedule& schedule, std::int64_t part_width)
+        : region(r), s(schedule), part(part_width) {}
     const SoftmaxRegion& region;
     const Schedule& s;
     std::int64_t part;
@@ -120,16 +137,23 @@ class SoftmaxGpu : public Family {
 
     tile::Program make() {
       rows = field(s, "rows"), cluster = field(s, "cluster");
-      for (std::size_t i = 0; i < region.operands.size(); ++i) X.push_back(draft.input(fmt::format("X{}", i), flat(region.operands[i])));
+      for (std::size_t i = 0; i < region.operands.size(); ++i)
+        X.push_back(draft.input(fmt::format("X{}", i), flat(region.operands[i])));
       Y = draft.output("Y", flat(region.out));
       b.grid(ceil_div(region.outer, rows) * cluster).warps(static_cast<int>(field(s, "warps")));
       if (cluster > 1) b.cluster(cluster);
       row = tile::block(0) / cluster * rows;
       start = cluster > 1 ? tile::cluster_rank() * part : Index(0);
       switch (field(s, "place")) {
-        case kRegisters: in_registers(); break;
-        case kShared: in_shared(); break;
-        default: streamed(); break;
+        case kRegisters:
+          in_registers();
+          break;
+        case kShared:
+          in_shared();
+          break;
+        default:
+          streamed();
+          break;
       }
       return b.finish();
     }
@@ -140,7 +164,9 @@ class SoftmaxGpu : public Family {
       view.strides.pop_back();
       return view;
     }
-    TensorId reg(const std::string& name, std::int64_t columns, Dtype dtype = Dtype::f32) { return b.reg(name, dtype, {rows, columns}); }
+    TensorId reg(const std::string& name, std::int64_t columns, Dtype dtype = Dtype::f32) {
+      return b.reg(name, dtype, {rows, columns});
+    }
 
     std::map<std::string, TensorId> loaded_;
     // x ← prologue of the operands at `column`; elements past the row's end count as −∞.
@@ -149,8 +175,10 @@ class SoftmaxGpu : public Family {
       for (std::size_t i = 0; i < X.size(); ++i) {
         const View view = flat(region.operands[i]);
         const std::int64_t r = view.shape[0] > 1 ? rows : 1, c = view.shape[1] > 1 ? columns : 1;
-        const tile::Tile source = b.tile(X[i], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0)}, {r, c});
-        if (!region.has_prologue && view.dtype == Dtype::f32) return b.copy(source, b.all(x), -kInfinity, true);
+        const tile::Tile source =
+            b.tile(X[i], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0)}, {r, c});
+        if (!region.has_prologue && view.dtype == Dtype::f32)
+          return b.copy(source, b.all(x), -kInfinity, true);
         const std::string name = fmt::format("in{}_{}", i, columns);
         if (!loaded_.count(name)) loaded_[name] = b.reg(name, view.dtype, {r, c});
         b.copy(source, b.all(loaded_[name]), region.has_prologue ? 0 : -kInfinity, true);
@@ -166,7 +194,9 @@ class SoftmaxGpu : public Family {
         const std::int64_t r = view.shape[0] > 1 ? rows : 1, c = view.shape[1] > 1 ? columns : 1;
         const std::string name = fmt::format("out_in{}_{}", i, columns);
         if (!loaded_.count(name)) loaded_[name] = b.reg(name, view.dtype, {r, c});
-        b.copy(b.tile(X[i], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0)}, {r, c}), b.all(loaded_[name]));
+        b.copy(
+            b.tile(X[i], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0)}, {r, c}),
+            b.all(loaded_[name]));
         inputs.push_back(b.value(loaded_[name]));
       }
       const std::string name = fmt::format("y_{}", columns);
@@ -213,61 +243,74 @@ class SoftmaxGpu : public Family {
     void in_shared() {
       const std::int64_t chunk = field(s, "warps") * 32 * field(s, "chunk");
       const TensorId kept = b.shared("kept", Dtype::f32, {1, part});
-      const TensorId x = reg("x", chunk), lanes = reg("lanes", chunk), top = reg("top", 1), total = reg("total", 1);
+      const TensorId x = reg("x", chunk), lanes = reg("lanes", chunk), top = reg("top", 1),
+                     total = reg("total", 1);
       auto slice = [&](const Index& at) { return b.tile(kept, {0, at}, {1, chunk}); };
       b.fill(lanes, -kInfinity);
-      chunks([&](const Index& at, std::int64_t n) {
-        load(x, start + at, n);
-        b.copy(b.all(x), slice(at));
-        b.map(lanes, tile::apply(ValueOp::max, {b.value(lanes), b.value(x)}));
-      }, "i");
+      chunks(
+          [&](const Index& at, std::int64_t n) {
+            load(x, start + at, n);
+            b.copy(b.all(x), slice(at));
+            b.map(lanes, tile::apply(ValueOp::max, {b.value(lanes), b.value(x)}));
+          },
+          "i");
       b.reduce(top, lanes, 1, ReduceOp::max);
       all_blocks(top, ReduceOp::max);
       b.fill(lanes, 0);
-      chunks([&](const Index& at, std::int64_t) {
-        b.copy(slice(at), b.all(x));
-        if (region.log) {
-          b.map(x, b.value(x) - b.value(top));
-          b.copy(b.all(x), slice(at));
-          b.map(lanes, b.value(lanes) + tile::apply(ValueOp::exp, {b.value(x)}));
-        } else {
-          b.map(x, tile::apply(ValueOp::exp, {b.value(x) - b.value(top)}));
-          b.copy(b.all(x), slice(at));
-          b.map(lanes, b.value(lanes) + b.value(x));
-        }
-      }, "i");
+      chunks(
+          [&](const Index& at, std::int64_t) {
+            b.copy(slice(at), b.all(x));
+            if (region.log) {
+              b.map(x, b.value(x) - b.value(top));
+              b.copy(b.all(x), slice(at));
+              b.map(lanes, b.value(lanes) + tile::apply(ValueOp::exp, {b.value(x)}));
+            } else {
+              b.map(x, tile::apply(ValueOp::exp, {b.value(x) - b.value(top)}));
+              b.copy(b.all(x), slice(at));
+              b.map(lanes, b.value(lanes) + b.value(x));
+            }
+          },
+          "i");
       b.reduce(total, lanes, 1, ReduceOp::sum);
       all_blocks(total, ReduceOp::sum);
       finish_total(total);
-      chunks([&](const Index& at, std::int64_t n) {
-        b.copy(slice(at), b.all(x));
-        store(scaled(x, total), start + at, n);
-      }, "i");
+      chunks(
+          [&](const Index& at, std::int64_t n) {
+            b.copy(slice(at), b.all(x));
+            store(scaled(x, total), start + at, n);
+          },
+          "i");
     }
 
     // Every lane keeps its own running maximum and the sum of exp(x − maximum); both are joined after the first pass.
     void streamed() {
       const std::int64_t chunk = field(s, "warps") * 32 * field(s, "chunk");
-      const TensorId x = reg("x", chunk), highest = reg("highest", chunk), higher = reg("higher", chunk), sums = reg("sums", chunk);
+      const TensorId x = reg("x", chunk), highest = reg("highest", chunk), higher = reg("higher", chunk),
+                     sums = reg("sums", chunk);
       const TensorId top = reg("top", 1), total = reg("total", 1);
       auto exp_of = [&](const Value& v) { return tile::apply(ValueOp::exp, {v}); };
       b.fill(highest, std::numeric_limits<float>::lowest());  // finite: −∞ − (−∞) would be no number
       b.fill(sums, 0);
-      chunks([&](const Index& at, std::int64_t n) {
-        load(x, at, n);
-        b.map(higher, tile::apply(ValueOp::max, {b.value(highest), b.value(x)}));
-        b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(higher)) + exp_of(b.value(x) - b.value(higher)));
-        b.map(highest, b.value(higher));
-      }, "i");
+      chunks(
+          [&](const Index& at, std::int64_t n) {
+            load(x, at, n);
+            b.map(higher, tile::apply(ValueOp::max, {b.value(highest), b.value(x)}));
+            b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(higher)) +
+                            exp_of(b.value(x) - b.value(higher)));
+            b.map(highest, b.value(higher));
+          },
+          "i");
       b.reduce(top, highest, 1, ReduceOp::max);
       b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(top)));
       b.reduce(total, sums, 1, ReduceOp::sum);
       finish_total(total);
-      chunks([&](const Index& at, std::int64_t n) {
-        load(x, at, n);
-        const Value centred = b.value(x) - b.value(top);
-        store(region.log ? centred - b.value(total) : exp_of(centred) * b.value(total), at, n);
-      }, "i");
+      chunks(
+          [&](const Index& at, std::int64_t n) {
+            load(x, at, n);
+            const Value centred = b.value(x) - b.value(top);
+            store(region.log ? centred - b.value(total) : exp_of(centred) * b.value(total), at, n);
+          },
+          "i");
     }
   };
 };

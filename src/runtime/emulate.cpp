@@ -26,7 +26,8 @@ Result<std::filesystem::path> compile_emulated(const Kernel& kernel) {
   const auto stem = folder / hash_hex(kernel.source + headers.string() + compiler.version);
   const std::filesystem::path object = stem.string() + ".so";
   if (std::filesystem::exists(object)) return object;
-  const std::filesystem::path source = stem.string() + fmt::format("-{}.cpp", ::getpid()), made = source.string() + ".so";
+  const std::filesystem::path source = stem.string() + fmt::format("-{}.cpp", ::getpid()),
+                              made = source.string() + ".so";
   WARPLOOM_CHECK(write_file(source, kernel.source));
   std::vector<std::string> argv = {compiler.path.string()};
   std::istringstream flags(emulator::kCompileFlags);
@@ -36,7 +37,8 @@ Result<std::filesystem::path> compile_emulated(const Kernel& kernel) {
   std::error_code ignored;
   std::filesystem::remove(source, ignored);
   if (!run.succeeded())
-    return fail({ErrorCode::kCompileFailed, "the emulated kernel does not compile", kernel.name, "text of the device interface", run.err,
+    return fail({ErrorCode::kCompileFailed, "the emulated kernel does not compile", kernel.name,
+                 "text of the device interface", run.err,
                  "report this: generated text should always compile"});
   std::filesystem::rename(made, object, ignored);
   return object;
@@ -53,7 +55,10 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
     map.box[d] = static_cast<int>(spec.box[d]);
     if (d > 0) map.strides[d] = spec.strides_bytes[d - 1];
   }
-  map.swizzle = spec.swizzle_bytes == 128 ? 1 : spec.swizzle_bytes == 64 ? 2 : spec.swizzle_bytes == 32 ? 3 : 0;
+  map.swizzle = spec.swizzle_bytes == 128  ? 1
+                : spec.swizzle_bytes == 64 ? 2
+                : spec.swizzle_bytes == 32 ? 3
+                                           : 0;
   return map;
 }
 
@@ -69,12 +74,14 @@ struct Space {  // a buffer, and whether a kernel has written it
   bool initialised = false, writable = false;
 };
 
-Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, const EmulateOptions& options) {
+Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
+                             const EmulateOptions& options) {
   WARPLOOM_TRY(const std::filesystem::path object, compile_emulated(kernel));
   Library library{::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL)};
   void* entry = library.handle ? ::dlsym(library.handle, (kernel.name + "_entry").c_str()) : nullptr;
   if (!entry)
-    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.string(), kernel.name + "_entry", ::dlerror(), ""});
+    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.string(),
+                 kernel.name + "_entry", ::dlerror(), ""});
 
   emulator::Launch launch;
   launch.entry = reinterpret_cast<emulator::Entry>(entry);
@@ -84,7 +91,9 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
   }
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
-  launch.options = {options.seed, static_cast<emulator::Timing>(options.timing), options.hazards, options.count_banks, false, 20};
+  launch.options = {options.seed,    static_cast<emulator::Timing>(options.timing),
+                    options.hazards, options.count_banks,
+                    false,           20};
 
   std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());
@@ -93,7 +102,8 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
     const Argument& arg = kernel.args[i];
     const auto space = spaces.find(arg.buffer);
     if (space == spaces.end())
-      return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name, "a buffer of the launch list", arg.buffer, ""});
+      return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name,
+                   "a buffer of the launch list", arg.buffer, ""});
     pointers[i] = space->second.bytes.data();
     args[i] = &pointers[i];
     if (arg.tensor_map) {
@@ -101,23 +111,26 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
       args[i] = &maps[i];
     }
     if (!seen.emplace(arg.buffer, true).second) continue;
-    launch.allocations.push_back({pointers[i], space->second.bytes.size(), arg.buffer, space->second.writable, space->second.initialised});
+    launch.allocations.push_back({pointers[i], space->second.bytes.size(), arg.buffer, space->second.writable,
+                                  space->second.initialised});
   }
   launch.args = args.data();
   const emulator::Report report = emulator::run(launch);
-  for (const Argument& arg : kernel.args) spaces[arg.buffer].initialised = true;  // what was left out shows as poison in the numbers
+  for (const Argument& arg : kernel.args)
+    spaces[arg.buffer].initialised = true;  // what was left out shows as poison in the numbers
   if (report.deadlock)
-    return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked", kernel.name, "progress", report.deadlock_text,
-                 "look at the barriers named"});
+    return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked", kernel.name,
+                 "progress", report.deadlock_text, "look at the barriers named"});
   if (!report.clean())
-    return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name, "no hazard", report.text(),
-                 "look at the lines named"});
+    return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name,
+                 "no hazard", report.text(), "look at the lines named"});
   return Emulation{report.wavefronts, report.wavefronts_least};
 }
 
 }  // namespace
 
-Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options) {
+Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers,
+                          const EmulateOptions& options) {
   std::map<std::string, Space> spaces;
   for (const auto& input : list.inputs) spaces[input.name].initialised = true;
   for (const auto& output : list.outputs) spaces[output.name].writable = true;

@@ -21,15 +21,17 @@ using EmulatedBuffers = std::map<std::string, std::span<std::byte>>;
 
 struct EmulateOptions {
   std::uint64_t seed = 0;
-  bool hazards = true;       // false: numbers alone, faster
-  int timing = 2;            // asynchronous effects: 0 as early, 1 as late as allowed, 2 at random
+  bool hazards = true;  // false: numbers alone, faster
+  int timing = 2;       // asynchronous effects: 0 as early, 1 as late as allowed, 2 at random
   bool count_banks = false;
 };
 
 struct Emulation {
-  std::int64_t wavefronts = 0, wavefronts_least = 0;  // shared-memory passes taken and needed, with count_banks
+  std::int64_t wavefronts = 0,
+               wavefronts_least = 0;  // shared-memory passes taken and needed, with count_banks
 };
 
-Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});
+Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers,
+                          const EmulateOptions& options = {});
 
 }  // namespace warploom::runtime

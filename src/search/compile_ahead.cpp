@@ -63,7 +63,8 @@ struct CompileAhead::State {
   }
 };
 
-CompileAhead::CompileAhead(Build build, int threads, std::chrono::milliseconds limit) : state_(std::make_shared<State>()) {
+CompileAhead::CompileAhead(Build build, int threads, std::chrono::milliseconds limit)
+    : state_(std::make_shared<State>()) {
   state_->build = std::move(build);
   state_->limit = limit;
   for (int i = 0; i < std::max(1, threads); ++i) std::thread([state = state_] { state->work(); }).detach();
@@ -88,7 +89,8 @@ std::size_t CompileAhead::pending() const {
   return state_->entries.size();
 }
 
-std::optional<Compiled> CompileAhead::take(std::chrono::milliseconds wait, std::chrono::milliseconds patience) {
+std::optional<Compiled> CompileAhead::take(std::chrono::milliseconds wait,
+                                           std::chrono::milliseconds patience) {
   std::unique_lock lock(state_->mutex);
   auto& entries = state_->entries;
   const auto ready = [&] {

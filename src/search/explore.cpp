@@ -20,15 +20,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kFinalists = 4;      // measured again with more repeats, beside the reference
+constexpr std::size_t kFinalists = 4;       // measured again with more repeats, beside the reference
 constexpr std::size_t kMostRefusals = 100;  // kept in the outcome
-constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
+constexpr std::uint64_t kFreshSeed =
+    0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
 
 // An error that no other candidate would escape.
 bool is_fatal(ErrorCode code) {
-  constexpr std::array kFatal = {ErrorCode::kNoCompiler, ErrorCode::kNoDriver, ErrorCode::kNoGpu,          ErrorCode::kNoNvrtc,
-                                 ErrorCode::kGpuTooOld,  ErrorCode::kDiskFull, ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost,
-                                 ErrorCode::kInterrupted};
+  constexpr std::array kFatal = {
+      ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
+      ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
+      ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
   return std::find(kFatal.begin(), kFatal.end(), code) != kFatal.end();
 }
 
@@ -37,7 +39,8 @@ std::string build_stamp() {
   std::error_code ignored;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const auto written = std::filesystem::last_write_time(self, ignored).time_since_epoch().count();
-  return "build " + hash_hex(fmt::format("{} {}", written, std::filesystem::file_size(self, ignored))).substr(0, 8);
+  return "build " +
+         hash_hex(fmt::format("{} {}", written, std::filesystem::file_size(self, ignored))).substr(0, 8);
 }
 
 class Explorer {
@@ -47,10 +50,12 @@ class Explorer {
   Result<Outcome> run() {
     WARPLOOM_CHECK(prepare());
     Status searched = search();
-    if (!searched && searched.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(searched.error());
+    if (!searched && searched.error().code != ErrorCode::kInterrupted)
+      return finish("failed"), fail(searched.error());
     if (!interrupted()) {
       const Status finals = final_rounds();
-      if (!finals && finals.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(finals.error());
+      if (!finals && finals.error().code != ErrorCode::kInterrupted)
+        return finish("failed"), fail(finals.error());
     }
     return conclude();
   }
@@ -58,7 +63,7 @@ class Explorer {
  private:
   struct Entry {
     kernels::Schedule schedule;
-    LaunchList list;   // empty for one that the archive knows and that was not built again
+    LaunchList list;  // empty for one that the archive knows and that was not built again
     verify::Verdict verdict;
     std::vector<std::string> parents;
     std::string compiler;
@@ -72,7 +77,8 @@ class Explorer {
 
   // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the finalists' measurements.
   double reserve() const {
-    const double wanted = 1.3 * start_seconds_ + 2 * judge_seconds_ + std::min(4.0, 0.07 * options_.budget_seconds);
+    const double wanted =
+        1.3 * start_seconds_ + 2 * judge_seconds_ + std::min(4.0, 0.07 * options_.budget_seconds);
     return std::min(wanted, 0.6 * options_.budget_seconds);
   }
   double left() const { return options_.budget_seconds - now(); }
@@ -105,10 +111,12 @@ class Explorer {
     plain.graph = problem_.setup.graph;
     const std::vector<std::uint8_t> bytes = verify::pack(plain);
     const std::string& target = problem_.catalogue.capabilities.arch;
-    key_ = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
+    key_ = hash_hex(fmt::format("{}|{}|{}|{}",
+                                hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
                                 name_of(options_.track), target, ready_.device));
-    WARPLOOM_CHECK(archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
-                                          ready_.device, graph::to_text(problem_.setup.graph)}));
+    WARPLOOM_CHECK(
+        archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
+                               ready_.device, graph::to_text(problem_.setup.graph)}));
     run_.problem = key_;
     run_.seed = options_.seed;
     run_.reference = ready_.reference;
@@ -157,14 +165,17 @@ class Explorer {
   }
 
   Status search() {
-    int threads = options_.jobs > 0 ? options_.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    int threads = options_.jobs > 0 ? options_.jobs
+                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const auto lookahead = static_cast<std::size_t>(threads) + 2;
-    const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)), milliseconds(5'000), milliseconds(60'000));
+    const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)),
+                                  milliseconds(5'000), milliseconds(60'000));
     compile_ = std::make_unique<CompileAhead>(problem_.catalogue.build, threads, limit);
     bool exhausted = false;
     int put = 0;
     while (!interrupted() && !limit_reached()) {
-      while (!exhausted && compile_->pending() < lookahead && (options_.max_candidates == 0 || put < options_.max_candidates)) {
+      while (!exhausted && compile_->pending() < lookahead &&
+             (options_.max_candidates == 0 || put < options_.max_candidates)) {
         const auto schedule = proposer_->next();
         if (schedule) compile_->put(*schedule), ++put;
         exhausted = !schedule;
@@ -178,7 +189,8 @@ class Explorer {
       // New results may open new neighbours.
       exhausted = exhausted && entries_.empty();
     }
-    return interrupted() ? fail({ErrorCode::kInterrupted, "interrupted", "", "", "", "run again to go on"}) : ok();
+    return interrupted() ? fail({ErrorCode::kInterrupted, "interrupted", "", "", "", "run again to go on"})
+                         : ok();
   }
 
   Status judge(Compiled& compiled) {
@@ -194,7 +206,8 @@ class Explorer {
     } else {
       entry.list = std::move(*compiled.list);
       WARPLOOM_TRY(entry.verdict, evaluator_->judge(quick_request(entry.list)));
-      if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
+      if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code))
+        return fail(entry.verdict.error_found);
       const double took = now() - before;
       // The first judgement makes what later ones find ready.
       judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
@@ -207,7 +220,8 @@ class Explorer {
         best_us_ = entry.verdict.median_us;
         best_text_ = entry.schedule.text();
       }
-      entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.schedule == entry.schedule; }),
+      entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& e) { return e.schedule == entry.schedule; }),
                      entries_.end());
       entries_.push_back(std::move(entry));
     } else {
@@ -220,7 +234,8 @@ class Explorer {
   void refuse(const Entry& entry) {
     ++refused_;
     ++refused_by_code_[std::string(code_text(entry.verdict.error_found.code))];
-    if (refusals_.size() < kMostRefusals) refusals_.push_back({entry.schedule.text(), entry.verdict.error_found});
+    if (refusals_.size() < kMostRefusals)
+      refusals_.push_back({entry.schedule.text(), entry.verdict.error_found});
   }
 
   Status record(const Entry& entry) {
@@ -231,7 +246,9 @@ class Explorer {
     row.family = entry.schedule.family;
     row.parents = entry.parents;
     const verify::Verdict& v = entry.verdict;
-    row.stage = !v.accepted ? archive::Stage::refused : entry.promoted ? archive::Stage::promoted : archive::Stage::screened;
+    row.stage = !v.accepted      ? archive::Stage::refused
+                : entry.promoted ? archive::Stage::promoted
+                                 : archive::Stage::screened;
     if (!v.accepted) row.error_code = code_text(v.error_found.code);
     row.median_us = v.median_us;
     row.low_us = v.low_us;
@@ -257,7 +274,8 @@ class Explorer {
 
   void report() const {
     if (!options_.on_progress) return;
-    options_.on_progress({now(), options_.budget_seconds, judged_, refused_, best_us_, reference_us_, best_text_});
+    options_.on_progress(
+        {now(), options_.budget_seconds, judged_, refused_, best_us_, reference_us_, best_text_});
   }
 
   // The fastest few, measured again beside the reference; then the best of them judged whole in a fresh process.
@@ -272,7 +290,9 @@ class Explorer {
       WARPLOOM_CHECK(measure_again(entries_[i]));
     }
     // Refused ones go; those measured again come first, since a quick figure does not compare with theirs.
-    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.verdict.accepted; }), entries_.end());
+    entries_.erase(
+        std::remove_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.verdict.accepted; }),
+        entries_.end());
     std::stable_sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
       const bool a_again = a.verdict.reference_us > 0, b_again = b.verdict.reference_us > 0;
       return a_again != b_again ? a_again : faster(a, b);
@@ -300,7 +320,8 @@ class Explorer {
     request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
     WARPLOOM_TRY(entry.verdict, evaluator_->judge(request));
     entry.here = true;
-    if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
+    if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code))
+      return fail(entry.verdict.error_found);
     if (!entry.verdict.accepted) refuse(entry);
     return record(entry);
   }
@@ -355,7 +376,8 @@ class Explorer {
     run_.seconds = now();
     run_.best = best_text_;
     run_.reference_us = reference_us_;
-    if (archive_ && run_id_ > 0) (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
+    if (archive_ && run_id_ > 0)
+      (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
   }
 
   // The promoted entry, or after an interrupt the fastest that this run judged.
@@ -372,10 +394,11 @@ class Explorer {
 
   std::string summary() const {
     std::string text;
-    for (const auto& [code, count] : refused_by_code_) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, code);
+    for (const auto& [code, count] : refused_by_code_)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, code);
     if (!refusals_.empty())
-      text += fmt::format("; the first: {}: {} {}", refusals_.front().schedule, refusals_.front().error.message,
-                          refusals_.front().error.found);
+      text += fmt::format("; the first: {}: {} {}", refusals_.front().schedule,
+                          refusals_.front().error.message, refusals_.front().error.found);
     return text.empty() ? "none was judged" : text;
   }
 
@@ -384,11 +407,12 @@ class Explorer {
     const Entry* best = winner();
     finish(interrupted() ? "interrupted" : best ? "done" : "failed");
     if (!best && interrupted())
-      return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found", problem_.setup.graph.name, "", summary(),
-                   "run again to go on where it stopped"});
+      return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found",
+                   problem_.setup.graph.name, "", summary(), "run again to go on where it stopped"});
     if (!best)
-      return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate", problem_.setup.graph.name,
-                   "a candidate that is right", summary(), "give it more time with --budget"});
+      return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate",
+                   problem_.setup.graph.name, "a candidate that is right", summary(),
+                   "give it more time with --budget"});
     Outcome out;
     const verify::Verdict& v = best->verdict;
     out.problem = problem_.setup.graph.name;
@@ -436,6 +460,8 @@ class Explorer {
 
 }  // namespace
 
-Result<Outcome> explore(const Problem& problem, const Options& options) { return Explorer(problem, options).run(); }
+Result<Outcome> explore(const Problem& problem, const Options& options) {
+  return Explorer(problem, options).run();
+}
 
 }  // namespace warploom::search

@@ -21,10 +21,11 @@ Result<target::Capabilities> gpu_here() {
   WARPLOOM_CUDA(*cuda, cuDeviceGetAttribute, &major, runtime::kAttributeMajor, device);
   WARPLOOM_CUDA(*cuda, cuDeviceGetAttribute, &minor, runtime::kAttributeMinor, device);
   if (major < 8)
-    return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target", "compute capability 8.0 or newer",
-                 fmt::format("{}.{}", major, minor), "use --target cpu"});
+    return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target",
+                 "compute capability 8.0 or newer", fmt::format("{}.{}", major, minor), "use --target cpu"});
   if (major == 9) return target::capabilities_of("sm_90a");
-  WARPLOOM_TRY(target::Capabilities found, target::capabilities_of(major == 8 && minor == 9 ? "sm_89" : "sm_80"));
+  WARPLOOM_TRY(target::Capabilities found,
+               target::capabilities_of(major == 8 && minor == 9 ? "sm_89" : "sm_80"));
   if (major > 9) found.arch = fmt::format("sm_{}{}a", major, minor);
   return found;
 }
@@ -58,9 +59,12 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
   problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
   if (problem.catalogue.families.empty())
     return fail({ErrorCode::kNoSchedule, "no family of schedules covers the graph on this target", graph.name,
-                 "one matmul or softmax with pointwise operators around it", fmt::format("{} operators, target {}, track {}",
-                 graph.nodes.size(), capabilities.arch, name_of(options.track)), "take another target or track"});
-  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
+                 "one matmul or softmax with pointwise operators around it",
+                 fmt::format("{} operators, target {}, track {}", graph.nodes.size(), capabilities.arch,
+                             name_of(options.track)),
+                 "take another target or track"});
+  problem.catalogue.build = [region = problem.catalogue.region,
+                             capabilities](const kernels::Schedule& schedule) {
     return kernels::build(region, schedule, capabilities);
   };
   const kernels::Work work = kernels::work_of(problem.catalogue.region);

@@ -16,14 +16,19 @@
 
 namespace warploom::search {
 
-enum class Strategy : std::uint8_t { automatic, enumerate, random, beam };  // automatic: enumerate small spaces, else beam
+enum class Strategy : std::uint8_t {
+  automatic,
+  enumerate,
+  random,
+  beam
+};  // automatic: enumerate small spaces, else beam
 
 struct Progress {
   double seconds = 0, budget_seconds = 0;
   int candidates = 0, refused = 0;  // judged so far; of these refused
   double best_us = 0;               // 0: none yet
   double reference_us = 0;
-  std::string best;                 // the best schedule's text
+  std::string best;  // the best schedule's text
 };
 
 struct Options {
@@ -33,9 +38,9 @@ struct Options {
   int max_candidates = 0;  // 0: no limit but the budget
   std::uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
-  int jobs = 0;  // compilations at once; 0: one a core
-  std::filesystem::path archive;  // empty: cache_folder()/archive.sqlite
-  bool resume = true;             // use what the archive knows of this problem
+  int jobs = 0;                                    // compilations at once; 0: one a core
+  std::filesystem::path archive;                   // empty: cache_folder()/archive.sqlite
+  bool resume = true;                              // use what the archive knows of this problem
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
   std::function<void(const Progress&)> on_progress = {};
 };
@@ -46,9 +51,9 @@ struct Refusal {
 };
 
 struct Outcome {
-  std::string problem;    // the graph's name
-  std::string target;     // "sm_90a", "x86-64-v4"
-  std::string device;     // "NVIDIA H200", the CPU's model name
+  std::string problem;  // the graph's name
+  std::string target;   // "sm_90a", "x86-64-v4"
+  std::string device;   // "NVIDIA H200", the CPU's model name
   Track track = Track::fp32;
   std::string reference;  // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"
   double reference_us = 0, best_us = 0;
@@ -57,7 +62,7 @@ struct Outcome {
   double error = 0;                          // relative Frobenius error against FP64, worst input family
   double max_error = 0;                      // largest absolute error over the largest absolute reference
   double reference_error = 0;
-  double roofline_fraction = 0;              // floor over best, datasheet rates
+  double roofline_fraction = 0;  // floor over best, datasheet rates
   int candidates = 0;
   double seconds = 0;
   std::uint64_t seed = 0;
@@ -66,7 +71,8 @@ struct Outcome {
   LaunchList list;
   std::vector<Refusal> refusals;
 };
-nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
+nlohmann::json to_json(
+    const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
 
 // Fails with kNoCorrectCandidate (the refusals' summary in `found`), with what the machine lacks, or with kInterrupted when
 // nothing was found before the interrupt.

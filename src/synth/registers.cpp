@@ -11,7 +11,9 @@ using layout::TvLayout;
 using namespace tile;
 
 std::string place_of(const Statement& statement) {
-  return statement.location.file.empty() ? std::string() : fmt::format("{}:{}", statement.location.file, statement.location.line);
+  return statement.location.file.empty()
+             ? std::string()
+             : fmt::format("{}:{}", statement.location.file, statement.location.line);
 }
 
 void leaves(const Value& value, std::vector<TensorId>& out) {
@@ -21,7 +23,8 @@ void leaves(const Value& value, std::vector<TensorId>& out) {
 
 class Solver {
  public:
-  Solver(const Program& program, const std::vector<Site>& sites, const Bounds& bounds, const target::Capabilities& capabilities)
+  Solver(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
+         const target::Capabilities& capabilities)
       : program_(program), sites_(sites), bounds_(bounds), capabilities_(capabilities) {}
 
   Result<RegisterSolution> run() {
@@ -29,7 +32,8 @@ class Solver {
     if (search(state)) return std::move(state.solution);
     if (first_error_) return fail(*first_error_);
     return fail({ErrorCode::kNoLayout, "no register layouts fit the program", program_.name, "a solution",
-                 fmt::format("none within {} nodes", kNodeBudget), "change the tile shape or the number of warps"});
+                 fmt::format("none within {} nodes", kNodeBudget),
+                 "change the tile shape or the number of warps"});
   }
 
  private:
@@ -52,13 +56,17 @@ class Solver {
     return false;
   }
 
-  void conflict(TensorId tensor, const Statement& first, const Statement& second, const TvLayout& have, const TvLayout& asked) {
+  void conflict(TensorId tensor, const Statement& first, const Statement& second, const TvLayout& have,
+                const TvLayout& asked) {
     if (first_error_) return;
-    first_error_ = Error{ErrorCode::kNoLayout,
-                         fmt::format("two statements ask for different layouts of register tensor '{}'", program_.tensor(tensor).name),
-                         place_of(second), fmt::format("{} ({}: {})", to_string(coalesce(have)), place_of(first), print(program_, first)),
-                         fmt::format("{} (by: {})", to_string(coalesce(asked)), print(program_, second)),
-                         "copy one of them through a shared tensor, or give both the same tile shape"};
+    first_error_ =
+        Error{ErrorCode::kNoLayout,
+              fmt::format("two statements ask for different layouts of register tensor '{}'",
+                          program_.tensor(tensor).name),
+              place_of(second),
+              fmt::format("{} ({}: {})", to_string(coalesce(have)), place_of(first), print(program_, first)),
+              fmt::format("{} (by: {})", to_string(coalesce(asked)), print(program_, second)),
+              "copy one of them through a shared tensor, or give both the same tile shape"};
   }
 
   bool propagate_map(State& state, const Statement& statement, const Map& map, bool& changed) {
@@ -68,7 +76,8 @@ class Solver {
     const TvLayout* known = nullptr;
     for (const TensorId id : tensors) {
       const auto found = state.solution.registers.find(id);
-      if (!known && found != state.solution.registers.end() && program_.tensor(id).shape == full) known = &found->second;
+      if (!known && found != state.solution.registers.end() && program_.tensor(id).shape == full)
+        known = &found->second;
     }
     if (!known) return true;
     const TvLayout base = *known;
@@ -94,7 +103,8 @@ class Solver {
   bool propagate_cast(State& state, const Statement& statement, const Copy& copy, bool& changed) {
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
     if (src.scope != Scope::reg || dst.scope != Scope::reg || src.shape != dst.shape) return true;
-    const auto a = state.solution.registers.find(copy.src.tensor), b = state.solution.registers.find(copy.dst.tensor);
+    const auto a = state.solution.registers.find(copy.src.tensor),
+               b = state.solution.registers.find(copy.dst.tensor);
     const auto end = state.solution.registers.end();
     if (a != end) return want(state, copy.dst.tensor, TvLayout(a->second), statement, changed);
     if (b != end) return want(state, copy.src.tensor, TvLayout(b->second), statement, changed);
@@ -107,9 +117,12 @@ class Solver {
       for (const Site& site : sites_) {
         const Statement& statement = *site.statement;
         bool fits = true;
-        if (const auto* map = std::get_if<Map>(&statement.node)) fits = propagate_map(state, statement, *map, changed);
-        if (const auto* node = std::get_if<Reduce>(&statement.node)) fits = propagate_reduce(state, statement, *node, changed);
-        if (const auto* copy = std::get_if<Copy>(&statement.node)) fits = propagate_cast(state, statement, *copy, changed);
+        if (const auto* map = std::get_if<Map>(&statement.node))
+          fits = propagate_map(state, statement, *map, changed);
+        if (const auto* node = std::get_if<Reduce>(&statement.node))
+          fits = propagate_reduce(state, statement, *node, changed);
+        if (const auto* copy = std::get_if<Copy>(&statement.node))
+          fits = propagate_cast(state, statement, *copy, changed);
         if (!fits) return false;
       }
     }
@@ -149,16 +162,19 @@ class Solver {
 
   Error no_matrix_instruction(const Site& site, const Mma& mma) const {
     const Tensor &acc = program_.tensor(mma.acc), &a = program_.tensor(mma.a.tensor);
-    return {ErrorCode::kNoInstruction, fmt::format("no matrix instruction of {} fits a statement", capabilities_.arch),
+    return {ErrorCode::kNoInstruction,
+            fmt::format("no matrix instruction of {} fits a statement", capabilities_.arch),
             place_of(*site.statement),
-            "a tile that the instruction's m, n and k divide once it is spread over the role's warps, operands both shared or both in "
+            "a tile that the instruction's m, n and k divide once it is spread over the role's warps, "
+            "operands both shared or both in "
             "registers",
-            fmt::format("{}: {} operands, accumulator {}x{}, {} warps", print(program_, *site.statement), name_of(a.dtype), acc.shape[0],
-                        acc.shape[1], site.threads / 32),
+            fmt::format("{}: {} operands, accumulator {}x{}, {} warps", print(program_, *site.statement),
+                        name_of(a.dtype), acc.shape[0], acc.shape[1], site.threads / 32),
             "change the tile shape, the number of warps or where the operands live"};
   }
 
-  static const Tile* register_side(const Program& program, const Copy& copy, Scope other, const Tile** memory) {
+  static const Tile* register_side(const Program& program, const Copy& copy, Scope other,
+                                   const Tile** memory) {
     const Scope src = program.tensor(copy.src.tensor).scope, dst = program.tensor(copy.dst.tensor).scope;
     if (src == Scope::reg && dst == other) return *memory = &copy.dst, &copy.src;
     if (dst == Scope::reg && src == other) return *memory = &copy.src, &copy.dst;
@@ -202,7 +218,8 @@ class Solver {
       contiguous = static_cast<int>(side->extent.size()) - 1;
     }
     for (; width >= 1; width /= 2) {
-      const auto layout = layout::coalesced(program_.tensor(side->tensor).shape, contiguous, width, site.threads);
+      const auto layout =
+          layout::coalesced(program_.tensor(side->tensor).shape, contiguous, width, site.threads);
       if (!layout) {
         if (width == 1 && !first_error_) first_error_ = layout.error();
         continue;
@@ -246,8 +263,8 @@ class Solver {
 
 }  // namespace
 
-Result<RegisterSolution> solve_registers(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
-                                         const target::Capabilities& capabilities) {
+Result<RegisterSolution> solve_registers(const Program& program, const std::vector<Site>& sites,
+                                         const Bounds& bounds, const target::Capabilities& capabilities) {
   return Solver(program, sites, bounds, capabilities).run();
 }
 

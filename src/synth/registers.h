@@ -11,8 +11,8 @@ struct RegisterSolution {
   std::map<const tile::Statement*, const target::Instruction*> matrix;  // by Mma statement
 };
 
-Result<RegisterSolution> solve_registers(const tile::Program& program, const std::vector<Site>& sites, const Bounds& bounds,
-                                         const target::Capabilities& capabilities);
+Result<RegisterSolution> solve_registers(const tile::Program& program, const std::vector<Site>& sites,
+                                         const Bounds& bounds, const target::Capabilities& capabilities);
 
 // The ways to spread one matrix statement over `threads` threads, cheapest first.
 struct MatrixTiling {

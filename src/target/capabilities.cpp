@@ -1,29 +1,64 @@
 #include "target/capabilities.h"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
+#include <unistd.h>
 
 namespace warploom::target {
 namespace {
 
 // Datasheet figures of the part each architecture is planned for: A100 80 GB SXM, L40S, H200 SXM.
 Capabilities sm80() {
-  return {.arch = "sm_80", .gpu = true, .processors = 108, .shared_bytes = 163 * 1024, .registers = 65536, .max_threads = 1024,
-          .max_cluster = 1, .async_copy = true, .vector_bytes = 16, .dram_gbs = 2039, .l2_bytes = 40 << 20,
-          .fp32_tflops = 19.5, .tf32_tflops = 156, .half_tflops = 312};
+  return {.arch = "sm_80",
+          .gpu = true,
+          .processors = 108,
+          .shared_bytes = 163 * 1024,
+          .registers = 65536,
+          .max_threads = 1024,
+          .max_cluster = 1,
+          .async_copy = true,
+          .vector_bytes = 16,
+          .dram_gbs = 2039,
+          .l2_bytes = 40 << 20,
+          .fp32_tflops = 19.5,
+          .tf32_tflops = 156,
+          .half_tflops = 312};
 }
 Capabilities sm89() {
-  return {.arch = "sm_89", .gpu = true, .processors = 142, .shared_bytes = 99 * 1024, .registers = 65536, .max_threads = 1024,
-          .max_cluster = 1, .async_copy = true, .vector_bytes = 16, .dram_gbs = 864, .l2_bytes = 96 << 20,
-          .fp32_tflops = 91.6, .tf32_tflops = 183, .half_tflops = 362, .fp8_tflops = 733};
+  return {.arch = "sm_89",
+          .gpu = true,
+          .processors = 142,
+          .shared_bytes = 99 * 1024,
+          .registers = 65536,
+          .max_threads = 1024,
+          .max_cluster = 1,
+          .async_copy = true,
+          .vector_bytes = 16,
+          .dram_gbs = 864,
+          .l2_bytes = 96 << 20,
+          .fp32_tflops = 91.6,
+          .tf32_tflops = 183,
+          .half_tflops = 362,
+          .fp8_tflops = 733};
 }
 Capabilities sm90a() {
-  return {.arch = "sm_90a", .gpu = true, .processors = 132, .shared_bytes = 227 * 1024, .registers = 65536, .max_threads = 1024,
-          .max_cluster = 16, .warpgroup_mma = true, .tensor_copy = true, .async_copy = true, .vector_bytes = 16,
-          .dram_gbs = 4800, .l2_bytes = 50 << 20, .fp32_tflops = 66.9, .tf32_tflops = 494.7, .half_tflops = 989.4,
+  return {.arch = "sm_90a",
+          .gpu = true,
+          .processors = 132,
+          .shared_bytes = 227 * 1024,
+          .registers = 65536,
+          .max_threads = 1024,
+          .max_cluster = 16,
+          .warpgroup_mma = true,
+          .tensor_copy = true,
+          .async_copy = true,
+          .vector_bytes = 16,
+          .dram_gbs = 4800,
+          .l2_bytes = 50 << 20,
+          .fp32_tflops = 66.9,
+          .tf32_tflops = 494.7,
+          .half_tflops = 989.4,
           .fp8_tflops = 1979};
 }
 
@@ -31,7 +66,8 @@ Capabilities sm90a() {
 Capabilities this_cpu() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  const int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
+  const int cores =
+      sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
   __builtin_cpu_init();
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
@@ -39,10 +75,20 @@ Capabilities this_cpu() {
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   // Bounds no core of today exceeds: 5 GHz with two fused multiply-adds a cycle; 50 GB/s of memory a core, 800 in all.
   const double lanes = avx512 ? 16 : avx2 ? 8 : 4;
-  return {.arch = avx512 ? "x86-64-v4" : avx2 ? "x86-64-v3" : "x86-64-v2", .gpu = false, .processors = cores,
-          .shared_bytes = l2 > 0 ? l2 : 1 << 20, .registers = avx512 ? 32 : 16, .max_threads = 1, .max_cluster = 1,
-          .vector_bytes = static_cast<int>(lanes * 4), .dram_gbs = std::min(50.0 * cores, 800.0), .l2_bytes = l3 > 0 ? l3 : 32 << 20,
-          .fp32_tflops = cores * lanes * 4 * 5e9 * 1e-12, .tf32_tflops = cores * lanes * 4 * 5e9 * 1e-12,
+  return {.arch = avx512 ? "x86-64-v4"
+                  : avx2 ? "x86-64-v3"
+                         : "x86-64-v2",
+          .gpu = false,
+          .processors = cores,
+          .shared_bytes = l2 > 0 ? l2 : 1 << 20,
+          .registers = avx512 ? 32 : 16,
+          .max_threads = 1,
+          .max_cluster = 1,
+          .vector_bytes = static_cast<int>(lanes * 4),
+          .dram_gbs = std::min(50.0 * cores, 800.0),
+          .l2_bytes = l3 > 0 ? l3 : 32 << 20,
+          .fp32_tflops = cores * lanes * 4 * 5e9 * 1e-12,
+          .tf32_tflops = cores * lanes * 4 * 5e9 * 1e-12,
           .half_tflops = cores * lanes * 8 * 5e9 * 1e-12};
 }
 
@@ -63,8 +109,9 @@ std::vector<std::string> known_targets() {
 Result<Capabilities> capabilities_of(const std::string& target) {
   for (const Row& row : kTargets)
     if (target == row.name) return row.make();
-  return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target", fmt::format("one of {}", fmt::join(known_targets(), ", ")),
-               target, "name one of these, or `auto`"});
+  return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
+               fmt::format("one of {}", fmt::join(known_targets(), ", ")), target,
+               "name one of these, or `auto`"});
 }
 
 }  // namespace warploom::target

@@ -11,20 +11,20 @@
 namespace warploom::target {
 
 struct Capabilities {
-  std::string arch;   // "sm_90a", "sm_89", "sm_80", "x86-64-v4", "x86-64-v3"
+  std::string arch;  // "sm_90a", "sm_89", "sm_80", "x86-64-v4", "x86-64-v3"
   bool gpu = false;
   // GPU limits
-  int processors = 1;                  // multiprocessors, or CPU cores
-  std::int64_t shared_bytes = 0;       // a block may use; on the CPU what fits in a core's L2 cache
-  int registers = 0;                   // 32-bit registers a multiprocessor; on the CPU vector registers
-  int max_threads = 1;                 // a block
-  int max_cluster = 1;                 // blocks a cluster, non-portable sizes included
-  bool warpgroup_mma = false;          // matrix unit fed from shared memory by four warps
-  bool tensor_copy = false;            // tile copies by a copy engine
-  bool async_copy = false;             // copies to shared memory behind the threads' backs
-  int vector_bytes = 16;               // widest register the CPU computes with; widest global access on the GPU
+  int processors = 1;             // multiprocessors, or CPU cores
+  std::int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
+  int registers = 0;              // 32-bit registers a multiprocessor; on the CPU vector registers
+  int max_threads = 1;            // a block
+  int max_cluster = 1;            // blocks a cluster, non-portable sizes included
+  bool warpgroup_mma = false;     // matrix unit fed from shared memory by four warps
+  bool tensor_copy = false;       // tile copies by a copy engine
+  bool async_copy = false;        // copies to shared memory behind the threads' backs
+  int vector_bytes = 16;          // widest register the CPU computes with; widest global access on the GPU
   // Rates, for floors and rooflines: datasheet figures
-  double dram_gbs = 0;                 // 10^9 bytes a second
+  double dram_gbs = 0;  // 10^9 bytes a second
   std::int64_t l2_bytes = 0;
   double fp32_tflops = 0, tf32_tflops = 0, half_tflops = 0, fp8_tflops = 0;
 };

@@ -39,18 +39,18 @@ struct Instruction {
   int m = 0, n = 0, k = 0;  // n 0: any multiple of 8 up to 256
   Dtype operand = Dtype::f32, accumulator = Dtype::f32;
   int threads = 1;
-  layout::TvLayout a = {};                  // empty where the operand is read from shared memory
+  layout::TvLayout a = {};  // empty where the operand is read from shared memory
   layout::TvLayout b = {};
   layout::TvLayout c = {};
   bool shared_operands = false;
-  bool transposable = false;                // shared operands may be contiguous along m or n as well as along k
+  bool transposable = false;  // shared operands may be contiguous along m or n as well as along k
   // Copy rows
   tile::Scope from = tile::Scope::global, to = tile::Scope::global;
-  std::vector<int> bytes = {};              // widths of one access, widest first
-  bool transpose = false;                   // matrix: the transposed form
+  std::vector<int> bytes = {};  // widths of one access, widest first
+  bool transpose = false;       // matrix: the transposed form
   // Cost: cycles between two issues on one quarter of a multiprocessor
   double cycles = 1;
-  std::string_view section = {};            // where the PTX ISA describes it
+  std::string_view section = {};  // where the PTX ISA describes it
 };
 
 // The rows of an architecture: "sm_80", "sm_89", "sm_90a". Empty for the CPU, whose code generation needs none.

@@ -93,7 +93,9 @@ void Builder::mma(TensorId acc, Tile a, Tile b, bool transpose_a, bool transpose
 void Builder::reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where) {
   add(at(where, Reduce{dst, src, axis, op}));
 }
-void Builder::cluster_reduce(TensorId dst, ReduceOp op, Where where) { add(at(where, ClusterReduce{dst, op})); }
+void Builder::cluster_reduce(TensorId dst, ReduceOp op, Where where) {
+  add(at(where, ClusterReduce{dst, op}));
+}
 
 void Builder::for_(const std::string& variable, Index begin, Index end, Index step,
                    const std::function<void(Index)>& body, bool unroll, Where where) {
@@ -139,7 +141,9 @@ Program Builder::finish() {
   return program_;
 }
 
-void Builder::add(Statement statement) { (open_.empty() ? program_.body : *open_.back()).push_back(std::move(statement)); }
+void Builder::add(Statement statement) {
+  (open_.empty() ? program_.body : *open_.back()).push_back(std::move(statement));
+}
 
 Body Builder::nested(const std::function<void()>& body) {
   Body inner;

@@ -37,8 +37,10 @@ class Builder {
   Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1);
   Builder& warps(int count);
 
-  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {});
-  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {});
+  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
+                  std::vector<std::int64_t> strides = {});
+  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
+                  std::vector<std::int64_t> strides = {});
   TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape);
   TensorId reg(std::string name, Dtype dtype, std::vector<std::int64_t> shape);
   // Makes the given shared tensors the slots of a ring.
@@ -51,14 +53,16 @@ class Builder {
   void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current());
   void fill(TensorId dst, double value, Where where = Where::current());
   void map(TensorId dst, Value value, Where where = Where::current());
-  void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false, Where where = Where::current());
+  void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false,
+           Where where = Where::current());
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current());
   void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current());
-  void for_(const std::string& variable, Index begin, Index end, Index step, const std::function<void(Index)>& body,
-            bool unroll = false, Where where = Where::current());
+  void for_(const std::string& variable, Index begin, Index end, Index step,
+            const std::function<void(Index)>& body, bool unroll = false, Where where = Where::current());
   void if_less(Index left, Index right, const std::function<void()>& body, Where where = Where::current());
   void produce(PipelineId pipeline, const std::function<void()>& body, Where where = Where::current());
-  void consume(PipelineId pipeline, int lag, const std::function<void()>& body, Where where = Where::current());
+  void consume(PipelineId pipeline, int lag, const std::function<void()>& body,
+               Where where = Where::current());
   // Roles are declared one after another inside the callback, by role().
   void roles(const std::function<void()>& body, Where where = Where::current());
   void role(std::string name, int warps, int registers, const std::function<void()>& body);

@@ -7,15 +7,16 @@
 namespace warploom::tile {
 namespace {
 
-constexpr int kDeepest = 100;      // parentheses and calls inside each other
-constexpr int kMostTerms = 1000;   // operators in one index
+constexpr int kDeepest = 100;     // parentheses and calls inside each other
+constexpr int kMostTerms = 1000;  // operators in one index
 
 struct Operator {
   std::string_view sign;
   IndexOp op;
 };
 constexpr std::array<Operator, 2> kSums = {{{"+", IndexOp::add}, {"-", IndexOp::sub}}};
-constexpr std::array<Operator, 3> kProducts = {{{"*", IndexOp::mul}, {"/", IndexOp::div}, {"%", IndexOp::mod}}};
+constexpr std::array<Operator, 3> kProducts = {
+    {{"*", IndexOp::mul}, {"/", IndexOp::div}, {"%", IndexOp::mod}}};
 constexpr std::array<Operator, 4> kFunctions = {
     {{"wl::min", IndexOp::min}, {"wl::max", IndexOp::max}, {"min", IndexOp::min}, {"max", IndexOp::max}}};
 
@@ -70,7 +71,8 @@ struct IndexReader {
       WARPLOOM_TRY(const std::int64_t value, cursor.integer());
       return Index(value);
     }
-    if (cursor.peek().kind == TokenKind::word) return cursor.is("(", 1) ? call() : Index::variable(std::string(cursor.take().text));
+    if (cursor.peek().kind == TokenKind::word)
+      return cursor.is("(", 1) ? call() : Index::variable(std::string(cursor.take().text));
     WARPLOOM_CHECK(deeper());
     if (cursor.accept("-")) {
       WARPLOOM_TRY(const Index operand, primary());

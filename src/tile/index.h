@@ -26,8 +26,8 @@ class Index {
   static Index make(IndexOp op, const Index& a, const Index& b);
 
   IndexOp op() const { return node_->op; }
-  std::int64_t value() const { return node_->value; }          // of a constant
-  const std::string& name() const { return node_->name; }      // of a variable
+  std::int64_t value() const { return node_->value; }      // of a constant
+  const std::string& name() const { return node_->name; }  // of a variable
   const Index& left() const { return *node_->left; }
   const Index& right() const { return *node_->right; }
 
@@ -59,7 +59,7 @@ inline Index min(const Index& a, const Index& b) { return Index::make(IndexOp::m
 inline Index max(const Index& a, const Index& b) { return Index::make(IndexOp::max, a, b); }
 
 // The index of this block along grid dimension 0, 1 or 2, the grid's extents, and this block's rank in its cluster.
-Index block(int dimension);       // variables "block_x", "block_y", "block_z"
-Index cluster_rank();             // variable "cluster_rank"
+Index block(int dimension);  // variables "block_x", "block_y", "block_z"
+Index cluster_rank();        // variable "cluster_rank"
 
 }  // namespace warploom::tile

@@ -42,9 +42,9 @@ class Cursor {
   Status expect(std::string_view text);
   Status expect_end();
   Result<std::string> word(std::string_view meaning);
-  Result<std::int64_t> integer();                  // with an optional minus
-  Result<int> small(std::string_view meaning);     // 0 to 2^20
-  Result<double> real();                           // also inf and nan, with an optional minus
+  Result<std::int64_t> integer();               // with an optional minus
+  Result<int> small(std::string_view meaning);  // 0 to 2^20
+  Result<double> real();                        // also inf and nan, with an optional minus
   Result<std::vector<std::int64_t>> integers(std::string_view open, std::string_view close);  // "[1, 2]"
 
   tl::unexpected<Error> error(std::string message, std::string expected = {}) const;

@@ -40,7 +40,8 @@ struct Site {
   Block& block;
 };
 
-tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected = {}, std::string found = {});
+tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected = {},
+                                std::string found = {});
 
 // `value` as an element of the type: floats round to nearest even, integers truncate and saturate, NaN becomes the integer 0.
 double rounded(Dtype dtype, double value);

@@ -47,7 +47,9 @@ struct Matrix {
   std::vector<double> values;
   std::int64_t row = 0, column = 0;  // strides
   std::int64_t rows = 0, columns = 0;
-  double at(std::int64_t i, std::int64_t j) const { return values[static_cast<std::size_t>(i * row + j * column)]; }
+  double at(std::int64_t i, std::int64_t j) const {
+    return values[static_cast<std::size_t>(i * row + j * column)];
+  }
 };
 
 Result<Matrix> read_matrix(const Site& site, const Tile& tile, bool transposed) {
@@ -61,8 +63,10 @@ Result<Matrix> read_matrix(const Site& site, const Tile& tile, bool transposed) 
 // acc + a·b with an exact product and one rounding to the accumulator's type.
 double accumulate(Dtype type, double acc, double a, double b) {
   if (type == Dtype::f64) return std::fma(a, b, acc);
-  if (type == Dtype::f32) return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
-  return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) + static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
+  if (type == Dtype::f32)
+    return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) +
+                                   static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
 }
 
 }  // namespace
@@ -119,7 +123,8 @@ Status run_reduce(const Site& site, const Reduce& reduce) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::size_t first = i / inner * inner * length + i % inner;
     auto sum = static_cast<float>(values[first]);
-    for (std::size_t k = 1; k < length; ++k) sum = combine(reduce.op, sum, static_cast<float>(values[first + k * inner]));
+    for (std::size_t k = 1; k < length; ++k)
+      sum = combine(reduce.op, sum, static_cast<float>(values[first + k * inner]));
     results[i] = sum;
   }
   return write_all(site, reduce.dst, results);

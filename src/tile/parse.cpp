@@ -12,7 +12,7 @@
 namespace warploom::tile {
 namespace {
 
-constexpr int kDeepest = 64;                       // statements inside each other
+constexpr int kDeepest = 64;                        // statements inside each other
 constexpr std::size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
 
 class Parser {
@@ -21,10 +21,12 @@ class Parser {
 
   Result<Program> program() {
     if (lines_.empty())
-      return fail({ErrorCode::kTileSyntax, "the text holds no program", file_ + ":1", "program NAME grid(...)", "nothing"});
+      return fail({ErrorCode::kTileSyntax, "the text holds no program", file_ + ":1",
+                   "program NAME grid(...)", "nothing"});
     WARPLOOM_CHECK(header());
     WARPLOOM_CHECK(body(0, program_.body));
-    if (at_ < lines_.size()) return Cursor(lines_[at_], file_).error("the line is indented and nothing above it is a block");
+    if (at_ < lines_.size())
+      return Cursor(lines_[at_], file_).error("the line is indented and nothing above it is a block");
     if (!warps_given_) sum_warps();
     return std::move(program_);
   }
@@ -118,7 +120,8 @@ class Parser {
     declared.writable = writable;
     WARPLOOM_TRY(declared.name, cursor.word("the tensor's name"));
     for (const Tensor& other : program_.tensors)
-      if (other.name == declared.name) return cursor.error(fmt::format("tensor '{}' is declared twice", declared.name));
+      if (other.name == declared.name)
+        return cursor.error(fmt::format("tensor '{}' is declared twice", declared.name));
     if (program_.tensors.size() == kMostDeclarations) return cursor.error("the program has too many tensors");
     const auto dtype = dtype_named(cursor.peek().text);
     if (!dtype) return cursor.error("no element type has this name", "an element type");
@@ -142,14 +145,17 @@ class Parser {
     Pipeline declared;
     WARPLOOM_TRY(declared.name, cursor.word("the pipeline's name"));
     for (const Pipeline& other : program_.pipelines)
-      if (other.name == declared.name) return cursor.error(fmt::format("pipeline '{}' is declared twice", declared.name));
-    if (program_.pipelines.size() == kMostDeclarations) return cursor.error("the program has too many pipelines");
+      if (other.name == declared.name)
+        return cursor.error(fmt::format("pipeline '{}' is declared twice", declared.name));
+    if (program_.pipelines.size() == kMostDeclarations)
+      return cursor.error("the program has too many pipelines");
     WARPLOOM_CHECK(cursor.expect("stages"));
     WARPLOOM_TRY(declared.stages, cursor.small("a number of stages"));
     WARPLOOM_CHECK(cursor.expect("{"));
     do {
       WARPLOOM_TRY(const TensorId slot, tensor(cursor));
-      program_.tensors[static_cast<std::size_t>(slot)].pipeline = static_cast<PipelineId>(program_.pipelines.size());
+      program_.tensors[static_cast<std::size_t>(slot)].pipeline =
+          static_cast<PipelineId>(program_.pipelines.size());
       declared.tensors.push_back(slot);
     } while (cursor.accept(","));
     WARPLOOM_CHECK(cursor.expect("}"));

@@ -10,7 +10,8 @@
 namespace warploom::tile {
 
 std::string print(const Program& program);
-std::string print(const Program& program, const Statement& statement);  // one statement, its body left out: for comments
+std::string print(const Program& program,
+                  const Statement& statement);  // one statement, its body left out: for comments
 Result<Program> parse(std::string_view text, std::string_view file = "<text>");
 
 }  // namespace warploom::tile

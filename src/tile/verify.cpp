@@ -37,8 +37,9 @@ Status verify_produced(const Context& context, const Statement& statement, Pipel
   const Copy* copy = std::get_if<Copy>(&statement.node);
   if (!copy || context.program.tensor(copy->src.tensor).scope != Scope::global ||
       context.program.tensor(copy->dst.tensor).pipeline != pipeline)
-    return invalid(context, fmt::format("a produce of '{}' holds something other than copies into it",
-                                        context.program.pipeline(pipeline).name),
+    return invalid(context,
+                   fmt::format("a produce of '{}' holds something other than copies into it",
+                               context.program.pipeline(pipeline).name),
                    "copies from global tensors to tensors of the pipeline, in for and if at most");
   return ok();
 }
@@ -65,9 +66,11 @@ Status verify_body(Context& context, const Body& body, bool top) {
   for (const Statement& statement : body) {
     context.location = &statement.location;
     if (!top && std::holds_alternative<Roles>(statement.node))
-      return invalid(context, "roles stand inside another statement", "roles at the top of the program", "nested roles");
+      return invalid(context, "roles stand inside another statement", "roles at the top of the program",
+                     "nested roles");
     WARPLOOM_CHECK(verify_statement(context, statement));
-    if (!context.producing.empty()) WARPLOOM_CHECK(verify_produced(context, statement, context.producing.back()));
+    if (!context.producing.empty())
+      WARPLOOM_CHECK(verify_produced(context, statement, context.producing.back()));
     WARPLOOM_CHECK(verify_nested(context, statement));
   }
   return ok();
@@ -75,16 +78,23 @@ Status verify_body(Context& context, const Body& body, bool top) {
 
 }  // namespace
 
-tl::unexpected<Error> invalid(const Context& context, std::string message, std::string expected, std::string found) {
-  const std::string place = context.location ? fmt::format("{}:{}", context.location->file, context.location->line)
-                                             : fmt::format("program '{}'", context.program.name);
+tl::unexpected<Error> invalid(const Context& context, std::string message, std::string expected,
+                              std::string found) {
+  const std::string place = context.location
+                                ? fmt::format("{}:{}", context.location->file, context.location->line)
+                                : fmt::format("program '{}'", context.program.name);
   return fail({ErrorCode::kTileInvalid, std::move(message), place, std::move(expected), std::move(found),
                "change the statement, or the declarations that it uses"});
 }
 
-tl::unexpected<Error> invalid_declaration(const Program& program, std::string_view what, std::string message) {
-  return fail({ErrorCode::kTileInvalid, std::move(message), fmt::format("program '{}': {}", program.name, what), {},
-               {}, "change the declaration"});
+tl::unexpected<Error> invalid_declaration(const Program& program, std::string_view what,
+                                          std::string message) {
+  return fail({ErrorCode::kTileInvalid,
+               std::move(message),
+               fmt::format("program '{}': {}", program.name, what),
+               {},
+               {},
+               "change the declaration"});
 }
 
 Status verify(const Program& program) {

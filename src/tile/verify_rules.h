@@ -13,11 +13,11 @@ namespace warploom::tile {
 // The place of the statement under check: what encloses it.
 struct Context {
   const Program& program;
-  const Location* location = nullptr;     // of the innermost statement
-  std::vector<std::string> loops = {};    // variables in scope, outermost first
+  const Location* location = nullptr;      // of the innermost statement
+  std::vector<std::string> loops = {};     // variables in scope, outermost first
   std::vector<PipelineId> producing = {};  // Produce and Consume around, outermost first
   std::vector<PipelineId> consuming = {};
-  bool divergent = false;                 // blocks of one cluster may disagree on whether they get here
+  bool divergent = false;  // blocks of one cluster may disagree on whether they get here
 };
 
 // An error of code kTileInvalid at the context's statement, or at a declaration where there is none.

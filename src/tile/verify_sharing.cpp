@@ -84,11 +84,14 @@ Status check_pipeline(const Sharing& sharing, std::size_t id) {
   const Context context{sharing.program, uses.last};
   if (uses.writers.empty()) return invalid(context, fmt::format("pipeline '{}' is never produced", name));
   if (uses.readers.empty()) return invalid(context, fmt::format("pipeline '{}' is never consumed", name));
-  if (uses.writers.size() > 1) return invalid(context, fmt::format("pipeline '{}' has more than one producing role", name));
+  if (uses.writers.size() > 1)
+    return invalid(context, fmt::format("pipeline '{}' has more than one producing role", name));
   if (sharing.has_roles && (uses.writers.count(kEveryone) || uses.readers.count(kEveryone)))
-    return invalid(context, fmt::format("pipeline '{}' is used before the roles", name), "produce and consume inside roles");
+    return invalid(context, fmt::format("pipeline '{}' is used before the roles", name),
+                   "produce and consume inside roles");
   if (*uses.readers.begin() < *uses.writers.begin())
-    return invalid(context, fmt::format("a role consumes '{}' and is listed before the role that produces it", name));
+    return invalid(context,
+                   fmt::format("a role consumes '{}' and is listed before the role that produces it", name));
   return ok();
 }
 
@@ -96,7 +99,8 @@ Status check_register(const Sharing& sharing, const Tensor& tensor, const Uses& 
   std::set<int> places = uses.readers;
   places.insert(uses.writers.begin(), uses.writers.end());
   if (places.size() > 1)
-    return invalid({sharing.program, uses.last}, fmt::format("register tensor '{}' is used by more than one role", tensor.name),
+    return invalid({sharing.program, uses.last},
+                   fmt::format("register tensor '{}' is used by more than one role", tensor.name),
                    "one role for a register tensor");
   return ok();
 }
@@ -107,11 +111,13 @@ Status check_memory(const Sharing& sharing, const Tensor& tensor, const Uses& us
     for (const int reader : uses.readers)
       if (writer != reader && writer != kEveryone && reader != kEveryone)
         return invalid({sharing.program, uses.last},
-                       fmt::format("one role writes '{}' and another reads it", tensor.name), "a pipeline between them");
-  const bool two_writers = std::count_if(uses.writers.begin(), uses.writers.end(), [](int w) { return w >= 0; }) > 1;
+                       fmt::format("one role writes '{}' and another reads it", tensor.name),
+                       "a pipeline between them");
+  const bool two_writers =
+      std::count_if(uses.writers.begin(), uses.writers.end(), [](int w) { return w >= 0; }) > 1;
   if (tensor.scope == Scope::shared && two_writers)
-    return invalid({sharing.program, uses.last}, fmt::format("two roles write shared tensor '{}'", tensor.name),
-                   "one role that writes it");
+    return invalid({sharing.program, uses.last},
+                   fmt::format("two roles write shared tensor '{}'", tensor.name), "one role that writes it");
   return ok();
 }
 

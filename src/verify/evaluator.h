@@ -36,8 +36,9 @@ struct EvaluatorOptions {
 
 struct Request {
   LaunchList list;
-  bool whole = false;            // judge whole outputs on every input family, as far as check_ms allows
-  double check_ms = 2000;        // for FP64 evaluation, all families together; at least some rows of each are checked
+  bool whole = false;  // judge whole outputs on every input family, as far as check_ms allows
+  double check_ms =
+      2000;  // for FP64 evaluation, all families together; at least some rows of each are checked
   bool timed = true;
   bool beside_reference = true;  // the vendor's kernel takes turns with it
   int min_samples = 5, max_samples = 40;
@@ -47,8 +48,8 @@ struct Request {
 
 struct Ready {
   std::string device, arch, environment;
-  std::string reference;       // its name; empty: none
-  double reference_us = 0;     // a first, quick figure
+  std::string reference;    // its name; empty: none
+  double reference_us = 0;  // a first, quick figure
   double reference_error = -1;
 };
 
@@ -61,8 +62,8 @@ class Evaluator {
 
   Result<Verdict> judge(const Request& request);
   const Ready& ready() const;
-  int restarts() const;   // how often the process was replaced
-  int process() const;    // its id, 0 when none runs
+  int restarts() const;  // how often the process was replaced
+  int process() const;   // its id, 0 when none runs
   void stop();
 
  private:

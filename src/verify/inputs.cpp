@@ -38,12 +38,13 @@ constexpr std::int32_t kBellMiddle = 131070;     // its mean
 constexpr std::int32_t kBellFive = 189186;       // five deviations
 
 // No sum follows a product in these loops, so that no compiler fuses them into one rounding on one machine and two on another.
-WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys, std::int32_t shift, float scale,
-                          std::int32_t outlier) {
+WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys, std::int32_t shift,
+                          float scale, std::int32_t outlier) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
     const std::uint32_t a = scramble(n + keys.first), b = scramble(n ^ keys.second);
-    std::int32_t sum = static_cast<std::int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) - kBellMiddle + shift;
+    std::int32_t sum =
+        static_cast<std::int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) - kBellMiddle + shift;
     sum *= ((a + b) & 0x3ff) == (keys.third & 0x3ff) ? outlier : 1;
     out[i] = static_cast<float>(sum) * scale;
   }
@@ -88,8 +89,11 @@ bool is_integer(Dtype dtype) { return !is_float(dtype); }
 
 void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count, Keys keys) {
   if (is_integer(stream.dtype)) {
-    const std::int64_t bound = stream.dtype == Dtype::boolean ? 2 : stream.index_bound > 0 ? stream.index_bound : 16;
-    const bool centred = stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
+    const std::int64_t bound = stream.dtype == Dtype::boolean ? 2
+                               : stream.index_bound > 0       ? stream.index_bound
+                                                              : 16;
+    const bool centred =
+        stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
     unit(out, begin, count, keys);
     for (std::int64_t i = 0; i < count; ++i) {
       const double scaled = std::floor(static_cast<double>(out[i]) * static_cast<double>(bound));
@@ -99,22 +103,35 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
   }
   const std::int32_t big = bits_of(stream.dtype) < 32 ? 30 : 1000;
   switch (stream.family) {
-    case InputFamily::normal: return bell(out, begin, count, keys, 0, kBellScale, 1);
-    case InputFamily::uniform: return unit(out, begin, count, keys);
-    case InputFamily::scaled: return bell(out, begin, count, keys, 0, kBellScale * 10, 1);
-    case InputFamily::shifted: return bell(out, begin, count, keys, kBellFive, kBellScale, 1);
-    case InputFamily::signs: return signs(out, begin, count, keys);
-    case InputFamily::outliers: return bell(out, begin, count, keys, 0, kBellScale, big);
-    case InputFamily::small: return bell(out, begin, count, keys, 0, kBellScale * 1e-3f, 1);
+    case InputFamily::normal:
+      return bell(out, begin, count, keys, 0, kBellScale, 1);
+    case InputFamily::uniform:
+      return unit(out, begin, count, keys);
+    case InputFamily::scaled:
+      return bell(out, begin, count, keys, 0, kBellScale * 10, 1);
+    case InputFamily::shifted:
+      return bell(out, begin, count, keys, kBellFive, kBellScale, 1);
+    case InputFamily::signs:
+      return signs(out, begin, count, keys);
+    case InputFamily::outliers:
+      return bell(out, begin, count, keys, 0, kBellScale, big);
+    case InputFamily::small:
+      return bell(out, begin, count, keys, 0, kBellScale * 1e-3f, 1);
   }
 }
 
 void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t count) {
   switch (dtype) {
-    case Dtype::f32: std::memcpy(out, values, static_cast<std::size_t>(count) * 4); return;
-    case Dtype::bf16: to_bf16(reinterpret_cast<std::uint16_t*>(out), values, count); return;
+    case Dtype::f32:
+      std::memcpy(out, values, static_cast<std::size_t>(count) * 4);
+      return;
+    case Dtype::bf16:
+      to_bf16(reinterpret_cast<std::uint16_t*>(out), values, count);
+      return;
 #if defined(__FLT16_MANT_DIG__)
-    case Dtype::f16: to_f16(reinterpret_cast<_Float16*>(out), values, count); return;
+    case Dtype::f16:
+      to_f16(reinterpret_cast<_Float16*>(out), values, count);
+      return;
 #endif
     default:
       for (std::int64_t i = 0; i < count; ++i)

@@ -11,11 +11,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 bool is_fault(ErrorCode code) {
-  return code == ErrorCode::kCandidateCrashed || code == ErrorCode::kCandidateHung || code == ErrorCode::kCudaCall ||
-         code == ErrorCode::kCandidateWroteInput || code == ErrorCode::kCandidateMemory;
+  return code == ErrorCode::kCandidateCrashed || code == ErrorCode::kCandidateHung ||
+         code == ErrorCode::kCudaCall || code == ErrorCode::kCandidateWroteInput ||
+         code == ErrorCode::kCandidateMemory;
 }
 
 }  // namespace
@@ -38,7 +41,8 @@ Status Judge::prepare() {
   if (need > free)
     return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory", graph.name,
                  fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
-                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9), "take a smaller problem or another machine"});
+                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9),
+                 "take a smaller problem or another machine"});
   shared_outputs_ = static_cast<double>(need + output_bytes_) > 0.7 * static_cast<double>(free);
   WARPLOOM_TRY(outputs_, make_outputs());
   const runtime::DeviceInfo& info = device_->info();
@@ -65,7 +69,8 @@ Status Judge::prepare() {
   quick.min_samples = 1;
   quick.max_samples = 20;
   quick.budget_ms = 100;
-  WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {&alternative, 1}, quick));
+  WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
+               runtime::measure(*device_, {&alternative, 1}, quick));
   ready_.reference_us = samples[0].median_us;
   return ok();
 }
@@ -91,7 +96,8 @@ Result<std::unique_ptr<Judge::Candidate>> Judge::load(const Request& request) {
 
 Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.list.engine != setup_.engine)
-    return fail({ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem", "", "", "", ""});
+    return fail(
+        {ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem", "", "", "", ""});
   WARPLOOM_TRY(const std::unique_ptr<Candidate> candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
   std::vector<InputFamily> families(kScreening.begin(), kScreening.begin() + (roomy ? 2 : 1));

@@ -13,7 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 constexpr std::int64_t kPiece = std::int64_t{8} << 20;  // bytes of an input looked at at once
 
@@ -51,28 +53,35 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     WARPLOOM_CHECK(check_guards(*device_, outputs_[i], graph.tensor(graph.outputs[i]).name));
   for (std::size_t i = 0; i < candidate.workspaces.size(); ++i)
-    WARPLOOM_CHECK(check_guards(*device_, candidate.workspaces[i], candidate.list.outputs[graph.outputs.size() + i].name));
+    WARPLOOM_CHECK(check_guards(*device_, candidate.workspaces[i],
+                                candidate.list.outputs[graph.outputs.size() + i].name));
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::string& name = graph.tensor(graph.inputs[i]).name;
     WARPLOOM_CHECK(check_guards(*device_, inputs.tensors[i], name));
     const runtime::Buffer& data = inputs.tensors[i].data;
     bool same = true;
     if (setup_.engine == Engine::cpu && (whole || data.bytes() <= kScanBytes)) {
-      same = hash64({static_cast<const char*>(data.address()), static_cast<std::size_t>(data.bytes())}) == inputs.hashes[i];
+      same = hash64({static_cast<const char*>(data.address()), static_cast<std::size_t>(data.bytes())}) ==
+             inputs.hashes[i];
     } else {
       // Against the host's copy on the GPU, against a fresh making of the same slice on the CPU.
       Random random(setup_.seed, "slices");
       const bool all = whole || data.bytes() <= kPiece;
-      const std::int64_t pieces = all ? (data.bytes() + kPiece - 1) / kPiece : 8, length = all ? kPiece : 64 << 10;
+      const std::int64_t pieces = all ? (data.bytes() + kPiece - 1) / kPiece : 8,
+                         length = all ? kPiece : 64 << 10;
       const std::int64_t size = bytes_of(graph.tensor(graph.inputs[i]).dtype);
-      std::vector<std::byte> found(static_cast<std::size_t>(length)), expected(static_cast<std::size_t>(length));
+      std::vector<std::byte> found(static_cast<std::size_t>(length)),
+          expected(static_cast<std::size_t>(length));
       for (std::int64_t piece = 0; piece < pieces && same; ++piece) {
         std::int64_t from = piece * kPiece;
-        if (!all) from = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(data.bytes() - length))) / 64 * 64;
+        if (!all)
+          from = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(data.bytes() - length))) /
+                 64 * 64;
         const std::int64_t bytes = std::min(length, data.bytes() - from);
         WARPLOOM_CHECK(device_->download(data, found.data(), bytes, from));
         if (setup_.engine == Engine::cpu) {
-          fill(stream_of(graph, static_cast<int>(i), inputs.family, setup_.seed), expected.data(), from / size, bytes / size);
+          fill(stream_of(graph, static_cast<int>(i), inputs.family, setup_.seed), expected.data(),
+               from / size, bytes / size);
         } else {
           std::memcpy(expected.data(), inputs.host[i].data() + from, static_cast<std::size_t>(bytes));
         }
@@ -80,7 +89,8 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
       }
     }
     if (!same)
-      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was", "other bytes", ""});
+      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name,
+                   "the input as it was", "other bytes", ""});
   }
   return ok();
 }
@@ -91,19 +101,23 @@ Status Judge::compare_block(Comparison& sum, Candidate&, const Block& block) {
   const std::int64_t size = bytes_of(dtype), count = static_cast<std::int64_t>(block.value.size());
   const runtime::Buffer& data = outputs_[output].data;
   if (setup_.engine == Engine::cpu) {
-    compare(sum, tolerances_[output], dtype, static_cast<const std::byte*>(data.address()) + block.first_element * size,
-            block.value.data(), block.magnitude.data(), block.first_element, count);
+    compare(sum, tolerances_[output], dtype,
+            static_cast<const std::byte*>(data.address()) + block.first_element * size, block.value.data(),
+            block.magnitude.data(), block.first_element, count);
     return ok();
   }
   std::vector<std::byte> found(static_cast<std::size_t>(count * size));
   WARPLOOM_CHECK(device_->download(data, found.data(), count * size, block.first_element * size));
-  compare(sum, tolerances_[output], dtype, found.data(), block.value.data(), block.magnitude.data(), block.first_element, count);
+  compare(sum, tolerances_[output], dtype, found.data(), block.value.data(), block.magnitude.data(),
+          block.first_element, count);
   return ok();
 }
 
 // Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in the sampled rows.
-Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs) {
-  constexpr std::int64_t kRun = 4096;  // elements whose errors are added up before they are compared with their bound
+Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor,
+                             Inputs& inputs) {
+  constexpr std::int64_t kRun =
+      4096;  // elements whose errors are added up before they are compared with their bound
   for (std::size_t output = 0; output < found.size(); ++output) {
     const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.outputs[output]);
     if (tensor.dtype != Dtype::f32 && tensor.dtype != Dtype::bf16 && tensor.dtype != Dtype::f16) continue;
@@ -118,20 +132,21 @@ Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vecto
       return tensor.dtype == Dtype::f32 ? static_cast<double>(static_cast<const float*>(data)[i])
                                         : load_as_double(tensor.dtype, data, static_cast<std::size_t>(i));
     };
-    WARPLOOM_CHECK(in_pieces(*device_, found[output].data, tensor.dtype, [&](const std::byte* mine, std::int64_t first, std::int64_t n) {
-      const std::byte* theirs = other.data() + first * bytes_of(tensor.dtype);
-      for (std::int64_t from = 0; from < n; from += kRun) {
-        double error = 0;
-        for (std::int64_t i = from; i < std::min(n, from + kRun); ++i) {
-          const double v = load(theirs, i), c = load(mine, i);
-          if (!std::isfinite(v)) continue;
-          error += (c - v) * (c - v);
-          reference += v * v;
-          ++total;
-        }
-        if (!(error <= worst)) worst = error, where = first + from;
-      }
-    }));
+    WARPLOOM_CHECK(in_pieces(*device_, found[output].data, tensor.dtype,
+                             [&](const std::byte* mine, std::int64_t first, std::int64_t n) {
+                               const std::byte* theirs = other.data() + first * bytes_of(tensor.dtype);
+                               for (std::int64_t from = 0; from < n; from += kRun) {
+                                 double error = 0;
+                                 for (std::int64_t i = from; i < std::min(n, from + kRun); ++i) {
+                                   const double v = load(theirs, i), c = load(mine, i);
+                                   if (!std::isfinite(v)) continue;
+                                   error += (c - v) * (c - v);
+                                   reference += v * v;
+                                   ++total;
+                                 }
+                                 if (!(error <= worst)) worst = error, where = first + from;
+                               }
+                             }));
     // A run's error against the typical size of a run.
     const double typical = total > 0 ? reference / static_cast<double>(total) * kRun : 0;
     if (typical > 0 && !(worst <= bound * bound * typical * 16))
@@ -142,7 +157,8 @@ Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vecto
   return ok();
 }
 
-Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const Request& request, double check_ms) {
+Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const Request& request,
+                                     double check_ms) {
   const auto start = Clock::now();
   WARPLOOM_CHECK(run_candidate(candidate, inputs));
   WARPLOOM_CHECK(check_run(candidate, inputs, request.whole));
@@ -157,7 +173,8 @@ Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const
   const std::vector<RowRange> missing = request.whole ? inputs.oracle->missing() : std::vector<RowRange>();
   evidence.rows_checked = inputs.oracle->held_rows();
   std::vector<Comparison> seen(graph.outputs.size());
-  for (const auto& block : held) WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], candidate, block));
+  for (const auto& block : held)
+    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], candidate, block));
   for (const auto& rows : missing) {
     if (ms_since(start) > check_ms) break;
     WARPLOOM_TRY(const Block block, inputs.oracle->evaluate(inputs.bytes, rows));
@@ -178,7 +195,8 @@ Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const
     evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
   }
-  if (!everything && vendor_ && (request.whole || vendor_bound_to(inputs)) && inputs.vendor_judged && !shared_outputs_ && output_bytes_ <= kScanBytes) {
+  if (!everything && vendor_ && (request.whole || vendor_bound_to(inputs)) && inputs.vendor_judged &&
+      !shared_outputs_ && output_bytes_ <= kScanBytes) {
     WARPLOOM_CHECK(bind_vendor(inputs));
     WARPLOOM_CHECK(vendor_->launch());
     WARPLOOM_CHECK(device_->synchronize());

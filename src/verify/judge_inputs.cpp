@@ -12,7 +12,8 @@ Result<std::vector<Guarded>> Judge::make_outputs() {
   return out;
 }
 
-Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs, const std::vector<Guarded>& outputs) const {
+Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs,
+                                                 const std::vector<Guarded>& outputs) const {
   const graph::Graph& graph = setup_.graph;
   runtime::Bindings bindings;
   for (const auto& [buffer, tensor] : setup_.reference->buffers) {
@@ -21,7 +22,8 @@ Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs, const std
     for (std::size_t i = 0; i < graph.outputs.size(); ++i)
       if (graph.tensor(graph.outputs[i]).name == tensor) bindings[buffer] = outputs[i].data;
     if (bindings.count(buffer) == 0)  // a constant
-      return fail({ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output", tensor, "", "", ""});
+      return fail({ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output",
+                   tensor, "", "", ""});
   }
   return bindings;
 }
@@ -51,7 +53,8 @@ Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, doub
     const Stream stream = stream_of(graph, static_cast<int>(i), family, setup_.seed);
     if (setup_.engine == Engine::cpu) {
       fill(stream, buffer.data.address(), 0, count);
-      made->bytes.emplace_back(static_cast<const std::byte*>(buffer.data.address()), static_cast<std::size_t>(bytes));
+      made->bytes.emplace_back(static_cast<const std::byte*>(buffer.data.address()),
+                               static_cast<std::size_t>(bytes));
     } else {
       auto& host = made->host[i];
       host.resize(static_cast<std::size_t>(bytes));
@@ -59,7 +62,8 @@ Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, doub
       WARPLOOM_CHECK(device_->upload(buffer.data, host.data(), bytes));
       made->bytes.emplace_back(host.data(), host.size());
     }
-    made->hashes.push_back(hash64({reinterpret_cast<const char*>(made->bytes.back().data()), made->bytes.back().size()}));
+    made->hashes.push_back(
+        hash64({reinterpret_cast<const char*>(made->bytes.back().data()), made->bytes.back().size()}));
   }
   made->oracle.emplace(graph, setup_.seed);
   WARPLOOM_CHECK(made->oracle->sample(made->bytes, setup_.flops, check_ms));

@@ -4,7 +4,8 @@
 
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kSeriesBytes = std::int64_t{16} << 20;  // problems up to this size may be short enough for a series
+constexpr std::int64_t kSeriesBytes = std::int64_t{16}
+                                      << 20;  // problems up to this size may be short enough for a series
 constexpr std::int64_t kMostSets = 16;
 }  // namespace
 
@@ -12,15 +13,17 @@ Status Judge::make_series() {
   const std::int64_t bytes = input_bytes_ + output_bytes_, cache = device_->info().cache_bytes;
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
   const graph::Graph& graph = setup_.graph;
-  const std::int64_t sets = std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
+  const std::int64_t sets =
+      std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
   for (std::int64_t set = 1; set < sets; ++set) {
     auto made = std::make_unique<Series>();
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const graph::Tensor& tensor = graph.tensor(graph.inputs[i]);
       WARPLOOM_TRY(Guarded buffer, allocate_guarded(*device_, graph::byte_count(tensor)));
       std::vector<std::byte> host(static_cast<std::size_t>(buffer.data.bytes()));
-      fill(stream_of(graph, static_cast<int>(i), kScreening[0], setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set)), host.data(),
-           0, graph::element_count(tensor.shape));
+      fill(stream_of(graph, static_cast<int>(i), kScreening[0],
+                     setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set)),
+           host.data(), 0, graph::element_count(tensor.shape));
       WARPLOOM_CHECK(device_->upload(buffer.data, host.data(), buffer.data.bytes()));
       made->inputs.push_back(std::move(buffer));
     }
@@ -40,7 +43,8 @@ Status Judge::bind_series(Candidate& candidate, bool vendor) {
   for (std::size_t set = 0; set < series_.size(); ++set) {
     Series& series = *series_[set];
     runtime::Bindings bindings;
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) bindings[graph.tensor(graph.inputs[i]).name] = series.inputs[i].data;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+      bindings[graph.tensor(graph.inputs[i]).name] = series.inputs[i].data;
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
       bindings[graph.tensor(graph.outputs[i]).name] = series.outputs[i].data;
       WARPLOOM_CHECK(poison(*device_, series.outputs[i]));
@@ -115,7 +119,8 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
   if (verdict.median_us < 0.97 * setup_.floor_us)
     return fail({ErrorCode::kCandidateTooFast, "a candidate was faster than the hardware can be", "",
-                 fmt::format("at least {:.3f} us", setup_.floor_us), fmt::format("{:.3f} us", verdict.median_us), ""});
+                 fmt::format("at least {:.3f} us", setup_.floor_us),
+                 fmt::format("{:.3f} us", verdict.median_us), ""});
   // What the timed calls left behind must be as right as the first call's; in shared memory it may be the vendor's, so the
   // candidate runs once more.
   WARPLOOM_CHECK(check_run(candidate, *inputs, false));
@@ -125,7 +130,8 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   for (const auto& block : inputs->oracle->blocks())
     WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], candidate, block));
   for (std::size_t output = 0; output < seen.size(); ++output)
-    WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs->vendor_error, "the output of timed calls"));
+    WARPLOOM_CHECK(
+        accept(seen[output], tolerances_[output], inputs->vendor_error, "the output of timed calls"));
   return ok();
 }
 

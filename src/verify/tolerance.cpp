@@ -31,33 +31,49 @@ constexpr double kU32 = 0x1p-24;
 
 double largest_finite(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f16: return 65504;
-    case Dtype::bf16: return 0x1.fep127;
-    case Dtype::f64: return std::numeric_limits<double>::max();
-    case Dtype::e4m3: return 448;
-    case Dtype::e5m2: return 57344;
-    default: return is_float(dtype) ? static_cast<double>(std::numeric_limits<float>::max()) : HUGE_VAL;
+    case Dtype::f16:
+      return 65504;
+    case Dtype::bf16:
+      return 0x1.fep127;
+    case Dtype::f64:
+      return std::numeric_limits<double>::max();
+    case Dtype::e4m3:
+      return 448;
+    case Dtype::e5m2:
+      return 57344;
+    default:
+      return is_float(dtype) ? static_cast<double>(std::numeric_limits<float>::max()) : HUGE_VAL;
   }
 }
 
 // Below this a type holds nothing but multiples of it; kernels may flush there.
 double smallest_step(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f16: return 0x1p-24;
-    case Dtype::e4m3: return 0x1p-9;
-    case Dtype::e5m2: return 0x1p-16;
-    case Dtype::f64: return 0;
-    default: return is_float(dtype) ? 0x1p-126 : 0.5;
+    case Dtype::f16:
+      return 0x1p-24;
+    case Dtype::e4m3:
+      return 0x1p-9;
+    case Dtype::e5m2:
+      return 0x1p-16;
+    case Dtype::f64:
+      return 0;
+    default:
+      return is_float(dtype) ? 0x1p-126 : 0.5;
   }
 }
 
 std::optional<Dtype> track_type(Track track) {
   switch (track) {
-    case Track::tf32: return Dtype::tf32;
-    case Track::bf16: return Dtype::bf16;
-    case Track::fp16: return Dtype::f16;
-    case Track::fp8: return Dtype::e4m3;
-    default: return std::nullopt;
+    case Track::tf32:
+      return Dtype::tf32;
+    case Track::bf16:
+      return Dtype::bf16;
+    case Track::fp16:
+      return Dtype::f16;
+    case Track::fp8:
+      return Dtype::e4m3;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -69,16 +85,21 @@ bool rounds(const graph::Node& node) {
 template <class Bits>
 bool is_poison(const void* found, std::int64_t index) {
   Bits bits;
-  std::memcpy(&bits, static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * sizeof(Bits), sizeof(Bits));
+  std::memcpy(&bits, static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * sizeof(Bits),
+              sizeof(Bits));
   return bits == static_cast<Bits>(0xffedffedffedffedull);
 }
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
 bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
   switch (bytes_of(dtype)) {
-    case 2: return is_poison<std::uint16_t>(found, index);
-    case 4: return is_poison<std::uint32_t>(found, index);
-    case 8: return is_poison<std::uint64_t>(found, index);
-    default: return false;
+    case 2:
+      return is_poison<std::uint16_t>(found, index);
+    case 4:
+      return is_poison<std::uint32_t>(found, index);
+    case 8:
+      return is_poison<std::uint64_t>(found, index);
+    default:
+      return false;
   }
 }
 
@@ -101,7 +122,8 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
   sum.elements += to - from;
   for (std::int64_t i = from; i < to; ++i) {
     const double c = load(dtype, found, i), r = value[i];
-    if (std::isnan(r) || std::abs(r) > largest) {  // the type cannot hold it: infinity or NaN is right, a plain number is not
+    if (std::isnan(r) ||
+        std::abs(r) > largest) {  // the type cannot hold it: infinity or NaN is right, a plain number is not
       if (std::isnan(r) ? std::isnan(c) : (c > 0) == (r > 0) && std::abs(c) >= largest * 0.9) continue;
       if (poisoned(dtype, found, i)) note_unwritten(sum, offset + i);
       if (std::isnan(r) || std::isnan(c)) note_nonfinite(sum, offset + i);
@@ -124,7 +146,8 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
     sum.largest_error = std::max(sum.largest_error, error);
     sum.largest_reference = std::max(sum.largest_reference, std::abs(r));
     const double bound = t.per_magnitude * e + t.relative * std::abs(r) + t.absolute;
-    const double ratio = error <= bound ? (bound > 0 ? error / bound : 0) : (bound > 0 ? error / bound : HUGE_VAL);
+    const double ratio =
+        error <= bound ? (bound > 0 ? error / bound : 0) : (bound > 0 ? error / bound : HUGE_VAL);
     if (ratio > sum.worst_ratio) {
       sum.worst_ratio = ratio;
       sum.worst_index = offset + i;
@@ -162,7 +185,8 @@ void in_parallel(Comparison& sum, std::int64_t count, Work work) {
   {
     std::vector<std::jthread> helpers;
     for (std::int64_t p = 1; p < parts; ++p)
-      helpers.emplace_back([&, p] { work(seen[static_cast<std::size_t>(p)], count * p / parts, count * (p + 1) / parts); });
+      helpers.emplace_back(
+          [&, p] { work(seen[static_cast<std::size_t>(p)], count * p / parts, count * (p + 1) / parts); });
     work(seen[0], 0, count / parts);
   }
   for (const auto& part : seen) merge(sum, part);
@@ -178,7 +202,8 @@ std::int64_t longest_sum(const graph::Graph& graph) {
     const auto& shape = graph.tensor(node.inputs[0]).shape;
     if (shape.empty()) continue;
     std::int64_t axis = static_cast<std::int64_t>(shape.size()) - 1;
-    if (c == graph::OpClass::softmax) axis = graph::normalized_axis(node.integer("axis", -1), shape.size(), "").value_or(0);
+    if (c == graph::OpClass::softmax)
+      axis = graph::normalized_axis(node.integer("axis", -1), shape.size(), "").value_or(0);
     if (node.integer("transA") != 0) axis = 0;
     longest = std::max(longest, shape[static_cast<std::size_t>(axis)]);
   }
@@ -203,7 +228,8 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
     contracts = contracts || graph::class_of(node.op) == graph::OpClass::contraction;
   }
   for (const auto input : graph.inputs)
-    if (is_float(graph.tensor(input).dtype)) stored = std::min(stored, unit_roundoff(graph.tensor(input).dtype));
+    if (is_float(graph.tensor(input).dtype))
+      stored = std::min(stored, unit_roundoff(graph.tensor(input).dtype));
   const double rounded = std::max(1, rounding) * std::max(unit_roundoff(out), kU32);
   const bool narrow_out = unit_roundoff(out) > kU32;
   const auto type = track_type(track);
@@ -251,26 +277,32 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
   });
 }
 
-Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place) {
+Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error,
+              const std::string& place) {
   if (seen.unwritten > 0)
-    return fail({ErrorCode::kCandidateUnwritten, "output elements were left unwritten or computed from what was never written",
-                 place, "every element written", fmt::format("{} elements, the first is {}", seen.unwritten, seen.first_unwritten),
-                 ""});
+    return fail({ErrorCode::kCandidateUnwritten,
+                 "output elements were left unwritten or computed from what was never written", place,
+                 "every element written",
+                 fmt::format("{} elements, the first is {}", seen.unwritten, seen.first_unwritten), ""});
   if (seen.nonfinite > 0)
-    return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
-                 "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite, seen.first_nonfinite), ""});
+    return fail({ErrorCode::kCandidateNonFinite,
+                 "the output has NaN or infinity where the reference has none", place, "finite values",
+                 fmt::format("{} elements, the first is {}", seen.nonfinite, seen.first_nonfinite), ""});
   if (seen.all_zero && seen.reference_squares > 0)
-    return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros", ""});
+    return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values",
+                 "zeros", ""});
   double bound = std::max(tolerance.frobenius, vendor_error);
   if (tolerance.stand_in && vendor_error < 0 && seen.reference_squares > 0)
     bound = std::max(bound, 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares));
   const double error = seen.frobenius();
   if (!(error <= bound) || !(seen.worst_ratio <= 1))
-    return fail({ErrorCode::kCandidateWrong, "the output differs from FP64 by more than the track allows", place,
-                 fmt::format("relative Frobenius error at most {:.3g}, every element within its bound", bound),
-                 fmt::format("relative Frobenius error {:.3g}; element {} is {:.9g} where FP64 has {:.9g}, {:.3g} times its bound",
-                             error, seen.worst_index, seen.worst_found, seen.worst_expected, seen.worst_ratio),
-                 ""});
+    return fail(
+        {ErrorCode::kCandidateWrong, "the output differs from FP64 by more than the track allows", place,
+         fmt::format("relative Frobenius error at most {:.3g}, every element within its bound", bound),
+         fmt::format("relative Frobenius error {:.3g}; element {} is {:.9g} where FP64 has {:.9g}, {:.3g} "
+                     "times its bound",
+                     error, seen.worst_index, seen.worst_found, seen.worst_expected, seen.worst_ratio),
+         ""});
   return ok();
 }
 

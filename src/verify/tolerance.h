@@ -28,11 +28,11 @@ namespace warploom::verify {
 inline constexpr double kFp32Floor = 4.8e-7;  // 8 units of fp32 roundoff
 
 struct Tolerance {
-  double frobenius = 0;       // before the vendor's own error is taken into account; infinity: no bound
+  double frobenius = 0;  // before the vendor's own error is taken into account; infinity: no bound
   double per_magnitude = 0;
   double relative = 0;
   double absolute = 0;
-  bool stand_in = false;      // fp32: without a vendor, 0.6 u32 ‖E‖/‖r‖ may raise the bound
+  bool stand_in = false;  // fp32: without a vendor, 0.6 u32 ‖E‖/‖r‖ may raise the bound
 };
 
 Tolerance tolerance_of(const graph::Graph& graph, Track track, int output);
@@ -43,15 +43,15 @@ std::int64_t longest_sum(const graph::Graph& graph);
 struct Comparison {
   double error_squares = 0, reference_squares = 0, magnitude_squares = 0;
   double largest_error = 0, largest_reference = 0;
-  double worst_ratio = 0;             // |c - r| over its bound; above 1: refused
-  std::int64_t worst_index = -1;      // the element with it, in the whole output
+  double worst_ratio = 0;         // |c - r| over its bound; above 1: refused
+  std::int64_t worst_index = -1;  // the element with it, in the whole output
   double worst_found = 0, worst_expected = 0;
   std::int64_t elements = 0, nonfinite = 0, unwritten = 0;
   std::int64_t first_nonfinite = -1, first_unwritten = -1;
-  bool all_zero = true;               // of what was compared, while the reference is not
+  bool all_zero = true;  // of what was compared, while the reference is not
 
   double frobenius() const;
-  double max_error() const;           // largest error over largest reference
+  double max_error() const;  // largest error over largest reference
 };
 
 // Outputs are filled with this word before every call; an element that still holds it was not written. It is a quiet NaN in
@@ -66,6 +66,7 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
 
 // ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures. `vendor_error`: the vendor's relative
 // Frobenius error on the same inputs, below 0 where there is none.
-Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place);
+Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error,
+              const std::string& place);
 
 }  // namespace warploom::verify

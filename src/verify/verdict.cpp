@@ -6,9 +6,15 @@ namespace {
 using nlohmann::json;
 
 json to_json(const Evidence& e) {
-  return {{"family", name_of(e.family)}, {"seed", e.seed},   {"error", e.error},
-          {"max_error", e.max_error},    {"bound", e.bound}, {"worst_ratio", e.worst_ratio},
-          {"reference_error", e.reference_error}, {"rows_checked", e.rows_checked}, {"rows", e.rows}};
+  return {{"family", name_of(e.family)},
+          {"seed", e.seed},
+          {"error", e.error},
+          {"max_error", e.max_error},
+          {"bound", e.bound},
+          {"worst_ratio", e.worst_ratio},
+          {"reference_error", e.reference_error},
+          {"rows_checked", e.rows_checked},
+          {"rows", e.rows}};
 }
 
 // JSON has no infinity: such figures are written as null and read back as infinite.
@@ -72,7 +78,8 @@ Result<Verdict> verdict_from_json(const json& text) {
     if (text.contains("refused")) out.error_found = error_from_json(text["refused"]);
     return out;
   } catch (const json::exception& error) {
-    return fail({ErrorCode::kInternal, "a verdict cannot be read", "", "the form that to_json writes", error.what(), ""});
+    return fail({ErrorCode::kInternal, "a verdict cannot be read", "", "the form that to_json writes",
+                 error.what(), ""});
   }
 }
 
@@ -87,8 +94,12 @@ Error error_from_json(const json& text) {
 #undef WARPLOOM_ERROR
   };
   const auto code = codes.find(part("code"));
-  return {code == codes.end() ? ErrorCode::kInternal : code->second, part("message"), part("place"), part("expected"),
-          part("found"), part("remedy")};
+  return {code == codes.end() ? ErrorCode::kInternal : code->second,
+          part("message"),
+          part("place"),
+          part("expected"),
+          part("found"),
+          part("remedy")};
 }
 
 }  // namespace warploom::verify

@@ -29,7 +29,8 @@ using nlohmann::json;
 // A crash for want of memory looks like any other (a null pointer, a bad_alloc that nobody catches); whether a mapping can still
 // be had tells the two apart. Only calls that are safe in a signal handler.
 void on_crash(int signal) {
-  void* probe = ::mmap(nullptr, std::size_t{512} << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* probe = ::mmap(nullptr, std::size_t{512} << 20, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (probe == MAP_FAILED) ::_exit(kOutOfMemoryStatus);
   ::signal(signal, SIG_DFL);
   ::raise(signal);
@@ -76,9 +77,12 @@ Result<Setup> read_setup(int fd) {
 }
 
 json ready_to(const Ready& ready) {
-  return {{"device", ready.device},       {"arch", ready.arch},
-          {"environment", ready.environment}, {"reference", ready.reference},
-          {"reference_us", ready.reference_us}, {"reference_error", ready.reference_error}};
+  return {{"device", ready.device},
+          {"arch", ready.arch},
+          {"environment", ready.environment},
+          {"reference", ready.reference},
+          {"reference_us", ready.reference_us},
+          {"reference_error", ready.reference_error}};
 }
 
 int serve(int fd, int setup_fd) {
@@ -113,7 +117,9 @@ bool evaluator_main(int argc, char** argv, int* status) {
   if (argc < 2 || std::strcmp(argv[1], kEvaluateCommand) != 0) return false;
   int fd = -1, setup_fd = -1;
   for (int i = 2; i + 1 < argc; i += 2) {
-    int* to = std::strcmp(argv[i], "--fd") == 0 ? &fd : std::strcmp(argv[i], "--setup") == 0 ? &setup_fd : nullptr;
+    int* to = std::strcmp(argv[i], "--fd") == 0      ? &fd
+              : std::strcmp(argv[i], "--setup") == 0 ? &setup_fd
+                                                     : nullptr;
     if (to) std::from_chars(argv[i + 1], argv[i + 1] + std::strlen(argv[i + 1]), *to);
   }
   *status = 2;
@@ -125,7 +131,8 @@ bool evaluator_main(int argc, char** argv, int* status) {
   } catch (const std::bad_alloc&) {
     *status = kOutOfMemoryStatus;
   } catch (const std::exception& error) {
-    Channel(fd).send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what(), ""})}});
+    Channel(fd).send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "",
+                                              error.what(), ""})}});
     *status = 1;
   }
   ::_exit(*status);  // static destructors of a process that ran foreign code are not to be trusted

@@ -46,7 +46,8 @@ struct Case {
       std::int64_t last = 0;
       for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
       std::vector<std::byte> bytes(static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype)));
-      for (std::int64_t i = 0; i <= last; ++i) store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal());
+      for (std::int64_t i = 0; i <= last; ++i)
+        store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal());
       meant[tensor.name] = got[tensor.name] = bytes;
     }
   }
@@ -82,7 +83,8 @@ Program scaled(std::int64_t rows, std::int64_t cols, Dtype dtype, bool transpose
   const auto by_row = b.global("R", Dtype::f32, {rows, 1}), by_col = b.global("S", Dtype::f32, {1, cols});
   const auto y = b.output("Y", dtype, {rows, cols});
   const auto s = b.shared("s", Dtype::f32, {7, 24});
-  const auto t = b.reg("t", Dtype::f32, {7, 24}), r = b.reg("r", Dtype::f32, {7, 1}), c = b.reg("c", Dtype::f32, {1, 24});
+  const auto t = b.reg("t", Dtype::f32, {7, 24}), r = b.reg("r", Dtype::f32, {7, 1}),
+             c = b.reg("c", Dtype::f32, {1, 24});
   const Index row = tile::block(1) * 7 - 3, col = tile::block(0) * 24 - 5;
   b.copy(b.tile(x, {row, col}, {7, 24}), b.all(s), 2.5);
   b.copy(b.all(s), b.all(t));
@@ -98,9 +100,11 @@ Program reductions(std::int64_t rows, std::int64_t cols) {
   Builder b("reductions");
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {rows, cols});
-  const auto over_cols = b.output("P", Dtype::f32, {rows, 1}), over_rows = b.output("Q", Dtype::f32, {1, cols});
+  const auto over_cols = b.output("P", Dtype::f32, {rows, 1}),
+             over_rows = b.output("Q", Dtype::f32, {1, cols});
   const auto all = b.output("A", Dtype::f32, {1, 1});
-  const auto t = b.reg("t", Dtype::f32, {rows, cols}), p = b.reg("p", Dtype::f32, {rows, 1}), q = b.reg("q", Dtype::f32, {1, cols});
+  const auto t = b.reg("t", Dtype::f32, {rows, cols}), p = b.reg("p", Dtype::f32, {rows, 1}),
+             q = b.reg("q", Dtype::f32, {1, cols});
   const auto a = b.reg("a", Dtype::f32, {1, 1});
   b.copy(b.all(x), b.all(t));
   b.reduce(p, t, 1, tile::ReduceOp::max);
@@ -138,17 +142,20 @@ Program functions() {
   Builder b("functions");
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {1, 100}), y = b.global("Y", Dtype::f32, {1, 100});
-  const auto u = b.reg("u", Dtype::f32, {1, 100}), v = b.reg("v", Dtype::f32, {1, 100}), r = b.reg("r", Dtype::f32, {1, 100});
+  const auto u = b.reg("u", Dtype::f32, {1, 100}), v = b.reg("v", Dtype::f32, {1, 100}),
+             r = b.reg("r", Dtype::f32, {1, 100});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(y), b.all(v));
-#define WARPLOOM_VALUE_OP(name, arity, fp64)                                                       \
-  {                                                                                                \
-    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                   \
-    const bool positive = ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || ValueOp::name == ValueOp::rsqrt; \
-    std::vector<tile::Value> operands = {positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u), b.value(v), tile::constant(0.75)}; \
-    operands.resize(arity);                                                                        \
-    b.map(r, tile::apply(ValueOp::name, operands));                                                \
-    b.copy(b.all(r), b.all(out));                                                                  \
+#define WARPLOOM_VALUE_OP(name, arity, fp64)                                                                \
+  {                                                                                                         \
+    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                            \
+    const bool positive =                                                                                   \
+        ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || ValueOp::name == ValueOp::rsqrt; \
+    std::vector<tile::Value> operands = {positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u),   \
+                                         b.value(v), tile::constant(0.75)};                                 \
+    operands.resize(arity);                                                                                 \
+    b.map(r, tile::apply(ValueOp::name, operands));                                                         \
+    b.copy(b.all(r), b.all(out));                                                                           \
   }
 #include "base/value_ops.def"
 #undef WARPLOOM_VALUE_OP

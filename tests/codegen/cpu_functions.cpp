@@ -22,22 +22,26 @@ double units_in_the_last_place(float got, double want) {
 }
 
 void within(double bound, const std::vector<std::string>& flags) {
-  const ValueOp ops[] = {ValueOp::exp, ValueOp::exp2, ValueOp::log, ValueOp::sqrt, ValueOp::tanh, ValueOp::erf,
-                         ValueOp::sigmoid, ValueOp::floor, ValueOp::round_tf32, ValueOp::relu, ValueOp::abs};
+  const ValueOp ops[] = {ValueOp::exp,        ValueOp::exp2, ValueOp::log,     ValueOp::sqrt,
+                         ValueOp::tanh,       ValueOp::erf,  ValueOp::sigmoid, ValueOp::floor,
+                         ValueOp::round_tf32, ValueOp::relu, ValueOp::abs};
   CpuLibrary library;
   std::vector<Kernel> kernels;
   for (const ValueOp op : ops) {
     Kernel kernel;
     kernel.name = "apply_" + std::string(name_of(op));
-    kernel.source = fmt::format("#include \"wl_cpu.h\"\nextern \"C\" void {}(void* const* b, long long, void*) {{\n"
-                                "  for (long i = 0; i < {}; i += wl::kLanes) wl::store((float*)b[1] + i, wl::{}(wl::load((float*)b[0] + i)));\n}}\n",
-                                kernel.name, kCount, name_of(op));
+    kernel.source = fmt::format(
+        "#include \"wl_cpu.h\"\nextern \"C\" void {}(void* const* b, long long, void*) {{\n"
+        "  for (long i = 0; i < {}; i += wl::kLanes) wl::store((float*)b[1] + i, "
+        "wl::{}(wl::load((float*)b[0] + i)));\n}}\n",
+        kernel.name, kCount, name_of(op));
     library.add(kernel);
     kernels.push_back(kernel);
   }
   if (!library.compile(flags)) return;
   std::vector<float> x(kCount), y(kCount);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 16381));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 16381));
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     library.run(kernels[i], {x.data(), y.data()});
     double worst = 0;

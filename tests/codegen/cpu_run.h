@@ -21,7 +21,8 @@ class CpuLibrary {
   bool compile(const std::vector<std::string>& flags = {}) {
     const auto file = folder_.path() / "kernels.cpp", object = folder_.path() / "kernels.so";
     if (!write_file(file, source_)) return false;
-    std::vector<std::string> argv = {"g++", "-O1", "-std=c++20", "-shared", "-fPIC", "-I", WARPLOOM_SOURCE_DIR "/device/cpu"};
+    std::vector<std::string> argv = {
+        "g++", "-O1", "-std=c++20", "-shared", "-fPIC", "-I", WARPLOOM_SOURCE_DIR "/device/cpu"};
     argv.insert(argv.end(), flags.begin(), flags.end());
     if (flags.empty()) argv.emplace_back("-march=native");
     argv.insert(argv.end(), {file.string(), "-o", object.string()});
@@ -42,7 +43,8 @@ class CpuLibrary {
     const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(4096, bytes), std::free);
     auto* floats = static_cast<float*>(scratch.get());
     std::fill(floats, floats + bytes / 4, __builtin_nanf(""));
-    for (long long task = 0; task < kernel.grid[0] * kernel.grid[1] * kernel.grid[2]; ++task) function(buffers.data(), task, scratch.get());
+    for (long long task = 0; task < kernel.grid[0] * kernel.grid[1] * kernel.grid[2]; ++task)
+      function(buffers.data(), task, scratch.get());
   }
 
   ~CpuLibrary() {

@@ -22,34 +22,44 @@ constexpr int kProblems = 500, kShards = 20;
 using Tensors = std::map<std::string, std::vector<std::byte>>;
 
 Region random_region(Random& random) {
-  auto any = [&](std::initializer_list<std::int64_t> values) { return *(values.begin() + random.below(values.size())); };
+  auto any = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + random.below(values.size()));
+  };
   if (random.below(3) == 0) {
     const Dtype dtype = random.below(3) ? Dtype::f32 : Dtype::bf16;
-    const auto columns = random.below(2) ? any({32, 64, 128, 512, 1024}) : static_cast<std::int64_t>(1 + random.below(1500));
-    return {test::softmax_graph(static_cast<std::int64_t>(1 + random.below(6)), columns, dtype, random.below(4) == 0),
+    const auto columns =
+        random.below(2) ? any({32, 64, 128, 512, 1024}) : static_cast<std::int64_t>(1 + random.below(1500));
+    return {test::softmax_graph(static_cast<std::int64_t>(1 + random.below(6)), columns, dtype,
+                                random.below(4) == 0),
             dtype == Dtype::f32 ? Track::fp32 : Track::bf16};
   }
-  test::MatmulShape shape{static_cast<std::int64_t>(2 + random.below(140)), static_cast<std::int64_t>(2 + random.below(140)),
+  test::MatmulShape shape{static_cast<std::int64_t>(2 + random.below(140)),
+                          static_cast<std::int64_t>(2 + random.below(140)),
                           static_cast<std::int64_t>(2 + random.below(150))};
   if (random.below(2)) shape.m = any({64, 128}), shape.n = any({64, 128, 136}), shape.k = any({32, 64, 128});
   if (random.below(5) == 0) shape.batch = {static_cast<std::int64_t>(1 + random.below(3))};
   shape.transpose_a = random.below(3) == 0, shape.transpose_b = random.below(3) == 0;
   shape.bias = random.below(2), shape.gelu = random.below(3) == 0;
-  static constexpr std::pair<Dtype, Track> kTypes[] = {
-      {Dtype::f32, Track::fp32}, {Dtype::f32, Track::tf32}, {Dtype::bf16, Track::bf16}, {Dtype::f16, Track::fp16}};
+  static constexpr std::pair<Dtype, Track> kTypes[] = {{Dtype::f32, Track::fp32},
+                                                       {Dtype::f32, Track::tf32},
+                                                       {Dtype::bf16, Track::bf16},
+                                                       {Dtype::f16, Track::fp16}};
   const auto [dtype, track] = kTypes[random.below(4)];
   return {test::matmul_graph(shape, dtype), track};
 }
 
 // A legal schedule of one of the families, drawn at random; small tiles more often, for the emulator's sake.
-std::optional<std::pair<const Family*, Schedule>> random_schedule(const Region& region, const target::Capabilities& capabilities, Random& random) {
+std::optional<std::pair<const Family*, Schedule>> random_schedule(const Region& region,
+                                                                  const target::Capabilities& capabilities,
+                                                                  Random& random) {
   const auto families = kernels::families_for(region, capabilities);
   for (int attempt = 0; attempt < 500 && !families.empty(); ++attempt) {
     const Family* family = families[random.below(families.size())];
     Schedule schedule{family->name(), {}};
     for (const auto& field : family->space(region, capabilities).fields) {
       auto value = field.values[random.below(field.values.size())];
-      if (field.name.starts_with("block_") && value > 128) value = field.values[random.below(field.values.size())];
+      if (field.name.starts_with("block_") && value > 128)
+        value = field.values[random.below(field.values.size())];
       schedule.fields[field.name] = value;
     }
     if (family->legal(region, schedule, capabilities)) return std::pair{family, schedule};
@@ -66,16 +76,20 @@ double error_of(const std::vector<std::byte>& got, Dtype dtype, const std::vecto
   return std::sqrt(difference / size);
 }
 
-Tensors poisoned(const Region& region, const std::vector<std::vector<std::byte>>& inputs, const std::vector<BufferSpec>& workspaces) {
+Tensors poisoned(const Region& region, const std::vector<std::vector<std::byte>>& inputs,
+                 const std::vector<BufferSpec>& workspaces) {
   Tensors tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i) tensors[region.graph.tensor(region.graph.inputs[i]).name] = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    tensors[region.graph.tensor(region.graph.inputs[i]).name] = inputs[i];
   const auto& out = region.graph.tensor(region.graph.outputs[0]);
   tensors[out.name].assign(static_cast<std::size_t>(graph::byte_count(out)), std::byte{0xff});
-  for (const auto& w : workspaces) tensors[w.name].assign(static_cast<std::size_t>(w.bytes()), std::byte{0xff});
+  for (const auto& w : workspaces)
+    tensors[w.name].assign(static_cast<std::size_t>(w.bytes()), std::byte{0xff});
   return tensors;
 }
 
-Status interpret_all(const Region& region, const Family& family, const Schedule& schedule, const target::Capabilities& capabilities,
+Status interpret_all(const Region& region, const Family& family, const Schedule& schedule,
+                     const target::Capabilities& capabilities,
                      const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
   WARPLOOM_TRY(const Family::Programs made, family.programs(region, schedule, capabilities));
   Tensors tensors = poisoned(region, inputs, made.workspaces);
@@ -88,8 +102,9 @@ Status interpret_all(const Region& region, const Family& family, const Schedule&
   return ok();
 }
 
-Status emulate_all(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities, std::uint64_t seed,
-                   const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
+Status emulate_all(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities,
+                   std::uint64_t seed, const std::vector<std::vector<std::byte>>& inputs,
+                   std::vector<std::byte>& out) {
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   Tensors tensors = poisoned(region, inputs, {});
   runtime::EmulatedBuffers buffers;
@@ -120,10 +135,14 @@ Status run_on_cpu(const Region& region, const Schedule& schedule, const target::
 
 double tolerance_of(Track track) {
   switch (track) {
-    case Track::bf16: return 6e-3;
-    case Track::fp16: return 8e-4;
-    case Track::tf32: return 1.2e-3;
-    default: return 1e-6;
+    case Track::bf16:
+      return 6e-3;
+    case Track::fp16:
+      return 8e-4;
+    case Track::tf32:
+      return 1.2e-3;
+    default:
+      return 1e-6;
   }
 }
 
@@ -139,11 +158,13 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want.has_value()) << describe(want.error());
     const auto& output = region.graph.tensor(region.graph.outputs[0]);
-    auto check = [&](const char* way, const std::string& schedule, const Status& status, const std::vector<std::byte>& got) {
+    auto check = [&](const char* way, const std::string& schedule, const Status& status,
+                     const std::vector<std::byte>& got) {
       ASSERT_TRUE(status.has_value()) << way << " of problem " << problem << " under " << schedule << "\n"
                                       << to_text(region.graph) << describe(status.error());
       EXPECT_LE(error_of(got, output.dtype, (*want)[0]), tolerance_of(region.track))
-          << way << " of problem " << problem << " under " << schedule << "\n" << to_text(region.graph);
+          << way << " of problem " << problem << " under " << schedule << "\n"
+          << to_text(region.graph);
     };
     std::vector<std::byte> got;
     for (const char* target : {problem % 2 ? "sm_90a" : "sm_80", "cpu"}) {
@@ -151,9 +172,12 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
       const auto drawn = random_schedule(region, capabilities, random);
       if (!drawn) continue;
       const auto& [family, schedule] = *drawn;
-      check("interpreter", schedule.text(), interpret_all(region, *family, schedule, capabilities, inputs, got), got);
+      check("interpreter", schedule.text(),
+            interpret_all(region, *family, schedule, capabilities, inputs, got), got);
       if (capabilities.gpu) {
-        check("emulator", schedule.text(), emulate_all(region, schedule, capabilities, static_cast<std::uint64_t>(problem), inputs, got), got);
+        check("emulator", schedule.text(),
+              emulate_all(region, schedule, capabilities, static_cast<std::uint64_t>(problem), inputs, got),
+              got);
       } else {
         check("cpu", schedule.text(), run_on_cpu(region, schedule, capabilities, inputs, got), got);
       }

@@ -36,7 +36,8 @@ struct Trial {
     const Space space = family.space(region, machine());
     schedule.family = family.name();
     for (int attempt = 0; attempt < 100; ++attempt) {
-      for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
+      for (const Field& field : space.fields)
+        schedule.fields[field.name] = field.values[random.below(field.values.size())];
       if (family.legal(region, schedule, machine())) break;
     }
     auto made = family.programs(region, schedule, machine());
@@ -76,11 +77,13 @@ struct Trial {
       worst = std::max(worst, std::isnan(have) ? HUGE_VAL : std::abs(have - meant));
       largest = std::max(largest, std::abs(meant));
     }
-    EXPECT_LT(worst / largest, dtype == Dtype::f32 ? 3e-6 : 1e-2) << who << " of " << schedule.text() << "\n" << to_text(region.graph);
+    EXPECT_LT(worst / largest, dtype == Dtype::f32 ? 3e-6 : 1e-2) << who << " of " << schedule.text() << "\n"
+                                                                  << to_text(region.graph);
   }
 
   void run(CpuLibrary& library, bool interpreted) {
-    const auto bytes = static_cast<std::size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
+    const auto bytes =
+        static_cast<std::size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
     std::vector<std::byte> output(bytes, std::byte{0xff});
     std::vector<void*> pointers;
     for (const auto& arg : kernel.args) pointers.push_back(buffer(arg.buffer, output));
@@ -93,7 +96,8 @@ struct Trial {
       if (tensor.scope != tile::Scope::global) continue;
       std::int64_t last = 0;
       for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
-      buffers[tensor.name] = {static_cast<std::byte*>(buffer(tensor.name, meant)), static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype))};
+      buffers[tensor.name] = {static_cast<std::byte*>(buffer(tensor.name, meant)),
+                              static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype))};
     }
     const auto status = tile::interpret(programs.programs[0], buffers);
     ASSERT_TRUE(status.has_value()) << schedule.text() << describe(status.error());
@@ -101,12 +105,16 @@ struct Trial {
   }
 };
 
-graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, int epilogue, Dtype dtype = Dtype::f32) {
+graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, int epilogue,
+                    Dtype dtype = Dtype::f32) {
   graph::Builder b("matmul");
   const auto x = b.input("x", dtype, ta ? graph::Shape{k, m} : graph::Shape{m, k});
   const auto w = b.input("w", dtype, tb ? graph::Shape{n, k} : graph::Shape{k, n});
-  graph::TensorId y = b.add(OpKind::Gemm, {x, w}, {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
-  if (epilogue > 0) y = b.add(OpKind::Add, {y, b.input("bias", dtype, epilogue == 2 ? graph::Shape{m, 1} : graph::Shape{n})});
+  graph::TensorId y =
+      b.add(OpKind::Gemm, {x, w},
+            {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
+  if (epilogue > 0)
+    y = b.add(OpKind::Add, {y, b.input("bias", dtype, epilogue == 2 ? graph::Shape{m, 1} : graph::Shape{n})});
   if (epilogue > 1) y = b.add(OpKind::Gelu, {y}, {{"approximate", std::string("none")}});
   if (epilogue > 2) y = b.add(OpKind::Mul, {y, b.input("residual", dtype, {m, n})});
   b.output(y);
@@ -123,7 +131,8 @@ graph::Graph batched(const graph::Shape& a, const graph::Shape& w, bool transpos
   b.output(b.add(OpKind::MatMul, {x, y}));
   return *b.finish();
 }
-graph::Graph softmax(const graph::Shape& shape, std::int64_t axis, bool log, bool around, Dtype dtype = Dtype::f32) {
+graph::Graph softmax(const graph::Shape& shape, std::int64_t axis, bool log, bool around,
+                     Dtype dtype = Dtype::f32) {
   graph::Builder b("softmax");
   auto x = b.input("x", dtype, shape);
   if (around) x = b.add(OpKind::Mul, {x, b.input("scale", dtype, {shape.back()})});
@@ -147,11 +156,15 @@ TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
   Random random(1, "cpu matmul");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_matmul_family(), random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_matmul_family(), random,
+                                             static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 14; ++i) {
     const auto size = [&] { return static_cast<std::int64_t>(1 + random.below(i % 3 == 0 ? 20 : 150)); };
-    add(matmul(size(), size(), size(), (i & 1) != 0, (i & 2) != 0, static_cast<int>(random.below(4)), i == 12 ? Dtype::bf16 : i == 13 ? Dtype::f16 : Dtype::f32));
+    add(matmul(size(), size(), size(), (i & 1) != 0, (i & 2) != 0, static_cast<int>(random.below(4)),
+               i == 12   ? Dtype::bf16
+               : i == 13 ? Dtype::f16
+                         : Dtype::f32));
   }
   add(matmul(1, 70, 33, false, false, 1));
   add(matmul(1, 70, 33, false, true, 1));
@@ -170,11 +183,13 @@ TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
   Random random(2, "cpu softmax");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_softmax_family(), random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_softmax_family(), random,
+                                             static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 10; ++i) {
     const auto size = static_cast<std::int64_t>(1 + random.below(i % 2 ? 9000 : 300));
-    add(softmax({static_cast<std::int64_t>(1 + random.below(5)), size}, -1, i % 3 == 0, false, i == 9 ? Dtype::bf16 : Dtype::f32));
+    add(softmax({static_cast<std::int64_t>(1 + random.below(5)), size}, -1, i % 3 == 0, false,
+                i == 9 ? Dtype::bf16 : Dtype::f32));
   }
   add(softmax({2, 3, 60}, 2, false, true));
   add(softmax({7, 1200}, -1, true, true));
@@ -188,7 +203,9 @@ Region region_of(graph::Graph graph) { return {std::move(graph), Track::fp32}; }
 TEST(CpuFamilies, AMicroTileBeyondTheRegistersIsIllegal) {
   const Region region = region_of(matmul(100, 100, 100, false, false, 0));
   const std::int64_t lanes = machine().vector_bytes / 4;
-  const Schedule schedule{"cpu_matmul", {{"block_m", 64}, {"block_n", 64}, {"block_k", 64}, {"micro_m", 14}, {"micro_n", 4 * lanes}}};
+  const Schedule schedule{
+      "cpu_matmul",
+      {{"block_m", 64}, {"block_n", 64}, {"block_k", 64}, {"micro_m", 14}, {"micro_n", 4 * lanes}}};
   const auto status = cpu_matmul_family().legal(region, schedule, machine());
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kScheduleIllegal);
@@ -196,15 +213,19 @@ TEST(CpuFamilies, AMicroTileBeyondTheRegistersIsIllegal) {
 
 TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
   const Region region = region_of(matmul(8192, 8192, 8192, false, false, 0));
-  const Schedule schedule{"cpu_matmul", {{"block_m", 4096}, {"block_n", 4096}, {"block_k", 1024}, {"micro_m", 1}, {"micro_n", 4}}};
+  const Schedule schedule{
+      "cpu_matmul",
+      {{"block_m", 4096}, {"block_n", 4096}, {"block_k", 1024}, {"micro_m", 1}, {"micro_n", 4}}};
   const auto status = cpu_matmul_family().legal(region, schedule, machine());
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);
 }
 
 TEST(CpuFamilies, AMissingFieldIsIllegal) {
-  const auto matmuls = cpu_matmul_family().legal(region_of(matmul(8, 8, 8, false, false, 0)), {"cpu_matmul", {}}, machine());
-  const auto rows = cpu_softmax_family().legal(region_of(softmax({4, 4}, -1, false, false)), {"cpu_softmax", {}}, machine());
+  const auto matmuls =
+      cpu_matmul_family().legal(region_of(matmul(8, 8, 8, false, false, 0)), {"cpu_matmul", {}}, machine());
+  const auto rows = cpu_softmax_family().legal(region_of(softmax({4, 4}, -1, false, false)),
+                                               {"cpu_softmax", {}}, machine());
   ASSERT_FALSE(matmuls);
   ASSERT_FALSE(rows);
   EXPECT_EQ(matmuls.error().code, ErrorCode::kScheduleIllegal);

@@ -14,7 +14,8 @@ using kernels::Schedule;
 using test::MatmulShape;
 
 // Relative Frobenius error of the emulated launch list, or the error's code in a failed Result.
-Result<double> emulated_error(const Region& region, const Schedule& schedule, const std::string& target, std::uint64_t seed) {
+Result<double> emulated_error(const Region& region, const Schedule& schedule, const std::string& target,
+                              std::uint64_t seed) {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   auto inputs = test::random_inputs(region.graph, seed);
@@ -24,7 +25,8 @@ Result<double> emulated_error(const Region& region, const Schedule& schedule, co
     buffers[list.inputs[i].name] = inputs[i];
     views.emplace_back(inputs[i]);
   }
-  std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()), std::byte{0xff});  // poison: NaN
+  std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()),
+                                std::byte{0xff});  // poison: NaN
   buffers[list.outputs[0].name] = output;
   WARPLOOM_TRY(const runtime::Emulation emulation, runtime::emulate(list, buffers, {seed}));
   (void)emulation;
@@ -46,18 +48,31 @@ struct Case {
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-Case matmul(const std::string& name, const std::string& target, const MatmulShape& shape, Dtype dtype, Track track, Schedule schedule,
-            double tolerance) {
+Case matmul(const std::string& name, const std::string& target, const MatmulShape& shape, Dtype dtype,
+            Track track, Schedule schedule, double tolerance) {
   return {name, target, {test::matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
 }
-Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t consumers, std::int64_t through_shared) {
-  return {"matmul_wgmma", {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"consumers", consumers}, {"group", 2}, {"through_shared", through_shared}}};
+Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t consumers,
+               std::int64_t through_shared) {
+  return {"matmul_wgmma",
+          {{"block_m", m},
+           {"block_n", n},
+           {"block_k", k},
+           {"stages", stages},
+           {"consumers", consumers},
+           {"group", 2},
+           {"through_shared", through_shared}}};
 }
-Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t warps) {
-  return {family, {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}, {"group", 2}}};
+Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k,
+                 std::int64_t stages, std::int64_t warps) {
+  return {
+      family,
+      {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}, {"group", 2}}};
 }
-Schedule softmax(std::int64_t place, std::int64_t cluster, std::int64_t warps, std::int64_t rows, std::int64_t chunk = 4) {
-  return {"softmax_rows", {{"place", place}, {"cluster", cluster}, {"warps", warps}, {"rows", rows}, {"chunk", chunk}}};
+Schedule softmax(std::int64_t place, std::int64_t cluster, std::int64_t warps, std::int64_t rows,
+                 std::int64_t chunk = 4) {
+  return {"softmax_rows",
+          {{"place", place}, {"cluster", cluster}, {"warps", warps}, {"rows", rows}, {"chunk", chunk}}};
 }
 
 std::vector<Case> cases() {
@@ -69,27 +84,47 @@ std::vector<Case> cases() {
   both.transpose_a = both.transpose_b = true;
   std::vector<Case> all = {
       matmul("wgmma_bf16", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1), kHalf),
-      matmul("wgmma_bf16_one_consumer_from_registers", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(64, 128, 64, 4, 1, 0), kHalf),
-      matmul("wgmma_bf16_two_atoms_a_warpgroup", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(256, 64, 64, 2, 2, 1), kHalf),
-      matmul("wgmma_bf16_deep_slots", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(128, 64, 128, 2, 2, 1), kHalf),
-      matmul("wgmma_fp16_ragged", "sm_90a", ragged, Dtype::f16, Track::fp16, wgmma(128, 64, 64, 3, 2, 1), kHalf),
-      matmul("wgmma_bf16_bias_gelu", "sm_90a", fused, Dtype::bf16, Track::bf16, wgmma(128, 64, 64, 3, 2, 1), kHalf),
-      matmul("wgmma_bf16_k_major_b", "sm_90a", turned, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1), kHalf),
-      matmul("wgmma_bf16_both_transposed", "sm_90a", both, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1), kHalf),
-      matmul("wgmma_bf16_batched", "sm_90a", batched, Dtype::bf16, Track::bf16, wgmma(64, 64, 64, 3, 1, 1), kHalf),
+      matmul("wgmma_bf16_one_consumer_from_registers", "sm_90a", even, Dtype::bf16, Track::bf16,
+             wgmma(64, 128, 64, 4, 1, 0), kHalf),
+      matmul("wgmma_bf16_two_atoms_a_warpgroup", "sm_90a", even, Dtype::bf16, Track::bf16,
+             wgmma(256, 64, 64, 2, 2, 1), kHalf),
+      matmul("wgmma_bf16_deep_slots", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(128, 64, 128, 2, 2, 1),
+             kHalf),
+      matmul("wgmma_fp16_ragged", "sm_90a", ragged, Dtype::f16, Track::fp16, wgmma(128, 64, 64, 3, 2, 1),
+             kHalf),
+      matmul("wgmma_bf16_bias_gelu", "sm_90a", fused, Dtype::bf16, Track::bf16, wgmma(128, 64, 64, 3, 2, 1),
+             kHalf),
+      matmul("wgmma_bf16_k_major_b", "sm_90a", turned, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1),
+             kHalf),
+      matmul("wgmma_bf16_both_transposed", "sm_90a", both, Dtype::bf16, Track::bf16,
+             wgmma(128, 128, 64, 3, 2, 1), kHalf),
+      matmul("wgmma_bf16_batched", "sm_90a", batched, Dtype::bf16, Track::bf16, wgmma(64, 64, 64, 3, 1, 1),
+             kHalf),
       matmul("wgmma_tf32", "sm_90a", ragged, Dtype::f32, Track::tf32, wgmma(128, 64, 32, 3, 2, 0), kTf32),
-      matmul("wgmma_fp32_split", "sm_90a", fused, Dtype::f32, Track::fp32, wgmma(128, 64, 32, 2, 2, 0), kSplit),
-      matmul("wgmma_fp32_split_odd", "sm_90a", odd, Dtype::f32, Track::fp32, wgmma(64, 64, 32, 3, 1, 0), kSplit),
-      matmul("mma_bf16", "sm_80", even, Dtype::bf16, Track::bf16, threads("matmul_mma", 128, 128, 32, 3, 8), kHalf),
-      matmul("mma_bf16_odd", "sm_80", odd, Dtype::bf16, Track::bf16, threads("matmul_mma", 64, 64, 32, 2, 4), kHalf),
-      matmul("mma_fp16_bias_gelu", "sm_80", fused, Dtype::f16, Track::fp16, threads("matmul_mma", 64, 64, 32, 4, 4), kHalf),
-      matmul("mma_bf16_both_transposed", "sm_80", both, Dtype::bf16, Track::bf16, threads("matmul_mma", 64, 128, 64, 3, 8), kHalf),
-      matmul("mma_bf16_batched", "sm_80", batched, Dtype::bf16, Track::bf16, threads("matmul_mma", 64, 64, 32, 3, 4), kHalf),
-      matmul("mma_tf32", "sm_80", ragged, Dtype::f32, Track::tf32, threads("matmul_mma", 64, 64, 32, 3, 4), kTf32),
-      matmul("mma_fp32_split", "sm_80", fused, Dtype::f32, Track::fp32, threads("matmul_mma", 64, 64, 16, 3, 8), kSplit),
-      matmul("simt_fp32", "sm_80", even, Dtype::f32, Track::fp32, threads("matmul_simt", 64, 64, 16, 3, 4), kFloat),
-      matmul("simt_fp32_odd", "sm_80", odd, Dtype::f32, Track::fp32, threads("matmul_simt", 64, 64, 8, 2, 4), kFloat),
-      matmul("simt_fp32_both_transposed", "sm_80", both, Dtype::f32, Track::fp32, threads("matmul_simt", 128, 64, 8, 2, 8), kFloat),
+      matmul("wgmma_fp32_split", "sm_90a", fused, Dtype::f32, Track::fp32, wgmma(128, 64, 32, 2, 2, 0),
+             kSplit),
+      matmul("wgmma_fp32_split_odd", "sm_90a", odd, Dtype::f32, Track::fp32, wgmma(64, 64, 32, 3, 1, 0),
+             kSplit),
+      matmul("mma_bf16", "sm_80", even, Dtype::bf16, Track::bf16, threads("matmul_mma", 128, 128, 32, 3, 8),
+             kHalf),
+      matmul("mma_bf16_odd", "sm_80", odd, Dtype::bf16, Track::bf16, threads("matmul_mma", 64, 64, 32, 2, 4),
+             kHalf),
+      matmul("mma_fp16_bias_gelu", "sm_80", fused, Dtype::f16, Track::fp16,
+             threads("matmul_mma", 64, 64, 32, 4, 4), kHalf),
+      matmul("mma_bf16_both_transposed", "sm_80", both, Dtype::bf16, Track::bf16,
+             threads("matmul_mma", 64, 128, 64, 3, 8), kHalf),
+      matmul("mma_bf16_batched", "sm_80", batched, Dtype::bf16, Track::bf16,
+             threads("matmul_mma", 64, 64, 32, 3, 4), kHalf),
+      matmul("mma_tf32", "sm_80", ragged, Dtype::f32, Track::tf32, threads("matmul_mma", 64, 64, 32, 3, 4),
+             kTf32),
+      matmul("mma_fp32_split", "sm_80", fused, Dtype::f32, Track::fp32,
+             threads("matmul_mma", 64, 64, 16, 3, 8), kSplit),
+      matmul("simt_fp32", "sm_80", even, Dtype::f32, Track::fp32, threads("matmul_simt", 64, 64, 16, 3, 4),
+             kFloat),
+      matmul("simt_fp32_odd", "sm_80", odd, Dtype::f32, Track::fp32, threads("matmul_simt", 64, 64, 8, 2, 4),
+             kFloat),
+      matmul("simt_fp32_both_transposed", "sm_80", both, Dtype::f32, Track::fp32,
+             threads("matmul_simt", 128, 64, 8, 2, 8), kFloat),
   };
   const std::tuple<const char*, std::int64_t, std::int64_t, Schedule> rows[] = {
       {"softmax_registers", 6, 1024, softmax(0, 1, 8, 1)},
@@ -103,7 +138,11 @@ std::vector<Case> cases() {
   };
   for (const auto& [name, r, c, schedule] : rows)
     all.push_back({name, "sm_90a", {test::softmax_graph(r, c, Dtype::f32), Track::fp32}, schedule, kFloat});
-  all.push_back({"log_softmax_bf16", "sm_90a", {test::softmax_graph(3, 1024, Dtype::bf16, true), Track::bf16}, softmax(0, 1, 4, 1), kHalf});
+  all.push_back({"log_softmax_bf16",
+                 "sm_90a",
+                 {test::softmax_graph(3, 1024, Dtype::bf16, true), Track::bf16},
+                 softmax(0, 1, 4, 1),
+                 kHalf});
   return all;
 }
 
@@ -118,7 +157,8 @@ TEST_P(Emulated, AgreesWithFp64AndHasNoHazard) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Emulated, testing::ValuesIn(cases()), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Families, Emulated, testing::ValuesIn(cases()),
+                         [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace warploom

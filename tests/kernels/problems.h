@@ -41,12 +41,14 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
 
 inline graph::Graph softmax_graph(std::int64_t rows, std::int64_t columns, Dtype dtype, bool log = false) {
   graph::Builder b("softmax");
-  b.output(b.add(log ? graph::OpKind::LogSoftmax : graph::OpKind::Softmax, {b.input("x", dtype, {rows, columns})}));
+  b.output(b.add(log ? graph::OpKind::LogSoftmax : graph::OpKind::Softmax,
+                 {b.input("x", dtype, {rows, columns})}));
   return *b.finish();
 }
 
 // Normal inputs in each tensor's own type.
-inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& graph, std::uint64_t seed, double scale = 1) {
+inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& graph, std::uint64_t seed,
+                                                         double scale = 1) {
   std::vector<std::vector<std::byte>> inputs;
   for (const auto id : graph.inputs) {
     const auto& tensor = graph.tensor(id);

@@ -24,7 +24,8 @@ using std::chrono::steady_clock;
 // A family whose one field picks among hand-written kernels.
 class FakeFamily : public kernels::Family {
  public:
-  explicit FakeFamily(std::vector<std::string> bodies, std::int64_t variants = 1) : bodies_(std::move(bodies)), variants_(variants) {}
+  explicit FakeFamily(std::vector<std::string> bodies, std::int64_t variants = 1)
+      : bodies_(std::move(bodies)), variants_(variants) {}
   std::string name() const override { return "fake"; }
   bool covers(const kernels::Region&, const target::Capabilities&) const override { return true; }
   kernels::Space space(const kernels::Region&, const target::Capabilities&) const override {
@@ -33,11 +34,15 @@ class FakeFamily : public kernels::Family {
     for (std::int64_t i = 0; i < variants_; ++i) variant.values.push_back(i);
     return {"fake", {body, variant}};
   }
-  Status legal(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override { return ok(); }
-  double guess(const kernels::Region&, const kernels::Schedule& schedule, const target::Capabilities&) const override {
+  Status legal(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override {
+    return ok();
+  }
+  double guess(const kernels::Region&, const kernels::Schedule& schedule,
+               const target::Capabilities&) const override {
     return static_cast<double>(schedule.fields.at("body") + 100 * schedule.fields.at("variant"));
   }
-  Result<Programs> programs(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override {
+  Result<Programs> programs(const kernels::Region&, const kernels::Schedule&,
+                            const target::Capabilities&) const override {
     return fail({ErrorCode::kInternal, "a fake family has no programs", "", "", "", ""});
   }
   Result<LaunchList> build(const kernels::Schedule& schedule) const {
@@ -81,7 +86,8 @@ class ExploreTest : public testing::Test {
 };
 
 TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
-  const FakeFamily family({"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
+  const FakeFamily family(
+      {"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
   const auto outcome = explore(problem_of(family), options());
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->schedule.fields.at("body"), 3);
@@ -98,7 +104,9 @@ TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
   EXPECT_EQ(codes.at("fake body=7 variant=0"), "candidate-memory");
   const auto rows = recorded();
   EXPECT_EQ(rows.size(), 8u);
-  EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.stage == archive::Stage::promoted; }), 1);
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(),
+                          [](const auto& row) { return row.stage == archive::Stage::promoted; }),
+            1);
 }
 
 TEST_F(ExploreTest, AHangingCandidateDoesNotStopTheSearch) {
@@ -179,13 +187,16 @@ TEST_F(ExploreTest, ASearchThatGetsSigintEndsWithItsBest) {
     ::signal(SIGINT, [](int) { signalled = true; });
     Options stopped = options(300);
     stopped.interrupted = &signalled;
-    stopped.on_progress = [&](const Progress& progress) { (void)!::write(ends[1], &progress.candidates, sizeof(int)); };
+    stopped.on_progress = [&](const Progress& progress) {
+      (void)!::write(ends[1], &progress.candidates, sizeof(int));
+    };
     const auto outcome = explore(problem_of(family), stopped);
     ::_exit(outcome && outcome->interrupted ? 130 : 1);
   }
   ::close(ends[1]);
   int judged = 0;
-  for (int i = 0; i < 2; ++i) ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
   const auto start = steady_clock::now();
   ::kill(child, SIGINT);
   int status = 0;
@@ -202,7 +213,9 @@ TEST_F(ExploreTest, AKilledSearchGoesOnWhereItStopped) {
   const pid_t child = ::fork();
   if (child == 0) {
     Options running = options(300);
-    running.on_progress = [&](const Progress& progress) { (void)!::write(ends[1], &progress.candidates, sizeof(int)); };
+    running.on_progress = [&](const Progress& progress) {
+      (void)!::write(ends[1], &progress.candidates, sizeof(int));
+    };
     (void)explore(problem_of(family), running);
     ::_exit(0);
   }
@@ -308,7 +321,8 @@ TEST(Proposer, BeamChangesOneFieldOfTheBest) {
 
 TEST(VendorMatch, AMatmulWithBiasAndGeluIsTheVendorsOwn) {
   graph::Builder builder("g");
-  const auto x = builder.input("x", Dtype::f32, {16, 32}), w = builder.input("w", Dtype::f32, {32, 8}), b = builder.input("b", Dtype::f32, {8});
+  const auto x = builder.input("x", Dtype::f32, {16, 32}), w = builder.input("w", Dtype::f32, {32, 8}),
+             b = builder.input("b", Dtype::f32, {8});
   const auto sum = builder.add(graph::OpKind::Add, {builder.add(graph::OpKind::MatMul, {x, w}), b});
   builder.output(builder.add(graph::OpKind::Gelu, {sum}));
   const auto graph = builder.finish();

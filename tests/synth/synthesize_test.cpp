@@ -19,7 +19,8 @@ target::Capabilities sm80() { return *target::capabilities_of("sm_80"); }
 const Choice& choice_of(const tile::Program& program, const Solution& solution, std::size_t copy_number) {
   std::size_t seen = 0;
   for (const Site& site : sites_of(program))
-    if (std::holds_alternative<tile::Copy>(site.statement->node) && seen++ == copy_number) return solution.choices.at(site.statement);
+    if (std::holds_alternative<tile::Copy>(site.statement->node) && seen++ == copy_number)
+      return solution.choices.at(site.statement);
   throw std::out_of_range("no such copy");
 }
 
@@ -27,7 +28,8 @@ const Choice& choice_of(const tile::Program& program, const Solution& solution, 
 tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
   Builder b("mm");
   const TensorId A = b.global("A", dtype, {64, 256});
-  const TensorId B = b_is_row_major_kn ? b.global("B", dtype, {64, 256}, {1, 64}) : b.global("B", dtype, {64, 256});
+  const TensorId B =
+      b_is_row_major_kn ? b.global("B", dtype, {64, 256}, {1, 64}) : b.global("B", dtype, {64, 256});
   const TensorId C = b.output("C", Dtype::f32, {64, 64});
   const std::int64_t depth = 128 / bytes_of(dtype);
   const TensorId sa = b.shared("a", dtype, {64, depth}), sb = b.shared("b", dtype, {64, depth});
@@ -44,7 +46,9 @@ tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
     b.role("consumer", 4, 0, [&] {
       const TensorId acc = b.reg("acc", Dtype::f32, {64, 64});
       b.fill(acc, 0);
-      b.for_("k", 0, 256 / depth, 1, [&](const Index&) { b.consume(ring, 1, [&] { b.mma(acc, b.all(sa), b.all(sb), false, true); }); });
+      b.for_("k", 0, 256 / depth, 1, [&](const Index&) {
+        b.consume(ring, 1, [&] { b.mma(acc, b.all(sa), b.all(sb), false, true); });
+      });
       b.copy(b.all(acc), b.all(C));
     });
   });
@@ -71,7 +75,8 @@ TEST(Synthesis, SlotsOfTheCopyEngineAreSwizzledPanelsOnBoundariesOf1024Bytes) {
     EXPECT_EQ(solution->shared_offset.at(id) % 1024, 0);
     EXPECT_TRUE(layout.is_injective());
   }
-  EXPECT_EQ(solution->shared.at(program.pipelines[0].tensors[1]).dims[0][0].stride, 1) << "B is contiguous along n";
+  EXPECT_EQ(solution->shared.at(program.pipelines[0].tensors[1]).dims[0][0].stride, 1)
+      << "B is contiguous along n";
 }
 
 TEST(Synthesis, Tf32WithNContiguousHasNoLayoutAndSaysWhichStatementsClash) {
@@ -157,7 +162,8 @@ TEST(Synthesis, StatementsThatAskForDifferentRegisterLayoutsAreNamed) {
   const TensorId x = b.global("X", Dtype::f32, {64, 64}), y = b.output("Y", Dtype::f32, {64, 64});
   const TensorId sa = b.shared("a", Dtype::bf16, {64, 64});
   const TensorId acc = b.reg("acc", Dtype::f32, {64, 64}), other = b.reg("other", Dtype::f32, {64, 64});
-  const TensorId sum = b.reg("sum", Dtype::f32, {64, 1}), wide = b.reg("wide", Dtype::f32, {64, 64}), row = b.reg("row", Dtype::f32, {1, 64});
+  const TensorId sum = b.reg("sum", Dtype::f32, {64, 1}), wide = b.reg("wide", Dtype::f32, {64, 64}),
+                 row = b.reg("row", Dtype::f32, {1, 64});
   b.warps(4);
   b.fill(acc, 0);
   b.mma(acc, b.all(sa), b.all(sa), false, true);  // anchors acc
@@ -165,7 +171,9 @@ TEST(Synthesis, StatementsThatAskForDifferentRegisterLayoutsAreNamed) {
   b.map(acc, b.value(acc) + b.value(other));
   b.reduce(sum, acc, 1, tile::ReduceOp::sum);
   b.reduce(row, acc, 0, tile::ReduceOp::sum);
-  b.map(wide, b.value(sum) + b.value(row));  // wide has no layout of its own yet: any will do, but sum and row have theirs
+  b.map(wide,
+        b.value(sum) +
+            b.value(row));  // wide has no layout of its own yet: any will do, but sum and row have theirs
   b.copy(b.all(wide), b.all(y));
   const auto solution = synthesize(b.finish(), sm90a());
   if (!solution) {

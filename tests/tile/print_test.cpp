@@ -56,8 +56,8 @@ TEST(Print, AnUnknownTensorPrintsAsAQuestion) {
 }
 
 TEST(Parse, ExamplesComeBack) {
-  for (const Program& program : {rowwise_scale(4, 16), matmul_with_roles({}), matmul_pipelined({}), online_softmax(4, 16, 8),
-                                 cluster_softmax(4, 16, 4)}) {
+  for (const Program& program : {rowwise_scale(4, 16), matmul_with_roles({}), matmul_pipelined({}),
+                                 online_softmax(4, 16, 8), cluster_softmax(4, 16, 4)}) {
     const std::string text = print(program);
     const auto again = parse(text);
     ASSERT_TRUE(again) << report(again) << text;
@@ -164,14 +164,17 @@ class Arbitrary {
     if (below(2)) {
       b.roles([&] {
         for (int i = 0; i < 2; ++i)
-          b.role(fmt::format("role{}", i), static_cast<int>(1 + below(8)), static_cast<int>(8 * below(20)), [&] { statements(b, 2); });
+          b.role(fmt::format("role{}", i), static_cast<int>(1 + below(8)), static_cast<int>(8 * below(20)),
+                 [&] { statements(b, 2); });
       });
     }
     return b.finish();
   }
 
  private:
-  std::int64_t below(std::int64_t bound) { return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound))); }
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound)));
+  }
   TensorId tensor() { return static_cast<TensorId>(below(6)); }
   double number() {
     const double special[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e300, -5e-324, 0.1};
@@ -179,7 +182,8 @@ class Arbitrary {
   }
   Index index(int depth) {
     if (depth == 0 || below(3) == 0) {
-      const Index leaves[] = {block(0), block(1), cluster_rank(), Index::variable("k"), Index(below(100) - 20)};
+      const Index leaves[] = {block(0), block(1), cluster_rank(), Index::variable("k"),
+                              Index(below(100) - 20)};
       return leaves[below(5)];
     }
     return Index::make(static_cast<IndexOp>(2 + below(7)), index(depth - 1), index(depth - 1));
@@ -207,16 +211,27 @@ class Arbitrary {
   void statement(Builder& b, int depth) {
     const auto inner = [&] { statements(b, depth - 1); };
     switch (below(depth > 0 ? 10 : 6)) {
-      case 0: return b.copy(tile(b), tile(b), number(), below(2));
-      case 1: return b.fill(tensor(), number());
-      case 2: return b.map(tensor(), value(b, 3));
-      case 3: return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
-      case 4: return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
-      case 5: return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
-      case 6: return b.for_("k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
-      case 7: return b.if_less(index(3), index(3), inner);
-      case 8: return b.produce(0, inner);
-      default: return b.consume(0, static_cast<int>(below(3)), inner);
+      case 0:
+        return b.copy(tile(b), tile(b), number(), below(2));
+      case 1:
+        return b.fill(tensor(), number());
+      case 2:
+        return b.map(tensor(), value(b, 3));
+      case 3:
+        return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
+      case 4:
+        return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
+      case 5:
+        return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
+      case 6:
+        return b.for_(
+            "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
+      case 7:
+        return b.if_less(index(3), index(3), inner);
+      case 8:
+        return b.produce(0, inner);
+      default:
+        return b.consume(0, static_cast<int>(below(3)), inner);
     }
   }
   Random random_;
@@ -246,17 +261,26 @@ TEST(Parse, RandomBytesAreRefusedWithoutHarm) {
 // What parses after all is verified and, where it holds, prints and parses again.
 TEST(Parse, MutatedProgramsAreRefusedOrComeBack) {
   Random random(4);
-  const std::string pieces[] = {" ", "\n", "  ", "[", "]", "(", ")", "0", "9", "-", "+", "*", "/", "a", "acc0", "ab", ":", "\n\n", "..", "->", "k"};
+  const std::string pieces[] = {" ", "\n", "  ", "[",    "]",  "(", ")",    "0",  "9",  "-", "+",
+                                "*", "/",  "a",  "acc0", "ab", ":", "\n\n", "..", "->", "k"};
   for (int i = 0; i < 6000; ++i) {
     std::string text = i % 2 ? std::string(kGemm) : print(Arbitrary(static_cast<std::uint64_t>(i)).program());
     for (std::uint64_t n = 1 + random.below(4); n > 0; --n) {
       const std::size_t at = random.below(text.size());
       std::string front = text.substr(0, at), back = text.substr(at);
       switch (random.below(4)) {
-        case 0: back = back.substr(std::min(back.size(), 1 + random.below(9))); break;
-        case 1: front += pieces[random.below(std::size(pieces))]; break;
-        case 2: back[0] = static_cast<char>(random.below(256)); break;
-        default: front += text.substr(random.below(text.size()), random.below(60)); break;
+        case 0:
+          back = back.substr(std::min(back.size(), 1 + random.below(9)));
+          break;
+        case 1:
+          front += pieces[random.below(std::size(pieces))];
+          break;
+        case 2:
+          back[0] = static_cast<char>(random.below(256));
+          break;
+        default:
+          front += text.substr(random.below(text.size()), random.below(60));
+          break;
       }
       text = fmt::format("{}{}\n", front, back);
     }

@@ -144,7 +144,9 @@ TEST_F(Verify, RefusesAVariableOutOfScope) {
 }
 TEST_F(Verify, RefusesADivisorThatALoopChanges) {
   int line = 0;
-  b.for_("k", 1, 4, 1, [&](const Index& k) { line = (b.copy(b.tile(x, {block(0) / k, 0}, {16, 16}), b.all(r)), __LINE__); });
+  b.for_("k", 1, 4, 1, [&](const Index& k) {
+    line = (b.copy(b.tile(x, {block(0) / k, 0}, {16, 16}), b.all(r)), __LINE__);
+  });
   expect_invalid(b.finish(), line, "divides");
 }
 TEST_F(Verify, RefusesANegativeDivisor) {

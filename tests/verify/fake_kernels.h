@@ -28,11 +28,15 @@ inline graph::Graph matmul_graph(const Sizes& s = {}) {
 
 // What is done at row `i` of the output, `c` = y + i * N.
 inline const std::map<std::string, std::string>& bodies() {
-  static const std::string kRight = "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K; ++l) s += a[i*K+l] * b[l*N+j]; c[j] = s; }";
+  static const std::string kRight =
+      "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K; ++l) s += a[i*K+l] * b[l*N+j]; c[j] "
+      "= s; }";
   static const std::map<std::string, std::string> all = {
       {"right", kRight},
       {"slow", kRight + " volatile double d = 1; for (int r = 0; r < 4000; ++r) d = d * 1.0000001;"},
-      {"wrong_tail", "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K / 8 * 8; ++l) s += a[i*K+l] * b[l*N+j]; c[j] = s; }"},
+      {"wrong_tail",
+       "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K / 8 * 8; ++l) s += a[i*K+l] * "
+       "b[l*N+j]; c[j] = s; }"},
       {"wrong_last_row", kRight + " if (i == M - 1) c[N - 1] += 0.01f;"},
       {"zeros", "for (int j = 0; j < N; ++j) c[j] = 0;"},
       {"nan", kRight + " if (i == 3) c[5] = __builtin_nanf(\"\");"},
@@ -42,10 +46,15 @@ inline const std::map<std::string, std::string>& bodies() {
       {"outside", kRight + " if (i == M - 1) c[N] = 1;"},
       {"before", kRight + " if (i == 0) c[-1] = 1;"},
       {"input", kRight + " ((float*)a)[i * K] = 7;"},
-      {"unwritten", "for (int j = 0; j < N - (i == M - 1); ++j) { float s = 0; for (int l = 0; l < K; ++l) s += a[i*K+l] * b[l*N+j]; c[j] = s; }"},
-      {"uninitialised", "for (int j = 0; j < N; ++j) for (int l = 0; l < K; ++l) c[j] += a[i*K+l] * b[l*N+j];"},
+      {"unwritten",
+       "for (int j = 0; j < N - (i == M - 1); ++j) { float s = 0; for (int l = 0; l < K; ++l) s += a[i*K+l] "
+       "* b[l*N+j]; c[j] = s; }"},
+      {"uninitialised",
+       "for (int j = 0; j < N; ++j) for (int l = 0; l < K; ++l) c[j] += a[i*K+l] * b[l*N+j];"},
       {"beyond", kRight + " if (i == M - 1) c[N - 1] += a[M * K];"},
-      {"memory", kRight + " if (i == 0) for (int t = 0; t < 4096; ++t) { char* p = (char*)__builtin_malloc(64 << 20); for (int z = 0; z < 16; ++z) *(volatile char*)(p + (z << 12)) = 1; }"},
+      {"memory",
+       kRight + " if (i == 0) for (int t = 0; t < 4096; ++t) { char* p = (char*)__builtin_malloc(64 << 20); "
+                "for (int z = 0; z < 16; ++z) *(volatile char*)(p + (z << 12)) = 1; }"},
       {"no_compile", "this is not C++"},
   };
   return all;
@@ -62,7 +71,8 @@ inline LaunchList matmul_list(const std::string& body, const Sizes& s = {}) {
   kernel.name = "mm";
   kernel.source = fmt::format(
       "// {}\nextern \"C\" void mm(void* const* buffers, long long task, void*) {{\n"
-      "  constexpr int M = {}, N = {}, K = {};\n  const int i = (int)task;\n  const float* a = (const float*)buffers[0];\n"
+      "  constexpr int M = {}, N = {}, K = {};\n  const int i = (int)task;\n  const float* a = (const "
+      "float*)buffers[0];\n"
       "  const float* b = (const float*)buffers[1];\n  float* c = (float*)buffers[2] + (long long)i * N;\n"
       "  (void)a, (void)b, (void)c, (void)M, (void)K;\n  {}\n}}\n",
       body, s.m, s.n, s.k, bodies().at(body));

@@ -21,7 +21,7 @@ def main():
         counts = lines_of(root / name)
         product |= counts
         print(f"{name:8} {len(counts):4} files {sum(counts.values()):6} lines")
-        for room in sorted(path for path in (root / name).iterdir() if path.is_dir()):
+        for room in sorted(path for path in (root / name).glob("*") if path.is_dir()):
             inside = [count for path, count in counts.items() if room in path.parents]
             if inside and name != "include":
                 print(f"  {room.name:14} {len(inside):4} files {sum(inside):6} lines")

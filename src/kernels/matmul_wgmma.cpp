@@ -90,9 +90,14 @@ class MatmulWgmma : public Family {
     const double starve = n < 128 ? 128 / n : 1;
     const double fill = (m + n) * k * bytes_of(precision.operand) * (precision.terms > 1 ? 2 : 1) /
                         (5500.0 * 1e3 / capabilities.processors);
-    const double depth = field(s, "stages") < 3 ? 1.3 : field(s, "stages") < 4 ? 1.03 : 1.0;
+    const double depth = field(s, "stages") < 3 ? 1.3 : 1.0;
     const double alone = field(s, "consumers") == 1 ? 1.15 : 1.0;
-    const double store = m * n * bytes_of(matmul.out.dtype) / (4000.0 * 1e3 / capabilities.processors) * 0.6;
+    // Pairs of 16-bit results leave half of every 32-byte sector to another store; the copy engine writes whole lines.
+    const bool direct = !field(s, "through_shared");
+    const double store = m * n * bytes_of(matmul.out.dtype) / (4000.0 * 1e3 / capabilities.processors) *
+                         (!direct                           ? 0.5
+                          : bytes_of(matmul.out.dtype) == 2 ? 2.5
+                                                            : 0.7);
     return waves * (std::max(multiply * starve * alone, fill) * depth + store);
   }
 

@@ -1,0 +1,80 @@
+"""Searches the benchmark's cases with the portable executable and keeps the plans found, in resumable parts.
+
+    python3 bench/search.py --warploom build/portable/warploom --plans bench/plans/h200 [--budget 20s] [--only SUBSTRING] [--archive FILE]
+
+A case whose plan is stored already is skipped, so that a part that was cut off goes on where it stopped; `--archive` names the
+archive to bring along. bench/measure.py re-measures the plans beside all peers.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TYPES = {"bf16": 16, "fp16": 10, "fp32": 1}  # TensorProto.DataType
+
+
+def model(name, inputs, output, node):
+    tensor = lambda n, t, s: (f'{{ name: "{n}" type {{ tensor_type {{ elem_type: {TYPES[t]} shape {{ '
+                              + " ".join(f"dim {{ dim_value: {d} }}" for d in s) + " } } } }")
+    text = f'ir_version: 8\nopset_import {{ domain: "" version: 17 }}\ngraph {{\n  name: "{name}"\n  {node}\n'
+    text += "".join(f"  input {tensor(*i)}\n" for i in inputs) + f"  output {tensor(*output)}\n}}\n"
+    return text
+
+
+def matmul(dtype, m, n, k, track=None):
+    track = track or dtype
+    name = f"gemm_{track}_{m}x{n}x{k}"
+    text = model(name, [("x", dtype, (m, k)), ("w", dtype, (k, n))], ("y", dtype, (m, n)), 'node { op_type: "MatMul" input: "x" input: "w" output: "y" }')
+    return {"case": name, "group": "dense", "dtype": dtype, "track": track, "problem": {"kind": "matmul", "m": m, "n": n, "k": k}}, text
+
+
+def softmax(dtype, rows, columns):
+    name = f"softmax_{dtype}_{rows}x{columns}"
+    text = model(name, [("x", dtype, (rows, columns))], ("y", dtype, (rows, columns)),
+                 'node { op_type: "Softmax" input: "x" output: "y" attribute { name: "axis" i: -1 type: INT } }')
+    return {"case": name, "group": "rowwise", "dtype": dtype, "track": dtype, "problem": {"kind": "softmax", "rows": rows, "columns": columns}}, text
+
+
+CASES = [matmul("bf16", 4096, 4096, 4096), matmul("bf16", 8192, 8192, 8192), matmul("bf16", 2048, 2048, 2048),
+         matmul("fp16", 4096, 4096, 4096), matmul("fp16", 8192, 8192, 8192), matmul("fp32", 4096, 4096, 4096, "tf32"),
+         matmul("fp32", 4096, 4096, 4096), *[matmul("fp32", 512, 512, k) for k in (27, 147, 363, 4096)],
+         matmul("bf16", 2049, 3073, 4097), softmax("fp32", 4096, 65536), softmax("fp32", 4096, 1024), softmax("fp32", 16384, 4096),
+         softmax("bf16", 4096, 8192), softmax("fp32", 4096, 393216)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--warploom", required=True)
+    parser.add_argument("--plans", type=pathlib.Path, required=True)
+    parser.add_argument("--budget", default="20s")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--archive")
+    options = parser.parse_args()
+    options.plans.mkdir(parents=True, exist_ok=True)
+    for row, text in CASES:
+        target = options.plans / f"{row['case']}.json"
+        if options.only not in row["case"] or target.exists():
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / f"{row['case']}.textproto"
+            source.write_text(text)
+            command = [options.warploom, "optimize", str(source), "--budget", options.budget, "--track", row["track"], "--json", "--out", folder + "/out"]
+            run = subprocess.run(command + (["--archive", options.archive] if options.archive else []), capture_output=True, text=True)
+            try:
+                result = json.loads(run.stdout)
+                plan = json.loads((pathlib.Path(folder) / "out" / "plan.json").read_text())
+            except (json.JSONDecodeError, FileNotFoundError):
+                print(f"{row['case']}: no plan (exit {run.returncode}): {run.stdout[-600:]} {run.stderr[-300:]}", file=sys.stderr)
+                continue
+        fields = plan["schedule"]["fields"]
+        row |= {"schedule": plan["schedule"]["family"] + "".join(f" {k}={v}" for k, v in fields.items()), "candidates": result["candidates"],
+                "search_seconds": round(result["seconds"], 1), "plan": plan["launch_list"]}
+        target.write_text(json.dumps(row) + "\n")
+        print(f"{row['case']:<34} {result['best_us']:>10.1f} us  {result['speedup']:.3f}x {result['reference']}  error {result['error']:.2e}  "
+              f"{result['candidates']} candidates in {result['seconds']:.0f} s  {row['schedule']}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

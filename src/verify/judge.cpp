@@ -103,14 +103,16 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   std::vector<InputFamily> families(kScreening.begin(), kScreening.begin() + (roomy ? 2 : 1));
   if (request.whole) families = input_families();
   const auto start = Clock::now();
+  double dearest = 0;  // of the families so far, beyond its share, ms
   for (std::size_t i = 0; i < families.size(); ++i) {
-    const double left = request.check_ms - ms_since(start);
+    const double begun = ms_since(start), left = request.check_ms - begun;
+    // When the time is up, families whose making alone is dear are left out and do not appear in the evidence, but never the
+    // first (three, or two of large ones). Cheap ones are judged on a few rows.
+    if (request.whole && i >= (roomy ? 3u : 2u) && left <= 0 && dearest > 1500) break;
     const double share = std::max(50.0, left / static_cast<double>(families.size() - i));
-    // A judgement must end: when the time is up, families that would have to be made anew are left out and do not appear in
-    // the evidence, but never the first (three, or two of large ones).
-    if (request.whole && i >= (roomy ? 3u : 2u) && left <= 0) break;
-    WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(families[i], std::min(share, 1500.0)));
-    WARPLOOM_TRY(Evidence evidence, check_family(*candidate, *inputs, request, share));
+    WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
+    WARPLOOM_TRY(Evidence evidence, check_family(*candidate, *inputs, request, 0.6 * share));
+    dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);
     verdict.max_error = std::max(verdict.max_error, evidence.max_error);
     verdict.reference_error = std::max(verdict.reference_error, evidence.reference_error);

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "base/hash.h"
 #include "base/random.h"
@@ -113,46 +115,96 @@ Status Judge::compare_block(Comparison& sum, Candidate&, const Block& block) {
   return ok();
 }
 
+namespace {
+
+constexpr std::int64_t kRun = 4096;  // elements whose errors are added up before they are compared with their bound
+
+struct Difference {
+  double worst = 0, reference = 0;  // the largest sum of squared errors of a run; the sum of all squares
+  std::int64_t where = -1, total = 0;
+};
+
+float load(float value) { return value; }
+float load(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }  // bf16
+
+template <class Load>
+void difference_of(Difference& out, Load load_at, std::int64_t begin, std::int64_t end, std::int64_t count) {
+  for (std::int64_t run = begin; run < end; ++run) {
+    double error = 0;
+    for (std::int64_t i = run * kRun; i < std::min(count, (run + 1) * kRun); ++i) {
+      const auto [c, v] = load_at(i);
+      if (!std::isfinite(v)) continue;
+      error += (c - v) * (c - v);
+      out.reference += v * v;
+      ++out.total;
+    }
+    if (!(error <= out.worst)) out.worst = error, out.where = run * kRun;
+  }
+}
+
+template <class Element>
+auto loader(const std::byte* mine, const std::byte* theirs) {
+  return [=](std::int64_t i) {
+    return std::pair(static_cast<double>(load(reinterpret_cast<const Element*>(mine)[i])),
+                     static_cast<double>(load(reinterpret_cast<const Element*>(theirs)[i])));
+  };
+}
+
+Difference difference(Dtype dtype, const std::byte* mine, const std::byte* theirs, std::int64_t count) {
+  const std::int64_t runs = (count + kRun - 1) / kRun;
+  const std::int64_t parts = std::clamp<std::int64_t>(runs / 16, 1, std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<Difference> seen(static_cast<std::size_t>(parts));
+  const auto work = [&](std::int64_t part) {
+    Difference& out = seen[static_cast<std::size_t>(part)];
+    const std::int64_t begin = runs * part / parts, end = runs * (part + 1) / parts;
+    if (dtype == Dtype::f32) return difference_of(out, loader<float>(mine, theirs), begin, end, count);
+    if (dtype == Dtype::bf16) return difference_of(out, loader<std::uint16_t>(mine, theirs), begin, end, count);
+    const auto any = [&](std::int64_t i) {
+      return std::pair(load_as_double(dtype, mine, static_cast<std::size_t>(i)), load_as_double(dtype, theirs, static_cast<std::size_t>(i)));
+    };
+    difference_of(out, any, begin, end, count);
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::int64_t part = 1; part < parts; ++part) helpers.emplace_back([&work, part] { work(part); });
+    work(0);
+  }
+  Difference sum;
+  for (const Difference& part : seen) {
+    if (!(part.worst <= sum.worst)) sum.worst = part.worst, sum.where = part.where;
+    sum.reference += part.reference;
+    sum.total += part.total;
+  }
+  return sum;
+}
+
+// A buffer's contents on the host, without a copy where they lie there anyway.
+Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::vector<std::byte>& copy) {
+  if (device.engine() == Engine::cpu) return static_cast<const std::byte*>(data.address());
+  copy.resize(static_cast<std::size_t>(data.bytes()));
+  WARPLOOM_CHECK(device.download(data, copy.data(), data.bytes()));
+  return static_cast<const std::byte*>(copy.data());
+}
+
+}  // namespace
+
 // Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in the sampled rows.
-Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor,
-                             Inputs& inputs) {
-  constexpr std::int64_t kRun =
-      4096;  // elements whose errors are added up before they are compared with their bound
+Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs) {
   for (std::size_t output = 0; output < found.size(); ++output) {
     const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.outputs[output]);
-    if (tensor.dtype != Dtype::f32 && tensor.dtype != Dtype::bf16 && tensor.dtype != Dtype::f16) continue;
     // Both are within their bounds of the truth; a run of few elements may be several times worse than the whole.
     const double bound = 16 * std::max({tolerances_[output].frobenius, inputs.vendor_error, 1e-6});
-    if (!std::isfinite(bound)) continue;
-    std::vector<std::byte> other(static_cast<std::size_t>(vendor[output].data.bytes()));
-    WARPLOOM_CHECK(device_->download(vendor[output].data, other.data(), vendor[output].data.bytes()));
-    double worst = 0, reference = 0;
-    std::int64_t where = -1, total = 0;
-    const auto load = [&](const void* data, std::int64_t i) {
-      return tensor.dtype == Dtype::f32 ? static_cast<double>(static_cast<const float*>(data)[i])
-                                        : load_as_double(tensor.dtype, data, static_cast<std::size_t>(i));
-    };
-    WARPLOOM_CHECK(in_pieces(*device_, found[output].data, tensor.dtype,
-                             [&](const std::byte* mine, std::int64_t first, std::int64_t n) {
-                               const std::byte* theirs = other.data() + first * bytes_of(tensor.dtype);
-                               for (std::int64_t from = 0; from < n; from += kRun) {
-                                 double error = 0;
-                                 for (std::int64_t i = from; i < std::min(n, from + kRun); ++i) {
-                                   const double v = load(theirs, i), c = load(mine, i);
-                                   if (!std::isfinite(v)) continue;
-                                   error += (c - v) * (c - v);
-                                   reference += v * v;
-                                   ++total;
-                                 }
-                                 if (!(error <= worst)) worst = error, where = first + from;
-                               }
-                             }));
-    // A run's error against the typical size of a run.
-    const double typical = total > 0 ? reference / static_cast<double>(total) * kRun : 0;
-    if (typical > 0 && !(worst <= bound * bound * typical * 16))
+    if (!is_float(tensor.dtype) || !std::isfinite(bound)) continue;
+    std::vector<std::byte> mine_copy, their_copy;
+    WARPLOOM_TRY(const std::byte* const mine, on_host(*device_, found[output].data, mine_copy));
+    WARPLOOM_TRY(const std::byte* const theirs, on_host(*device_, vendor[output].data, their_copy));
+    const Difference seen = difference(tensor.dtype, mine, theirs, graph::element_count(tensor.shape));
+    // The worst run's error against the typical size of a run.
+    const double typical = seen.total > 0 ? seen.reference / static_cast<double>(seen.total) * kRun : 0;
+    if (typical > 0 && !(seen.worst <= 16 * bound * bound * typical))
       return fail({ErrorCode::kCandidateWrong, "the output differs from the reference's", tensor.name,
-                   fmt::format("elements {} and the {} behind it within {:.3g}", where, kRun, bound),
-                   fmt::format("{:.3g}", std::sqrt(worst / typical)), ""});
+                   fmt::format("elements {} and the {} behind it within {:.3g}", seen.where, kRun, 4 * bound),
+                   fmt::format("{:.3g}", std::sqrt(seen.worst / typical)), ""});
   }
   return ok();
 }

@@ -13,7 +13,7 @@ import xml.etree.ElementTree as xml
 
 def run_ctest(build, regex):
     """(passed, failed, skipped, names of the failed, reasons of the skipped) of all ctest tests."""
-    report = os.path.join(build, "ctest.xml")
+    report = os.path.join(os.path.abspath(build), "ctest.xml")
     if os.path.exists(report):
         os.remove(report)
     command = ["ctest", "--test-dir", build, "-j", str(os.cpu_count() or 1), "--output-junit", report,

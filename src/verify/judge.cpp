@@ -110,7 +110,8 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     // first (three, or two of large ones). Cheap ones are judged on a few rows.
     if (request.whole && i >= (roomy ? 3u : 2u) && left <= 0 && dearest > 1500) break;
     const double share = std::max(50.0, left / static_cast<double>(families.size() - i));
-    WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
+    WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs,
+                 inputs_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
     WARPLOOM_TRY(Evidence evidence, check_family(*candidate, *inputs, request, 0.6 * share));
     dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);

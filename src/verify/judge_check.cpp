@@ -117,7 +117,8 @@ Status Judge::compare_block(Comparison& sum, Candidate&, const Block& block) {
 
 namespace {
 
-constexpr std::int64_t kRun = 4096;  // elements whose errors are added up before they are compared with their bound
+constexpr std::int64_t kRun =
+    4096;  // elements whose errors are added up before they are compared with their bound
 
 struct Difference {
   double worst = 0, reference = 0;  // the largest sum of squared errors of a run; the sum of all squares
@@ -125,7 +126,9 @@ struct Difference {
 };
 
 float load(float value) { return value; }
-float load(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }  // bf16
+float load(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}  // bf16
 
 template <class Load>
 void difference_of(Difference& out, Load load_at, std::int64_t begin, std::int64_t end, std::int64_t count) {
@@ -152,15 +155,18 @@ auto loader(const std::byte* mine, const std::byte* theirs) {
 
 Difference difference(Dtype dtype, const std::byte* mine, const std::byte* theirs, std::int64_t count) {
   const std::int64_t runs = (count + kRun - 1) / kRun;
-  const std::int64_t parts = std::clamp<std::int64_t>(runs / 16, 1, std::max(1u, std::thread::hardware_concurrency()));
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(runs / 16, 1, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<Difference> seen(static_cast<std::size_t>(parts));
   const auto work = [&](std::int64_t part) {
     Difference& out = seen[static_cast<std::size_t>(part)];
     const std::int64_t begin = runs * part / parts, end = runs * (part + 1) / parts;
     if (dtype == Dtype::f32) return difference_of(out, loader<float>(mine, theirs), begin, end, count);
-    if (dtype == Dtype::bf16) return difference_of(out, loader<std::uint16_t>(mine, theirs), begin, end, count);
+    if (dtype == Dtype::bf16)
+      return difference_of(out, loader<std::uint16_t>(mine, theirs), begin, end, count);
     const auto any = [&](std::int64_t i) {
-      return std::pair(load_as_double(dtype, mine, static_cast<std::size_t>(i)), load_as_double(dtype, theirs, static_cast<std::size_t>(i)));
+      return std::pair(load_as_double(dtype, mine, static_cast<std::size_t>(i)),
+                       load_as_double(dtype, theirs, static_cast<std::size_t>(i)));
     };
     difference_of(out, any, begin, end, count);
   };
@@ -179,7 +185,8 @@ Difference difference(Dtype dtype, const std::byte* mine, const std::byte* their
 }
 
 // A buffer's contents on the host, without a copy where they lie there anyway.
-Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::vector<std::byte>& copy) {
+Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data,
+                                 std::vector<std::byte>& copy) {
   if (device.engine() == Engine::cpu) return static_cast<const std::byte*>(data.address());
   copy.resize(static_cast<std::size_t>(data.bytes()));
   WARPLOOM_CHECK(device.download(data, copy.data(), data.bytes()));
@@ -189,7 +196,8 @@ Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffe
 }  // namespace
 
 // Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in the sampled rows.
-Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs) {
+Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor,
+                             Inputs& inputs) {
   for (std::size_t output = 0; output < found.size(); ++output) {
     const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.outputs[output]);
     // Both are within their bounds of the truth; a run of few elements may be several times worse than the whole.

@@ -157,31 +157,6 @@ TEST(Synthesis, FragmentsAreLoadedAsMatricesWithoutBankConflicts) {
   }
 }
 
-TEST(Synthesis, StatementsThatAskForDifferentRegisterLayoutsAreNamed) {
-  Builder b("clash");
-  const TensorId x = b.global("X", Dtype::f32, {64, 64}), y = b.output("Y", Dtype::f32, {64, 64});
-  const TensorId sa = b.shared("a", Dtype::bf16, {64, 64});
-  const TensorId acc = b.reg("acc", Dtype::f32, {64, 64}), other = b.reg("other", Dtype::f32, {64, 64});
-  const TensorId sum = b.reg("sum", Dtype::f32, {64, 1}), wide = b.reg("wide", Dtype::f32, {64, 64}),
-                 row = b.reg("row", Dtype::f32, {1, 64});
-  b.warps(4);
-  b.fill(acc, 0);
-  b.mma(acc, b.all(sa), b.all(sa), false, true);  // anchors acc
-  b.copy(b.all(x), b.all(other));
-  b.map(acc, b.value(acc) + b.value(other));
-  b.reduce(sum, acc, 1, tile::ReduceOp::sum);
-  b.reduce(row, acc, 0, tile::ReduceOp::sum);
-  b.map(wide,
-        b.value(sum) +
-            b.value(row));  // wide has no layout of its own yet: any will do, but sum and row have theirs
-  b.copy(b.all(wide), b.all(y));
-  const auto solution = synthesize(b.finish(), sm90a());
-  if (!solution) {
-    EXPECT_EQ(solution.error().code, ErrorCode::kNoLayout);
-    EXPECT_FALSE(solution.error().place.empty());
-  }
-}
-
 TEST(Synthesis, TheSameProgramAlwaysGetsTheSameSolution) {
   const tile::Program program = ring_matmul(Dtype::bf16, true);
   const auto one = synthesize(program, sm90a()), two = synthesize(program, sm90a());

@@ -20,7 +20,7 @@ endif()
 target_precompile_headers(warploom_pch_holder PRIVATE
   <algorithm> <array> <cstdint> <cmath> <functional> <map> <memory> <optional> <set> <span> <string> <string_view>
   <utility> <variant> <vector> <tl/expected.hpp> <fmt/format.h> <nlohmann/json.hpp>)
-target_link_libraries(warploom_pch_holder PRIVATE warploom_flags fmt::fmt-header-only nlohmann_json::nlohmann_json)
+target_link_libraries(warploom_pch_holder PRIVATE warploom_flags nlohmann_json::nlohmann_json)
 
 # onnx.proto as Debian ships it, compiled here so that the static protobuf can carry it into one executable. The lite
 # runtime that it asks for cannot read the text form, so that option is left out.

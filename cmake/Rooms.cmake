@@ -2,7 +2,8 @@
 set(WARPLOOM_ROOMS "" CACHE INTERNAL "")
 
 add_library(warploom_flags INTERFACE)
-target_compile_options(warploom_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+target_compile_options(warploom_flags INTERFACE -fpch-preprocess  # so that ccache can look through the precompiled header
+                       -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
                        -Wno-stringop-overflow -Wno-restrict -Wno-array-bounds  # false alarms of GCC 12 on std::string
                        -Wno-missing-field-initializers  # what an initializer leaves out has its default
                        $<$<BOOL:${WARPLOOM_WERROR}>:-Werror>)
@@ -74,7 +75,7 @@ function(warploom_tests)
     if(sources AND TARGET warploom_${room})
       add_executable(test_${room} ${sources})
       target_link_libraries(test_${room} PRIVATE warploom_${room} warploom_flags GTest::gtest_main rapidcheck
-                            nlohmann_json::nlohmann_json fmt::fmt-header-only)
+                            nlohmann_json::nlohmann_json)
       if(room STREQUAL "cli" AND TARGET warploom)
         add_dependencies(test_${room} warploom)  # its tests start the executable
       endif()

@@ -49,8 +49,7 @@ WL_PURE float to_float(e4m3 x) {
 }
 WL_PURE float to_float(e5m2 x) {
   const unsigned a = x.bits & 0x7fu;
-  return with_sign(a >= 0x7cu ? float_of(0x7f800000u | (a & 3u) << 21) : decode_small(a, 5, 2),
-                   x.bits & 0x80u);
+  return with_sign(a >= 0x7cu ? float_of(0x7f800000u | (a & 3u) << 21) : decode_small(a, 5, 2), x.bits & 0x80u);
 }
 
 WL_PURE unsigned tf32_bits(float x) {

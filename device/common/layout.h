@@ -24,8 +24,7 @@ enum SwizzleMode : int { swizzle_none = 0, swizzle_128 = 1, swizzle_64 = 2, swiz
 // Without swizzle the tile is made of 8 x 16-byte core matrices of 128 contiguous bytes:
 //   K-major:  lbo = bytes between core matrices along K, sbo = between groups of 8 rows.
 //   MN-major: sbo = bytes between core matrices along MN, lbo = between groups of 8 k-rows.
-WL_PURE unsigned long long smem_descriptor(unsigned addr, unsigned lbo_bytes, unsigned sbo_bytes,
-                                           int swizzle_mode) {
+WL_PURE unsigned long long smem_descriptor(unsigned addr, unsigned lbo_bytes, unsigned sbo_bytes, int swizzle_mode) {
   return static_cast<unsigned long long>((addr & 0x3ffffu) >> 4) |
          static_cast<unsigned long long>((lbo_bytes & 0x3ffffu) >> 4) << 16 |
          static_cast<unsigned long long>((sbo_bytes & 0x3ffffu) >> 4) << 32 |

@@ -19,8 +19,7 @@ struct Box {
 // The part of a tile of rows × cols at (row, col) that lies inside a tensor of row_count × col_count.
 WL_INLINE Box inside(long row, long rows, long row_count, long col, long cols, long col_count) {
   const auto clip = [](long at, long low, long high) { return at < low ? low : at > high ? high : at; };
-  return {clip(-row, 0, rows), clip(row_count - row, 0, rows), clip(-col, 0, cols),
-          clip(col_count - col, 0, cols)};
+  return {clip(-row, 0, rows), clip(row_count - row, 0, rows), clip(-col, 0, cols), clip(col_count - col, 0, cols)};
 }
 
 // dst[r][c] = src[r][c], a whole tile. The last vector of a row may be a part of one.
@@ -30,10 +29,8 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
     To* to = dst + r * dst_stride;
     const From* from = src + r * src_stride;
     for (long c = 0; c + kLanes <= Cols; c += kLanes) {
-      if constexpr (Streaming)
-        stream(to + c, load(from + c));
-      else
-        store(to + c, load(from + c));
+      if constexpr (Streaming) stream(to + c, load(from + c));
+      else store(to + c, load(from + c));
     }
     if constexpr (constexpr long rest = Cols % kLanes; rest != 0)
       store_first(to + (Cols - rest), load_first(from + (Cols - rest), rest, 0), rest);
@@ -50,9 +47,7 @@ WL_INLINE void prefetch(const T* p) {
 
 // One element, and all elements of a buffer as they are after a store in T.
 WL_INLINE float load_one(const float* p) { return *p; }
-WL_INLINE float load_one(const bf16* p) {
-  return __builtin_bit_cast(float, static_cast<unsigned>(p->bits) << 16);
-}
+WL_INLINE float load_one(const bf16* p) { return __builtin_bit_cast(float, static_cast<unsigned>(p->bits) << 16); }
 WL_INLINE float load_one(const f16* p) { return widen_f16(p->bits); }
 WL_INLINE void store_one(float* p, float x) { *p = x; }
 WL_INLINE void store_one(bf16* p, float x) { store_first(p, splat(x), 1); }
@@ -78,12 +73,11 @@ WL_INLINE void load_row(float* to, const From* from, long begin, long end, long 
   }
 }
 template <class From>
-inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols,
-                      Box box, float fill) {
+inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box,
+                      float fill) {
   for (long r = 0; r < rows; ++r) {
     const bool in = r >= box.row_begin && r < box.row_end;
-    load_row(dst + r * dst_stride, src + r * src_stride, in ? box.col_begin : 0, in ? box.col_end : 0, cols,
-             fill);
+    load_row(dst + r * dst_stride, src + r * src_stride, in ? box.col_begin : 0, in ? box.col_end : 0, cols, fill);
   }
 }
 template <class To>
@@ -99,15 +93,14 @@ template <long Rows, long Cols, long P, class From>
 WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
   constexpr long whole = Cols / P * P;
   for (long r = 0; r < Rows; ++r) {
-    for (long c = 0; c < whole; c += P)
-      copy_rows<1, P>(dst + c * Rows + r * P, 0, src + r * src_stride + c, 0);
+    for (long c = 0; c < whole; c += P) copy_rows<1, P>(dst + c * Rows + r * P, 0, src + r * src_stride + c, 0);
     if constexpr (whole < Cols)
       copy_rows<1, Cols - whole>(dst + whole * Rows + r * P, 0, src + r * src_stride + whole, 0);
   }
 }
 template <class From>
-inline void pack_panels(float* dst, const From* src, long src_stride, long rows, long cols, long panel,
-                        Box box, float fill) {
+inline void pack_panels(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box,
+                        float fill) {
   for (long c = 0; c < cols; c += panel) {
     const long width = cols - c < panel ? cols - c : panel;
     const Box part = {box.row_begin, box.row_end, box.col_begin - c, box.col_end - c};
@@ -139,8 +132,8 @@ WL_INLINE void transpose(vf (&block)[kLanes]) {
 // Packing with rows and columns exchanged, into panels of P rows (a multiple of kLanes): dst[(r / P) · cols + c][r % P] =
 // src[r][c]. Rows up to a multiple of kLanes are written.
 template <class From>
-inline void pack_transposed(float* dst, const From* src, long src_stride, long rows, long cols, long panel,
-                            Box box, float fill) {
+inline void pack_transposed(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box,
+                            float fill) {
   for (long r = 0; r < rows; r += kLanes)
     for (long c = 0; c < cols; c += kLanes) {
       const bool whole =

@@ -63,8 +63,7 @@ using lane_numbers = long_list<0, 1, 2, 3>;
 
 WL_INLINE vf splat(float x) { return x - vf{}; }
 WL_INLINE vf select(vi condition, vf yes, vf no) {
-  return __builtin_bit_cast(
-      vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
+  return __builtin_bit_cast(vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
 }
 
 // 16-bit formats

@@ -21,8 +21,8 @@ void barrier(int id, int threads, Site site) {
     b.line = site.line;
   } else if (b.expected != threads) {
     machine->hazard("barrier",
-                    "barrier " + std::to_string(id) + " is used for " + std::to_string(threads) +
-                        " and for " + std::to_string(b.expected) + " threads at once",
+                    "barrier " + std::to_string(id) + " is used for " + std::to_string(threads) + " and for " +
+                        std::to_string(b.expected) + " threads at once",
                     site.line, &t, b.line);
   }
   b.here.push_back(&t);
@@ -41,8 +41,7 @@ void Machine::wake_barrier(Cta& cta, NamedBarrier& b, int id) {
   if (b.expected > 0) {
     for (int w = 0; w < 64; ++w)
       if (per_warp[w] % 32)
-        hazard("barrier", "barrier " + std::to_string(id) + " was reached by a part of a warp", b.line,
-               b.here[0]);
+        hazard("barrier", "barrier " + std::to_string(id) + " was reached by a part of a warp", b.line, b.here[0]);
   }
   const Clock done = b.clock.take();
   for (Thread* t : b.here) {
@@ -70,9 +69,8 @@ bool Machine::meet(const char* what, int line, RegisterRun a, RegisterRun b, Reg
     w.what = what;
     w.line = line;
   } else if (w.what != what || w.line != line) {
-    hazard("divergence",
-           std::string("lanes of a warp are at ") + what + " and at " + w.what + " at the same time", line,
-           &t, w.line);
+    hazard("divergence", std::string("lanes of a warp are at ") + what + " and at " + w.what + " at the same time",
+           line, &t, w.line);
     for (;;) suspend("a warp that has diverged", line);  // nobody wakes it: the deadlock report follows
   }
   w.argument[t.self.thread & 31] = {{a, b, c}, value, true};
@@ -89,8 +87,7 @@ void Machine::part(Warp& w) {
 
 void cluster_arrive(Site site) {
   Thread& t = me();
-  if (t.cluster_arrived)
-    return machine->hazard("cluster", "cluster_arrive twice without cluster_wait", site.line, &t);
+  if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait", site.line, &t);
   t.cluster_arrived = true;
   t.cluster_phase = machine->cluster_phase;
   machine->release(machine->cluster_clock, t);
@@ -110,8 +107,7 @@ void Machine::try_cluster_barrier() {
 }
 void cluster_wait(Site site) {
   Thread& t = me();
-  if (!t.cluster_arrived)
-    return machine->hazard("cluster", "cluster_wait without cluster_arrive", site.line, &t);
+  if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive", site.line, &t);
   while (machine->cluster_phase == t.cluster_phase) machine->suspend("cluster_wait", site.line);
   t.cluster_arrived = false;
   machine->acquire(t, machine->cluster_completed);
@@ -122,8 +118,7 @@ void mbarrier_init(unsigned addr, int count, Site site) {
   Thread& t = me();
   if (!machine->locate(addr, 8, false, site.line, "mbarrier_init")) return;
   if (count < 1 || count >= 1 << 20)
-    return machine->hazard("mbarrier", "mbarrier_init with a count of " + std::to_string(count), site.line,
-                           &t);
+    return machine->hazard("mbarrier", "mbarrier_init with a count of " + std::to_string(count), site.line, &t);
   Cta& cta = *t.cta;
   std::int16_t& at = cta.barrier_at[addr / 8];
   if (at >= 0)
@@ -158,17 +153,14 @@ Mbarrier* Machine::barrier(Cta& cta, unsigned addr, int line, const char* what, 
   const Thread& t = *current;
   const std::size_t i = addr / 8;
   if (addr % 8 || i >= cta.barrier_at.size() || cta.barrier_at[i] < 0) {
-    hazard("mbarrier", std::string(what) + ": there is no barrier at shared address " + std::to_string(addr),
-           line, &t);
+    hazard("mbarrier", std::string(what) + ": there is no barrier at shared address " + std::to_string(addr), line, &t);
     return nullptr;
   }
   Mbarrier& b = *cta.barriers[static_cast<std::size_t>(cta.barrier_at[i])];
   if (!t.view().knows(b.init_actor, b.init_epoch))
-    hazard("mbarrier", std::string(what) + " is not ordered after the barrier was made", line, &t,
-           b.init_line);
+    hazard("mbarrier", std::string(what) + " is not ordered after the barrier was made", line, &t, b.init_line);
   else if (remote_or_async && !b.published)
-    hazard("mbarrier", std::string(what) + " on a barrier made without fence_mbarrier_init", line, &t,
-           b.init_line);
+    hazard("mbarrier", std::string(what) + " on a barrier made without fence_mbarrier_init", line, &t, b.init_line);
   return &b;
 }
 
@@ -183,8 +175,8 @@ void Machine::arrive(Cta& cta, Mbarrier& b, int line, const Thread* t) {
 void Machine::complete_if_done(Cta&, Mbarrier& b, int line) {
   if (b.pending || b.tx > 0) return;
   if (b.tx < 0) {
-    hazard("mbarrier", "the copies brought " + std::to_string(-b.tx) + " bytes more than were expected", line,
-           nullptr, b.init_line);
+    hazard("mbarrier", "the copies brought " + std::to_string(-b.tx) + " bytes more than were expected", line, nullptr,
+           b.init_line);
     b.tx = 0;
   }
   b.pending = b.count;
@@ -218,8 +210,7 @@ void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
 void mbarrier_wait(unsigned addr, unsigned parity, Site site) {
   Thread& t = me();
   if (addr >> 24)
-    return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line,
-                           &t);
+    return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line, &t);
   Mbarrier* b = machine->barrier(*t.cta, addr, site.line, "mbarrier_wait", false);
   if (!b) return;
   if ((b->phase & 1) == (parity & 1)) {
@@ -227,8 +218,7 @@ void mbarrier_wait(unsigned addr, unsigned parity, Site site) {
     b->waiters.push_back(&t);
     machine->suspend("mbarrier_wait", site.line, addr, parity & 1);
     if (b->phase > wanted + 1)
-      machine->hazard("mbarrier",
-                      "the barrier went a phase further before a waiting thread could see this one",
+      machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one",
                       site.line, &t, b->init_line);
   }
   b->waited_phase = std::max(b->waited_phase, b->phase);

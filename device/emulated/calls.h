@@ -69,8 +69,7 @@ void mbarrier_arrive(unsigned addr, int expect_bytes, Site site);
 void mbarrier_arrive_at(unsigned addr, int rank, Site site);
 void mbarrier_wait(unsigned addr, unsigned parity, Site site);
 
-void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank,
-                 Site site);
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site);
 void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Site site);
 void bulk_commit(Site site);
 void bulk_wait(int n, bool read, Site site);

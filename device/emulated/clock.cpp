@@ -47,8 +47,7 @@ Clock join(const Clock& a, const Clock& b) {
 
 Clock with_actor(const Clock& c, int actor, Epoch known, Epoch fenced) {
   LastActor& l = last_actor;
-  if (l.result.get() && l.base == c && l.actor == actor && l.known == known && l.fenced == fenced)
-    return l.result;
+  if (l.result.get() && l.base == c && l.actor == actor && l.known == known && l.fenced == fenced) return l.result;
   Clock r = copy_of(c, std::max(c.size(), actor + 1));
   Epoch& k = r.get()->known()[actor];
   Epoch& f = r.get()->fenced()[actor];

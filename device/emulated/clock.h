@@ -28,8 +28,7 @@ class Clock {
   };
   Clock() = default;
   explicit Clock(int n)
-      : data_(static_cast<Data*>(
-            std::calloc(1, sizeof(Data) + sizeof(Epoch) * 2 * static_cast<std::size_t>(n)))) {
+      : data_(static_cast<Data*>(std::calloc(1, sizeof(Data) + sizeof(Epoch) * 2 * static_cast<std::size_t>(n)))) {
     data_->refs = 1;
     data_->n = n;
   }

@@ -22,8 +22,7 @@
 
 namespace warploom::emulator {
 
-inline constexpr const char* kCompileFlags =
-    "-std=c++20 -O2 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w";
+inline constexpr const char* kCompileFlags = "-std=c++20 -O2 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w";
 
 using Entry = void (*)(void** args);
 
@@ -44,7 +43,7 @@ struct Options {
   bool hazards = true;  // false: run for the numbers alone, about twice as fast
   bool banks = false;   // count shared-memory wavefronts
   bool after_launch =
-      false;  // launched while the previous kernel may still run: global access needs griddepcontrol_wait
+      false;              // launched while the previous kernel may still run: global access needs griddepcontrol_wait
   int most_hazards = 20;  // stop recording after so many different ones
 };
 
@@ -54,15 +53,14 @@ struct Launch {
   int block = 32;              // threads a block, a multiple of 32
   int cluster[3] = {1, 1, 1};  // blocks a cluster; divides grid
   int shared_bytes = 0;        // dynamic shared memory
-  int registers = 0;  // a thread at entry, for reg_alloc: 0 takes 65536 / block, at most 255, a multiple of 8
+  int registers = 0;           // a thread at entry, for reg_alloc: 0 takes 65536 / block, at most 255, a multiple of 8
   void** args = nullptr;
   std::vector<Allocation> allocations;
   Options options;
 };
 
 struct Hazard {
-  std::string
-      kind;  // "race", "proxy-fence", "mbarrier", "wgmma-registers", "uninitialised", "out-of-range", ...
+  std::string kind;     // "race", "proxy-fence", "mbarrier", "wgmma-registers", "uninitialised", "out-of-range", ...
   std::string message;  // one sentence with both places
   int line = 0;         // of the kernel's text
   int thread = -1;      // of its block; -1: the copy engine or a tensor core

@@ -35,10 +35,8 @@ void ld_global(D&& dst, const T* p, WL_SITE) {
 template <int BYTES, class D, class T>
 void ld_global(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {
   const auto run = emu::regs(dst).run(BYTES / static_cast<int>(sizeof(T)));
-  if (pred)
-    emu::load_global(run, p, BYTES, site);
-  else
-    emu::fill_registers(run, &fill, sizeof(T));
+  if (pred) emu::load_global(run, p, BYTES, site);
+  else emu::fill_registers(run, &fill, sizeof(T));
 }
 template <int BYTES, class D, class T>
 void ld_global_stream(D&& dst, const T* p, WL_SITE) {
@@ -124,13 +122,9 @@ inline void cluster_sync(WL_SITE) {
 inline void mbarrier_init(unsigned addr, int count, WL_SITE) { emu::mbarrier_init(addr, count, site); }
 inline void fence_mbarrier_init(WL_SITE) { emu::mbarrier_init_fence(site); }
 inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0, site); }
-inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) {
-  emu::mbarrier_arrive(addr, bytes, site);
-}
+inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes, site); }
 inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, site); }
-inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) {
-  emu::mbarrier_wait(addr, parity, site);
-}
+inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, site); }
 inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) {
   emu::mbarrier_arrive_at(addr, cta_rank, site);
 }
@@ -210,8 +204,8 @@ template <int N, class T, bool TRANS_A, bool TRANS_B, class A>
 void wgmma(A&& acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
   static_assert(sizeof(T) == 2 || (!TRANS_A && !TRANS_B), "only 16-bit operands may be MN-major");
-  emu::wgmma({N, ElementOf<T>::value, TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b},
-             emu::regs(acc).run(N / 2), {}, site);
+  emu::wgmma({N, ElementOf<T>::value, TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b}, emu::regs(acc).run(N / 2),
+             {}, site);
 }
 template <int N, class T, bool TRANS_B, class A, class F>
 void wgmma_rs(A&& acc, F&& a, unsigned long long desc_b, bool accumulate, WL_SITE) {
@@ -227,19 +221,15 @@ constexpr emu::Element element_of(emu::Handle<T>) {
 }
 template <class D, class A, class B>
 void mma_m16n8k16(D&& d, A&& a, B&& b, WL_SITE) {
-  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(8), emu::regs(b).run(4), element_of(emu::regs(a)),
-                site);
+  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(8), emu::regs(b).run(4), element_of(emu::regs(a)), site);
 }
 template <class D, class A, class B>
 void mma_m16n8k8(D&& d, A&& a, B&& b, WL_SITE) {
-  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(4), emu::regs(b).run(2), element_of(emu::regs(a)),
-                site);
+  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(4), emu::regs(b).run(2), element_of(emu::regs(a)), site);
 }
 
 // Warp and grid.
-inline float shfl(float x, int source, WL_SITE) {
-  return float_of(emu::shuffle(bits_of(x), source & 31, site));
-}
+inline float shfl(float x, int source, WL_SITE) { return float_of(emu::shuffle(bits_of(x), source & 31, site)); }
 inline int shfl(int x, int source, WL_SITE) {
   return static_cast<int>(emu::shuffle(static_cast<unsigned>(x), source & 31, site));
 }

@@ -24,25 +24,22 @@ context::fiber* main_of_machine = nullptr;
 void (*body_of_thread)() = nullptr;
 
 // Kernels find these at run time alone; naming them here keeps their object files in the executable.
-__attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&load_matrix),
-                                            reinterpret_cast<void*>(&wgmma)};
+__attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&load_matrix), reinterpret_cast<void*>(&wgmma)};
 
 context::fiber new_fiber() {
-  return context::fiber(std::allocator_arg, context::protected_fixedsize_stack(kStack),
-                        [](context::fiber&& from) {
-                          *main_of_machine = std::move(from);
-                          for (;;) {
-                            body_of_thread();
-                            *main_of_machine = std::move(*main_of_machine).resume();
-                          }
-                          return context::fiber();
-                        });
+  return context::fiber(std::allocator_arg, context::protected_fixedsize_stack(kStack), [](context::fiber&& from) {
+    *main_of_machine = std::move(from);
+    for (;;) {
+      body_of_thread();
+      *main_of_machine = std::move(*main_of_machine).resume();
+    }
+    return context::fiber();
+  });
 }
 
 }  // namespace
 
-Machine::Machine(const Launch& launch)
-    : launch_(launch), random_(launch.options.seed * 0x9e3779b97f4a7c15ull + 1) {
+Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options.seed * 0x9e3779b97f4a7c15ull + 1) {
   for (const auto& a : launch_.allocations) {
     const auto begin = reinterpret_cast<std::uintptr_t>(a.data);
     ranges_.push_back({begin, begin + a.bytes, &a, {}});
@@ -195,9 +192,7 @@ void Machine::thread_exits(Thread& t) {
   Cta& cta = *t.cta;
   --alive_;
   --cta.alive;
-  const auto at_exit = [&](const char* kind, std::string what, int line) {
-    hazard(kind, std::move(what), line, &t);
-  };
+  const auto at_exit = [&](const char* kind, std::string what, int line) { hazard(kind, std::move(what), line, &t); };
   if (t.copies.last_used > t.copies.waited) {
     at_exit("exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
     flush_copies(t, ~0u);
@@ -205,8 +200,7 @@ void Machine::thread_exits(Thread& t) {
   if (t.stores.last_used > t.stores.committed)
     at_exit("exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
   else if (t.stores.last_used > std::max(t.bulk_read_waited, t.stores.waited))
-    at_exit("exit", "a thread ended while its bulk stores could still read shared memory",
-            t.stores.last_line);
+    at_exit("exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
   flush_stores(t, ~0u);
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     at_exit("exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
@@ -222,29 +216,26 @@ void Machine::cta_exits(Cta& cta) {
   const View view(end, nullptr, 0);
   for (const auto& r : cta.remote) {
     if (view.knows(r.actor, r.epoch)) continue;
-    hazard("cluster",
-           "a block of the cluster may end before " + name_of(r.actor) + " accesses its shared memory",
+    hazard("cluster", "a block of the cluster may end before " + name_of(r.actor) + " accesses its shared memory",
            r.line, nullptr);
     break;
   }
   for (auto& b : cta.barriers) {
     if (b->pending != b->count || b->tx != 0) {
       hazard("mbarrier",
-             "the block ends with a barrier in the middle of a phase: " + std::to_string(b->pending) +
-                 " of " + std::to_string(b->count) + " arrivals and " + std::to_string(b->tx) +
-                 " bytes outstanding",
+             "the block ends with a barrier in the middle of a phase: " + std::to_string(b->pending) + " of " +
+                 std::to_string(b->count) + " arrivals and " + std::to_string(b->tx) + " bytes outstanding",
              b->init_line, nullptr);
     } else if (b->copied_phase > b->waited_phase) {
-      hazard("exit", "the block ends without having waited for a copy into its shared memory", b->copy_line,
-             nullptr, b->init_line);
+      hazard("exit", "the block ends without having waited for a copy into its shared memory", b->copy_line, nullptr,
+             b->init_line);
     }
   }
 }
 
 void Machine::finish_cluster() {
   while (!pending_.empty()) {
-    hazard("exit", "a copy into shared memory is still under way when its block ends", pending_[0].line,
-           nullptr);
+    hazard("exit", "a copy into shared memory is still under way when its block ends", pending_[0].line, nullptr);
     finish_load(0);
   }
   for (auto& [key, record] : banks_)
@@ -279,10 +270,8 @@ Report Machine::run() {
   for (auto& t : threads_) {
     current = t.get();
     self = &t->self;
-    if (t->done)
-      idle_fibers().push_back(std::move(t->fiber));
-    else
-      t->fiber = boost::context::fiber();
+    if (t->done) idle_fibers().push_back(std::move(t->fiber));
+    else t->fiber = boost::context::fiber();
   }
   machine = nullptr;
   self = nullptr;
@@ -310,8 +299,7 @@ void Machine::report_deadlock() {
     auto it = std::find_if(places.begin(), places.end(), same_place);
     if (it == places.end())
       places.push_back({t->waiting, t->wait_line, t->wait_addr, t->wait_parity, t->cta, 1, t->self.thread});
-    else
-      ++it->threads;
+    else ++it->threads;
   }
   std::string text;
   for (const Place& p : places) {
@@ -324,8 +312,8 @@ void Machine::report_deadlock() {
       if (i >= 0) {
         const Mbarrier& b = *p.cta->barriers[static_cast<std::size_t>(i)];
         text += " for parity " + std::to_string(p.parity) + " of the barrier at " + std::to_string(p.addr) +
-                " (made at line " + std::to_string(b.init_line) + "): phase " + std::to_string(b.phase) +
-                ", " + std::to_string(b.pending) + " of " + std::to_string(b.count) + " arrivals missing, " +
+                " (made at line " + std::to_string(b.init_line) + "): phase " + std::to_string(b.phase) + ", " +
+                std::to_string(b.pending) + " of " + std::to_string(b.count) + " arrivals missing, " +
                 std::to_string(b.tx) + " bytes missing";
       }
     } else if (p.what && std::string(p.what) == "barrier") {
@@ -342,21 +330,11 @@ std::string Machine::name_of(int actor) const {
   const Actor& a = actors_[static_cast<std::size_t>(actor)];
   std::string r;
   switch (a.kind) {
-    case ActorKind::thread:
-      r = "thread " + std::to_string(a.thread);
-      break;
-    case ActorKind::copies:
-      r = "cp.async of thread " + std::to_string(a.thread);
-      break;
-    case ActorKind::loads:
-      r = "the tensor copy signalling the barrier at " + std::to_string(a.addr);
-      break;
-    case ActorKind::wgmma:
-      r = "wgmma of warpgroup " + std::to_string(a.thread);
-      break;
-    case ActorKind::stores:
-      r = "the bulk store of thread " + std::to_string(a.thread);
-      break;
+    case ActorKind::thread: r = "thread " + std::to_string(a.thread); break;
+    case ActorKind::copies: r = "cp.async of thread " + std::to_string(a.thread); break;
+    case ActorKind::loads: r = "the tensor copy signalling the barrier at " + std::to_string(a.addr); break;
+    case ActorKind::wgmma: r = "wgmma of warpgroup " + std::to_string(a.thread); break;
+    case ActorKind::stores: r = "the bulk store of thread " + std::to_string(a.thread); break;
   }
   if (a.cta && ctas.size() > 1) r += " of block rank " + std::to_string(a.cta->rank);
   return r;

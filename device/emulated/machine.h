@@ -232,14 +232,13 @@ class Machine {
   Cta* locate(unsigned& addr, int bytes, bool cluster, int line,
               const char* what);  // null and a hazard if out of range
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
-  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me,
-             const Thread* t, const char* what);
+  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const Thread* t,
+             const char* what);
   void count_banks(Thread& t, unsigned addr, int bytes, int line);
   void count_rows(const unsigned* rows, int n);
 
   // Global memory
-  GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t,
-                    const char* what);
+  GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what);
   void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& me);
 
   // Warps

@@ -28,8 +28,7 @@ void count_matrix_banks(const Warp& w, int count) {
   for (int m = 0; m < count; ++m) {
     unsigned words[32];
     for (int r = 0; r < 8; ++r)
-      for (int k = 0; k < 4; ++k)
-        words[4 * r + k] = w.argument[8 * m + r].value + 4u * static_cast<unsigned>(k);
+      for (int k = 0; k < 4; ++k) words[4 * r + k] = w.argument[8 * m + r].value + 4u * static_cast<unsigned>(k);
     machine->count_rows(words, 32);
   }
 }
@@ -75,16 +74,15 @@ void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Si
     }
     for (int r = 0; r < 8; ++r) {
       const int l = 8 * m + r;
-      if (auto* p = row_of(*w.lane[l], w.argument[l].value, true, site.line, "stmatrix"))
-        std::memcpy(p, tile[r], 16);
+      if (auto* p = row_of(*w.lane[l], w.argument[l].value, true, site.line, "stmatrix")) std::memcpy(p, tile[r], 16);
     }
   }
   machine->part(w);
 }
 
 void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site) {
-  const bool ok = use_registers(a, false, site.line) & use_registers(b, false, site.line) &
-                  use_registers(d, false, site.line);
+  const bool ok =
+      use_registers(a, false, site.line) & use_registers(b, false, site.line) & use_registers(d, false, site.line);
   if (!ok) return;
   use_registers(d, true, site.line);
   if (!machine->meet("mma", site.line, d, a, b, 0)) return;
@@ -135,14 +133,13 @@ void set_registers(int count, bool increase, Site site) {
   Thread& t = me();
   Warp& w = *t.warp;
   if (count < 24 || count > 256 || count % 8)
-    return machine->hazard("registers", "reg_alloc and reg_dealloc take a multiple of 8 from 24 to 256",
-                           site.line, &t);
+    return machine->hazard("registers", "reg_alloc and reg_dealloc take a multiple of 8 from 24 to 256", site.line, &t);
   if (!machine->meet(increase ? "reg_alloc" : "reg_dealloc", site.line, {}, {}, {}, 0)) return;
   Cta& cta = *t.cta;
   if (increase ? count < w.registers : count > w.registers)
     machine->hazard("registers",
-                    std::string(increase ? "reg_alloc to fewer" : "reg_dealloc to more") +
-                        " registers than the " + std::to_string(w.registers) + " the warp has",
+                    std::string(increase ? "reg_alloc to fewer" : "reg_dealloc to more") + " registers than the " +
+                        std::to_string(w.registers) + " the warp has",
                     site.line, &t);
   if (increase) {
     while (cta.registers_free < count - w.registers) {

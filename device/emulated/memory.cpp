@@ -71,8 +71,7 @@ void register_write_bad(RegisterState& r, long long i, int line) {
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
   if (!use_registers(dst, true, 0)) return;
   for (int i = 0; i < dst.count; ++i)
-    std::memcpy(static_cast<char*>(dst.data) + i * element_bytes, value,
-                static_cast<std::size_t>(element_bytes));
+    std::memcpy(static_cast<char*>(dst.data) + i * element_bytes, value, static_cast<std::size_t>(element_bytes));
 }
 
 // Shared memory.
@@ -88,17 +87,15 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
   }
   if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes)) {
     hazard("alignment",
-           std::string(what) + " of " + std::to_string(bytes) + " bytes at shared address " +
-               std::to_string(addr),
+           std::string(what) + " of " + std::to_string(bytes) + " bytes at shared address " + std::to_string(addr),
            line, current);
     return nullptr;
   }
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
   if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top) {
     hazard("out-of-range",
-           std::string(what) + " of " + std::to_string(bytes) + " bytes at shared address " +
-               std::to_string(addr) + ", outside [" + std::to_string(kSharedBase) + ", " +
-               std::to_string(top) + ")",
+           std::string(what) + " of " + std::to_string(bytes) + " bytes at shared address " + std::to_string(addr) +
+               ", outside [" + std::to_string(kSharedBase) + ", " + std::to_string(top) + ")",
            line, current);
     return nullptr;
   }
@@ -106,8 +103,7 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
     if (cta->alive == 0) {
       hazard("cluster", std::string(what) + " reaches a block that has ended", line, current);
     } else if (hazards() && !current->view().knows(cta->threads[0]->actor, 1)) {
-      hazard("cluster", std::string(what) + " reaches a block that is not known to have started", line,
-             current);
+      hazard("cluster", std::string(what) + " reaches a block that is not known to have started", line, current);
     }
     bool known = false;
     for (auto& r : cta->remote)
@@ -121,8 +117,8 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
   return cta;
 }
 
-void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by,
-                    const Thread* t, const char* what) {
+void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const Thread* t,
+                    const char* what) {
   if (!hazards()) return;
   Conflict kind{};
   Access other;
@@ -132,39 +128,36 @@ void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& 
     const unsigned next = std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
     const int i = static_cast<int>(at / 4);
-    const bool clean = write ? cta.shadow.write(i, mask, view, by, &kind, &other)
-                             : cta.shadow.read(i, mask, view, by, &kind, &other);
+    const bool clean =
+        write ? cta.shadow.write(i, mask, view, by, &kind, &other) : cta.shadow.read(i, mask, view, by, &kind, &other);
     if (!clean) {
       const std::string place = " shared address " + std::to_string(at);
       const std::string actor = other.mask ? name_of(other.actor) : std::string();
-      const std::string me_name =
-          by.async ? name_of(by.actor) : "thread " + std::to_string(t ? t->self.thread : -1);
+      const std::string me_name = by.async ? name_of(by.actor) : "thread " + std::to_string(t ? t->self.thread : -1);
       switch (kind) {
         case Conflict::race_write_read:
-          hazard("race", me_name + " reads" + place + " (" + what + ") unordered with the write by " + actor,
-                 by.line, t, other.line);
+          hazard("race", me_name + " reads" + place + " (" + what + ") unordered with the write by " + actor, by.line,
+                 t, other.line);
           break;
         case Conflict::race_write_write:
-          hazard("race", me_name + " writes" + place + " (" + what + ") unordered with the write by " + actor,
-                 by.line, t, other.line);
+          hazard("race", me_name + " writes" + place + " (" + what + ") unordered with the write by " + actor, by.line,
+                 t, other.line);
           break;
         case Conflict::race_read_write:
-          hazard("race", me_name + " writes" + place + " (" + what + ") unordered with the read by " + actor,
-                 by.line, t, other.line);
+          hazard("race", me_name + " writes" + place + " (" + what + ") unordered with the read by " + actor, by.line,
+                 t, other.line);
           break;
         case Conflict::unfenced:
           hazard("proxy-fence",
-                 me_name + (write ? " writes" : " reads") + place + " (" + what + ") asynchronously after " +
-                     actor + " wrote it without fence_async_shared",
+                 me_name + (write ? " writes" : " reads") + place + " (" + what + ") asynchronously after " + actor +
+                     " wrote it without fence_async_shared",
                  by.line, t, other.line);
           break;
         case Conflict::uninitialised:
-          hazard("uninitialised", me_name + " reads" + place + " (" + what + "), which was never written",
-                 by.line, t);
+          hazard("uninitialised", me_name + " reads" + place + " (" + what + "), which was never written", by.line, t);
           break;
         case Conflict::barrier:
-          hazard("mbarrier", me_name + " accesses" + place + " (" + what + "), which holds an mbarrier",
-                 by.line, t);
+          hazard("mbarrier", me_name + " accesses" + place + " (" + what + "), which holds an mbarrier", by.line, t);
           break;
       }
     }
@@ -206,18 +199,16 @@ void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site 
 
 unsigned map_address(unsigned addr, int rank, Site site) {
   if (rank < 0 || rank >= self->cluster_size) {
-    machine->hazard(
-        "cluster",
-        "mapa to rank " + std::to_string(rank) + " of a cluster of " + std::to_string(self->cluster_size),
-        site.line, &me());
+    machine->hazard("cluster",
+                    "mapa to rank " + std::to_string(rank) + " of a cluster of " + std::to_string(self->cluster_size),
+                    site.line, &me());
     return addr;
   }
   return (addr & 0xffffffu) | static_cast<unsigned>(rank + 1) << 24;
 }
 
 // Global memory.
-GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int line, const Thread* t,
-                           const char* what) {
+GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what) {
   const auto a = reinterpret_cast<std::uintptr_t>(p);
   auto holds = [&](const GlobalRange& g) { return a >= g.begin && a + bytes <= g.end; };
   if (last_range_ >= ranges_.size() || !holds(ranges_[last_range_])) {
@@ -227,11 +218,10 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
       std::string near;
       for (const auto& g : ranges_)
         if (a + 65536 >= g.begin && a < g.end + 65536)
-          near = ", at byte " + std::to_string(static_cast<std::int64_t>(a - g.begin)) + " of " +
-                 g.allocation->name + " of " + std::to_string(g.end - g.begin) + " bytes";
-      hazard("out-of-range",
-             std::string(what) + " of " + std::to_string(bytes) + " bytes outside every buffer" + near, line,
-             t);
+          near = ", at byte " + std::to_string(static_cast<std::int64_t>(a - g.begin)) + " of " + g.allocation->name +
+                 " of " + std::to_string(g.end - g.begin) + " bytes";
+      hazard("out-of-range", std::string(what) + " of " + std::to_string(bytes) + " bytes outside every buffer" + near,
+             line, t);
       return nullptr;
     }
     last_range_ = i;
@@ -246,21 +236,18 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
   return g;
 }
 
-void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t,
-                           const Access& by) {
+void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& by) {
   if (g.cells.empty()) return;
   const std::size_t first = (reinterpret_cast<std::uintptr_t>(p) - g.begin) / 2;
-  const std::size_t end =
-      (reinterpret_cast<std::uintptr_t>(p) - g.begin + static_cast<std::size_t>(bytes) + 1) / 2;
+  const std::size_t end = (reinterpret_cast<std::uintptr_t>(p) - g.begin + static_cast<std::size_t>(bytes) + 1) / 2;
   const View view = t.view();
   for (std::size_t i = first; i < end; ++i) {
     GlobalCell& c = g.cells[i];
     const std::string& name = g.allocation->name;
     if (c.cluster == 0) {
       if (!write && !g.allocation->initialised)
-        hazard("uninitialised",
-               "byte " + std::to_string(2 * i) + " of " + name + " is read before it was written", by.line,
-               &t);
+        hazard("uninitialised", "byte " + std::to_string(2 * i) + " of " + name + " is read before it was written",
+               by.line, &t);
     } else if (c.cluster != cluster_number && bytes > 1) {
       hazard("race",
              "byte " + std::to_string(2 * i) + " of " + name + " is " + (write ? "written" : "read") +
@@ -297,8 +284,8 @@ void store_global(void* p, RegisterRun src, int bytes, Site site) {
   if (!use_registers(src, false, site.line)) return;
   Thread& t = me();
   if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes)) {
-    machine->hazard("alignment", "st_global of " + std::to_string(bytes) + " bytes to an unaligned address",
-                    site.line, &t);
+    machine->hazard("alignment", "st_global of " + std::to_string(bytes) + " bytes to an unaligned address", site.line,
+                    &t);
     return;
   }
   GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), true, site.line, &t, "st_global");
@@ -317,8 +304,7 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site) {
   if (!machine->locate(smem, bytes, false, site.line, "cp_async")) return;
   if (pred) {
     if (reinterpret_cast<std::uintptr_t>(g) % static_cast<unsigned>(bytes))
-      return machine->hazard("alignment",
-                             "cp_async of " + std::to_string(bytes) + " bytes from an unaligned address",
+      return machine->hazard("alignment", "cp_async of " + std::to_string(bytes) + " bytes from an unaligned address",
                              site.line, &t);
     GlobalRange* range = machine->find(g, static_cast<std::size_t>(bytes), false, site.line, &t, "cp_async");
     if (!range) return;
@@ -345,10 +331,8 @@ void Machine::flush_copies(Thread& t, Epoch up_to) {
   for (; done < t.copies.ops.size() && t.copies.ops[done].group <= up_to; ++done) {
     const CopyOp& op = t.copies.ops[done];
     std::uint8_t* dst = memory(*t.cta, op.smem);
-    if (op.read)
-      std::memcpy(dst, op.global, static_cast<std::size_t>(op.bytes));
-    else
-      std::memset(dst, 0, static_cast<std::size_t>(op.bytes));
+    if (op.read) std::memcpy(dst, op.global, static_cast<std::size_t>(op.bytes));
+    else std::memset(dst, 0, static_cast<std::size_t>(op.bytes));
   }
   t.copies.ops.erase(t.copies.ops.begin(), t.copies.ops.begin() + static_cast<std::ptrdiff_t>(done));
 }

@@ -42,8 +42,7 @@ void Shadow::add_reader(Cell& c, std::uint8_t mask, const View& view, Access me)
   list.push_back(me);
 }
 
-bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind,
-                  Access* other) {
+bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
   Cell& c = cell(i);
   bool clean = true;
   for (const Access& w : c.write) {
@@ -73,16 +72,14 @@ bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, 
   return clean;
 }
 
-bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind,
-                   Access* other) {
+bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
   Cell& c = cell(i);
   bool clean = true;
   auto against = [&](const Access& a, Conflict race) {
     if (!clean || !(a.mask & mask)) return;
     if (!view.knows(a.actor, a.epoch)) {
       *kind = race;
-    } else if (race == Conflict::race_write_write && me.async && !a.async &&
-               !view.sees_fenced(a.actor, a.epoch)) {
+    } else if (race == Conflict::race_write_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) {
       *kind = Conflict::unfenced;
     } else {
       return;

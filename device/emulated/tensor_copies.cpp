@@ -11,14 +11,10 @@ int swizzle_bytes(int mode) { return mode == 1 ? 128 : mode == 2 ? 64 : mode == 
 
 unsigned swizzled(unsigned addr, int mode) {
   switch (mode) {
-    case 1:
-      return swizzle<3, 4, 3>(addr);
-    case 2:
-      return swizzle<2, 4, 3>(addr);
-    case 3:
-      return swizzle<1, 4, 3>(addr);
-    default:
-      return addr;
+    case 1: return swizzle<3, 4, 3>(addr);
+    case 2: return swizzle<2, 4, 3>(addr);
+    case 3: return swizzle<1, 4, 3>(addr);
+    default: return addr;
   }
 }
 
@@ -32,21 +28,15 @@ std::int64_t box_bytes(const TensorMap& m) {
 bool check_map(const TensorMap& m, unsigned smem, int rank, int line, const char* what) {
   std::string wrong;
   const int inner = m.box[0] * m.element_bytes;
-  if (m.rank != rank)
-    wrong = "the map has rank " + std::to_string(m.rank) + ", the copy " + std::to_string(rank);
-  else if (inner % 16)
-    wrong = "the box's rows are " + std::to_string(inner) + " bytes, no multiple of 16";
-  else if (m.swizzle && inner > swizzle_bytes(m.swizzle))
-    wrong = "the box's rows are wider than the swizzle";
-  else if (reinterpret_cast<std::uintptr_t>(m.base) % 16)
-    wrong = "the tensor is not aligned to 16 bytes";
+  if (m.rank != rank) wrong = "the map has rank " + std::to_string(m.rank) + ", the copy " + std::to_string(rank);
+  else if (inner % 16) wrong = "the box's rows are " + std::to_string(inner) + " bytes, no multiple of 16";
+  else if (m.swizzle && inner > swizzle_bytes(m.swizzle)) wrong = "the box's rows are wider than the swizzle";
+  else if (reinterpret_cast<std::uintptr_t>(m.base) % 16) wrong = "the tensor is not aligned to 16 bytes";
   else if (smem % (m.swizzle ? static_cast<unsigned>(swizzle_bytes(m.swizzle)) * 8 : 128u))
     wrong = "shared address " + std::to_string(smem) + " is not aligned for the swizzle";
   for (int d = 0; d < rank && wrong.empty(); ++d) {
-    if (m.box[d] < 1 || m.box[d] > 256)
-      wrong = "a box side is " + std::to_string(m.box[d]);
-    else if (d && m.strides[d] % 16)
-      wrong = "a stride is no multiple of 16 bytes";
+    if (m.box[d] < 1 || m.box[d] > 256) wrong = "a box side is " + std::to_string(m.box[d]);
+    else if (d && m.strides[d] % 16) wrong = "a stride is no multiple of 16 bytes";
   }
   if (wrong.empty()) return true;
   machine->hazard("tensor-map", std::string(what) + ": " + wrong, line, &me());
@@ -87,14 +77,12 @@ void for_each_piece(const TensorMap& m, unsigned smem, const int* c, F piece) {
 GlobalRange* whole_tensor(const TensorMap& m, bool write, int line, Thread& t, const char* what) {
   std::int64_t bytes = m.dims[0] * m.element_bytes;
   for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
-  return machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, line, &t,
-                       what);
+  return machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, line, &t, what);
 }
 
 }  // namespace
 
-void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank,
-                 Site site) {
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site) {
   Thread& t = me();
   const char* what = mask < 0 ? "tma_load" : "tma_load_multicast";
   if (!check_map(map, smem, rank, site.line, what)) return;
@@ -126,8 +114,7 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
 
 void Machine::start_load(PendingLoad load) {
   pending_.push_back(load);
-  if (timing() == Timing::early || (timing() == Timing::random && chance(4)))
-    finish_load(pending_.size() - 1);
+  if (timing() == Timing::early || (timing() == Timing::random && chance(4))) finish_load(pending_.size() - 1);
 }
 
 void Machine::finish_load(std::size_t i) {
@@ -140,8 +127,7 @@ void Machine::finish_load(std::size_t i) {
   });
   Mbarrier& b = *load.bar;
   if (b.phase != load.phase)
-    hazard("mbarrier",
-           "the barrier's phase completed before the copy issued in it: too few bytes were expected",
+    hazard("mbarrier", "the barrier's phase completed before the copy issued in it: too few bytes were expected",
            load.line, load.issuer, b.init_line);
   b.gathering.raise(b.actor, b.phase + 1, b.phase + 1);
   b.tx -= load.bytes;
@@ -181,14 +167,12 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, S
 
 void Machine::do_store(const StoreOp& op, Thread& t) {
   for_each_piece(op.map, op.smem, op.c, [&](unsigned addr, char* g, int first, int last) {
-    if (last > first)
-      std::memcpy(g + first, memory(*t.cta, addr) + first, static_cast<std::size_t>(last - first));
+    if (last > first) std::memcpy(g + first, memory(*t.cta, addr) + first, static_cast<std::size_t>(last - first));
   });
 }
 void Machine::flush_stores(Thread& t, Epoch up_to) {
   std::size_t done = 0;
-  for (; done < t.stores.ops.size() && t.stores.ops[done].group <= up_to; ++done)
-    do_store(t.stores.ops[done], t);
+  for (; done < t.stores.ops.size() && t.stores.ops[done].group <= up_to; ++done) do_store(t.stores.ops[done], t);
   t.stores.ops.erase(t.stores.ops.begin(), t.stores.ops.begin() + static_cast<std::ptrdiff_t>(done));
 }
 

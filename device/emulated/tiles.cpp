@@ -8,12 +8,9 @@ namespace wl::emu {
 int bytes_of(Element e) {
   switch (e) {
     case Element::bf16:
-    case Element::f16:
-      return 2;
-    case Element::tf32:
-      return 4;
-    default:
-      return 1;
+    case Element::f16: return 2;
+    case Element::tf32: return 4;
+    default: return 1;
   }
 }
 
@@ -66,10 +63,8 @@ void decode(Element e, const void* data, int count, float* out) {
   }
 }
 
-__attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __restrict c,
-                                                                      const float* __restrict a,
-                                                                      const float* __restrict b, int n,
-                                                                      int k) {
+__attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __restrict c, const float* __restrict a,
+                                                                      const float* __restrict b, int n, int k) {
   int j = 0;
   for (; j + 32 <= n; j += 32) {
     float s[32];

@@ -19,10 +19,7 @@ struct Descriptor {
         mode(static_cast<int>(d >> 62)) {}
   int width() const { return mode == 1 ? 128 : mode == 2 ? 64 : mode == 3 ? 32 : 16; }
   unsigned swizzled(unsigned a) const {
-    return mode == 1   ? swizzle<3, 4, 3>(a)
-           : mode == 2 ? swizzle<2, 4, 3>(a)
-           : mode == 3 ? swizzle<1, 4, 3>(a)
-                       : a;
+    return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
   }
 };
 
@@ -43,15 +40,14 @@ void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_ma
   for (unsigned k = 0; k < 16; ++k)  // 16-bit elements alone
     for (int r = 0; r < rows; r += 8) {
       const unsigned mb = static_cast<unsigned>(r) * 2;
-      const unsigned off = d.mode ? mb / w * d.lbo + k / 8 * d.sbo + k % 8 * w + mb % w
-                                  : mb / 16 * d.sbo + k / 8 * d.lbo + k % 8 * 16;
+      const unsigned off =
+          d.mode ? mb / w * d.lbo + k / 8 * d.sbo + k % 8 * w + mb % w : mb / 16 * d.sbo + k / 8 * d.lbo + k % 8 * 16;
       piece(d.swizzled(d.start + off), r, static_cast<int>(k));
     }
 }
 
 bool inside(unsigned addr) {
-  return addr >= kSharedBase &&
-         addr + 16 <= kSharedBase + static_cast<unsigned>(machine->launch().shared_bytes);
+  return addr >= kSharedBase && addr + 16 <= kSharedBase + static_cast<unsigned>(machine->launch().shared_bytes);
 }
 
 // The smallest of several clocks: what all of them know.
@@ -71,10 +67,8 @@ struct Meet {
     fenced.assign(first->fenced(), first->fenced() + n);
     for (const auto& c : clocks)
       for (int i = 0; i < n; ++i) {
-        known[static_cast<std::size_t>(i)] =
-            std::min(known[static_cast<std::size_t>(i)], c.get()->known()[i]);
-        fenced[static_cast<std::size_t>(i)] =
-            std::min(fenced[static_cast<std::size_t>(i)], c.get()->fenced()[i]);
+        known[static_cast<std::size_t>(i)] = std::min(known[static_cast<std::size_t>(i)], c.get()->known()[i]);
+        fenced[static_cast<std::size_t>(i)] = std::min(fenced[static_cast<std::size_t>(i)], c.get()->fenced()[i]);
       }
     view.known = known.data();
     view.fenced = fenced.data();
@@ -83,9 +77,8 @@ struct Meet {
 };
 
 bool same_op(const Wgmma& a, const Wgmma& b) {
-  return a.n == b.n && a.type == b.type && a.transposed_a == b.transposed_a &&
-         a.transposed_b == b.transposed_b && a.a_in_registers == b.a_in_registers &&
-         a.accumulate == b.accumulate && a.a == b.a && a.b == b.b;
+  return a.n == b.n && a.type == b.type && a.transposed_a == b.transposed_a && a.transposed_b == b.transposed_b &&
+         a.a_in_registers == b.a_in_registers && a.accumulate == b.accumulate && a.a == b.a && a.b == b.b;
 }
 
 // The bits of words of `filled` that stand for [at, at + count): calls f(word, mask) until it returns false.
@@ -107,27 +100,22 @@ void lend(const RegisterRun& r, bool input, Epoch group, int line) {
   if (r.at < 0 || r.at + r.count > s->n)
     return machine->hazard("registers", std::string("wgmma uses registers outside ") + s->name, line, &t);
   if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
-    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line,
-                    &t);
+    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line, &t);
   int kept = 0;
   RegisterState::Owner* same = nullptr;
   for (int k = 0; k < s->owners; ++k) {
     if (s->owner[k].group <= self->wgmma_waited) continue;
     s->owner[kept] = s->owner[k];
     auto& o = s->owner[kept++];
-    if (o.begin == r.at && o.end == r.at + r.count && o.input == input)
-      same = &o;
+    if (o.begin == r.at && o.end == r.at + r.count && o.input == input) same = &o;
     else if (o.begin < r.at + r.count && r.at < o.end && !(o.input && input))
-      machine->hazard("wgmma-registers",
-                      std::string(s->name) + " is used by two wgmma of different shape at once", line, &t);
+      machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once",
+                      line, &t);
   }
   s->owners = kept;
-  if (same)
-    same->group = group;
-  else if (s->owners < RegisterState::kOwners)
-    s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
-  else
-    machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name, line, &t);
+  if (same) same->group = group;
+  else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
+  else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name, line, &t);
 }
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
@@ -222,13 +210,11 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
   }
   if (machine->hazards()) {
     if (acc.state && w.accumulate) {
-      for_each_word(acc.at, std::min(acc.count, acc.state->n - acc.at),
-                    [&](int word, unsigned long long mask) {
-                      const unsigned long long missing = mask & ~acc.state->filled[word];
-                      if (missing)
-                        register_read_bad(*acc.state, word * 64 + __builtin_ctzll(missing), site.line);
-                      return !missing;
-                    });
+      for_each_word(acc.at, std::min(acc.count, acc.state->n - acc.at), [&](int word, unsigned long long mask) {
+        const unsigned long long missing = mask & ~acc.state->filled[word];
+        if (missing) register_read_bad(*acc.state, word * 64 + __builtin_ctzll(missing), site.line);
+        return !missing;
+      });
     }
     lend(acc, false, group, site.line);
     if (w.a_in_registers) lend(a, true, group, site.line);
@@ -261,10 +247,8 @@ void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
   bool outside = false;
   auto look = [&](unsigned long long d, int rows, bool mn_major) {
     for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
-      if (!inside(addr))
-        outside = true;
-      else
-        touch(*g.cta, addr, 16, false, known.view, by, current, "wgmma");
+      if (!inside(addr)) outside = true;
+      else touch(*g.cta, addr, 16, false, known.view, by, current, "wgmma");
     });
   };
   if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
@@ -286,8 +270,7 @@ void wgmma_commit(Site site) {
   Warpgroup& g = *t.group;
   ++t.wgmma_groups;
   t.wgmma_open = false;
-  if (g.group_end.size() < t.wgmma_groups)
-    g.group_end.push_back(t.wgmma_ops);
+  if (g.group_end.size() < t.wgmma_groups) g.group_end.push_back(t.wgmma_ops);
   else if (g.group_end[t.wgmma_groups - 1] != t.wgmma_ops)
     machine->hazard("divergence", "threads of a warpgroup commit different groups of wgmma", site.line, &t);
 }
@@ -314,9 +297,8 @@ void registers_gone(RegisterState& r) {
   for (int k = 0; k < r.owners; ++k) lent = lent || r.owner[k].group > self->wgmma_waited;
   if (!lent) return;
   Thread& t = me();
-  machine->hazard("wgmma-registers",
-                  std::string(r.name) + " goes out of scope while a wgmma may still use it", t.wgmma_line,
-                  &t);
+  machine->hazard("wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it",
+                  t.wgmma_line, &t);
   // The operation must not write a dead array: this thread's part goes to a sink.
   static float sink[256];
   for (auto& op : t.group->ops) {

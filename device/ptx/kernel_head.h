@@ -38,9 +38,7 @@ WL_FN T* at(T* name, int i) {
 WL_FN unsigned shared_base() {
   extern __shared__ __align__(1024) unsigned char wl_dynamic_shared[];
   unsigned address;
-  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
-      : "=r"(address)
-      : "l"(wl_dynamic_shared));
+  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(address) : "l"(wl_dynamic_shared));
   return address;
 }
 

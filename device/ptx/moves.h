@@ -57,28 +57,26 @@ namespace wl {
     }                                                                                                   \
   };
 
-#define WL_DEFINE_STORE(Name, op, constraint, Address)                                                      \
-  template <int BYTES>                                                                                      \
-  struct Name {                                                                                             \
-    static WL_FN void go(Address a, const void* src) {                                                      \
-      const unsigned* s = static_cast<const unsigned*>(src);                                                \
-      if constexpr (BYTES == 16) {                                                                          \
-        asm volatile(op ".v4.b32 [%0], {%1, %2, %3, %4};" ::constraint(a), "r"(s[0]), "r"(s[1]), "r"(s[2]), \
-                     "r"(s[3])                                                                              \
-                     : "memory");                                                                           \
-      } else if constexpr (BYTES == 8) {                                                                    \
-        asm volatile(op ".v2.b32 [%0], {%1, %2};" ::constraint(a), "r"(s[0]), "r"(s[1]) : "memory");        \
-      } else if constexpr (BYTES == 4) {                                                                    \
-        asm volatile(op ".b32 [%0], %1;" ::constraint(a), "r"(s[0]) : "memory");                            \
-      } else if constexpr (BYTES == 2) {                                                                    \
-        asm volatile(op ".b16 [%0], %1;" ::constraint(a), "h"(*static_cast<const unsigned short*>(src))     \
-                     : "memory");                                                                           \
-      } else {                                                                                              \
-        static_assert(BYTES == 1, "a store moves 1, 2, 4, 8 or 16 bytes");                                  \
-        const unsigned short t = *static_cast<const unsigned char*>(src);                                   \
-        asm volatile(op ".b8 [%0], %1;" ::constraint(a), "h"(t) : "memory");                                \
-      }                                                                                                     \
-    }                                                                                                       \
+#define WL_DEFINE_STORE(Name, op, constraint, Address)                                                                \
+  template <int BYTES>                                                                                                \
+  struct Name {                                                                                                       \
+    static WL_FN void go(Address a, const void* src) {                                                                \
+      const unsigned* s = static_cast<const unsigned*>(src);                                                          \
+      if constexpr (BYTES == 16) {                                                                                    \
+        asm volatile(op ".v4.b32 [%0], {%1, %2, %3, %4};" ::constraint(a), "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]) \
+                     : "memory");                                                                                     \
+      } else if constexpr (BYTES == 8) {                                                                              \
+        asm volatile(op ".v2.b32 [%0], {%1, %2};" ::constraint(a), "r"(s[0]), "r"(s[1]) : "memory");                  \
+      } else if constexpr (BYTES == 4) {                                                                              \
+        asm volatile(op ".b32 [%0], %1;" ::constraint(a), "r"(s[0]) : "memory");                                      \
+      } else if constexpr (BYTES == 2) {                                                                              \
+        asm volatile(op ".b16 [%0], %1;" ::constraint(a), "h"(*static_cast<const unsigned short*>(src)) : "memory");  \
+      } else {                                                                                                        \
+        static_assert(BYTES == 1, "a store moves 1, 2, 4, 8 or 16 bytes");                                            \
+        const unsigned short t = *static_cast<const unsigned char*>(src);                                             \
+        asm volatile(op ".b8 [%0], %1;" ::constraint(a), "h"(t) : "memory");                                          \
+      }                                                                                                               \
+    }                                                                                                                 \
   };
 
 WL_DEFINE_LOAD(GlobalLoad, "ld.global", "l", const void*)

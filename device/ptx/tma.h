@@ -4,9 +4,7 @@
 
 namespace wl {
 
-WL_FN void tma_prefetch(const TensorMap& map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-}
+WL_FN void tma_prefetch(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 
 WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0) {
   asm volatile(
@@ -16,8 +14,7 @@ WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0) {
       : "memory");
 }
 // To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask,
-                              int c0) {
+WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0) {
   asm volatile(
       "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%4}], [%2], %3;" ::"r"(smem),
@@ -25,8 +22,8 @@ WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar,
       : "memory");
 }
 WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0) {
-  asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%0, {%2}], [%1];" ::"l"(&map),
-               "r"(smem), "r"(c0)
+  asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%0, {%2}], [%1];" ::"l"(&map), "r"(smem),
+               "r"(c0)
                : "memory");
 }
 
@@ -38,8 +35,7 @@ WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, i
       : "memory");
 }
 // To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0,
-                              int c1) {
+WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0, int c1) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%4, %5}], [%2], %3;" ::"r"(smem),
@@ -60,8 +56,8 @@ WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, i
       : "memory");
 }
 // To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0,
-                              int c1, int c2) {
+WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0, int c1,
+                              int c2) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(smem),
@@ -69,10 +65,9 @@ WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar,
       : "memory");
 }
 WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0, int c1, int c2) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
-      "r"(smem), "r"(c0), "r"(c1), "r"(c2)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
+               "r"(smem), "r"(c0), "r"(c1), "r"(c2)
+               : "memory");
 }
 
 WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, int c1, int c2, int c3) {
@@ -83,8 +78,8 @@ WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, i
       : "memory");
 }
 // To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0,
-                              int c1, int c2, int c3) {
+WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0, int c1,
+                              int c2, int c3) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(smem),
@@ -92,14 +87,12 @@ WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar,
       : "memory");
 }
 WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0, int c1, int c2, int c3) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
-      "r"(smem), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+               "r"(smem), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
 }
 
-WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, int c1, int c2, int c3,
-                    int c4) {
+WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
       "%5, %6, %7}], [%2];" ::"r"(smem),
@@ -107,8 +100,8 @@ WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, i
       : "memory");
 }
 // To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0,
-                              int c1, int c2, int c3, int c4) {
+WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0, int c1,
+                              int c2, int c3, int c4) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(smem),
@@ -117,8 +110,7 @@ WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar,
 }
 WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0, int c1, int c2, int c3, int c4) {
   asm volatile(
-      "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(
-          &map),
+      "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(&map),
       "r"(smem), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
       : "memory");
 }

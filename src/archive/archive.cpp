@@ -18,9 +18,7 @@ Stage stage_named(std::string_view name) {
 }
 
 // Seeds use all 64 bits, which SQLite's signed integers would show as negative numbers: they are kept as text.
-std::uint64_t seed_from(const std::string& text) {
-  return text.empty() ? 0 : std::strtoull(text.c_str(), nullptr, 10);
-}
+std::uint64_t seed_from(const std::string& text) { return text.empty() ? 0 : std::strtoull(text.c_str(), nullptr, 10); }
 nlohmann::json json_from(const std::string& text) {
   nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
   return parsed.is_discarded() ? nlohmann::json() : parsed;
@@ -83,9 +81,8 @@ Result<Archive> Archive::open(const std::filesystem::path& path, const OpenOptio
 }
 
 Status Archive::add_problem(const Problem& problem) {
-  WARPLOOM_TRY(Statement row,
-               database_->statement("INSERT INTO problems (key, name, track, target, device, text) "
-                                    "VALUES (?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING"));
+  WARPLOOM_TRY(Statement row, database_->statement("INSERT INTO problems (key, name, track, target, device, text) "
+                                                   "VALUES (?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING"));
   row.bind(problem.key)
       .bind(problem.name)
       .bind(problem.track)
@@ -98,16 +95,16 @@ Status Archive::add_problem(const Problem& problem) {
 
 Status Archive::record(const Candidate& c) {
   WARPLOOM_TRY(Statement row,
-               database_->statement(fmt::format(
-                   "INSERT INTO candidates ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT "
-                   "(problem, schedule) DO "
-                   "UPDATE SET fields=excluded.fields, family=excluded.family, parents=excluded.parents, "
-                   "stage=excluded.stage, "
-                   "error_code=excluded.error_code, median_us=excluded.median_us, low_us=excluded.low_us, "
-                   "high_us=excluded.high_us, reference_us=excluded.reference_us, error=excluded.error, "
-                   "max_error=excluded.max_error, seed=excluded.seed, source_hash=excluded.source_hash, "
-                   "environment=excluded.environment, verdict=excluded.verdict, recorded=CURRENT_TIMESTAMP",
-                   kCandidateColumns)));
+               database_->statement(
+                   fmt::format("INSERT INTO candidates ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT "
+                               "(problem, schedule) DO "
+                               "UPDATE SET fields=excluded.fields, family=excluded.family, parents=excluded.parents, "
+                               "stage=excluded.stage, "
+                               "error_code=excluded.error_code, median_us=excluded.median_us, low_us=excluded.low_us, "
+                               "high_us=excluded.high_us, reference_us=excluded.reference_us, error=excluded.error, "
+                               "max_error=excluded.max_error, seed=excluded.seed, source_hash=excluded.source_hash, "
+                               "environment=excluded.environment, verdict=excluded.verdict, recorded=CURRENT_TIMESTAMP",
+                               kCandidateColumns)));
   row.bind(c.problem).bind(c.schedule).bind(dump(c.fields)).bind(c.family).bind(dump(c.parents));
   row.bind(std::string(name_of(c.stage))).bind(c.error_code);
   row.bind(c.median_us).bind(c.low_us).bind(c.high_us).bind(c.reference_us).bind(c.error).bind(c.max_error);
@@ -119,14 +116,9 @@ Status Archive::record(const Candidate& c) {
 Result<std::int64_t> Archive::begin_run(const Run& run) {
   WARPLOOM_TRY(
       Statement row,
-      database_->statement(
-          "INSERT INTO runs (problem, seed, reference, reference_us, environment, status, candidates, "
-          "seconds, best) VALUES (?,?,?,?,?,?,?,?,?) RETURNING id"));
-  row.bind(run.problem)
-      .bind(std::to_string(run.seed))
-      .bind(run.reference)
-      .bind(run.reference_us)
-      .bind(run.environment);
+      database_->statement("INSERT INTO runs (problem, seed, reference, reference_us, environment, status, candidates, "
+                           "seconds, best) VALUES (?,?,?,?,?,?,?,?,?) RETURNING id"));
+  row.bind(run.problem).bind(std::to_string(run.seed)).bind(run.reference).bind(run.reference_us).bind(run.environment);
   row.bind(run.status).bind(std::int64_t{run.candidates}).bind(run.seconds).bind(run.best);
   WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));
   const std::int64_t id = row.integer(0);
@@ -149,9 +141,8 @@ Status Archive::finish_run(std::int64_t id, const Run& run) {
 }
 
 Result<std::vector<Problem>> Archive::problems() {
-  WARPLOOM_TRY(
-      Statement row,
-      database_->statement("SELECT key, name, track, target, device, text FROM problems ORDER BY rowid"));
+  WARPLOOM_TRY(Statement row,
+               database_->statement("SELECT key, name, track, target, device, text FROM problems ORDER BY rowid"));
   std::vector<Problem> out;
   while (true) {
     WARPLOOM_TRY(const bool more, row.step());
@@ -161,9 +152,8 @@ Result<std::vector<Problem>> Archive::problems() {
 }
 
 Result<std::vector<Candidate>> Archive::candidates(const std::string& problem) {
-  WARPLOOM_TRY(Statement row,
-               database_->statement(
-                   fmt::format("SELECT {} FROM candidates WHERE problem=? ORDER BY id", kCandidateColumns)));
+  WARPLOOM_TRY(Statement row, database_->statement(fmt::format("SELECT {} FROM candidates WHERE problem=? ORDER BY id",
+                                                               kCandidateColumns)));
   row.bind(problem);
   std::vector<Candidate> out;
   while (true) {
@@ -174,11 +164,10 @@ Result<std::vector<Candidate>> Archive::candidates(const std::string& problem) {
 }
 
 Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
-  WARPLOOM_TRY(Statement row,
-               database_->statement(fmt::format(
-                   "SELECT {} FROM candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
-                   "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
-                   kCandidateColumns)));
+  WARPLOOM_TRY(Statement row, database_->statement(fmt::format(
+                                  "SELECT {} FROM candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
+                                  "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
+                                  kCandidateColumns)));
   row.bind(problem);
   WARPLOOM_TRY(const bool found, row.step());
   if (!found) return std::optional<Candidate>();

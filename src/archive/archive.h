@@ -62,9 +62,8 @@ struct Run {
   std::uint64_t seed = 0;
   std::string reference;  // the baseline's name
   double reference_us = 0;
-  std::string environment;  // compiler, driver, clocks
-  std::string status =
-      "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
+  std::string environment;         // compiler, driver, clocks
+  std::string status = "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
   int candidates = 0;
   double seconds = 0;
   std::string best = {};  // schedule text
@@ -87,10 +86,8 @@ class Archive {
   Status finish_run(std::int64_t id, const Run& run);
 
   Result<std::vector<Problem>> problems();
-  Result<std::vector<Candidate>> candidates(
-      const std::string& problem);  // in the order they were first recorded
-  Result<std::optional<Candidate>> best(
-      const std::string& problem);  // the fastest promoted, else the fastest screened
+  Result<std::vector<Candidate>> candidates(const std::string& problem);  // in the order they were first recorded
+  Result<std::optional<Candidate>> best(const std::string& problem);  // the fastest promoted, else the fastest screened
   Result<std::vector<Run>> runs(const std::string& problem);
 
  private:

@@ -38,8 +38,8 @@ Error moved_aside(const fs::path& path, const std::string& found) {
       std::error_code ignored;
       fs::rename(path.string() + suffix, target + suffix, ignored);
     }
-    error.remedy = fmt::format(
-        "it was moved to {}; run again to start a new one, or name another with --archive", target);
+    error.remedy =
+        fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
     return error;
   }
   error.remedy = "move the file away; too many damaged ones lie beside it";
@@ -67,8 +67,7 @@ Status look_at_header(const fs::path& path) {
   if (got == 0)
     return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(), "a readable file",
                  std::strerror(errno), "check its permissions"});
-  if (std::string_view(head.data(), got) != kMagic.substr(0, got))
-    return fail(foreign(path, "a file of another kind"));
+  if (std::string_view(head.data(), got) != kMagic.substr(0, got)) return fail(foreign(path, "a file of another kind"));
   if (size < 100) return fail(moved_aside(path, fmt::format("{} bytes, less than a header", size)));
   return ok();
 }
@@ -87,8 +86,7 @@ Status create(sqlite3* connection, const fs::path& path) {
     if (already == kApplicationId) return ok();
     WARPLOOM_CHECK(execute(connection, kSchema, path));
     return execute(connection,
-                   fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion),
-                   path);
+                   fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion), path);
   };
   Status built = build();
   Status ended = execute(connection, built ? "COMMIT" : "ROLLBACK", path);
@@ -136,20 +134,14 @@ Error error_of(sqlite3* connection, int code, const fs::path& path) {
             found,
             "wait for the other run or name another archive with --archive"};
   if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB) return damaged(path, found);
-  if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM ||
-      primary == SQLITE_IOERR)
+  if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM || primary == SQLITE_IOERR)
     return {ErrorCode::kFileUnwritable,
             "the archive cannot be written",
             path.string(),
             "a writable file in a writable folder",
             found,
             "name an archive elsewhere with --archive"};
-  return {ErrorCode::kInternal,
-          "the archive's database refused a statement",
-          path.string(),
-          "no error",
-          found,
-          ""};
+  return {ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""};
 }
 
 Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
@@ -198,15 +190,14 @@ Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds
   if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));
   WARPLOOM_CHECK(look_at_header(path));
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(
-      path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  const int code =
+      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   Connection connection(raw);
   if (code != SQLITE_OK) return fail(error_of(raw, code, path));
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
   auto prepare = [&]() -> Status {
-    WARPLOOM_CHECK(
-        execute(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", path));
+    WARPLOOM_CHECK(execute(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", path));
     return check(raw, path);
   };
   // A foreign file must not be touched, so its application id is read before the log is set up.

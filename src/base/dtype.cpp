@@ -37,12 +37,10 @@ double decode(Format f, std::uint32_t bits) {
   const double sign = (bits >> (f.mantissa + f.exponent)) & 1 ? -1.0 : 1.0;
   const int top = (1 << f.exponent) - 1;
   if (exponent == top && f.has_infinity)
-    return mantissa ? std::numeric_limits<double>::quiet_NaN()
-                    : sign * std::numeric_limits<double>::infinity();
+    return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
   if (exponent == top && mantissa == (1u << f.mantissa) - 1) return std::numeric_limits<double>::quiet_NaN();
   const double fraction = std::ldexp(static_cast<double>(mantissa), -f.mantissa);
-  return exponent ? sign * std::ldexp(1.0 + fraction, exponent - bias)
-                  : sign * std::ldexp(fraction, 1 - bias);
+  return exponent ? sign * std::ldexp(1.0 + fraction, exponent - bias) : sign * std::ldexp(fraction, 1 - bias);
 }
 
 std::uint32_t encode(Format f, double value) {
@@ -60,8 +58,7 @@ std::uint32_t encode(Format f, double value) {
   auto units = static_cast<std::uint64_t>(scaled);  // in [0, 2^(mantissa+1)]
   std::uint64_t bits = units;
   if (units >= (1ull << f.mantissa))
-    bits =
-        (static_cast<std::uint64_t>(exponent + bias - 1) << f.mantissa) + units;  // carries into the exponent
+    bits = (static_cast<std::uint64_t>(exponent + bias - 1) << f.mantissa) + units;  // carries into the exponent
   const std::uint64_t largest = f.has_infinity ? infinity - 1 : nan - 1;
   if (bits > largest) return sign | (f.has_infinity ? infinity : nan);
   return sign | static_cast<std::uint32_t>(bits);
@@ -107,78 +104,49 @@ bool is_float(Dtype dtype) { return dtype <= Dtype::e5m2; }
 
 double unit_roundoff(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64:
-      return 0x1p-53;
-    case Dtype::f32:
-      return 0x1p-24;
+    case Dtype::f64: return 0x1p-53;
+    case Dtype::f32: return 0x1p-24;
     case Dtype::tf32:
-    case Dtype::f16:
-      return 0x1p-11;
-    case Dtype::bf16:
-      return 0x1p-8;
-    case Dtype::e4m3:
-      return 0x1p-4;
-    case Dtype::e5m2:
-      return 0x1p-3;
-    default:
-      return 0;
+    case Dtype::f16: return 0x1p-11;
+    case Dtype::bf16: return 0x1p-8;
+    case Dtype::e4m3: return 0x1p-4;
+    case Dtype::e5m2: return 0x1p-3;
+    default: return 0;
   }
 }
 
 double load_as_double(Dtype dtype, const void* data, std::size_t index) {
   switch (dtype) {
-    case Dtype::f64:
-      return get<double>(data, index);
+    case Dtype::f64: return get<double>(data, index);
     case Dtype::f32:
-    case Dtype::tf32:
-      return get<float>(data, index);
-    case Dtype::bf16:
-      return std::bit_cast<float>(static_cast<std::uint32_t>(get<std::uint16_t>(data, index)) << 16);
-    case Dtype::f16:
-      return decode(kF16, get<std::uint16_t>(data, index));
-    case Dtype::e4m3:
-      return decode(kE4m3, get<std::uint8_t>(data, index));
-    case Dtype::e5m2:
-      return decode(kE5m2, get<std::uint8_t>(data, index));
-    case Dtype::i64:
-      return static_cast<double>(get<std::int64_t>(data, index));
-    case Dtype::i32:
-      return get<std::int32_t>(data, index);
-    case Dtype::i8:
-      return get<std::int8_t>(data, index);
+    case Dtype::tf32: return get<float>(data, index);
+    case Dtype::bf16: return std::bit_cast<float>(static_cast<std::uint32_t>(get<std::uint16_t>(data, index)) << 16);
+    case Dtype::f16: return decode(kF16, get<std::uint16_t>(data, index));
+    case Dtype::e4m3: return decode(kE4m3, get<std::uint8_t>(data, index));
+    case Dtype::e5m2: return decode(kE5m2, get<std::uint8_t>(data, index));
+    case Dtype::i64: return static_cast<double>(get<std::int64_t>(data, index));
+    case Dtype::i32: return get<std::int32_t>(data, index);
+    case Dtype::i8: return get<std::int8_t>(data, index);
     case Dtype::u8:
-    case Dtype::boolean:
-      return get<std::uint8_t>(data, index);
+    case Dtype::boolean: return get<std::uint8_t>(data, index);
   }
   return 0;
 }
 
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {
   switch (dtype) {
-    case Dtype::f64:
-      return put(data, index, value);
-    case Dtype::f32:
-      return put(data, index, static_cast<float>(value));
-    case Dtype::tf32:
-      return put(data, index, round_tf32(static_cast<float>(value)));
-    case Dtype::bf16:
-      return put(data, index, static_cast<std::uint16_t>(encode(kBf16, value)));
-    case Dtype::f16:
-      return put(data, index, static_cast<std::uint16_t>(encode(kF16, value)));
-    case Dtype::e4m3:
-      return put(data, index, static_cast<std::uint8_t>(encode(kE4m3, value)));
-    case Dtype::e5m2:
-      return put(data, index, static_cast<std::uint8_t>(encode(kE5m2, value)));
-    case Dtype::i64:
-      return put(data, index, static_cast<std::int64_t>(value));
-    case Dtype::i32:
-      return put(data, index, static_cast<std::int32_t>(value));
-    case Dtype::i8:
-      return put(data, index, static_cast<std::int8_t>(value));
-    case Dtype::u8:
-      return put(data, index, static_cast<std::uint8_t>(value));
-    case Dtype::boolean:
-      return put(data, index, static_cast<std::uint8_t>(value != 0));
+    case Dtype::f64: return put(data, index, value);
+    case Dtype::f32: return put(data, index, static_cast<float>(value));
+    case Dtype::tf32: return put(data, index, round_tf32(static_cast<float>(value)));
+    case Dtype::bf16: return put(data, index, static_cast<std::uint16_t>(encode(kBf16, value)));
+    case Dtype::f16: return put(data, index, static_cast<std::uint16_t>(encode(kF16, value)));
+    case Dtype::e4m3: return put(data, index, static_cast<std::uint8_t>(encode(kE4m3, value)));
+    case Dtype::e5m2: return put(data, index, static_cast<std::uint8_t>(encode(kE5m2, value)));
+    case Dtype::i64: return put(data, index, static_cast<std::int64_t>(value));
+    case Dtype::i32: return put(data, index, static_cast<std::int32_t>(value));
+    case Dtype::i8: return put(data, index, static_cast<std::int8_t>(value));
+    case Dtype::u8: return put(data, index, static_cast<std::uint8_t>(value));
+    case Dtype::boolean: return put(data, index, static_cast<std::uint8_t>(value != 0));
   }
 }
 

@@ -37,9 +37,9 @@ struct Error {
 
 std::string_view code_text(ErrorCode code);     // "onnx-truncated"
 std::string_view code_meaning(ErrorCode code);  // one sentence, the row of docs/errors.md
-int exit_status(ErrorCode code);  // 2 bad input, 3 the machine lacks something, 4 no correct candidate
-std::string describe(const Error& error);    // several lines, for a person
-nlohmann::json to_json(const Error& error);  // {"code", "message", "place", "expected", "found", "remedy"}
+int exit_status(ErrorCode code);                // 2 bad input, 3 the machine lacks something, 4 no correct candidate
+std::string describe(const Error& error);       // several lines, for a person
+nlohmann::json to_json(const Error& error);     // {"code", "message", "place", "expected", "found", "remedy"}
 
 template <class T>
 using Result = tl::expected<T, Error>;

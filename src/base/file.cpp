@@ -34,15 +34,15 @@ std::string unique_suffix() {
 Result<std::string> read_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
-    return fail({ErrorCode::kFileMissing, "the file does not exist", path.string(), "a file", "nothing",
-                 "check the path"});
+    return fail(
+        {ErrorCode::kFileMissing, "the file does not exist", path.string(), "a file", "nothing", "check the path"});
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info {};
   if (fd < 0 || ::fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
     const std::string found = fd >= 0 && S_ISDIR(info.st_mode) ? "a folder" : std::strerror(errno);
     if (fd >= 0) ::close(fd);
-    return fail({ErrorCode::kFileUnreadable, "the file cannot be read", path.string(), "a readable file",
-                 found, "check what the path names and its permissions"});
+    return fail({ErrorCode::kFileUnreadable, "the file cannot be read", path.string(), "a readable file", found,
+                 "check what the path names and its permissions"});
   }
   std::string text;
   text.resize(static_cast<std::size_t>(info.st_size));

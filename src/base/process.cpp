@@ -19,8 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 void append_limited(std::string& text, const char* data, std::size_t size, std::int64_t limit) {
-  const auto room =
-      static_cast<std::size_t>(std::max<std::int64_t>(0, limit - static_cast<std::int64_t>(text.size())));
+  const auto room = static_cast<std::size_t>(std::max<std::int64_t>(0, limit - static_cast<std::int64_t>(text.size())));
   text.append(data, std::min(size, room));
 }
 
@@ -52,12 +51,11 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
                                   const std::filesystem::path& working_folder) {
   std::array<int, 2> out{}, err{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
-    return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno),
-                 "raise ulimit -n"});
+    return fail(
+        {ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno), "raise ulimit -n"});
   const pid_t child = ::fork();
   if (child < 0)
-    return fail(
-        {ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
+    return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
   if (child == 0) become(argv, limits, working_folder, out[1], err[1]);
   ::close(out[1]);
   ::close(err[1]);
@@ -73,8 +71,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
       result.timed_out = true;
       break;
     }
-    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min<long long>(left, 1000))) < 0 &&
-        errno != EINTR)
+    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min<long long>(left, 1000))) < 0 && errno != EINTR)
       break;
     for (std::size_t i = 0; i < polled.size(); ++i) {
       if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;

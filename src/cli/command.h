@@ -1,15 +1,17 @@
-// Commands of the executable. Each subcommand is a file: it declares its flags with CLI11 and leaves an action, which gives an
-// Answer or an Error; main alone prints and exits.
+// Commands of the executable. Each subcommand is a file: a table of its flags and an action, which gives an Answer or an Error;
+// run() alone parses, prints and exits.
 //
 // With --json exactly one object goes to standard output, for a failure {"error": {...}}; everything else, progress included,
 // goes to standard error or nowhere.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "base/error.h"
 
@@ -28,13 +30,30 @@ struct Answer {
 
 using Action = std::function<Result<Answer>(const Session&)>;
 
-// Each adds its subcommand to `app`; when that is chosen, `action` is set.
-void add_optimize(CLI::App& app, Action& action);
-void add_show(CLI::App& app, Action& action);
-void add_verify(CLI::App& app, Action& action);
-void add_doctor(CLI::App& app, Action& action);
-void add_errors(CLI::App& app, Action& action);
-void add_version(CLI::App& app, Action& action);
+// One flag, or a required argument where the name has no dashes. What it sets must outlive the action, which may own it.
+struct Flag {
+  std::string name;
+  std::variant<bool*, std::optional<int>*, std::uint64_t*, std::string*> into;
+  std::string help;
+  std::vector<std::string> among = {};  // the only values it takes, where there are any
+};
+
+struct Command {
+  std::string name, help;
+  std::vector<Flag> flags;
+  Action action;
+};
+
+Command optimize_command();
+Command show_command();
+Command verify_command();
+Command doctor_command();
+Command errors_command();
+Command version_command();
+
+inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";
+inline constexpr const char* kTrackHelp =
+    "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own";
 
 // The whole program but for the hidden subcommands: parses, acts, prints; the exit status.
 int run(int argc, char** argv);

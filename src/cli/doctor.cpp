@@ -44,10 +44,9 @@ Finding program(std::string name, std::string needed_for, const std::string& fil
 
 std::vector<Finding> examine() {
   std::vector<Finding> list;
-  list.push_back(
-      finding("CPU", "the target cpu", target::capabilities_of("cpu"), [](const target::Capabilities& c) {
-        return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
-      }));
+  list.push_back(finding("CPU", "the target cpu", target::capabilities_of("cpu"), [](const target::Capabilities& c) {
+    return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
+  }));
   list.push_back(finding("C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
                          runtime::find_cpu_compiler(),
                          [](const runtime::CpuCompiler& c) { return c.version + " at " + c.path.string(); }));
@@ -56,11 +55,10 @@ std::vector<Finding> examine() {
   list.push_back(program("make", "`make check` of bundles", "make", "install make"));
   list.push_back(finding("CUDA driver", "GPU targets", runtime::Driver::get(),
                          [](const runtime::Driver* driver) { return driver->version(); }));
-  list.push_back(
-      finding("GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda), [](const auto& gpu) {
-        return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", gpu->info().name, gpu->info().arch,
-                           gpu->info().processors, static_cast<double>(gpu->info().memory_bytes) / 0x1p30);
-      }));
+  list.push_back(finding("GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda), [](const auto& gpu) {
+    return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", gpu->info().name, gpu->info().arch,
+                       gpu->info().processors, static_cast<double>(gpu->info().memory_bytes) / 0x1p30);
+  }));
   list.push_back(finding("CUDA compiler", "GPU targets", runtime::find_cuda_compiler(),
                          [](const runtime::CudaCompiler& c) { return c.name + " at " + c.path; }));
   list.push_back(library("cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
@@ -85,8 +83,8 @@ Result<Answer> doctor(const Session&) {
                     {"detail", f.detail},
                     {"needed_for", f.needed_for},
                     {"remedy", f.remedy}});
-    text += fmt::format("{} {:<13} {}\n  {:<13} needed for {}\n", f.found ? "+" : "-", f.name, f.detail, "",
-                        f.needed_for);
+    text +=
+        fmt::format("{} {:<13} {}\n  {:<13} needed for {}\n", f.found ? "+" : "-", f.name, f.detail, "", f.needed_for);
     if (!f.found && !f.remedy.empty()) text += fmt::format("  {:<13} remedy: {}\n", "", f.remedy);
     if (f.name == "CPU" || f.name == "C++ compiler") cpu &= f.found;
     if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= f.found;
@@ -100,10 +98,8 @@ Result<Answer> doctor(const Session&) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("doctor", "what this machine has and lacks, and what each thing is needed for");
-  command->callback([&action] { action = doctor; });
+Command doctor_command() {
+  return {"doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor};
 }
 
 }  // namespace warploom::cli

@@ -19,10 +19,8 @@ Result<Answer> list_errors(const Session&) {
   for (const ErrorCode code : kCodes) width = std::max(width, code_text(code).size());
   nlohmann::json rows = nlohmann::json::array();
   for (const ErrorCode code : kCodes) {
-    rows.push_back(
-        {{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
-    answer.text +=
-        fmt::format("{:<{}}  {:>3}  {}\n", code_text(code), width, exit_status(code), code_meaning(code));
+    rows.push_back({{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
+    answer.text += fmt::format("{:<{}}  {:>3}  {}\n", code_text(code), width, exit_status(code), code_meaning(code));
   }
   answer.json["errors"] = rows;
   return answer;
@@ -30,9 +28,6 @@ Result<Answer> list_errors(const Session&) {
 
 }  // namespace
 
-void add_errors(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("errors", "every error code, its exit status and its meaning");
-  command->callback([&action] { action = list_errors; });
-}
+Command errors_command() { return {"errors", "every error code, its exit status and its meaning", {}, list_errors}; }
 
 }  // namespace warploom::cli

@@ -22,10 +22,9 @@ Result<double> parse_seconds(const std::string& text, const std::string& place) 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view rest(end, text.data() + text.size());
   for (const Unit& unit : kUnits)
-    if (error == std::errc() && rest == unit.name && number > 0 && std::isfinite(number))
-      return number * unit.seconds;
-  return fail({ErrorCode::kUsage, "a duration cannot be read", place,
-               "a number above zero with ms, s, m or h: 60s", text, "write it like 500ms, 60s or 2m"});
+    if (error == std::errc() && rest == unit.name && number > 0 && std::isfinite(number)) return number * unit.seconds;
+  return fail({ErrorCode::kUsage, "a duration cannot be read", place, "a number above zero with ms, s, m or h: 60s",
+               text, "write it like 500ms, 60s or 2m"});
 }
 
 Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
@@ -38,8 +37,8 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   std::string names;
   for (const Track track : possible) names += (names.empty() ? "" : ", ") + std::string(name_of(track));
   return fail({ErrorCode::kUnknownTrack,
-               wanted ? "the track cannot hold for the model's types" : "the track is unknown", "--track",
-               names, name, "name one of those, or none for the model's own"});
+               wanted ? "the track cannot hold for the model's types" : "the track is unknown", "--track", names, name,
+               "name one of those, or none for the model's own"});
 }
 
 Result<std::string> resolve_target(const std::string& name) {
@@ -61,8 +60,7 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
     const char* const end = word.data() + word.size();
     if (equals != std::string::npos && equals > 0) {
       const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, value);
-      if (error == std::errc() && stop == end &&
-          schedule.fields.emplace(word.substr(0, equals), value).second)
+      if (error == std::errc() && stop == end && schedule.fields.emplace(word.substr(0, equals), value).second)
         continue;
     }
     return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "--schedule",
@@ -72,8 +70,8 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
   return schedule;
 }
 
-Result<kernels::Schedule> default_schedule(const kernels::Region& region,
-                                           const target::Capabilities& capabilities, std::int64_t limit) {
+Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities,
+                                           std::int64_t limit) {
   std::optional<kernels::Schedule> best;
   double best_guess = 0;
   for (const kernels::Family* family : kernels::families_for(region, capabilities)) {
@@ -96,9 +94,9 @@ Result<kernels::Schedule> default_schedule(const kernels::Region& region,
     }
   }
   if (best) return *best;
-  return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target",
-               region.graph.name, "one matmul or softmax with pointwise operators",
-               graph::to_text(region.graph), "take a model of that form"});
+  return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,
+               "one matmul or softmax with pointwise operators", graph::to_text(region.graph),
+               "take a model of that form"});
 }
 
 }  // namespace warploom::cli

@@ -25,8 +25,7 @@ Result<std::string> resolve_target(const std::string& name);
 Result<kernels::Schedule> parse_schedule(const std::string& text);
 
 // The most promising legal schedule of any family, by the families' own guess among the first `limit` combinations of each.
-Result<kernels::Schedule> default_schedule(const kernels::Region& region,
-                                           const target::Capabilities& capabilities,
+Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities,
                                            std::int64_t limit = 20'000);
 
 }  // namespace warploom::cli

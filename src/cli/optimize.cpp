@@ -22,10 +22,9 @@ namespace fs = std::filesystem;
 
 struct Flags {
   std::string file, out, budget = "60s", target = "auto", track, strategy = "automatic", archive;
-  int candidates = 0, jobs = 0;
+  std::optional<int> candidates, jobs;
   std::uint64_t seed = 1;
   bool no_resume = false, resume = false;
-  bool candidates_given = false;
 };
 
 constexpr std::int64_t kMostModelText = 8 << 20;  // a model of more text is not copied into plan.json
@@ -43,24 +42,22 @@ Result<search::Strategy> strategy_named(const std::string& name) {
 }
 
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
-  if (flags.candidates_given && flags.candidates < 1)
+  if (flags.candidates.value_or(1) < 1)
     return fail(contradiction("a search of no candidates finds nothing", "--candidates",
-                              std::to_string(flags.candidates),
+                              std::to_string(*flags.candidates),
                               "ask for at least one, or leave it out for no limit but the budget"));
   if (flags.resume && flags.no_resume)
-    return fail(contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both",
-                              "give one of them"));
+    return fail(
+        contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them"));
   search::Options options;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   WARPLOOM_TRY(options.budget_seconds, parse_seconds(flags.budget, "--budget"));
   WARPLOOM_TRY(options.strategy, strategy_named(flags.strategy));
-  if (flags.target != "auto") {
-    WARPLOOM_TRY(const auto known, target::capabilities_of(flags.target));
-  }
+  if (flags.target != "auto") { WARPLOOM_TRY(const auto known, target::capabilities_of(flags.target)); }
   options.target = flags.target;
-  options.max_candidates = flags.candidates;
+  options.max_candidates = flags.candidates.value_or(0);
   options.seed = flags.seed;
-  options.jobs = flags.jobs;
+  options.jobs = flags.jobs.value_or(0);
   options.archive = flags.archive;
   options.resume = !flags.no_resume;
   options.interrupted = &interrupted();
@@ -77,10 +74,9 @@ std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome
   std::string operators, tensors;
   for (const auto& node : graph.nodes)
     operators += (operators.empty() ? "" : " + ") + std::string(graph::name_of(node.op));
-  for (const auto id : graph.inputs)
-    tensors += (tensors.empty() ? "" : ", ") + graph::to_text(graph.tensor(id));
-  return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, tensors, outcome.target,
-                     outcome.device, name_of(outcome.track));
+  for (const auto id : graph.inputs) tensors += (tensors.empty() ? "" : ", ") + graph::to_text(graph.tensor(id));
+  return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, tensors, outcome.target, outcome.device,
+                     name_of(outcome.track));
 }
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its inputs are others).
@@ -118,8 +114,8 @@ std::string table_of(const search::Outcome& o, const std::string& bundle) {
                                     times(o.best_high_us))},
                {"speedup", green(fmt::format("{:.2f}x", o.speedup))},
                {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
-               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error,
-                                     o.max_error, o.reference_error)},
+               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error,
+                                     o.reference_error)},
                {"schedule", o.schedule.text()},
                {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
                {"bundle", bundle}};
@@ -154,29 +150,23 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
 
 }  // namespace
 
-void add_optimize(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
-      "optimize", "search for the fastest kernel that is proven right, and write its bundle");
-  command->add_option("FILE", flags->file, "an ONNX model, binary or .textproto")->required();
-  command->add_option("--out", flags->out, "the bundle's folder; default out/NAME");
-  command->add_option("--budget", flags->budget, "time to search: 500ms, 60s, 2m");
-  auto* candidates = command->add_option("--candidates", flags->candidates, "at most so many candidates");
-  command->add_option("--target", flags->target, "auto, cpu, sm_80, sm_89 or sm_90a");
-  command->add_option("--track", flags->track,
-                      "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own");
-  command->add_option("--strategy", flags->strategy, "automatic, enumerate, random or beam")
-      ->check(CLI::IsMember({"automatic", "enumerate", "random", "beam"}));
-  command->add_option("--seed", flags->seed, "of every random choice");
-  command->add_option("--jobs", flags->jobs, "compilations at once; default: one a core")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--archive", flags->archive, "the archive file; default: in the cache folder");
-  command->add_flag("--no-resume", flags->no_resume, "do not use what the archive knows of the problem");
-  command->add_flag("--resume", flags->resume, "use it, as is the default");
-  command->callback([&action, flags, candidates] {
-    flags->candidates_given = candidates->count() > 0;
-    action = [flags](const Session& session) { return optimize(*flags, session); };
-  });
+Command optimize_command() {
+  const auto flags = std::make_shared<Flags>();
+  return {"optimize",
+          "search for the fastest kernel that is proven right, and write its bundle",
+          {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
+           {"--out", &flags->out, "the bundle's folder; default out/NAME"},
+           {"--budget", &flags->budget, "time to search: 500ms, 60s, 2m"},
+           {"--candidates", &flags->candidates, "at most so many candidates"},
+           {"--target", &flags->target, kTargetHelp},
+           {"--track", &flags->track, kTrackHelp},
+           {"--strategy", &flags->strategy, "how to search", {"automatic", "enumerate", "random", "beam"}},
+           {"--seed", &flags->seed, "of every random choice"},
+           {"--jobs", &flags->jobs, "compilations at once; default: one a core"},
+           {"--archive", &flags->archive, "the archive file; default: in the cache folder"},
+           {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
+           {"--resume", &flags->resume, "use it, as is the default"}},
+          [flags](const Session& session) { return optimize(*flags, session); }};
 }
 
 }  // namespace warploom::cli

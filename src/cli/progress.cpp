@@ -29,8 +29,8 @@ std::string time_text(double us) {
 }
 
 std::string progress_text(const search::Progress& progress, std::size_t width) {
-  std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds,
-                                 progress.candidates);
+  std::string text =
+      fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds, progress.candidates);
   if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
   if (progress.best_us > 0) {
     text += ", best " + time_text(progress.best_us);
@@ -46,10 +46,8 @@ ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(::isatty(STDER
 void ProgressLine::show(const search::Progress& progress) {
   if (quiet_ || progress.seconds < next_seconds_) return;
   next_seconds_ = progress.seconds + (terminal_ ? kTerminalEverySeconds : kPlainEverySeconds);
-  if (terminal_)
-    put("\r\033[K" + progress_text(progress, terminal_width()));
-  else
-    put(progress_text(progress, 400) + "\n");
+  if (terminal_) put("\r\033[K" + progress_text(progress, terminal_width()));
+  else put(progress_text(progress, 400) + "\n");
   open_ = terminal_;
 }
 

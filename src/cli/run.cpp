@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -59,12 +60,26 @@ Result<Answer> guarded(const Action& action, const Session& session) {
   try {
     return action(session);
   } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kOutOfMemory, "there is not enough memory", "", "", "",
-                 "use a machine with more memory"});
+    return fail({ErrorCode::kOutOfMemory, "there is not enough memory", "", "", "", "use a machine with more memory"});
   } catch (const std::exception& error) {
-    return fail({ErrorCode::kInternal, "something failed that never should", "", "", error.what(),
-                 "please report it"});
+    return fail({ErrorCode::kInternal, "something failed that never should", "", "", error.what(), "please report it"});
   }
+}
+
+void add(CLI::App& app, Command& command, const Command*& chosen) {
+  CLI::App* sub = app.add_subcommand(command.name, command.help);
+  for (Flag& flag : command.flags) {
+    CLI::Option* option = std::visit(
+        [&](auto* into) {
+          if constexpr (std::is_same_v<decltype(into), bool*>) return sub->add_flag(flag.name, *into, flag.help);
+          else return sub->add_option(flag.name, *into, flag.help);
+        },
+        flag.into);
+    if (flag.name[0] != '-') option->required();
+    if (!flag.among.empty()) option->check(CLI::IsMember(flag.among));
+  }
+  sub->fallthrough();
+  sub->callback([&command, &chosen] { chosen = &command; });
 }
 
 }  // namespace
@@ -82,17 +97,16 @@ int run(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   runtime::set_helper_program("/proc/self/exe");
   Session session;
-  Action action;
-  CLI::App app("warploom: from an ONNX operator and a target to the fastest kernel that is proven right",
-               "warploom");
+  CLI::App app("warploom: from an ONNX operator and a target to the fastest kernel that is proven right", "warploom");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(kVersion));
   app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet,-q", session.quiet, "no progress");
   app.fallthrough();
-  for (const auto add : {add_optimize, add_show, add_verify, add_doctor, add_errors, add_version})
-    add(app, action);
-  for (CLI::App* command : app.get_subcommands({})) command->fallthrough();
+  Command commands[] = {optimize_command(), show_command(),   verify_command(),
+                        doctor_command(),   errors_command(), version_command()};
+  const Command* chosen = nullptr;
+  for (Command& command : commands) add(app, command, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version
@@ -104,7 +118,7 @@ int run(int argc, char** argv) {
                        "run `warploom --help` or `warploom COMMAND --help`"}),
                  session);
   }
-  return print(guarded(action, session), session);
+  return print(guarded(chosen->action, session), session);
 }
 
 }  // namespace warploom::cli

@@ -18,8 +18,7 @@ struct Flags {
 std::string describe_space(const kernels::Space& space) {
   std::string text = fmt::format("{}: {} combinations\n", space.family, space.size());
   for (const auto& field : space.fields)
-    text += fmt::format("  {:<14} {}\n  {:<14} {}\n", field.name, fmt::join(field.values, " "), "",
-                        field.meaning);
+    text += fmt::format("  {:<14} {}\n  {:<14} {}\n", field.name, fmt::join(field.values, " "), "", field.meaning);
   return text;
 }
 
@@ -38,8 +37,7 @@ Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string tex
 
 Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file));
-  if (flags.what == "graph")
-    return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
+  if (flags.what == "graph") return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
   WARPLOOM_TRY(const std::string target, resolve_target(flags.target));
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
@@ -55,16 +53,14 @@ Result<Answer> show(const Flags& flags) {
     if (text.empty()) text = "no family of schedules covers the model on " + target + "\n";
     return answer_of(flags, {{"target", target}, {"families", spaces}}, text);
   }
-  WARPLOOM_TRY(const kernels::Schedule schedule, flags.schedule.empty()
-                                                     ? default_schedule(region, capabilities)
-                                                     : parse_schedule(flags.schedule));
+  WARPLOOM_TRY(const kernels::Schedule schedule,
+               flags.schedule.empty() ? default_schedule(region, capabilities) : parse_schedule(flags.schedule));
   const kernels::Family* chosen = nullptr;
   for (const auto* family : kernels::families_for(region, capabilities))
     if (family->name() == schedule.family) chosen = family;
   if (!chosen)
-    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the model on this target",
-                 "--schedule", "a family that `--what space` lists", schedule.family,
-                 "take another family or target"});
+    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the model on this target", "--schedule",
+                 "a family that `--what space` lists", schedule.family, "take another family or target"});
   WARPLOOM_CHECK(chosen->legal(region, schedule, capabilities));
   nlohmann::json json = {{"target", target}, {"track", name_of(track)}, {"schedule", schedule.text()}};
   std::string text = "// " + schedule.text() + "\n";
@@ -80,27 +76,25 @@ Result<Answer> show(const Flags& flags) {
   }
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   for (const auto& kernel : list.kernels)
-    text += fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n", kernel.name,
-                        kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.threads, kernel.shared_bytes,
-                        kernel.source);
+    text +=
+        fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n", kernel.name, kernel.grid[0],
+                    kernel.grid[1], kernel.grid[2], kernel.threads, kernel.shared_bytes, kernel.source);
   json["launch_list"] = to_json(list);
   return answer_of(flags, json, text);
 }
 
 }  // namespace
 
-void add_show(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app.add_subcommand("show", "a model's graph, its schedule space, a tile program or the emitted source");
-  command->add_option("FILE", flags->file, "an ONNX model, binary or .textproto")->required();
-  command->add_option("--what", flags->what, "graph, space, program or source")
-      ->check(CLI::IsMember({"graph", "space", "program", "source"}));
-  command->add_option("--target", flags->target, "auto, cpu, sm_80, sm_89 or sm_90a");
-  command->add_option("--track", flags->track,
-                      "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own");
-  command->add_option("--schedule", flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising");
-  command->callback([&action, flags] { action = [flags](const Session&) { return show(*flags); }; });
+Command show_command() {
+  const auto flags = std::make_shared<Flags>();
+  return {"show",
+          "a model's graph, its schedule space, a tile program or the emitted source",
+          {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
+           {"--what", &flags->what, "what to show", {"graph", "space", "program", "source"}},
+           {"--target", &flags->target, kTargetHelp},
+           {"--track", &flags->track, kTrackHelp},
+           {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},
+          [flags](const Session&) { return show(*flags); }};
 }
 
 }  // namespace warploom::cli

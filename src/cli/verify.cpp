@@ -41,8 +41,8 @@ Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, co
   if (!flags.model.empty()) return load_onnx(flags.model);
   if (plan.contains("model") && plan["model"].is_string())
     return parse_onnx(plan["model"].get<std::string>(), path.string());
-  return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", path.string(), "--model FILE",
-               "nothing", "name the model that was optimized with --model"});
+  return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", path.string(), "--model FILE", "nothing",
+               "name the model that was optimized with --model"});
 }
 
 Result<Answer> judge_again(const Flags& flags) {
@@ -52,8 +52,7 @@ Result<Answer> judge_again(const Flags& flags) {
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(path));
   WARPLOOM_TRY(graph::Graph graph, model_of(flags, plan, path));
   WARPLOOM_TRY(const LaunchList list, launch_list_from_json(plan["launch_list"]));
-  WARPLOOM_TRY(const auto capabilities,
-               target::capabilities_of(list.engine == Engine::cuda ? list.arch : "cpu"));
+  WARPLOOM_TRY(const auto capabilities, target::capabilities_of(list.engine == Engine::cuda ? list.arch : "cpu"));
   const Track track = *track_named(plan["track"].get<std::string>());
   const kernels::Work work = kernels::work_of({graph, track});
   verify::Setup setup{.graph = std::move(graph),
@@ -65,8 +64,7 @@ Result<Answer> judge_again(const Flags& flags) {
                       .seed = flags.seed};
   catch_interrupts();
   WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(std::move(setup), {.interrupted = &interrupted()}));
-  WARPLOOM_TRY(const verify::Verdict verdict,
-               evaluator.judge({.list = list, .whole = true, .check_ms = 20'000}));
+  WARPLOOM_TRY(const verify::Verdict verdict, evaluator.judge({.list = list, .whole = true, .check_ms = 20'000}));
   if (!verdict.accepted) return fail(verdict.error_found);
   nlohmann::json json = verify::to_json(verdict);
   json["plan"] = path.string();
@@ -83,14 +81,14 @@ Result<Answer> judge_again(const Flags& flags) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
-      "verify", "judge a bundle's kernels again: whole outputs, fresh inputs of every family");
-  command->add_option("PLAN", flags->plan, "a bundle's folder or its plan.json")->required();
-  command->add_option("--model", flags->model, "the model, where the plan does not hold it");
-  command->add_option("--seed", flags->seed, "of the inputs");
-  command->callback([&action, flags] { action = [flags](const Session&) { return judge_again(*flags); }; });
+Command verify_command() {
+  const auto flags = std::make_shared<Flags>();
+  return {"verify",
+          "judge a bundle's kernels again: whole outputs, fresh inputs of every family",
+          {{"PLAN", &flags->plan, "a bundle's folder or its plan.json"},
+           {"--model", &flags->model, "the model, where the plan does not hold it"},
+           {"--seed", &flags->seed, "of the inputs"}},
+          [flags](const Session&) { return judge_again(*flags); }};
 }
 
 }  // namespace warploom::cli

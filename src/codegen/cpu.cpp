@@ -19,16 +19,14 @@ constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
 // Names become C identifiers, each different, none a word of the function.
 std::vector<std::string> identifiers(const Program& program) {
   static constexpr const char* kTaken[] = {
-      "buffers", "task",   "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",
-      "float",   "double", "int",     "long",    "char",    "short",   "bool",         "void",
-      "auto",    "const",  "for",     "if",      "else",    "new",     "delete",       "this",
-      "return",  "min",    "max",     "static",  "struct",  "class"};
+      "buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",     "float",  "double",
+      "int",     "long", "char",    "short",   "bool",    "void",    "auto",         "const",  "for",    "if",
+      "else",    "new",  "delete",  "this",    "return",  "min",     "max",          "static", "struct", "class"};
   std::set<std::string> taken(std::begin(kTaken), std::end(kTaken));
   std::vector<std::string> names;
   for (const tile::Tensor& tensor : program.tensors) {
     std::string name;
-    for (const char c : tensor.name)
-      name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
+    for (const char c : tensor.name) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
     if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t_" + name;
     while (!taken.insert(name).second) name += '_';
     names.push_back(name);
@@ -45,8 +43,7 @@ std::string identifier(const std::string& text) {
 }  // namespace
 
 std::string cpu_element_type(Dtype dtype) {
-  const bool known =
-      dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
+  const bool known = dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
   return known ? std::string(cpu_type(dtype)) : std::string();
 }
 
@@ -71,8 +68,7 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
 
 tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
                                               const std::string& found) const {
-  return fail({ErrorCode::kNoInstruction, message, fmt::format("{}:{}", place_.file, place_.line), expected,
-               found,
+  return fail({ErrorCode::kNoInstruction, message, fmt::format("{}:{}", place_.file, place_.line), expected, found,
                "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"});
 }
 
@@ -85,8 +81,8 @@ Status CpuEmitter::visit(const Other&) {
 
 Status CpuEmitter::visit(const tile::For& loop) {
   if (loop.unroll) out_.line("#pragma GCC unroll 16");
-  out_.open("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(),
-            loop.end.text(), loop.step.text());
+  out_.open("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(), loop.end.text(),
+            loop.step.text());
   ranges_.enter(loop);
   loops_.push_back(loop.variable);
   WARPLOOM_CHECK(body(loop.body));
@@ -126,8 +122,7 @@ Result<Kernel> CpuEmitter::emit() {
   out_.line("#define WL_VECTOR_BYTES {}", capabilities_.vector_bytes);
   out_.line("#include \"wl_cpu.h\"");
   out_.line("");
-  out_.line("// One call computes one of the {} × {} × {} blocks.", kernel.grid[0], kernel.grid[1],
-            kernel.grid[2]);
+  out_.line("// One call computes one of the {} × {} × {} blocks.", kernel.grid[0], kernel.grid[1], kernel.grid[2]);
   out_.open(
       "extern \"C\" void {}([[maybe_unused]] void* const* buffers, [[maybe_unused]] long long task, "
       "[[maybe_unused]] void* scratch) {{",
@@ -137,8 +132,8 @@ Result<Kernel> CpuEmitter::emit() {
     if (tensor.scope != Scope::global) continue;
     const std::string type = cpu_element_type(tensor.dtype);
     if (type.empty() || (tensor.writable && tensor.dtype == Dtype::tf32))
-      return unsupported("a global tensor has a type that CPU kernels do not compute with",
-                         "f32, bf16 or f16", fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
+      return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
+                         fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
     const std::string full = tensor.writable ? type : "const " + type;
     out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
     kernel.args.push_back({tensor.name, false, {}});
@@ -173,14 +168,12 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(program, capabilities));
   if (layouts.shared_floats * 4 > capabilities.shared_bytes)
     return fail({ErrorCode::kResourceLimit, "the shared tensors do not fit in a core's L2 cache",
-                 fmt::format("program '{}'", program.name),
-                 fmt::format("at most {} bytes", capabilities.shared_bytes),
+                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", capabilities.shared_bytes),
                  fmt::format("{} bytes", layouts.shared_floats * 4), "take smaller blocks"});
   if (layouts.register_floats * 4 > kMaxRegisterBytes)
-    return fail(
-        {ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
-         fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
-         fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
+    return fail({ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
+                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
+                 fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
   return CpuEmitter(program, capabilities, std::move(layouts)).emit();
 }
 

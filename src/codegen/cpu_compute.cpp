@@ -33,12 +33,9 @@ std::vector<std::int64_t> CpuEmitter::strides_of(TensorId id) const {
   std::vector<std::int64_t> strides(rank, 0);
   std::int64_t next = l.matrix_floats();
   for (std::size_t i = rank; i-- > 0;) {
-    if (i + 1 == rank)
-      strides[i] = 1;
-    else if (i + 2 == rank)
-      strides[i] = l.panel;
-    else
-      strides[i] = next, next *= t.shape[i];
+    if (i + 1 == rank) strides[i] = 1;
+    else if (i + 2 == rank) strides[i] = l.panel;
+    else strides[i] = next, next *= t.shape[i];
   }
   return strides;
 }
@@ -122,10 +119,8 @@ Status CpuEmitter::visit(const tile::Map& map) {
   const std::string to = fmt::format("{} + {}", element(map.dst, loops), v);
   // Rows without padding between them must not be overrun.
   if (!flat && along + 1 != dst.shape.size() && count % lanes_ != 0)
-    out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count,
-              v);
-  else
-    out_.line("wl::store({}, {});", to, value);
+    out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
+  else out_.line("wl::store({}, {});", to, value);
   out_.close();
   for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
   return ok();
@@ -158,14 +153,13 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     out_.open("{{");
     out_.line("wl::vf {} = wl::splat({});", total, identity);
     if (whole > 0)
-      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}(wl::load({4} + {0}), {2});", v,
-                whole, total, how.combine, from);
+      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}(wl::load({4} + {0}), {2});", v, whole,
+                total, how.combine, from);
     if (rest > 0)
       out_.line("{0} = {1}(wl::load_first({2} + {3}, {4}, {5}), {0});", total, how.combine, from, whole, rest,
                 identity);
     // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.
-    const std::string one =
-        rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({}({}))", how.horizontal, total));
+    const std::string one = rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({}({}))", how.horizontal, total));
     const bool single = tile::element_count(tensor(reduce.dst).shape) == 1;
     out_.line("{}({}, {});", single ? "wl::store" : "wl::store_one", element(reduce.dst, loops),
               single ? one : one + "[0]");
@@ -177,15 +171,13 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     inner.push_back({k, src.shape[axis], axis});
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
     out_.line("wl::vf {} = wl::splat({});", total, identity);
-    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}(wl::load({4} + {5}), {2});", k, src.shape[axis],
-              total, how.combine, element(reduce.src, inner), v);
+    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}(wl::load({4} + {5}), {2});", k, src.shape[axis], total,
+              how.combine, element(reduce.src, inner), v);
     const std::string to = fmt::format("{} + {}", element(reduce.dst, loops), v),
                       value = rounded(tensor(reduce.dst).dtype, total);
     if (along + 1 != src.shape.size() && count % lanes_ != 0)
-      out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value,
-                count, v);
-    else
-      out_.line("wl::store({}, {});", to, value);
+      out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
+    else out_.line("wl::store({}, {});", to, value);
     out_.close();
   }
   for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
@@ -220,10 +212,9 @@ void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t ve
   const bool m_fast = la.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
   const std::int64_t step_m = m_fast ? 1 : la.panel, step_k = m_fast ? la.panel : 1;
   const auto base = [&](const tile::Tile& tile) {
-    return address(
-               tile.tensor, tile.offset,
-               ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)],
-                                 layout(tile.tensor).panel))
+    return address(tile.tensor, tile.offset,
+                   ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)],
+                                     layout(tile.tensor).panel))
         .text();
   };
   const Index r = row == "0" ? Index(0) : Index::variable(row);

@@ -107,8 +107,8 @@ CpuEmitter::Side CpuEmitter::side_of(const tile::Tile& tile, const std::vector<I
   if (l.one_panel()) return side;
   side.panels_start = ranges_.divisible(side.at[fast], l.panel);
   side.strided = tile.extent[fast] == 1 || (side.panels_start && tile.extent[fast] <= l.panel);
-  side.whole_panels = side.at[fast].constant() == 0 && tile.extent[fast] == l.fast() &&
-                      side.at[slow].constant() == 0 && tile.extent[slow] == l.slow();
+  side.whole_panels = side.at[fast].constant() == 0 && tile.extent[fast] == l.fast() && side.at[slow].constant() == 0 &&
+                      tile.extent[slow] == l.slow();
   return side;
 }
 
@@ -162,10 +162,8 @@ bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& 
   if (checks.empty() &&
       src.rows * src.cols == 1) {  // one element, kept in all lanes where it is a register tensor's only one
     const bool single = !dst.global && tile::element_count(tensor(dst.tile->tensor).shape) == 1;
-    if (single)
-      out_.line("wl::store({}, wl::splat(wl::load_one({})));", to, from);
-    else
-      out_.line("wl::store_one({}, wl::load_one({}));", to, from);
+    if (single) out_.line("wl::store({}, wl::splat(wl::load_one({})));", to, from);
+    else out_.line("wl::store_one({}, wl::load_one({}));", to, from);
     return true;
   }
   if (checks.empty()) {
@@ -174,10 +172,9 @@ bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& 
   }
   out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
   if (src.global)
-    out_.line("else wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride,
-              src.rows, src.cols, box(src), float_text(copy.fill));
-  else
-    out_.line("else wl::store_rows({}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, box(dst));
+    out_.line("else wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, src.rows,
+              src.cols, box(src), float_text(copy.fill));
+  else out_.line("else wl::store_rows({}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, box(dst));
   return true;
 }
 
@@ -188,27 +185,25 @@ bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& 
   const std::string to = pointer(dst), from = pointer(src), fill = float_text(copy.fill);
   const auto checks = conditions(src, true, true);
   if (dst.whole_panels && !dst.rows_fast) {
-    const std::string whole = fmt::format("wl::pack_panels<{}, {}, {}>({}, {}, {});", src.rows, src.cols,
-                                          l.panel, to, from, src.row_stride);
+    const std::string whole =
+        fmt::format("wl::pack_panels<{}, {}, {}>({}, {}, {});", src.rows, src.cols, l.panel, to, from, src.row_stride);
     if (checks.empty()) {
       out_.line("{}", whole);
       return true;
     }
     out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
-    out_.line("else wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows,
-              src.cols, l.panel, box(src), fill);
+    out_.line("else wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols,
+              l.panel, box(src), fill);
     return true;
   }
   // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
-  if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) || dst.col < 0)
-    return false;
+  if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) || dst.col < 0) return false;
   const Index& first = dst.at[static_cast<std::size_t>(dst.row)];
   if (!ranges_.divisible(first, lanes_)) return false;
   if (src.rows % lanes_ != 0 && !(first.constant() && *first.constant() + src.rows == l.fast())) return false;
-  const std::string bounds =
-      checks.empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", src.rows, src.cols) : box(src);
-  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows,
-            src.cols, l.panel, bounds, fill);
+  const std::string bounds = checks.empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", src.rows, src.cols) : box(src);
+  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols,
+            l.panel, bounds, fill);
   return true;
 }
 
@@ -217,11 +212,9 @@ void CpuEmitter::copy_elements(const tile::Copy& copy, const Side& src, const Si
   const auto at = [&](const Side& side) {
     auto place = side.at;
     if (side.row >= 0)
-      place[static_cast<std::size_t>(side.row)] =
-          place[static_cast<std::size_t>(side.row)] + Index::variable(i);
+      place[static_cast<std::size_t>(side.row)] = place[static_cast<std::size_t>(side.row)] + Index::variable(i);
     if (side.col >= 0)
-      place[static_cast<std::size_t>(side.col)] =
-          place[static_cast<std::size_t>(side.col)] + Index::variable(j);
+      place[static_cast<std::size_t>(side.col)] = place[static_cast<std::size_t>(side.col)] + Index::variable(j);
     return plus(name(side.tile->tensor), address(side.tile->tensor, place, false).text());
   };
   const Side* global = src.global ? &src : dst.global ? &dst : nullptr;
@@ -234,12 +227,9 @@ void CpuEmitter::copy_elements(const tile::Copy& copy, const Side& src, const Si
   out_.open("for (long {0} = 0; {0} < {1}; ++{0})", i, src.rows);
   out_.open("for (long {0} = 0; {0} < {1}; ++{0})", j, src.cols);
   if (checked && src.global)
-    out_.line("wl::store_one({}, {} ? wl::load_one({}) : {});", at(dst), test, at(src),
-              float_text(copy.fill));
-  else if (checked)
-    out_.line("if ({}) wl::store_one({}, wl::load_one({}));", test, at(dst), at(src));
-  else
-    out_.line("wl::store_one({}, wl::load_one({}));", at(dst), at(src));
+    out_.line("wl::store_one({}, {} ? wl::load_one({}) : {});", at(dst), test, at(src), float_text(copy.fill));
+  else if (checked) out_.line("if ({}) wl::store_one({}, wl::load_one({}));", test, at(dst), at(src));
+  else out_.line("wl::store_one({}, wl::load_one({}));", at(dst), at(src));
   out_.outdent();
   out_.outdent();
 }

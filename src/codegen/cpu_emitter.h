@@ -54,8 +54,7 @@ class CpuEmitter {
     std::int64_t extent;
     std::size_t dim;
   };
-  std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip,
-                               std::size_t also_skip);
+  std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip);
   std::string element(tile::TensorId id, const std::vector<Loop>& loops) const;
   std::vector<std::int64_t> strides_of(tile::TensorId id) const;  // of a register tensor
   std::string value_text(const tile::Value& value, std::size_t vector_dim, const std::vector<Loop>& loops,

@@ -31,12 +31,10 @@ struct Uses {
 
 class Collector {
  public:
-  Collector(const Program& program, std::vector<Uses>& uses)
-      : program_(program), ranges_(program), uses_(uses) {}
+  Collector(const Program& program, std::vector<Uses>& uses) : program_(program), ranges_(program), uses_(uses) {}
 
   void walk(const Body& body) {
-    for (const Statement& statement : body)
-      std::visit([&](const auto& node) { visit(node); }, statement.node);
+    for (const Statement& statement : body) std::visit([&](const auto& node) { visit(node); }, statement.node);
   }
 
  private:

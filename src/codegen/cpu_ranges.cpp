@@ -20,9 +20,7 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
   const double far = static_cast<double>(a) * static_cast<double>(b);
   return std::abs(far) < 4e18 ? a * b : clip(far);
 }
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 }  // namespace
 
 IndexRanges::IndexRanges(const tile::Program& program) {
@@ -37,8 +35,7 @@ IndexRanges::IndexRanges(const tile::Program& program) {
 void IndexRanges::enter(const tile::For& loop) {
   const Range begin = of(loop.begin), end = of(loop.end);
   std::int64_t last = end.high - 1;
-  if (const auto step = loop.step.constant();
-      step && *step > 0 && loop.begin.constant() && loop.end.constant())
+  if (const auto step = loop.step.constant(); step && *step > 0 && loop.begin.constant() && loop.end.constant())
     last = begin.low + floor_div(last - begin.low, *step) * *step;
   loops_[loop.variable] = {{begin.low, std::max(begin.low, last)}, loop.begin, loop.step};
 }
@@ -51,10 +48,8 @@ Range IndexRanges::of(const Index& index) const {
   }
   const Range a = of(index.left()), b = of(index.right());
   switch (index.op()) {
-    case IndexOp::add:
-      return {std::max(-kFar, a.low + b.low), std::min(kFar, a.high + b.high)};
-    case IndexOp::sub:
-      return {std::max(-kFar, a.low - b.high), std::min(kFar, a.high - b.low)};
+    case IndexOp::add: return {std::max(-kFar, a.low + b.low), std::min(kFar, a.high + b.high)};
+    case IndexOp::sub: return {std::max(-kFar, a.low - b.high), std::min(kFar, a.high - b.low)};
     case IndexOp::mul: {
       const std::int64_t all[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low),
                                   product(a.high, b.high)};
@@ -67,33 +62,27 @@ Range IndexRanges::of(const Index& index) const {
       if (b.low <= 0) return {-kFar, kFar};
       if (a.low >= 0 && a.high < b.low) return a;
       return {0, b.high - 1};
-    case IndexOp::min:
-      return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    default:
-      return {std::max(a.low, b.low), std::max(a.high, b.high)};
+    case IndexOp::min: return {std::min(a.low, b.low), std::min(a.high, b.high)};
+    default: return {std::max(a.low, b.low), std::max(a.high, b.high)};
   }
 }
 
 bool IndexRanges::divisible(const Index& index, std::int64_t by) const {
   if (by == 1) return true;
   switch (index.op()) {
-    case IndexOp::constant:
-      return index.value() % by == 0;
+    case IndexOp::constant: return index.value() % by == 0;
     case IndexOp::variable: {
       const auto found = loops_.find(index.name());
       if (found == loops_.end()) return false;
       if (found->second.range.low == found->second.range.high) return found->second.range.low % by == 0;
       return divisible(found->second.begin, by) && divisible(found->second.step, by);
     }
-    case IndexOp::mul:
-      return divisible(index.left(), by) || divisible(index.right(), by);
+    case IndexOp::mul: return divisible(index.left(), by) || divisible(index.right(), by);
     case IndexOp::add:
     case IndexOp::sub:
     case IndexOp::min:
-    case IndexOp::max:
-      return divisible(index.left(), by) && divisible(index.right(), by);
-    default:
-      return false;
+    case IndexOp::max: return divisible(index.left(), by) && divisible(index.right(), by);
+    default: return false;
   }
 }
 

@@ -33,14 +33,12 @@ CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)
-    if (synth::is_between_roles(sites_, id))
-      barriers_[id] = scratch(2 * kBarrierBytes * program_.pipeline(id).stages);
+    if (synth::is_between_roles(sites_, id)) barriers_[id] = scratch(2 * kBarrierBytes * program_.pipeline(id).stages);
   role_threads_ = program_.warps * 32;
   out_.indent();
 
-  const bool has_roles = std::any_of(program_.body.begin(), program_.body.end(), [](const Statement& s) {
-    return std::holds_alternative<Roles>(s.node);
-  });
+  const bool has_roles = std::any_of(program_.body.begin(), program_.body.end(),
+                                     [](const Statement& s) { return std::holds_alternative<Roles>(s.node); });
   Writer head_writer = out_;
   if (!has_roles) {
     Writer body_writer = out_;
@@ -80,8 +78,8 @@ std::string CudaEmitter::head(const std::string& body_text) const {
   w.line("");
   const std::string params = fmt::format("{}", fmt::join(params_, ", "));
   if (cluster > 1) {
-    w.line("WL_KERNEL_CLUSTER({}, {}, 1, {}, {}, {})({}) {{", program_.name, program_.warps * 32,
-           program_.cluster[0], program_.cluster[1], program_.cluster[2], params);
+    w.line("WL_KERNEL_CLUSTER({}, {}, 1, {}, {}, {})({}) {{", program_.name, program_.warps * 32, program_.cluster[0],
+           program_.cluster[1], program_.cluster[2], params);
   } else {
     w.line("WL_KERNEL({}, {}, 1)({}) {{", program_.name, program_.warps * 32, params);
   }
@@ -132,9 +130,8 @@ void CudaEmitter::role_prologue(const std::vector<const Statement*>& statements)
                           [&](const ClusterReduce& n) { note(n.dst); }, [](const auto&) {}},
                statement->node);
   for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
-              registers(id).values(), fmt::join(tensor(id).shape, ", "),
-              layout::to_string(coalesce(registers(id))));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), registers(id).values(),
+              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
 }
 
 void CudaEmitter::body(const Body& statements) {
@@ -143,22 +140,20 @@ void CudaEmitter::body(const Body& statements) {
 
 void CudaEmitter::statement(const Statement& one) {
   const bool simple = !std::holds_alternative<For>(one.node) && !std::holds_alternative<If>(one.node) &&
-                      !std::holds_alternative<Roles>(one.node) &&
-                      !std::holds_alternative<Produce>(one.node) &&
+                      !std::holds_alternative<Roles>(one.node) && !std::holds_alternative<Produce>(one.node) &&
                       !std::holds_alternative<Consume>(one.node);
   if (simple) out_.line("// {}", print(program_, one));
   std::visit(Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
                         [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
                         [&](const Reduce& node) { reduce(node); },
-                        [&](const ClusterReduce& node) { cluster_reduce(node); },
-                        [&](const For& node) { loop(node); },
+                        [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
                         [&](const If& node) {
                           out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
                           body(node.body);
                           out_.close();
                         },
-                        [&](const Produce& node) { produce(node); },
-                        [&](const Consume& node) { consume(node); }, [&](const Roles& node) { roles(node); }},
+                        [&](const Produce& node) { produce(node); }, [&](const Consume& node) { consume(node); },
+                        [&](const Roles& node) { roles(node); }},
              one.node);
 }
 
@@ -166,8 +161,8 @@ void CudaEmitter::statement(const Statement& one) {
 void CudaEmitter::loop(const For& node) {
   auto emit = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
-    out_.open("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(),
-              node.end.text(), node.step.text());
+    out_.open("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(), node.end.text(),
+              node.step.text());
     body(node.body);
     out_.close();
   };
@@ -249,16 +244,14 @@ std::string CudaEmitter::note_pointer(TensorId id) {
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
-  const std::string key =
-      fmt::format("{} {} {} {} {} {}", global, name_of(spec.dtype), fmt::join(spec.dims, ","),
-                  fmt::join(spec.strides_bytes, ","), fmt::join(spec.box, ","), spec.swizzle_bytes);
+  const std::string key = fmt::format("{} {} {} {} {} {}", global, name_of(spec.dtype), fmt::join(spec.dims, ","),
+                                      fmt::join(spec.strides_bytes, ","), fmt::join(spec.box, ","), spec.swizzle_bytes);
   int of_this = 0;
   for (const auto& [known, map_name] : maps_) {
     if (known == key) return map_name;
     if (known.starts_with(fmt::format("{} ", global))) ++of_this;
   }
-  const std::string map_name =
-      of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
+  const std::string map_name = of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
   maps_.emplace_back(key, map_name);
   params_.push_back("WL_TENSOR_MAP " + map_name);
   args_.push_back({name(global), true, spec});
@@ -274,11 +267,10 @@ std::int64_t CudaEmitter::scratch(std::int64_t bytes) {
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution,
                          const target::Capabilities& capabilities) {
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(program, solution, capabilities).run());
-  for (std::size_t d = 0; d < 3; ++d)
-    kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
+  for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   if (kernel.shared_bytes > capabilities.shared_bytes)
-    return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has",
-                 program.name, fmt::format("at most {} bytes", capabilities.shared_bytes),
+    return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", program.name,
+                 fmt::format("at most {} bytes", capabilities.shared_bytes),
                  fmt::format("{} bytes", kernel.shared_bytes), "use fewer stages or a smaller tile"});
   return kernel;
 }

@@ -35,22 +35,19 @@ void CudaEmitter::fill(const Fill& node) {
                             : is_float(dtype)
                                 ? fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(node.value))
                                 : fmt::format("{}", static_cast<std::int64_t>(node.value));
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(node.dst).values(),
-            name(node.dst), value);
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(node.dst).values(), name(node.dst), value);
 }
 
 std::string CudaEmitter::value_text(const Value& value, const std::map<TensorId, std::string>& index) const {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
   switch (value.kind) {
-    case Value::Kind::constant:
-      return float_text(value.constant);
+    case Value::Kind::constant: return float_text(value.constant);
     case Value::Kind::tensor: {
       const std::string element = fmt::format("{}[{}]", name(value.tensor), index.at(value.tensor));
       return tensor(value.tensor).dtype == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
     }
-    case Value::Kind::op:
-      break;
+    case Value::Kind::op: break;
   }
   std::vector<std::string> operands;
   for (const Value& operand : value.operands) operands.push_back(value_text(operand, index));
@@ -132,22 +129,21 @@ void CudaEmitter::mma(const Statement& statement, const Mma& node) {
   const std::int64_t a_atom = row.a.values(), b_atom = row.b.values(), c_atom = row.c.values();
   const std::int64_t m_atoms = a_values / a_atom, n_atoms = b_values / b_atom;
   if (m_atoms * n_atoms * c_atom != acc_values)
-    return error({ErrorCode::kInternal, "a matrix statement's fragments do not fit its accumulator",
-                  program_.name, "", "", ""});
+    return error(
+        {ErrorCode::kInternal, "a matrix statement's fragments do not fit its accumulator", program_.name, "", "", ""});
   if (k_atoms > 1) out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
   const std::string kk = k_atoms > 1 ? "kk" : "0";
   out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", m_atoms);
   out_.line("  WL_UNROLL for (int n = 0; n < {}; ++n)", n_atoms);
-  out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call,
-            name(node.acc), n_atoms, c_atom, name(node.a.tensor),
-            sum({times("m", a_atom), times(kk, a_values)}), name(node.b.tensor),
+  out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call, name(node.acc), n_atoms,
+            c_atom, name(node.a.tensor), sum({times("m", a_atom), times(kk, a_values)}), name(node.b.tensor),
             sum({times("n", b_atom), times(kk, b_values)}));
   if (k_atoms > 1) out_.close();
 }
 
 // The descriptor of a warpgroup's operand at the start of its tile, and its distance to the next k atom in bytes.
-std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group, int groups,
-                                    std::string& k_step, int k) {
+std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step,
+                                    int k) {
   const auto& layout = solution_.shared.at(tile.tensor);
   const int bytes = layout.element_bits / 8;
   const auto kd = static_cast<std::size_t>(k_dim), od = 1 - kd;
@@ -164,8 +160,8 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group
   }
   Coordinate step{0, {{"kk", tile.extent[kd] / k, k}}};
   k_step = sum(offset_parts(step, layout.dims[kd], bytes));
-  return fmt::format("wl::smem_descriptor({}, {}, {}, {})", sum(address), k_major ? 16 : panels_apart,
-                     rows_apart, mode);
+  return fmt::format("wl::smem_descriptor({}, {}, {}, {})", sum(address), k_major ? 16 : panels_apart, rows_apart,
+                     mode);
 }
 
 void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
@@ -190,16 +186,15 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, false, 1, b_step, row.k));
   // An atom of 64 rows further down, when a warpgroup has more than one.
   Coordinate down{0, {{"m", m_atoms, row.m}}};
-  const std::string m_step = m_atoms > 1
-                                 ? sum(offset_parts(down, a_layout.dims[static_cast<std::size_t>(1 - a_k)],
-                                                    a_layout.element_bits / 8))
-                                 : "0";
+  const std::string m_step =
+      m_atoms > 1 ? sum(offset_parts(down, a_layout.dims[static_cast<std::size_t>(1 - a_k)], a_layout.element_bits / 8))
+                  : "0";
   out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
   if (m_atoms > 1) out_.open("WL_UNROLL for (int m = 0; m < {}; ++m) {{", m_atoms);
   const std::string a_offset = sum({a_step, m_step});
   out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, true);", row.call, n,
-            cuda_type(row.operand), a_mn_major, b_mn_major, name(node.acc),
-            m_atoms > 1 ? times("m", n / 2) : "0", a_offset, b_step);
+            cuda_type(row.operand), a_mn_major, b_mn_major, name(node.acc), m_atoms > 1 ? times("m", n / 2) : "0",
+            a_offset, b_step);
   if (m_atoms > 1) out_.close();
   out_.close();
   out_.close();

@@ -28,21 +28,19 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
   if (from == Scope::reg && to == Scope::reg) return cast_registers(node);
   const auto found = solution_.choices.find(&statement);
   if (found == solution_.choices.end())
-    return error({ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis",
-                  "none", ""});
+    return error(
+        {ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
   const Choice& choice = found->second;
   if (!same_storage(tensor(node.src.tensor).dtype, tensor(node.dst.tensor).dtype))
     return error({ErrorCode::kNoInstruction, "no copy changes the element type between memory and registers",
                   program_.name, std::string(name_of(tensor(node.src.tensor).dtype)),
                   std::string(name_of(tensor(node.dst.tensor).dtype)),
                   "copy to a register tensor of the same type and map it to the other"});
-  if (choice.instruction && choice.instruction->method == Method::tensor_copy)
-    return copy_by_engine(node, choice);
+  if (choice.instruction && choice.instruction->method == Method::tensor_copy) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
   if (choice.instruction && choice.instruction->method == Method::matrix)
     return copy_matrices(node, choice, to == Scope::reg);
-  if (from == Scope::shared || to == Scope::shared)
-    return copy_shared_registers(node, choice, to == Scope::reg);
+  if (from == Scope::shared || to == Scope::shared) return copy_shared_registers(node, choice, to == Scope::reg);
   copy_global_registers(node, choice, to == Scope::reg);
 }
 
@@ -50,11 +48,10 @@ void CudaEmitter::cast_registers(const Copy& node) {
   const auto values = registers(node.dst.tensor).values();
   const Dtype from = tensor(node.src.tensor).dtype, to = tensor(node.dst.tensor).dtype;
   const std::string source = name(node.src.tensor) + "[i]";
-  const std::string value = from == to         ? source
-                            : to == Dtype::f32 ? fmt::format("wl::to_float({})", source)
-                            : from == Dtype::f32
-                                ? fmt::format("wl::cast<{}>({})", cuda_type(to), source)
-                                : fmt::format("wl::cast<{}>(wl::to_float({}))", cuda_type(to), source);
+  const std::string value = from == to           ? source
+                            : to == Dtype::f32   ? fmt::format("wl::to_float({})", source)
+                            : from == Dtype::f32 ? fmt::format("wl::cast<{}>({})", cuda_type(to), source)
+                                                 : fmt::format("wl::cast<{}>(wl::to_float({}))", cuda_type(to), source);
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, name(node.dst.tensor), value);
 }
 
@@ -75,15 +72,14 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   if (load && bounds.empty()) {
     out_.line("wl::ld_global{}<{}>({}, {});", stream, bytes, value, global_address(memory, at));
   } else if (load) {
-    const std::string fill = std::isinf(node.fill) ? (node.fill < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)")
-                                                   : fmt::format("{}", node.fill);
+    const std::string fill =
+        std::isinf(node.fill) ? (node.fill < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)") : fmt::format("{}", node.fill);
     const Dtype dtype = tensor(side.tensor).dtype;
     const std::string typed =
         dtype == Dtype::f32
             ? (std::isinf(node.fill) ? fill : fill + (fill.find('.') == std::string::npos ? ".0f" : "f"))
             : fmt::format("wl::cast<{}>({})", cuda_type(dtype), std::isinf(node.fill) ? fill : fill + ".f");
-    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at),
-              bounds, typed);
+    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds, typed);
   } else {
     out_.line("wl::st_global{}<{}>({}, {}{});", stream, bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
@@ -121,8 +117,7 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
   const auto& layout = solution_.shared.at(memory.tensor);
   std::size_t contiguous = 0;
   for (std::size_t d = 0; d < layout.dims.size(); ++d)
-    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor(memory.tensor).shape[d] > 1)
-      contiguous = d;
+    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor(memory.tensor).shape[d] > 1) contiguous = d;
   const std::size_t other = 1 - contiguous;
   const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
@@ -152,8 +147,8 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
     out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose, value,
               shared_address(memory, at));
   } else {
-    out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose,
-              shared_address(memory, at), value);
+    out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose, shared_address(memory, at),
+              value);
   }
   close_loops(loops);
 }
@@ -163,13 +158,11 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const bool load = tensor(node.src.tensor).scope == Scope::global;
   const Tile &global = load ? node.src : node.dst, &shared = load ? node.dst : node.src;
   std::vector<std::int64_t> extent;
-  for (const int d : synth::wide_dims(shared.extent))
-    extent.push_back(shared.extent[static_cast<std::size_t>(d)]);
+  for (const int d : synth::wide_dims(shared.extent)) extent.push_back(shared.extent[static_cast<std::size_t>(d)]);
   if (extent.empty()) extent = {1};
   const TvLayout of_global = synth::seen_from(choice.mapping, extent, global.extent);
   const TvLayout of_shared = synth::seen_from(choice.mapping, extent, shared.extent);
-  const auto global_loops = value_loops(of_global, choice.vector),
-             shared_loops = value_loops(of_shared, choice.vector);
+  const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
   std::vector<Coordinate> global_at, shared_at;
   for (std::size_t d = 0; d < global.extent.size(); ++d)
@@ -214,8 +207,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
 
   std::size_t panel_dim = 0;  // the shared dimension that is contiguous
   for (std::size_t d = 0; d < layout.dims.size(); ++d)
-    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor(shared.tensor).shape[d] > 1)
-      panel_dim = d;
+    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor(shared.tensor).shape[d] > 1) panel_dim = d;
   const std::int64_t panel = layout.dims[panel_dim][0].extent;
   const std::int64_t panels = shared.extent[panel_dim] / panel;
   std::int64_t rows = 1;
@@ -251,13 +243,11 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
       coordinates.push_back(text(c));
     }
     const std::int64_t panel_bytes = rows * panel * bytes_of(dtype);
-    const std::string address =
-        sum({shared_base(shared.tensor), panels > 1 ? times(panel_variable, panel_bytes) : "0",
-             row_box ? std::to_string(row_box * box_rows * panel * bytes_of(dtype)) : "0"});
+    const std::string address = sum({shared_base(shared.tensor), panels > 1 ? times(panel_variable, panel_bytes) : "0",
+                                     row_box ? std::to_string(row_box * box_rows * panel * bytes_of(dtype)) : "0"});
     if (load) {
       out_.line("{}({}, {}, {}_full + 8 * {}, {});", choice.instruction->call, address, map,
-                program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
-                fmt::join(coordinates, ", "));
+                program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_, fmt::join(coordinates, ", "));
     } else {
       out_.line("{}({}, {}, {});", choice.instruction->call, map, address, fmt::join(coordinates, ", "));
     }

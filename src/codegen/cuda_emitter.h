@@ -30,8 +30,7 @@ struct ValueLoop {
 
 class CudaEmitter {
  public:
-  CudaEmitter(const tile::Program& program, const synth::Solution& solution,
-              const target::Capabilities& capabilities);
+  CudaEmitter(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
   Result<Kernel> run();
 
  private:
@@ -61,8 +60,7 @@ class CudaEmitter {
   std::string value_text(const tile::Value& value, const std::map<tile::TensorId, std::string>& index) const;
   void mma(const tile::Statement& statement, const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
-  std::string descriptor(const tile::Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step,
-                         int k);
+  std::string descriptor(const tile::Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k);
 
   // cuda_reduce.cpp
   void reduce(const tile::Reduce& node);
@@ -129,8 +127,7 @@ class CudaEmitter {
   std::vector<std::pair<std::string, std::string>> maps_;  // key, name
   std::int64_t shared_bytes_ = 0;
   std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
-  std::map<tile::PipelineId, std::int64_t>
-      barriers_;  // offset of a pipeline's full barriers; its empty ones follow
+  std::map<tile::PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow
   std::set<std::string> digits_;
 };
 

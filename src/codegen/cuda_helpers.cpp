@@ -59,8 +59,7 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
   for (const auto& mode : layout.value) {
     std::int64_t extent = mode.extent;
     layout::Coord step = mode.step;
-    const std::int64_t inside =
-        std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
+    const std::int64_t inside = std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
     if (inside > 1) {
       for (auto& s : step) s *= inside;
       extent /= inside;
@@ -94,8 +93,7 @@ Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& 
   return out;
 }
 
-std::string CudaEmitter::bounds_condition(const Tile& memory,
-                                          const std::vector<Coordinate>& coordinates) const {
+std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d)
     if (bounds_.may_exceed(program_, memory, static_cast<int>(d)))
@@ -103,8 +101,7 @@ std::string CudaEmitter::bounds_condition(const Tile& memory,
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
-std::string CudaEmitter::global_address(const Tile& memory,
-                                        const std::vector<Coordinate>& coordinates) const {
+std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> parts = {name(memory.tensor)};
   const Tensor& t = tensor(memory.tensor);
   std::int64_t elements = 1;
@@ -124,8 +121,7 @@ std::string CudaEmitter::shared_base(TensorId id) const {
   return fmt::format("{} + {} * {}", name(id), slot_stage_, solution_.stage_bytes.at(id));
 }
 
-std::string CudaEmitter::shared_address(const Tile& memory,
-                                        const std::vector<Coordinate>& coordinates) const {
+std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
   const auto& layout = solution_.shared.at(memory.tensor);
   const int bytes = layout.element_bits / 8;
   std::vector<std::string> parts;

@@ -71,8 +71,7 @@ void CudaEmitter::pipeline_counters(const Body& body) {
       for (const auto& site : sites_)
         if (const auto* node = std::get_if<Consume>(&site.statement->node);
             node && node->pipeline == id && node->lag > 0 && site.role == role_ && consumed.count(id)) {
-          out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way",
-                    name);
+          out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
           break;
         }
     } else {

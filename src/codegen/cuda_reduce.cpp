@@ -14,12 +14,9 @@ namespace {
 
 std::string combine(ReduceOp op, const std::string& a, const std::string& b) {
   switch (op) {
-    case ReduceOp::sum:
-      return fmt::format("{} + {}", a, b);
-    case ReduceOp::max:
-      return fmt::format("wl::max({}, {})", a, b);
-    case ReduceOp::min:
-      return fmt::format("wl::min({}, {})", a, b);
+    case ReduceOp::sum: return fmt::format("{} + {}", a, b);
+    case ReduceOp::max: return fmt::format("wl::max({}, {})", a, b);
+    case ReduceOp::min: return fmt::format("wl::min({}, {})", a, b);
   }
   return a;
 }
@@ -49,8 +46,7 @@ void CudaEmitter::reduce(const Reduce& node) {
   const std::string target = fmt::format("{}[{}]", dst, sum(kept));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
   open_loops(loops);
-  out_.line("{} = {};", target,
-            combine(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
+  out_.line("{} = {};", target, combine(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
   close_loops(loops);
 
   // 2. Lanes along the axis. Thread modes are cut at the warp's edge.
@@ -80,8 +76,7 @@ void CudaEmitter::reduce(const Reduce& node) {
   if (!masks.empty()) {
     out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
     for (const auto mask : masks)
-      out_.line("{0}[i] = {1};", dst,
-                combine(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
+      out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
     out_.close();
   }
 
@@ -126,8 +121,7 @@ void CudaEmitter::reduce(const Reduce& node) {
   out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
   out_.line("WL_REG(float, other, 1);");
   out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
-            sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4),
-                 "i * 4"}));
+            sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}));
   out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();
@@ -164,9 +158,8 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
                                 times(parenthesized(sum(other_index)), values * 4), "i * 4"});
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   out_.open("for (int peer = 0; peer < {}; ++peer) {{", blocks);
-  out_.line(
-      "WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));",
-      values, slot, dst);
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));",
+            values, slot, dst);
   out_.close();
   if (!guard.empty()) out_.close();
   out_.line("wl::cluster_sync();");

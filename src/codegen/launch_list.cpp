@@ -41,15 +41,13 @@ json to_json(const std::vector<BufferSpec>& buffers) {
 
 Dtype dtype_from(const json& text) {
   const auto dtype = dtype_named(text.get<std::string>());
-  if (!dtype)
-    throw json::other_error::create(501, "unknown element type " + text.get<std::string>(), nullptr);
+  if (!dtype) throw json::other_error::create(501, "unknown element type " + text.get<std::string>(), nullptr);
   return *dtype;
 }
 std::vector<BufferSpec> buffers_from(const json& list) {
   std::vector<BufferSpec> out;
   for (const auto& row : list)
-    out.push_back(
-        {row.at("name"), dtype_from(row.at("dtype")), row.at("shape").get<std::vector<std::int64_t>>()});
+    out.push_back({row.at("name"), dtype_from(row.at("dtype")), row.at("shape").get<std::vector<std::int64_t>>()});
   return out;
 }
 Argument argument_from(const json& row) {

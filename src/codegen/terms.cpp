@@ -9,8 +9,8 @@ namespace {
 using layout::MemoryMode;
 
 // The coordinate cut at a boundary: what lies below it and what above, each as terms of its own. False when a carry may cross.
-bool split(const Coordinate& coordinate, std::int64_t boundary, std::vector<std::string>& low,
-           Coordinate& high, std::int64_t low_scale) {
+bool split(const Coordinate& coordinate, std::int64_t boundary, std::vector<std::string>& low, Coordinate& high,
+           std::int64_t low_scale) {
   std::int64_t low_reach = 0;
   if (const auto constant = coordinate.offset.constant()) {
     if (*constant % boundary) low.push_back(std::to_string(*constant % boundary * low_scale));
@@ -99,8 +99,7 @@ std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::v
   parts.clear();
   for (std::size_t i = 0; i < modes.size(); ++i) {
     const bool last = i + 1 == modes.size();
-    parts.push_back(
-        times(last ? whole : fmt::format("({} % {})", whole, modes[i].extent), modes[i].stride * scale));
+    parts.push_back(times(last ? whole : fmt::format("({} % {})", whole, modes[i].extent), modes[i].stride * scale));
     whole = fmt::format("({} / {})", whole, modes[i].extent);
   }
   return parts;

@@ -33,7 +33,7 @@ std::string parenthesized(const std::string& expression);  // only where it is n
 std::string text(const Coordinate& coordinate);
 
 // The element offset along one dimension of a memory layout: a sum of C expressions.
-std::vector<std::string> offset_parts(const Coordinate& coordinate,
-                                      const std::vector<layout::MemoryMode>& modes, std::int64_t scale);
+std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<layout::MemoryMode>& modes,
+                                      std::int64_t scale);
 
 }  // namespace warploom::codegen

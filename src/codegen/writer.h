@@ -11,8 +11,8 @@ class Writer {
  public:
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    text_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') +
-             fmt::format(format, std::forward<Args>(args)...) + '\n';
+    text_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') + fmt::format(format, std::forward<Args>(args)...) +
+             '\n';
   }
   template <class... Args>
   void open(fmt::format_string<Args...> format, Args&&... args) {

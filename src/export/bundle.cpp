@@ -20,8 +20,7 @@ void remove_earlier(const fs::path& folder) {
 
 }  // namespace
 
-Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list,
-                    const graph::Graph& graph) {
+Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list, const graph::Graph& graph) {
   std::vector<std::string> taken;
   const Frame frame = make_frame(identifier(info.name, taken), info.summary, list);
   WARPLOOM_TRY(std::vector<BundleFile> files, on_gpu(list) ? cuda_launcher(frame) : cpu_launcher(frame));

@@ -39,8 +39,7 @@ Result<Data> make_inputs(const Frame& frame, const graph::Graph& graph, std::uin
       return fail({ErrorCode::kPlanInvalid, "a launch list's input is no tensor of the graph", frame.name,
                    "a tensor of the same size", buffer.name, "make the plan again with `warploom optimize`"});
     const auto& constant = graph.tensor(*id).constant;
-    data.inputs.push_back(constant ? *constant
-                                   : generate(buffer.dtype, input_seed(seed, i), buffer.elements()));
+    data.inputs.push_back(constant ? *constant : generate(buffer.dtype, input_seed(seed, i), buffer.elements()));
   }
   for (const auto id : graph.inputs) {
     const auto at = std::ranges::find(frame.list.inputs, graph.tensor(id).name, &BufferSpec::name);
@@ -73,9 +72,9 @@ Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> 
     WARPLOOM_TRY(const std::vector<double> values, graph::evaluate_rows(graph, inputs, output, row, row + 1));
     std::vector<std::int64_t> columns;
     for (std::int64_t i = 0; i < std::min(kSamplesPerRow, rows.elements); ++i)
-      columns.push_back(rows.elements <= kSamplesPerRow ? i
-                                                        : static_cast<std::int64_t>(random.below(
-                                                              static_cast<std::uint64_t>(rows.elements))));
+      columns.push_back(rows.elements <= kSamplesPerRow
+                            ? i
+                            : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows.elements))));
     std::ranges::sort(columns);
     columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
     for (const std::int64_t column : columns) {
@@ -90,8 +89,7 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
                                           double tolerance) {
   std::int64_t bytes = 0;
   for (const auto& input : frame.list.inputs) bytes += input.bytes();
-  for (const auto& output : frame.list.outputs)
-    bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
+  for (const auto& output : frame.list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
   const bool whole = bytes <= kMostBytes;
   WARPLOOM_TRY(const Data data, make_inputs(frame, graph, seed));
 
@@ -105,9 +103,7 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
     source.inputs.push_back({file, input_seed(seed, i)});
   }
   std::vector<std::vector<double>> outputs;
-  if (whole) {
-    WARPLOOM_TRY(outputs, graph::evaluate(graph, data.of_graph));
-  }
+  if (whole) { WARPLOOM_TRY(outputs, graph::evaluate(graph, data.of_graph)); }
   for (std::size_t i = 0; i < frame.list.outputs.size(); ++i) {
     const std::string values = fmt::format("output_{}.f64", i);
     if (whole) {

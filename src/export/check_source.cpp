@@ -242,33 +242,16 @@ double compute(const std::vector<std::vector<unsigned char>>& inputs, std::vecto
 std::string type_text(Dtype dtype) {
   int exponent = 0, mantissa = 0;
   switch (dtype) {
-    case Dtype::f64:
-      exponent = 11, mantissa = 52;
-      break;
-    case Dtype::f32:
-      exponent = 8, mantissa = 23;
-      break;
-    case Dtype::tf32:
-      exponent = 8, mantissa = 23;
-      break;
-    case Dtype::bf16:
-      exponent = 8, mantissa = 7;
-      break;
-    case Dtype::f16:
-      exponent = 5, mantissa = 10;
-      break;
-    case Dtype::e4m3:
-      exponent = 4, mantissa = 3;
-      break;
-    case Dtype::e5m2:
-      exponent = 5, mantissa = 2;
-      break;
+    case Dtype::f64: exponent = 11, mantissa = 52; break;
+    case Dtype::f32: exponent = 8, mantissa = 23; break;
+    case Dtype::tf32: exponent = 8, mantissa = 23; break;
+    case Dtype::bf16: exponent = 8, mantissa = 7; break;
+    case Dtype::f16: exponent = 5, mantissa = 10; break;
+    case Dtype::e4m3: exponent = 4, mantissa = 3; break;
+    case Dtype::e5m2: exponent = 5, mantissa = 2; break;
     case Dtype::u8:
-    case Dtype::boolean:
-      mantissa = 8;
-      break;
-    default:
-      break;
+    case Dtype::boolean: mantissa = 8; break;
+    default: break;
   }
   const int kept = exponent ? kept_bits(dtype) : dtype == Dtype::boolean ? -1 : -2;
   return fmt::format("{{{}, {}, {}, {}}}", bytes_of(dtype), exponent, mantissa, kept);
@@ -284,12 +267,11 @@ std::string check_source(const CheckSource& source) {
   for (std::size_t i = 0; i < frame.parameters.size(); ++i) {
     const Parameter& parameter = frame.parameters[i];
     const std::string type = type_text(parameter.buffer.dtype);
-    arguments +=
-        fmt::format("static_cast<{}{}*>(tensors[{}]), ", parameter.input ? "const " : "", parameter.type, i);
+    arguments += fmt::format("static_cast<{}{}*>(tensors[{}]), ", parameter.input ? "const " : "", parameter.type, i);
     if (parameter.input) {
       const CheckInput& input = source.inputs[i];
-      inputs += fmt::format("\n    {{\"{}\", {}, {}ull, {}, {}}},", parameter.variable, quoted(input.file),
-                            input.seed, parameter.buffer.elements(), type);
+      inputs += fmt::format("\n    {{\"{}\", {}, {}ull, {}, {}}},", parameter.variable, quoted(input.file), input.seed,
+                            parameter.buffer.elements(), type);
     } else {
       const CheckOutput& output = source.outputs[i - source.inputs.size()];
       outputs += fmt::format("\n    {{\"{}\", {}, {}, {}, {}}},", parameter.variable, quoted(output.values),

@@ -140,20 +140,17 @@ Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame) {
   std::string kernels, body;
   std::int64_t scratch = 0;
   for (const auto& kernel : frame.list.kernels) {
-    kernels += fmt::format("extern \"C\" void {}(void* const* buffers, long long task, void* scratch);\n",
-                           kernel.name);
+    kernels += fmt::format("extern \"C\" void {}(void* const* buffers, long long task, void* scratch);\n", kernel.name);
     std::string buffers;
     for (const auto& arg : kernel.args) {
       WARPLOOM_TRY(const std::string address, address_of(frame, arg.buffer));
       const bool parameter =
           std::ranges::any_of(frame.parameters, [&](const Parameter& p) { return p.variable == address; });
-      buffers +=
-          (buffers.empty() ? "" : ", ") +
-          (parameter ? fmt::format("const_cast<void*>(static_cast<const void*>({}))", address) : address);
+      buffers += (buffers.empty() ? "" : ", ") +
+                 (parameter ? fmt::format("const_cast<void*>(static_cast<const void*>({}))", address) : address);
     }
-    body += fmt::format(
-        "    {{\n      void* const buffers[] = {{{}}};\n      pool.run({}, buffers, {});\n    }}\n", buffers,
-        kernel.name, block_count(kernel));
+    body += fmt::format("    {{\n      void* const buffers[] = {{{}}};\n      pool.run({}, buffers, {});\n    }}\n",
+                        buffers, kernel.name, block_count(kernel));
     scratch = std::max(scratch, kernel.shared_bytes);
   }
   const std::int64_t bytes = workspace_offsets(frame.list).back();

@@ -99,22 +99,14 @@ cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, co
 
 std::string_view map_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::bf16:
-      return "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
-    case Dtype::f16:
-      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
-    case Dtype::f32:
-      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT32";
-    case Dtype::tf32:
-      return "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32";
-    case Dtype::f64:
-      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT64";
-    case Dtype::i32:
-      return "CU_TENSOR_MAP_DATA_TYPE_INT32";
-    case Dtype::i64:
-      return "CU_TENSOR_MAP_DATA_TYPE_INT64";
-    default:
-      return "CU_TENSOR_MAP_DATA_TYPE_UINT8";
+    case Dtype::bf16: return "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
+    case Dtype::f16: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
+    case Dtype::f32: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT32";
+    case Dtype::tf32: return "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32";
+    case Dtype::f64: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT64";
+    case Dtype::i32: return "CU_TENSOR_MAP_DATA_TYPE_INT32";
+    case Dtype::i64: return "CU_TENSOR_MAP_DATA_TYPE_INT64";
+    default: return "CU_TENSOR_MAP_DATA_TYPE_UINT8";
   }
 }
 
@@ -142,8 +134,8 @@ Result<std::string> launch_text(const Frame& frame, std::size_t index) {
           "    const cuuint32_t box_{0}[] = {3};\n    CUtensorMap argument_{0};\n"
           "    TRY(encode(&argument_{0}, {4}, {5}, {6}, dims_{0}, strides_{0}, box_{0}, "
           "CU_TENSOR_MAP_SWIZZLE_{7}));\n",
-          i, list_of(map.dims), list_of(strides), list_of(map.box), map_type(map.dtype), map.dims.size(),
-          address, map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes));
+          i, list_of(map.dims), list_of(strides), list_of(map.box), map_type(map.dtype), map.dims.size(), address,
+          map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes));
     } else {
       text += fmt::format("    const void* argument_{} = {};\n", i, address);
     }
@@ -151,9 +143,8 @@ Result<std::string> launch_text(const Frame& frame, std::size_t index) {
             (arg.tensor_map ? "" : ")");
   }
   text += fmt::format(
-      "    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, stream));\n  }}\n",
-      args, frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads,
-      kernel.shared_bytes);
+      "    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, stream));\n  }}\n", args,
+      frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads, kernel.shared_bytes);
   return text;
 }
 
@@ -178,10 +169,8 @@ Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame) {
     body += text;
   }
   const std::int64_t bytes = workspace_offsets(frame.list).back();
-  if (bytes > 0)
-    body = "  if (workspace == nullptr) return cudaErrorInvalidValue;\n" + body;
-  else
-    body = "  static_cast<void>(workspace);\n" + body;
+  if (bytes > 0) body = "  if (workspace == nullptr) return cudaErrorInvalidValue;\n" + body;
+  else body = "  static_cast<void>(workspace);\n" + body;
   const Values values = {{"NAME", frame.name},
                          {"SUMMARY", comment(frame.summary)},
                          {"PARAMETERS", describe_parameters(frame)},

@@ -9,18 +9,12 @@ namespace {
 // 16- and 8-bit floats by CUDA's own names on the GPU, by their bits on the CPU.
 std::string parameter_type(Dtype dtype, bool gpu) {
   switch (dtype) {
-    case Dtype::bf16:
-      return gpu ? "__nv_bfloat16" : "std::uint16_t";
-    case Dtype::f16:
-      return gpu ? "__half" : "std::uint16_t";
-    case Dtype::e4m3:
-      return gpu ? "__nv_fp8_e4m3" : "std::uint8_t";
-    case Dtype::e5m2:
-      return gpu ? "__nv_fp8_e5m2" : "std::uint8_t";
-    case Dtype::tf32:
-      return "float";
-    default:
-      return std::string(cpu_type(dtype));
+    case Dtype::bf16: return gpu ? "__nv_bfloat16" : "std::uint16_t";
+    case Dtype::f16: return gpu ? "__half" : "std::uint16_t";
+    case Dtype::e4m3: return gpu ? "__nv_fp8_e4m3" : "std::uint8_t";
+    case Dtype::e5m2: return gpu ? "__nv_fp8_e5m2" : "std::uint8_t";
+    case Dtype::tf32: return "float";
+    default: return std::string(cpu_type(dtype));
   }
 }
 
@@ -60,8 +54,7 @@ Result<std::string> address_of(const Frame& frame, const std::string& buffer) {
     if (parameter.buffer.name == buffer) return parameter.variable;
   const auto offsets = workspace_offsets(frame.list);
   for (std::size_t i = 0; i < frame.list.workspaces.size(); ++i)
-    if (frame.list.workspaces[i].name == buffer)
-      return fmt::format("static_cast<char*>(workspace) + {}", offsets[i]);
+    if (frame.list.workspaces[i].name == buffer) return fmt::format("static_cast<char*>(workspace) + {}", offsets[i]);
   return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer of its launch list", frame.name,
                "an input, output or workspace", buffer, "make the plan again with `warploom optimize`"});
 }

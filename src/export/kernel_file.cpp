@@ -41,10 +41,8 @@ std::string joined(const std::vector<std::string>& texts) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     body += fmt::format("\nnamespace part_{} {{\n", i);
     for (const auto& line : lines_of(texts[i])) {
-      if (included(line).empty())
-        body += line + "\n";
-      else if (seen.insert(line).second)
-        head += line + "\n";
+      if (included(line).empty()) body += line + "\n";
+      else if (seen.insert(line).second) head += line + "\n";
     }
     body += fmt::format("}}  // namespace part_{}\n", i);
   }
@@ -63,9 +61,8 @@ BundleFile kernel_file(const Frame& frame) {
   for (std::size_t i = 0; i < frame.list.kernels.size(); ++i) {
     const auto& kernel = frame.list.kernels[i];
     const auto part = std::ranges::find(texts, kernel.source) - texts.begin();
-    text += fmt::format(
-        "extern \"C\" const void* {}_kernel_{}() {{ return reinterpret_cast<const void*>(&{}{}); }}\n",
-        frame.name, i, texts.size() == 1 ? "" : fmt::format("part_{}::", part), kernel.name);
+    text += fmt::format("extern \"C\" const void* {}_kernel_{}() {{ return reinterpret_cast<const void*>(&{}{}); }}\n",
+                        frame.name, i, texts.size() == 1 ? "" : fmt::format("part_{}::", part), kernel.name);
   }
   return {frame.name + ".cu", text};
 }
@@ -81,10 +78,10 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::string& 
       const std::string name = included(line);
       if (name.empty()) continue;
       for (const auto& header : device_headers()) {
-        const bool wanted = std::ranges::any_of(
-            folders, [&](const auto& folder) { return header.path == folder + "/" + name; });
-        const bool had = std::ranges::any_of(
-            files, [&](const auto& file) { return file.path == "device/" + header.path; });
+        const bool wanted =
+            std::ranges::any_of(folders, [&](const auto& folder) { return header.path == folder + "/" + name; });
+        const bool had =
+            std::ranges::any_of(files, [&](const auto& file) { return file.path == "device/" + header.path; });
         if (!wanted || had) continue;
         files.push_back({"device/" + header.path, header.text});
         queue.push_back(header.text);

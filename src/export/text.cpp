@@ -28,8 +28,7 @@ std::string fill_in(std::string_view text, const Values& values) {
     out += text.substr(at, open - at);
     if (open == std::string_view::npos) break;
     const std::size_t close = text.find('@', open + 1);
-    const std::string_view name =
-        close == std::string_view::npos ? "" : text.substr(open + 1, close - open - 1);
+    const std::string_view name = close == std::string_view::npos ? "" : text.substr(open + 1, close - open - 1);
     const auto value = std::ranges::find(values, name, &Values::value_type::first);
     if (name.empty() || value == values.end()) {
       out += '@';
@@ -49,8 +48,7 @@ std::string identifier(std::string_view name, std::vector<std::string>& taken) {
       std::ranges::find(kReserved, base) != kReserved.end())
     base.insert(base.begin(), '_');
   std::string chosen = base;
-  for (int n = 2; std::ranges::find(taken, chosen) != taken.end(); ++n)
-    chosen = fmt::format("{}_{}", base, n);
+  for (int n = 2; std::ranges::find(taken, chosen) != taken.end(); ++n) chosen = fmt::format("{}_{}", base, n);
   taken.push_back(chosen);
   return chosen;
 }

@@ -8,7 +8,6 @@
 namespace warploom::graph {
 
 // to[i] = element (offset + i·stride) of the packed array `data`, for i below count.
-void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count,
-              double* to);
+void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to);
 
 }  // namespace warploom::graph

@@ -70,8 +70,7 @@ Box of_movement(const Graph& graph, const Node& node, std::size_t input, const B
   const Shape& in = graph.tensor(node.inputs[input]).shape;
   Box box = whole(in);
   switch (node.op) {
-    case OpKind::Expand:
-      return input == 0 ? stretched(out, in) : box;
+    case OpKind::Expand: return input == 0 ? stretched(out, in) : box;
     case OpKind::Transpose: {
       const auto perm = permutation_of(node, in.size());
       for (std::size_t i = 0; i < perm.size(); ++i) {
@@ -113,20 +112,16 @@ Box of_movement(const Graph& graph, const Node& node, std::size_t input, const B
       }
       return box;
     }
-    default:
-      return box;
+    default: return box;
   }
 }
 
 Box needed(const Graph& graph, const Node& node, std::size_t input, const Box& out) {
   const Shape& in = graph.tensor(node.inputs[input]).shape;
   switch (class_of(node.op)) {
-    case OpClass::pointwise:
-      return stretched(out, in);
-    case OpClass::view:
-      return reshaped(out, graph.tensor(node.outputs[0]).shape, in);
-    case OpClass::movement:
-      return of_movement(graph, node, input, out);
+    case OpClass::pointwise: return stretched(out, in);
+    case OpClass::view: return reshaped(out, graph.tensor(node.outputs[0]).shape, in);
+    case OpClass::movement: return of_movement(graph, node, input, out);
     case OpClass::softmax: {
       Box box = out;
       const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), in.size(), ""));
@@ -141,14 +136,13 @@ Box needed(const Graph& graph, const Node& node, std::size_t input, const Box& o
       if (input == 0) return of_gemm(out, in, node.integer("transA") != 0 ? 1 : 0, 0);
       if (input == 1) return of_gemm(out, in, node.integer("transB") != 0 ? 0 : 1, 1);
       return stretched(out, in);
-    case OpClass::constant:
-      break;
+    case OpClass::constant: break;
   }
   return whole(in);
 }
 
-void split(const Shape& shape, std::size_t axis, std::size_t axes, Box box, std::int64_t begin,
-           std::int64_t end, std::vector<Box>& to) {
+void split(const Shape& shape, std::size_t axis, std::size_t axes, Box box, std::int64_t begin, std::int64_t end,
+           std::vector<Box>& to) {
   if (begin >= end) return;
   if (axis + 1 == axes) {
     box.begin[axis] = begin;

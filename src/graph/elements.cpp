@@ -74,12 +74,9 @@ const Row kFunctions[] = {
     {OpKind::Reciprocal, [](const double* x, F) { return 1 / x[0]; }},
     {OpKind::Clip, clip},
     {OpKind::Gelu, gelu},
-    {OpKind::Elu,
-     [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * std::expm1(x[0]) : x[0]; }},
+    {OpKind::Elu, [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * std::expm1(x[0]) : x[0]; }},
     {OpKind::HardSigmoid,
-     [](const double* x, F self) {
-       return smaller(larger(self.parameters[0] * x[0] + self.parameters[1], 0), 1);
-     }},
+     [](const double* x, F self) { return smaller(larger(self.parameters[0] * x[0] + self.parameters[1], 0), 1); }},
     {OpKind::HardSwish, [](const double* x, F) { return x[0] * smaller(larger(x[0] / 6 + 0.5, 0), 1); }},
     {OpKind::Softplus, [](const double* x, F) { return softplus(x[0]); }},
     {OpKind::Mish, [](const double* x, F) { return x[0] * std::tanh(softplus(x[0])); }},
@@ -106,8 +103,8 @@ bool is_cast(OpKind op) { return op == OpKind::Cast || op == OpKind::CastLike; }
 
 void copy_element(const Tensor& from, std::int64_t index, std::vector<std::byte>& to, std::int64_t at) {
   const auto size = static_cast<std::size_t>(bytes_of(from.dtype));
-  std::copy_n(from.constant->begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(index) * size),
-              size, to.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(at) * size));
+  std::copy_n(from.constant->begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(index) * size), size,
+              to.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(at) * size));
 }
 
 }  // namespace
@@ -124,12 +121,9 @@ double wrapped(Dtype dtype, double value) {
 
 double ScalarFunction::settled(double value) const {
   switch (settle) {
-    case Settle::keep:
-      return value;
-    case Settle::wrap:
-      return wrapped(dtype, value);
-    case Settle::truth:
-      return value != 0 ? 1 : 0;
+    case Settle::keep: return value;
+    case Settle::wrap: return wrapped(dtype, value);
+    case Settle::truth: return value != 0 ? 1 : 0;
     case Settle::clamp: {
       if (std::isnan(value)) return 0;
       const bool is_signed = dtype != Dtype::u8;
@@ -206,8 +200,7 @@ Source source_of(const Graph& graph, const Node& node, std::int64_t out,
   if (class_of(node.op) == OpClass::view) return {0, out};
   std::vector<std::int64_t> at = coordinates_of(to, out);
   switch (node.op) {
-    case OpKind::Expand:
-      return {0, broadcast_index(from, at)};
+    case OpKind::Expand: return {0, broadcast_index(from, at)};
     case OpKind::Transpose: {
       const auto perm = permutation_of(node, from.size());
       std::vector<std::int64_t> back(from.size());
@@ -245,8 +238,7 @@ Source source_of(const Graph& graph, const Node& node, std::int64_t out,
       }
       return {0, flat};
     }
-    default:
-      return {0, out};
+    default: return {0, out};
   }
 }
 
@@ -261,8 +253,8 @@ bool fold(Graph& graph, const Node& node) {
     const Shape& shape = graph.tensor(node.inputs[0]).shape;
     const auto [begin, end] = shape_range(node, shape.size());
     if (begin < end)
-      std::copy_n(reinterpret_cast<const std::byte*>(shape.data() + begin),
-                  static_cast<std::size_t>(end - begin) * 8, bytes.begin());
+      std::copy_n(reinterpret_cast<const std::byte*>(shape.data() + begin), static_cast<std::size_t>(end - begin) * 8,
+                  bytes.begin());
     out.constant = std::move(bytes);
     return true;
   }
@@ -271,10 +263,9 @@ bool fold(Graph& graph, const Node& node) {
   if (kind != OpClass::pointwise || node.op == OpKind::Identity) {
     const auto indices = node.op == OpKind::Gather ? constant_integers(graph, node.inputs[1]) : std::nullopt;
     for (std::int64_t i = 0; i < count; ++i) {
-      const Source source = source_of(
-          graph, node, i, [&](std::int64_t entry) { return (*indices)[static_cast<std::size_t>(entry)]; });
-      copy_element(graph.tensor(node.inputs[static_cast<std::size_t>(source.input)]), source.element, bytes,
-                   i);
+      const Source source =
+          source_of(graph, node, i, [&](std::int64_t entry) { return (*indices)[static_cast<std::size_t>(entry)]; });
+      copy_element(graph.tensor(node.inputs[static_cast<std::size_t>(source.input)]), source.element, bytes, i);
     }
   } else {
     const ScalarFunction f = scalar_function(graph, node);

@@ -28,16 +28,11 @@ std::int64_t address(const View& view, const std::vector<std::int64_t>& strides,
   for (std::size_t i = 0; i < strides.size(); ++i) where += at[i] * strides[i];
   return where;
 }
-std::int64_t last_of(const std::vector<std::int64_t>& strides) {
-  return strides.empty() ? 0 : strides.back();
-}
+std::int64_t last_of(const std::vector<std::int64_t>& strides) { return strides.empty() ? 0 : strides.back(); }
 
-void load_magnitude(const View& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
-                    double* to) {
-  if (view.magnitude == nullptr)
-    std::fill_n(to, count, 0.0);
-  else
-    load_run(Dtype::f64, view.magnitude, offset, stride, count, to);
+void load_magnitude(const View& view, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to) {
+  if (view.magnitude == nullptr) std::fill_n(to, count, 0.0);
+  else load_run(Dtype::f64, view.magnitude, offset, stride, count, to);
 }
 
 // Element with flat index f is at address(first) + f: what packed storage gives for boxes that are one flat range.
@@ -50,8 +45,7 @@ bool is_flat(const View& view, const Shape& shape, const Box& box) {
 
 }  // namespace
 
-void for_runs(const Box& box, int threads,
-              const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
+void for_runs(const Box& box, int threads, const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
   if (volume(box) == 0) return;
   const std::int64_t last = box.size.empty() ? 1 : box.size.back(), rows = volume(box) / last;
   const std::int64_t pieces = (last + kRun - 1) / kRun;
@@ -80,8 +74,8 @@ Evaluator::Evaluator(const Graph& graph, std::span<const Bytes> inputs, int thre
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& tensor = graph.tensor(graph.inputs[i]);
-    views_[static_cast<std::size_t>(graph.inputs[i])] = {
-        inputs[i].data(), tensor.dtype, nullptr, nullptr, 0, strides_of(tensor.shape)};
+    views_[static_cast<std::size_t>(graph.inputs[i])] = {inputs[i].data(),        tensor.dtype, nullptr, nullptr, 0,
+                                                         strides_of(tensor.shape)};
   }
 }
 
@@ -108,23 +102,12 @@ Status Evaluator::run(const Demand& demand) {
     const auto& box = demand[static_cast<std::size_t>(node.outputs[0])];
     if (!box || graph_.tensor(node.outputs[0]).constant) continue;
     switch (class_of(node.op)) {
-      case OpClass::contraction:
-        node.op == OpKind::MatMul ? matmul(node, *box) : gemm(node, *box);
-        break;
-      case OpClass::softmax:
-        softmax(node, *box);
-        break;
-      case OpClass::pointwise:
-        pointwise(node, *box);
-        break;
-      case OpClass::view:
-        reshape(node, *box, *demand[static_cast<std::size_t>(node.inputs[0])]);
-        break;
-      case OpClass::movement:
-        movement(node, *box);
-        break;
-      case OpClass::constant:
-        return fail({ErrorCode::kInternal, "a constant was not folded", place_of(node)});
+      case OpClass::contraction: node.op == OpKind::MatMul ? matmul(node, *box) : gemm(node, *box); break;
+      case OpClass::softmax: softmax(node, *box); break;
+      case OpClass::pointwise: pointwise(node, *box); break;
+      case OpClass::view: reshape(node, *box, *demand[static_cast<std::size_t>(node.inputs[0])]); break;
+      case OpClass::movement: movement(node, *box); break;
+      case OpClass::constant: return fail({ErrorCode::kInternal, "a constant was not folded", place_of(node)});
     }
     for (TensorId id : node.inputs)
       if (id != kAbsent && last_use[static_cast<std::size_t>(id)] == n)
@@ -133,8 +116,7 @@ Status Evaluator::run(const Demand& demand) {
   return ok();
 }
 
-void Evaluator::append(TensorId id, const Box& box, std::vector<double>& value,
-                       std::vector<double>* magnitude) {
+void Evaluator::append(TensorId id, const Box& box, std::vector<double>& value, std::vector<double>* magnitude) {
   View& from = views_[static_cast<std::size_t>(id)];
   const bool all_of_it = from.owner && from.owner.use_count() == 1 && !graph_.tensor(id).constant &&
                          static_cast<std::int64_t>(from.owner->value.size()) == volume(box) &&
@@ -199,8 +181,7 @@ void Evaluator::matmul(const Node& node, const Box& box) {
   p.m = out.size[batch];
   p.n = out.size[batch + 1];
   p.a = {a.data, a.dtype, a_strides[batch], a_shape.back() == 1 ? 0 : a.strides.back()};
-  p.b = {b.data, b.dtype, b_shape[b_shape.size() - 2] == 1 ? 0 : b.strides[b.strides.size() - 2],
-         b_strides[batch + 1]};
+  p.b = {b.data, b.dtype, b_shape[b_shape.size() - 2] == 1 ? 0 : b.strides[b.strides.size() - 2], b_strides[batch + 1]};
   std::int64_t a_base = a.origin + out.begin[batch] * a_strides[batch];
   const std::int64_t b_base = b.origin + out.begin[batch + 1] * b_strides[batch + 1];
 
@@ -389,8 +370,7 @@ void Evaluator::movement(const Node& node, const Box& box) {
   View moved = from;
   if (node.op == OpKind::Transpose) {
     const auto perm = permutation_of(node, in.size());
-    for (std::size_t i = 0; i < perm.size(); ++i)
-      moved.strides[i] = from.strides[static_cast<std::size_t>(perm[i])];
+    for (std::size_t i = 0; i < perm.size(); ++i) moved.strides[i] = from.strides[static_cast<std::size_t>(perm[i])];
   } else if (node.op == OpKind::Expand) {
     moved.strides = aligned(from, in, out.size());
   } else if (node.op == OpKind::Slice) {
@@ -405,8 +385,8 @@ void Evaluator::movement(const Node& node, const Box& box) {
     const auto index = [&](std::int64_t entry) {
       const View& list = view(node.inputs[1]);
       double value = 0;
-      load_run(list.dtype, list.data,
-               address(list, list.strides, coordinates_of(shape(node.inputs[1]), entry)), 1, 1, &value);
+      load_run(list.dtype, list.data, address(list, list.strides, coordinates_of(shape(node.inputs[1]), entry)), 1, 1,
+               &value);
       return static_cast<std::int64_t>(value);
     };
     for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {

@@ -53,7 +53,6 @@ class Evaluator {
 
 // Calls body(first, count, coordinates) for runs along the last axis that together make up the box; `coordinates` of a
 // run's first element, `first` its place in the packed box. In parallel.
-void for_runs(const Box& box, int threads,
-              const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body);
+void for_runs(const Box& box, int threads, const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body);
 
 }  // namespace warploom::graph

@@ -98,9 +98,7 @@ std::int64_t element_count(const Shape& shape) {
   for (std::int64_t size : shape) count *= size;
   return count;
 }
-std::int64_t byte_count(const TensorInfo& tensor) {
-  return element_count(tensor.shape) * bytes_of(tensor.dtype);
-}
+std::int64_t byte_count(const TensorInfo& tensor) { return element_count(tensor.shape) * bytes_of(tensor.dtype); }
 std::vector<std::int64_t> strides_of(const Shape& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
@@ -124,8 +122,7 @@ std::string to_text(const Graph& graph) {
     if (tensor.constant) text += fmt::format("  constant {}\n", to_text(tensor));
   for (const Node& node : graph.nodes) {
     std::vector<std::string> attributes;
-    for (const auto& [key, value] : node.attributes)
-      attributes.push_back(fmt::format(" {}={}", key, to_text(value)));
+    for (const auto& [key, value] : node.attributes) attributes.push_back(fmt::format(" {}={}", key, to_text(value)));
     text += fmt::format("  {} = {}({}){}", names(node.outputs), name_of(node.op), names(node.inputs),
                         fmt::join(attributes, ""));
     if (!node.outputs.empty() && node.outputs[0] != kAbsent)
@@ -163,8 +160,7 @@ Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) 
     const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
       return fail({ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place),
-                   "sizes that are equal or 1, counted from the last axis",
-                   to_text(a) + " and " + to_text(b)});
+                   "sizes that are equal or 1, counted from the last axis", to_text(a) + " and " + to_text(b)});
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;
@@ -178,14 +174,12 @@ std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, T
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (tensor.dtype == Dtype::i64)  // whole 64-bit values, beyond what a double holds
       std::copy_n(tensor.constant->data() + i * 8, 8, reinterpret_cast<std::byte*>(&values[i]));
-    else
-      values[i] = static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
+    else values[i] = static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
   }
   return values;
 }
 std::optional<double> constant_scalar(const Graph& graph, TensorId id) {
-  if (id == kAbsent || !graph.tensor(id).constant || element_count(graph.tensor(id).shape) != 1)
-    return std::nullopt;
+  if (id == kAbsent || !graph.tensor(id).constant || element_count(graph.tensor(id).shape) != 1) return std::nullopt;
   return load_as_double(graph.tensor(id).dtype, graph.tensor(id).constant->data(), 0);
 }
 

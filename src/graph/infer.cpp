@@ -65,8 +65,7 @@ Status complete_attributes(Node& node) {
 Status check_arity(const Graph& graph, const Node& node) {
   const OpRow& row = kOps[static_cast<std::size_t>(node.op)];
   const auto count = static_cast<int>(node.inputs.size());
-  const bool optional_inputs =
-      row.max_inputs != kVariadic;  // every input of a variadic operator must be there
+  const bool optional_inputs = row.max_inputs != kVariadic;  // every input of a variadic operator must be there
   for (int i = 0; i < count; ++i)
     if (node.inputs[static_cast<std::size_t>(i)] == kAbsent && (i < row.min_inputs || !optional_inputs))
       return fail({ErrorCode::kOnnxName, "a required input is left out", place_of(node), "a tensor",
@@ -78,14 +77,13 @@ Status check_arity(const Graph& graph, const Node& node) {
                  std::to_string(count)});
   const std::size_t outputs = node.op == OpKind::Dropout ? 2 : 1;
   if (node.outputs.empty() || node.outputs.size() > outputs || node.outputs[0] == kAbsent)
-    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place_of(node),
-                 fmt::format("1 to {}", outputs), std::to_string(node.outputs.size())});
+    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place_of(node), fmt::format("1 to {}", outputs),
+                 std::to_string(node.outputs.size())});
   const auto size = static_cast<TensorId>(graph.tensors.size());
   for (const auto* ids : {&node.inputs, &node.outputs})
     for (TensorId id : *ids)
       if (id < kAbsent || id >= size)
-        return fail(
-            {ErrorCode::kInternal, "a node refers to no tensor", place_of(node), "", std::to_string(id)});
+        return fail({ErrorCode::kInternal, "a node refers to no tensor", place_of(node), "", std::to_string(id)});
   return ok();
 }
 
@@ -101,8 +99,8 @@ Status sort_nodes(Graph& graph) {
       if (id == kAbsent) continue;
       const auto at = static_cast<std::size_t>(id);
       if (given[at] || producer[at] >= 0)
-        return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]),
-                     "one definition", graph.tensors[at].name});
+        return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]), "one definition",
+                     graph.tensors[at].name});
       producer[at] = static_cast<int>(n);
     }
   std::vector<int> waiting(graph.nodes.size(), 0);
@@ -131,13 +129,13 @@ Status sort_nodes(Graph& graph) {
   if (sorted.size() != graph.nodes.size())
     for (std::size_t n = 0; n < graph.nodes.size(); ++n)
       if (waiting[n] > 0)
-        return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle",
-                     place_of(graph.nodes[n]), "an order in which every tensor is made before it is used"});
+        return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle", place_of(graph.nodes[n]),
+                     "an order in which every tensor is made before it is used"});
   graph.nodes = std::move(sorted);
   for (TensorId id : graph.outputs)
     if (!given[static_cast<std::size_t>(id)] && producer[static_cast<std::size_t>(id)] < 0)
-      return fail({ErrorCode::kOnnxName, "an output that nothing defines",
-                   fmt::format("output '{}'", graph.tensor(id).name)});
+      return fail(
+          {ErrorCode::kOnnxName, "an output that nothing defines", fmt::format("output '{}'", graph.tensor(id).name)});
   return ok();
 }
 
@@ -147,21 +145,18 @@ Result<Graph> infer(Graph graph) {
   for (const auto* ids : {&graph.inputs, &graph.outputs})
     for (TensorId id : *ids)
       if (id < 0 || id >= static_cast<TensorId>(graph.tensors.size()))
-        return fail(
-            {ErrorCode::kInternal, "the graph refers to no tensor", graph.name, "", std::to_string(id)});
+        return fail({ErrorCode::kInternal, "the graph refers to no tensor", graph.name, "", std::to_string(id)});
   for (Node& node : graph.nodes) WARPLOOM_CHECK(check_arity(graph, node));
   WARPLOOM_CHECK(sort_nodes(graph));
   for (TensorId id : graph.inputs)
-    WARPLOOM_CHECK(
-        checked_element_count(graph.tensor(id).shape, fmt::format("tensor '{}'", graph.tensor(id).name)));
+    WARPLOOM_CHECK(checked_element_count(graph.tensor(id).shape, fmt::format("tensor '{}'", graph.tensor(id).name)));
   for (const Tensor& tensor : graph.tensors) {
     if (!tensor.constant) continue;
     const std::string place = fmt::format("tensor '{}'", tensor.name);
     WARPLOOM_CHECK(checked_element_count(tensor.shape, place));
     if (static_cast<std::int64_t>(tensor.constant->size()) != byte_count(tensor))
       return fail({ErrorCode::kOnnxShape, "a constant's bytes do not fill its shape", place,
-                   fmt::format("{} bytes", byte_count(tensor)),
-                   fmt::format("{} bytes", tensor.constant->size())});
+                   fmt::format("{} bytes", byte_count(tensor)), fmt::format("{} bytes", tensor.constant->size())});
   }
   for (Node& node : graph.nodes) {
     WARPLOOM_CHECK(complete_attributes(node));

@@ -18,22 +18,21 @@ constexpr int kMaxTile = 8 * 24;
 typedef double Vector2 __attribute__((vector_size(16), aligned(8)));
 typedef double Vector4 __attribute__((vector_size(32), aligned(8)));
 typedef double Vector8 __attribute__((vector_size(64), aligned(8)));
-#define WARPLOOM_MICRO(name, attribute, Vector, kRows, kVectors)                                 \
-  attribute void name(std::int64_t depth, const double* a, const double* b, double* tile) {      \
-    constexpr int kLanes = static_cast<int>(sizeof(Vector) / sizeof(double));                    \
-    Vector sum[kRows][kVectors] = {};                                                            \
-    for (std::int64_t k = 0; k < depth; ++k) {                                                   \
-      Vector right[kVectors];                                                                    \
-      _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) right[j] =                      \
-          *reinterpret_cast<const Vector*>(b + k * kVectors * kLanes + j * kLanes);              \
-      _Pragma("GCC unroll 8") for (int i = 0; i < kRows; ++i) {                                  \
-        const double left = a[k * kRows + i];                                                    \
-        _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) sum[i][j] += left * right[j]; \
-      }                                                                                          \
-    }                                                                                            \
-    for (int i = 0; i < kRows; ++i)                                                              \
-      for (int j = 0; j < kVectors; ++j)                                                         \
-        *reinterpret_cast<Vector*>(tile + (i * kVectors + j) * kLanes) = sum[i][j];              \
+#define WARPLOOM_MICRO(name, attribute, Vector, kRows, kVectors)                                                     \
+  attribute void name(std::int64_t depth, const double* a, const double* b, double* tile) {                          \
+    constexpr int kLanes = static_cast<int>(sizeof(Vector) / sizeof(double));                                        \
+    Vector sum[kRows][kVectors] = {};                                                                                \
+    for (std::int64_t k = 0; k < depth; ++k) {                                                                       \
+      Vector right[kVectors];                                                                                        \
+      _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) right[j] =                                          \
+          *reinterpret_cast<const Vector*>(b + k * kVectors * kLanes + j * kLanes);                                  \
+      _Pragma("GCC unroll 8") for (int i = 0; i < kRows; ++i) {                                                      \
+        const double left = a[k * kRows + i];                                                                        \
+        _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) sum[i][j] += left * right[j];                     \
+      }                                                                                                              \
+    }                                                                                                                \
+    for (int i = 0; i < kRows; ++i)                                                                                  \
+      for (int j = 0; j < kVectors; ++j) *reinterpret_cast<Vector*>(tile + (i * kVectors + j) * kLanes) = sum[i][j]; \
   }
 WARPLOOM_MICRO(micro_avx512, __attribute__((target("avx512f,fma"))), Vector8, 8, 3)
 WARPLOOM_MICRO(micro_avx2, __attribute__((target("avx2,fma"))), Vector4, 4, 3)
@@ -84,21 +83,19 @@ void multiply_add(const Product& p, double* c, int threads) {
   const std::int64_t row_blocks = pieces(p.m, kBlockRows), column_blocks = pieces(p.n, kBlockColumns);
   const auto batch = static_cast<std::int64_t>(p.batch.size());
   parallel_for(batch * row_blocks * column_blocks, threads, [&](std::int64_t task) {
-    static thread_local std::vector<double> left(kBlockRows * kBlockDepth),
-        right(kBlockColumns * kBlockDepth);
+    static thread_local std::vector<double> left(kBlockRows * kBlockDepth), right(kBlockColumns * kBlockDepth);
     const Offsets& at = p.batch[static_cast<std::size_t>(task / (row_blocks * column_blocks))];
     // Row blocks vary fastest, so that neighbours in time share columns of B.
     const std::int64_t row = task % row_blocks * kBlockRows;
     const std::int64_t column = task / row_blocks % column_blocks * kBlockColumns;
-    const std::int64_t rows = std::min(kBlockRows, p.m - row),
-                       columns = std::min(kBlockColumns, p.n - column);
+    const std::int64_t rows = std::min(kBlockRows, p.m - row), columns = std::min(kBlockColumns, p.n - column);
     alignas(64) double tile[kMaxTile];
     for (std::int64_t k = 0; k < p.k; k += kBlockDepth) {
       const std::int64_t depth = std::min(kBlockDepth, p.k - k);
-      pack(p.a, at.a + row * p.a.row_stride + k * p.a.column_stride, p.a.row_stride, p.a.column_stride, rows,
-           depth, kernel.rows, p.absolute, left.data());
-      pack(p.b, at.b + column * p.b.column_stride + k * p.b.row_stride, p.b.column_stride, p.b.row_stride,
-           columns, depth, kernel.columns, p.absolute, right.data());
+      pack(p.a, at.a + row * p.a.row_stride + k * p.a.column_stride, p.a.row_stride, p.a.column_stride, rows, depth,
+           kernel.rows, p.absolute, left.data());
+      pack(p.b, at.b + column * p.b.column_stride + k * p.b.row_stride, p.b.column_stride, p.b.row_stride, columns,
+           depth, kernel.columns, p.absolute, right.data());
       for (std::int64_t j = 0; j < columns; j += kernel.columns)
         for (std::int64_t i = 0; i < rows; i += kernel.rows) {
           kernel.run(depth, left.data() + i * depth, right.data() + j * depth, tile);

@@ -56,10 +56,8 @@ double softmax_element(const Node& node, const Values& x, const Shape& shape, co
   for (int pass = 0; pass < 2; ++pass)
     for (other[axis] = 0; other[axis] < shape[axis]; ++other[axis]) {
       const double value = at(x, shape, other);
-      if (pass == 0)
-        top = std::isnan(value) || std::isnan(top) ? NAN : std::max(top, value);
-      else
-        sum += std::exp(value - top);
+      if (pass == 0) top = std::isnan(value) || std::isnan(top) ? NAN : std::max(top, value);
+      else sum += std::exp(value - top);
     }
   const double own = at(x, shape, where) - top;
   return node.op == OpKind::LogSoftmax ? own - std::log(sum) : std::exp(own) / sum;
@@ -78,9 +76,7 @@ Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std:
   for (const Node& node : graph.nodes) {
     const Tensor& out = graph.tensor(node.outputs[0]);
     if (out.constant) continue;
-    const auto in = [&](std::size_t k) -> const Values& {
-      return values[static_cast<std::size_t>(node.inputs[k])];
-    };
+    const auto in = [&](std::size_t k) -> const Values& { return values[static_cast<std::size_t>(node.inputs[k])]; };
     const auto shape = [&](std::size_t k) -> const Shape& { return graph.tensor(node.inputs[k]).shape; };
     Values result(static_cast<std::size_t>(element_count(out.shape)));
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -94,9 +90,7 @@ Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std:
           result[i] = is_float(out.dtype) ? value : wrapped(out.dtype, value);
           break;
         }
-        case OpClass::softmax:
-          result[i] = softmax_element(node, in(0), shape(0), where);
-          break;
+        case OpClass::softmax: result[i] = softmax_element(node, in(0), shape(0), where); break;
         case OpClass::pointwise: {
           Values arguments(node.inputs.size());
           const bool one = node.op == OpKind::CastLike || node.op == OpKind::Dropout;

@@ -112,8 +112,7 @@ Value power(Writer& w) {
   // exp(y·log|x|) with the sign of an odd whole exponent; a negative base under a broken exponent is NaN by itself.
   const Value y = w.x(1), zero = w.c(0), one = w.c(1), size = exp(y * log(abs(x)));
   const Value whole = equal(floor(y), y), half = 0.5 * y, even = equal(floor(half), half);
-  const Value negative =
-      where(whole, where(even, size, neg(size)), w.c(std::numeric_limits<double>::quiet_NaN()));
+  const Value negative = where(whole, where(even, size, neg(size)), w.c(std::numeric_limits<double>::quiet_NaN()));
   return where(equal(y, zero), one, where(less(x, zero), negative, size));
 }
 
@@ -156,8 +155,7 @@ const Row kWriters[] = {
     {OpKind::Max, [](Writer& w) { return extreme(w, ValueOp::max); }},
     {OpKind::Min, [](Writer& w) { return extreme(w, ValueOp::min); }},
     {OpKind::Relu, [](Writer& w) { return w.op(ValueOp::relu, w.x()); }},
-    {OpKind::LeakyRelu,
-     [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * w.x(), w.x()); }},
+    {OpKind::LeakyRelu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * w.x(), w.x()); }},
     {OpKind::Sigmoid, [](Writer& w) { return w.op(ValueOp::sigmoid, w.x()); }},
     {OpKind::Tanh, [](Writer& w) { return tanh(w.x()); }},
     {OpKind::Erf, [](Writer& w) { return erf(w.x()); }},
@@ -170,8 +168,7 @@ const Row kWriters[] = {
     {OpKind::Reciprocal, [](Writer& w) { return w.op(ValueOp::reciprocal, w.x()); }},
     {OpKind::Clip, clip},
     {OpKind::Gelu, gelu},
-    {OpKind::Elu,
-     [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * expm1(w.x()), w.x()); }},
+    {OpKind::Elu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * expm1(w.x()), w.x()); }},
     {OpKind::HardSigmoid,
      [](Writer& w) { return min(max(w.node.real("alpha") * w.x() + w.node.real("beta"), w.c(0)), w.c(1)); }},
     {OpKind::HardSwish, [](Writer& w) { return w.x() * min(max((1.0 / 6) * w.x() + 0.5, w.c(0)), w.c(1)); }},
@@ -202,19 +199,11 @@ double evaluate(const Expression& expression, std::span<const double> inputs) {
   std::vector<double> values(expression.terms.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Term& term = expression.terms[i];
-    const auto arg = [&](int k) {
-      return values[static_cast<std::size_t>(term.args[static_cast<std::size_t>(k)])];
-    };
+    const auto arg = [&](int k) { return values[static_cast<std::size_t>(term.args[static_cast<std::size_t>(k)])]; };
     switch (term.kind) {
-      case Term::Kind::input:
-        values[i] = inputs[static_cast<std::size_t>(term.input)];
-        break;
-      case Term::Kind::constant:
-        values[i] = term.value;
-        break;
-      case Term::Kind::apply:
-        values[i] = apply(term.op, arg(0), arg(1), arg(2));
-        break;
+      case Term::Kind::input: values[i] = inputs[static_cast<std::size_t>(term.input)]; break;
+      case Term::Kind::constant: values[i] = term.value; break;
+      case Term::Kind::apply: values[i] = apply(term.op, arg(0), arg(1), arg(2)); break;
     }
   }
   return values.back();

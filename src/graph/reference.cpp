@@ -16,8 +16,8 @@ Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& tensor = graph.tensor(graph.inputs[i]);
     if (static_cast<std::int64_t>(inputs[i].size()) != byte_count(tensor))
-      return fail({ErrorCode::kInternal, "wrong number of bytes for an input of the reference",
-                   to_text(tensor), std::to_string(byte_count(tensor)), std::to_string(inputs[i].size())});
+      return fail({ErrorCode::kInternal, "wrong number of bytes for an input of the reference", to_text(tensor),
+                   std::to_string(byte_count(tensor)), std::to_string(inputs[i].size())});
   }
   return ok();
 }
@@ -38,19 +38,15 @@ double cost_of(const Graph& graph, const Demand& demand) {
     double count = static_cast<double>(volume(*box));
     switch (class_of(node.op)) {
       case OpClass::contraction:
-        each = static_cast<double>(node.op == OpKind::Gemm && node.integer("transA") != 0 ? first[0]
-                                                                                          : first.back());
+        each = static_cast<double>(node.op == OpKind::Gemm && node.integer("transA") != 0 ? first[0] : first.back());
         break;
       case OpClass::softmax: {  // whole lines, however few of their elements are asked for
         count = static_cast<double>(volume(*demand[static_cast<std::size_t>(node.inputs[0])]));
         each = 4;
         break;
       }
-      case OpClass::pointwise:
-        each = 1;
-        break;
-      default:
-        break;
+      case OpClass::pointwise: each = 1; break;
+      default: break;
     }
     cost += each * count;
   }
@@ -84,8 +80,7 @@ Cut cut(const Graph& graph, int output) {
     if (rows.count == 0) return {rows, axes};
     double dearest = 0;
     for (std::int64_t row : {std::int64_t{0}, rows.count / 2, rows.count - 1})
-      dearest =
-          std::max(dearest, cost_of(graph, demand_for(graph, id, row_boxes(shape, axes, row, row + 1)[0])));
+      dearest = std::max(dearest, cost_of(graph, demand_for(graph, id, row_boxes(shape, axes, row, row + 1)[0])));
     if (dearest * static_cast<double>(rows.count) <= 1.5 * full) return {rows, axes};
   }
   Rows rows = rows_over(1);
@@ -93,14 +88,14 @@ Cut cut(const Graph& graph, int output) {
   return {rows, 1};
 }
 
-Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> inputs, int output,
-                                    std::int64_t begin, std::int64_t end, int threads, bool with_magnitude) {
+Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> inputs, int output, std::int64_t begin,
+                                    std::int64_t end, int threads, bool with_magnitude) {
   WARPLOOM_CHECK(check_inputs(graph, inputs));
   const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
   const Cut how = cut(graph, output);
   if (begin < 0 || end > how.rows.count || begin > end)
-    return fail({ErrorCode::kInternal, "rows outside the output", graph.name,
-                 fmt::format("0 to {}", how.rows.count), fmt::format("{} to {}", begin, end)});
+    return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", how.rows.count),
+                 fmt::format("{} to {}", begin, end)});
   try {
     ValueAndMagnitude result;
     for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end)) {
@@ -110,9 +105,7 @@ Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> i
       evaluator.append(id, box, result.value, with_magnitude ? &result.magnitude : nullptr);
     }
     return result;
-  } catch (const std::bad_alloc&) {
-    return no_memory(graph);
-  } catch (const std::length_error&) {
+  } catch (const std::bad_alloc&) { return no_memory(graph); } catch (const std::length_error&) {
     return no_memory(graph);
   }
 }
@@ -121,8 +114,7 @@ Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> i
 
 Rows rows_of(const Graph& graph, int output) { return cut(graph, output).rows; }
 
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
-                                                  int threads) {
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {
   WARPLOOM_CHECK(check_inputs(graph, inputs));
   try {
     Demand demand(graph.tensors.size());
@@ -134,9 +126,7 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
     for (std::size_t i = 0; i < outputs.size(); ++i)
       evaluator.append(graph.outputs[i], whole(graph.tensor(graph.outputs[i]).shape), outputs[i], nullptr);
     return outputs;
-  } catch (const std::bad_alloc&) {
-    return no_memory(graph);
-  } catch (const std::length_error&) {
+  } catch (const std::bad_alloc&) { return no_memory(graph); } catch (const std::length_error&) {
     return no_memory(graph);
   }
 }
@@ -147,9 +137,8 @@ Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const By
   return std::move(rows.value);
 }
 
-Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs,
-                                                  int output, std::int64_t begin, std::int64_t end,
-                                                  int threads) {
+Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
+                                                  std::int64_t begin, std::int64_t end, int threads) {
   return rows_with(graph, inputs, output, begin, end, threads, true);
 }
 

@@ -42,13 +42,10 @@ struct Rows {
 
 // Output `output` (index into graph.outputs) cut into rows.
 Rows rows_of(const Graph& graph, int output = 0);
-inline bool rows_independent(const Graph& graph, int output = 0) {
-  return rows_of(graph, output).independent;
-}
+inline bool rows_independent(const Graph& graph, int output = 0) { return rows_of(graph, output).independent; }
 
 // Every output whole. `inputs[i]` holds the bytes of graph.inputs[i]. Uses `threads` threads (0: one a core).
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
-                                                  int threads = 0);
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads = 0);
 
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles.
 Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
@@ -57,9 +54,8 @@ Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const By
 struct ValueAndMagnitude {
   std::vector<double> value, magnitude;  // equally long
 };
-Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs,
-                                                  int output, std::int64_t begin, std::int64_t end,
-                                                  int threads = 0);
+Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
+                                                  std::int64_t begin, std::int64_t end, int threads = 0);
 
 // The same meaning, one element at a time in plain loops on one thread, sharing no arithmetic with the above: tests hold
 // the fast evaluation against it.

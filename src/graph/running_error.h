@@ -8,7 +8,6 @@
 namespace warploom::graph {
 
 // The magnitude of the expression's result (reference.h has the rule), given its inputs and theirs.
-double magnitude_of(const Expression& expression, std::span<const double> inputs,
-                    std::span<const double> magnitudes);
+double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes);
 
 }  // namespace warploom::graph

@@ -7,8 +7,8 @@ namespace warploom::graph {
 namespace {
 
 tl::unexpected<Error> type_error(const Question& q, std::string expected, std::string found) {
-  return fail({ErrorCode::kOnnxType, "an input's element type does not fit the operator", q.place,
-               std::move(expected), std::move(found)});
+  return fail({ErrorCode::kOnnxType, "an input's element type does not fit the operator", q.place, std::move(expected),
+               std::move(found)});
 }
 bool is_wide_float(Dtype dtype) { return is_float(dtype) && bits_of(dtype) >= 16; }
 
@@ -19,19 +19,15 @@ Status same_type(const Question& q, bool floats_only, bool booleans = false) {
     if (q.has(i) && q.in(i).dtype != dtype)
       return type_error(q, fmt::format("inputs of one type, {}", name_of(dtype)),
                         fmt::format("input {} is {}", i, name_of(q.in(i).dtype)));
-  const bool fits =
-      is_float(dtype) ? is_wide_float(dtype) : !floats_only && (booleans || dtype != Dtype::boolean);
-  if (!fits)
-    return type_error(q, floats_only ? "f64, f32, bf16 or f16" : "a number", std::string(name_of(dtype)));
+  const bool fits = is_float(dtype) ? is_wide_float(dtype) : !floats_only && (booleans || dtype != Dtype::boolean);
+  if (!fits) return type_error(q, floats_only ? "f64, f32, bf16 or f16" : "a number", std::string(name_of(dtype)));
   return ok();
 }
 
 Result<Shape> broadcast_all(const Question& q) {
   Shape shape;
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
-    if (q.has(i)) {
-      WARPLOOM_TRY(shape, broadcast(shape, q.in(i).shape, q.place));
-    }
+    if (q.has(i)) { WARPLOOM_TRY(shape, broadcast(shape, q.in(i).shape, q.place)); }
   return shape;
 }
 
@@ -48,8 +44,8 @@ Result<Answer> matmul(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
   Shape a = q.in(0).shape, b = q.in(1).shape;
   if (a.empty() || b.empty())
-    return fail({ErrorCode::kOnnxShape, "MatMul of a scalar", q.place, "1 axis or more",
-                 to_text(a) + " and " + to_text(b)});
+    return fail(
+        {ErrorCode::kOnnxShape, "MatMul of a scalar", q.place, "1 axis or more", to_text(a) + " and " + to_text(b)});
   const bool row = a.size() == 1,
              column = b.size() == 1;  // a vector is a row on the left, a column on the right
   if (row) a.insert(a.begin(), 1);
@@ -73,8 +69,8 @@ Result<Answer> gemm(const Question& q) {
   if (q.has(2)) {
     WARPLOOM_TRY(const Shape stretched, broadcast(shape, q.in(2).shape, q.place));
     if (stretched != shape)
-      return fail({ErrorCode::kOnnxShape, "C does not stretch to the product's shape", q.place,
-                   to_text(shape), to_text(q.in(2).shape)});
+      return fail({ErrorCode::kOnnxShape, "C does not stretch to the product's shape", q.place, to_text(shape),
+                   to_text(q.in(2).shape)});
   }
   return Answer{q.in(0).dtype, shape};
 }
@@ -97,8 +93,8 @@ Result<Answer> pointwise_float(const Question& q) {
   if (q.node.op == OpKind::Gelu) {
     const std::string approximate = q.node.text("approximate");
     if (approximate != "none" && approximate != "tanh")
-      return fail({ErrorCode::kOnnxAttribute, "approximate has an unknown value", q.place, "none or tanh",
-                   approximate});
+      return fail(
+          {ErrorCode::kOnnxAttribute, "approximate has an unknown value", q.place, "none or tanh", approximate});
   }
   return Answer{q.in(0).dtype, q.in(0).shape};
 }
@@ -115,14 +111,12 @@ Result<Answer> clip(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
   for (std::size_t i : {1u, 2u})
     if (q.has(i) && element_count(q.in(i).shape) != 1)
-      return fail(
-          {ErrorCode::kOnnxShape, "a bound of Clip is no scalar", q.place, "[]", to_text(q.in(i).shape)});
+      return fail({ErrorCode::kOnnxShape, "a bound of Clip is no scalar", q.place, "[]", to_text(q.in(i).shape)});
   return Answer{q.in(0).dtype, q.in(0).shape};
 }
 
 Result<Answer> where(const Question& q) {
-  if (q.in(0).dtype != Dtype::boolean)
-    return type_error(q, "a boolean condition", std::string(name_of(q.in(0).dtype)));
+  if (q.in(0).dtype != Dtype::boolean) return type_error(q, "a boolean condition", std::string(name_of(q.in(0).dtype)));
   if (q.in(1).dtype != q.in(2).dtype)
     return type_error(q, "two choices of one type",
                       fmt::format("{} and {}", name_of(q.in(1).dtype), name_of(q.in(2).dtype)));
@@ -155,16 +149,14 @@ Result<Answer> cast(const Question& q) {
   const auto dtype = to > 0 && to < 1000 ? dtype_of_onnx(static_cast<int>(to)) : std::nullopt;
   if (!dtype)
     return fail({ErrorCode::kOnnxType, "Cast to a type that is not supported", q.place,
-                 "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean",
-                 fmt::format("ONNX type {}", to)});
+                 "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean", fmt::format("ONNX type {}", to)});
   return Answer{*dtype, q.in(0).shape};
 }
 
 Result<Answer> cast_like(const Question& q) { return Answer{q.in(1).dtype, q.in(0).shape}; }
 
 Result<Answer> constant(const Question& q) {
-  return fail(
-      {ErrorCode::kOnnxAttribute, "Constant lacks its value", q.place, "one of ONNX's value attributes"});
+  return fail({ErrorCode::kOnnxAttribute, "Constant lacks its value", q.place, "one of ONNX's value attributes"});
 }
 
 }  // namespace rules

@@ -9,8 +9,7 @@ namespace {
 
 bool does_nothing(const Graph& graph, const Node& node) {
   if (node.op == OpKind::Identity || node.op == OpKind::Dropout) return true;
-  if (node.op == OpKind::Cast)
-    return graph.tensor(node.inputs[0]).dtype == graph.tensor(node.outputs[0]).dtype;
+  if (node.op == OpKind::Cast) return graph.tensor(node.inputs[0]).dtype == graph.tensor(node.outputs[0]).dtype;
   const bool keeps_order = class_of(node.op) == OpClass::view || node.op == OpKind::Expand;
   return keeps_order && graph.tensor(node.inputs[0]).shape == graph.tensor(node.outputs[0]).shape;
 }
@@ -73,8 +72,7 @@ Result<Graph> simplify(Graph graph) {
         alias[static_cast<std::size_t>(out)] = node.inputs[0];
         continue;
       }
-      node = Node{
-          OpKind::Identity, node.name, {node.inputs[0]}, {out}, {}};  // an output keeps its name and its node
+      node = Node{OpKind::Identity, node.name, {node.inputs[0]}, {out}, {}};  // an output keeps its name and its node
     }
     kept.push_back(std::move(node));
   }

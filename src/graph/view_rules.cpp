@@ -8,8 +8,7 @@
 namespace warploom::graph {
 namespace {
 
-tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected,
-                                  std::string found) {
+tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected, std::string found) {
   return fail({ErrorCode::kOnnxShape, std::move(message), q.place, std::move(expected), std::move(found)});
 }
 
@@ -60,8 +59,7 @@ Result<Answer> reshape(const Question& q) {
     } else if (shape[i] == -1 && inferred < 0) {
       inferred = static_cast<int>(i);
     } else if (shape[i] < 0) {
-      return shape_error(q, "a new size is negative", "sizes of 0 or more and at most one -1",
-                         to_text(shape));
+      return shape_error(q, "a new size is negative", "sizes of 0 or more and at most one -1", to_text(shape));
     }
   }
   Shape known = shape;
@@ -70,8 +68,7 @@ Result<Answer> reshape(const Question& q) {
   const std::int64_t total = element_count(from);
   if (inferred >= 0) {
     if (count == 0 || total % count != 0)
-      return shape_error(q, "no size fits in the place of -1", fmt::format("{} elements", total),
-                         to_text(shape));
+      return shape_error(q, "no size fits in the place of -1", fmt::format("{} elements", total), to_text(shape));
     shape[static_cast<std::size_t>(inferred)] = total / count;
     count = total;
   }
@@ -114,9 +111,9 @@ Result<Answer> flatten(const Question& q) {
     return fail({ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank", q.place,
                  fmt::format("{} to {}", -rank, rank), std::to_string(axis)});
   if (axis < 0) axis += rank;
-  return Answer{q.in(0).dtype,
-                {element_count(Shape(from.begin(), from.begin() + axis)),
-                 element_count(Shape(from.begin() + axis, from.end()))}};
+  return Answer{
+      q.in(0).dtype,
+      {element_count(Shape(from.begin(), from.begin() + axis)), element_count(Shape(from.begin() + axis, from.end()))}};
 }
 
 Result<Answer> transpose(const Question& q) {
@@ -157,14 +154,13 @@ Result<Answer> concat(const Question& q) {
   for (std::size_t i = 1; i < q.node.inputs.size(); ++i) {
     Shape other = q.in(i).shape;
     if (q.in(i).dtype != q.in(0).dtype)
-      return fail({ErrorCode::kOnnxType, "Concat of different types", q.place,
-                   std::string(name_of(q.in(0).dtype)), std::string(name_of(q.in(i).dtype))});
+      return fail({ErrorCode::kOnnxType, "Concat of different types", q.place, std::string(name_of(q.in(0).dtype)),
+                   std::string(name_of(q.in(i).dtype))});
     const bool same_rank = other.size() == shape.size();
     const std::int64_t added = same_rank ? other[at] : 0;
     if (same_rank) other[at] = shape[at];
     if (other != shape)
-      return shape_error(q, "Concat of shapes that differ off its axis", to_text(shape),
-                         to_text(q.in(i).shape));
+      return shape_error(q, "Concat of shapes that differ off its axis", to_text(shape), to_text(q.in(i).shape));
     shape[at] += added;
     WARPLOOM_CHECK(checked_element_count(shape, q.place));
   }
@@ -174,8 +170,8 @@ Result<Answer> concat(const Question& q) {
 Result<Answer> gather(const Question& q) {
   const Shape &from = q.in(0).shape, &indices = q.in(1).shape;
   if (q.in(1).dtype != Dtype::i64 && q.in(1).dtype != Dtype::i32)
-    return fail({ErrorCode::kOnnxType, "indices are no integers", q.place, "i64 or i32",
-                 std::string(name_of(q.in(1).dtype))});
+    return fail(
+        {ErrorCode::kOnnxType, "indices are no integers", q.place, "i64 or i32", std::string(name_of(q.in(1).dtype))});
   WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), from.size(), q.place));
   Shape shape(from.begin(), from.begin() + axis);
   shape.insert(shape.end(), indices.begin(), indices.end());
@@ -208,15 +204,10 @@ Result<SliceSpec> slice_spec(const Question& q) {
   WARPLOOM_TRY(std::vector<std::int64_t> ends, list(q, 2, "the list of ends"));
   std::vector<std::int64_t> where(starts.size()), steps(starts.size(), 1);
   for (std::size_t i = 0; i < where.size(); ++i) where[i] = static_cast<std::int64_t>(i);
-  if (q.has(3)) {
-    WARPLOOM_TRY(where, list(q, 3, "the list of axes"));
-  }
-  if (q.has(4)) {
-    WARPLOOM_TRY(steps, list(q, 4, "the list of steps"));
-  }
+  if (q.has(3)) { WARPLOOM_TRY(where, list(q, 3, "the list of axes")); }
+  if (q.has(4)) { WARPLOOM_TRY(steps, list(q, 4, "the list of steps")); }
   if (ends.size() != starts.size() || where.size() != starts.size() || steps.size() != starts.size())
-    return shape_error(q, "the lists of a Slice differ in length",
-                       fmt::format("{} entries each", starts.size()),
+    return shape_error(q, "the lists of a Slice differ in length", fmt::format("{} entries each", starts.size()),
                        fmt::format("{} ends, {} axes, {} steps", ends.size(), where.size(), steps.size()));
   WARPLOOM_CHECK(axes(q, where, from.size()));
   SliceSpec spec{std::vector<std::int64_t>(from.size(), 0), std::vector<std::int64_t>(from.size(), 1), from};

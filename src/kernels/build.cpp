@@ -29,8 +29,7 @@ std::vector<const Family*> families_for(const Region& region, const target::Capa
   return out;
 }
 
-Result<LaunchList> build(const Region& region, const Schedule& schedule,
-                         const target::Capabilities& capabilities) {
+Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
   const auto all = families();
   const auto family =
       std::find_if(all.begin(), all.end(), [&](const Family* f) { return f->name() == schedule.family; });
@@ -40,8 +39,7 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule,
                  "make the plan again with `warploom optimize`"});
   WARPLOOM_CHECK((*family)->legal(region, schedule, capabilities));
   WARPLOOM_TRY(const Family::Programs made, (*family)->programs(region, schedule, capabilities));
-  LaunchList list{
-      capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
+  LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
   for (const auto id : region.graph.outputs) list.outputs.push_back(spec_of(region.graph.tensor(id)));
   for (std::size_t i = 0; i < made.programs.size(); ++i) {
@@ -59,9 +57,7 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule,
 
 Work work_of(const Region& region) {
   Work work;
-  auto bytes = [&](graph::TensorId id) {
-    return static_cast<double>(graph::byte_count(region.graph.tensor(id)));
-  };
+  auto bytes = [&](graph::TensorId id) { return static_cast<double>(graph::byte_count(region.graph.tensor(id))); };
   for (const auto id : region.graph.inputs) work.bytes += bytes(id);
   for (const auto id : region.graph.outputs) work.bytes += bytes(id);
   if (const auto matmul = match_matmul(region.graph))

@@ -51,8 +51,7 @@ Blocks blocks_of(const MatmulRegion& region, const Schedule& schedule) {
     return found == schedule.fields.end() ? std::int64_t{0} : found->second;
   };
   Blocks blocks{field("micro_m"), field("micro_n"), 0, 0, 0, 0, 0, 0, 0};
-  if (blocks.micro_m < 1 || blocks.micro_n < 1 || field("block_m") < 1 || field("block_n") < 1 ||
-      field("block_k") < 1)
+  if (blocks.micro_m < 1 || blocks.micro_n < 1 || field("block_m") < 1 || field("block_n") < 1 || field("block_k") < 1)
     return {};
   blocks.block_m = equal_part(region.m, field("block_m"), blocks.micro_m);
   blocks.block_n = equal_part(region.n, field("block_n"), blocks.micro_n);
@@ -78,54 +77,48 @@ class CpuMatmul final : public Family {
     if (!problem) return {name(), {}};
     const std::int64_t lanes = lanes_of(capabilities);
     Space space{name(), {}};
-    space.fields.push_back({"block_m", sizes(problem->m, {256, 128, 512, 64, 1024, 32}),
-                            "rows of the result a task computes, at most"});
+    space.fields.push_back(
+        {"block_m", sizes(problem->m, {256, 128, 512, 64, 1024, 32}), "rows of the result a task computes, at most"});
     space.fields.push_back({"block_n", sizes(problem->n, {512, 256, 1024, 128, 2048, 64}),
                             "columns of the result a task computes, at most"});
-    space.fields.push_back({"block_k", sizes(problem->k, {256, 384, 512, 192, 128}),
-                            "products summed between two packings, at most"});
+    space.fields.push_back(
+        {"block_k", sizes(problem->k, {256, 384, 512, 192, 128}), "products summed between two packings, at most"});
     std::vector<std::int64_t> rows;
     for (const std::int64_t value : {8, 12, 6, 14, 4, 2, 1})
       if (value <= problem->m && (value > 2 || problem->m < 4)) rows.push_back(value);
     space.fields.push_back({"micro_m", rows, "rows of the result held in registers"});
     std::vector<std::int64_t> columns;
     for (const std::int64_t vectors : {3, 2, 4, 1})
-      if (vectors == 1 || (vectors - 1) * lanes < problem->n)
-        columns.push_back(problem->n == 1 ? 1 : vectors * lanes);
+      if (vectors == 1 || (vectors - 1) * lanes < problem->n) columns.push_back(problem->n == 1 ? 1 : vectors * lanes);
     space.fields.push_back({"micro_n", columns, "columns of the result held in registers"});
     return space;
   }
 
-  Status legal(const Region& region, const Schedule& schedule,
-               const Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
     const auto problem = matched(region);
     const Blocks blocks = problem ? blocks_of(*problem, schedule) : Blocks{};
     if (blocks.micro_m < 1)
-      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or below 1",
-                   schedule.text(), "block_m, block_n, block_k, micro_m and micro_n", "",
-                   "take the fields from the family's space"});
+      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or below 1", schedule.text(),
+                   "block_m, block_n, block_k, micro_m and micro_n", "", "take the fields from the family's space"});
     const std::int64_t vectors = ceil_div(blocks.micro_n, lanes_of(capabilities));
     if (problem->m == 1 && blocks.micro_m != 1)
-      return fail({ErrorCode::kScheduleIllegal, "micro_m exceeds the rows of the problem", schedule.text(),
-                   "micro_m=1", std::to_string(blocks.micro_m), "take micro_m from the family's space"});
+      return fail({ErrorCode::kScheduleIllegal, "micro_m exceeds the rows of the problem", schedule.text(), "micro_m=1",
+                   std::to_string(blocks.micro_m), "take micro_m from the family's space"});
     if (blocks.micro_m * vectors + vectors + 1 > capabilities.registers)
-      return fail({ErrorCode::kScheduleIllegal, "a micro tile does not fit in the vector registers",
-                   schedule.text(),
+      return fail({ErrorCode::kScheduleIllegal, "a micro tile does not fit in the vector registers", schedule.text(),
                    fmt::format("micro_m · vectors + vectors + 1 at most {}", capabilities.registers),
                    fmt::format("{} · {} + {} + 1", blocks.micro_m, vectors, vectors),
                    "take a smaller micro_m or micro_n"});
     if (blocks.scratch_bytes > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "the packed blocks do not fit in a core's L2 cache",
-                   schedule.text(), fmt::format("at most {} bytes", capabilities.shared_bytes),
-                   fmt::format("{} bytes", blocks.scratch_bytes),
-                   "take a smaller block_m, block_n or block_k"});
+      return fail({ErrorCode::kResourceLimit, "the packed blocks do not fit in a core's L2 cache", schedule.text(),
+                   fmt::format("at most {} bytes", capabilities.shared_bytes),
+                   fmt::format("{} bytes", blocks.scratch_bytes), "take a smaller block_m, block_n or block_k"});
     return ok();
   }
 
   // Cycles of the core that works longest: products at the rate that the micro tile's loads allow, packing, sums kept between
   // blocks of k.
-  double guess(const Region& region, const Schedule& schedule,
-               const Capabilities& capabilities) const override {
+  double guess(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
     const auto problem = matched(region);
     if (!problem || !legal(region, schedule, capabilities)) return HUGE_VAL;
     const Blocks s = blocks_of(*problem, schedule);
@@ -177,8 +170,8 @@ class CpuMatmul final : public Family {
     }
 
     const Index m0 = tile::block(0) * s.block_m, n0 = tile::block(1) * s.block_n, batch = tile::block(2);
-    const auto at = [&](TensorId tensor, const View& view, const Index& row, const Index& column,
-                        std::int64_t rows, std::int64_t columns) {
+    const auto at = [&](TensorId tensor, const View& view, const Index& row, const Index& column, std::int64_t rows,
+                        std::int64_t columns) {
       return b.tile(tensor, offsets(view, problem.batch, batch, row, column), extents(view, rows, columns));
     };
     const auto store = [&](const Index& i, const Index& j) {

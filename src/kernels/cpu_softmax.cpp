@@ -19,8 +19,7 @@ using tile::Value;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3.0e38;  // a maximum of nothing whose difference to -infinity is still a number
 
-constexpr std::int64_t kLongestChunk =
-    2048;  // elements: what a register tile may be and still sit in the L1 cache
+constexpr std::int64_t kLongestChunk = 2048;  // elements: what a register tile may be and still sit in the L1 cache
 
 std::int64_t field(const Schedule& schedule, const char* name) {
   const auto found = schedule.fields.find(name);
@@ -109,31 +108,27 @@ class CpuSoftmax final : public Family {
     resident.push_back(problem->size * 4 + problem->size / 4 + 8192 <= capabilities.shared_bytes ? 1 : 0);
     if (resident[0] == 1 && problem->size > 4096) resident.push_back(0);
     if (problem->out.dtype == Dtype::f32) streaming = {1, 0};
-    space.fields = {
-        {"chunk", chunks, "elements of a row taken at once, in registers"},
-        {"rows_per_task", tasks, "rows a task computes, one after another"},
-        {"resident", resident, "1: a row stays in scratch memory between passes; 0: it is read twice"},
-        {"streaming", streaming, "1: the result is written past the caches"}};
+    space.fields = {{"chunk", chunks, "elements of a row taken at once, in registers"},
+                    {"rows_per_task", tasks, "rows a task computes, one after another"},
+                    {"resident", resident, "1: a row stays in scratch memory between passes; 0: it is read twice"},
+                    {"streaming", streaming, "1: the result is written past the caches"}};
     return space;
   }
 
-  Status legal(const Region& region, const Schedule& schedule,
-               const Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
     const auto problem = match_softmax(region.graph);
     const std::int64_t chunk = field(schedule, "chunk"), rows = field(schedule, "rows_per_task"),
                        resident = field(schedule, "resident");
     if (!problem || chunk < 1 || rows < 1 || resident < 0 || resident > 1)
-      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or out of range",
-                   schedule.text(), "chunk, rows_per_task, resident and streaming", "",
-                   "take the fields from the family's space"});
+      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or out of range", schedule.text(),
+                   "chunk, rows_per_task, resident and streaming", "", "take the fields from the family's space"});
     if (chunk > kLongestChunk)
       return fail({ErrorCode::kScheduleIllegal, "a chunk does not fit in registers", schedule.text(),
-                   fmt::format("chunk at most {}", kLongestChunk), std::to_string(chunk),
-                   "take a smaller chunk"});
+                   fmt::format("chunk at most {}", kLongestChunk), std::to_string(chunk), "take a smaller chunk"});
     // Elements beyond a row's end count as -infinity; what a prologue would make of that is anybody's guess.
     if (problem->has_prologue && problem->size % chunk != 0)
-      return fail({ErrorCode::kScheduleIllegal, "behind a prologue a row must be whole chunks",
-                   schedule.text(), fmt::format("a divisor of {}", problem->size), std::to_string(chunk),
+      return fail({ErrorCode::kScheduleIllegal, "behind a prologue a row must be whole chunks", schedule.text(),
+                   fmt::format("a divisor of {}", problem->size), std::to_string(chunk),
                    "take chunk from the family's space"});
     if (resident == 1 && chunk < problem->size &&
         problem->size * 4 + problem->size / 4 + 8192 > capabilities.shared_bytes)
@@ -144,8 +139,7 @@ class CpuSoftmax final : public Family {
   }
 
   // Cycles an element: memory or L2 traffic and arithmetic, the overhead of chunks and rows, and idle cores.
-  double guess(const Region& region, const Schedule& schedule,
-               const Capabilities& capabilities) const override {
+  double guess(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
     const auto problem = match_softmax(region.graph);
     if (!problem || !legal(region, schedule, capabilities)) return HUGE_VAL;
     const auto d = [](std::int64_t value) { return static_cast<double>(value); };
@@ -173,9 +167,8 @@ class CpuSoftmax final : public Family {
     Draft draft("softmax");
     auto& b = draft.b;
     b.grid(ceil_div(problem.outer, rows)).warps(1);
-    Row pass{problem, draft, chunk, field(schedule, "streaming") == 1 && problem.out.dtype == Dtype::f32,
-             0,       {},    {},    -1,
-             -1};
+    Row pass{problem, draft, chunk, field(schedule, "streaming") == 1 && problem.out.dtype == Dtype::f32, 0, {},
+             {},      -1,    -1};
     for (std::size_t i = 0; i < problem.operands.size(); ++i)
       pass.operands.push_back(draft.input(fmt::format("X{}", i), problem.operands[i]));
     pass.out = draft.output("Y", problem.out);
@@ -192,8 +185,7 @@ class CpuSoftmax final : public Family {
       if (chunk >= size) return in_registers(pass, high, total);
       in_chunks(pass, high, total, field(schedule, "resident") == 1);
     };
-    if (rows == 1)
-      one_row(tile::block(0));
+    if (rows == 1) one_row(tile::block(0));
     else
       b.for_("r", 0, tile::min(rows, Index(problem.outer) - tile::block(0) * rows), 1,
              [&](const Index& r) { one_row(tile::block(0) * rows + r); });
@@ -227,8 +219,7 @@ class CpuSoftmax final : public Family {
   }
   // total ← what normalised() multiplies by or takes away.
   static void finish(Row& pass, TensorId total) {
-    pass.draft.b.map(total,
-                     tile::apply(pass.region.log ? ValueOp::log : ValueOp::reciprocal, {pass.value(total)}));
+    pass.draft.b.map(total, tile::apply(pass.region.log ? ValueOp::log : ValueOp::reciprocal, {pass.value(total)}));
   }
 
   static void in_registers(Row& pass, TensorId high, TensorId total) {
@@ -272,10 +263,8 @@ class CpuSoftmax final : public Family {
     b.reduce(total, sums, 1, tile::ReduceOp::sum);
     finish(pass, total);
     b.for_("d", 0, chunks, 1, [&](const Index& d) {
-      if (resident)
-        b.copy(part(d), b.all(pass.x));
-      else
-        pass.load(d * chunk);
+      if (resident) b.copy(part(d), b.all(pass.x));
+      else pass.load(d * chunk);
       if (!keeps_exponentials) return pass.store(d * chunk, normalised(pass, high, total, false));
       b.copy(b.tile(highs, {0, d}, {1, 1}), b.all(scale));
       b.map(scale, exp(pass.value(scale) - pass.value(high)) * pass.value(total));

@@ -77,8 +77,7 @@ std::vector<const Family*> families();
 std::vector<const Family*> families_for(const Region& region, const target::Capabilities& capabilities);
 
 // Programs → verify → synthesis → source: the whole way from a schedule to a launch list.
-Result<LaunchList> build(const Region& region, const Schedule& schedule,
-                         const target::Capabilities& capabilities);
+Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities);
 
 // What the region must do at the least: floating-point operations and bytes of inputs and outputs, each moved once.
 struct Work {

@@ -18,12 +18,9 @@ std::optional<Precision> precision_of(const MatmulRegion& region, Track track) {
 }
 
 Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found) {
-  return {ErrorCode::kScheduleIllegal,
-          "the schedule's fields cannot hold together",
-          schedule.text(),
-          expected,
-          found,
-          "change one of the fields named"};
+  return {
+      ErrorCode::kScheduleIllegal,     "the schedule's fields cannot hold together", schedule.text(), expected, found,
+      "change one of the fields named"};
 }
 
 namespace {
@@ -55,8 +52,7 @@ bool ready(const View& view) {
 
 }  // namespace
 
-Prepared prepare_operand(Family::Programs& out, const std::string& name, const View& view,
-                         const Precision& precision) {
+Prepared prepare_operand(Family::Programs& out, const std::string& name, const View& view, const Precision& precision) {
   if (precision.operand != Dtype::tf32 || (precision.terms == 1 && ready(view))) return {view, {}};
   const std::size_t rank = view.batch_rank();
   const std::int64_t rows = view.shape[rank], k = view.shape[rank + 1];
@@ -77,8 +73,7 @@ Prepared prepare_operand(Family::Programs& out, const std::string& name, const V
   const TensorId high = draft.output("X_tf32", prepared.high);
   const TensorId low = precision.terms > 1 ? draft.output("X_rest", prepared.low) : -1;
   // A batch axis of size 1 here is stretched in the region; the grid counts this operand's own.
-  std::vector<std::int64_t> own_batch(view.shape.begin(),
-                                      view.shape.begin() + static_cast<std::ptrdiff_t>(rank));
+  std::vector<std::int64_t> own_batch(view.shape.begin(), view.shape.begin() + static_cast<std::ptrdiff_t>(rank));
   const Index row = tile::block(1) * tile_rows, column = tile::block(0) * tile_k;
   const auto extent = box(view, tile_rows, tile_k);
   const std::int64_t er = tile_rows, ek = tile_k;

@@ -27,7 +27,6 @@ struct Prepared {
   View high, low;  // as [batch…, rows, k]; low only for three terms
 };
 // Appends the program and its workspaces to `out` when one is needed. `view` is [batch…, rows, k].
-Prepared prepare_operand(Family::Programs& out, const std::string& name, const View& view,
-                         const Precision& precision);
+Prepared prepare_operand(Family::Programs& out, const std::string& name, const View& view, const Precision& precision);
 
 }  // namespace warploom::kernels

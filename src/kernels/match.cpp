@@ -64,8 +64,7 @@ void align(View& view, std::size_t rank) {
 bool can_merge(const View& view, std::size_t i, std::int64_t outer, std::int64_t inner) {
   if (outer == 1 || inner == 1) return true;
   if (view.shape[i] == 1 && view.shape[i + 1] == 1) return true;
-  return view.shape[i] == outer && view.shape[i + 1] == inner &&
-         view.strides[i] == view.strides[i + 1] * inner;
+  return view.shape[i] == outer && view.shape[i + 1] == inner && view.strides[i] == view.strides[i + 1] * inner;
 }
 void merge(View& view, std::size_t i, std::int64_t inner) {
   if (inner == 1) view.strides[i + 1] = view.strides[i];
@@ -84,8 +83,7 @@ bool merge_all(const std::vector<View*>& views, Shape& sizes, std::size_t i) {
 
 // The views of the tensors that an expression reads, [axes of `like`]; nothing where one does not stretch to
 // it.
-std::optional<std::vector<View>> operand_views(const Graph& graph, const std::vector<TensorId>& ids,
-                                               std::size_t rank) {
+std::optional<std::vector<View>> operand_views(const Graph& graph, const std::vector<TensorId>& ids, std::size_t rank) {
   std::vector<View> views;
   for (const TensorId id : ids) {
     const graph::Tensor& tensor = graph.tensor(id);
@@ -214,8 +212,7 @@ std::optional<SoftmaxRegion> match_softmax(const Graph& graph) {
 
   // The prologue numbers its operands first, the epilogue goes on after them: one list of operands for both.
   Chain prologue(graph, graph::kAbsent), epilogue(graph, result);
-  if (!prologue.append(node->inputs[0], false) || !epilogue.append(graph.outputs[0], true))
-    return std::nullopt;
+  if (!prologue.append(node->inputs[0], false) || !epilogue.append(graph.outputs[0], true)) return std::nullopt;
   if (!fits_a_tree(prologue.expression()) || !fits_a_tree(epilogue.expression())) return std::nullopt;
   SoftmaxRegion region;
   region.log = node->op == OpKind::LogSoftmax;

@@ -6,22 +6,17 @@ using graph::Node;
 using graph::TensorId;
 using graph::Term;
 
-bool is_computed_float(Dtype dtype) {
-  return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
-}
+bool is_computed_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
 int Chain::add(Term term) {
   expression_.terms.push_back(term);
   return static_cast<int>(expression_.terms.size()) - 1;
 }
 
-int Chain::apply(ValueOp op, int a, int b) {
-  return add({.kind = Term::Kind::apply, .op = op, .args = {a, b, 0}});
-}
+int Chain::apply(ValueOp op, int a, int b) { return add({.kind = Term::Kind::apply, .op = op, .args = {a, b, 0}}); }
 
 std::optional<int> Chain::leaf(TensorId id) {
-  if (const auto scalar = constant_scalar(graph_, id))
-    return add({.kind = Term::Kind::constant, .value = *scalar});
+  if (const auto scalar = constant_scalar(graph_, id)) return add({.kind = Term::Kind::constant, .value = *scalar});
   if (!is_computed_float(graph_.tensor(id).dtype)) return std::nullopt;
   operands_.push_back(id);
   const int base = core_ == graph::kAbsent ? 0 : 1;

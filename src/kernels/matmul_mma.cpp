@@ -50,8 +50,7 @@ class MatmulThreads : public Family {
              {"group", {8, 1}, "rows of tiles taken together"}}};
   }
 
-  Status legal(const Region& region, const Schedule& s,
-               const target::Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
     const auto matmul = *match_matmul(region.graph);
     const Precision p = *precision(matmul, region.track);
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"),
@@ -60,18 +59,17 @@ class MatmulThreads : public Family {
       return fail(illegal(s, "block_k a multiple of the fragment's depth", fmt::format("{}", k)));
     const auto accumulators = m * n / threads;
     if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)
-      return fail(illegal(s, "4 to 128 accumulators a thread (64 when operands are split)",
-                          fmt::format("{}", accumulators)));
+      return fail(
+          illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
     const auto bytes = (m + n) * k * bytes_of(matmul.a.dtype) * field(s, "stages");
     if (bytes > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has",
-                   s.text(), fmt::format("at most {} bytes", capabilities.shared_bytes),
-                   fmt::format("{} bytes", bytes), "use fewer stages or a smaller tile"});
+      return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", s.text(),
+                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
+                   "use fewer stages or a smaller tile"});
     return ok();
   }
 
-  double guess(const Region& region, const Schedule& s,
-               const target::Capabilities& capabilities) const override {
+  double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
     const auto matmul = *match_matmul(region.graph);
     const Precision p = *precision(matmul, region.track);
     const double m = static_cast<double>(field(s, "block_m")), n = static_cast<double>(field(s, "block_n"));
@@ -88,8 +86,7 @@ class MatmulThreads : public Family {
     return std::ceil(tiles / capabilities.processors) * std::max(multiply * narrow, fill) * shallow;
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s,
-                            const target::Capabilities&) const override {
+  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
     const auto matmul = *match_matmul(region.graph);
     Programs out;
     multiply(out, matmul, *precision(matmul, region.track), s);
@@ -103,13 +100,11 @@ class MatmulThreads : public Family {
     return std::nullopt;
   }
 
-  void multiply(Programs& out, const MatmulRegion& region, const Precision& precision,
-                const Schedule& s) const {
+  void multiply(Programs& out, const MatmulRegion& region, const Precision& precision, const Schedule& s) const {
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k");
     const int stages = static_cast<int>(field(s, "stages"));
     const std::int64_t step = flavour_.k_step(precision.operand);
-    const TileOrder order{ceil_div(region.m, bm), ceil_div(region.n, bn), region.batch_count(),
-                          field(s, "group")};
+    const TileOrder order{ceil_div(region.m, bm), ceil_div(region.n, bn), region.batch_count(), field(s, "group")};
     Draft draft("matmul");
     auto& t = draft.b;
     t.grid(order.count());
@@ -152,16 +147,15 @@ class MatmulThreads : public Family {
       produce(k + (stages - 1));
     });
     const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
-    t.copy(t.all(result), t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn),
-                                 box(region.out, bm, bn)));
+    t.copy(t.all(result),
+           t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn), box(region.out, bm, bn)));
     out.programs.push_back(t.finish());
     out.buffers.push_back(draft.buffers);
   }
 
   // acc += fa·fb under the precision: as they are, rounded to tf32, or as three products of two-part splits.
-  static void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa,
-                                TensorId fb, const std::vector<std::int64_t>& a_shape,
-                                const std::vector<std::int64_t>& b_shape) {
+  static void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa, TensorId fb,
+                                const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape) {
     auto& t = draft.b;
     if (precision.operand != Dtype::tf32) {
       t.mma(acc, t.all(fa), t.all(fb));

@@ -60,8 +60,8 @@ TileOrder::Position TileOrder::at(const Index& linear) const {
   return {which, first + within % width, within / width};
 }
 
-TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<TensorId>& operands,
-                  TensorId acc, const TileOrder::Position& at, std::int64_t block_m, std::int64_t block_n) {
+TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<TensorId>& operands, TensorId acc,
+                  const TileOrder::Position& at, std::int64_t block_m, std::int64_t block_n) {
   auto& b = draft.b;
   std::vector<tile::Value> inputs = {b.value(acc)};
   for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -12,14 +12,11 @@ std::string Schedule::text() const {
   return out;
 }
 
-nlohmann::json to_json(const Schedule& schedule) {
-  return {{"family", schedule.family}, {"fields", schedule.fields}};
-}
+nlohmann::json to_json(const Schedule& schedule) { return {{"family", schedule.family}, {"fields", schedule.fields}}; }
 
 Result<Schedule> schedule_from_json(const nlohmann::json& json) {
   try {
-    return Schedule{json.at("family").get<std::string>(),
-                    json.at("fields").get<std::map<std::string, std::int64_t>>()};
+    return Schedule{json.at("family").get<std::string>(), json.at("fields").get<std::map<std::string, std::int64_t>>()};
   } catch (const nlohmann::json::exception& error) {
     return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "",
                  "{\"family\": name, \"fields\": {name: integer}}", error.what(),

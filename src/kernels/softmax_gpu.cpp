@@ -37,18 +37,16 @@ class SoftmaxGpu : public Family {
   Space space(const Region&, const target::Capabilities& capabilities) const override {
     std::vector<std::int64_t> clusters = {1};
     for (std::int64_t c = 2; c <= capabilities.max_cluster; c *= 2) clusters.push_back(c);
-    return {name(),
-            {{"place",
-              {kRegisters, kShared, kStreamed},
-              "where the row stays: 0 registers, 1 shared memory, 2 nowhere"},
-             {"cluster", clusters, "blocks that share a row"},
-             {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
-             {"rows", {1, 2, 4, 8, 16}, "rows a block takes at once"},
-             {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"}}};
+    return {
+        name(),
+        {{"place", {kRegisters, kShared, kStreamed}, "where the row stays: 0 registers, 1 shared memory, 2 nowhere"},
+         {"cluster", clusters, "blocks that share a row"},
+         {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
+         {"rows", {1, 2, 4, 8, 16}, "rows a block takes at once"},
+         {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"}}};
   }
 
-  Status legal(const Region& region, const Schedule& s,
-               const target::Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
     const auto softmax = *match_softmax(region.graph);
     const auto threads = field(s, "warps") * 32, rows = field(s, "rows"), cluster = field(s, "cluster"),
                place = field(s, "place");
@@ -56,8 +54,7 @@ class SoftmaxGpu : public Family {
       return fail(illegal(s, "a cluster the target has", fmt::format("cluster={}", cluster)));
     const std::int64_t part = width(softmax, s);
     if (softmax.has_prologue && part * cluster != softmax.size)
-      return fail(illegal(s,
-                          "a row that the tiles divide, when something is computed before it is normalised",
+      return fail(illegal(s, "a row that the tiles divide, when something is computed before it is normalised",
                           fmt::format("{}", softmax.size)));
     if (cluster > 1 && place == kStreamed)
       return fail(illegal(s, "cluster=1 where the row is streamed", fmt::format("{}", cluster)));
@@ -69,12 +66,10 @@ class SoftmaxGpu : public Family {
     if (place == kRegisters) {
       const auto values = part * rows / threads;
       if (values < 1 || values > (threads > 512 ? 32 : 64))
-        return fail(
-            illegal(s, "1 to 64 elements a thread (32 with more than 16 warps)", fmt::format("{}", values)));
+        return fail(illegal(s, "1 to 64 elements a thread (32 with more than 16 warps)", fmt::format("{}", values)));
       if (field(s, "chunk") != 4) return fail(illegal(s, "chunk=4 where the row is in registers", ""));
     } else if (threads * field(s, "chunk") > power_of_two_above(softmax.size / cluster)) {
-      return fail(
-          illegal(s, "a chunk no longer than the row", fmt::format("{}", threads * field(s, "chunk"))));
+      return fail(illegal(s, "a chunk no longer than the row", fmt::format("{}", threads * field(s, "chunk"))));
     }
     if (place == kShared && part * 4 + 4096 > capabilities.shared_bytes)
       return fail({ErrorCode::kResourceLimit, "the row does not fit in shared memory", s.text(),
@@ -83,8 +78,7 @@ class SoftmaxGpu : public Family {
     return ok();
   }
 
-  double guess(const Region& region, const Schedule& s,
-               const target::Capabilities& capabilities) const override {
+  double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
     const auto softmax = *match_softmax(region.graph);
     const double bytes = static_cast<double>(softmax.outer * softmax.size) * bytes_of(softmax.out.dtype);
     const double part = static_cast<double>(width(softmax, s));
@@ -97,8 +91,7 @@ class SoftmaxGpu : public Family {
     return passes * bytes * waste * small * big_block * shared * cluster / capabilities.dram_gbs;
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s,
-                            const target::Capabilities&) const override {
+  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
     const auto softmax = *match_softmax(region.graph);
     Programs out;
     Maker maker(softmax, s, width(softmax, s));
@@ -145,15 +138,9 @@ class SoftmaxGpu : public Family {
       row = tile::block(0) / cluster * rows;
       start = cluster > 1 ? tile::cluster_rank() * part : Index(0);
       switch (field(s, "place")) {
-        case kRegisters:
-          in_registers();
-          break;
-        case kShared:
-          in_shared();
-          break;
-        default:
-          streamed();
-          break;
+        case kRegisters: in_registers(); break;
+        case kShared: in_shared(); break;
+        default: streamed(); break;
       }
       return b.finish();
     }
@@ -177,8 +164,7 @@ class SoftmaxGpu : public Family {
         const std::int64_t r = view.shape[0] > 1 ? rows : 1, c = view.shape[1] > 1 ? columns : 1;
         const tile::Tile source =
             b.tile(X[i], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0)}, {r, c});
-        if (!region.has_prologue && view.dtype == Dtype::f32)
-          return b.copy(source, b.all(x), -kInfinity, true);
+        if (!region.has_prologue && view.dtype == Dtype::f32) return b.copy(source, b.all(x), -kInfinity, true);
         const std::string name = fmt::format("in{}_{}", i, columns);
         if (!loaded_.count(name)) loaded_[name] = b.reg(name, view.dtype, {r, c});
         b.copy(source, b.all(loaded_[name]), region.has_prologue ? 0 : -kInfinity, true);
@@ -194,9 +180,8 @@ class SoftmaxGpu : public Family {
         const std::int64_t r = view.shape[0] > 1 ? rows : 1, c = view.shape[1] > 1 ? columns : 1;
         const std::string name = fmt::format("out_in{}_{}", i, columns);
         if (!loaded_.count(name)) loaded_[name] = b.reg(name, view.dtype, {r, c});
-        b.copy(
-            b.tile(X[i], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0)}, {r, c}),
-            b.all(loaded_[name]));
+        b.copy(b.tile(X[i], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0)}, {r, c}),
+               b.all(loaded_[name]));
         inputs.push_back(b.value(loaded_[name]));
       }
       const std::string name = fmt::format("y_{}", columns);
@@ -243,8 +228,7 @@ class SoftmaxGpu : public Family {
     void in_shared() {
       const std::int64_t chunk = field(s, "warps") * 32 * field(s, "chunk");
       const TensorId kept = b.shared("kept", Dtype::f32, {1, part});
-      const TensorId x = reg("x", chunk), lanes = reg("lanes", chunk), top = reg("top", 1),
-                     total = reg("total", 1);
+      const TensorId x = reg("x", chunk), lanes = reg("lanes", chunk), top = reg("top", 1), total = reg("total", 1);
       auto slice = [&](const Index& at) { return b.tile(kept, {0, at}, {1, chunk}); };
       b.fill(lanes, -kInfinity);
       chunks(
@@ -295,8 +279,8 @@ class SoftmaxGpu : public Family {
           [&](const Index& at, std::int64_t n) {
             load(x, at, n);
             b.map(higher, tile::apply(ValueOp::max, {b.value(highest), b.value(x)}));
-            b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(higher)) +
-                            exp_of(b.value(x) - b.value(higher)));
+            b.map(sums,
+                  b.value(sums) * exp_of(b.value(highest) - b.value(higher)) + exp_of(b.value(x) - b.value(higher)));
             b.map(highest, b.value(higher));
           },
           "i");

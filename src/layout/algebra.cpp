@@ -24,8 +24,7 @@ Result<Layout> compose_leaf(const std::vector<Mode>& a, Mode b, std::vector<std:
       b.extent = 1;
     } else if (b.stride % extent == 0) {  // steps over whole periods of this mode
       b.stride /= extent;
-    } else if (extent % b.stride == 0 &&
-               b.extent % (extent / b.stride) == 0) {  // fills it, goes on in the next
+    } else if (extent % b.stride == 0 && b.extent % (extent / b.stride) == 0) {  // fills it, goes on in the next
       const std::int64_t here = extent / b.stride;
       out.push_back({here, stride * b.stride});
       reach[k] += (here - 1) * b.stride;
@@ -66,8 +65,8 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
   for (std::size_t k = 0; k < modes.size(); ++k) {
     if (reach[k] >= modes[k].extent) {
       return layout_error("the digits of a composition carry into each other",
-                          fmt::format("leaves that together stay below {} in mode {} of {}", modes[k].extent,
-                                      k, to_string(Layout::flat(modes))),
+                          fmt::format("leaves that together stay below {} in mode {} of {}", modes[k].extent, k,
+                                      to_string(Layout::flat(modes))),
                           to_string(b));
     }
   }
@@ -79,10 +78,9 @@ Result<Layout> complement(const Layout& a, std::int64_t bound) {
   std::int64_t reach = 1;  // everything below is covered by A and the result so far
   for (const Mode& mode : by_stride(leaves_with_index(filter(a)))) {
     if (mode.stride % reach != 0 || mode.stride < reach) {
-      return layout_error(
-          "a layout whose leaves do not nest has no complement",
-          "leaves, sorted by stride, of which each stride is a multiple of extent x stride of the last",
-          to_string(a));
+      return layout_error("a layout whose leaves do not nest has no complement",
+                          "leaves, sorted by stride, of which each stride is a multiple of extent x stride of the last",
+                          to_string(a));
     }
     if (mode.stride > reach) out.push_back({mode.stride / reach, reach});
     reach = mode.extent * mode.stride;

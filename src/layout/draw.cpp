@@ -86,8 +86,8 @@ Grid grid_of(const MemoryLayout& layout, DrawLimits limits) {
         rest /= tile[d - 1];
       }
       const std::int64_t byte = layout.byte_offset(coord), bank = byte / 4 % kBanks;
-      *grid.at(row, column) = {std::to_string(bank), fmt::format("@{}", byte),
-                               static_cast<int>(bank * 360 / kBanks), 78};
+      *grid.at(row, column) = {std::to_string(bank), fmt::format("@{}", byte), static_cast<int>(bank * 360 / kBanks),
+                               78};
     }
   }
   return grid;
@@ -121,22 +121,20 @@ std::string svg_of(Grid grid) {
     for (std::int64_t column = 0; column < grid.columns; ++column) {
       const Cell& cell = *grid.at(row, column);
       const std::int64_t x = kMargin + column * kCellWidth, y = kMargin + kTitle + row * kCellHeight;
-      const std::string fill =
-          cell.hue < 0 ? "white" : fmt::format("hsl({},70%,{}%)", cell.hue, cell.lightness);
-      out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>",
-                         x, y, kCellWidth, kCellHeight, fill);
-      out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", x + kCellWidth / 2,
-                         y + (cell.below.empty() ? 19 : 13), cell.text);
+      const std::string fill = cell.hue < 0 ? "white" : fmt::format("hsl({},70%,{}%)", cell.hue, cell.lightness);
+      out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>", x, y,
+                         kCellWidth, kCellHeight, fill);
+      out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", x + kCellWidth / 2, y + (cell.below.empty() ? 19 : 13),
+                         cell.text);
       if (!cell.below.empty()) {
-        out += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"9\" fill=\"#444\">{}</text>",
-                           x + kCellWidth / 2, y + 25, cell.below);
+        out += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"9\" fill=\"#444\">{}</text>", x + kCellWidth / 2,
+                           y + 25, cell.below);
       }
       out += '\n';
     }
   }
   if (const std::string note = grid.omitted(); !note.empty()) {
-    out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"start\">{}</text>\n", kMargin, height - kMargin,
-                       note);
+    out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"start\">{}</text>\n", kMargin, height - kMargin, note);
   }
   return out + "</svg>\n";
 }
@@ -144,12 +142,8 @@ std::string svg_of(Grid grid) {
 }  // namespace
 
 std::string draw_text(const TvLayout& layout, DrawLimits limits) { return text_of(grid_of(layout, limits)); }
-std::string draw_text(const MemoryLayout& layout, DrawLimits limits) {
-  return text_of(grid_of(layout, limits));
-}
+std::string draw_text(const MemoryLayout& layout, DrawLimits limits) { return text_of(grid_of(layout, limits)); }
 std::string draw_svg(const TvLayout& layout, DrawLimits limits) { return svg_of(grid_of(layout, limits)); }
-std::string draw_svg(const MemoryLayout& layout, DrawLimits limits) {
-  return svg_of(grid_of(layout, limits));
-}
+std::string draw_svg(const MemoryLayout& layout, DrawLimits limits) { return svg_of(grid_of(layout, limits)); }
 
 }  // namespace warploom::layout

@@ -64,8 +64,7 @@ BitMatrix identity_bits(int n) {
 Result<BitMatrix> compose(const BitMatrix& a, const BitMatrix& b) {
   if (b.rows > static_cast<int>(a.columns.size())) {
     return layout_error("a bit matrix is applied to more bits than it has columns",
-                        fmt::format("at most {} rows on the right", a.columns.size()),
-                        fmt::format("{}", b.rows));
+                        fmt::format("at most {} rows on the right", a.columns.size()), fmt::format("{}", b.rows));
   }
   BitMatrix c{a.rows, {}};
   for (const std::uint64_t column : b.columns) c.columns.push_back(a(column));
@@ -80,21 +79,17 @@ Result<BitMatrix> inverse(const BitMatrix& a) {
   const int n = static_cast<int>(a.columns.size());
   std::vector<Tracked> basis = eliminate(a).basis;
   if (a.rows != n || static_cast<int>(basis.size()) != n) {
-    return layout_error("a bit matrix that is no bijection has no inverse",
-                        fmt::format("{0} x {0} of rank {0}", n),
+    return layout_error("a bit matrix that is no bijection has no inverse", fmt::format("{0} x {0} of rank {0}", n),
                         fmt::format("{} x {} of rank {}", a.rows, n, basis.size()));
   }
   // Leading bits are distinct, so the vector leading with bit i needs only those leading below it to become the unit vector.
-  std::sort(basis.begin(), basis.end(), [](const Tracked& x, const Tracked& y) {
-    return std::bit_floor(x.image) < std::bit_floor(y.image);
-  });
+  std::sort(basis.begin(), basis.end(),
+            [](const Tracked& x, const Tracked& y) { return std::bit_floor(x.image) < std::bit_floor(y.image); });
   BitMatrix result{n, {}};
   for (int i = 0; i < n; ++i) {
     Tracked now = basis[static_cast<std::size_t>(i)];
     for (int j = 0; j < i; ++j) {
-      if (now.image >> j & 1) {
-        now.inputs ^= result.columns[static_cast<std::size_t>(j)];
-      }
+      if (now.image >> j & 1) { now.inputs ^= result.columns[static_cast<std::size_t>(j)]; }
     }
     result.columns.push_back(now.inputs);
   }
@@ -122,8 +117,8 @@ Result<BitMatrix> bit_matrix(const Layout& layout) {
       result.columns.push_back(column);
     }
     if (!linear) {
-      return layout_error("a layout is not linear over bits",
-                          "extents that are powers of two, sums that do not carry", to_string(layout));
+      return layout_error("a layout is not linear over bits", "extents that are powers of two, sums that do not carry",
+                          to_string(layout));
     }
   }
   return result;
@@ -145,8 +140,7 @@ Result<BitMatrix> bit_matrix(const Swizzle& swizzle, int bits) {
 Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory) {
   const auto columns = xor_columns(registers, memory);
   if (!columns) {
-    return layout_error("addresses are not linear over bits",
-                        "extents that are powers of two, sums that do not carry",
+    return layout_error("addresses are not linear over bits", "extents that are powers of two, sums that do not carry",
                         to_string(registers) + " in " + to_string(memory));
   }
   BitMatrix result;
@@ -161,23 +155,19 @@ Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memo
   return result;
 }
 
-Result<int> conflict_ways_closed_form(const TvLayout& registers, const MemoryLayout& memory,
-                                      int access_bytes) {
+Result<int> conflict_ways_closed_form(const TvLayout& registers, const MemoryLayout& memory, int access_bytes) {
   WARPLOOM_TRY(const BitMatrix all, bit_matrix(registers, memory));
   const int thread_bits = log2_floor(registers.threads()), value_bits = log2_floor(registers.values());
   const int lane_bits = std::min(log2_floor(std::clamp(128 / std::max(access_bytes, 1), 1, 32)), thread_bits);
-  const int vector_bits =
-      std::min(log2_floor(std::max(access_bytes * 8 / memory.element_bits, 1)), value_bits);
+  const int vector_bits = std::min(log2_floor(std::max(access_bytes * 8 / memory.element_bits, 1)), value_bits);
   BitMatrix phase{64, {}};
   for (int i = 0; i < lane_bits; ++i) phase.columns.push_back(all.columns[static_cast<std::size_t>(i)]);
-  for (int i = 0; i < vector_bits; ++i)
-    phase.columns.push_back(all.columns[static_cast<std::size_t>(thread_bits + i)]);
+  for (int i = 0; i < vector_bits; ++i) phase.columns.push_back(all.columns[static_cast<std::size_t>(thread_bits + i)]);
   // An element wider than a word touches all of its words.
   for (int bit = kBitsPerByte; bit < log2_floor(memory.element_bits); ++bit) {
     phase.columns.push_back(std::uint64_t{1} << bit);
   }
-  return 1 << (rank(select_rows(phase, kWordRow, 64 - kWordRow)) -
-               rank(select_rows(phase, kWordRow, kBankRows)));
+  return 1 << (rank(select_rows(phase, kWordRow, 64 - kWordRow)) - rank(select_rows(phase, kWordRow, kBankRows)));
 }
 
 }  // namespace warploom::layout

@@ -51,7 +51,6 @@ Result<BitMatrix> bit_matrix(const Swizzle& swizzle, int bits);
 Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory);
 
 // What bank_conflict_ways finds by counting, from two ranks. kLayout when the map is not linear.
-Result<int> conflict_ways_closed_form(const TvLayout& registers, const MemoryLayout& memory,
-                                      int access_bytes);
+Result<int> conflict_ways_closed_form(const TvLayout& registers, const MemoryLayout& memory, int access_bytes);
 
 }  // namespace warploom::layout

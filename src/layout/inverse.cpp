@@ -12,10 +12,9 @@ Result<Layout> inverse_with_gaps(const Layout& a, std::int64_t beyond) {
   std::int64_t reach = 1;
   for (const IndexedMode& mode : by_stride(leaves_with_index(a))) {
     if (mode.stride % reach != 0 || mode.stride < reach) {
-      return layout_error(
-          "a layout whose leaves do not nest has no left inverse",
-          "leaves, sorted by stride, of which each stride is a multiple of extent x stride of the last",
-          to_string(a));
+      return layout_error("a layout whose leaves do not nest has no left inverse",
+                          "leaves, sorted by stride, of which each stride is a multiple of extent x stride of the last",
+                          to_string(a));
     }
     if (const std::int64_t gap = mode.stride / reach; gap > 1) {
       out.push_back({gap, beyond});

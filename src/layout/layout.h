@@ -54,7 +54,7 @@ class Layout {
   bool is_leaf() const { return leaf_; }
   const Mode& mode() const { return mode_; }                   // of a leaf
   const std::vector<Layout>& parts() const { return parts_; }  // of a list
-  const Layout& part(int i) const;  // the i-th top-level part; a leaf is its own part 0
+  const Layout& part(int i) const;                             // the i-th top-level part; a leaf is its own part 0
 
   int rank() const;                 // number of top-level parts, 1 for a leaf
   int depth() const;                // 0 for a leaf

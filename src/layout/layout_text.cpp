@@ -16,14 +16,11 @@ std::string to_string(const IntTree& tree) {
   return text + ")";
 }
 
-std::string to_string(const Layout& layout) {
-  return to_string(layout.shape()) + ":" + to_string(layout.stride());
-}
+std::string to_string(const Layout& layout) { return to_string(layout.shape()) + ":" + to_string(layout.stride()); }
 
 namespace {
 
-constexpr int kDeepest =
-    64;  // lists nested deeper than this are refused, so that no text overflows the stack
+constexpr int kDeepest = 64;  // lists nested deeper than this are refused, so that no text overflows the stack
 
 struct Reader {
   std::string_view rest;

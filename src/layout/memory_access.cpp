@@ -82,8 +82,7 @@ int ways_of(const Access& access, const Swizzle& swizzle, int enough = kWarp * k
     words.clear();
     for (const std::int64_t bit : phase) {
       const std::int64_t byte = swizzle(bit >> 3);
-      for (std::int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w)
-        words.push_back(w);
+      for (std::int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w) words.push_back(w);
     }
     std::sort(words.begin(), words.end());
     words.erase(std::unique(words.begin(), words.end()), words.end());
@@ -94,9 +93,7 @@ int ways_of(const Access& access, const Swizzle& swizzle, int enough = kWarp * k
   return worst;
 }
 
-int period_bits_of(const Swizzle& s) {
-  return std::max(kBankPeriodBits, s.bits == 0 ? 0 : s.bits + s.base + s.shift);
-}
+int period_bits_of(const Swizzle& s) { return std::max(kBankPeriodBits, s.bits == 0 ? 0 : s.bits + s.base + s.shift); }
 
 // No swizzle, those of the tensor copy engine, then all others that XOR into the bank bits above the vector
 // and read from bits below `top`.
@@ -163,9 +160,7 @@ int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, in
 
 Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory) {
   int base = 0;
-  for (const SharedAccess& access : accesses) {
-    base = std::max(base, bit_length(access.access_bytes) - 1);
-  }
+  for (const SharedAccess& access : accesses) { base = std::max(base, bit_length(access.access_bytes) - 1); }
   base = std::max(base, bit_length((memory.element_bits + 7) / 8) - 1);
   MemoryLayout plain = memory;
   plain.swizzle = {};

@@ -97,12 +97,11 @@ Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contig
   }
   if (extents.size() != 2 || contiguous < 0 || contiguous > 1 || element_bits < 1 ||
       panel_bytes * 8 % element_bits != 0) {
-    return fail(
-        {.code = ErrorCode::kLayout,
-         .message = "panels need a tile of two dimensions, one of them contiguous, and whole elements",
-         .expected = "two extents, contiguous 0 or 1, an element that divides the panel",
-         .found = fmt::format("extents ({}), contiguous {}, elements of {} bits", fmt::join(extents, ","),
-                              contiguous, element_bits)});
+    return fail({.code = ErrorCode::kLayout,
+                 .message = "panels need a tile of two dimensions, one of them contiguous, and whole elements",
+                 .expected = "two extents, contiguous 0 or 1, an element that divides the panel",
+                 .found = fmt::format("extents ({}), contiguous {}, elements of {} bits", fmt::join(extents, ","),
+                                      contiguous, element_bits)});
   }
   const auto c = static_cast<std::size_t>(contiguous);
   const std::int64_t width = panel_bytes * 8 / element_bits, rows = extents[1 - c];

@@ -29,10 +29,9 @@ Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n, bo
     }
   }
   if (left != 1) {
-    return layout_error(
-        "a layout cannot be cut after so many indices",
-        fmt::format("a number that divides through the leaves of {} from the left", to_string(layout)),
-        fmt::format("{}", n));
+    return layout_error("a layout cannot be cut after so many indices",
+                        fmt::format("a number that divides through the leaves of {} from the left", to_string(layout)),
+                        fmt::format("{}", n));
   }
   return std::pair{Layout::flat(first), Layout::flat(second)};
 }
@@ -56,8 +55,8 @@ Result<std::pair<Layout, Layout>> common_reshape(const Layout& a, const Layout& 
     advance(y, j);
   }
   if (i < x.size() || j < y.size()) {
-    return layout_error("two layouts have no common shape",
-                        "equal sizes and cuts that nest, as in " + to_string(a), to_string(b));
+    return layout_error("two layouts have no common shape", "equal sizes and cuts that nest, as in " + to_string(a),
+                        to_string(b));
   }
   return std::pair{Layout::flat(cut_x), Layout::flat(cut_y)};
 }

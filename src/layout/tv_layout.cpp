@@ -65,9 +65,7 @@ Hits count_hits(const TvLayout& layout) {
   return hits;
 }
 
-std::string mode_text(const TvMode& mode) {
-  return fmt::format("[{}:({})]", mode.extent, fmt::join(mode.step, ","));
-}
+std::string mode_text(const TvMode& mode) { return fmt::format("[{}:({})]", mode.extent, fmt::join(mode.step, ",")); }
 
 std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
   std::vector<TvMode> out;
@@ -103,8 +101,7 @@ bool TvLayout::is_exact() const {
   for (std::size_t d = 0; d < tile.size(); ++d) {
     if (hits.low[d] != 0 || hits.high[d] != tile[d] - 1) return false;
   }
-  return std::all_of(hits.counts.begin(), hits.counts.end(),
-                     [&](std::uint32_t n) { return n == hits.counts[0]; });
+  return std::all_of(hits.counts.begin(), hits.counts.end(), [&](std::uint32_t n) { return n == hits.counts[0]; });
 }
 
 bool TvLayout::is_injective() const {
@@ -159,14 +156,12 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
   return result;
 }
 
-TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents,
-                           bool compact) {
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents, bool compact) {
   // Fewer extents than the tile has dimensions stand for its last ones, as in the broadcasting rules of array
   // libraries.
   std::vector<std::int64_t> extents(layout.tile.size(), 1);
   const std::size_t given = std::min(extents.size(), operand_extents.size());
-  std::copy_backward(operand_extents.end() - static_cast<std::ptrdiff_t>(given), operand_extents.end(),
-                     extents.end());
+  std::copy_backward(operand_extents.end() - static_cast<std::ptrdiff_t>(given), operand_extents.end(), extents.end());
   const auto cut = [&](TvMode mode) {
     for (std::size_t d = 0; d < extents.size(); ++d) {
       if (extents[d] == 1) mode.step[d] = 0;

@@ -78,8 +78,7 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis);
 // The layout of an operand that is broadcast along every dimension where its own extent is 1 and the tile's is not: the same
 // threads; value modes that step only along broadcast dimensions become step-0 modes in `aligned` form (kept, so that digits
 // correspond one to one) or are dropped in compact form.
-TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents,
-                           bool compact);
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents, bool compact);
 
 // "tile 16x8 thread [4:(0,2)] [8:(1,0)] value [2:(0,1)] [2:(8,0)]"
 std::string to_string(const TvLayout& layout);

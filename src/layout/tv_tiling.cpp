@@ -29,11 +29,10 @@ Result<TvLayout> tile_atom(const TvLayout& atom, const std::vector<std::int64_t>
                            const std::vector<int>& order, const std::vector<std::int64_t>& tile) {
   const std::size_t rank = atom.tile.size();
   if (thread_repeat.size() != rank || tile.size() != rank || !is_permutation(order, rank)) {
-    return layout_error(
-        "an atom is tiled with lists of another rank",
-        fmt::format("repeats, tile and a permutation of the dimensions, {} entries each", rank),
-        fmt::format("repeats ({}), order ({}), tile ({})", fmt::join(thread_repeat, ","),
-                    fmt::join(order, ","), fmt::join(tile, ",")));
+    return layout_error("an atom is tiled with lists of another rank",
+                        fmt::format("repeats, tile and a permutation of the dimensions, {} entries each", rank),
+                        fmt::format("repeats ({}), order ({}), tile ({})", fmt::join(thread_repeat, ","),
+                                    fmt::join(order, ","), fmt::join(tile, ",")));
   }
   TvLayout result = atom;
   result.tile = tile;
@@ -41,10 +40,9 @@ Result<TvLayout> tile_atom(const TvLayout& atom, const std::vector<std::int64_t>
     const auto d = static_cast<std::size_t>(dimension);
     const std::int64_t covered = thread_repeat[d] * atom.tile[d];
     if (thread_repeat[d] < 1 || covered < 1 || tile[d] < 1 || tile[d] % covered != 0) {
-      return layout_error(
-          "an atom repeated over threads does not divide the tile",
-          fmt::format("dimension {} a multiple of {} x {}", d, thread_repeat[d], atom.tile[d]),
-          fmt::format("tile ({})", fmt::join(tile, ",")));
+      return layout_error("an atom repeated over threads does not divide the tile",
+                          fmt::format("dimension {} a multiple of {} x {}", d, thread_repeat[d], atom.tile[d]),
+                          fmt::format("tile ({})", fmt::join(tile, ",")));
     }
     if (thread_repeat[d] > 1) result.thread.push_back(along(rank, d, thread_repeat[d], atom.tile[d]));
     if (tile[d] > covered) result.value.push_back(along(rank, d, tile[d] / covered, covered));
@@ -56,17 +54,15 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous
                            std::int64_t threads) {
   const std::size_t rank = tile.size();
   if (contiguous < 0 || static_cast<std::size_t>(contiguous) >= rank) {
-    return layout_error("the contiguous dimension is none of the tile's",
-                        fmt::format("a dimension in [0, {})", rank), std::to_string(contiguous));
+    return layout_error("the contiguous dimension is none of the tile's", fmt::format("a dimension in [0, {})", rank),
+                        std::to_string(contiguous));
   }
   const auto first = static_cast<std::size_t>(contiguous);
-  if (vector < 1 || threads < 1 ||
-      std::any_of(tile.begin(), tile.end(), [](std::int64_t e) { return e < 1; }) ||
+  if (vector < 1 || threads < 1 || std::any_of(tile.begin(), tile.end(), [](std::int64_t e) { return e < 1; }) ||
       tile[first] % vector != 0) {
-    return layout_error(
-        "the vector does not divide the contiguous extent",
-        fmt::format("at least 1 thread and a vector that divides {}", tile[first]),
-        fmt::format("vector {}, threads {}, tile ({})", vector, threads, fmt::join(tile, ",")));
+    return layout_error("the vector does not divide the contiguous extent",
+                        fmt::format("at least 1 thread and a vector that divides {}", tile[first]),
+                        fmt::format("vector {}, threads {}, tile ({})", vector, threads, fmt::join(tile, ",")));
   }
   TvLayout result{tile, {}, {}};
   if (vector > 1) result.value.push_back(along(rank, first, vector, 1));
@@ -86,10 +82,10 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous
     vectors *= extent;
   }
   if (left > 1 && vectors >= threads) {
-    return layout_error("the threads cannot be spread evenly over the tile",
-                        "threads whose factors divide the tile's extents in vectors",
-                        fmt::format("{} threads on {} vectors of {} in tile ({})", threads, vectors, vector,
-                                    fmt::join(tile, ",")));
+    return layout_error(
+        "the threads cannot be spread evenly over the tile",
+        "threads whose factors divide the tile's extents in vectors",
+        fmt::format("{} threads on {} vectors of {} in tile ({})", threads, vectors, vector, fmt::join(tile, ",")));
   }
   if (left > 1) result.thread.push_back({left, Coord(rank, 0)});  // fewer vectors than threads: replicas
   return result;

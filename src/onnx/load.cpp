@@ -22,10 +22,9 @@ constexpr int kMaxNesting = 100;
 
 // A text has no control characters; a binary model has one within its first few bytes (the tag of ir_version is 8).
 bool looks_like_text(std::string_view content) {
-  return std::all_of(
-      content.begin(),
-      content.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(content.size(), 1024)),
-      [](char c) { return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t'; });
+  return std::all_of(content.begin(),
+                     content.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(content.size(), 1024)),
+                     [](char c) { return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t'; });
 }
 
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -59,11 +58,10 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
   const auto last_length = static_cast<std::int64_t>(body.size() - (body.rfind('\n') + 1));  // npos + 1 is 0
   const bool is_model =
       body.find("ir_version") != std::string_view::npos && body.find("graph") != std::string_view::npos;
-  const bool at_end =
-      error.line() > last_line || (error.line() == last_line && error.column() + 1 >= last_length);
+  const bool at_end = error.line() > last_line || (error.line() == last_line && error.column() + 1 >= last_length);
   if (is_model && at_end)
-    return fail({ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place,
-                 "closing braces", error.text()});
+    return fail(
+        {ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text()});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model", source.place,
                "a ModelProto in protobuf text form", error.text(), "export the model to ONNX"});
 }
@@ -88,8 +86,7 @@ bool is_cut_model(std::string_view content) {
     if (!tag) return fields > 0 && at == content.size();
     const Wire field = *tag >> 3, type = *tag & 7;
     const bool number = field == 1 || field == 5;  // ir_version, model_version
-    const bool known =
-        number || (field >= 2 && field <= 8) || field == 14 || field == 20 || field == 25 || field == 26;
+    const bool known = number || (field >= 2 && field <= 8) || field == 14 || field == 20 || field == 25 || field == 26;
     if (!known || type != (number ? 0u : 2u)) return false;
     const auto value = varint();
     if (!value) return fields > 0 && at == content.size();
@@ -109,8 +106,7 @@ Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& so
   if (parsed && model.has_graph()) return model;
   if (is_cut_model(content))
     return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say", source.place,
-                 "the rest of the file", fmt::format("{} bytes", content.size()),
-                 "copy or export the file again"});
+                 "the rest of the file", fmt::format("{} bytes", content.size()), "copy or export the file again"});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is no ONNX model", source.place,
                "a ModelProto with a graph, in protobuf's binary or text form",
                parsed ? "a message without a graph" : "something else", "export the model to ONNX"});
@@ -129,8 +125,7 @@ Result<onnx::ModelProto> parse_model(std::string_view content, const Source& sou
 
 }  // namespace onnx_import
 
-Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place,
-                                const std::filesystem::path& folder) {
+Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place, const std::filesystem::path& folder) {
   const onnx_import::Source source{std::string(place), folder};
   try {
     WARPLOOM_TRY(const onnx::ModelProto model, onnx_import::parse_model(content, source));
@@ -152,8 +147,7 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
     return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", path.string(), "at most 2 GiB",
                  fmt::format("{} bytes", size), "store the weights as external data"});
   WARPLOOM_TRY(const std::string content, read_file(path));
-  const std::filesystem::path folder =
-      path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   return parse_onnx(content, path.string(), folder);
 }
 

@@ -72,8 +72,7 @@ Status Importer::read_opset() {
   for (const auto& import : model_.opset_import()) {
     if (!import.domain().empty() && import.domain() != "ai.onnx") continue;  // refused where a node uses it
     if (opset_ != 0 && opset_ != import.version())
-      return fail(
-          {ErrorCode::kOnnxOpset, "the default operator set is imported in two versions", source_.place});
+      return fail({ErrorCode::kOnnxOpset, "the default operator set is imported in two versions", source_.place});
     opset_ = import.version();
   }
   if (opset_ < kFirstOpset || opset_ > kLastOpset)
@@ -86,11 +85,9 @@ Status Importer::read_opset() {
 
 Status Importer::read_initializers() {
   if (model_.graph().sparse_initializer_size() > 0)
-    return fail(
-        {ErrorCode::kOnnxType, "sparse initializers are not supported", source_.place, "dense tensors"});
+    return fail({ErrorCode::kOnnxType, "sparse initializers are not supported", source_.place, "dense tensors"});
   for (const auto& proto : model_.graph().initializer()) {
-    if (proto.name().empty())
-      return fail({ErrorCode::kOnnxName, "an initializer has no name", source_.place});
+    if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an initializer has no name", source_.place});
     if (ids_.contains(proto.name()))
       return fail({ErrorCode::kOnnxName, "an initializer is defined twice", at("tensor", proto.name())});
     WARPLOOM_TRY(Tensor read, to_tensor(proto, source_));
@@ -115,8 +112,7 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
   graph::TensorInfo info{proto.name(), *dtype, {}};
   for (const auto& dim : type.shape().dim()) {
     if (!dim.has_dim_value() || dim.dim_value() < 0)
-      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", place,
-                   "a size of 0 or more",
+      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", place, "a size of 0 or more",
                    dim.has_dim_param() ? fmt::format("'{}' for axis {}", dim.dim_param(), info.shape.size())
                                        : fmt::format("none for axis {}", info.shape.size()),
                    "export the model with fixed shapes"});
@@ -131,8 +127,7 @@ Status Importer::read_inputs() {
   for (const auto& proto : model_.graph().input()) {
     const std::string place = at("input", proto.name());
     if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an input has no name", source_.place});
-    if (!seen.insert(proto.name()).second)
-      return fail({ErrorCode::kOnnxName, "an input is named twice", place});
+    if (!seen.insert(proto.name()).second) return fail({ErrorCode::kOnnxName, "an input is named twice", place});
     WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
     const auto initializer = ids_.find(proto.name());
     if (initializer == ids_.end()) {
@@ -140,8 +135,7 @@ Status Importer::read_inputs() {
       graph_.inputs.push_back(static_cast<TensorId>(graph_.tensors.size() - 1));
       continue;
     }
-    const Tensor& known =
-        graph_.tensor(initializer->second);  // an input with a default value: it stays constant
+    const Tensor& known = graph_.tensor(initializer->second);  // an input with a default value: it stays constant
     if (known.dtype != info.dtype || known.shape != info.shape)
       return fail({known.dtype != info.dtype ? ErrorCode::kOnnxType : ErrorCode::kOnnxShape,
                    "an input and its initializer differ", place, to_text(info), to_text(known)});
@@ -161,31 +155,24 @@ Status Importer::read_outputs() {
   return ok();
 }
 
-Result<graph::Attribute> Importer::read_attribute(const onnx::AttributeProto& proto,
-                                                  const std::string& place) const {
+Result<graph::Attribute> Importer::read_attribute(const onnx::AttributeProto& proto, const std::string& place) const {
   if (!proto.ref_attr_name().empty())
-    return fail(
-        {ErrorCode::kOnnxAttribute, fmt::format("attribute {} refers to a function's", proto.name()), place});
+    return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} refers to a function's", proto.name()), place});
   switch (proto.type()) {
-    case onnx::AttributeProto::INT:
-      return proto.i();
-    case onnx::AttributeProto::FLOAT:
-      return static_cast<double>(proto.f());
-    case onnx::AttributeProto::STRING:
-      return proto.s();
-    case onnx::AttributeProto::INTS:
-      return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
+    case onnx::AttributeProto::INT: return proto.i();
+    case onnx::AttributeProto::FLOAT: return static_cast<double>(proto.f());
+    case onnx::AttributeProto::STRING: return proto.s();
+    case onnx::AttributeProto::INTS: return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
     default:
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", proto.name()),
-                   place, "an integer, a float, a string or a list of integers",
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", proto.name()), place,
+                   "an integer, a float, a string or a list of integers",
                    fmt::format("AttributeProto type {}", static_cast<int>(proto.type()))});
   }
 }
 
 Status Importer::read_constant(const onnx::NodeProto& proto) {
   const std::string place = at(proto);
-  if (proto.attribute_size() != 1 || proto.output_size() != 1 || proto.output(0).empty() ||
-      proto.input_size() != 0)
+  if (proto.attribute_size() != 1 || proto.output_size() != 1 || proto.output(0).empty() || proto.input_size() != 0)
     return fail({ErrorCode::kOnnxAttribute, "a Constant has one value, one output and no input", place});
   const auto& attribute = proto.attribute(0);
   onnx::TensorProto value;  // the short forms are written out as a tensor
@@ -217,8 +204,7 @@ Status Importer::read_constant(const onnx::NodeProto& proto) {
   Tensor& made = graph_.tensor(tensor(proto.output(0)));
   const TensorId id = tensor(proto.output(0));
   if (made.constant || std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end())
-    return fail(
-        {ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition", proto.output(0)});
+    return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition", proto.output(0)});
   made = std::move(read);
   return ok();
 }
@@ -226,12 +212,11 @@ Status Importer::read_constant(const onnx::NodeProto& proto) {
 Status Importer::read_node(const onnx::NodeProto& proto) {
   const std::string place = at(proto);
   if (!proto.domain().empty() && proto.domain() != "ai.onnx")
-    return fail({ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", proto.op_type()),
-                 place, "the default domain", proto.domain()});
+    return fail({ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", proto.op_type()), place,
+                 "the default domain", proto.domain()});
   const auto op = graph::op_named(proto.op_type());
   if (!op)
-    return fail({ErrorCode::kOnnxUnknownOperator,
-                 fmt::format("operator {} is not supported", proto.op_type()), place,
+    return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not supported", proto.op_type()), place,
                  graph::supported_operators(), proto.op_type()});
   if (since(*op) > opset_)
     return fail({ErrorCode::kOnnxUnknownOperator,
@@ -246,13 +231,11 @@ Status Importer::read_node(const onnx::NodeProto& proto) {
   while (!node.outputs.empty() && node.outputs.back() == graph::kAbsent) node.outputs.pop_back();
   for (const auto& attribute : proto.attribute()) {
     if (attribute_since(*op, attribute.name()) > opset_)
-      return fail({ErrorCode::kOnnxAttribute,
-                   fmt::format("attribute {} is not in opset {}", attribute.name(), opset_), place,
-                   fmt::format("opset {} or later", attribute_since(*op, attribute.name()))});
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is not in opset {}", attribute.name(), opset_),
+                   place, fmt::format("opset {} or later", attribute_since(*op, attribute.name()))});
     WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
     if (!node.attributes.emplace(attribute.name(), std::move(value)).second)
-      return fail(
-          {ErrorCode::kOnnxAttribute, fmt::format("attribute {} is given twice", attribute.name()), place});
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is given twice", attribute.name()), place});
   }
   graph_.nodes.push_back(std::move(node));
   return ok();
@@ -266,9 +249,8 @@ Status Importer::check_declared(const Graph& inferred) const {
     const Tensor& tensor = inferred.tensor(found->second);
     const auto& type = proto.type().tensor_type();
     if (type.has_elem_type() && type.elem_type() != 0 && type.elem_type() != onnx_type_of(tensor.dtype))
-      return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one",
-                   at(kind, proto.name()), std::string(name_of(tensor.dtype)),
-                   fmt::format("ONNX type {}", type.elem_type())});
+      return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one", at(kind, proto.name()),
+                   std::string(name_of(tensor.dtype)), fmt::format("ONNX type {}", type.elem_type())});
     if (!type.has_shape()) return ok();
     bool same = type.shape().dim_size() == static_cast<int>(tensor.shape.size());
     std::vector<std::string> sizes;
@@ -278,9 +260,8 @@ Status Importer::check_declared(const Graph& inferred) const {
       same = same && (!dim.has_dim_value() || dim.dim_value() == tensor.shape[static_cast<std::size_t>(i)]);
     }
     if (!same)
-      return fail({ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one",
-                   at(kind, proto.name()), graph::to_text(tensor.shape),
-                   fmt::format("[{}]", fmt::join(sizes, ","))});
+      return fail({ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one", at(kind, proto.name()),
+                   graph::to_text(tensor.shape), fmt::format("[{}]", fmt::join(sizes, ","))});
     return ok();
   };
   for (const auto& proto : model_.graph().output()) WARPLOOM_CHECK(check(proto, "output"));
@@ -307,8 +288,6 @@ Result<Graph> Importer::run() {
 
 }  // namespace
 
-Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source) {
-  return Importer(model, source).run();
-}
+Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source) { return Importer(model, source).run(); }
 
 }  // namespace warploom::onnx_import

@@ -47,8 +47,7 @@ std::string to_onnx_text(const graph::Graph& graph) {
     made.set_name(node.name);
     made.set_op_type(std::string(name_of(node.op)));
     for (graph::TensorId id : node.inputs) made.add_input(id == graph::kAbsent ? "" : graph.tensor(id).name);
-    for (graph::TensorId id : node.outputs)
-      made.add_output(id == graph::kAbsent ? "" : graph.tensor(id).name);
+    for (graph::TensorId id : node.outputs) made.add_output(id == graph::kAbsent ? "" : graph.tensor(id).name);
     for (const auto& [key, value] : node.attributes) {
       onnx::AttributeProto& attribute = *made.add_attribute();
       attribute.set_name(key);

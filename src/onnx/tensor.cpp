@@ -18,8 +18,8 @@ std::string place_of(const onnx::TensorProto& proto, const Source& source) {
   return fmt::format("{}: tensor '{}'", source.place, proto.name());
 }
 
-tl::unexpected<Error> external_error(const onnx::TensorProto& proto, const Source& source,
-                                     std::string message, std::string found) {
+tl::unexpected<Error> external_error(const onnx::TensorProto& proto, const Source& source, std::string message,
+                                     std::string found) {
   return fail({ErrorCode::kOnnxExternalData, std::move(message), place_of(proto, source),
                "a regular file inside the model's folder, long enough", std::move(found),
                "keep the model's data files beside it"});
@@ -37,8 +37,7 @@ Result<std::filesystem::path> inside_folder(const onnx::TensorProto& proto, cons
   if (climbs) return external_error(proto, source, "external data outside the model's folder", location);
   std::error_code error;
   const fs::path folder = fs::canonical(source.folder, error);
-  if (error)
-    return external_error(proto, source, "the model's folder cannot be resolved", source.folder.string());
+  if (error) return external_error(proto, source, "the model's folder cannot be resolved", source.folder.string());
   const fs::path file = fs::canonical(folder / relative, error);
   if (error) return external_error(proto, source, "external data is missing", location);
   const fs::path below = file.lexically_relative(folder);
@@ -59,16 +58,14 @@ Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source
     const char* end = entry.value().data() + entry.value().size();
     const auto [stopped, error] = std::from_chars(entry.value().data(), end, *number);
     if (error != std::errc{} || stopped != end || *number < 0)
-      return external_error(proto, source, fmt::format("{} of external data is no size", entry.key()),
-                            entry.value());
+      return external_error(proto, source, fmt::format("{} of external data is no size", entry.key()), entry.value());
   }
   WARPLOOM_TRY(const std::filesystem::path file, inside_folder(proto, source, location));
   std::error_code error;
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file, error));
   if (error || length != bytes || offset > size || size - offset < bytes)
-    return external_error(
-        proto, source, "external data has another length than the tensor",
-        fmt::format("{} bytes at {} of {}, tensor of {} bytes", length, offset, size, bytes));
+    return external_error(proto, source, "external data has another length than the tensor",
+                          fmt::format("{} bytes at {} of {}, tensor of {} bytes", length, offset, size, bytes));
   Bytes data(static_cast<std::size_t>(bytes));
   std::ifstream stream(file, std::ios::binary);
   stream.seekg(offset);
@@ -92,14 +89,10 @@ Bytes narrowed(const Field& field) {
 
 Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
   switch (dtype) {
-    case Dtype::f32:
-      return narrowed<float>(proto.float_data());
-    case Dtype::f64:
-      return narrowed<double>(proto.double_data());
-    case Dtype::i64:
-      return narrowed<std::int64_t>(proto.int64_data());
-    case Dtype::i32:
-      return narrowed<std::int32_t>(proto.int32_data());
+    case Dtype::f32: return narrowed<float>(proto.float_data());
+    case Dtype::f64: return narrowed<double>(proto.double_data());
+    case Dtype::i64: return narrowed<std::int64_t>(proto.int64_data());
+    case Dtype::i32: return narrowed<std::int32_t>(proto.int32_data());
     default:  // everything narrower lies in int32_data, floats as their bits
       return bits_of(dtype) == 16 ? narrowed<std::uint16_t>(proto.int32_data())
                                   : narrowed<std::uint8_t>(proto.int32_data());
@@ -115,10 +108,8 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
     return fail({ErrorCode::kOnnxType, "a tensor's element type is not supported", place,
                  "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean",
                  fmt::format("ONNX type {}", proto.data_type())});
-  if (proto.has_segment())
-    return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
-  graph::Tensor tensor{{proto.name(), *dtype, graph::Shape(proto.dims().begin(), proto.dims().end())},
-                       std::nullopt};
+  if (proto.has_segment()) return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
+  graph::Tensor tensor{{proto.name(), *dtype, graph::Shape(proto.dims().begin(), proto.dims().end())}, std::nullopt};
   WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
   const std::int64_t bytes = graph::byte_count(tensor);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {

@@ -11,9 +11,9 @@ Result<Bindings> complete_bindings(Executor& device, const LaunchList& list, con
       const auto found = all.find(spec.name);
       const std::int64_t have = found == all.end() ? -1 : found->second.bytes();
       if (have < spec.bytes())
-        return fail({ErrorCode::kPlanInvalid,
-                     have < 0 ? "a buffer is not bound" : "a bound buffer is too small", spec.name,
-                     fmt::format("{} bytes", spec.bytes()), have < 0 ? "none" : fmt::format("{} bytes", have),
+        return fail({ErrorCode::kPlanInvalid, have < 0 ? "a buffer is not bound" : "a bound buffer is too small",
+                     spec.name, fmt::format("{} bytes", spec.bytes()),
+                     have < 0 ? "none" : fmt::format("{} bytes", have),
                      "bind every input and output of the launch list"});
     }
   }
@@ -49,9 +49,8 @@ Error no_such_set(const std::string& name, int set, int sets) {
 Status check_images(const LaunchList& list, const Binary& binary) {
   if (binary.engine == list.engine && binary.images.size() == list.kernels.size()) return ok();
   return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list",
-               list.kernels.empty() ? "" : list.kernels[0].name,
-               fmt::format("{} images", list.kernels.size()), fmt::format("{} images", binary.images.size()),
-               "compile the list again"});
+               list.kernels.empty() ? "" : list.kernels[0].name, fmt::format("{} images", list.kernels.size()),
+               fmt::format("{} images", binary.images.size()), "compile the list again"});
 }
 
 }  // namespace warploom::runtime

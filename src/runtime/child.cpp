@@ -19,15 +19,14 @@ Result<ProcessResult> run_in_fork(const std::function<int()>& work, std::chrono:
   // The read end of this pipe reports the end of the child: it closes with the last process that holds the other.
   std::array<int, 2> alive{};
   if (::pipe2(alive.data(), O_CLOEXEC) != 0)
-    return fail({ErrorCode::kInternal, "cannot make a pipe", "fork", "a pipe", std::strerror(errno),
-                 "raise ulimit -n"});
+    return fail(
+        {ErrorCode::kInternal, "cannot make a pipe", "fork", "a pipe", std::strerror(errno), "raise ulimit -n"});
   const pid_t child = ::fork();
   if (child < 0) {
     const int reason = errno;
     ::close(alive[0]);
     ::close(alive[1]);
-    return fail(
-        {ErrorCode::kInternal, "cannot fork", "fork", "a process", std::strerror(reason), "raise ulimit -u"});
+    return fail({ErrorCode::kInternal, "cannot fork", "fork", "a process", std::strerror(reason), "raise ulimit -u"});
   }
   if (child == 0) {
     ::setsid();
@@ -44,8 +43,7 @@ Result<ProcessResult> run_in_fork(const std::function<int()>& work, std::chrono:
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (::waitpid(child, &status, WNOHANG) != child) {
     const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
-            .count();
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     if (left <= 0) {
       result.timed_out = true;
       break;

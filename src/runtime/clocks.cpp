@@ -16,8 +16,7 @@ struct Nvml {
 
   Nvml() {
     const Library library{"libnvidia-ml.so.1"};
-    ready = library && library.find("nvmlInit_v2", init) &&
-            library.find("nvmlDeviceGetHandleByPciBusId_v2", handle) &&
+    ready = library && library.find("nvmlInit_v2", init) && library.find("nvmlDeviceGetHandleByPciBusId_v2", handle) &&
             library.find("nvmlDeviceGetClockInfo", clock) && library.find("nvmlDeviceGetPowerUsage", power) &&
             library.find("nvmlDeviceGetTemperature", temperature) && init() == 0;
   }

@@ -17,10 +17,10 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
                  "wgmma instructions in flight together", report.warnings.front(), "take another schedule"});
   for (const KernelFigures& figures : report.kernels)
     if (figures.spill_bytes > 0 && !options.allow_spills)
-      return fail({ErrorCode::kCompileFailed, "registers spill to local memory", figures.name, "no spills",
-                   fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes,
-                               figures.registers),
-                   "take a smaller tile or fewer threads"});
+      return fail(
+          {ErrorCode::kCompileFailed, "registers spill to local memory", figures.name, "no spills",
+           fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes, figures.registers),
+           "take a smaller tile or fewer threads"});
   return ok();
 }
 

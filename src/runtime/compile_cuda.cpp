@@ -111,15 +111,13 @@ int run_compile_request(const fs::path& request) {
   if (!source || !json.is_object() || !json.contains("arch") || !json.contains("flags")) return 2;
   const auto image = compile_cuda_in_process(*source, json["arch"], json["flags"]);
   if (!image) {
-    const std::string error =
-        to_json(image.error()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string error = to_json(image.error()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return write_file(folder / "error.json", error) ? 1 : 2;
   }
   return write_file(folder / "image.cubin", image->cubin) && write_file(folder / "log", image->log) ? 0 : 2;
 }
 
-Result<CudaImage> compile_cuda(const std::string& source, const std::string& arch,
-                               const CompileOptions& options) {
+Result<CudaImage> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options) {
   WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
   const std::string key = hash_hex(fmt::format("cuda\n{}\n{}\n{}\n{}\n{}", compiler.name, arch,
                                                fmt::join(options.flags, " "), cuda_headers().key, source));
@@ -130,8 +128,8 @@ Result<CudaImage> compile_cuda(const std::string& source, const std::string& arc
       if (auto cubin = read_file(entry->path)) return CudaImage{std::move(*cubin), std::move(entry->log)};
     }
   }
-  WARPLOOM_TRY(CudaImage image, compiler.nvrtc ? by_nvrtc(source, arch, options, compiler)
-                                               : by_nvcc(source, arch, options, compiler));
+  WARPLOOM_TRY(CudaImage image,
+               compiler.nvrtc ? by_nvrtc(source, arch, options, compiler) : by_nvcc(source, arch, options, compiler));
   (void)cache.store(key, image.cubin, source, image.log);  // a full disk costs only time
   return image;
 }

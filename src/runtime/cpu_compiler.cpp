@@ -48,14 +48,12 @@ Result<CpuCompiler> find_cpu_compiler() {
   for (const std::string& name : names) {
     const fs::path path = find_program(name);
     if (path.empty()) continue;
-    if (const std::lock_guard lock(versions_mutex); versions.contains(path))
-      return CpuCompiler{path, versions[path]};
+    if (const std::lock_guard lock(versions_mutex); versions.contains(path)) return CpuCompiler{path, versions[path]};
     const auto answer =
         run_process({path.string(), "-dumpfullversion", "-dumpversion"}, {.time = std::chrono::seconds(10)});
     if (!answer || !answer->succeeded()) continue;
     const std::lock_guard lock(versions_mutex);
-    versions[path] =
-        fmt::format("{} {}", path.filename().string(), answer->out.substr(0, answer->out.find('\n')));
+    versions[path] = fmt::format("{} {}", path.filename().string(), answer->out.substr(0, answer->out.find('\n')));
     return CpuCompiler{path, versions[path]};
   }
   return fail({ErrorCode::kNoCompiler, "no C++ compiler was found", "PATH and CXX",
@@ -65,15 +63,13 @@ Result<CpuCompiler> find_cpu_compiler() {
 
 std::span<const char* const> cpu_compile_flags() { return kFlags; }
 
-Result<fs::path> compile_shared_object(const std::string& source, const CompileOptions& options,
-                                       std::string* log) {
+Result<fs::path> compile_shared_object(const std::string& source, const CompileOptions& options, std::string* log) {
   WARPLOOM_TRY(const CpuCompiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path.string()};
   argv.insert(argv.end(), kFlags.begin(), kFlags.end());
   argv.insert(argv.end(), options.flags.begin(), options.flags.end());
-  const std::string key =
-      hash_hex(fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.version, fmt::join(argv, " "), machine_key(),
-                           cpu_headers().key, source));
+  const std::string key = hash_hex(fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.version, fmt::join(argv, " "),
+                                               machine_key(), cpu_headers().key, source));
   DiskCache cache("cpu", ".so");
   if (options.use_cache) {
     if (auto entry = cache.find(key)) {
@@ -94,8 +90,7 @@ Result<fs::path> compile_shared_object(const std::string& source, const CompileO
   if (!done.succeeded())
     return fail({ErrorCode::kCompileFailed, "the C++ compiler refused the source", compiler.version,
                  "source that compiles",
-                 done.err.empty() ? fmt::format("signal {}, exit status {}", done.signal, done.exit_status)
-                                  : done.err,
+                 done.err.empty() ? fmt::format("signal {}, exit status {}", done.signal, done.exit_status) : done.err,
                  "report the schedule: emitted source should always compile"});
   if (log) *log = done.err;
   WARPLOOM_TRY(const std::string bytes, read_file(image));

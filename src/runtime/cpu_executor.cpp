@@ -31,8 +31,7 @@ std::string cpu_name() {
 
 class CpuKernels final : public Runnable {
  public:
-  CpuKernels(Executor& device, CpuPool& pool, const LaunchList& list)
-      : device_(device), pool_(pool), list_(list) {}
+  CpuKernels(Executor& device, CpuPool& pool, const LaunchList& list) : device_(device), pool_(pool), list_(list) {}
 
   Status load(const Binary& binary) {
     WARPLOOM_CHECK(check_images(list_, binary));
@@ -45,15 +44,13 @@ class CpuKernels final : public Runnable {
       if (!symbol) {
         const char* why = ::dlerror();
         return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name,
-                     "a shared object with the kernel", why ? why : path,
-                     "clear the cache folder and compile again"});
+                     "a shared object with the kernel", why ? why : path, "clear the cache folder and compile again"});
       }
       functions_.push_back(reinterpret_cast<CpuKernel>(symbol));
       for (int worker = 0; worker < pool_.threads(); ++worker)
         if (kernel.shared_bytes > 0 && !pool_.scratch(worker, kernel.shared_bytes))
           return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
-                       fmt::format("{} bytes a thread", kernel.shared_bytes), "no room",
-                       "take a smaller schedule"});
+                       fmt::format("{} bytes a thread", kernel.shared_bytes), "no room", "take a smaller schedule"});
     }
     return ok();
   }
@@ -84,8 +81,7 @@ class CpuKernels final : public Runnable {
       const CpuKernel function = functions_[i];
       void* const* arguments = bound.arguments[i].data();
       pool_.run(kernel.grid[0] * kernel.grid[1] * kernel.grid[2], [&, this](std::int64_t task, int worker) {
-        function(arguments, task,
-                 kernel.shared_bytes > 0 ? pool_.scratch(worker, kernel.shared_bytes) : nullptr);
+        function(arguments, task, kernel.shared_bytes > 0 ? pool_.scratch(worker, kernel.shared_bytes) : nullptr);
       });
     }
     return ok();
@@ -128,9 +124,8 @@ class CpuExecutor final : public Executor {
     // malloc promises more than there is; the kernel would kill the process at the first touch.
     auto memory = bytes <= room ? allocate_pages(bytes) : nullptr;
     if (!memory)
-      return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "",
-                   fmt::format("{} bytes", bytes), fmt::format("{} bytes free", room),
-                   "take a smaller problem"});
+      return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
+                   fmt::format("{} bytes free", room), "take a smaller problem"});
     void* address = memory.get();
     return Buffer(std::move(memory), address, bytes);
   }
@@ -172,9 +167,7 @@ class CpuExecutor final : public Executor {
 
   Status flush_caches() override {
     constexpr std::int64_t kMost = std::int64_t{256} << 20;
-    if (!flush_) {
-      WARPLOOM_TRY(flush_, allocate(std::min(2 * info_.cache_bytes, kMost)));
-    }
+    if (!flush_) { WARPLOOM_TRY(flush_, allocate(std::min(2 * info_.cache_bytes, kMost))); }
     return fill(flush_, ++flush_word_);
   }
 

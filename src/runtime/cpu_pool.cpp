@@ -121,10 +121,8 @@ void CpuPool::run(std::int64_t count, Task task, void* context, std::int64_t chu
   s.work(0);
   s.gate.fetch_or(State::kClosed, std::memory_order_acq_rel);
   for (int spins = 0; s.gate.load(std::memory_order_acquire) != State::kClosed; ++spins) {
-    if (spins < 20000)
-      _mm_pause();
-    else
-      std::this_thread::yield();
+    if (spins < 20000) _mm_pause();
+    else std::this_thread::yield();
   }
 }
 

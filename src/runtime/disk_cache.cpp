@@ -72,8 +72,7 @@ void DiskCache::shrink() const {
     if (::stat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     Group& group = groups[file.path().stem().string()];
     group.bytes += info.st_size;
-    group.used =
-        std::max(group.used, std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
+    group.used = std::max(group.used, std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
     group.files.push_back(file.path());
     total += info.st_size;
   }

@@ -31,22 +31,18 @@ std::string_view remedy_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::kOutOfMemory:
       return "take a smaller problem, or free memory of the GPU (nvidia-smi lists its users)";
-    case ErrorCode::kNoDriver:
-      return "install the NVIDIA driver, or use --target cpu";
-    case ErrorCode::kNoGpu:
-      return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu";
-    case ErrorCode::kCandidateCrashed:
-      return "start a fresh process: the GPU context is lost";
-    default:
-      return "check nvidia-smi and the kernel log";
+    case ErrorCode::kNoDriver: return "install the NVIDIA driver, or use --target cpu";
+    case ErrorCode::kNoGpu: return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu";
+    case ErrorCode::kCandidateCrashed: return "start a fresh process: the GPU context is lost";
+    default: return "check nvidia-smi and the kernel log";
   }
 }
 
 Result<Driver> open_driver() {
   const Library library{"libcuda.so.1"};
   if (!library)
-    return fail({ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1",
-                 "an NVIDIA driver", library.why_not(), std::string(remedy_of(ErrorCode::kNoDriver))});
+    return fail({ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1", "an NVIDIA driver",
+                 library.why_not(), std::string(remedy_of(ErrorCode::kNoDriver))});
   Driver driver;
   std::string missing;
 #define WARPLOOM_DRIVER(name, symbol, ...) \
@@ -54,8 +50,8 @@ Result<Driver> open_driver() {
 #include "runtime/driver.def"
 #undef WARPLOOM_DRIVER
   if (!missing.empty())
-    return fail({ErrorCode::kNoDriver, "the CUDA driver is too old", "libcuda.so.1",
-                 "a driver for CUDA 12.0 or later", "no " + missing, "update the NVIDIA driver"});
+    return fail({ErrorCode::kNoDriver, "the CUDA driver is too old", "libcuda.so.1", "a driver for CUDA 12.0 or later",
+                 "no " + missing, "update the NVIDIA driver"});
   WARPLOOM_CUDA(driver, cuInit, 0);
   int count = 0;
   WARPLOOM_CUDA(driver, cuDeviceGetCount, &count);

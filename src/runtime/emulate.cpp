@@ -38,8 +38,7 @@ Result<std::filesystem::path> compile_emulated(const Kernel& kernel) {
   std::filesystem::remove(source, ignored);
   if (!run.succeeded())
     return fail({ErrorCode::kCompileFailed, "the emulated kernel does not compile", kernel.name,
-                 "text of the device interface", run.err,
-                 "report this: generated text should always compile"});
+                 "text of the device interface", run.err, "report this: generated text should always compile"});
   std::filesystem::rename(made, object, ignored);
   return object;
 }
@@ -55,10 +54,7 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
     map.box[d] = static_cast<int>(spec.box[d]);
     if (d > 0) map.strides[d] = spec.strides_bytes[d - 1];
   }
-  map.swizzle = spec.swizzle_bytes == 128  ? 1
-                : spec.swizzle_bytes == 64 ? 2
-                : spec.swizzle_bytes == 32 ? 3
-                                           : 0;
+  map.swizzle = spec.swizzle_bytes == 128 ? 1 : spec.swizzle_bytes == 64 ? 2 : spec.swizzle_bytes == 32 ? 3 : 0;
   return map;
 }
 
@@ -80,8 +76,8 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
   Library library{::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL)};
   void* entry = library.handle ? ::dlsym(library.handle, (kernel.name + "_entry").c_str()) : nullptr;
   if (!entry)
-    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.string(),
-                 kernel.name + "_entry", ::dlerror(), ""});
+    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.string(), kernel.name + "_entry",
+                 ::dlerror(), ""});
 
   emulator::Launch launch;
   launch.entry = reinterpret_cast<emulator::Entry>(entry);
@@ -91,9 +87,8 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
   }
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
-  launch.options = {options.seed,    static_cast<emulator::Timing>(options.timing),
-                    options.hazards, options.count_banks,
-                    false,           20};
+  launch.options = {
+      options.seed, static_cast<emulator::Timing>(options.timing), options.hazards, options.count_banks, false, 20};
 
   std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());
@@ -111,8 +106,8 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
       args[i] = &maps[i];
     }
     if (!seen.emplace(arg.buffer, true).second) continue;
-    launch.allocations.push_back({pointers[i], space->second.bytes.size(), arg.buffer, space->second.writable,
-                                  space->second.initialised});
+    launch.allocations.push_back(
+        {pointers[i], space->second.bytes.size(), arg.buffer, space->second.writable, space->second.initialised});
   }
   launch.args = args.data();
   const emulator::Report report = emulator::run(launch);
@@ -122,15 +117,14 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
     return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked", kernel.name,
                  "progress", report.deadlock_text, "look at the barriers named"});
   if (!report.clean())
-    return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name,
-                 "no hazard", report.text(), "look at the lines named"});
+    return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name, "no hazard",
+                 report.text(), "look at the lines named"});
   return Emulation{report.wavefronts, report.wavefronts_least};
 }
 
 }  // namespace
 
-Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers,
-                          const EmulateOptions& options) {
+Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options) {
   std::map<std::string, Space> spaces;
   for (const auto& input : list.inputs) spaces[input.name].initialised = true;
   for (const auto& output : list.outputs) spaces[output.name].writable = true;

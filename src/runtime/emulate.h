@@ -31,7 +31,6 @@ struct Emulation {
                wavefronts_least = 0;  // shared-memory passes taken and needed, with count_banks
 };
 
-Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers,
-                          const EmulateOptions& options = {});
+Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});
 
 }  // namespace warploom::runtime

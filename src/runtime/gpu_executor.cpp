@@ -34,8 +34,8 @@ class GpuKernels final : public Runnable {
       WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, module, kernel.name.c_str());
       functions_.push_back(function);
       if (kernel.shared_bytes > device_.info().shared_bytes)
-        return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have",
-                     kernel.name, fmt::format("at most {} bytes", device_.info().shared_bytes),
+        return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
+                     fmt::format("at most {} bytes", device_.info().shared_bytes),
                      fmt::format("{} bytes", kernel.shared_bytes), "take fewer stages or a smaller tile"});
       WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared,
                     static_cast<int>(kernel.shared_bytes));
@@ -127,8 +127,7 @@ class GpuKernels final : public Runnable {
 
 class GpuGraph final : public Recording {
  public:
-  GpuGraph(const Driver& cuda, CUstream stream, CUgraphExec graph)
-      : cuda_(cuda), stream_(stream), graph_(graph) {}
+  GpuGraph(const Driver& cuda, CUstream stream, CUgraphExec graph) : cuda_(cuda), stream_(stream), graph_(graph) {}
   ~GpuGraph() override {
     cuda_.cuStreamSynchronize(stream_);
     cuda_.cuGraphExecDestroy(graph_);
@@ -156,9 +155,8 @@ class GpuExecutor final : public Executor {
     int count = 0;
     WARPLOOM_CUDA(cuda_, cuDeviceGetCount, &count);
     if (ordinal < 0 || ordinal >= count)
-      return fail({ErrorCode::kNoGpu, "there is no GPU with this number", "ordinal",
-                   fmt::format("0 to {}", count - 1), fmt::format("{}", ordinal),
-                   "check CUDA_VISIBLE_DEVICES"});
+      return fail({ErrorCode::kNoGpu, "there is no GPU with this number", "ordinal", fmt::format("0 to {}", count - 1),
+                   fmt::format("{}", ordinal), "check CUDA_VISIBLE_DEVICES"});
     WARPLOOM_CUDA(cuda_, cuDeviceGet, &gpu_, ordinal);
     std::array<char, 256> text{};
     WARPLOOM_CUDA(cuda_, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu_);
@@ -167,8 +165,7 @@ class GpuExecutor final : public Executor {
     WARPLOOM_TRY(const int minor, attribute(kAttributeMinor));
     if (major < kOldestMajor)
       return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", info_.name,
-                   "compute capability 8.0 or later", fmt::format("{}.{}", major, minor),
-                   "use --target cpu"});
+                   "compute capability 8.0 or later", fmt::format("{}.{}", major, minor), "use --target cpu"});
     // From 9.0 on the instructions that matter are of the architecture-specific targets.
     info_.arch = fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
     WARPLOOM_TRY(info_.processors, attribute(kAttributeProcessors));
@@ -210,8 +207,7 @@ class GpuExecutor final : public Executor {
       error.expected = fmt::format("{} bytes", bytes);
       return fail(std::move(error));
     }
-    std::shared_ptr<void> owner(reinterpret_cast<void*>(address),
-                                [this](void* p) { cuda_.cuMemFree(pointer(p)); });
+    std::shared_ptr<void> owner(reinterpret_cast<void*>(address), [this](void* p) { cuda_.cuMemFree(pointer(p)); });
     const CUdeviceptr aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
     return Buffer(std::move(owner), reinterpret_cast<void*>(aligned), bytes);
   }
@@ -253,9 +249,7 @@ class GpuExecutor final : public Executor {
     return kernels;
   }
 
-  Status synchronize() override {
-    return cuda_.check(cuda_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
-  }
+  Status synchronize() override { return cuda_.check(cuda_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
   Result<double> time_us(const std::function<Status()>& work) override {
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[0], stream_);
     WARPLOOM_CHECK(work());
@@ -273,8 +267,7 @@ class GpuExecutor final : public Executor {
     const Status ended = cuda_.check(cuda_.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
     CUgraphExec executable = nullptr;
     Status made = ended;
-    if (worked && ended)
-      made = cuda_.check(cuda_.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
+    if (worked && ended) made = cuda_.check(cuda_.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
     if (graph) cuda_.cuGraphDestroy(graph);
     WARPLOOM_CHECK(worked);
     WARPLOOM_CHECK(made);
@@ -283,9 +276,7 @@ class GpuExecutor final : public Executor {
 
   Status flush_caches() override {
     constexpr std::int64_t kMore = std::int64_t{16} << 20;
-    if (!flush_) {
-      WARPLOOM_TRY(flush_, allocate(2 * info_.cache_bytes + kMore));
-    }
+    if (!flush_) { WARPLOOM_TRY(flush_, allocate(2 * info_.cache_bytes + kMore)); }
     WARPLOOM_CUDA(cuda_, cuMemsetD32Async, pointer(flush_.address()), ++flush_word_,
                   static_cast<std::size_t>(flush_.bytes() / 4), stream_);
     return ok();

@@ -12,8 +12,7 @@ class Library {
  public:
   // The first of `names` that opens; empty when none does.
   explicit Library(std::span<const std::string> names);
-  Library(std::initializer_list<const char*> names)
-      : Library(std::vector<std::string>(names.begin(), names.end())) {}
+  Library(std::initializer_list<const char*> names) : Library(std::vector<std::string>(names.begin(), names.end())) {}
 
   explicit operator bool() const { return handle_ != nullptr; }
   const std::string& name() const { return name_; }  // as it was asked for

@@ -47,10 +47,9 @@ std::vector<std::string> candidates() {
   std::vector<std::string> folders;
   if (const std::string home = environment("CUDA_HOME"); !home.empty()) folders.push_back(home + "/lib64");
   folders.emplace_back("/usr/local/cuda/lib64");
-  std::vector<std::string> python = {"/usr/lib/python3*", "/usr/local/lib/python3*",
-                                     "/opt/*/.venv/lib/python3*", "/opt/*/lib/python3*"};
-  if (const std::string home = environment("HOME"); !home.empty())
-    python.push_back(home + "/.local/lib/python3*");
+  std::vector<std::string> python = {"/usr/lib/python3*", "/usr/local/lib/python3*", "/opt/*/.venv/lib/python3*",
+                                     "/opt/*/lib/python3*"};
+  if (const std::string home = environment("HOME"); !home.empty()) python.push_back(home + "/.local/lib/python3*");
   for (const char* variable : {"CONDA_PREFIX", "VIRTUAL_ENV"})
     if (const std::string home = environment(variable); !home.empty())
       python.insert(python.begin(), home + "/lib/python3*");
@@ -75,12 +74,11 @@ const Nvrtc& nvrtc() {
     const Library library(candidates());
     n.path = library.name();
     n.why_not = library.why_not();
-    n.ready =
-        library && library.find("nvrtcVersion", n.version) && library.find("nvrtcCreateProgram", n.create) &&
-        library.find("nvrtcDestroyProgram", n.destroy) && library.find("nvrtcCompileProgram", n.compile) &&
-        library.find("nvrtcGetProgramLogSize", n.log_size) && library.find("nvrtcGetProgramLog", n.log) &&
-        library.find("nvrtcGetCUBINSize", n.cubin_size) && library.find("nvrtcGetCUBIN", n.cubin) &&
-        library.find("nvrtcGetErrorString", n.words);
+    n.ready = library && library.find("nvrtcVersion", n.version) && library.find("nvrtcCreateProgram", n.create) &&
+              library.find("nvrtcDestroyProgram", n.destroy) && library.find("nvrtcCompileProgram", n.compile) &&
+              library.find("nvrtcGetProgramLogSize", n.log_size) && library.find("nvrtcGetProgramLog", n.log) &&
+              library.find("nvrtcGetCUBINSize", n.cubin_size) && library.find("nvrtcGetCUBIN", n.cubin) &&
+              library.find("nvrtcGetErrorString", n.words);
     return n;
   }();
   return instance;
@@ -105,10 +103,9 @@ Result<CudaCompiler> look_for_compiler() {
         at == std::string::npos ? "" : answer->out.substr(at + 8, answer->out.find(',', at) - at - 8);
     return CudaCompiler{"nvcc " + version, path.string(), false};
   }
-  return fail(
-      {ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
-       "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().why_not,
-       "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in WARPLOOM_NVRTC"});
+  return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
+               "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().why_not,
+               "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in WARPLOOM_NVRTC"});
 }
 
 }  // namespace
@@ -123,23 +120,22 @@ Result<CudaImage> compile_cuda_in_process(const std::string& source, const std::
   const Nvrtc& n = nvrtc();
   if (!n.ready) {
     WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
-    return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", compiler.path, "NVRTC", compiler.name,
-                 "set WARPLOOM_NVRTC"});
+    return fail(
+        {ErrorCode::kNoNvrtc, "no NVRTC was found", compiler.path, "NVRTC", compiler.name, "set WARPLOOM_NVRTC"});
   }
   std::vector<const char*> texts, names;
   for (const EmbeddedFile& file : cuda_headers().files) {
     texts.push_back(file.text.c_str());
     names.push_back(file.path.c_str());
   }
-  std::vector<std::string> options = {"--gpu-architecture=" + arch, "--std=c++17", "-lineinfo",
-                                      "--ptxas-options=-v"};
+  std::vector<std::string> options = {"--gpu-architecture=" + arch, "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
   options.insert(options.end(), flags.begin(), flags.end());
   std::vector<const char*> raw;
   for (const std::string& option : options) raw.push_back(option.c_str());
 
   Nvrtc::Program program = nullptr;
-  int code = n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(),
-                      names.data());
+  int code =
+      n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data());
   CudaImage image;
   if (code == 0) {
     code = n.compile(program, static_cast<int>(raw.size()), raw.data());

@@ -31,8 +31,7 @@ struct CudaImage {
 Result<CudaImage> compile_cuda_in_process(const std::string& source, const std::string& arch,
                                           const std::vector<std::string>& flags);
 // In a child process under options.time, or by nvcc where there is no NVRTC; through the cache.
-Result<CudaImage> compile_cuda(const std::string& source, const std::string& arch,
-                               const CompileOptions& options = {});
+Result<CudaImage> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options = {});
 
 // What `ptxas -v` said of each kernel, and the warnings that mean the kernel is not what was meant (C75xx).
 struct PtxasReport {

@@ -49,8 +49,7 @@ PtxasReport parse_ptxas(std::string_view log) {
     }
     if (report.kernels.empty()) continue;
     KernelFigures& kernel = report.kernels.back();
-    kernel.spill_bytes +=
-        number_before(line, "bytes spill stores") + number_before(line, "bytes spill loads");
+    kernel.spill_bytes += number_before(line, "bytes spill stores") + number_before(line, "bytes spill loads");
     if (line.find("Used ") != std::string_view::npos) {
       kernel.registers = number_before(line, "registers");
       kernel.static_shared = number_before(line, "bytes smem");

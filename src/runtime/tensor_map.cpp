@@ -11,22 +11,14 @@ namespace {
 // CUtensorMapDataType by element type; types the copy engine does not interpret go as integers of their width.
 constexpr int type_code(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64:
-      return 8;
-    case Dtype::f32:
-      return 7;
-    case Dtype::tf32:
-      return 11;
-    case Dtype::bf16:
-      return 9;
-    case Dtype::f16:
-      return 6;
-    case Dtype::i64:
-      return 5;
-    case Dtype::i32:
-      return 3;
-    default:
-      return 0;  // 8 bits
+    case Dtype::f64: return 8;
+    case Dtype::f32: return 7;
+    case Dtype::tf32: return 11;
+    case Dtype::bf16: return 9;
+    case Dtype::f16: return 6;
+    case Dtype::i64: return 5;
+    case Dtype::i32: return 3;
+    default: return 0;  // 8 bits
   }
 }
 
@@ -41,9 +33,9 @@ constexpr int kPromoteTo128 = 2;
 Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address,
                                       const std::string& place) {
   const std::size_t rank = map.dims.size();
-  const std::string text = fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype),
-                                       fmt::join(map.dims, ", "), fmt::join(map.strides_bytes, ", "),
-                                       fmt::join(map.box, ", "), map.swizzle_bytes);
+  const std::string text =
+      fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype), fmt::join(map.dims, ", "),
+                  fmt::join(map.strides_bytes, ", "), fmt::join(map.box, ", "), map.swizzle_bytes);
   int swizzle = -1;
   for (const Swizzle& known : kSwizzles)
     if (known.bytes == map.swizzle_bytes) swizzle = known.code;
@@ -60,11 +52,10 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
     if (i > 0) strides[i - 1] = static_cast<std::uint64_t>(map.strides_bytes[i - 1]);
   }
   CUtensorMap encoded;
-  auto done =
-      cuda.check(cuda.cuTensorMapEncodeTiled(&encoded, type_code(map.dtype), static_cast<std::uint32_t>(rank),
-                                             address, dims.data(), strides.data(), box.data(), steps.data(),
-                                             0, swizzle, kPromoteTo128, 0),
-                 "cuTensorMapEncodeTiled");
+  auto done = cuda.check(
+      cuda.cuTensorMapEncodeTiled(&encoded, type_code(map.dtype), static_cast<std::uint32_t>(rank), address,
+                                  dims.data(), strides.data(), box.data(), steps.data(), 0, swizzle, kPromoteTo128, 0),
+      "cuTensorMapEncodeTiled");
   if (done) return encoded;
   Error error = done.error();
   error.place = place;

@@ -31,9 +31,8 @@ Result<double> sample(Executor& device, Entry& entry, bool flush) {
 }
 
 bool same_sets(std::span<Runnable* const> alternatives) {
-  return std::all_of(alternatives.begin(), alternatives.end(), [&](const Runnable* r) {
-    return r->sets() >= 2 && r->sets() == alternatives[0]->sets();
-  });
+  return std::all_of(alternatives.begin(), alternatives.end(),
+                     [&](const Runnable* r) { return r->sets() >= 2 && r->sets() == alternatives[0]->sets(); });
 }
 
 Status record_series(Executor& device, Entry& entry) {
@@ -121,8 +120,7 @@ Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const
     samples.low_us = interval.low;
     samples.high_us = interval.high;
     if (readings > 0)
-      samples.clocks = {sum.sm_mhz / readings, sum.memory_mhz / readings, sum.watts / readings,
-                        sum.celsius / readings};
+      samples.clocks = {sum.sm_mhz / readings, sum.memory_mhz / readings, sum.watts / readings, sum.celsius / readings};
     all.push_back(std::move(samples));
   }
   return all;

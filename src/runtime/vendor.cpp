@@ -77,14 +77,12 @@ VendorSizes sizes_of(const VendorProblem& p) {
                             : p.bias == BiasKind::per_column ? p.n
                             : p.bias == BiasKind::per_row    ? p.m
                                                              : p.batch * p.m * p.n;
-  return {(p.batched_a ? p.batch : 1) * p.m * p.k, (p.batched_b ? p.batch : 1) * p.k * p.n,
-          p.batch * p.m * p.n, bias};
+  return {(p.batched_a ? p.batch : 1) * p.m * p.k, (p.batched_b ? p.batch : 1) * p.k * p.n, p.batch * p.m * p.n, bias};
 }
 
 double VendorProblem::flops() const {
   if (kind == VendorKind::softmax) return 5.0 * static_cast<double>(rows) * static_cast<double>(cols);
-  return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
-         static_cast<double>(k);
+  return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
 double VendorProblem::bytes() const {
   const double width_in = bytes_of(in), width_out = bytes_of(out);
@@ -108,9 +106,8 @@ Result<Buffer> named_buffer(const Bindings& buffers, const std::string& name, st
   const auto found = buffers.find(name);
   const std::int64_t have = found == buffers.end() ? -1 : found->second.bytes();
   if (have >= bytes) return found->second;
-  return fail({ErrorCode::kPlanInvalid, have < 0 ? "a buffer is not bound" : "a bound buffer is too small",
-               name, fmt::format("{} bytes", bytes), have < 0 ? "none" : fmt::format("{} bytes", have),
-               "bind it"});
+  return fail({ErrorCode::kPlanInvalid, have < 0 ? "a buffer is not bound" : "a bound buffer is too small", name,
+               fmt::format("{} bytes", bytes), have < 0 ? "none" : fmt::format("{} bytes", have), "bind it"});
 }
 
 Result<std::unique_ptr<Runnable>> load_plain(Executor& device, const LaunchList& list) {
@@ -121,8 +118,7 @@ Result<std::unique_ptr<Runnable>> load_plain(Executor& device, const LaunchList&
   return kernels;
 }
 
-Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem,
-                                                   bool plain_only) {
+Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only) {
   if (!plain_only) {
     if (auto whole = by_library(device, problem)) return whole;
     const bool epilogue = problem.bias != BiasKind::none || problem.activation != Activation::none;
@@ -131,10 +127,8 @@ Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const Vendo
   }
   const bool bias = problem.bias != BiasKind::none;
   if (!plain_serves(problem.in) || !plain_serves(problem.out) || (bias && !plain_serves(problem.bias_dtype)))
-    return fail({ErrorCode::kNoSchedule, "no reference serves the element types",
-                 std::string(name_of(problem.in)),
-                 "f32, tf32, bf16 or f16 (others where the library has them)",
-                 std::string(name_of(problem.out)), ""});
+    return fail({ErrorCode::kNoSchedule, "no reference serves the element types", std::string(name_of(problem.in)),
+                 "f32, tf32, bf16 or f16 (others where the library has them)", std::string(name_of(problem.out)), ""});
   WARPLOOM_TRY(auto kernels, load_plain(device, plain_reference(device.info(), problem)));
   return std::make_unique<Plain>(std::move(kernels));
 }

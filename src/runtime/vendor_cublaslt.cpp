@@ -32,19 +32,17 @@ struct CublasLt {
   int (*desc_create)(LtObject*, int compute_type, int scale_type) = nullptr;
   int (*desc_destroy)(LtObject) = nullptr;
   int (*desc_set)(LtObject, int attribute, const void* value, std::size_t bytes) = nullptr;
-  int (*layout_create)(LtObject*, int type, std::uint64_t rows, std::uint64_t cols,
-                       std::int64_t leading) = nullptr;
+  int (*layout_create)(LtObject*, int type, std::uint64_t rows, std::uint64_t cols, std::int64_t leading) = nullptr;
   int (*layout_destroy)(LtObject) = nullptr;
   int (*layout_set)(LtObject, int attribute, const void* value, std::size_t bytes) = nullptr;
   int (*preference_create)(LtObject*) = nullptr;
   int (*preference_destroy)(LtObject) = nullptr;
   int (*preference_set)(LtObject, int attribute, const void* value, std::size_t bytes) = nullptr;
-  int (*heuristic)(LtHandle, LtObject desc, LtObject a, LtObject b, LtObject c, LtObject d,
-                   LtObject preference, int wanted, LtHeuristic* results, int* found) = nullptr;
+  int (*heuristic)(LtHandle, LtObject desc, LtObject a, LtObject b, LtObject c, LtObject d, LtObject preference,
+                   int wanted, LtHeuristic* results, int* found) = nullptr;
   int (*matmul)(LtHandle, LtObject desc, const void* alpha, const void* a, LtObject a_layout, const void* b,
-                LtObject b_layout, const void* beta, const void* c, LtObject c_layout, void* d,
-                LtObject d_layout, const LtAlgorithm*, void* workspace, std::size_t workspace_bytes,
-                void* stream) = nullptr;
+                LtObject b_layout, const void* beta, const void* c, LtObject c_layout, void* d, LtObject d_layout,
+                const LtAlgorithm*, void* workspace, std::size_t workspace_bytes, void* stream) = nullptr;
   LtHandle handle = nullptr;
   bool ready = false;
 };
@@ -54,8 +52,7 @@ const CublasLt& cublaslt() {
     CublasLt c;
     const Library library{"libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so.13",
                           "/usr/local/cuda/lib64/libcublasLt.so.12"};
-    c.ready = library && library.find("cublasLtCreate", c.create) &&
-              library.find("cublasLtGetVersion", c.version) &&
+    c.ready = library && library.find("cublasLtCreate", c.create) && library.find("cublasLtGetVersion", c.version) &&
               library.find("cublasLtMatmulDescCreate", c.desc_create) &&
               library.find("cublasLtMatmulDescDestroy", c.desc_destroy) &&
               library.find("cublasLtMatmulDescSetAttribute", c.desc_set) &&
@@ -65,8 +62,8 @@ const CublasLt& cublaslt() {
               library.find("cublasLtMatmulPreferenceCreate", c.preference_create) &&
               library.find("cublasLtMatmulPreferenceDestroy", c.preference_destroy) &&
               library.find("cublasLtMatmulPreferenceSetAttribute", c.preference_set) &&
-              library.find("cublasLtMatmulAlgoGetHeuristic", c.heuristic) &&
-              library.find("cublasLtMatmul", c.matmul) && c.create(&c.handle) == 0;
+              library.find("cublasLtMatmulAlgoGetHeuristic", c.heuristic) && library.find("cublasLtMatmul", c.matmul) &&
+              c.create(&c.handle) == 0;
     return c;
   }();
   return instance;
@@ -96,21 +93,14 @@ constexpr std::int64_t kWorkspaceBytes = std::int64_t{64} << 20;
 // cudaDataType, -1 where there is none.
 int cuda_type_code(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64:
-      return 1;
+    case Dtype::f64: return 1;
     case Dtype::f32:
-    case Dtype::tf32:
-      return 0;
-    case Dtype::f16:
-      return 2;
-    case Dtype::bf16:
-      return 14;
-    case Dtype::e4m3:
-      return 28;
-    case Dtype::e5m2:
-      return 29;
-    default:
-      return -1;
+    case Dtype::tf32: return 0;
+    case Dtype::f16: return 2;
+    case Dtype::bf16: return 14;
+    case Dtype::e4m3: return 28;
+    case Dtype::e5m2: return 29;
+    default: return -1;
   }
 }
 
@@ -119,14 +109,10 @@ int epilogue_code(const VendorProblem& p) {
   if (p.bias != BiasKind::none && p.bias != BiasKind::per_column) return -1;
   const int bias = p.bias == BiasKind::none ? 0 : kEpilogueBias;
   switch (p.activation) {
-    case Activation::none:
-      return bias ? bias : kEpilogueDefault;
-    case Activation::relu:
-      return kEpilogueRelu | bias;
-    case Activation::gelu_tanh:
-      return kEpilogueGelu | bias;
-    default:
-      return -1;
+    case Activation::none: return bias ? bias : kEpilogueDefault;
+    case Activation::relu: return kEpilogueRelu | bias;
+    case Activation::gelu_tanh: return kEpilogueGelu | bias;
+    default: return -1;
   }
 }
 
@@ -157,8 +143,7 @@ class LtMatmul final : public Runnable {
                 lt_.desc_set(desc_, kDescEpilogue, &epilogue, sizeof epilogue) == 0 &&
                 lt_.preference_create(&preference_) == 0 &&
                 lt_.preference_set(preference_, kPreferWorkspace, &workspace, sizeof workspace) == 0;
-    if (good && p_.bias != BiasKind::none)
-      good = lt_.desc_set(desc_, kDescBiasType, &bias_type, sizeof bias_type) == 0;
+    if (good && p_.bias != BiasKind::none) good = lt_.desc_set(desc_, kDescBiasType, &bias_type, sizeof bias_type) == 0;
     // A row-major [r, c] matrix is a column-major one of c rows and r columns.
     good = good && layout(b_, in, p_.transpose_b ? p_.k : p_.n, p_.transpose_b ? p_.n : p_.k, p_.batched_b) &&
            layout(a_, in, p_.transpose_a ? p_.m : p_.k, p_.transpose_a ? p_.k : p_.m, p_.batched_a) &&
@@ -191,8 +176,7 @@ class LtMatmul final : public Runnable {
     for (const Set& bound : sets_)
       for (const Buffer* buffer : {&bound.a, &bound.b, &bound.c}) {
         const auto address = reinterpret_cast<std::uintptr_t>(buffer->address());
-        alignment =
-            std::min(alignment, address ? std::uint32_t{1} << std::min(8, std::countr_zero(address)) : 256u);
+        alignment = std::min(alignment, address ? std::uint32_t{1} << std::min(8, std::countr_zero(address)) : 256u);
       }
     if (alignment == alignment_ && chosen_) return ok();
     WARPLOOM_CHECK(ask(alignment));
@@ -209,8 +193,7 @@ class LtMatmul final : public Runnable {
   bool layout(LtObject& layout, int type, std::int64_t rows, std::int64_t cols, bool batched) {
     const std::int32_t count = static_cast<std::int32_t>(p_.batch);
     const std::int64_t stride = batched ? rows * cols : 0;
-    if (lt_.layout_create(&layout, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols),
-                          rows) != 0)
+    if (lt_.layout_create(&layout, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols), rows) != 0)
       return false;
     return p_.batch == 1 || (lt_.layout_set(layout, kLayoutBatchCount, &count, sizeof count) == 0 &&
                              lt_.layout_set(layout, kLayoutBatchStride, &stride, sizeof stride) == 0);
@@ -222,8 +205,7 @@ class LtMatmul final : public Runnable {
       lt_.preference_set(preference_, kPreferAlignmentA + operand, &alignment, sizeof alignment);
     std::array<LtHeuristic, kAlgorithms> results;
     int found = 0;
-    if (lt_.heuristic(lt_.handle, desc_, b_, a_, c_, c_, preference_, kAlgorithms, results.data(), &found) !=
-        0)
+    if (lt_.heuristic(lt_.handle, desc_, b_, a_, c_, c_, preference_, kAlgorithms, results.data(), &found) != 0)
       found = 0;
     algorithms_.clear();
     for (int i = 0; i < found; ++i)
@@ -265,13 +247,13 @@ class LtMatmul final : public Runnable {
       const void* bias = s.bias.address();
       lt_.desc_set(desc_, kDescBiasPointer, &bias, sizeof bias);
     }
-    const int code = lt_.matmul(
-        lt_.handle, desc_, wide ? static_cast<const void*>(&one64) : &one, s.b.address(), b_, s.a.address(),
-        a_, wide ? static_cast<const void*>(&zero64) : &zero, s.c.address(), c_, s.c.address(), c_,
-        &algorithm, workspace_.address(), static_cast<std::size_t>(kWorkspaceBytes), device_.stream());
+    const int code =
+        lt_.matmul(lt_.handle, desc_, wide ? static_cast<const void*>(&one64) : &one, s.b.address(), b_, s.a.address(),
+                   a_, wide ? static_cast<const void*>(&zero64) : &zero, s.c.address(), c_, s.c.address(), c_,
+                   &algorithm, workspace_.address(), static_cast<std::size_t>(kWorkspaceBytes), device_.stream());
     if (code == 0) return ok();
-    return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", name(), "status 0",
-                 fmt::format("status {}", code), "check nvidia-smi and the kernel log"});
+    return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", name(), "status 0", fmt::format("status {}", code),
+                 "check nvidia-smi and the kernel log"});
   }
 
   Executor& device_;

@@ -56,19 +56,17 @@ struct Dnnl {
   // Second version: descriptors are structures that the caller holds; here a block of bytes large enough for any of them.
   int (*desc_init2)(void*, int rank, const std::int64_t*, int type, const std::int64_t*) = nullptr;
   int (*append_eltwise2)(Handle, float scale, int algorithm, float alpha, float beta) = nullptr;
-  int (*matmul_init2)(void*, const void* src, const void* weights, const void* bias,
-                      const void* dst) = nullptr;
+  int (*matmul_init2)(void*, const void* src, const void* weights, const void* bias, const void* dst) = nullptr;
   int (*softmax_init2)(void*, int kind, int algorithm, const void* src, const void* dst, int axis) = nullptr;
-  int (*primitive_desc_create2)(Handle*, const void* op, const void* attr, Handle engine,
-                                const void* hint) = nullptr;
+  int (*primitive_desc_create2)(Handle*, const void* op, const void* attr, Handle engine, const void* hint) = nullptr;
   // Third version: descriptors are handles.
   int (*desc_create3)(Handle*, int rank, const std::int64_t*, int type, const std::int64_t*) = nullptr;
   int (*desc_destroy3)(Handle) = nullptr;
   int (*append_eltwise3)(Handle, int algorithm, float alpha, float beta) = nullptr;
-  int (*matmul_create3)(Handle*, Handle engine, const void* src, const void* weights, const void* bias,
-                        const void* dst, const void* attr) = nullptr;
-  int (*softmax_create3)(Handle*, Handle engine, int kind, int algorithm, const void* src, const void* dst,
-                         int axis, const void* attr) = nullptr;
+  int (*matmul_create3)(Handle*, Handle engine, const void* src, const void* weights, const void* bias, const void* dst,
+                        const void* attr) = nullptr;
+  int (*softmax_create3)(Handle*, Handle engine, int kind, int algorithm, const void* src, const void* dst, int axis,
+                         const void* attr) = nullptr;
   Handle engine = nullptr, stream = nullptr;
   bool ready = false, third = false;
 };
@@ -77,21 +75,19 @@ const Dnnl& dnnl() {
   static const Dnnl instance = [] {
     Dnnl d;
     const Library library{"libdnnl.so.3", "libdnnl.so.2"};
-    d.ready = library && library.find("dnnl_version", d.version) &&
-              library.find("dnnl_engine_create", d.engine_create) &&
-              library.find("dnnl_stream_create", d.stream_create) &&
-              library.find("dnnl_stream_wait", d.stream_wait) &&
-              library.find("dnnl_memory_create", d.memory_create) &&
-              library.find("dnnl_memory_destroy", d.memory_destroy) &&
-              library.find("dnnl_primitive_attr_create", d.attr_create) &&
-              library.find("dnnl_primitive_attr_destroy", d.attr_destroy) &&
-              library.find("dnnl_primitive_attr_set_post_ops", d.attr_set_post_ops) &&
-              library.find("dnnl_post_ops_create", d.post_ops_create) &&
-              library.find("dnnl_post_ops_destroy", d.post_ops_destroy) &&
-              library.find("dnnl_primitive_create", d.primitive_create) &&
-              library.find("dnnl_primitive_destroy", d.primitive_destroy) &&
-              library.find("dnnl_primitive_desc_destroy", d.primitive_desc_destroy) &&
-              library.find("dnnl_primitive_execute", d.execute);
+    d.ready =
+        library && library.find("dnnl_version", d.version) && library.find("dnnl_engine_create", d.engine_create) &&
+        library.find("dnnl_stream_create", d.stream_create) && library.find("dnnl_stream_wait", d.stream_wait) &&
+        library.find("dnnl_memory_create", d.memory_create) && library.find("dnnl_memory_destroy", d.memory_destroy) &&
+        library.find("dnnl_primitive_attr_create", d.attr_create) &&
+        library.find("dnnl_primitive_attr_destroy", d.attr_destroy) &&
+        library.find("dnnl_primitive_attr_set_post_ops", d.attr_set_post_ops) &&
+        library.find("dnnl_post_ops_create", d.post_ops_create) &&
+        library.find("dnnl_post_ops_destroy", d.post_ops_destroy) &&
+        library.find("dnnl_primitive_create", d.primitive_create) &&
+        library.find("dnnl_primitive_destroy", d.primitive_destroy) &&
+        library.find("dnnl_primitive_desc_destroy", d.primitive_desc_destroy) &&
+        library.find("dnnl_primitive_execute", d.execute);
     if (!d.ready) return d;
     d.third = d.version()->major >= 3;
     d.ready = d.third ? library.find("dnnl_memory_desc_create_with_strides", d.desc_create3) &&
@@ -104,8 +100,8 @@ const Dnnl& dnnl() {
                             library.find("dnnl_matmul_desc_init", d.matmul_init2) &&
                             library.find("dnnl_softmax_v2_forward_desc_init", d.softmax_init2) &&
                             library.find("dnnl_primitive_desc_create", d.primitive_desc_create2);
-    d.ready = d.ready && d.engine_create(&d.engine, kCpu, 0) == 0 &&
-              d.stream_create(&d.stream, d.engine, kInOrder) == 0;
+    d.ready =
+        d.ready && d.engine_create(&d.engine, kCpu, 0) == 0 && d.stream_create(&d.stream, d.engine, kInOrder) == 0;
     return d;
   }();
   return instance;
@@ -114,17 +110,12 @@ const Dnnl& dnnl() {
 // dnnl_data_type_t, 0 where there is none.
 int type_code(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f16:
-      return 1;
-    case Dtype::bf16:
-      return 2;
+    case Dtype::f16: return 1;
+    case Dtype::bf16: return 2;
     case Dtype::f32:
-    case Dtype::tf32:
-      return 3;
-    case Dtype::f64:
-      return 7;
-    default:
-      return 0;
+    case Dtype::tf32: return 3;
+    case Dtype::f64: return 7;
+    default: return 0;
   }
 }
 
@@ -144,8 +135,7 @@ class MemoryDesc {
   bool make(int rank, const Dims& dims, Dtype dtype, const Dims& strides) {
     made_ = dnnl().third
                 ? dnnl().desc_create3(&handle_, rank, dims.data(), type_code(dtype), strides.data()) == 0
-                : dnnl().desc_init2(block_.bytes.data(), rank, dims.data(), type_code(dtype),
-                                    strides.data()) == 0;
+                : dnnl().desc_init2(block_.bytes.data(), rank, dims.data(), type_code(dtype), strides.data()) == 0;
     return made_;
   }
   const void* get() const {
@@ -177,9 +167,7 @@ class DnnlPrimitive final : public Runnable {
     if (!type_code(p_.in) || !type_code(p_.out) || !type_code(p_.bias_dtype))
       return fail(not_served(name(), "an element type"));
     const bool made = p_.kind == VendorKind::matmul ? make_matmul() : make_softmax();
-    return made ? ok()
-                : Status(
-                      fail(not_served(name(), "the operation with these types, shapes or post-operations")));
+    return made ? ok() : Status(fail(not_served(name(), "the operation with these types, shapes or post-operations")));
   }
 
   std::string name() const override {
@@ -229,8 +217,8 @@ class DnnlPrimitive final : public Runnable {
     }
   };
 
-  bool describe(Operand& operand, std::string buffer, int arg, Dtype dtype, std::int64_t elements,
-                const Dims& dims, const Dims& strides) {
+  bool describe(Operand& operand, std::string buffer, int arg, Dtype dtype, std::int64_t elements, const Dims& dims,
+                const Dims& strides) {
     operand.buffer = std::move(buffer);
     operand.arg = arg;
     operand.bytes = elements * bytes_of(dtype);
@@ -249,11 +237,10 @@ class DnnlPrimitive final : public Runnable {
     rank_ = p_.batch == 1 ? 2 : 3;
     const VendorSizes sizes = sizes_of(p_);
     Operand &a = operands_[0], &b = operands_[1], &c = operands_[2], &bias = operands_[3];
-    bool good = describe_matrix(a, "A", kArgSrc, p_.in, sizes.a, p_.batched_a ? p_.batch : 1, p_.m, p_.k,
-                                p_.transpose_a) &&
-                describe_matrix(b, "B", kArgWeights, p_.in, sizes.b, p_.batched_b ? p_.batch : 1, p_.k, p_.n,
-                                p_.transpose_b) &&
-                describe_matrix(c, "C", kArgDst, p_.out, sizes.c, p_.batch, p_.m, p_.n, false);
+    bool good =
+        describe_matrix(a, "A", kArgSrc, p_.in, sizes.a, p_.batched_a ? p_.batch : 1, p_.m, p_.k, p_.transpose_a) &&
+        describe_matrix(b, "B", kArgWeights, p_.in, sizes.b, p_.batched_b ? p_.batch : 1, p_.k, p_.n, p_.transpose_b) &&
+        describe_matrix(c, "C", kArgDst, p_.out, sizes.c, p_.batch, p_.m, p_.n, false);
     if (p_.bias != BiasKind::none) {
       const bool full = p_.bias == BiasKind::full;
       good = good && describe_matrix(bias, "bias", kArgBias, p_.bias_dtype, sizes.bias, full ? p_.batch : 1,
@@ -262,8 +249,8 @@ class DnnlPrimitive final : public Runnable {
     }
     return good && make_primitive([&](const void* attr, Handle* desc) {
              if (d_.third)
-               return d_.matmul_create3(desc, d_.engine, a.desc.get(), b.desc.get(), bias.desc.get(),
-                                        c.desc.get(), attr);
+               return d_.matmul_create3(desc, d_.engine, a.desc.get(), b.desc.get(), bias.desc.get(), c.desc.get(),
+                                        attr);
              auto op = std::make_unique<Block>();
              const int code =
                  d_.matmul_init2(op->bytes.data(), a.desc.get(), b.desc.get(), bias.desc.get(), c.desc.get());
@@ -281,11 +268,11 @@ class DnnlPrimitive final : public Runnable {
       return false;
     return make_primitive([&](const void* attr, Handle* desc) {
       if (d_.third)
-        return d_.softmax_create3(desc, d_.engine, kForwardInference, kSoftmaxAccurate, x.desc.get(),
-                                  y.desc.get(), 1, attr);
+        return d_.softmax_create3(desc, d_.engine, kForwardInference, kSoftmaxAccurate, x.desc.get(), y.desc.get(), 1,
+                                  attr);
       auto op = std::make_unique<Block>();
-      const int code = d_.softmax_init2(op->bytes.data(), kForwardInference, kSoftmaxAccurate, x.desc.get(),
-                                        y.desc.get(), 1);
+      const int code =
+          d_.softmax_init2(op->bytes.data(), kForwardInference, kSoftmaxAccurate, x.desc.get(), y.desc.get(), 1);
       return code ? code : d_.primitive_desc_create2(desc, op->bytes.data(), attr, d_.engine, nullptr);
     });
   }

@@ -9,9 +9,7 @@
 namespace warploom::runtime {
 namespace {
 
-std::string_view element(Dtype dtype) {
-  return dtype == Dtype::bf16 ? "bf16" : dtype == Dtype::f16 ? "f16" : "float";
-}
+std::string_view element(Dtype dtype) { return dtype == Dtype::bf16 ? "bf16" : dtype == Dtype::f16 ? "f16" : "float"; }
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
@@ -23,8 +21,7 @@ bool on_gpu(const DeviceInfo& device) { return device.arch.starts_with("sm_"); }
 
 // The constants the texts are written in.
 std::string plain_constants(const VendorProblem& p) {
-  const std::int64_t m = p.kind == VendorKind::softmax ? p.rows : p.m,
-                     n = p.kind == VendorKind::softmax ? p.cols : p.n;
+  const std::int64_t m = p.kind == VendorKind::softmax ? p.rows : p.m, n = p.kind == VendorKind::softmax ? p.cols : p.n;
   return fmt::format(
       "constexpr long long kBatch = {}, kM = {}, kN = {}, kK = {};\n"
       "constexpr bool kTransposeA = {}, kTransposeB = {}, kBatchedA = {}, kBatchedB = {};\nconstexpr int "
@@ -72,10 +69,9 @@ LaunchList plain_matmul(const DeviceInfo& device, const VendorProblem& p) {
   const bool gpu = on_gpu(device), bias = p.bias != BiasKind::none;
   Kernel kernel;
   kernel.name = "plain_matmul";
-  kernel.source = gpu ? source_of(kPlainCudaHead, kPlainCudaMatmul, p, bias ? ", const Bias* bias" : "",
-                                  bias ? "bias" : "nullptr")
-                      : source_of(kPlainCpuHead, kPlainCpuMatmul, p, "",
-                                  bias ? "static_cast<const Bias*>(buffers[3])" : "nullptr");
+  kernel.source =
+      gpu ? source_of(kPlainCudaHead, kPlainCudaMatmul, p, bias ? ", const Bias* bias" : "", bias ? "bias" : "nullptr")
+          : source_of(kPlainCpuHead, kPlainCpuMatmul, p, "", bias ? "static_cast<const Bias*>(buffers[3])" : "nullptr");
   const std::int64_t rows = gpu ? kPlainCudaTile : kPlainCpuRows, cols = gpu ? kPlainCudaTile : kPlainCpuCols;
   kernel.grid = {p.batch * pieces(p.m, rows) * pieces(p.n, cols), 1, 1};
   kernel.args = {{.buffer = "A"}, {.buffer = "B"}, {.buffer = "C"}};

@@ -20,8 +20,7 @@ kernels::Schedule at(const kernels::Space& space, std::int64_t index) {
 
 kernels::Schedule at_random(const kernels::Space& space, Random& random) {
   kernels::Schedule schedule{space.family, {}};
-  for (const auto& field : space.fields)
-    schedule.fields[field.name] = field.values[random.below(field.values.size())];
+  for (const auto& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
   return schedule;
 }
 
@@ -33,8 +32,7 @@ const kernels::Family* family_named(const Catalogue& catalogue, const std::strin
 
 }  // namespace
 
-std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family,
-                                      Random& random) {
+std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family, Random& random) {
   const kernels::Space space = family.space(catalogue.region, catalogue.capabilities);
   std::vector<std::pair<double, kernels::Schedule>> found;
   for (const auto& field : space.fields)
@@ -52,8 +50,7 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
     const double guess = family.guess(catalogue.region, schedule, catalogue.capabilities);
     found.emplace_back(guess, std::move(schedule));
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<kernels::Schedule> out;
   for (auto& [guess, schedule] : found) out.push_back(std::move(schedule));
   return out;

@@ -89,8 +89,7 @@ std::size_t CompileAhead::pending() const {
   return state_->entries.size();
 }
 
-std::optional<Compiled> CompileAhead::take(std::chrono::milliseconds wait,
-                                           std::chrono::milliseconds patience) {
+std::optional<Compiled> CompileAhead::take(std::chrono::milliseconds wait, std::chrono::milliseconds patience) {
   std::unique_lock lock(state_->mutex);
   auto& entries = state_->entries;
   const auto ready = [&] {

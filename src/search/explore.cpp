@@ -20,17 +20,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kFinalists = 4;       // measured again with more repeats, beside the reference
-constexpr std::size_t kMostRefusals = 100;  // kept in the outcome
-constexpr std::uint64_t kFreshSeed =
-    0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
+constexpr std::size_t kFinalists = 4;                        // measured again with more repeats, beside the reference
+constexpr std::size_t kMostRefusals = 100;                   // kept in the outcome
+constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
 
 // An error that no other candidate would escape.
 bool is_fatal(ErrorCode code) {
-  constexpr std::array kFatal = {
-      ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
-      ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
-      ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
+  constexpr std::array kFatal = {ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
+                                 ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
+                                 ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
   return std::find(kFatal.begin(), kFatal.end(), code) != kFatal.end();
 }
 
@@ -39,8 +37,7 @@ std::string build_stamp() {
   std::error_code ignored;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const auto written = std::filesystem::last_write_time(self, ignored).time_since_epoch().count();
-  return "build " +
-         hash_hex(fmt::format("{} {}", written, std::filesystem::file_size(self, ignored))).substr(0, 8);
+  return "build " + hash_hex(fmt::format("{} {}", written, std::filesystem::file_size(self, ignored))).substr(0, 8);
 }
 
 class Explorer {
@@ -50,12 +47,10 @@ class Explorer {
   Result<Outcome> run() {
     WARPLOOM_CHECK(prepare());
     Status searched = search();
-    if (!searched && searched.error().code != ErrorCode::kInterrupted)
-      return finish("failed"), fail(searched.error());
+    if (!searched && searched.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(searched.error());
     if (!interrupted()) {
       const Status finals = final_rounds();
-      if (!finals && finals.error().code != ErrorCode::kInterrupted)
-        return finish("failed"), fail(finals.error());
+      if (!finals && finals.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(finals.error());
     }
     return conclude();
   }
@@ -77,8 +72,7 @@ class Explorer {
 
   // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the finalists' measurements.
   double reserve() const {
-    const double wanted =
-        1.3 * start_seconds_ + 2 * judge_seconds_ + std::min(4.0, 0.07 * options_.budget_seconds);
+    const double wanted = 1.3 * start_seconds_ + 2 * judge_seconds_ + std::min(4.0, 0.07 * options_.budget_seconds);
     return std::min(wanted, 0.6 * options_.budget_seconds);
   }
   double left() const { return options_.budget_seconds - now(); }
@@ -111,12 +105,10 @@ class Explorer {
     plain.graph = problem_.setup.graph;
     const std::vector<std::uint8_t> bytes = verify::pack(plain);
     const std::string& target = problem_.catalogue.capabilities.arch;
-    key_ = hash_hex(fmt::format("{}|{}|{}|{}",
-                                hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
+    key_ = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
                                 name_of(options_.track), target, ready_.device));
-    WARPLOOM_CHECK(
-        archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
-                               ready_.device, graph::to_text(problem_.setup.graph)}));
+    WARPLOOM_CHECK(archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
+                                          ready_.device, graph::to_text(problem_.setup.graph)}));
     run_.problem = key_;
     run_.seed = options_.seed;
     run_.reference = ready_.reference;
@@ -165,8 +157,8 @@ class Explorer {
   }
 
   Status search() {
-    int threads = options_.jobs > 0 ? options_.jobs
-                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    int threads =
+        options_.jobs > 0 ? options_.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const auto lookahead = static_cast<std::size_t>(threads) + 2;
     const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)),
                                   milliseconds(5'000), milliseconds(60'000));
@@ -189,8 +181,7 @@ class Explorer {
       // New results may open new neighbours.
       exhausted = exhausted && entries_.empty();
     }
-    return interrupted() ? fail({ErrorCode::kInterrupted, "interrupted", "", "", "", "run again to go on"})
-                         : ok();
+    return interrupted() ? fail({ErrorCode::kInterrupted, "interrupted", "", "", "", "run again to go on"}) : ok();
   }
 
   Status judge(Compiled& compiled) {
@@ -206,8 +197,7 @@ class Explorer {
     } else {
       entry.list = std::move(*compiled.list);
       WARPLOOM_TRY(entry.verdict, evaluator_->judge(quick_request(entry.list)));
-      if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code))
-        return fail(entry.verdict.error_found);
+      if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
       const double took = now() - before;
       // The first judgement makes what later ones find ready.
       judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
@@ -234,8 +224,7 @@ class Explorer {
   void refuse(const Entry& entry) {
     ++refused_;
     ++refused_by_code_[std::string(code_text(entry.verdict.error_found.code))];
-    if (refusals_.size() < kMostRefusals)
-      refusals_.push_back({entry.schedule.text(), entry.verdict.error_found});
+    if (refusals_.size() < kMostRefusals) refusals_.push_back({entry.schedule.text(), entry.verdict.error_found});
   }
 
   Status record(const Entry& entry) {
@@ -274,8 +263,7 @@ class Explorer {
 
   void report() const {
     if (!options_.on_progress) return;
-    options_.on_progress(
-        {now(), options_.budget_seconds, judged_, refused_, best_us_, reference_us_, best_text_});
+    options_.on_progress({now(), options_.budget_seconds, judged_, refused_, best_us_, reference_us_, best_text_});
   }
 
   // The fastest few, measured again beside the reference; then the best of them judged whole in a fresh process.
@@ -290,9 +278,8 @@ class Explorer {
       WARPLOOM_CHECK(measure_again(entries_[i]));
     }
     // Refused ones go; those measured again come first, since a quick figure does not compare with theirs.
-    entries_.erase(
-        std::remove_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.verdict.accepted; }),
-        entries_.end());
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.verdict.accepted; }),
+                   entries_.end());
     std::stable_sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
       const bool a_again = a.verdict.reference_us > 0, b_again = b.verdict.reference_us > 0;
       return a_again != b_again ? a_again : faster(a, b);
@@ -320,8 +307,7 @@ class Explorer {
     request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
     WARPLOOM_TRY(entry.verdict, evaluator_->judge(request));
     entry.here = true;
-    if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code))
-      return fail(entry.verdict.error_found);
+    if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
     if (!entry.verdict.accepted) refuse(entry);
     return record(entry);
   }
@@ -376,8 +362,7 @@ class Explorer {
     run_.seconds = now();
     run_.best = best_text_;
     run_.reference_us = reference_us_;
-    if (archive_ && run_id_ > 0)
-      (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
+    if (archive_ && run_id_ > 0) (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
   }
 
   // The promoted entry, or after an interrupt the fastest that this run judged.
@@ -397,8 +382,8 @@ class Explorer {
     for (const auto& [code, count] : refused_by_code_)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, code);
     if (!refusals_.empty())
-      text += fmt::format("; the first: {}: {} {}", refusals_.front().schedule,
-                          refusals_.front().error.message, refusals_.front().error.found);
+      text += fmt::format("; the first: {}: {} {}", refusals_.front().schedule, refusals_.front().error.message,
+                          refusals_.front().error.found);
     return text.empty() ? "none was judged" : text;
   }
 
@@ -460,8 +445,6 @@ class Explorer {
 
 }  // namespace
 
-Result<Outcome> explore(const Problem& problem, const Options& options) {
-  return Explorer(problem, options).run();
-}
+Result<Outcome> explore(const Problem& problem, const Options& options) { return Explorer(problem, options).run(); }
 
 }  // namespace warploom::search

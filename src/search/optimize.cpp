@@ -24,8 +24,7 @@ Result<target::Capabilities> gpu_here() {
     return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target",
                  "compute capability 8.0 or newer", fmt::format("{}.{}", major, minor), "use --target cpu"});
   if (major == 9) return target::capabilities_of("sm_90a");
-  WARPLOOM_TRY(target::Capabilities found,
-               target::capabilities_of(major == 8 && minor == 9 ? "sm_89" : "sm_80"));
+  WARPLOOM_TRY(target::Capabilities found, target::capabilities_of(major == 8 && minor == 9 ? "sm_89" : "sm_80"));
   if (major > 9) found.arch = fmt::format("sm_{}{}a", major, minor);
   return found;
 }
@@ -63,8 +62,7 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
                  fmt::format("{} operators, target {}, track {}", graph.nodes.size(), capabilities.arch,
                              name_of(options.track)),
                  "take another target or track"});
-  problem.catalogue.build = [region = problem.catalogue.region,
-                             capabilities](const kernels::Schedule& schedule) {
+  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
     return kernels::build(region, schedule, capabilities);
   };
   const kernels::Work work = kernels::work_of(problem.catalogue.region);

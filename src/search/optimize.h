@@ -71,8 +71,7 @@ struct Outcome {
   LaunchList list;
   std::vector<Refusal> refusals;
 };
-nlohmann::json to_json(
-    const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
+nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
 
 // Fails with kNoCorrectCandidate (the refusals' summary in `found`), with what the machine lacks, or with kInterrupted when
 // nothing was found before the interrupt.

@@ -5,7 +5,7 @@
 namespace warploom::search {
 namespace {
 
-constexpr std::size_t kSmallSpace = 96;  // automatic: spaces up to this size are enumerated
+constexpr std::size_t kSmallSpace = 96;                     // automatic: spaces up to this size are enumerated
 constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
 constexpr std::size_t kWidth = 5;                           // the best few that are changed
 constexpr std::size_t kChanges = 3;                         // of each, a round
@@ -26,18 +26,15 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
     total += families.back().size();
     longest = std::max(longest, families.back().size());
   }
-  if (strategy_ == Strategy::automatic)
-    strategy_ = total <= kSmallSpace ? Strategy::enumerate : Strategy::beam;
+  if (strategy_ == Strategy::automatic) strategy_ = total <= kSmallSpace ? Strategy::enumerate : Strategy::beam;
   for (std::size_t rank = 0; rank < longest; ++rank)  // families in turn: their guesses need not compare
     for (const auto& family : families)
       if (rank < family.size()) order_.push_back(family[rank]);
   if (strategy_ == Strategy::random) shuffle(order_, random_);
   if (strategy_ != Strategy::beam) return;
-  for (std::size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i)
-    offer(order_[i], "");
+  for (std::size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i) offer(order_[i], "");
   for (const auto& family : families)
-    for (std::size_t i = 0; i < kFirstRandom && !family.empty(); ++i)
-      offer(family[random_.below(family.size())], "");
+    for (std::size_t i = 0; i < kFirstRandom && !family.empty(); ++i) offer(family[random_.below(family.size())], "");
 }
 
 bool Proposer::offer(const kernels::Schedule& schedule, const std::string& parent) {
@@ -56,8 +53,8 @@ void Proposer::suggest(const kernels::Schedule& schedule) {
 }
 
 void Proposer::learn(const kernels::Schedule& schedule, double us) {
-  const auto place = std::lower_bound(best_.begin(), best_.end(), us,
-                                      [](const auto& row, double value) { return row.first < value; });
+  const auto place =
+      std::lower_bound(best_.begin(), best_.end(), us, [](const auto& row, double value) { return row.first < value; });
   best_.insert(place, {us, schedule});
 }
 

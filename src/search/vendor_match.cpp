@@ -13,20 +13,13 @@ using runtime::BiasKind;
 
 double activate(Activation activation, double x) {
   switch (activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::gelu_erf:
-      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::gelu_tanh:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::tanh:
-      return std::tanh(x);
-    case Activation::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
+    case Activation::none: return x;
+    case Activation::relu: return std::max(x, 0.0);
+    case Activation::gelu_erf: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::tanh: return std::tanh(x);
+    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::silu: return x / (1 + std::exp(-x));
   }
   return x;
 }
@@ -98,12 +91,11 @@ bool is_input(const graph::Graph& graph, graph::TensorId id) {
   return std::find(graph.inputs.begin(), graph.inputs.end(), id) != graph.inputs.end();
 }
 
-std::optional<verify::Reference> matmul_reference(const graph::Graph& graph,
-                                                  const kernels::MatmulRegion& region, Track track) {
+std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::MatmulRegion& region,
+                                                  Track track) {
   const auto a = operand_of(region.a), b = operand_of(region.b), out = operand_of(region.out);
   if (!a || !b || !out || out->transposed || region.operands.size() > 1) return std::nullopt;
-  if (region.a.dtype != region.b.dtype || !is_input(graph, region.a.tensor) ||
-      !is_input(graph, region.b.tensor))
+  if (region.a.dtype != region.b.dtype || !is_input(graph, region.a.tensor) || !is_input(graph, region.b.tensor))
     return std::nullopt;
   verify::Reference reference;
   runtime::VendorProblem& p = reference.problem;
@@ -130,11 +122,9 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph,
   return reference;
 }
 
-std::optional<verify::Reference> softmax_reference(const graph::Graph& graph,
-                                                   const kernels::SoftmaxRegion& region) {
-  if (region.log || region.inner != 1 || region.has_prologue || region.has_epilogue ||
-      region.operands.size() != 1 || !is_input(graph, region.operands[0].tensor) ||
-      !packed(region.operands[0].shape, region.operands[0].strides) ||
+std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::SoftmaxRegion& region) {
+  if (region.log || region.inner != 1 || region.has_prologue || region.has_epilogue || region.operands.size() != 1 ||
+      !is_input(graph, region.operands[0].tensor) || !packed(region.operands[0].shape, region.operands[0].strides) ||
       !packed(region.out.shape, region.out.strides))
     return std::nullopt;
   verify::Reference reference;

@@ -50,14 +50,14 @@ void warp_tilings(const Instruction& row, const Problem& p, int threads, std::ve
     if (p.m % (row.m * wm) || p.n % (row.n * wn) || p.k % row.k) continue;
     const std::int64_t m = p.m / wm, n = p.n / wn;  // of one warp
     MatrixTiling tiling{&row, {}, {}, {}, static_cast<double>(p.k) * static_cast<double>(m + n)};
-    tiling.acc = spread(row.c, {p.m, p.n}, {{wm, {m, 0}}, {wn, {0, n}}},
-                        {{n / row.n, {0, row.n}}, {m / row.m, {row.m, 0}}});
-    tiling.a = flipped(spread(row.a, {p.m, p.k}, {{wm, {m, 0}}, {wn, {0, 0}}},
-                              {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
-                       p.transpose_a);
-    tiling.b = flipped(spread(row.b, {p.k, p.n}, {{wm, {0, 0}}, {wn, {0, n}}},
-                              {{n / row.n, {0, row.n}}, {p.k / row.k, {row.k, 0}}}),
-                       p.transpose_b);
+    tiling.acc =
+        spread(row.c, {p.m, p.n}, {{wm, {m, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {m / row.m, {row.m, 0}}});
+    tiling.a = flipped(
+        spread(row.a, {p.m, p.k}, {{wm, {m, 0}}, {wn, {0, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
+        p.transpose_a);
+    tiling.b = flipped(
+        spread(row.b, {p.k, p.n}, {{wm, {0, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {p.k / row.k, {row.k, 0}}}),
+        p.transpose_b);
     out.push_back(std::move(tiling));
   }
 }
@@ -74,18 +74,17 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads, std::ve
     const TvLayout one{{1, 1}, {}, {}};
     tiling.acc = spread(one, {p.m, p.n}, {{tn, {0, vn}}, {tm, {vm, 0}}},
                         {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {vm, {1, 0}}, {m / vm, {vm * tm, 0}}});
-    tiling.a = flipped(spread(one, {p.m, p.k}, {{tn, {0, 0}}, {tm, {vm, 0}}},
-                              {{vm, {1, 0}}, {m / vm, {vm * tm, 0}}, {p.k, {0, 1}}}),
-                       p.transpose_a);
-    tiling.b = flipped(spread(one, {p.k, p.n}, {{tn, {0, vn}}, {tm, {0, 0}}},
-                              {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {p.k, {1, 0}}}),
-                       p.transpose_b);
+    tiling.a = flipped(
+        spread(one, {p.m, p.k}, {{tn, {0, 0}}, {tm, {vm, 0}}}, {{vm, {1, 0}}, {m / vm, {vm * tm, 0}}, {p.k, {0, 1}}}),
+        p.transpose_a);
+    tiling.b = flipped(
+        spread(one, {p.k, p.n}, {{tn, {0, vn}}, {tm, {0, 0}}}, {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {p.k, {1, 0}}}),
+        p.transpose_b);
     out.push_back(std::move(tiling));
   }
 }
 
-void warpgroup_tilings(const Instruction& row, const Problem& p, int threads,
-                       std::vector<MatrixTiling>& out) {
+void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
   const int groups = threads / 128;
   if (threads % 128 || p.m % (row.m * groups) || p.n % 8 || p.n > 256 || p.k % row.k) return;
   const std::int64_t m = p.m / groups;
@@ -108,14 +107,12 @@ std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const til
   if (!shared && !in_registers) return tilings;
   const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, shared, mma.transpose_a, mma.transpose_b};
   for (const Instruction& row : target::instructions_of(capabilities.arch)) {
-    if (row.m == 0 || row.operand != a.dtype || row.shared_operands != shared || acc.dtype != row.accumulator)
-      continue;
+    if (row.m == 0 || row.operand != a.dtype || row.shared_operands != shared || acc.dtype != row.accumulator) continue;
     if (row.method == Method::warpgroup) warpgroup_tilings(row, problem, threads, tilings);
     if (row.method == Method::warp) warp_tilings(row, problem, threads, tilings);
     if (row.method == Method::simt) simt_tilings(row, problem, threads, tilings);
   }
-  std::stable_sort(tilings.begin(), tilings.end(),
-                   [](const auto& x, const auto& y) { return x.cost < y.cost; });
+  std::stable_sort(tilings.begin(), tilings.end(), [](const auto& x, const auto& y) { return x.cost < y.cost; });
   return tilings;
 }
 

@@ -11,9 +11,8 @@ using layout::TvLayout;
 using namespace tile;
 
 std::string place_of(const Statement& statement) {
-  return statement.location.file.empty()
-             ? std::string()
-             : fmt::format("{}:{}", statement.location.file, statement.location.line);
+  return statement.location.file.empty() ? std::string()
+                                         : fmt::format("{}:{}", statement.location.file, statement.location.line);
 }
 
 void leaves(const Value& value, std::vector<TensorId>& out) {
@@ -32,8 +31,7 @@ class Solver {
     if (search(state)) return std::move(state.solution);
     if (first_error_) return fail(*first_error_);
     return fail({ErrorCode::kNoLayout, "no register layouts fit the program", program_.name, "a solution",
-                 fmt::format("none within {} nodes", kNodeBudget),
-                 "change the tile shape or the number of warps"});
+                 fmt::format("none within {} nodes", kNodeBudget), "change the tile shape or the number of warps"});
   }
 
  private:
@@ -59,14 +57,13 @@ class Solver {
   void conflict(TensorId tensor, const Statement& first, const Statement& second, const TvLayout& have,
                 const TvLayout& asked) {
     if (first_error_) return;
-    first_error_ =
-        Error{ErrorCode::kNoLayout,
-              fmt::format("two statements ask for different layouts of register tensor '{}'",
-                          program_.tensor(tensor).name),
-              place_of(second),
-              fmt::format("{} ({}: {})", to_string(coalesce(have)), place_of(first), print(program_, first)),
-              fmt::format("{} (by: {})", to_string(coalesce(asked)), print(program_, second)),
-              "copy one of them through a shared tensor, or give both the same tile shape"};
+    first_error_ = Error{
+        ErrorCode::kNoLayout,
+        fmt::format("two statements ask for different layouts of register tensor '{}'", program_.tensor(tensor).name),
+        place_of(second),
+        fmt::format("{} ({}: {})", to_string(coalesce(have)), place_of(first), print(program_, first)),
+        fmt::format("{} (by: {})", to_string(coalesce(asked)), print(program_, second)),
+        "copy one of them through a shared tensor, or give both the same tile shape"};
   }
 
   bool propagate_map(State& state, const Statement& statement, const Map& map, bool& changed) {
@@ -103,8 +100,7 @@ class Solver {
   bool propagate_cast(State& state, const Statement& statement, const Copy& copy, bool& changed) {
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
     if (src.scope != Scope::reg || dst.scope != Scope::reg || src.shape != dst.shape) return true;
-    const auto a = state.solution.registers.find(copy.src.tensor),
-               b = state.solution.registers.find(copy.dst.tensor);
+    const auto a = state.solution.registers.find(copy.src.tensor), b = state.solution.registers.find(copy.dst.tensor);
     const auto end = state.solution.registers.end();
     if (a != end) return want(state, copy.dst.tensor, TvLayout(a->second), statement, changed);
     if (b != end) return want(state, copy.src.tensor, TvLayout(b->second), statement, changed);
@@ -117,8 +113,7 @@ class Solver {
       for (const Site& site : sites_) {
         const Statement& statement = *site.statement;
         bool fits = true;
-        if (const auto* map = std::get_if<Map>(&statement.node))
-          fits = propagate_map(state, statement, *map, changed);
+        if (const auto* map = std::get_if<Map>(&statement.node)) fits = propagate_map(state, statement, *map, changed);
         if (const auto* node = std::get_if<Reduce>(&statement.node))
           fits = propagate_reduce(state, statement, *node, changed);
         if (const auto* copy = std::get_if<Copy>(&statement.node))
@@ -173,8 +168,7 @@ class Solver {
             "change the tile shape, the number of warps or where the operands live"};
   }
 
-  static const Tile* register_side(const Program& program, const Copy& copy, Scope other,
-                                   const Tile** memory) {
+  static const Tile* register_side(const Program& program, const Copy& copy, Scope other, const Tile** memory) {
     const Scope src = program.tensor(copy.src.tensor).scope, dst = program.tensor(copy.dst.tensor).scope;
     if (src == Scope::reg && dst == other) return *memory = &copy.dst, &copy.src;
     if (dst == Scope::reg && src == other) return *memory = &copy.src, &copy.dst;
@@ -218,8 +212,7 @@ class Solver {
       contiguous = static_cast<int>(side->extent.size()) - 1;
     }
     for (; width >= 1; width /= 2) {
-      const auto layout =
-          layout::coalesced(program_.tensor(side->tensor).shape, contiguous, width, site.threads);
+      const auto layout = layout::coalesced(program_.tensor(side->tensor).shape, contiguous, width, site.threads);
       if (!layout) {
         if (width == 1 && !first_error_) first_error_ = layout.error();
         continue;
@@ -263,8 +256,8 @@ class Solver {
 
 }  // namespace
 
-Result<RegisterSolution> solve_registers(const Program& program, const std::vector<Site>& sites,
-                                         const Bounds& bounds, const target::Capabilities& capabilities) {
+Result<RegisterSolution> solve_registers(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
+                                         const target::Capabilities& capabilities) {
   return Solver(program, sites, bounds, capabilities).run();
 }
 

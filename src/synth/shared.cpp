@@ -27,9 +27,8 @@ const Instruction* row_of(const target::Capabilities& capabilities, Method metho
 }
 
 std::string place_of(const Statement& statement) {
-  return statement.location.file.empty()
-             ? std::string()
-             : fmt::format("{}:{}", statement.location.file, statement.location.line);
+  return statement.location.file.empty() ? std::string()
+                                         : fmt::format("{}:{}", statement.location.file, statement.location.line);
 }
 
 // A use of a shared tensor by one statement.
@@ -80,10 +79,8 @@ class SharedSolver {
     const Tensor& shared = program_.tensor(load ? copy.dst.tensor : copy.src.tensor);
     const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
-    if (!capabilities_.tensor_copy || !contiguous || (tensor.dtype != shared.dtype && !converts))
-      return false;
-    if (load && (copy.fill != 0 || site.producing < 0 || !is_between_roles(sites_, site.producing)))
-      return false;
+    if (!capabilities_.tensor_copy || !contiguous || (tensor.dtype != shared.dtype && !converts)) return false;
+    if (load && (copy.fill != 0 || site.producing < 0 || !is_between_roles(sites_, site.producing))) return false;
     int rank = 0;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
       if (tensor.shape[d] == 1 && global.extent[d] == 1) continue;
@@ -126,18 +123,17 @@ class SharedSolver {
       const auto row = solution_.choices.find(matrix->site->statement);
       const bool transposable = row != solution_.choices.end() && row->second.instruction->transposable;
       if (!transposable && contiguous != matrix->k_dim)
-        return fail(
-            {ErrorCode::kNoLayout,
-             fmt::format("shared tensor '{}': the matrix instruction and the copy engine ask for different "
-                         "contiguous dimensions",
-                         tensor.name),
-             place_of(*matrix->site->statement),
-             fmt::format("dimension {} (k) contiguous, for {}: {}", matrix->k_dim,
-                         row != solution_.choices.end() ? row->second.instruction->name : "?",
-                         print(program_, *matrix->site->statement)),
-             fmt::format("dimension {} contiguous, by: {}", contiguous,
-                         engine ? print(program_, *engine->site->statement) : ""),
-             "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
+        return fail({ErrorCode::kNoLayout,
+                     fmt::format("shared tensor '{}': the matrix instruction and the copy engine ask for different "
+                                 "contiguous dimensions",
+                                 tensor.name),
+                     place_of(*matrix->site->statement),
+                     fmt::format("dimension {} (k) contiguous, for {}: {}", matrix->k_dim,
+                                 row != solution_.choices.end() ? row->second.instruction->name : "?",
+                                 print(program_, *matrix->site->statement)),
+                     fmt::format("dimension {} contiguous, by: {}", contiguous,
+                                 engine ? print(program_, *engine->site->statement) : ""),
+                     "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
     }
     const std::int64_t bytes = tensor.shape[static_cast<std::size_t>(contiguous)] * bytes_of(tensor.dtype);
     for (const int panel : {128, 64, 32}) {
@@ -147,9 +143,8 @@ class SharedSolver {
       solution_.shared[id] = *layout;
       return ok();
     }
-    return fail({ErrorCode::kNoLayout,
-                 fmt::format("shared tensor '{}' is too narrow for the copy engine", tensor.name), "",
-                 "a contiguous extent of a multiple of 32 bytes", fmt::format("{} bytes", bytes),
+    return fail({ErrorCode::kNoLayout, fmt::format("shared tensor '{}' is too narrow for the copy engine", tensor.name),
+                 "", "a contiguous extent of a multiple of 32 bytes", fmt::format("{} bytes", bytes),
                  "use a wider tile"});
   }
 
@@ -166,9 +161,8 @@ class SharedSolver {
       if (tensor.pipeline >= 0 || rank == 2) layout.swizzle = choose_swizzle(accesses, layout);
       double cost = 0;
       for (const SharedAccess& access : accesses)
-        cost += static_cast<double>(access.registers.values() * access.registers.threads()) *
-                bits_of(tensor.dtype) / 8 / access.access_bytes *
-                bank_conflict_ways(access.registers, layout, access.access_bytes);
+        cost += static_cast<double>(access.registers.values() * access.registers.threads()) * bits_of(tensor.dtype) /
+                8 / access.access_bytes * bank_conflict_ways(access.registers, layout, access.access_bytes);
       cost += memory_copy_cost(uses, contiguous);
       if (best_cost < 0 || cost < best_cost) best_cost = cost, solution_.shared[id] = layout;
     }
@@ -188,8 +182,7 @@ class SharedSolver {
       }
       if (use.mma || scope_of(*use.other) != Scope::reg) continue;
       const Tensor& registers = program_.tensor(use.other->tensor);
-      const TvLayout tv =
-          seen_from(solution_.registers.at(use.other->tensor), registers.shape, use.shared->extent);
+      const TvLayout tv = seen_from(solution_.registers.at(use.other->tensor), registers.shape, use.shared->extent);
       const bool load = std::get<Copy>(use.site->statement->node).dst.tensor == use.other->tensor;
       const int bytes = layout.element_bits / 8;
       const auto c = static_cast<std::size_t>(contiguous);
@@ -241,12 +234,11 @@ class SharedSolver {
 
   Status choose_global(const Site& site, Scope from, Scope to, const Tile& memory, const Tile& registers) {
     const Tensor& tensor = program_.tensor(memory.tensor);
-    const TvLayout tv = seen_from(solution_.registers.at(registers.tensor),
-                                  program_.tensor(registers.tensor).shape, memory.extent);
+    const TvLayout tv =
+        seen_from(solution_.registers.at(registers.tensor), program_.tensor(registers.tensor).shape, memory.extent);
     MemoryLayout view;  // the global box as memory, to find common vectors
     view.element_bits = bits_of(tensor.dtype);
-    for (std::size_t d = 0; d < tensor.shape.size(); ++d)
-      view.dims.push_back({{memory.extent[d], tensor.strides[d]}});
+    for (std::size_t d = 0; d < tensor.shape.size(); ++d) view.dims.push_back({{memory.extent[d], tensor.strides[d]}});
     const auto limit = vector_limit(program_, bounds_, memory, 16);
     Choice choice{row_of(capabilities_, Method::plain, from, to), 1, {}};
     choice.vector = static_cast<int>(std::min<std::int64_t>(limit, common_vector(tv, view, 16)));
@@ -264,8 +256,7 @@ class SharedSolver {
         contiguous = static_cast<int>(d);
     for (const bool transpose : {false, true}) {
       const Instruction* row = row_of(capabilities_, Method::matrix, from, to, transpose);
-      const int count =
-          row && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
+      const int count = row && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
       if (!count) continue;
       solution_.choices[site.statement] = {row, count, {}};
       return ok();
@@ -273,8 +264,7 @@ class SharedSolver {
     std::int64_t vector = tensor.dtype == other.dtype ? common_vector(tv, layout, 16) : 1;
     const auto& offset = memory.offset[static_cast<std::size_t>(contiguous)];
     while (vector > 1 && offset.known_divisor() % vector) vector /= 2;
-    solution_.choices[site.statement] = {
-        row_of(capabilities_, Method::plain, from, to), static_cast<int>(vector), {}};
+    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to), static_cast<int>(vector), {}};
     return ok();
   }
 
@@ -289,15 +279,14 @@ class SharedSolver {
       return ok();
     }
     if (between_roles)
-      return fail(
-          {ErrorCode::kNoInstruction,
-           fmt::format("no instruction of {} can fill a pipeline from another role", capabilities_.arch),
-           place_of(*site.statement),
-           "a tensor whose rows start at multiples of 16 bytes, a tile at least 32 bytes wide, a fill of "
-           "zero",
-           fmt::format("{}: {} of {} elements of {} bytes", print(program_, *site.statement), tensor.name,
-                       tensor.shape.back(), bytes_of(tensor.dtype)),
-           "use a family whose threads copy for themselves (matmul_mma)"});
+      return fail({ErrorCode::kNoInstruction,
+                   fmt::format("no instruction of {} can fill a pipeline from another role", capabilities_.arch),
+                   place_of(*site.statement),
+                   "a tensor whose rows start at multiples of 16 bytes, a tile at least 32 bytes wide, a fill of "
+                   "zero",
+                   fmt::format("{}: {} of {} elements of {} bytes", print(program_, *site.statement), tensor.name,
+                               tensor.shape.back(), bytes_of(tensor.dtype)),
+                   "use a family whose threads copy for themselves (matmul_mma)"});
     // Threads copy: spread vectors over them.
     Use use{&site, &shared, &global};
     const auto along = contiguous_dim(tensor);
@@ -313,16 +302,14 @@ class SharedSolver {
                          layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
     int vector = aligned ? vector_limit(program_, bounds_, global, 16) : 1;
     const bool async = capabilities_.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
-                       vector * bytes_of(tensor.dtype) >= 4 &&
-                       tensor.dtype == program_.tensor(shared.tensor).dtype;
+                       vector * bytes_of(tensor.dtype) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
     for (; vector >= 1; vector /= 2) {
       auto mapping = layout::coalesced(extent, position, vector, site.threads);
       if (!mapping && vector > 1) continue;
       if (!mapping) return fail(mapping.error());
       const bool wide_enough = vector * bytes_of(tensor.dtype) >= 4;
       solution_.choices[site.statement] = {
-          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector,
-          std::move(*mapping)};
+          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping)};
       return ok();
     }
     return ok();
@@ -366,8 +353,7 @@ int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int cont
   const std::int64_t unit = 4 / bytes;  // elements in 32 bits
   const std::size_t pair = unit > 1 ? 1 : 0;
   if (pair && (registers.value.empty() || !is(registers.value[0], unit, transpose ? o : c, 1))) return 0;
-  if (!is(registers.thread[0], 4, transpose ? o : c, unit) ||
-      !is(registers.thread[1], 8, transpose ? c : o, 1))
+  if (!is(registers.thread[0], 4, transpose ? o : c, unit) || !is(registers.thread[1], 8, transpose ? c : o, 1))
     return 0;
   // Rows of 16 bytes must stay whole: nothing else may step along the contiguous dimension by less than a row.
   const std::int64_t row = 16 / bytes;

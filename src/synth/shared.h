@@ -12,14 +12,12 @@ Status solve_shared(const tile::Program& program, const std::vector<Site>& sites
                     const target::Capabilities& capabilities, Solution& solution);
 
 // A register layout seen over the dimensions of another tensor that it meets in a copy: wide dimensions correspond in order.
-layout::TvLayout seen_from(const layout::TvLayout& registers,
-                           const std::vector<std::int64_t>& register_extent,
+layout::TvLayout seen_from(const layout::TvLayout& registers, const std::vector<std::int64_t>& register_extent,
                            const std::vector<std::int64_t>& other_extent);
 
 // How many 8×8 matrices of 16-bit units one matrix load or store can move for this register layout (1, 2 or 4), 0 when it does
 // not have the shape. Plain form: lane%4 holds 4 bytes along the contiguous dimension, lane/4 the row. Transposed (2-byte
 // elements only): lane%4 holds two rows, lane/4 the column.
-int matrix_count(const layout::TvLayout& registers, const layout::MemoryLayout& memory, int contiguous,
-                 bool transpose);
+int matrix_count(const layout::TvLayout& registers, const layout::MemoryLayout& memory, int contiguous, bool transpose);
 
 }  // namespace warploom::synth

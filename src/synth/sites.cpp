@@ -79,8 +79,7 @@ std::optional<int> contiguous_dim(const Tensor& tensor) {
 
 Bounds::Bounds(const Program& program) {
   static constexpr const char* kBlocks[] = {"block_x", "block_y", "block_z"};
-  for (std::size_t d = 0; d < program.grid.size() && d < 3; ++d)
-    variables_[kBlocks[d]] = {0, program.grid[d] - 1};
+  for (std::size_t d = 0; d < program.grid.size() && d < 3; ++d) variables_[kBlocks[d]] = {0, program.grid[d] - 1};
   std::int64_t cluster = 1;
   for (const auto extent : program.cluster) cluster *= extent;
   variables_["cluster_rank"] = {0, cluster - 1};
@@ -115,13 +114,11 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Bounds::range(const Index& 
   const auto a = range(index.left()), b = range(index.right());
   if (!a || !b) return std::nullopt;
   switch (index.op()) {
-    case IndexOp::add:
-      return std::pair{a->first + b->first, a->second + b->second};
-    case IndexOp::sub:
-      return std::pair{a->first - b->second, a->second - b->first};
+    case IndexOp::add: return std::pair{a->first + b->first, a->second + b->second};
+    case IndexOp::sub: return std::pair{a->first - b->second, a->second - b->first};
     case IndexOp::mul: {
-      const auto corners = std::minmax(
-          {a->first * b->first, a->first * b->second, a->second * b->first, a->second * b->second});
+      const auto corners =
+          std::minmax({a->first * b->first, a->first * b->second, a->second * b->first, a->second * b->second});
       return std::pair{corners.first, corners.second};
     }
     case IndexOp::div:
@@ -130,12 +127,9 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Bounds::range(const Index& 
     case IndexOp::mod:
       if (b->first <= 0 || a->first < 0) return std::nullopt;
       return std::pair{std::int64_t{0}, std::min(a->second, b->second - 1)};
-    case IndexOp::min:
-      return std::pair{std::min(a->first, b->first), std::min(a->second, b->second)};
-    case IndexOp::max:
-      return std::pair{std::max(a->first, b->first), std::max(a->second, b->second)};
-    default:
-      return std::nullopt;
+    case IndexOp::min: return std::pair{std::min(a->first, b->first), std::min(a->second, b->second)};
+    case IndexOp::max: return std::pair{std::max(a->first, b->first), std::max(a->second, b->second)};
+    default: return std::nullopt;
   }
 }
 
@@ -161,8 +155,7 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile,
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
       const bool along = static_cast<int>(d) == *contiguous;
       if (along && (tile.extent[d] % width || tile.offset[d].known_divisor() % width)) return false;
-      if (along && bounds.may_exceed(program, tile, static_cast<int>(d)) && tensor.shape[d] % width)
-        return false;
+      if (along && bounds.may_exceed(program, tile, static_cast<int>(d)) && tensor.shape[d] % width) return false;
       if (!along && tensor.shape[d] > 1 && tensor.strides[d] % width) return false;
     }
     return true;

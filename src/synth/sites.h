@@ -31,8 +31,7 @@ std::optional<int> contiguous_dim(const tile::Tensor& tensor);
 class Bounds {
  public:
   explicit Bounds(const tile::Program& program);
-  std::optional<std::pair<std::int64_t, std::int64_t>> range(
-      const tile::Index& index) const;  // [smallest, largest]
+  std::optional<std::pair<std::int64_t, std::int64_t>> range(const tile::Index& index) const;  // [smallest, largest]
   // Whether the tile may reach outside its tensor along a dimension.
   bool may_exceed(const tile::Program& program, const tile::Tile& tile, int dim) const;
 

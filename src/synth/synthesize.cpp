@@ -36,8 +36,7 @@ Result<Solution> synthesize(const tile::Program& program, const target::Capabili
   WARPLOOM_TRY(RegisterSolution registers, solve_registers(program, sites, bounds, capabilities));
   Solution solution;
   solution.registers = std::move(registers.registers);
-  for (const auto& [statement, instruction] : registers.matrix)
-    solution.choices[statement] = {instruction, 1, {}};
+  for (const auto& [statement, instruction] : registers.matrix) solution.choices[statement] = {instruction, 1, {}};
   WARPLOOM_CHECK(solve_shared(program, sites, bounds, capabilities, solution));
   allocate(program, solution);
   return solution;

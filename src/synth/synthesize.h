@@ -25,16 +25,15 @@ namespace warploom::synth {
 // What was chosen for one Copy or Mma statement.
 struct Choice {
   const target::Instruction* instruction = nullptr;
-  int vector = 1;  // copies by threads: elements an access moves
-  layout::TvLayout
-      mapping;  // copies between two memories by threads: who moves which vector, over the squeezed tile
+  int vector = 1;            // copies by threads: elements an access moves
+  layout::TvLayout mapping;  // copies between two memories by threads: who moves which vector, over the squeezed tile
 };
 
 struct Solution {
   std::map<tile::TensorId, layout::TvLayout> registers;
   std::map<tile::TensorId, layout::MemoryLayout> shared;
   std::map<tile::TensorId, std::int64_t>
-      shared_offset;  // bytes from the start of the block's shared memory, one stage's
+      shared_offset;                                   // bytes from the start of the block's shared memory, one stage's
   std::map<tile::TensorId, std::int64_t> stage_bytes;  // distance between two slots of a pipeline's tensor
   std::int64_t shared_bytes = 0;                       // all of it, barriers and scratch included
   std::map<const tile::Statement*, Choice> choices;    // by statement of the program that was given

@@ -66,8 +66,7 @@ Capabilities sm90a() {
 Capabilities this_cpu() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  const int cores =
-      sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
+  const int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
   __builtin_cpu_init();
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
@@ -110,8 +109,7 @@ Result<Capabilities> capabilities_of(const std::string& target) {
   for (const Row& row : kTargets)
     if (target == row.name) return row.make();
   return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
-               fmt::format("one of {}", fmt::join(known_targets(), ", ")), target,
-               "name one of these, or `auto`"});
+               fmt::format("one of {}", fmt::join(known_targets(), ", ")), target, "name one of these, or `auto`"});
 }
 
 }  // namespace warploom::target

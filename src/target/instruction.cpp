@@ -40,8 +40,8 @@ Status check(const Instruction& row) {
   }
   if (is_matrix) WARPLOOM_CHECK(check_operand(row, row.c, 'c'));
   if (!is_matrix && row.method != Method::tensor_copy && row.bytes.empty())
-    return fail({ErrorCode::kInternal, fmt::format("row {} has no width", row.name), std::string(row.name),
-                 "a width", "none", ""});
+    return fail({ErrorCode::kInternal, fmt::format("row {} has no width", row.name), std::string(row.name), "a width",
+                 "none", ""});
   return ok();
 }
 

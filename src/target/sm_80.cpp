@@ -17,8 +17,7 @@ TvLayout a_16x8_tf32() { return {{16, 8}, {{4, {0, 1}}, {8, {1, 0}}}, {{2, {8, 0
 TvLayout b_8x8_tf32() { return {{8, 8}, {{4, {1, 0}}, {8, {0, 1}}}, {{2, {4, 0}}}}; }
 TvLayout one() { return {{1, 1}, {}, {}}; }
 
-Instruction matrix(std::string_view name, std::string_view call, Dtype operand, int k, TvLayout a,
-                   TvLayout b) {
+Instruction matrix(std::string_view name, std::string_view call, Dtype operand, int k, TvLayout a, TvLayout b) {
   return {.name = name,
           .method = Method::warp,
           .call = call,

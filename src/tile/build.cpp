@@ -93,9 +93,7 @@ void Builder::mma(TensorId acc, Tile a, Tile b, bool transpose_a, bool transpose
 void Builder::reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where) {
   add(at(where, Reduce{dst, src, axis, op}));
 }
-void Builder::cluster_reduce(TensorId dst, ReduceOp op, Where where) {
-  add(at(where, ClusterReduce{dst, op}));
-}
+void Builder::cluster_reduce(TensorId dst, ReduceOp op, Where where) { add(at(where, ClusterReduce{dst, op})); }
 
 void Builder::for_(const std::string& variable, Index begin, Index end, Index step,
                    const std::function<void(Index)>& body, bool unroll, Where where) {
@@ -126,10 +124,8 @@ void Builder::role(std::string name, int warps, int registers, const std::functi
   roles_ = nullptr;  // a role inside a role belongs to no list; verify() refuses what comes of it
   Role declared{std::move(name), warps, registers, nested(body)};
   roles_ = list;
-  if (list)
-    list->push_back(std::move(declared));
-  else
-    add(at(Where::current(), Roles{{std::move(declared)}}));
+  if (list) list->push_back(std::move(declared));
+  else add(at(Where::current(), Roles{{std::move(declared)}}));
 }
 
 Program Builder::finish() {

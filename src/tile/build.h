@@ -57,12 +57,11 @@ class Builder {
            Where where = Where::current());
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current());
   void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current());
-  void for_(const std::string& variable, Index begin, Index end, Index step,
-            const std::function<void(Index)>& body, bool unroll = false, Where where = Where::current());
+  void for_(const std::string& variable, Index begin, Index end, Index step, const std::function<void(Index)>& body,
+            bool unroll = false, Where where = Where::current());
   void if_less(Index left, Index right, const std::function<void()>& body, Where where = Where::current());
   void produce(PipelineId pipeline, const std::function<void()>& body, Where where = Where::current());
-  void consume(PipelineId pipeline, int lag, const std::function<void()>& body,
-               Where where = Where::current());
+  void consume(PipelineId pipeline, int lag, const std::function<void()>& body, Where where = Where::current());
   // Roles are declared one after another inside the callback, by role().
   void roles(const std::function<void()>& body, Where where = Where::current());
   void role(std::string name, int warps, int registers, const std::function<void()>& body);

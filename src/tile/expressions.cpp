@@ -15,8 +15,7 @@ struct Operator {
   IndexOp op;
 };
 constexpr std::array<Operator, 2> kSums = {{{"+", IndexOp::add}, {"-", IndexOp::sub}}};
-constexpr std::array<Operator, 3> kProducts = {
-    {{"*", IndexOp::mul}, {"/", IndexOp::div}, {"%", IndexOp::mod}}};
+constexpr std::array<Operator, 3> kProducts = {{{"*", IndexOp::mul}, {"/", IndexOp::div}, {"%", IndexOp::mod}}};
 constexpr std::array<Operator, 4> kFunctions = {
     {{"wl::min", IndexOp::min}, {"wl::max", IndexOp::max}, {"min", IndexOp::min}, {"max", IndexOp::max}}};
 

@@ -28,22 +28,14 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 
 std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
   switch (op) {
-    case IndexOp::add:
-      return wrap_add(a, b);
-    case IndexOp::sub:
-      return wrap_sub(a, b);
-    case IndexOp::mul:
-      return wrap_mul(a, b);
-    case IndexOp::div:
-      return floor_div(a, b);
-    case IndexOp::mod:
-      return wrap_sub(a, wrap_mul(floor_div(a, b), b));
-    case IndexOp::min:
-      return std::min(a, b);
-    case IndexOp::max:
-      return std::max(a, b);
-    default:
-      return 0;
+    case IndexOp::add: return wrap_add(a, b);
+    case IndexOp::sub: return wrap_sub(a, b);
+    case IndexOp::mul: return wrap_mul(a, b);
+    case IndexOp::div: return floor_div(a, b);
+    case IndexOp::mod: return wrap_sub(a, wrap_mul(floor_div(a, b), b));
+    case IndexOp::min: return std::min(a, b);
+    case IndexOp::max: return std::max(a, b);
+    default: return 0;
   }
 }
 
@@ -54,8 +46,7 @@ std::optional<Index> fold_add(const Index& a, const Index& b) {
   if (b.constant() == 0) return a;
   if (a.constant()) return b + a;  // constants stand right
   if (has_constant(a, IndexOp::add))
-    return b.constant() ? a.left() + wrap_add(*a.right().constant(), *b.constant())
-                        : a.left() + b + a.right();
+    return b.constant() ? a.left() + wrap_add(*a.right().constant(), *b.constant()) : a.left() + b + a.right();
   // Sums lean left, so that they need no parentheses.
   if (b.op() == IndexOp::add) return a + b.left() + b.right();
   if (b.op() == IndexOp::sub) return a + b.left() - b.right();
@@ -75,8 +66,7 @@ std::optional<Index> fold_mul(const Index& a, const Index& b) {
   if (b.constant() == 1) return a;
   if (a.constant()) return b * a;
   if (has_constant(a, IndexOp::mul))
-    return b.constant() ? a.left() * wrap_mul(*a.right().constant(), *b.constant())
-                        : a.left() * b * a.right();
+    return b.constant() ? a.left() * wrap_mul(*a.right().constant(), *b.constant()) : a.left() * b * a.right();
   if (b.constant() && has_constant(a, IndexOp::add))
     return a.left() * b + wrap_mul(*a.right().constant(), *b.constant());
   if (b.op() == IndexOp::mul) return a * b.left() * b.right();
@@ -113,21 +103,14 @@ std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
     return Index(compute(op, *a.constant(), *b.constant()));
   }
   switch (op) {
-    case IndexOp::add:
-      return fold_add(a, b);
-    case IndexOp::sub:
-      return fold_sub(a, b);
-    case IndexOp::mul:
-      return fold_mul(a, b);
-    case IndexOp::div:
-      return fold_div(a, b);
-    case IndexOp::mod:
-      return fold_mod(a, b);
+    case IndexOp::add: return fold_add(a, b);
+    case IndexOp::sub: return fold_sub(a, b);
+    case IndexOp::mul: return fold_mul(a, b);
+    case IndexOp::div: return fold_div(a, b);
+    case IndexOp::mod: return fold_mod(a, b);
     case IndexOp::min:
-    case IndexOp::max:
-      return a.same(b) ? std::optional(a) : std::nullopt;
-    default:
-      return std::nullopt;
+    case IndexOp::max: return a.same(b) ? std::optional(a) : std::nullopt;
+    default: return std::nullopt;
   }
 }
 
@@ -135,15 +118,8 @@ struct Spelling {
   std::string_view text;
   int precedence;  // binds tighter where larger; 3 for what never needs parentheses
 };
-constexpr std::array<Spelling, 9> kSpellings = {{{"", 3},
-                                                 {"", 3},
-                                                 {" + ", 1},
-                                                 {" - ", 1},
-                                                 {" * ", 2},
-                                                 {" / ", 2},
-                                                 {" % ", 2},
-                                                 {"wl::min(", 3},
-                                                 {"wl::max(", 3}}};
+constexpr std::array<Spelling, 9> kSpellings = {
+    {{"", 3}, {"", 3}, {" + ", 1}, {" - ", 1}, {" * ", 2}, {" / ", 2}, {" % ", 2}, {"wl::min(", 3}, {"wl::max(", 3}}};
 const Spelling& spelling(IndexOp op) { return kSpellings[static_cast<std::size_t>(op)]; }
 
 std::string text_within(const Index& index, int precedence) {
@@ -153,8 +129,7 @@ std::string text_within(const Index& index, int precedence) {
 
 }  // namespace
 
-Index::Index(std::int64_t value)
-    : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
+Index::Index(std::int64_t value) : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
 
 Index Index::variable(std::string name) {
   return Index(std::make_shared<const Node>(Node{IndexOp::variable, 0, std::move(name), {}, {}}));
@@ -189,8 +164,7 @@ std::int64_t Index::known_divisor() const {
   if (op() == IndexOp::constant) {
     if (node_->value == 0) return kLargestDivisor;
     const auto bits = static_cast<std::uint64_t>(node_->value);
-    return static_cast<std::int64_t>(
-        std::min(bits & (~bits + 1), static_cast<std::uint64_t>(kLargestDivisor)));
+    return static_cast<std::int64_t>(std::min(bits & (~bits + 1), static_cast<std::uint64_t>(kLargestDivisor)));
   }
   if (op() == IndexOp::variable) return 1;
   const std::int64_t a = left().known_divisor(), b = right().known_divisor();
@@ -209,8 +183,7 @@ std::string Index::text() const {
   if (op() == IndexOp::add && added && *added < 0 && *added != std::numeric_limits<std::int64_t>::min())
     return left().text() + " - " + std::to_string(-*added);
   const int precedence = spelling(op()).precedence;
-  return text_within(left(), precedence) + std::string(spelling(op()).text) +
-         text_within(right(), precedence + 1);
+  return text_within(left(), precedence) + std::string(spelling(op()).text) + text_within(right(), precedence + 1);
 }
 
 bool Index::same(const Index& other) const {

@@ -49,8 +49,8 @@ class Cluster {
   Status body(const Body& statements, const Active& active) {
     for (const Statement& statement : statements) {
       last_ = &statement.location;
-      WARPLOOM_CHECK(std::visit([&](const auto& node) { return run_node(node, statement.location, active); },
-                                statement.node));
+      WARPLOOM_CHECK(
+          std::visit([&](const auto& node) { return run_node(node, statement.location, active); }, statement.node));
     }
     return ok();
   }
@@ -61,21 +61,11 @@ class Cluster {
     for (Block* block : active) WARPLOOM_CHECK(work(site(location, block), node));
     return ok();
   }
-  Status run_node(const Copy& s, const Location& at, const Active& active) {
-    return each(run_copy, s, at, active);
-  }
-  Status run_node(const Fill& s, const Location& at, const Active& active) {
-    return each(run_fill, s, at, active);
-  }
-  Status run_node(const Map& s, const Location& at, const Active& active) {
-    return each(run_map, s, at, active);
-  }
-  Status run_node(const Mma& s, const Location& at, const Active& active) {
-    return each(run_mma, s, at, active);
-  }
-  Status run_node(const Reduce& s, const Location& at, const Active& active) {
-    return each(run_reduce, s, at, active);
-  }
+  Status run_node(const Copy& s, const Location& at, const Active& active) { return each(run_copy, s, at, active); }
+  Status run_node(const Fill& s, const Location& at, const Active& active) { return each(run_fill, s, at, active); }
+  Status run_node(const Map& s, const Location& at, const Active& active) { return each(run_map, s, at, active); }
+  Status run_node(const Mma& s, const Location& at, const Active& active) { return each(run_mma, s, at, active); }
+  Status run_node(const Reduce& s, const Location& at, const Active& active) { return each(run_reduce, s, at, active); }
 
   Status run_node(const ClusterReduce& s, const Location& at, const Active& active) {
     if (active.size() != blocks_.size())
@@ -107,8 +97,7 @@ class Cluster {
       WARPLOOM_TRY(const std::int64_t begin, value_of(here, s.begin));
       WARPLOOM_TRY(const std::int64_t end, value_of(here, s.end));
       WARPLOOM_TRY(const std::int64_t step, value_of(here, s.step));
-      if (step < 1)
-        return undefined(here, "a loop's step is below 1", "a positive step", std::to_string(step));
+      if (step < 1) return undefined(here, "a loop's step is below 1", "a positive step", std::to_string(step));
       ranges.push_back({block, begin, end, step, begin >= end});
     }
     for (;;) {
@@ -139,8 +128,7 @@ class Cluster {
   // A slot's tensors are bound to their names while a Produce or Consume runs.
   void bind(Block* block, PipelineId id, const std::vector<std::shared_ptr<Storage>>& slot) const {
     const std::vector<TensorId>& tensors = program_.pipeline(id).tensors;
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      block->tensors[static_cast<std::size_t>(tensors[i])] = slot[i];
+    for (std::size_t i = 0; i < tensors.size(); ++i) block->tensors[static_cast<std::size_t>(tensors[i])] = slot[i];
   }
   void unbind(Block* block, PipelineId id) const {
     bind(block, id, std::vector<std::shared_ptr<Storage>>(program_.pipeline(id).tensors.size()));
@@ -154,17 +142,15 @@ class Cluster {
       const std::size_t full = queue.slots.size() - (taken == queue.taken.end() ? 0 : taken->second);
       // One thread of control that waits for itself waits forever; different roles wait for each other.
       if (role_ < 0 && full >= static_cast<std::size_t>(pipeline.stages))
-        return undefined(
-            site(at, block),
-            fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
-            fmt::format("at most {} slots produced ahead", pipeline.stages));
+        return undefined(site(at, block),
+                         fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
+                         fmt::format("at most {} slots produced ahead", pipeline.stages));
       unbind(block, s.pipeline);
     }
     WARPLOOM_CHECK(body(s.body, active));
     for (Block* block : active) {
       std::vector<std::shared_ptr<Storage>> slot;
-      for (const TensorId tensor : pipeline.tensors)
-        slot.push_back(block->tensors[static_cast<std::size_t>(tensor)]);
+      for (const TensorId tensor : pipeline.tensors) slot.push_back(block->tensors[static_cast<std::size_t>(tensor)]);
       block->queues[static_cast<std::size_t>(s.pipeline)].slots.push_back(std::move(slot));
       unbind(block, s.pipeline);
     }
@@ -176,10 +162,9 @@ class Cluster {
       Queue& queue = block->queues[static_cast<std::size_t>(s.pipeline)];
       std::size_t& taken = queue.taken[role_];
       if (taken >= queue.slots.size())
-        return undefined(
-            site(at, block),
-            fmt::format("'{}' is consumed and has no slot left", program_.pipeline(s.pipeline).name),
-            fmt::format("more than {} slots produced", queue.slots.size()));
+        return undefined(site(at, block),
+                         fmt::format("'{}' is consumed and has no slot left", program_.pipeline(s.pipeline).name),
+                         fmt::format("more than {} slots produced", queue.slots.size()));
       bind(block, s.pipeline, queue.slots[taken]);
       if (role_ < 0) queue.slots[taken].clear();  // nobody else will read it
       ++taken;
@@ -228,15 +213,13 @@ Status check_buffers(const Program& program, const Buffers& buffers) {
     if (tensor.scope != Scope::global) continue;
     std::int64_t last = 0;
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
-    const std::size_t needed =
-        static_cast<std::size_t>(last + 1) * static_cast<std::size_t>(bytes_of(tensor.dtype));
+    const std::size_t needed = static_cast<std::size_t>(last + 1) * static_cast<std::size_t>(bytes_of(tensor.dtype));
     const auto found = buffers.find(tensor.name);
     const std::size_t given = found == buffers.end() ? 0 : found->second.size();
     if (given < needed)
       return fail({ErrorCode::kTileRuntime, "a global tensor has no buffer, or one that is too small",
-                   fmt::format("program '{}': tensor '{}'", program.name, tensor.name),
-                   fmt::format("{} bytes", needed), fmt::format("{} bytes", given),
-                   "give a buffer for each global tensor by its name"});
+                   fmt::format("program '{}': tensor '{}'", program.name, tensor.name), fmt::format("{} bytes", needed),
+                   fmt::format("{} bytes", given), "give a buffer for each global tensor by its name"});
   }
   return ok();
 }

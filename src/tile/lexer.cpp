@@ -28,8 +28,7 @@ std::size_t digits(std::string_view text, std::size_t at) {
 Token number_token(std::string_view text) {
   std::size_t end = digits(text, 0);
   bool real = false;
-  if (end + 1 < text.size() && text[end] == '.' && is_digit(text[end + 1]))
-    real = true, end = digits(text, end + 1);
+  if (end + 1 < text.size() && text[end] == '.' && is_digit(text[end + 1])) real = true, end = digits(text, end + 1);
   if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
     std::size_t exponent = end + 1;
     if (exponent < text.size() && (text[exponent] == '+' || text[exponent] == '-')) ++exponent;
@@ -56,15 +55,14 @@ Token token_at(std::string_view text) {
 
 tl::unexpected<Error> syntax(std::string_view file, int line, std::string message, std::string expected = {},
                              std::string found = {}) {
-  return fail({ErrorCode::kTileSyntax, std::move(message), fmt::format("{}:{}", file, line),
-               std::move(expected), std::move(found), "docs/tile.md has the grammar"});
+  return fail({ErrorCode::kTileSyntax, std::move(message), fmt::format("{}:{}", file, line), std::move(expected),
+               std::move(found), "docs/tile.md has the grammar"});
 }
 
 // What of a byte can be shown to a person.
 std::string shown(char c) {
-  return std::isprint(static_cast<unsigned char>(c))
-             ? std::string(1, c)
-             : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
+  return std::isprint(static_cast<unsigned char>(c)) ? std::string(1, c)
+                                                     : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
 }
 
 Result<Line> tokens_of(std::string_view text, int number, std::string_view file) {
@@ -86,8 +84,7 @@ Result<Line> tokens_of(std::string_view text, int number, std::string_view file)
     line.tokens.push_back(token);
     at += token.text.size();
   }
-  if (odd && !line.tokens.empty())
-    return syntax(file, number, "the indentation is odd", "two spaces a level");
+  if (odd && !line.tokens.empty()) return syntax(file, number, "the indentation is odd", "two spaces a level");
   return line;
 }
 

@@ -47,9 +47,7 @@ struct Matrix {
   std::vector<double> values;
   std::int64_t row = 0, column = 0;  // strides
   std::int64_t rows = 0, columns = 0;
-  double at(std::int64_t i, std::int64_t j) const {
-    return values[static_cast<std::size_t>(i * row + j * column)];
-  }
+  double at(std::int64_t i, std::int64_t j) const { return values[static_cast<std::size_t>(i * row + j * column)]; }
 };
 
 Result<Matrix> read_matrix(const Site& site, const Tile& tile, bool transposed) {
@@ -63,8 +61,7 @@ Result<Matrix> read_matrix(const Site& site, const Tile& tile, bool transposed) 
 // acc + a·b with an exact product and one rounding to the accumulator's type.
 double accumulate(Dtype type, double acc, double a, double b) {
   if (type == Dtype::f64) return std::fma(a, b, acc);
-  if (type == Dtype::f32)
-    return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
+  if (type == Dtype::f32) return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
   return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) +
                                    static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
 }

@@ -64,8 +64,7 @@ class Walk {
  private:
   // Unsigned, so that a nonsensical offset wraps to somewhere outside.
   std::int64_t coordinate(std::size_t i) const {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start_[i]) +
-                                     static_cast<std::uint64_t>(at_[i]));
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start_[i]) + static_cast<std::uint64_t>(at_[i]));
   }
   const std::vector<std::int64_t>*shape_ = nullptr, *extent_ = nullptr;
   std::vector<std::int64_t> strides_, start_, at_;
@@ -79,42 +78,31 @@ Storage& storage_to_write(const Site& site, TensorId id) {
   std::shared_ptr<Storage>& storage = site.block.tensors[static_cast<std::size_t>(id)];
   if (!storage) {
     const auto count = static_cast<std::size_t>(element_count(site.program.tensor(id).shape));
-    storage =
-        std::make_shared<Storage>(Storage{std::vector<double>(count), std::vector<std::uint8_t>(count)});
+    storage = std::make_shared<Storage>(Storage{std::vector<double>(count), std::vector<std::uint8_t>(count)});
   }
   return *storage;
 }
 
 }  // namespace
 
-tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected,
-                                std::string found) {
+tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected, std::string found) {
   const auto& at = site.block.variables;
-  return fail(
-      {ErrorCode::kTileRuntime,
-       fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"), at.at("block_z")),
-       fmt::format("{}:{}", site.location.file, site.location.line), std::move(expected), std::move(found),
-       "follow the statements that should have made the value"});
+  return fail({ErrorCode::kTileRuntime,
+               fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"), at.at("block_z")),
+               fmt::format("{}:{}", site.location.file, site.location.line), std::move(expected), std::move(found),
+               "follow the statements that should have made the value"});
 }
 
 double rounded(Dtype dtype, double value) {
   switch (dtype) {
-    case Dtype::f64:
-      return value;
-    case Dtype::f32:
-      return static_cast<float>(value);
-    case Dtype::i64:
-      return saturated(value, -0x1p63, 0x1p63 - 1024);  // the largest double below 2^63
-    case Dtype::i32:
-      return saturated(value, -0x1p31, 0x1p31 - 1);
-    case Dtype::i8:
-      return saturated(value, -128, 127);
-    case Dtype::u8:
-      return saturated(value, 0, 255);
-    case Dtype::boolean:
-      return value != 0 ? 1 : 0;
-    default:
-      break;
+    case Dtype::f64: return value;
+    case Dtype::f32: return static_cast<float>(value);
+    case Dtype::i64: return saturated(value, -0x1p63, 0x1p63 - 1024);  // the largest double below 2^63
+    case Dtype::i32: return saturated(value, -0x1p31, 0x1p31 - 1);
+    case Dtype::i8: return saturated(value, -128, 127);
+    case Dtype::u8: return saturated(value, 0, 255);
+    case Dtype::boolean: return value != 0 ? 1 : 0;
+    default: break;
   }
   double bits = 0;  // room for any type
   store_from_double(dtype, &bits, 0, value);
@@ -138,8 +126,7 @@ Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double
     if (bytes) {
       value = inside ? load_as_double(tensor.dtype, bytes, walk.place()) : fill;
     } else {
-      if (!inside)
-        return undefined(site, fmt::format("{} is read outside the tensor", element(tensor, walk)));
+      if (!inside) return undefined(site, fmt::format("{} is read outside the tensor", element(tensor, walk)));
       const std::size_t place = walk.place();
       if (!storage || !storage->written[place])
         return undefined(site, fmt::format("{} is read and was never written", element(tensor, walk)));
@@ -160,8 +147,7 @@ Status write_tile(const Site& site, const Tile& tile, const std::vector<double>&
     if (bytes) {
       if (inside) store_from_double(tensor.dtype, bytes, walk.place(), rounded(tensor.dtype, value));
     } else {
-      if (!inside)
-        return undefined(site, fmt::format("{} is written outside the tensor", element(tensor, walk)));
+      if (!inside) return undefined(site, fmt::format("{} is written outside the tensor", element(tensor, walk)));
       storage->values[walk.place()] = rounded(tensor.dtype, value);
       storage->written[walk.place()] = 1;
     }

@@ -21,8 +21,8 @@ class Parser {
 
   Result<Program> program() {
     if (lines_.empty())
-      return fail({ErrorCode::kTileSyntax, "the text holds no program", file_ + ":1",
-                   "program NAME grid(...)", "nothing"});
+      return fail(
+          {ErrorCode::kTileSyntax, "the text holds no program", file_ + ":1", "program NAME grid(...)", "nothing"});
     WARPLOOM_CHECK(header());
     WARPLOOM_CHECK(body(0, program_.body));
     if (at_ < lines_.size())
@@ -46,9 +46,7 @@ class Parser {
     WARPLOOM_TRY(program_.name, cursor.word("the program's name"));
     WARPLOOM_CHECK(cursor.expect("grid"));
     WARPLOOM_TRY(program_.grid, extents(cursor));
-    if (cursor.accept("cluster")) {
-      WARPLOOM_TRY(program_.cluster, extents(cursor));
-    }
+    if (cursor.accept("cluster")) { WARPLOOM_TRY(program_.cluster, extents(cursor)); }
     if (cursor.accept("warps")) {
       WARPLOOM_TRY(program_.warps, cursor.small("warps a block"));
       warps_given_ = true;
@@ -120,8 +118,7 @@ class Parser {
     declared.writable = writable;
     WARPLOOM_TRY(declared.name, cursor.word("the tensor's name"));
     for (const Tensor& other : program_.tensors)
-      if (other.name == declared.name)
-        return cursor.error(fmt::format("tensor '{}' is declared twice", declared.name));
+      if (other.name == declared.name) return cursor.error(fmt::format("tensor '{}' is declared twice", declared.name));
     if (program_.tensors.size() == kMostDeclarations) return cursor.error("the program has too many tensors");
     const auto dtype = dtype_named(cursor.peek().text);
     if (!dtype) return cursor.error("no element type has this name", "an element type");
@@ -147,15 +144,13 @@ class Parser {
     for (const Pipeline& other : program_.pipelines)
       if (other.name == declared.name)
         return cursor.error(fmt::format("pipeline '{}' is declared twice", declared.name));
-    if (program_.pipelines.size() == kMostDeclarations)
-      return cursor.error("the program has too many pipelines");
+    if (program_.pipelines.size() == kMostDeclarations) return cursor.error("the program has too many pipelines");
     WARPLOOM_CHECK(cursor.expect("stages"));
     WARPLOOM_TRY(declared.stages, cursor.small("a number of stages"));
     WARPLOOM_CHECK(cursor.expect("{"));
     do {
       WARPLOOM_TRY(const TensorId slot, tensor(cursor));
-      program_.tensors[static_cast<std::size_t>(slot)].pipeline =
-          static_cast<PipelineId>(program_.pipelines.size());
+      program_.tensors[static_cast<std::size_t>(slot)].pipeline = static_cast<PipelineId>(program_.pipelines.size());
       declared.tensors.push_back(slot);
     } while (cursor.accept(","));
     WARPLOOM_CHECK(cursor.expect("}"));
@@ -169,9 +164,7 @@ class Parser {
     WARPLOOM_TRY(copy.src, read_tile(cursor, program_));
     WARPLOOM_CHECK(cursor.expect("->"));
     WARPLOOM_TRY(copy.dst, read_tile(cursor, program_));
-    if (cursor.accept("fill")) {
-      WARPLOOM_TRY(copy.fill, cursor.real());
-    }
+    if (cursor.accept("fill")) { WARPLOOM_TRY(copy.fill, cursor.real()); }
     copy.streaming = cursor.accept("streaming");
     return add_line(cursor, out, std::move(copy));
   }
@@ -225,9 +218,7 @@ class Parser {
     WARPLOOM_TRY(loop.begin, read_index(cursor));
     WARPLOOM_CHECK(cursor.expect(".."));
     WARPLOOM_TRY(loop.end, read_index(cursor));
-    if (cursor.accept("step")) {
-      WARPLOOM_TRY(loop.step, read_index(cursor));
-    }
+    if (cursor.accept("step")) { WARPLOOM_TRY(loop.step, read_index(cursor)); }
     loop.unroll = cursor.accept("unroll");
     WARPLOOM_TRY(loop.body, block(cursor));
     return add(cursor, out, std::move(loop));
@@ -249,9 +240,7 @@ class Parser {
   Status read_consume(Cursor& cursor, Body& out) {
     Consume consume;
     WARPLOOM_TRY(consume.pipeline, pipeline(cursor));
-    if (cursor.accept("lag")) {
-      WARPLOOM_TRY(consume.lag, cursor.small("a number of slots"));
-    }
+    if (cursor.accept("lag")) { WARPLOOM_TRY(consume.lag, cursor.small("a number of slots")); }
     WARPLOOM_TRY(consume.body, block(cursor));
     return add(cursor, out, std::move(consume));
   }
@@ -274,9 +263,7 @@ class Parser {
     WARPLOOM_TRY(role.name, cursor.word("the role's name"));
     WARPLOOM_CHECK(cursor.expect("warps"));
     WARPLOOM_TRY(role.warps, cursor.small("a number of warps"));
-    if (cursor.accept("registers")) {
-      WARPLOOM_TRY(role.registers, cursor.small("a number of registers"));
-    }
+    if (cursor.accept("registers")) { WARPLOOM_TRY(role.registers, cursor.small("a number of registers")); }
     WARPLOOM_TRY(role.body, block(cursor));
     return role;
   }

@@ -76,15 +76,12 @@ struct Head {
     return fmt::format("for {} in {} .. {}{}{}:", s.variable, s.begin.text(), s.end.text(),
                        s.step.constant() == 1 ? "" : " step " + s.step.text(), s.unroll ? " unroll" : "");
   }
-  std::string operator()(const If& s) const {
-    return fmt::format("if {} < {}:", s.left.text(), s.right.text());
-  }
+  std::string operator()(const If& s) const { return fmt::format("if {} < {}:", s.left.text(), s.right.text()); }
   std::string operator()(const Produce& s) const {
     return fmt::format("produce {}:", pipeline_name(program, s.pipeline));
   }
   std::string operator()(const Consume& s) const {
-    return fmt::format("consume {}{}:", pipeline_name(program, s.pipeline),
-                       s.lag ? fmt::format(" lag {}", s.lag) : "");
+    return fmt::format("consume {}{}:", pipeline_name(program, s.pipeline), s.lag ? fmt::format(" lag {}", s.lag) : "");
   }
   std::string operator()(const Roles&) const { return "roles:"; }
 };
@@ -124,8 +121,8 @@ std::string_view keyword(const Tensor& tensor) {
 }
 
 std::string declaration(const Tensor& tensor) {
-  std::string text = fmt::format("{} {} {} [{}]", keyword(tensor), tensor.name, name_of(tensor.dtype),
-                                 fmt::join(tensor.shape, ", "));
+  std::string text =
+      fmt::format("{} {} {} [{}]", keyword(tensor), tensor.name, name_of(tensor.dtype), fmt::join(tensor.shape, ", "));
   if (tensor.scope == Scope::global && tensor.strides != dense_strides(tensor.shape))
     text += fmt::format(" strides [{}]", fmt::join(tensor.strides, ", "));
   return text;
@@ -133,8 +130,7 @@ std::string declaration(const Tensor& tensor) {
 
 std::string declaration(const Program& program, const Pipeline& pipeline) {
   std::string names;
-  for (const TensorId tensor : pipeline.tensors)
-    names += (names.empty() ? "" : ", ") + tensor_name(program, tensor);
+  for (const TensorId tensor : pipeline.tensors) names += (names.empty() ? "" : ", ") + tensor_name(program, tensor);
   return fmt::format("pipeline {} stages {} {{ {} }}", pipeline.name, pipeline.stages, names);
 }
 

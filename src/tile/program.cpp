@@ -19,10 +19,8 @@ std::vector<std::int64_t> squeezed(const std::vector<std::int64_t>& extent) {
 
 std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent) {
   for (std::size_t i = 0; extent.size() > 2 && i < extent.size();)
-    if (extent[i] == 1)
-      extent.erase(extent.begin() + static_cast<std::ptrdiff_t>(i));
-    else
-      ++i;
+    if (extent[i] == 1) extent.erase(extent.begin() + static_cast<std::ptrdiff_t>(i));
+    else ++i;
   return extent;
 }
 

@@ -52,10 +52,9 @@ struct Tensor {
   Dtype dtype = Dtype::f32;
   Scope scope = Scope::global;
   std::vector<std::int64_t> shape;
-  std::vector<std::int64_t>
-      strides;               // global only, in elements; dense row-major when the builder is given none
-  bool writable = false;     // global only: an output of the kernel
-  PipelineId pipeline = -1;  // shared only: slots of this pipeline
+  std::vector<std::int64_t> strides;  // global only, in elements; dense row-major when the builder is given none
+  bool writable = false;              // global only: an output of the kernel
+  PipelineId pipeline = -1;           // shared only: slots of this pipeline
 };
 
 struct Tile {

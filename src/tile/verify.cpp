@@ -69,8 +69,7 @@ Status verify_body(Context& context, const Body& body, bool top) {
       return invalid(context, "roles stand inside another statement", "roles at the top of the program",
                      "nested roles");
     WARPLOOM_CHECK(verify_statement(context, statement));
-    if (!context.producing.empty())
-      WARPLOOM_CHECK(verify_produced(context, statement, context.producing.back()));
+    if (!context.producing.empty()) WARPLOOM_CHECK(verify_produced(context, statement, context.producing.back()));
     WARPLOOM_CHECK(verify_nested(context, statement));
   }
   return ok();
@@ -78,17 +77,14 @@ Status verify_body(Context& context, const Body& body, bool top) {
 
 }  // namespace
 
-tl::unexpected<Error> invalid(const Context& context, std::string message, std::string expected,
-                              std::string found) {
-  const std::string place = context.location
-                                ? fmt::format("{}:{}", context.location->file, context.location->line)
-                                : fmt::format("program '{}'", context.program.name);
+tl::unexpected<Error> invalid(const Context& context, std::string message, std::string expected, std::string found) {
+  const std::string place = context.location ? fmt::format("{}:{}", context.location->file, context.location->line)
+                                             : fmt::format("program '{}'", context.program.name);
   return fail({ErrorCode::kTileInvalid, std::move(message), place, std::move(expected), std::move(found),
                "change the statement, or the declarations that it uses"});
 }
 
-tl::unexpected<Error> invalid_declaration(const Program& program, std::string_view what,
-                                          std::string message) {
+tl::unexpected<Error> invalid_declaration(const Program& program, std::string_view what, std::string message) {
   return fail({ErrorCode::kTileInvalid,
                std::move(message),
                fmt::format("program '{}': {}", program.name, what),

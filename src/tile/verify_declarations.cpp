@@ -43,8 +43,7 @@ Status check_name(const Program& program, std::set<std::string>& taken, std::str
   const std::string what = fmt::format("{} '{}'", kind, name);
   if (!is_identifier(name))
     return invalid_declaration(program, what, "the name is no C identifier that is free to use");
-  if (is_grid_variable(name))
-    return invalid_declaration(program, what, "the name is that of a grid variable");
+  if (is_grid_variable(name)) return invalid_declaration(program, what, "the name is that of a grid variable");
   if (!taken.insert(name).second) return invalid_declaration(program, what, "the name is declared twice");
   return ok();
 }
@@ -53,8 +52,7 @@ Status check_names(const Program& program) {
   if (!is_identifier(program.name))
     return invalid_declaration(program, "its name", "the name is no C identifier that is free to use");
   std::set<std::string> taken;
-  for (const Tensor& tensor : program.tensors)
-    WARPLOOM_CHECK(check_name(program, taken, "tensor", tensor.name));
+  for (const Tensor& tensor : program.tensors) WARPLOOM_CHECK(check_name(program, taken, "tensor", tensor.name));
   for (const Pipeline& pipeline : program.pipelines)
     WARPLOOM_CHECK(check_name(program, taken, "pipeline", pipeline.name));
   for (const Statement& statement : program.body)
@@ -65,9 +63,8 @@ Status check_names(const Program& program) {
 
 Status check_strides(const Program& program, const Tensor& tensor, const std::string& what) {
   if (tensor.scope != Scope::global)
-    return tensor.strides.empty()
-               ? ok()
-               : Status(invalid_declaration(program, what, "only a global tensor has strides"));
+    return tensor.strides.empty() ? ok()
+                                  : Status(invalid_declaration(program, what, "only a global tensor has strides"));
   if (tensor.strides.size() != tensor.shape.size())
     return invalid_declaration(program, what, "a global tensor needs one stride a dimension");
   std::int64_t last = 0;
@@ -77,8 +74,7 @@ Status check_strides(const Program& program, const Tensor& tensor, const std::st
         __builtin_add_overflow(last, reach, &last) || last > kLargestTensor)
       return invalid_declaration(program, what, "a stride is negative or reaches too far");
     if (tensor.writable && tensor.strides[i] == 0 && tensor.shape[i] > 1)
-      return invalid_declaration(program, what,
-                                 "an output has a stride of 0, so that elements share their place");
+      return invalid_declaration(program, what, "an output has a stride of 0, so that elements share their place");
   }
   return ok();
 }
@@ -101,10 +97,9 @@ Status check_grid(const Program& program) {
     if (program.grid[i] < 1 || program.cluster[i] < 1)
       return invalid_declaration(program, "grid", "an extent of grid or cluster is below 1");
     if (program.grid[i] % program.cluster[i] != 0)
-      return invalid_declaration(
-          program, "grid",
-          fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(program.grid, ", "),
-                      fmt::join(program.cluster, ", ")));
+      return invalid_declaration(program, "grid",
+                                 fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(program.grid, ", "),
+                                             fmt::join(program.cluster, ", ")));
   }
   if (element_count(program.grid) < 1) return invalid_declaration(program, "grid", "the grid is too large");
   if (program.warps < 1 || program.warps > kMostWarps)
@@ -119,15 +114,14 @@ Status check_pipelines(const Program& program) {
     const Pipeline& pipeline = program.pipelines[id];
     const std::string what = fmt::format("pipeline '{}'", pipeline.name);
     if (pipeline.stages < 1) return invalid_declaration(program, what, "a pipeline has at least one stage");
-    if (pipeline.tensors.empty())
-      return invalid_declaration(program, what, "a pipeline has at least one tensor");
+    if (pipeline.tensors.empty()) return invalid_declaration(program, what, "a pipeline has at least one tensor");
     for (const TensorId tensor : pipeline.tensors) {
       if (tensor < 0 || static_cast<std::size_t>(tensor) >= program.tensors.size() ||
           program.tensor(tensor).scope != Scope::shared)
         return invalid_declaration(program, what, "a pipeline holds shared tensors only");
       if (owner[static_cast<std::size_t>(tensor)] >= 0)
-        return invalid_declaration(
-            program, what, fmt::format("tensor '{}' is in a pipeline twice", program.tensor(tensor).name));
+        return invalid_declaration(program, what,
+                                   fmt::format("tensor '{}' is in a pipeline twice", program.tensor(tensor).name));
       owner[static_cast<std::size_t>(tensor)] = static_cast<PipelineId>(id);
     }
   }
@@ -151,9 +145,7 @@ bool is_grid_variable(std::string_view name) {
   return std::find(kGridVariables.begin(), kGridVariables.end(), name) != kGridVariables.end();
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
+std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 Status verify_declarations(const Program& program) {
   WARPLOOM_CHECK(check_names(program));

@@ -90,8 +90,7 @@ Status check_pipeline(const Sharing& sharing, std::size_t id) {
     return invalid(context, fmt::format("pipeline '{}' is used before the roles", name),
                    "produce and consume inside roles");
   if (*uses.readers.begin() < *uses.writers.begin())
-    return invalid(context,
-                   fmt::format("a role consumes '{}' and is listed before the role that produces it", name));
+    return invalid(context, fmt::format("a role consumes '{}' and is listed before the role that produces it", name));
   return ok();
 }
 
@@ -113,11 +112,10 @@ Status check_memory(const Sharing& sharing, const Tensor& tensor, const Uses& us
         return invalid({sharing.program, uses.last},
                        fmt::format("one role writes '{}' and another reads it", tensor.name),
                        "a pipeline between them");
-  const bool two_writers =
-      std::count_if(uses.writers.begin(), uses.writers.end(), [](int w) { return w >= 0; }) > 1;
+  const bool two_writers = std::count_if(uses.writers.begin(), uses.writers.end(), [](int w) { return w >= 0; }) > 1;
   if (tensor.scope == Scope::shared && two_writers)
-    return invalid({sharing.program, uses.last},
-                   fmt::format("two roles write shared tensor '{}'", tensor.name), "one role that writes it");
+    return invalid({sharing.program, uses.last}, fmt::format("two roles write shared tensor '{}'", tensor.name),
+                   "one role that writes it");
   return ok();
 }
 

@@ -22,16 +22,14 @@ const std::string& name_of(const Context& context, TensorId id) { return context
 
 // A tensor of a pipeline has a meaning only inside a Produce or Consume of that pipeline; consumers do not write it.
 Status check_use(const Context& context, TensorId id, bool written) {
-  if (!is_tensor(context.program, id))
-    return invalid(context, fmt::format("no tensor has the number {}", id));
+  if (!is_tensor(context.program, id)) return invalid(context, fmt::format("no tensor has the number {}", id));
   const PipelineId pipeline = context.program.tensor(id).pipeline;
   if (pipeline < 0) return ok();
   if (!contains(context.producing, pipeline) && !contains(context.consuming, pipeline))
     return invalid(context, fmt::format("'{}' is used outside produce and consume of its pipeline '{}'",
                                         name_of(context, id), context.program.pipeline(pipeline).name));
   if (written && !contains(context.producing, pipeline))
-    return invalid(context,
-                   fmt::format("'{}' is written while its pipeline is consumed", name_of(context, id)),
+    return invalid(context, fmt::format("'{}' is written while its pipeline is consumed", name_of(context, id)),
                    "slots are written by produce only");
   return ok();
 }
@@ -39,10 +37,9 @@ Status check_use(const Context& context, TensorId id, bool written) {
 Status check_register(const Context& context, TensorId id, bool written, std::string_view statement) {
   WARPLOOM_CHECK(check_use(context, id, written));
   if (context.program.tensor(id).scope != Scope::reg)
-    return invalid(
-        context,
-        fmt::format("{} works on register tensors and '{}' is none", statement, name_of(context, id)),
-        "a register tensor", name_of(context, id));
+    return invalid(context,
+                   fmt::format("{} works on register tensors and '{}' is none", statement, name_of(context, id)),
+                   "a register tensor", name_of(context, id));
   return ok();
 }
 
@@ -55,8 +52,8 @@ Status check_tile(const Context& context, const Tile& tile, bool written) {
                    fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
   for (const Index& offset : tile.offset) WARPLOOM_CHECK(verify_index(context, offset));
   if (element_count(tile.extent) < 1)
-    return invalid(context, fmt::format("a tile of '{}' has an extent below 1", tensor.name),
-                   "extents of at least 1", shape_text(tile.extent));
+    return invalid(context, fmt::format("a tile of '{}' has an extent below 1", tensor.name), "extents of at least 1",
+                   shape_text(tile.extent));
   if (tensor.scope == Scope::global) return ok();
   for (std::size_t i = 0; i < tile.extent.size(); ++i) {
     const std::int64_t room = tensor.shape[i] - tile.extent[i];
@@ -84,16 +81,13 @@ Status check_copy(const Context& context, const Copy& copy) {
   return ok();
 }
 
-Status check_fill(const Context& context, const Fill& fill) {
-  return check_register(context, fill.dst, true, "fill");
-}
+Status check_fill(const Context& context, const Fill& fill) { return check_register(context, fill.dst, true, "fill"); }
 
 Status check_value(const Context& context, const Value& value, const Tensor& dst) {
   if (value.kind == Value::Kind::constant) return ok();
   if (value.kind == Value::Kind::op) {
     if (value.operands.size() != static_cast<std::size_t>(arity_of(value.op)))
-      return invalid(context,
-                     fmt::format("'{}' has the wrong number of operands", warploom::name_of(value.op)),
+      return invalid(context, fmt::format("'{}' has the wrong number of operands", warploom::name_of(value.op)),
                      std::to_string(arity_of(value.op)), std::to_string(value.operands.size()));
     for (const Value& operand : value.operands) WARPLOOM_CHECK(check_value(context, operand, dst));
     return ok();
@@ -105,8 +99,7 @@ Status check_value(const Context& context, const Value& value, const Tensor& dst
     fits = tensor.shape[i] == dst.shape[i] || tensor.shape[i] == 1;
   if (!fits)
     return invalid(context, fmt::format("'{}' does not broadcast to '{}'", tensor.name, dst.name),
-                   "the same rank, each extent equal or 1: " + shape_text(dst.shape),
-                   shape_text(tensor.shape));
+                   "the same rank, each extent equal or 1: " + shape_text(dst.shape), shape_text(tensor.shape));
   return ok();
 }
 
@@ -118,13 +111,10 @@ Status check_map(const Context& context, const Map& map) {
 // The accumulator's type for operands of a type; nothing where such operands cannot be multiplied.
 std::optional<Dtype> accumulator_of(Dtype operand) {
   switch (operand) {
-    case Dtype::f64:
-      return Dtype::f64;
+    case Dtype::f64: return Dtype::f64;
     case Dtype::i8:
-    case Dtype::u8:
-      return Dtype::i32;
-    default:
-      return is_float(operand) ? std::optional(Dtype::f32) : std::nullopt;
+    case Dtype::u8: return Dtype::i32;
+    default: return is_float(operand) ? std::optional(Dtype::f32) : std::nullopt;
   }
 }
 
@@ -135,10 +125,9 @@ Status check_mma_types(const Context& context, const Mma& mma) {
     return invalid(context, "the operands of an mma differ in type", std::string(warploom::name_of(a)),
                    std::string(warploom::name_of(b)));
   if (accumulator_of(a) != acc)
-    return invalid(
-        context,
-        fmt::format("an mma cannot accumulate {} in {}", warploom::name_of(a), warploom::name_of(acc)),
-        "f32 for floats, f64 for f64, i32 for i8 and u8", std::string(warploom::name_of(acc)));
+    return invalid(context,
+                   fmt::format("an mma cannot accumulate {} in {}", warploom::name_of(a), warploom::name_of(acc)),
+                   "f32 for floats, f64 for f64, i32 for i8 and u8", std::string(warploom::name_of(acc)));
   return ok();
 }
 
@@ -148,10 +137,9 @@ Status check_mma(const Context& context, const Mma& mma) {
   WARPLOOM_CHECK(check_tile(context, mma.b, false));
   for (const Tile* operand : {&mma.a, &mma.b})
     if (context.program.tensor(operand->tensor).scope == Scope::global)
-      return invalid(
-          context,
-          fmt::format("operand '{}' of an mma is in global memory", name_of(context, operand->tensor)),
-          "a register or shared tile");
+      return invalid(context,
+                     fmt::format("operand '{}' of an mma is in global memory", name_of(context, operand->tensor)),
+                     "a register or shared tile");
   if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor)
     return invalid(context, "an mma's accumulator is one of its operands");
   WARPLOOM_CHECK(check_mma_types(context, mma));
@@ -190,13 +178,12 @@ Status check_cluster_reduce(const Context& context, const ClusterReduce& reduce)
 }
 
 Status check_for(const Context& context, const For& loop) {
-  for (const Index* index : {&loop.begin, &loop.end, &loop.step})
-    WARPLOOM_CHECK(verify_index(context, *index));
+  for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(verify_index(context, *index));
   if (loop.step.constant() && *loop.step.constant() < 1)
     return invalid(context, "a loop's step is below 1", "a positive step", loop.step.text());
   const std::string& name = loop.variable;
-  bool taken = is_grid_variable(name) ||
-               std::find(context.loops.begin(), context.loops.end(), name) != context.loops.end();
+  bool taken =
+      is_grid_variable(name) || std::find(context.loops.begin(), context.loops.end(), name) != context.loops.end();
   for (const Tensor& tensor : context.program.tensors) taken |= tensor.name == name;
   for (const Pipeline& pipeline : context.program.pipelines) taken |= pipeline.name == name;
   if (!is_identifier(name) || taken)
@@ -211,17 +198,14 @@ Status check_if(const Context& context, const If& branch) {
 }
 
 Status check_open(const Context& context, PipelineId id) {
-  if (!is_pipeline(context.program, id))
-    return invalid(context, fmt::format("no pipeline has the number {}", id));
+  if (!is_pipeline(context.program, id)) return invalid(context, fmt::format("no pipeline has the number {}", id));
   if (contains(context.producing, id) || contains(context.consuming, id))
-    return invalid(context, fmt::format("'{}' is produced or consumed inside itself",
-                                        context.program.pipeline(id).name));
+    return invalid(context,
+                   fmt::format("'{}' is produced or consumed inside itself", context.program.pipeline(id).name));
   return ok();
 }
 
-Status check_produce(const Context& context, const Produce& produce) {
-  return check_open(context, produce.pipeline);
-}
+Status check_produce(const Context& context, const Produce& produce) { return check_open(context, produce.pipeline); }
 
 Status check_consume(const Context& context, const Consume& consume) {
   WARPLOOM_CHECK(check_open(context, consume.pipeline));

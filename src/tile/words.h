@@ -9,8 +9,7 @@
 
 namespace warploom::tile {
 
-inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max",
-                                                                 "min"};  // in the order of ReduceOp
+inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
 
 inline std::string_view name_of(ReduceOp op) { return kReduceNames[static_cast<std::size_t>(op)]; }
 inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {

@@ -30,8 +30,7 @@ std::optional<nlohmann::json> Channel::receive(int ms) {
     }
     pollfd polled{fd_, POLLIN, 0};
     const int ready = ::poll(&polled, 1, ms);
-    if (ready <= 0)
-      return std::nullopt;  // also when a signal came: the caller looks at its flag and waits again
+    if (ready <= 0) return std::nullopt;  // also when a signal came: the caller looks at its flag and waits again
     const ssize_t got = ::recv(fd_, piece.data(), piece.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return closed_ = true, std::nullopt;

@@ -37,8 +37,7 @@ Error lost(const std::string& found) {
 }
 
 Error interrupted_error() {
-  return {ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "",
-          "run again to go on"};
+  return {ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "", "run again to go on"};
 }
 
 // The setup as an anonymous file that every evaluator of this problem reads from its start.
@@ -71,8 +70,8 @@ Result<int> setup_file(const Setup& setup) {
   std::array<char, 16> socket_text{}, setup_text{};
   std::snprintf(socket_text.data(), socket_text.size(), "%d", socket);
   std::snprintf(setup_text.data(), setup_text.size(), "%d", setup);
-  ::execl(program, "warploom-evaluator", kEvaluateCommand, "--fd", socket_text.data(), "--setup",
-          setup_text.data(), nullptr);
+  ::execl(program, "warploom-evaluator", kEvaluateCommand, "--fd", socket_text.data(), "--setup", setup_text.data(),
+          nullptr);
   ::_exit(127);
 }
 
@@ -98,8 +97,7 @@ struct Evaluator::State {
     int status = 0;
     if (child > 0) {
       if (kill) ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
-      while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-      }
+      while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
       ::kill(-child, SIGKILL);  // what it may have started
     }
     child = 0;
@@ -114,8 +112,7 @@ struct Evaluator::State {
   Status spawn() {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-      return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno),
-                   "raise ulimit -n"});
+      return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno), "raise ulimit -n"});
     const std::string program = options.program.string();
     child = ::fork();
     if (child == 0) become_worker(program.c_str(), ends[1], setup);
@@ -123,8 +120,7 @@ struct Evaluator::State {
     if (child < 0) {
       ::close(ends[0]);
       child = 0;
-      return fail(
-          {ErrorCode::kInternal, "cannot fork", "", "a process", std::strerror(errno), "raise ulimit -u"});
+      return fail({ErrorCode::kInternal, "cannot fork", "", "a process", std::strerror(errno), "raise ulimit -u"});
     }
     socket = ends[0];
     channel.emplace(socket);
@@ -140,8 +136,7 @@ struct Evaluator::State {
         started_once = true;
         return ok();
       }
-      if (message && message->contains("error"))
-        return kill_worker(), fail(error_from_json(message->at("error")));
+      if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
       if (channel->closed()) return fail(lost(how(kill_worker(false), "while it was starting")));
       if (Clock::now() > deadline) return kill_worker(), fail(lost("it did not become ready in time"));
     }
@@ -185,10 +180,9 @@ struct Evaluator::State {
       if (message && message->contains("phase")) {
         ending.in_candidate = message->at("phase") == "candidate";
         ending.candidate_ran = ending.candidate_ran || ending.in_candidate;
-        deadline = Clock::now() +
-                   milliseconds(ending.in_candidate
-                                    ? request.candidate_limit_ms + message->at("expected_ms").get<double>()
-                                    : options.own_limit_s * 1e3);
+        deadline = Clock::now() + milliseconds(ending.in_candidate ? request.candidate_limit_ms +
+                                                                         message->at("expected_ms").get<double>()
+                                                                   : options.own_limit_s * 1e3);
         continue;
       }
       if (message && message->contains("verdict")) {
@@ -196,8 +190,7 @@ struct Evaluator::State {
         if (message->value("tainted", false)) kill_worker();
         return std::optional<Verdict>(std::move(verdict));
       }
-      if (message && message->contains("error"))
-        return kill_worker(), fail(error_from_json(message->at("error")));
+      if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
       if (channel->closed()) {
         ending.status = kill_worker(false);
         return std::optional<Verdict>();
@@ -205,10 +198,9 @@ struct Evaluator::State {
       if (Clock::now() > deadline) {
         kill_worker();
         if (!ending.candidate_ran) return fail(lost("it did not answer in time"));
-        return std::optional<Verdict>(
-            refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
-                    fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
-                    "no end; it was killed"));
+        return std::optional<Verdict>(refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
+                                              fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
+                                              "no end; it was killed"));
       }
     }
   }
@@ -237,11 +229,11 @@ Result<Verdict> Evaluator::judge(const Request& request) {
     const bool killed = WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGKILL;
     const bool memory = WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == kOutOfMemoryStatus;
     if (memory || (killed && ending.in_candidate && tries > 0))
-      return State::refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may",
-                            "less memory", memory ? "no more could be had" : "killed for want of memory");
+      return State::refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may", "less memory",
+                            memory ? "no more could be had" : "killed for want of memory");
     // Somebody else may have killed it, or it died before the candidate ran: once more, with a fresh process.
-    endings = State::how(ending.status,
-                         ending.in_candidate ? "while the candidate ran" : "between the candidate's calls");
+    endings =
+        State::how(ending.status, ending.in_candidate ? "while the candidate ran" : "between the candidate's calls");
     if (killed || !ending.candidate_ran) continue;
     return State::refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end", endings);
   }
@@ -279,8 +271,8 @@ Result<Request> request_from_json(const json& text) {
     out.candidate_limit_ms = text.at("candidate_limit_ms");
     return out;
   } catch (const json::exception& error) {
-    return fail({ErrorCode::kInternal, "a request cannot be read", "", "the form that to_json writes",
-                 error.what(), ""});
+    return fail(
+        {ErrorCode::kInternal, "a request cannot be read", "", "the form that to_json writes", error.what(), ""});
   }
 }
 

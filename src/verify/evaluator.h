@@ -36,9 +36,8 @@ struct EvaluatorOptions {
 
 struct Request {
   LaunchList list;
-  bool whole = false;  // judge whole outputs on every input family, as far as check_ms allows
-  double check_ms =
-      2000;  // for FP64 evaluation, all families together; at least some rows of each are checked
+  bool whole = false;      // judge whole outputs on every input family, as far as check_ms allows
+  double check_ms = 2000;  // for FP64 evaluation, all families together; at least some rows of each are checked
   bool timed = true;
   bool beside_reference = true;  // the vendor's kernel takes turns with it
   int min_samples = 5, max_samples = 40;

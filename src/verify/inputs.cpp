@@ -89,11 +89,8 @@ bool is_integer(Dtype dtype) { return !is_float(dtype); }
 
 void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count, Keys keys) {
   if (is_integer(stream.dtype)) {
-    const std::int64_t bound = stream.dtype == Dtype::boolean ? 2
-                               : stream.index_bound > 0       ? stream.index_bound
-                                                              : 16;
-    const bool centred =
-        stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
+    const std::int64_t bound = stream.dtype == Dtype::boolean ? 2 : stream.index_bound > 0 ? stream.index_bound : 16;
+    const bool centred = stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
     unit(out, begin, count, keys);
     for (std::int64_t i = 0; i < count; ++i) {
       const double scaled = std::floor(static_cast<double>(out[i]) * static_cast<double>(bound));
@@ -103,35 +100,22 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
   }
   const std::int32_t big = bits_of(stream.dtype) < 32 ? 30 : 1000;
   switch (stream.family) {
-    case InputFamily::normal:
-      return bell(out, begin, count, keys, 0, kBellScale, 1);
-    case InputFamily::uniform:
-      return unit(out, begin, count, keys);
-    case InputFamily::scaled:
-      return bell(out, begin, count, keys, 0, kBellScale * 10, 1);
-    case InputFamily::shifted:
-      return bell(out, begin, count, keys, kBellFive, kBellScale, 1);
-    case InputFamily::signs:
-      return signs(out, begin, count, keys);
-    case InputFamily::outliers:
-      return bell(out, begin, count, keys, 0, kBellScale, big);
-    case InputFamily::small:
-      return bell(out, begin, count, keys, 0, kBellScale * 1e-3f, 1);
+    case InputFamily::normal: return bell(out, begin, count, keys, 0, kBellScale, 1);
+    case InputFamily::uniform: return unit(out, begin, count, keys);
+    case InputFamily::scaled: return bell(out, begin, count, keys, 0, kBellScale * 10, 1);
+    case InputFamily::shifted: return bell(out, begin, count, keys, kBellFive, kBellScale, 1);
+    case InputFamily::signs: return signs(out, begin, count, keys);
+    case InputFamily::outliers: return bell(out, begin, count, keys, 0, kBellScale, big);
+    case InputFamily::small: return bell(out, begin, count, keys, 0, kBellScale * 1e-3f, 1);
   }
 }
 
 void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t count) {
   switch (dtype) {
-    case Dtype::f32:
-      std::memcpy(out, values, static_cast<std::size_t>(count) * 4);
-      return;
-    case Dtype::bf16:
-      to_bf16(reinterpret_cast<std::uint16_t*>(out), values, count);
-      return;
+    case Dtype::f32: std::memcpy(out, values, static_cast<std::size_t>(count) * 4); return;
+    case Dtype::bf16: to_bf16(reinterpret_cast<std::uint16_t*>(out), values, count); return;
 #if defined(__FLT16_MANT_DIG__)
-    case Dtype::f16:
-      to_f16(reinterpret_cast<_Float16*>(out), values, count);
-      return;
+    case Dtype::f16: to_f16(reinterpret_cast<_Float16*>(out), values, count); return;
 #endif
     default:
       for (std::int64_t i = 0; i < count; ++i)

@@ -16,9 +16,8 @@ double ms_since(Clock::time_point start) {
 }
 
 bool is_fault(ErrorCode code) {
-  return code == ErrorCode::kCandidateCrashed || code == ErrorCode::kCandidateHung ||
-         code == ErrorCode::kCudaCall || code == ErrorCode::kCandidateWroteInput ||
-         code == ErrorCode::kCandidateMemory;
+  return code == ErrorCode::kCandidateCrashed || code == ErrorCode::kCandidateHung || code == ErrorCode::kCudaCall ||
+         code == ErrorCode::kCandidateWroteInput || code == ErrorCode::kCandidateMemory;
 }
 
 }  // namespace
@@ -69,8 +68,7 @@ Status Judge::prepare() {
   quick.min_samples = 1;
   quick.max_samples = 20;
   quick.budget_ms = 100;
-  WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
-               runtime::measure(*device_, {&alternative, 1}, quick));
+  WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {&alternative, 1}, quick));
   ready_.reference_us = samples[0].median_us;
   return ok();
 }
@@ -96,8 +94,7 @@ Result<std::unique_ptr<Judge::Candidate>> Judge::load(const Request& request) {
 
 Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.list.engine != setup_.engine)
-    return fail(
-        {ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem", "", "", "", ""});
+    return fail({ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem", "", "", "", ""});
   WARPLOOM_TRY(const std::unique_ptr<Candidate> candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
   std::vector<InputFamily> families(kScreening.begin(), kScreening.begin() + (roomy ? 2 : 1));

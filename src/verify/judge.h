@@ -29,8 +29,8 @@ using Announce = std::function<void(bool candidate, double expected_ms)>;
 inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
 inline constexpr std::int64_t kKeepBytes = std::int64_t{1}
                                            << 30;  // inputs of several families stay resident up to this
-inline constexpr std::int64_t kScanBytes =
-    std::int64_t{256} << 20;  // outputs that are downloaded and scanned whole in a screening
+inline constexpr std::int64_t kScanBytes = std::int64_t{256}
+                                           << 20;  // outputs that are downloaded and scanned whole in a screening
 
 // Calls `each(bytes, first element, count)` for a buffer's contents, in pieces where it lies on a GPU.
 template <class Each>
@@ -75,8 +75,7 @@ class Judge {
   };
   // A loaded candidate with its workspaces.
   struct Candidate {
-    LaunchList
-        list;  // with its workspaces turned into outputs, so that they are guarded and poisoned as well
+    LaunchList list;  // with its workspaces turned into outputs, so that they are guarded and poisoned as well
     std::vector<Guarded> workspaces;
     std::unique_ptr<runtime::Runnable> kernel;
   };
@@ -95,15 +94,13 @@ class Judge {
   Status bind_candidate(Candidate& candidate, const Inputs& inputs, bool poisoned);
   Status run_candidate(Candidate& candidate, const Inputs& inputs);
   Status check_run(Candidate& candidate, Inputs& inputs, bool whole);
-  Result<Evidence> check_family(Candidate& candidate, Inputs& inputs, const Request& request,
-                                double check_ms);
+  Result<Evidence> check_family(Candidate& candidate, Inputs& inputs, const Request& request, double check_ms);
   Status compare_block(Comparison& sum, Candidate& candidate, const Block& block);
   Status make_series();
   Status bind_series(Candidate& candidate, bool vendor);
   Status check_series(Inputs& inputs);
   Status time_candidate(Candidate& candidate, const Request& request, Verdict& verdict);
-  Status against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor,
-                        Inputs& inputs);
+  Status against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs);
   Result<std::vector<Guarded>> make_outputs();
   Result<runtime::Bindings> vendor_bindings(const Inputs& inputs, const std::vector<Guarded>& outputs) const;
   Status judge_into(const Request& request, Verdict& verdict);

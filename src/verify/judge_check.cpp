@@ -55,8 +55,8 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     WARPLOOM_CHECK(check_guards(*device_, outputs_[i], graph.tensor(graph.outputs[i]).name));
   for (std::size_t i = 0; i < candidate.workspaces.size(); ++i)
-    WARPLOOM_CHECK(check_guards(*device_, candidate.workspaces[i],
-                                candidate.list.outputs[graph.outputs.size() + i].name));
+    WARPLOOM_CHECK(
+        check_guards(*device_, candidate.workspaces[i], candidate.list.outputs[graph.outputs.size() + i].name));
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::string& name = graph.tensor(graph.inputs[i]).name;
     WARPLOOM_CHECK(check_guards(*device_, inputs.tensors[i], name));
@@ -69,21 +69,18 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
       // Against the host's copy on the GPU, against a fresh making of the same slice on the CPU.
       Random random(setup_.seed, "slices");
       const bool all = whole || data.bytes() <= kPiece;
-      const std::int64_t pieces = all ? (data.bytes() + kPiece - 1) / kPiece : 8,
-                         length = all ? kPiece : 64 << 10;
+      const std::int64_t pieces = all ? (data.bytes() + kPiece - 1) / kPiece : 8, length = all ? kPiece : 64 << 10;
       const std::int64_t size = bytes_of(graph.tensor(graph.inputs[i]).dtype);
-      std::vector<std::byte> found(static_cast<std::size_t>(length)),
-          expected(static_cast<std::size_t>(length));
+      std::vector<std::byte> found(static_cast<std::size_t>(length)), expected(static_cast<std::size_t>(length));
       for (std::int64_t piece = 0; piece < pieces && same; ++piece) {
         std::int64_t from = piece * kPiece;
         if (!all)
-          from = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(data.bytes() - length))) /
-                 64 * 64;
+          from = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(data.bytes() - length))) / 64 * 64;
         const std::int64_t bytes = std::min(length, data.bytes() - from);
         WARPLOOM_CHECK(device_->download(data, found.data(), bytes, from));
         if (setup_.engine == Engine::cpu) {
-          fill(stream_of(graph, static_cast<int>(i), inputs.family, setup_.seed), expected.data(),
-               from / size, bytes / size);
+          fill(stream_of(graph, static_cast<int>(i), inputs.family, setup_.seed), expected.data(), from / size,
+               bytes / size);
         } else {
           std::memcpy(expected.data(), inputs.host[i].data() + from, static_cast<std::size_t>(bytes));
         }
@@ -91,8 +88,8 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
       }
     }
     if (!same)
-      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name,
-                   "the input as it was", "other bytes", ""});
+      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was",
+                   "other bytes", ""});
   }
   return ok();
 }
@@ -103,9 +100,8 @@ Status Judge::compare_block(Comparison& sum, Candidate&, const Block& block) {
   const std::int64_t size = bytes_of(dtype), count = static_cast<std::int64_t>(block.value.size());
   const runtime::Buffer& data = outputs_[output].data;
   if (setup_.engine == Engine::cpu) {
-    compare(sum, tolerances_[output], dtype,
-            static_cast<const std::byte*>(data.address()) + block.first_element * size, block.value.data(),
-            block.magnitude.data(), block.first_element, count);
+    compare(sum, tolerances_[output], dtype, static_cast<const std::byte*>(data.address()) + block.first_element * size,
+            block.value.data(), block.magnitude.data(), block.first_element, count);
     return ok();
   }
   std::vector<std::byte> found(static_cast<std::size_t>(count * size));
@@ -117,8 +113,7 @@ Status Judge::compare_block(Comparison& sum, Candidate&, const Block& block) {
 
 namespace {
 
-constexpr std::int64_t kRun =
-    4096;  // elements whose errors are added up before they are compared with their bound
+constexpr std::int64_t kRun = 4096;  // elements whose errors are added up before they are compared with their bound
 
 struct Difference {
   double worst = 0, reference = 0;  // the largest sum of squared errors of a run; the sum of all squares
@@ -126,9 +121,7 @@ struct Difference {
 };
 
 float load(float value) { return value; }
-float load(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}  // bf16
+float load(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }  // bf16
 
 template <class Load>
 void difference_of(Difference& out, Load load_at, std::int64_t begin, std::int64_t end, std::int64_t count) {
@@ -155,15 +148,13 @@ auto loader(const std::byte* mine, const std::byte* theirs) {
 
 Difference difference(Dtype dtype, const std::byte* mine, const std::byte* theirs, std::int64_t count) {
   const std::int64_t runs = (count + kRun - 1) / kRun;
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(runs / 16, 1, std::max(1u, std::thread::hardware_concurrency()));
+  const std::int64_t parts = std::clamp<std::int64_t>(runs / 16, 1, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<Difference> seen(static_cast<std::size_t>(parts));
   const auto work = [&](std::int64_t part) {
     Difference& out = seen[static_cast<std::size_t>(part)];
     const std::int64_t begin = runs * part / parts, end = runs * (part + 1) / parts;
     if (dtype == Dtype::f32) return difference_of(out, loader<float>(mine, theirs), begin, end, count);
-    if (dtype == Dtype::bf16)
-      return difference_of(out, loader<std::uint16_t>(mine, theirs), begin, end, count);
+    if (dtype == Dtype::bf16) return difference_of(out, loader<std::uint16_t>(mine, theirs), begin, end, count);
     const auto any = [&](std::int64_t i) {
       return std::pair(load_as_double(dtype, mine, static_cast<std::size_t>(i)),
                        load_as_double(dtype, theirs, static_cast<std::size_t>(i)));
@@ -185,8 +176,7 @@ Difference difference(Dtype dtype, const std::byte* mine, const std::byte* their
 }
 
 // A buffer's contents on the host, without a copy where they lie there anyway.
-Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data,
-                                 std::vector<std::byte>& copy) {
+Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::vector<std::byte>& copy) {
   if (device.engine() == Engine::cpu) return static_cast<const std::byte*>(data.address());
   copy.resize(static_cast<std::size_t>(data.bytes()));
   WARPLOOM_CHECK(device.download(data, copy.data(), data.bytes()));
@@ -196,8 +186,7 @@ Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffe
 }  // namespace
 
 // Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in the sampled rows.
-Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor,
-                             Inputs& inputs) {
+Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs) {
   for (std::size_t output = 0; output < found.size(); ++output) {
     const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.outputs[output]);
     // Both are within their bounds of the truth; a run of few elements may be several times worse than the whole.
@@ -217,8 +206,7 @@ Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vecto
   return ok();
 }
 
-Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const Request& request,
-                                     double check_ms) {
+Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const Request& request, double check_ms) {
   const auto start = Clock::now();
   WARPLOOM_CHECK(run_candidate(candidate, inputs));
   WARPLOOM_CHECK(check_run(candidate, inputs, request.whole));

@@ -12,8 +12,7 @@ Result<std::vector<Guarded>> Judge::make_outputs() {
   return out;
 }
 
-Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs,
-                                                 const std::vector<Guarded>& outputs) const {
+Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs, const std::vector<Guarded>& outputs) const {
   const graph::Graph& graph = setup_.graph;
   runtime::Bindings bindings;
   for (const auto& [buffer, tensor] : setup_.reference->buffers) {
@@ -22,8 +21,8 @@ Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs,
     for (std::size_t i = 0; i < graph.outputs.size(); ++i)
       if (graph.tensor(graph.outputs[i]).name == tensor) bindings[buffer] = outputs[i].data;
     if (bindings.count(buffer) == 0)  // a constant
-      return fail({ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output",
-                   tensor, "", "", ""});
+      return fail(
+          {ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output", tensor, "", "", ""});
   }
   return bindings;
 }
@@ -47,14 +46,11 @@ Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, doub
     const graph::Tensor& tensor = graph.tensor(graph.inputs[i]);
     const std::int64_t bytes = graph::byte_count(tensor), count = graph::element_count(tensor.shape);
     Guarded& buffer = made->tensors[i];
-    if (!buffer.whole) {
-      WARPLOOM_TRY(buffer, allocate_guarded(*device_, bytes));
-    }
+    if (!buffer.whole) { WARPLOOM_TRY(buffer, allocate_guarded(*device_, bytes)); }
     const Stream stream = stream_of(graph, static_cast<int>(i), family, setup_.seed);
     if (setup_.engine == Engine::cpu) {
       fill(stream, buffer.data.address(), 0, count);
-      made->bytes.emplace_back(static_cast<const std::byte*>(buffer.data.address()),
-                               static_cast<std::size_t>(bytes));
+      made->bytes.emplace_back(static_cast<const std::byte*>(buffer.data.address()), static_cast<std::size_t>(bytes));
     } else {
       auto& host = made->host[i];
       host.resize(static_cast<std::size_t>(bytes));

@@ -13,8 +13,7 @@ Status Judge::make_series() {
   const std::int64_t bytes = input_bytes_ + output_bytes_, cache = device_->info().cache_bytes;
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
   const graph::Graph& graph = setup_.graph;
-  const std::int64_t sets =
-      std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
+  const std::int64_t sets = std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
   for (std::int64_t set = 1; set < sets; ++set) {
     auto made = std::make_unique<Series>();
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -28,9 +27,7 @@ Status Judge::make_series() {
       made->inputs.push_back(std::move(buffer));
     }
     WARPLOOM_TRY(made->outputs, make_outputs());
-    if (vendor_) {
-      WARPLOOM_TRY(made->vendor_outputs, make_outputs());
-    }
+    if (vendor_) { WARPLOOM_TRY(made->vendor_outputs, make_outputs()); }
     series_.push_back(std::move(made));
   }
   return ok();
@@ -119,8 +116,7 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
   if (verdict.median_us < 0.97 * setup_.floor_us)
     return fail({ErrorCode::kCandidateTooFast, "a candidate was faster than the hardware can be", "",
-                 fmt::format("at least {:.3f} us", setup_.floor_us),
-                 fmt::format("{:.3f} us", verdict.median_us), ""});
+                 fmt::format("at least {:.3f} us", setup_.floor_us), fmt::format("{:.3f} us", verdict.median_us), ""});
   // What the timed calls left behind must be as right as the first call's; in shared memory it may be the vendor's, so the
   // candidate runs once more.
   WARPLOOM_CHECK(check_run(candidate, *inputs, false));
@@ -131,8 +127,7 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   for (const auto& block : inputs->oracle->blocks())
     WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], candidate, block));
   for (std::size_t output = 0; output < seen.size(); ++output)
-    WARPLOOM_CHECK(
-        accept(seen[output], tolerances_[output], inputs->vendor_error, "the output of timed calls"));
+    WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs->vendor_error, "the output of timed calls"));
   return ok();
 }
 

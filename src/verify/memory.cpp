@@ -30,12 +30,12 @@ Status write_guards(runtime::Executor& device, const Guarded& buffer) {
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name) {
   std::vector<std::uint32_t> found(guard_pattern().size());
   for (const bool after : {false, true}) {
-    WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes,
-                                   after ? kGuardBytes + buffer.data.bytes() : 0));
+    WARPLOOM_CHECK(
+        device.download(buffer.whole, found.data(), kGuardBytes, after ? kGuardBytes + buffer.data.bytes() : 0));
     if (found == guard_pattern()) continue;
     return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name,
-                 "writes within the output",
-                 fmt::format("changed bytes {} the buffer", after ? "behind" : "before"), ""});
+                 "writes within the output", fmt::format("changed bytes {} the buffer", after ? "behind" : "before"),
+                 ""});
   }
   return ok();
 }

@@ -18,8 +18,7 @@ int outputs_of(const graph::Graph& graph) { return static_cast<int>(graph.output
 
 // Rows that go into one block.
 std::int64_t block_rows(const graph::Rows& rows) {
-  return std::clamp<std::int64_t>(Oracle::kBlockElements / std::max<std::int64_t>(1, rows.elements), 1,
-                                  rows.count);
+  return std::clamp<std::int64_t>(Oracle::kBlockElements / std::max<std::int64_t>(1, rows.elements), 1, rows.count);
 }
 
 // The first and the last row, where tails go wrong, then others at random.
@@ -42,8 +41,8 @@ Status Oracle::sample(std::span<const graph::Bytes> inputs, double flops, double
   bool small = true;
   for (int output = 0; output < outputs_of(*graph_); ++output) {
     const graph::Rows rows = graph::rows_of(*graph_, output);
-    small = small && rows.count * rows.elements <= kWholeElements &&
-            (rows.independent || rows.count <= block_rows(rows));
+    small =
+        small && rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows));
   }
   // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two cores.
   complete_ = small && flops / 1e6 <= budget_ms;
@@ -85,8 +84,7 @@ std::vector<RowRange> Oracle::missing() const {
     const std::int64_t step = block_rows(rows);
     std::int64_t row = 0;
     for (const std::int64_t stop : held) {  // held blocks are single rows here
-      for (; row < stop; row += std::min(step, stop - row))
-        out.push_back({output, row, std::min(stop, row + step)});
+      for (; row < stop; row += std::min(step, stop - row)) out.push_back({output, row, std::min(stop, row + step)});
       row = stop + 1;
     }
   }

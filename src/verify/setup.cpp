@@ -11,23 +11,15 @@ using nlohmann::json;
 
 json attribute_to(const graph::Attribute& attribute) {
   // The alternative's number goes along: a real 1.0 must not come back as an integer.
-  return std::visit(
-      [&](const auto& value) {
-        return json{{"kind", attribute.index()}, {"value", value}};
-      },
-      attribute);
+  return std::visit([&](const auto& value) { return json{{"kind", attribute.index()}, {"value", value}}; }, attribute);
 }
 graph::Attribute attribute_from(const json& row) {
   const json& value = row.at("value");
   switch (row.at("kind").get<int>()) {
-    case 0:
-      return value.get<std::int64_t>();
-    case 1:
-      return value.get<double>();
-    case 2:
-      return value.get<std::string>();
-    default:
-      return value.get<std::vector<std::int64_t>>();
+    case 0: return value.get<std::int64_t>();
+    case 1: return value.get<double>();
+    case 2: return value.get<std::string>();
+    default: return value.get<std::vector<std::int64_t>>();
   }
 }
 
@@ -79,8 +71,7 @@ graph::Graph graph_from(const json& text) {
     node.name = row.at("name");
     node.inputs = row.at("inputs").get<std::vector<int>>();
     node.outputs = row.at("outputs").get<std::vector<int>>();
-    for (const auto& [key, value] : row.at("attributes").items())
-      node.attributes[key] = attribute_from(value);
+    for (const auto& [key, value] : row.at("attributes").items()) node.attributes[key] = attribute_from(value);
     graph.nodes.push_back(std::move(node));
   }
   graph.inputs = text.at("inputs").get<std::vector<int>>();
@@ -108,8 +99,7 @@ Reference reference_from(const json& row) {
   p.batch = sizes.at(0), p.m = sizes.at(1), p.n = sizes.at(2), p.k = sizes.at(3), p.rows = sizes.at(4),
   p.cols = sizes.at(5);
   const auto flags = row.at("flags").get<std::vector<bool>>();
-  p.transpose_a = flags.at(0), p.transpose_b = flags.at(1), p.batched_a = flags.at(2),
-  p.batched_b = flags.at(3);
+  p.transpose_a = flags.at(0), p.transpose_b = flags.at(1), p.batched_a = flags.at(2), p.batched_b = flags.at(3);
   p.tf32 = flags.at(4);
   const auto types = row.at("types").get<std::vector<int>>();
   p.in = static_cast<Dtype>(types.at(0)), p.out = static_cast<Dtype>(types.at(1));
@@ -121,14 +111,10 @@ Reference reference_from(const json& row) {
 
 double rate_of(const target::Capabilities& capabilities, Track track) {
   switch (track) {
-    case Track::fp32:
-      return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops / 3);  // three-term products
-    case Track::tf32:
-      return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops);
-    case Track::fp8:
-      return std::max(capabilities.half_tflops, capabilities.fp8_tflops);
-    default:
-      return std::max({capabilities.fp32_tflops, capabilities.tf32_tflops, capabilities.half_tflops});
+    case Track::fp32: return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops / 3);  // three-term products
+    case Track::tf32: return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops);
+    case Track::fp8: return std::max(capabilities.half_tflops, capabilities.fp8_tflops);
+    default: return std::max({capabilities.fp32_tflops, capabilities.tf32_tflops, capabilities.half_tflops});
   }
 }
 
@@ -176,8 +162,7 @@ Result<Setup> unpack(const std::vector<std::uint8_t>& bytes) {
 }
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  return bound_us(capabilities, track, flops,
-                  std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
+  return bound_us(capabilities, track, flops, std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
 }
 double roofline_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
   return bound_us(capabilities, track, flops, bytes);

@@ -31,49 +31,33 @@ constexpr double kU32 = 0x1p-24;
 
 double largest_finite(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f16:
-      return 65504;
-    case Dtype::bf16:
-      return 0x1.fep127;
-    case Dtype::f64:
-      return std::numeric_limits<double>::max();
-    case Dtype::e4m3:
-      return 448;
-    case Dtype::e5m2:
-      return 57344;
-    default:
-      return is_float(dtype) ? static_cast<double>(std::numeric_limits<float>::max()) : HUGE_VAL;
+    case Dtype::f16: return 65504;
+    case Dtype::bf16: return 0x1.fep127;
+    case Dtype::f64: return std::numeric_limits<double>::max();
+    case Dtype::e4m3: return 448;
+    case Dtype::e5m2: return 57344;
+    default: return is_float(dtype) ? static_cast<double>(std::numeric_limits<float>::max()) : HUGE_VAL;
   }
 }
 
 // Below this a type holds nothing but multiples of it; kernels may flush there.
 double smallest_step(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f16:
-      return 0x1p-24;
-    case Dtype::e4m3:
-      return 0x1p-9;
-    case Dtype::e5m2:
-      return 0x1p-16;
-    case Dtype::f64:
-      return 0;
-    default:
-      return is_float(dtype) ? 0x1p-126 : 0.5;
+    case Dtype::f16: return 0x1p-24;
+    case Dtype::e4m3: return 0x1p-9;
+    case Dtype::e5m2: return 0x1p-16;
+    case Dtype::f64: return 0;
+    default: return is_float(dtype) ? 0x1p-126 : 0.5;
   }
 }
 
 std::optional<Dtype> track_type(Track track) {
   switch (track) {
-    case Track::tf32:
-      return Dtype::tf32;
-    case Track::bf16:
-      return Dtype::bf16;
-    case Track::fp16:
-      return Dtype::f16;
-    case Track::fp8:
-      return Dtype::e4m3;
-    default:
-      return std::nullopt;
+    case Track::tf32: return Dtype::tf32;
+    case Track::bf16: return Dtype::bf16;
+    case Track::fp16: return Dtype::f16;
+    case Track::fp8: return Dtype::e4m3;
+    default: return std::nullopt;
   }
 }
 
@@ -92,14 +76,10 @@ bool is_poison(const void* found, std::int64_t index) {
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
 bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
   switch (bytes_of(dtype)) {
-    case 2:
-      return is_poison<std::uint16_t>(found, index);
-    case 4:
-      return is_poison<std::uint32_t>(found, index);
-    case 8:
-      return is_poison<std::uint64_t>(found, index);
-    default:
-      return false;
+    case 2: return is_poison<std::uint16_t>(found, index);
+    case 4: return is_poison<std::uint32_t>(found, index);
+    case 8: return is_poison<std::uint64_t>(found, index);
+    default: return false;
   }
 }
 
@@ -146,8 +126,7 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
     sum.largest_error = std::max(sum.largest_error, error);
     sum.largest_reference = std::max(sum.largest_reference, std::abs(r));
     const double bound = t.per_magnitude * e + t.relative * std::abs(r) + t.absolute;
-    const double ratio =
-        error <= bound ? (bound > 0 ? error / bound : 0) : (bound > 0 ? error / bound : HUGE_VAL);
+    const double ratio = error <= bound ? (bound > 0 ? error / bound : 0) : (bound > 0 ? error / bound : HUGE_VAL);
     if (ratio > sum.worst_ratio) {
       sum.worst_ratio = ratio;
       sum.worst_index = offset + i;
@@ -228,8 +207,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
     contracts = contracts || graph::class_of(node.op) == graph::OpClass::contraction;
   }
   for (const auto input : graph.inputs)
-    if (is_float(graph.tensor(input).dtype))
-      stored = std::min(stored, unit_roundoff(graph.tensor(input).dtype));
+    if (is_float(graph.tensor(input).dtype)) stored = std::min(stored, unit_roundoff(graph.tensor(input).dtype));
   const double rounded = std::max(1, rounding) * std::max(unit_roundoff(out), kU32);
   const bool narrow_out = unit_roundoff(out) > kU32;
   const auto type = track_type(track);
@@ -277,32 +255,30 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
   });
 }
 
-Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error,
-              const std::string& place) {
+Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place) {
   if (seen.unwritten > 0)
     return fail({ErrorCode::kCandidateUnwritten,
                  "output elements were left unwritten or computed from what was never written", place,
                  "every element written",
                  fmt::format("{} elements, the first is {}", seen.unwritten, seen.first_unwritten), ""});
   if (seen.nonfinite > 0)
-    return fail({ErrorCode::kCandidateNonFinite,
-                 "the output has NaN or infinity where the reference has none", place, "finite values",
-                 fmt::format("{} elements, the first is {}", seen.nonfinite, seen.first_nonfinite), ""});
+    return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
+                 "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite, seen.first_nonfinite),
+                 ""});
   if (seen.all_zero && seen.reference_squares > 0)
-    return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values",
-                 "zeros", ""});
+    return fail(
+        {ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros", ""});
   double bound = std::max(tolerance.frobenius, vendor_error);
   if (tolerance.stand_in && vendor_error < 0 && seen.reference_squares > 0)
     bound = std::max(bound, 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares));
   const double error = seen.frobenius();
   if (!(error <= bound) || !(seen.worst_ratio <= 1))
-    return fail(
-        {ErrorCode::kCandidateWrong, "the output differs from FP64 by more than the track allows", place,
-         fmt::format("relative Frobenius error at most {:.3g}, every element within its bound", bound),
-         fmt::format("relative Frobenius error {:.3g}; element {} is {:.9g} where FP64 has {:.9g}, {:.3g} "
-                     "times its bound",
-                     error, seen.worst_index, seen.worst_found, seen.worst_expected, seen.worst_ratio),
-         ""});
+    return fail({ErrorCode::kCandidateWrong, "the output differs from FP64 by more than the track allows", place,
+                 fmt::format("relative Frobenius error at most {:.3g}, every element within its bound", bound),
+                 fmt::format("relative Frobenius error {:.3g}; element {} is {:.9g} where FP64 has {:.9g}, {:.3g} "
+                             "times its bound",
+                             error, seen.worst_index, seen.worst_found, seen.worst_expected, seen.worst_ratio),
+                 ""});
   return ok();
 }
 

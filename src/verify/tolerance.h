@@ -66,7 +66,6 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
 
 // ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures. `vendor_error`: the vendor's relative
 // Frobenius error on the same inputs, below 0 where there is none.
-Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error,
-              const std::string& place);
+Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place);
 
 }  // namespace warploom::verify

@@ -78,8 +78,8 @@ Result<Verdict> verdict_from_json(const json& text) {
     if (text.contains("refused")) out.error_found = error_from_json(text["refused"]);
     return out;
   } catch (const json::exception& error) {
-    return fail({ErrorCode::kInternal, "a verdict cannot be read", "", "the form that to_json writes",
-                 error.what(), ""});
+    return fail(
+        {ErrorCode::kInternal, "a verdict cannot be read", "", "the form that to_json writes", error.what(), ""});
   }
 }
 

@@ -29,7 +29,7 @@ struct Verdict {
   Error error_found = {ErrorCode::kInternal, {}};  // why not
   double error = 0, max_error = 0;                 // the worst family's
   double reference_error = -1;
-  double median_us = 0, low_us = 0, high_us = 0;  // 95 % interval of the median; 0: not timed
+  double median_us = 0, low_us = 0, high_us = 0;                         // 95 % interval of the median; 0: not timed
   double reference_us = 0, reference_low_us = 0, reference_high_us = 0;  // in the same run, alternating
   int repeats = 0;
   double floor_us = 0;  // the physical floor
@@ -37,7 +37,6 @@ struct Verdict {
 };
 nlohmann::json to_json(const Verdict& verdict);
 Result<Verdict> verdict_from_json(const nlohmann::json& json);
-Error error_from_json(
-    const nlohmann::json& json);  // the inverse of to_json(Error); an unknown code becomes internal
+Error error_from_json(const nlohmann::json& json);  // the inverse of to_json(Error); an unknown code becomes internal
 
 }  // namespace warploom::verify

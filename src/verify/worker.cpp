@@ -117,9 +117,7 @@ bool evaluator_main(int argc, char** argv, int* status) {
   if (argc < 2 || std::strcmp(argv[1], kEvaluateCommand) != 0) return false;
   int fd = -1, setup_fd = -1;
   for (int i = 2; i + 1 < argc; i += 2) {
-    int* to = std::strcmp(argv[i], "--fd") == 0      ? &fd
-              : std::strcmp(argv[i], "--setup") == 0 ? &setup_fd
-                                                     : nullptr;
+    int* to = std::strcmp(argv[i], "--fd") == 0 ? &fd : std::strcmp(argv[i], "--setup") == 0 ? &setup_fd : nullptr;
     if (to) std::from_chars(argv[i + 1], argv[i + 1] + std::strlen(argv[i + 1]), *to);
   }
   *status = 2;
@@ -128,11 +126,9 @@ bool evaluator_main(int argc, char** argv, int* status) {
   volunteer();
   try {
     *status = serve(fd, setup_fd);
-  } catch (const std::bad_alloc&) {
-    *status = kOutOfMemoryStatus;
-  } catch (const std::exception& error) {
-    Channel(fd).send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "",
-                                              error.what(), ""})}});
+  } catch (const std::bad_alloc&) { *status = kOutOfMemoryStatus; } catch (const std::exception& error) {
+    Channel(fd).send(
+        {{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what(), ""})}});
     *status = 1;
   }
   ::_exit(*status);  // static destructors of a process that ran foreign code are not to be trusted

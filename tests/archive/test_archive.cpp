@@ -246,8 +246,7 @@ TEST_F(ArchiveTest, AFullDiskKeepsWhatWasAcknowledged) {
       next.environment = std::string(5000, 'x');
       const Status status = archive->record(next);
       if (!status) {
-        if (status.error().code != ErrorCode::kDiskFull)
-          std::fprintf(stderr, "%s\n", describe(status.error()).c_str());
+        if (status.error().code != ErrorCode::kDiskFull) std::fprintf(stderr, "%s\n", describe(status.error()).c_str());
         (void)!::write(ends[1], &written, sizeof written);
         ::_exit(status.error().code == ErrorCode::kDiskFull ? 0 : 1);
       }

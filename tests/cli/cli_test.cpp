@@ -17,8 +17,8 @@ const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
 
 std::string tensor(const std::string& role, const std::string& name, int type, int rows, int columns) {
   return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(type) +
-         " shape { dim { dim_value: " + std::to_string(rows) +
-         " } dim { dim_value: " + std::to_string(columns) + " } } } } }\n";
+         " shape { dim { dim_value: " + std::to_string(rows) + " } dim { dim_value: " + std::to_string(columns) +
+         " } } } } }\n";
 }
 // C = A·B, square; element type by ONNX's number.
 std::string matmul_model(int type = 1, int size = 64) {
@@ -32,9 +32,7 @@ struct Ran {
   int status = -1;
   json out;  // discarded where standard output is not one JSON object
   std::string text, err;
-  std::string code() const {
-    return out.is_object() && out.contains("error") ? out["error"].value("code", "") : "";
-  }
+  std::string code() const { return out.is_object() && out.contains("error") ? out["error"].value("code", "") : ""; }
 };
 
 class Cli : public testing::Test {
@@ -44,17 +42,15 @@ class Cli : public testing::Test {
   void SetUp() override { ASSERT_TRUE(write_file(model, matmul_model())); }
 
   Ran shell(const std::string& line, int seconds = 200) {
-    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" +
-                               kProgram + "'; cd '" + scratch.path().string() + "'; ";
-    const auto result = run_process({"bash", "-c", set_up + line},
-                                    {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
+    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" + kProgram +
+                               "'; cd '" + scratch.path().string() + "'; ";
+    const auto result =
+        run_process({"bash", "-c", set_up + line}, {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
     EXPECT_TRUE(result);
     EXPECT_FALSE(result->timed_out) << line;
     return {result->exit_status, json::parse(result->out, nullptr, false), result->out, result->err};
   }
-  Ran optimize(const std::string& flags) {
-    return shell("$W optimize " + model.string() + " --json " + flags);
-  }
+  Ran optimize(const std::string& flags) { return shell("$W optimize " + model.string() + " --json " + flags); }
   void expect_error(const Ran& run, const std::string& code, int status) {
     EXPECT_EQ(run.code(), code) << run.text << run.err;
     EXPECT_EQ(run.status, status);
@@ -76,24 +72,16 @@ TEST_F(Cli, ErrorsListsEveryCode) {
   EXPECT_GT(run.out["errors"].size(), 40u);
 }
 
-TEST_F(Cli, UnknownFlagIsAUsageError) {
-  expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2);
-}
+TEST_F(Cli, UnknownFlagIsAUsageError) { expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2); }
 TEST_F(Cli, NoCommandIsAUsageError) { expect_error(shell("$W --json"), "usage", 2); }
 TEST_F(Cli, UnknownStrategyIsAUsageError) { expect_error(optimize("--strategy luck"), "usage", 2); }
 TEST_F(Cli, BudgetWithoutAUnitItKnowsIsAUsageError) { expect_error(optimize("--budget 3y"), "usage", 2); }
 TEST_F(Cli, NegativeBudgetIsAUsageError) { expect_error(optimize("--budget=-1s"), "usage", 2); }
-TEST_F(Cli, NoCandidatesContradictASearch) {
-  expect_error(optimize("--candidates 0"), "flags-contradict", 2);
-}
-TEST_F(Cli, ResumeAndNoResumeContradict) {
-  expect_error(optimize("--resume --no-resume"), "flags-contradict", 2);
-}
+TEST_F(Cli, NoCandidatesContradictASearch) { expect_error(optimize("--candidates 0"), "flags-contradict", 2); }
+TEST_F(Cli, ResumeAndNoResumeContradict) { expect_error(optimize("--resume --no-resume"), "flags-contradict", 2); }
 TEST_F(Cli, UnknownTargetIsRefused) { expect_error(optimize("--target sm_10"), "unknown-target", 2); }
 TEST_F(Cli, UnknownTrackIsRefused) { expect_error(optimize("--track fp3"), "unknown-track", 2); }
-TEST_F(Cli, MissingModelIsNamed) {
-  expect_error(shell("$W optimize nothing.onnx --json"), "file-missing", 2);
-}
+TEST_F(Cli, MissingModelIsNamed) { expect_error(shell("$W optimize nothing.onnx --json"), "file-missing", 2); }
 
 TEST_F(Cli, Fp32TrackCannotHoldForABf16Model) {
   ASSERT_TRUE(write_file(model, matmul_model(16)));
@@ -156,9 +144,8 @@ TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
 TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudgedAgain) {
   const Ran run = optimize("--target cpu --candidates 3 --budget 60s --out made");
   ASSERT_EQ(run.status, 0) << run.text << run.err;
-  for (const char* key :
-       {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup", "error",
-        "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
+  for (const char* key : {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup",
+                          "error", "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
     EXPECT_TRUE(run.out.contains(key)) << key;
   const Ran check = shell("make -C made check");
   EXPECT_EQ(check.status, 0) << check.text << check.err;
@@ -179,10 +166,8 @@ TEST_F(Cli, InterruptEndsWithTheBestSoFar) {
                         " --json --target cpu --budget 10m --strategy random --out made");
   EXPECT_EQ(run.status, 130) << run.text << run.err;
   ASSERT_TRUE(run.out.is_object()) << run.text;
-  if (run.out.contains("bundle"))
-    EXPECT_TRUE(fs::exists(scratch.path() / "made/plan.json"));
-  else
-    EXPECT_EQ(run.code(), "interrupted") << run.text;  // nothing was found before it
+  if (run.out.contains("bundle")) EXPECT_TRUE(fs::exists(scratch.path() / "made/plan.json"));
+  else EXPECT_EQ(run.code(), "interrupted") << run.text;  // nothing was found before it
 }
 
 }  // namespace

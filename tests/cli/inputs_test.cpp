@@ -47,9 +47,8 @@ TEST(CliProgress, SaysTheBestSoFarWithinTheWidth) {
                                   .best_us = 812,
                                   .reference_us = 1000,
                                   .best = "matmul_cpu block_m=8"};
-  EXPECT_EQ(
-      progress_text(progress, 200),
-      "12 of 60 s, 41 tried, 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu block_m=8");
+  EXPECT_EQ(progress_text(progress, 200),
+            "12 of 60 s, 41 tried, 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu block_m=8");
   EXPECT_EQ(progress_text(progress, 10).size(), 10u);
 }
 

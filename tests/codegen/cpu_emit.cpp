@@ -100,8 +100,7 @@ Program reductions(std::int64_t rows, std::int64_t cols) {
   Builder b("reductions");
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {rows, cols});
-  const auto over_cols = b.output("P", Dtype::f32, {rows, 1}),
-             over_rows = b.output("Q", Dtype::f32, {1, cols});
+  const auto over_cols = b.output("P", Dtype::f32, {rows, 1}), over_rows = b.output("Q", Dtype::f32, {1, cols});
   const auto all = b.output("A", Dtype::f32, {1, 1});
   const auto t = b.reg("t", Dtype::f32, {rows, cols}), p = b.reg("p", Dtype::f32, {rows, 1}),
              q = b.reg("q", Dtype::f32, {1, cols});
@@ -146,16 +145,16 @@ Program functions() {
              r = b.reg("r", Dtype::f32, {1, 100});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(y), b.all(v));
-#define WARPLOOM_VALUE_OP(name, arity, fp64)                                                                \
-  {                                                                                                         \
-    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                            \
-    const bool positive =                                                                                   \
-        ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || ValueOp::name == ValueOp::rsqrt; \
-    std::vector<tile::Value> operands = {positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u),   \
-                                         b.value(v), tile::constant(0.75)};                                 \
-    operands.resize(arity);                                                                                 \
-    b.map(r, tile::apply(ValueOp::name, operands));                                                         \
-    b.copy(b.all(r), b.all(out));                                                                           \
+#define WARPLOOM_VALUE_OP(name, arity, fp64)                                                                          \
+  {                                                                                                                   \
+    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                                      \
+    const bool positive =                                                                                             \
+        ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || ValueOp::name == ValueOp::rsqrt;           \
+    std::vector<tile::Value> operands = {positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u), b.value(v), \
+                                         tile::constant(0.75)};                                                       \
+    operands.resize(arity);                                                                                           \
+    b.map(r, tile::apply(ValueOp::name, operands));                                                                   \
+    b.copy(b.all(r), b.all(out));                                                                                     \
   }
 #include "base/value_ops.def"
 #undef WARPLOOM_VALUE_OP

@@ -40,8 +40,7 @@ void within(double bound, const std::vector<std::string>& flags) {
   }
   if (!library.compile(flags)) return;
   std::vector<float> x(kCount), y(kCount);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 16381));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 16381));
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     library.run(kernels[i], {x.data(), y.data()});
     double worst = 0;

@@ -40,8 +40,7 @@ Words words_of(const std::vector<std::uint8_t>& b) {
 
 // x to nearest even in a format of `mantissa` bits, least exponent `low`, greatest value `most`.
 double rounded(double x, int mantissa, int low, double most, bool saturate) {
-  if (x == 0 || !std::isfinite(x))
-    return !std::isfinite(x) && saturate && std::isinf(x) ? std::copysign(most, x) : x;
+  if (x == 0 || !std::isfinite(x)) return !std::isfinite(x) && saturate && std::isinf(x) ? std::copysign(most, x) : x;
   const int e = std::max(std::ilogb(x), low);
   const double unit = std::ldexp(1.0, e - mantissa);
   const double r = std::nearbyint(x / unit) * unit;
@@ -73,8 +72,7 @@ const Type kS8{"s8", 1, [](int v) { return static_cast<std::uint32_t>(v) & 0xffu
 
 void put(std::vector<std::uint8_t>& image, std::size_t at, const Type& t, int v) {
   const std::uint32_t code = t.code(v);
-  if (image.size() < at + static_cast<std::size_t>(t.bytes))
-    image.resize(at + static_cast<std::size_t>(t.bytes));
+  if (image.size() < at + static_cast<std::size_t>(t.bytes)) image.resize(at + static_cast<std::size_t>(t.bytes));
   std::memcpy(&image[at], &code, static_cast<std::size_t>(t.bytes));
 }
 int permuted(int width, int row) {
@@ -90,26 +88,22 @@ Matrix random_matrix(int mn, int k, std::uint64_t seed) {
   return m;
 }
 // Rows of `width` bytes with 16-byte chunks permuted: K-major operands, k beyond one slice included.
-void image_k_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t,
-                   int width) {
+void image_k_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t, int width) {
   for (int r = 0; r < static_cast<int>(m.size()); ++r)
     for (int k = 0; k < width / t.bytes; ++k) {
       const int kb = k * t.bytes;
-      put(image, base + static_cast<std::size_t>(r * width + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16),
-          t, m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
+      put(image, base + static_cast<std::size_t>(r * width + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16), t,
+          m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
     }
 }
 void image_k_major_plain(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t) {
   for (int r = 0; r < static_cast<int>(m.size()); ++r)
     for (int k = 0; k < 32 / t.bytes; ++k)
-      put(image,
-          base +
-              static_cast<std::size_t>(k * t.bytes / 16 * 1024 + r / 8 * 128 + r % 8 * 16 + k * t.bytes % 16),
+      put(image, base + static_cast<std::size_t>(k * t.bytes / 16 * 1024 + r / 8 * 128 + r % 8 * 16 + k * t.bytes % 16),
           t, m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
 }
 // Chunks of `width` bytes along MN, 16 rows of K each; without swizzle 8 x 16-byte cores, MN innermost by 128 bytes.
-void image_mn_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t,
-                    int width) {
+void image_mn_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t, int width) {
   const int mn = static_cast<int>(m.size());
   for (int i = 0; i < mn; ++i)
     for (int k = 0; k < 16; ++k) {
@@ -117,12 +111,10 @@ void image_mn_major(std::vector<std::uint8_t>& image, std::size_t base, const Ma
       const int at = width == 16 ? b / 16 * 128 + k / 8 * (mn * 16) + k % 8 * 16 + b % 16
                                  : b / width * 16 * width + k / 8 * 8 * width + k % 8 * width +
                                        ((b % width / 16) ^ permuted(width, k)) * 16 + b % 16;
-      put(image, base + static_cast<std::size_t>(at), t,
-          m[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)]);
+      put(image, base + static_cast<std::size_t>(at), t, m[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)]);
     }
 }
-Words products(const Matrix& a, const Matrix& b, int k_first, int k_count, int times, int start,
-               bool integers) {
+Words products(const Matrix& a, const Matrix& b, int k_first, int k_count, int times, int start, bool integers) {
   Words w;
   for (const auto& row : a)
     for (const auto& col : b) {
@@ -179,8 +171,7 @@ Conformance wgmma_registers(const std::string& name, const Type& t) {
   for (int th = 0; th < 128; ++th)
     for (int reg = 0; reg < 4; ++reg)
       for (int e = 0; e < per; ++e) {
-        const int row = th / 32 * 16 + th % 32 / 4 + 8 * (reg % 2),
-                  col = reg / 2 * (k / 2) + th % 4 * per + e;
+        const int row = th / 32 * 16 + th % 32 / 4 + 8 * (reg % 2), col = reg / 2 * (k / 2) + th % 4 * per + e;
         put(image, static_cast<std::size_t>(th * 16 + reg * 4 + e * t.bytes), t,
             a[static_cast<std::size_t>(row)][static_cast<std::size_t>(col)]);
       }
@@ -206,8 +197,7 @@ Conformance multiply(const std::string& name, const Type& t) {
   for (int l = 0; l < 32; ++l)
     for (int e = 0; e < 2 * per; ++e)
       put(image, static_cast<std::size_t>(512 + l * 8 + e * t.bytes), t,
-          b[static_cast<std::size_t>(l / 4)]
-           [static_cast<std::size_t>(l % 4 * per + e % per + k / 2 * (e / per))]);
+          b[static_cast<std::size_t>(l / 4)][static_cast<std::size_t>(l % 4 * per + e % per + k / 2 * (e / per))]);
   c.in = words_of(image);
   const Words all = products(a, b, 0, k, 1, 1, false);
   for (int l = 0; l < 32; ++l)
@@ -234,12 +224,10 @@ Conformance box(const std::string& name, int box_rows, int box_cols, int swizzle
       if (r + 5 < rows && e + 3 < cols)
         std::memcpy(v, &source[static_cast<std::size_t>(((r + 5) * cols + e + 3) * 2)], 2);
       const int kb = e * 2;
-      std::memcpy(&image[static_cast<std::size_t>(r * box_cols * 2 + ((kb / 16) ^ permuted(width, r)) * 16 +
-                                                  kb % 16)],
+      std::memcpy(&image[static_cast<std::size_t>(r * box_cols * 2 + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16)],
                   v, 2);
       if (r + 2 < out_rows && e + 16 < out_cols)
-        std::memcpy(&image[static_cast<std::size_t>(image_words * 4 + ((r + 2) * out_cols + e + 16) * 2)], v,
-                    2);
+        std::memcpy(&image[static_cast<std::size_t>(image_words * 4 + ((r + 2) * out_cols + e + 16) * 2)], v, 2);
     }
   c.want = words_of(image);
   return c;
@@ -266,8 +254,7 @@ void add_moves(std::vector<Conformance>& all) {
         for (int x = 0; x < 4; ++x)
           for (int t = 0; t < 64; ++t) {
             c.want.push_back(static_cast<std::uint32_t>(t + 100 * (t % 32) + 10000 * (t / 32) + 10000000));
-            c.want.push_back(
-                static_cast<std::uint32_t>(x + 10 * y + 100 * z + 1000 * 4 + 10000 * 3 + 100000 * 2));
+            c.want.push_back(static_cast<std::uint32_t>(x + 10 * y + 100 * z + 1000 * 4 + 10000 * 3 + 100000 * 2));
           }
     all.push_back(c);
   }
@@ -302,8 +289,7 @@ void add_moves(std::vector<Conformance>& all) {
         for (int l = 0; l < 32; ++l)
           for (int m = 0; m < x; ++m) {
             const int p = l / 4, q = l % 4 * 2;
-            loads.push_back(trans ? half(m, q, p) | half(m, q + 1, p) << 16
-                                  : half(m, p, q) | half(m, p, q + 1) << 16);
+            loads.push_back(trans ? half(m, q, p) | half(m, q + 1, p) << 16 : half(m, p, q) | half(m, p, q + 1) << 16);
           }
     for (int x : {1, 2, 4})
       for (bool trans : {false, true}) {
@@ -341,25 +327,17 @@ void add_moves(std::vector<Conformance>& all) {
 void add_values(std::vector<Conformance>& all) {
   Dice d{5};
   Words in;
-  for (double x : {0.0,        -0.0,
-                   1.0,        -1.5,
-                   65504.0,    65520.0,
-                   1e5,        448.0,
-                   464.0,      465.0,
-                   57344.0,    61440.0,
-                   6e-8,       3e-8,
-                   1e-3,       0.001953125,
-                   1.00390625, 1.01171875,
-                   -1e9,       3e38,
-                   1e-30,      double(INFINITY)})
+  for (double x :
+       {0.0,     -0.0, 1.0,  -1.5, 65504.0,     65520.0,    1e5,        448.0, 464.0, 465.0, 57344.0,
+        61440.0, 6e-8, 3e-8, 1e-3, 0.001953125, 1.00390625, 1.01171875, -1e9,  3e38,  1e-30, double(INFINITY)})
     in.push_back(word(x));
   while (in.size() < 512)
     in.push_back(word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 40) - 20)));
   Words want;
   for (std::uint32_t w : in) {
     const double x = number(w);
-    for (double y : {as_bf16(x), as_f16(x), as_tf32(x), rounded(x, 3, -6, 448, true),
-                     rounded(x, 2, -14, 57344, true), as_tf32(x), as_bf16(x), 1.5})
+    for (double y : {as_bf16(x), as_f16(x), as_tf32(x), rounded(x, 3, -6, 448, true), rounded(x, 2, -14, 57344, true),
+                     as_tf32(x), as_bf16(x), 1.5})
       want.push_back(word(y));
   }
   Conformance casts = simple("casts", in, want, 128);
@@ -467,8 +445,8 @@ std::string compare(const Conformance& c, const Words& got) {
     if (c.tolerance >= 0 && ((std::isnan(w) && std::isnan(g)) ||
                              std::abs(g - w) <= c.tolerance * std::abs(w) + 1.2e-38 || (w == 0 && g == 0)))
       continue;
-    return c.kernel + ": word " + std::to_string(i) + " is " + std::to_string(got[i]) + " (" +
-           std::to_string(g) + "), not " + std::to_string(c.want[i]) + " (" + std::to_string(w) + ")";
+    return c.kernel + ": word " + std::to_string(i) + " is " + std::to_string(got[i]) + " (" + std::to_string(g) +
+           "), not " + std::to_string(c.want[i]) + " (" + std::to_string(w) + ")";
   }
   return "";
 }

@@ -41,8 +41,7 @@ TEST(Conformance, EveryFunctionAnswersAsItsTableSays) {
 TEST(Conformance, EveryKernelOfTheTextHasACase) {
   const std::string text = read_kernel("conformance");
   std::size_t exports = 0;
-  for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos;
-       at = text.find("\nWL_EXPORT(", at + 1))
+  for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos; at = text.find("\nWL_EXPORT(", at + 1))
     ++exports;
   for (const char* macro : {"\nWGMMA_CASE(", "\nWGMMA_RS_CASE("})
     for (std::size_t at = text.find(macro); at != std::string::npos; at = text.find(macro, at + 1)) ++exports;

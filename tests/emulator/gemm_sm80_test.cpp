@@ -27,9 +27,8 @@ struct Gemm {
     l.shared_bytes = 3 * 8192;
     l.args = args;
     l.options = options;
-    l.allocations = {{a.data(), a.size() * 2, "a"},
-                     {b.data(), b.size() * 2, "b"},
-                     {c.data(), c.size() * 4, "c", true, false}};
+    l.allocations = {
+        {a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 4, "c", true, false}};
     return emulator::run(l);
   }
   double error() const {
@@ -75,9 +74,8 @@ TEST(GemmSm80, SharedMemoryIsReadWithoutBankConflicts) {
   const Report r = g.run(lib.entry("gemm_sm80"), {.banks = true});
   EXPECT_GT(r.wavefronts_least, 0);
   EXPECT_EQ(r.wavefronts, r.wavefronts_least);
-  const Library plain(
-      {replaced(read_kernel("gemm_sm80"), "wl::swizzle<2, 4, 3>(row * 64 + kk * 32 + lane / 16 * 16)",
-                "(row * 64 + kk * 32 + lane / 16 * 16)")});
+  const Library plain({replaced(read_kernel("gemm_sm80"), "wl::swizzle<2, 4, 3>(row * 64 + kk * 32 + lane / 16 * 16)",
+                                "(row * 64 + kk * 32 + lane / 16 * 16)")});
   Gemm h(64, 64, 64);
   const Report q = h.run(plain.entry("gemm_sm80"), {.banks = true});
   EXPECT_GT(q.wavefronts, q.wavefronts_least);
@@ -97,8 +95,7 @@ const Mutant kMutants[] = {
     {"barrier before the wait", "wl::cp_async_wait<kStages - 2>();\n    wl::sync_threads();",
      "wl::sync_threads();\n    wl::cp_async_wait<kStages - 2>();"},
     {"barrier of the warp alone", "wl::sync_threads();", "wl::sync_warp();"},
-    {"no commit in the loop", "    wl::cp_async_commit();\n    const unsigned tile_a",
-     "    const unsigned tile_a"},
+    {"no commit in the loop", "    wl::cp_async_commit();\n    const unsigned tile_a", "    const unsigned tile_a"},
     {"no commit in the prologue", "    wl::cp_async_commit();\n  }\n  for", "  }\n  for"},
     {"ring of two stages", "smem + next % kStages * kStageBytes", "smem + next % 2 * kStageBytes"},
     {"reads the next stage", "smem + i % kStages * kStageBytes", "smem + (i + 1) % kStages * kStageBytes"},
@@ -109,8 +106,7 @@ const Mutant kMutants[] = {
     {"copy from an unaligned address", "(m0 + row_a) * k + k0 + col_a", "(m0 + row_a) * k + k0 + col_a + 1"},
     {"copy to an unaligned address", "stage + wl::swizzle<2, 4, 3>(c * 16)",
      "stage + 4 + wl::swizzle<2, 4, 3>(c * 16)"},
-    {"half of B not copied", "wl::cp_async<16>(stage + kBytesA",
-     "if (i == 0) wl::cp_async<16>(stage + kBytesA"},
+    {"half of B not copied", "wl::cp_async<16>(stage + kBytesA", "if (i == 0) wl::cp_async<16>(stage + kBytesA"},
     {"reads past the ring", "smem + i % kStages * kStageBytes", "smem + i * kStageBytes"},
     {"fragment not loaded", "wl::ldmatrix<4, false>", "if (t == 0) wl::ldmatrix<4, false>"},
     {"fragment index too large", "wl::at(acc, 4 * t + 2)", "wl::at(acc, 4 * t + 4)"},
@@ -132,8 +128,8 @@ TEST(GemmSm80, EveryMutantIsCaughtForEverySeed) {
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       Gemm g(100, 72, 160);
-      const Report r = g.run(lib.entry("gemm_sm80", static_cast<int>(i)),
-                             {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
+      const Report r =
+          g.run(lib.entry("gemm_sm80", static_cast<int>(i)), {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
       // An element that nobody writes is no hazard: the numbers tell.
       EXPECT_TRUE(!r.clean() || g.error() > 1e-3) << kMutants[i].name << ", seed " << seed;
       if (std::getenv("WARPLOOM_SHOW_MUTANTS") && seed < 2)

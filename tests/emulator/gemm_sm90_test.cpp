@@ -31,9 +31,8 @@ struct Gemm {
     l.shared_bytes = kShared;
     l.args = args;
     l.options = options;
-    l.allocations = {{a.data(), a.size() * 2, "a"},
-                     {b.data(), b.size() * 2, "b"},
-                     {c.data(), c.size() * 2, "c", true, false}};
+    l.allocations = {
+        {a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 2, "c", true, false}};
     return emulator::run(l);
   }
   double error() const {
@@ -57,8 +56,7 @@ TEST(GemmSm90, IsRightOnWholeTilesWheneverEffectsHappen) {
     Gemm g(256, 256, 256);
     const auto t0 = std::chrono::steady_clock::now();
     const Report r = g.run(lib.entry("gemm_sm90"), {.timing = timing});
-    const double ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t0).count();
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t0).count();
     RecordProperty("ms", std::to_string(ms));
     EXPECT_TRUE(r.clean()) << r.text();
     EXPECT_LT(g.error(), 4e-3);
@@ -163,8 +161,8 @@ TEST(GemmSm90, EveryMutantIsCaughtForEverySeed) {
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       Gemm g(128, 128, 448);
-      const Report r = g.run(lib.entry("gemm_sm90", static_cast<int>(i)),
-                             {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
+      const Report r =
+          g.run(lib.entry("gemm_sm90", static_cast<int>(i)), {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
       EXPECT_FALSE(r.clean()) << kMutants[i].name << ", seed " << seed;
       if (std::getenv("WARPLOOM_SHOW_MUTANTS") && seed < 2)
         printf("%s / %d\n%s", kMutants[i].name, int(seed), r.text().c_str());
@@ -174,9 +172,8 @@ TEST(GemmSm90, EveryMutantIsCaughtForEverySeed) {
 TEST(GemmSm90, OneThreadMayReleaseTheStage) {
   std::string text = replaced(read_kernel("gemm_sm90"), "wl::mbarrier_init(empty + 8 * s, 256);",
                               "wl::mbarrier_init(empty + 8 * s, 2);");
-  text = replaced(
-      text, "wl::mbarrier_arrive(empty + 8 * s);",
-      "wl::sync_named(1 + group, 128);\n if (wl::thread() % 128 == 0) wl::mbarrier_arrive(empty + 8 * s);");
+  text = replaced(text, "wl::mbarrier_arrive(empty + 8 * s);",
+                  "wl::sync_named(1 + group, 128);\n if (wl::thread() % 128 == 0) wl::mbarrier_arrive(empty + 8 * s);");
   const Library lib({text});
   Gemm g(128, 128, 448);
   const Report r = g.run(lib.entry("gemm_sm90"), {});

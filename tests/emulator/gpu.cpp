@@ -23,11 +23,10 @@ struct Gpu::Api {
   int (*to_device)(std::uint64_t, const void*, std::size_t);
   int (*to_host)(void*, std::uint64_t, std::size_t);
   int (*attribute)(void*, int, int);
-  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                void**);
+  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
   int (*synchronize)();
-  int (*encode)(void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,
-                const std::uint32_t*, const std::uint32_t*, int, int, int, int);
+  int (*encode)(void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*,
+                const std::uint32_t*, int, int, int, int);
   int (*error)(int, const char**);
   std::map<std::string, void*> modules;
   std::string name(int code) const {
@@ -64,8 +63,7 @@ Gpu* Gpu::find() {
     get(api->error, "cuGetErrorName");
     int device = 0;
     void* context = nullptr;
-    if (!all || api->init(0) || api->device(&device, 0) || api->retain(&context, device) ||
-        api->current(context))
+    if (!all || api->init(0) || api->device(&device, 0) || api->retain(&context, device) || api->current(context))
       return nullptr;
     auto* g = new Gpu;
     g->api_ = api;
@@ -94,8 +92,8 @@ std::string Gpu::encode(const wl::TensorMap& m, const Buffer& b, std::size_t off
   constexpr int kUint16 = 1;
   const int swizzle = m.swizzle ? 4 - m.swizzle : 0;  // the driver counts 32, 64, 128 bytes as 1, 2, 3
   const int code =
-      api_->encode(map, kUint16, static_cast<std::uint32_t>(m.rank),
-                   reinterpret_cast<void*>(b.address + offset), dims, strides, box, ones, 0, swizzle, 0, 0);
+      api_->encode(map, kUint16, static_cast<std::uint32_t>(m.rank), reinterpret_cast<void*>(b.address + offset), dims,
+                   strides, box, ones, 0, swizzle, 0, 0);
   return code ? "cuTensorMapEncodeTiled: " + api_->name(code) : "";
 }
 
@@ -110,8 +108,8 @@ std::string Gpu::launch(const std::string& cubin, const std::string& kernel, con
   constexpr int kMaxDynamicShared = 8;
   api_->attribute(f, kMaxDynamicShared, shared_bytes);
   const auto u = [](int x) { return static_cast<unsigned>(x); };
-  if (const int code = api_->launch(f, u(grid[0]), u(grid[1]), u(grid[2]), u(threads), 1, 1, u(shared_bytes),
-                                    nullptr, args, nullptr))
+  if (const int code = api_->launch(f, u(grid[0]), u(grid[1]), u(grid[2]), u(threads), 1, 1, u(shared_bytes), nullptr,
+                                    args, nullptr))
     return kernel + ": cuLaunchKernel: " + api_->name(code);
   if (const int code = api_->synchronize()) return kernel + ": " + api_->name(code);
   return "";

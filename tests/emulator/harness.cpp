@@ -70,10 +70,9 @@ Library::Library(const std::vector<std::string>& texts) {
   f.close();
   // -O1: these texts run for milliseconds, and many are compiled.
   int status = 0;
-  const std::string said =
-      output_of("c++ " + std::string(kCompileFlags) + " -O1 -I" + kDevice + "/emulated -I" + kDevice +
-                    "/common " + stem + ".cpp -o " + stem + ".so",
-                &status);
+  const std::string said = output_of("c++ " + std::string(kCompileFlags) + " -O1 -I" + kDevice + "/emulated -I" +
+                                         kDevice + "/common " + stem + ".cpp -o " + stem + ".so",
+                                     &status);
   EXPECT_EQ(status, 0) << said;
   handle_ = dlopen((stem + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(handle_, nullptr) << dlerror();
@@ -87,8 +86,7 @@ Entry Library::entry(const std::string& kernel, int text) const {
   return reinterpret_cast<Entry>(p);
 }
 
-std::string replaced(const std::string& text, const std::string& from, const std::string& to,
-                     int occurrence) {
+std::string replaced(const std::string& text, const std::string& from, const std::string& to, int occurrence) {
   std::size_t at = text.find(from);
   while (occurrence-- > 0 && at != std::string::npos) at = text.find(from, at + 1);
   EXPECT_NE(at, std::string::npos) << from;
@@ -114,8 +112,8 @@ std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed) {
   return v;
 }
 
-wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows,
-                         int box_cols, int swizzle) {
+wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows, int box_cols,
+                         int swizzle) {
   wl::TensorMap m{};
   m.base = base;
   m.rank = 2;
@@ -136,9 +134,8 @@ std::string compile(const std::string& text, const std::string& arch, std::strin
   const std::string stem = (scratch() / fmt::format("n{}", counter++)).string();
   std::ofstream(stem + ".cu") << text;
   *cubin = stem + ".cubin";
-  return output_of(nvcc() + " -cubin -std=c++17 -gencode=arch=compute_" + arch + ",code=sm_" + arch +
-                       " -Xptxas -v -I" + kDevice + "/ptx -I" + kDevice + "/common -o " + *cubin + " " +
-                       stem + ".cu",
+  return output_of(nvcc() + " -cubin -std=c++17 -gencode=arch=compute_" + arch + ",code=sm_" + arch + " -Xptxas -v -I" +
+                       kDevice + "/ptx -I" + kDevice + "/common -o " + *cubin + " " + stem + ".cu",
                    status);
 }
 bool have_nvcc() {
@@ -153,8 +150,7 @@ std::string compile_with_nvcc(const std::string& text, const std::string& arch) 
   int status = 0;
   std::string cubin;
   const std::string said = compile(text, arch, &cubin, &status);
-  if (status != 0 || said.find("C75") != std::string::npos || said.find("warning") != std::string::npos)
-    return said;
+  if (status != 0 || said.find("C75") != std::string::npos || said.find("warning") != std::string::npos) return said;
   std::istringstream lines(said);
   for (std::string line; std::getline(lines, line);)
     if (line.find("spill") != std::string::npos &&

@@ -26,16 +26,15 @@ class Library {
 };
 
 // Text with the n-th (from 0) occurrence of `from` replaced; fails the test when there is none.
-std::string replaced(const std::string& text, const std::string& from, const std::string& to,
-                     int occurrence = 0);
+std::string replaced(const std::string& text, const std::string& from, const std::string& to, int occurrence = 0);
 
 std::uint16_t to_bf16(float x);
 float from_bf16(std::uint16_t x);
 std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed);
 
 // A row-major [rows][cols] matrix with row pitch `pitch` elements.
-wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows,
-                         int box_cols, int swizzle);
+wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows, int box_cols,
+                         int swizzle);
 
 // nvcc, if there is one: "" when it accepts the text without spills and without C75xx, "absent" when there is no
 // nvcc, else what it said.

@@ -60,27 +60,23 @@ TEST(SoftmaxCluster, EveryMutantIsCaughtForEverySeed) {
   } mutants[] = {
       {"no barrier in the block's reduction", "wl::sync_threads();", "", 0},
       {"no cluster barrier before remote access", "  wl::cluster_sync();\n  float m", "  float m", 0},
-      {"no cluster barrier after remote access", "  wl::cluster_sync();\n  wl::ld_shared<4>",
-       "  wl::ld_shared<4>", 0},
-      {"arrive without wait", "wl::cluster_sync();\n  wl::ld_shared<4>",
-       "wl::cluster_arrive();\n  wl::ld_shared<4>", 0},
-      {"wait without arrive", "wl::cluster_sync();\n  wl::ld_shared<4>",
-       "wl::cluster_wait();\n  wl::ld_shared<4>", 0},
+      {"no cluster barrier after remote access", "  wl::cluster_sync();\n  wl::ld_shared<4>", "  wl::ld_shared<4>", 0},
+      {"arrive without wait", "wl::cluster_sync();\n  wl::ld_shared<4>", "wl::cluster_arrive();\n  wl::ld_shared<4>",
+       0},
+      {"wait without arrive", "wl::cluster_sync();\n  wl::ld_shared<4>", "wl::cluster_wait();\n  wl::ld_shared<4>", 0},
       {"one block arrives", "wl::cluster_sync();\n  wl::ld_shared<4>",
        "if (peer) wl::cluster_sync();\n  wl::ld_shared<4>", 0},
       {"a slot used twice", "other_half(smem + 36, sum)", "other_half(smem + 32, sum)", 0},
       {"remote address without mapa", "wl::mapa(slot, peer)", "slot + (2u << 20)", 0},
       {"mapa to no block", "wl::mapa(slot, peer)", "wl::mapa(slot, peer + 2)", 0},
-      {"every thread writes the slot", "if (wl::thread() == 0) wl::st_shared_cluster",
-       "wl::st_shared_cluster", 0},
+      {"every thread writes the slot", "if (wl::thread() == 0) wl::st_shared_cluster", "wl::st_shared_cluster", 0},
       {"one lane does not shuffle", "const float y = wl::shfl_xor(x, d);",
        "float y = x; if (wl::lane() != 3) y = wl::shfl_xor(x, d);", 0},
       {"load not predicated", "i * 512 < half, -1e30f", "true, -1e30f", 0},
       {"store not predicated", "wl::at(v, 4 * i), i * 512 < half", "wl::at(v, 4 * i)", 0},
   };
   std::vector<std::string> texts;
-  for (const auto& m : mutants)
-    texts.push_back(replaced(read_kernel("softmax_cluster"), m.from, m.to, m.occurrence));
+  for (const auto& m : mutants) texts.push_back(replaced(read_kernel("softmax_cluster"), m.from, m.to, m.occurrence));
   const Library lib(texts);
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::uint64_t seed = 0; seed < 5; ++seed) {

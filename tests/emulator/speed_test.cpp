@@ -20,9 +20,8 @@ double milliseconds(Entry entry, int k, Options options) {
   l.shared_bytes = 3 * 32768 + 32768 + 64;
   l.args = args;
   l.options = options;
-  l.allocations = {{a.data(), a.size() * 2, "a"},
-                   {b.data(), b.size() * 2, "b"},
-                   {c.data(), c.size() * 2, "c", true, false}};
+  l.allocations = {
+      {a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 2, "c", true, false}};
   double best = 1e9;
   for (int i = 0; i < 3; ++i) {
     const std::clock_t t0 = std::clock();  // CPU time: the machine may be busy

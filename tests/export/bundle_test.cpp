@@ -55,14 +55,13 @@ LaunchList matmul_list(const graph::Graph& graph) {
   const std::string y = graph.tensor(graph.outputs[0]).name;
   list.outputs = {{y, Dtype::f32, {32, 16}}};
   list.workspaces = {{"t", Dtype::f32, {32, 48}}};
-  list.kernels = {
-      {.name = "copy_rows", .source = kCopy, .grid = {32, 1, 1}, .threads = 1, .args = {{"x"}, {"t"}}},
-      {.name = "multiply_rows",
-       .source = kMultiply,
-       .grid = {8, 4, 1},
-       .threads = 1,
-       .shared_bytes = 64,
-       .args = {{"t"}, {"w"}, {y}}}};
+  list.kernels = {{.name = "copy_rows", .source = kCopy, .grid = {32, 1, 1}, .threads = 1, .args = {{"x"}, {"t"}}},
+                  {.name = "multiply_rows",
+                   .source = kMultiply,
+                   .grid = {8, 4, 1},
+                   .threads = 1,
+                   .shared_bytes = 64,
+                   .args = {{"t"}, {"w"}, {y}}}};
   return list;
 }
 
@@ -81,20 +80,19 @@ Negation negation(Dtype dtype, std::int64_t rows, std::int64_t columns) {
       "extern \"C\" void negate(void* const* buffers, long long task, void*) {\n  for (long long i = 0; i "
       "< " +
       std::to_string(columns) + "; ++i) {\n    const long long at = task * " + std::to_string(columns) +
-      " + i;\n    static_cast<" + word + "*>(buffers[1])[at] = static_cast<const " + word +
-      "*>(buffers[0])[at] ^ (" + (bytes_of(dtype) == 4 ? "0x80000000u" : "0x8000") + ");\n  }\n}\n";
+      " + i;\n    static_cast<" + word + "*>(buffers[1])[at] = static_cast<const " + word + "*>(buffers[0])[at] ^ (" +
+      (bytes_of(dtype) == 4 ? "0x80000000u" : "0x8000") + ");\n  }\n}\n";
   LaunchList list{.engine = Engine::cpu, .arch = "x86-64-v3"};
   const std::string y = graph->tensor(graph->outputs[0]).name;
   list.inputs = {{"x", dtype, {rows, columns}}};
   list.outputs = {{y, dtype, {rows, columns}}};
-  list.kernels = {
-      {.name = "negate", .source = text, .grid = {rows, 1, 1}, .threads = 1, .args = {{"x"}, {y}}}};
+  list.kernels = {{.name = "negate", .source = text, .grid = {rows, 1, 1}, .threads = 1, .args = {{"x"}, {y}}}};
   return {*graph, list};
 }
 
 ProcessResult make_check(const fs::path& folder, const std::string& target = "check") {
-  const auto result = run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"},
-                                  {.time = std::chrono::seconds(200)});
+  const auto result =
+      run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"}, {.time = std::chrono::seconds(200)});
   EXPECT_TRUE(result);
   return *result;
 }
@@ -105,8 +103,7 @@ class Bundle : public testing::Test {
   fs::path folder = scratch.path() / "mm";
   Status write(const graph::Graph& graph, const LaunchList& list, double tolerance = 1e-6) {
     return write_bundle(
-        folder, {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance},
-        list, graph);
+        folder, {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance}, list, graph);
   }
 };
 

@@ -6,13 +6,11 @@
 namespace warploom::graph {
 namespace {
 
-Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes,
-                          std::map<std::string, Attribute> attributes = {},
+Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes, std::map<std::string, Attribute> attributes = {},
                           std::vector<std::int64_t> list = {}) {
   Builder b("t");
   std::vector<TensorId> ids;
-  for (std::size_t i = 0; i < shapes.size(); ++i)
-    ids.push_back(b.input(fmt::format("x{}", i), Dtype::f32, shapes[i]));
+  for (std::size_t i = 0; i < shapes.size(); ++i) ids.push_back(b.input(fmt::format("x{}", i), Dtype::f32, shapes[i]));
   if (!list.empty()) ids.push_back(b.integers("list", list));
   const TensorId out = b.add(op, ids, attributes);
   b.output(out);
@@ -41,8 +39,7 @@ TEST(Infer, MatMulRefusesDifferentInnerSizes) {
   EXPECT_EQ(code_after(OpKind::MatMul, {{2, 4, 8}, {3, 8, 2}}), ErrorCode::kOnnxShape);
 }
 TEST(Infer, GemmTransposesAndChecksC) {
-  EXPECT_EQ(*shape_after(OpKind::Gemm, {{8, 4}, {2, 8}, {2}}, {{"transA", I{1}}, {"transB", I{1}}}),
-            (Shape{4, 2}));
+  EXPECT_EQ(*shape_after(OpKind::Gemm, {{8, 4}, {2, 8}, {2}}, {{"transA", I{1}}, {"transB", I{1}}}), (Shape{4, 2}));
   EXPECT_EQ(code_after(OpKind::Gemm, {{4, 8}, {8, 2}, {5, 4, 2}}), ErrorCode::kOnnxShape);
 }
 TEST(Infer, ElementwiseBroadcasts) {
@@ -62,22 +59,19 @@ TEST(Infer, ViewsAndMovement) {
   EXPECT_EQ(*shape_after(OpKind::Squeeze, {{1, 3, 1}}), (Shape{3}));
   EXPECT_EQ(*shape_after(OpKind::Flatten, {{2, 3, 4}}, {{"axis", I{2}}}), (Shape{6, 4}));
   EXPECT_EQ(*shape_after(OpKind::Transpose, {{2, 3, 4}}), (Shape{4, 3, 2}));
-  EXPECT_EQ(*shape_after(OpKind::Transpose, {{2, 3, 4}}, {{"perm", std::vector<I>{1, 0, 2}}}),
-            (Shape{3, 2, 4}));
+  EXPECT_EQ(*shape_after(OpKind::Transpose, {{2, 3, 4}}, {{"perm", std::vector<I>{1, 0, 2}}}), (Shape{3, 2, 4}));
   EXPECT_EQ(*shape_after(OpKind::Expand, {{3, 1}}, {}, {2, 1, 6}), (Shape{2, 3, 6}));
   EXPECT_EQ(*shape_after(OpKind::Concat, {{2, 3}, {2, 5}}, {{"axis", I{-1}}}), (Shape{2, 8}));
 }
 TEST(Infer, BadAxesAreAttributeErrors) {
   EXPECT_EQ(code_after(OpKind::Softmax, {{2, 3}}, {{"axis", I{2}}}), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code_after(OpKind::Transpose, {{2, 3}}, {{"perm", std::vector<I>{0, 0}}}),
-            ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code_after(OpKind::Transpose, {{2, 3}}, {{"perm", std::vector<I>{0, 0}}}), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code_after(OpKind::Unsqueeze, {{2, 3}}, {}, {0, 0}), ErrorCode::kOnnxAttribute);
 }
 TEST(Infer, AttributesAreCheckedAndCompleted) {
   EXPECT_EQ(code_after(OpKind::Softmax, {{2, 3}}, {{"axis", 1.0}}), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code_after(OpKind::Relu, {{2, 3}}, {{"axis", I{1}}}), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code_after(OpKind::Gelu, {{2}}, {{"approximate", std::string("fast")}}),
-            ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code_after(OpKind::Gelu, {{2}}, {{"approximate", std::string("fast")}}), ErrorCode::kOnnxAttribute);
   Builder b("t");
   b.output(b.add(OpKind::Gelu, {b.input("x", Dtype::f32, {4})}));
   EXPECT_EQ(b.finish()->nodes[0].text("approximate"), "none");
@@ -116,12 +110,11 @@ TEST(Infer, NodesAreSortedSoThatTheyCanRun) {
   EXPECT_EQ(infer(g)->nodes[0].name, "first");
 }
 TEST(Infer, SliceFollowsOnnxClamping) {
-  const auto sliced = [](std::vector<I> starts, std::vector<I> ends, std::vector<I> axes,
-                         std::vector<I> steps) {
+  const auto sliced = [](std::vector<I> starts, std::vector<I> ends, std::vector<I> axes, std::vector<I> steps) {
     Builder b("t");
     const TensorId x = b.input("x", Dtype::f32, {20, 10, 5});
-    const TensorId out = b.add(OpKind::Slice, {x, b.integers("s", starts), b.integers("e", ends),
-                                               b.integers("a", axes), b.integers("t", steps)});
+    const TensorId out = b.add(OpKind::Slice, {x, b.integers("s", starts), b.integers("e", ends), b.integers("a", axes),
+                                               b.integers("t", steps)});
     b.output(out);
     return b.finish()->tensor(out).shape;
   };
@@ -138,8 +131,7 @@ TEST(Simplify, ShapeArithmeticDisappears) {
   const TensorId x = b.input("x", Dtype::f32, {6, 4});
   const TensorId shape = b.add(OpKind::Shape, {x});
   const TensorId first = b.add(OpKind::Gather, {shape, b.integers("i", std::vector<I>{0})}, {{"axis", I{0}}});
-  const TensorId wanted =
-      b.add(OpKind::Concat, {first, b.integers("two", std::vector<I>{2, 2})}, {{"axis", I{0}}});
+  const TensorId wanted = b.add(OpKind::Concat, {first, b.integers("two", std::vector<I>{2, 2})}, {{"axis", I{0}}});
   const TensorId y = b.add(OpKind::Reshape, {x, wanted});
   b.output(b.add(OpKind::Relu, {y}));
   const auto graph = simplify(*b.finish());

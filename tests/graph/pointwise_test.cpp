@@ -24,10 +24,8 @@ std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute
     std::vector<TensorId> ids;
     for (int i = 0; i < count; ++i) {
       const bool condition = op == OpKind::Where && i == 0;
-      if (i == 1 && second)
-        ids.push_back(b.constant("c", dtype, {}, std::vector<double>{*second}));
-      else
-        ids.push_back(b.input(fmt::format("x{}", i), condition ? Dtype::boolean : dtype, {}));
+      if (i == 1 && second) ids.push_back(b.constant("c", dtype, {}, std::vector<double>{*second}));
+      else ids.push_back(b.input(fmt::format("x{}", i), condition ? Dtype::boolean : dtype, {}));
     }
     b.output(b.add(op, ids, attributes));
     auto graph = b.finish();
@@ -46,16 +44,12 @@ void expect_same(const Case& c, std::vector<double> x, double tolerance) {
   const double wanted = c.function(x.data());
   const double got = c.function.settled(evaluate(c.expression, x));
   const std::string what = fmt::format("{}({}, {}, {})", name_of(c.graph.nodes[0].op), x[0], x[1], x[2]);
-  if (std::isnan(wanted))
-    EXPECT_TRUE(std::isnan(got)) << what << " = " << got;
-  else if (std::isinf(wanted))
-    EXPECT_EQ(got, wanted) << what;
-  else
-    EXPECT_NEAR(got, wanted, tolerance * (1 + std::fabs(wanted))) << what;
+  if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(got)) << what << " = " << got;
+  else if (std::isinf(wanted)) EXPECT_EQ(got, wanted) << what;
+  else EXPECT_NEAR(got, wanted, tolerance * (1 + std::fabs(wanted))) << what;
 }
 
-const std::vector<double> kValues = {0,    1,   -1, 0.5, -0.5, 2,    -3,  1e-5, -1e-5,
-                                     7.25, -12, 30, -30, 88,   -104, 0.3, NAN};
+const std::vector<double> kValues = {0, 1, -1, 0.5, -0.5, 2, -3, 1e-5, -1e-5, 7.25, -12, 30, -30, 88, -104, 0.3, NAN};
 
 TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
   int operators = 0;
@@ -69,9 +63,8 @@ TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
     ++operators;
     for (double x : kValues)
       for (double y : kValues) {
-        if (op == OpKind::Where && std::isnan(x)) continue;  // a condition is no NaN
-        if (op == OpKind::Pow && std::isnan(x) != std::isnan(y))
-          continue;  // pow(1, NaN) and pow(NaN, 0) are 1
+        if (op == OpKind::Where && std::isnan(x)) continue;                 // a condition is no NaN
+        if (op == OpKind::Pow && std::isnan(x) != std::isnan(y)) continue;  // pow(1, NaN) and pow(NaN, 0) are 1
         expect_same(*c, {x, y, 4.0}, 1e-12);
       }
   }

@@ -23,8 +23,7 @@ Data random_inputs(const Graph& graph, std::uint64_t seed = 1) {
     const Tensor& tensor = graph.tensor(id);
     data.bytes.emplace_back(static_cast<std::size_t>(byte_count(tensor)));
     for (I i = 0; i < element_count(tensor.shape); ++i) {
-      const double value =
-          is_float(tensor.dtype) ? 4 * random.uniform() - 2 : static_cast<double>(random.below(2));
+      const double value = is_float(tensor.dtype) ? 4 * random.uniform() - 2 : static_cast<double>(random.below(2));
       store_from_double(tensor.dtype, data.bytes.back().data(), static_cast<std::size_t>(i), value);
     }
   }
@@ -91,11 +90,10 @@ TEST(Reference, GemmTransposesScalesAndAdds) {
     for (I tb : {0, 1})
       for (const Shape& c : std::vector<Shape>{{}, {6}, {1, 6}, {4, 1}, {4, 6}}) {
         Builder b("gemm");
-        b.output(
-            b.add(OpKind::Gemm,
-                  {b.input("a", Dtype::f32, ta ? Shape{5, 4} : Shape{4, 5}),
-                   b.input("b", Dtype::f32, tb ? Shape{6, 5} : Shape{5, 6}), b.input("c", Dtype::f32, c)},
-                  {{"transA", ta}, {"transB", tb}, {"alpha", 0.5}, {"beta", -2.0}}));
+        b.output(b.add(OpKind::Gemm,
+                       {b.input("a", Dtype::f32, ta ? Shape{5, 4} : Shape{4, 5}),
+                        b.input("b", Dtype::f32, tb ? Shape{6, 5} : Shape{5, 6}), b.input("c", Dtype::f32, c)},
+                       {{"transA", ta}, {"transB", tb}, {"alpha", 0.5}, {"beta", -2.0}}));
         check(b);
       }
 }
@@ -125,8 +123,7 @@ TEST(Reference, ChainsOfMovementAndProducts) {
   const TensorId q = b.add(OpKind::Transpose, {heads}, {{"perm", std::vector<I>{0, 2, 1, 3}}});
   const TensorId k = b.add(OpKind::Transpose, {heads}, {{"perm", std::vector<I>{0, 2, 3, 1}}});
   const TensorId p = b.add(OpKind::Softmax, {b.add(OpKind::MatMul, {q, k})});
-  const TensorId o =
-      b.add(OpKind::Transpose, {b.add(OpKind::MatMul, {p, q})}, {{"perm", std::vector<I>{0, 2, 1, 3}}});
+  const TensorId o = b.add(OpKind::Transpose, {b.add(OpKind::MatMul, {p, q})}, {{"perm", std::vector<I>{0, 2, 1, 3}}});
   b.output(b.add(OpKind::Reshape, {o, b.integers("t", std::vector<I>{12, 12})}));
   b.output(p);
   check(b);
@@ -139,8 +136,7 @@ TEST(Reference, SlicesConcatenationsGathersAndExpansions) {
                             b.integers("a", std::vector<I>{0, 1}), b.integers("p", std::vector<I>{-2, 3})});
   b.output(s);
   b.output(b.add(OpKind::Concat, {s, s, b.add(OpKind::Exp, {s})}, {{"axis", I{0}}}));
-  b.output(
-      b.add(OpKind::Gather, {b.add(OpKind::Relu, {x}), b.input("i", Dtype::i64, {2, 3})}, {{"axis", I{1}}}));
+  b.output(b.add(OpKind::Gather, {b.add(OpKind::Relu, {x}), b.input("i", Dtype::i64, {2, 3})}, {{"axis", I{1}}}));
   b.output(b.add(OpKind::Relu, {b.add(OpKind::Expand, {s, b.integers("w", std::vector<I>{2, 1, 1})})}));
   b.output(b.add(OpKind::Unsqueeze, {b.add(OpKind::Transpose, {x}), b.integers("u", std::vector<I>{0})}));
   b.output(b.add(OpKind::Flatten, {b.add(OpKind::Transpose, {x})}, {{"axis", I{0}}}));
@@ -163,8 +159,7 @@ TEST(Reference, CastsRoundAndIntegersWrap) {
 
 TEST(Rows, AreAsFineAsIndependenceAllows) {
   Builder b("mm");
-  b.output(
-      b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {16, 1024, 32}), b.input("b", Dtype::f32, {32, 768})}));
+  b.output(b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {16, 1024, 32}), b.input("b", Dtype::f32, {32, 768})}));
   EXPECT_EQ(rows_of(*b.finish()).count, 16 * 1024);
   Builder c("softmax");
   c.output(c.add(OpKind::Softmax, {c.input("x", Dtype::f32, {16, 1024, 768})}, {{"axis", I{1}}}));
@@ -176,8 +171,7 @@ TEST(Rows, AreAsFineAsIndependenceAllows) {
 }
 TEST(Rows, DependWhenEveryRowNeedsAnInnerProduct) {
   Builder b("xyz");
-  const TensorId yz =
-      b.add(OpKind::MatMul, {b.input("y", Dtype::f32, {64, 64}), b.input("z", Dtype::f32, {64, 64})});
+  const TensorId yz = b.add(OpKind::MatMul, {b.input("y", Dtype::f32, {64, 64}), b.input("z", Dtype::f32, {64, 64})});
   b.output(b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {64, 64}), yz}));
   EXPECT_FALSE(rows_independent(*b.finish()));
   check(b);
@@ -196,8 +190,7 @@ TEST(Magnitude, OfAMatMulIsTheProductOfAbsoluteValues) {
 }
 TEST(Magnitude, BoundsWhatFp32Loses) {
   Builder b("mlp");  // softmax(gelu(x w + b) v), evaluated below with every intermediate rounded to fp32
-  const TensorId mm =
-      b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 64}), b.input("w", Dtype::f32, {64, 32})});
+  const TensorId mm = b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 64}), b.input("w", Dtype::f32, {64, 32})});
   const TensorId h = b.add(OpKind::Gelu, {b.add(OpKind::Add, {mm, b.input("b", Dtype::f32, {32})})});
   b.output(b.add(OpKind::Softmax, {b.add(OpKind::MatMul, {h, b.input("v", Dtype::f32, {32, 10})})}));
   const auto graph = b.finish();
@@ -205,8 +198,8 @@ TEST(Magnitude, BoundsWhatFp32Loses) {
   const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 8);
   ASSERT_TRUE(both);
   const auto in = [&](int i, int k) {
-    return static_cast<float>(load_as_double(Dtype::f32, data.bytes[static_cast<std::size_t>(i)].data(),
-                                             static_cast<std::size_t>(k)));
+    return static_cast<float>(
+        load_as_double(Dtype::f32, data.bytes[static_cast<std::size_t>(i)].data(), static_cast<std::size_t>(k)));
   };
   for (int r = 0; r < 8; ++r) {
     float hidden[32], y[10], top = -INFINITY, sum = 0;

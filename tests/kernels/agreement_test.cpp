@@ -29,8 +29,7 @@ Region random_region(Random& random) {
     const Dtype dtype = random.below(3) ? Dtype::f32 : Dtype::bf16;
     const auto columns =
         random.below(2) ? any({32, 64, 128, 512, 1024}) : static_cast<std::int64_t>(1 + random.below(1500));
-    return {test::softmax_graph(static_cast<std::int64_t>(1 + random.below(6)), columns, dtype,
-                                random.below(4) == 0),
+    return {test::softmax_graph(static_cast<std::int64_t>(1 + random.below(6)), columns, dtype, random.below(4) == 0),
             dtype == Dtype::f32 ? Track::fp32 : Track::bf16};
   }
   test::MatmulShape shape{static_cast<std::int64_t>(2 + random.below(140)),
@@ -40,10 +39,8 @@ Region random_region(Random& random) {
   if (random.below(5) == 0) shape.batch = {static_cast<std::int64_t>(1 + random.below(3))};
   shape.transpose_a = random.below(3) == 0, shape.transpose_b = random.below(3) == 0;
   shape.bias = random.below(2), shape.gelu = random.below(3) == 0;
-  static constexpr std::pair<Dtype, Track> kTypes[] = {{Dtype::f32, Track::fp32},
-                                                       {Dtype::f32, Track::tf32},
-                                                       {Dtype::bf16, Track::bf16},
-                                                       {Dtype::f16, Track::fp16}};
+  static constexpr std::pair<Dtype, Track> kTypes[] = {
+      {Dtype::f32, Track::fp32}, {Dtype::f32, Track::tf32}, {Dtype::bf16, Track::bf16}, {Dtype::f16, Track::fp16}};
   const auto [dtype, track] = kTypes[random.below(4)];
   return {test::matmul_graph(shape, dtype), track};
 }
@@ -58,8 +55,7 @@ std::optional<std::pair<const Family*, Schedule>> random_schedule(const Region& 
     Schedule schedule{family->name(), {}};
     for (const auto& field : family->space(region, capabilities).fields) {
       auto value = field.values[random.below(field.values.size())];
-      if (field.name.starts_with("block_") && value > 128)
-        value = field.values[random.below(field.values.size())];
+      if (field.name.starts_with("block_") && value > 128) value = field.values[random.below(field.values.size())];
       schedule.fields[field.name] = value;
     }
     if (family->legal(region, schedule, capabilities)) return std::pair{family, schedule};
@@ -79,18 +75,16 @@ double error_of(const std::vector<std::byte>& got, Dtype dtype, const std::vecto
 Tensors poisoned(const Region& region, const std::vector<std::vector<std::byte>>& inputs,
                  const std::vector<BufferSpec>& workspaces) {
   Tensors tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    tensors[region.graph.tensor(region.graph.inputs[i]).name] = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i) tensors[region.graph.tensor(region.graph.inputs[i]).name] = inputs[i];
   const auto& out = region.graph.tensor(region.graph.outputs[0]);
   tensors[out.name].assign(static_cast<std::size_t>(graph::byte_count(out)), std::byte{0xff});
-  for (const auto& w : workspaces)
-    tensors[w.name].assign(static_cast<std::size_t>(w.bytes()), std::byte{0xff});
+  for (const auto& w : workspaces) tensors[w.name].assign(static_cast<std::size_t>(w.bytes()), std::byte{0xff});
   return tensors;
 }
 
 Status interpret_all(const Region& region, const Family& family, const Schedule& schedule,
-                     const target::Capabilities& capabilities,
-                     const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
+                     const target::Capabilities& capabilities, const std::vector<std::vector<std::byte>>& inputs,
+                     std::vector<std::byte>& out) {
   WARPLOOM_TRY(const Family::Programs made, family.programs(region, schedule, capabilities));
   Tensors tensors = poisoned(region, inputs, made.workspaces);
   for (std::size_t i = 0; i < made.programs.size(); ++i) {
@@ -103,8 +97,7 @@ Status interpret_all(const Region& region, const Family& family, const Schedule&
 }
 
 Status emulate_all(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities,
-                   std::uint64_t seed, const std::vector<std::vector<std::byte>>& inputs,
-                   std::vector<std::byte>& out) {
+                   std::uint64_t seed, const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   Tensors tensors = poisoned(region, inputs, {});
   runtime::EmulatedBuffers buffers;
@@ -135,14 +128,10 @@ Status run_on_cpu(const Region& region, const Schedule& schedule, const target::
 
 double tolerance_of(Track track) {
   switch (track) {
-    case Track::bf16:
-      return 6e-3;
-    case Track::fp16:
-      return 8e-4;
-    case Track::tf32:
-      return 1.2e-3;
-    default:
-      return 1e-6;
+    case Track::bf16: return 6e-3;
+    case Track::fp16: return 8e-4;
+    case Track::tf32: return 1.2e-3;
+    default: return 1e-6;
   }
 }
 
@@ -172,12 +161,10 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
       const auto drawn = random_schedule(region, capabilities, random);
       if (!drawn) continue;
       const auto& [family, schedule] = *drawn;
-      check("interpreter", schedule.text(),
-            interpret_all(region, *family, schedule, capabilities, inputs, got), got);
+      check("interpreter", schedule.text(), interpret_all(region, *family, schedule, capabilities, inputs, got), got);
       if (capabilities.gpu) {
         check("emulator", schedule.text(),
-              emulate_all(region, schedule, capabilities, static_cast<std::uint64_t>(problem), inputs, got),
-              got);
+              emulate_all(region, schedule, capabilities, static_cast<std::uint64_t>(problem), inputs, got), got);
       } else {
         check("cpu", schedule.text(), run_on_cpu(region, schedule, capabilities, inputs, got), got);
       }

@@ -82,8 +82,7 @@ struct Trial {
   }
 
   void run(CpuLibrary& library, bool interpreted) {
-    const auto bytes =
-        static_cast<std::size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
+    const auto bytes = static_cast<std::size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
     std::vector<std::byte> output(bytes, std::byte{0xff});
     std::vector<void*> pointers;
     for (const auto& arg : kernel.args) pointers.push_back(buffer(arg.buffer, output));
@@ -131,8 +130,7 @@ graph::Graph batched(const graph::Shape& a, const graph::Shape& w, bool transpos
   b.output(b.add(OpKind::MatMul, {x, y}));
   return *b.finish();
 }
-graph::Graph softmax(const graph::Shape& shape, std::int64_t axis, bool log, bool around,
-                     Dtype dtype = Dtype::f32) {
+graph::Graph softmax(const graph::Shape& shape, std::int64_t axis, bool log, bool around, Dtype dtype = Dtype::f32) {
   graph::Builder b("softmax");
   auto x = b.input("x", dtype, shape);
   if (around) x = b.add(OpKind::Mul, {x, b.input("scale", dtype, {shape.back()})});
@@ -156,8 +154,8 @@ TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
   Random random(1, "cpu matmul");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_matmul_family(), random,
-                                             static_cast<int>(trials.size())));
+    trials.push_back(
+        std::make_unique<Trial>(std::move(graph), cpu_matmul_family(), random, static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 14; ++i) {
     const auto size = [&] { return static_cast<std::int64_t>(1 + random.below(i % 3 == 0 ? 20 : 150)); };
@@ -183,8 +181,8 @@ TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
   Random random(2, "cpu softmax");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_softmax_family(), random,
-                                             static_cast<int>(trials.size())));
+    trials.push_back(
+        std::make_unique<Trial>(std::move(graph), cpu_softmax_family(), random, static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 10; ++i) {
     const auto size = static_cast<std::int64_t>(1 + random.below(i % 2 ? 9000 : 300));
@@ -203,9 +201,8 @@ Region region_of(graph::Graph graph) { return {std::move(graph), Track::fp32}; }
 TEST(CpuFamilies, AMicroTileBeyondTheRegistersIsIllegal) {
   const Region region = region_of(matmul(100, 100, 100, false, false, 0));
   const std::int64_t lanes = machine().vector_bytes / 4;
-  const Schedule schedule{
-      "cpu_matmul",
-      {{"block_m", 64}, {"block_n", 64}, {"block_k", 64}, {"micro_m", 14}, {"micro_n", 4 * lanes}}};
+  const Schedule schedule{"cpu_matmul",
+                          {{"block_m", 64}, {"block_n", 64}, {"block_k", 64}, {"micro_m", 14}, {"micro_n", 4 * lanes}}};
   const auto status = cpu_matmul_family().legal(region, schedule, machine());
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kScheduleIllegal);
@@ -213,9 +210,8 @@ TEST(CpuFamilies, AMicroTileBeyondTheRegistersIsIllegal) {
 
 TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
   const Region region = region_of(matmul(8192, 8192, 8192, false, false, 0));
-  const Schedule schedule{
-      "cpu_matmul",
-      {{"block_m", 4096}, {"block_n", 4096}, {"block_k", 1024}, {"micro_m", 1}, {"micro_n", 4}}};
+  const Schedule schedule{"cpu_matmul",
+                          {{"block_m", 4096}, {"block_n", 4096}, {"block_k", 1024}, {"micro_m", 1}, {"micro_n", 4}}};
   const auto status = cpu_matmul_family().legal(region, schedule, machine());
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);
@@ -224,8 +220,8 @@ TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
 TEST(CpuFamilies, AMissingFieldIsIllegal) {
   const auto matmuls =
       cpu_matmul_family().legal(region_of(matmul(8, 8, 8, false, false, 0)), {"cpu_matmul", {}}, machine());
-  const auto rows = cpu_softmax_family().legal(region_of(softmax({4, 4}, -1, false, false)),
-                                               {"cpu_softmax", {}}, machine());
+  const auto rows =
+      cpu_softmax_family().legal(region_of(softmax({4, 4}, -1, false, false)), {"cpu_softmax", {}}, machine());
   ASSERT_FALSE(matmuls);
   ASSERT_FALSE(rows);
   EXPECT_EQ(matmuls.error().code, ErrorCode::kScheduleIllegal);

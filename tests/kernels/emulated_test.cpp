@@ -25,8 +25,7 @@ Result<double> emulated_error(const Region& region, const Schedule& schedule, co
     buffers[list.inputs[i].name] = inputs[i];
     views.emplace_back(inputs[i]);
   }
-  std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()),
-                                std::byte{0xff});  // poison: NaN
+  std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()), std::byte{0xff});  // poison: NaN
   buffers[list.outputs[0].name] = output;
   WARPLOOM_TRY(const runtime::Emulation emulation, runtime::emulate(list, buffers, {seed}));
   (void)emulation;
@@ -48,8 +47,8 @@ struct Case {
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-Case matmul(const std::string& name, const std::string& target, const MatmulShape& shape, Dtype dtype,
-            Track track, Schedule schedule, double tolerance) {
+Case matmul(const std::string& name, const std::string& target, const MatmulShape& shape, Dtype dtype, Track track,
+            Schedule schedule, double tolerance) {
   return {name, target, {test::matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
 }
 Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t consumers,
@@ -63,16 +62,13 @@ Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stag
            {"group", 2},
            {"through_shared", through_shared}}};
 }
-Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k,
-                 std::int64_t stages, std::int64_t warps) {
-  return {
-      family,
-      {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}, {"group", 2}}};
+Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
+                 std::int64_t warps) {
+  return {family, {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}, {"group", 2}}};
 }
 Schedule softmax(std::int64_t place, std::int64_t cluster, std::int64_t warps, std::int64_t rows,
                  std::int64_t chunk = 4) {
-  return {"softmax_rows",
-          {{"place", place}, {"cluster", cluster}, {"warps", warps}, {"rows", rows}, {"chunk", chunk}}};
+  return {"softmax_rows", {{"place", place}, {"cluster", cluster}, {"warps", warps}, {"rows", rows}, {"chunk", chunk}}};
 }
 
 std::vector<Case> cases() {
@@ -86,43 +82,31 @@ std::vector<Case> cases() {
       matmul("wgmma_bf16", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1), kHalf),
       matmul("wgmma_bf16_one_consumer_from_registers", "sm_90a", even, Dtype::bf16, Track::bf16,
              wgmma(64, 128, 64, 4, 1, 0), kHalf),
-      matmul("wgmma_bf16_two_atoms_a_warpgroup", "sm_90a", even, Dtype::bf16, Track::bf16,
-             wgmma(256, 64, 64, 2, 2, 1), kHalf),
-      matmul("wgmma_bf16_deep_slots", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(128, 64, 128, 2, 2, 1),
+      matmul("wgmma_bf16_two_atoms_a_warpgroup", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(256, 64, 64, 2, 2, 1),
              kHalf),
-      matmul("wgmma_fp16_ragged", "sm_90a", ragged, Dtype::f16, Track::fp16, wgmma(128, 64, 64, 3, 2, 1),
+      matmul("wgmma_bf16_deep_slots", "sm_90a", even, Dtype::bf16, Track::bf16, wgmma(128, 64, 128, 2, 2, 1), kHalf),
+      matmul("wgmma_fp16_ragged", "sm_90a", ragged, Dtype::f16, Track::fp16, wgmma(128, 64, 64, 3, 2, 1), kHalf),
+      matmul("wgmma_bf16_bias_gelu", "sm_90a", fused, Dtype::bf16, Track::bf16, wgmma(128, 64, 64, 3, 2, 1), kHalf),
+      matmul("wgmma_bf16_k_major_b", "sm_90a", turned, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1), kHalf),
+      matmul("wgmma_bf16_both_transposed", "sm_90a", both, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1),
              kHalf),
-      matmul("wgmma_bf16_bias_gelu", "sm_90a", fused, Dtype::bf16, Track::bf16, wgmma(128, 64, 64, 3, 2, 1),
-             kHalf),
-      matmul("wgmma_bf16_k_major_b", "sm_90a", turned, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1),
-             kHalf),
-      matmul("wgmma_bf16_both_transposed", "sm_90a", both, Dtype::bf16, Track::bf16,
-             wgmma(128, 128, 64, 3, 2, 1), kHalf),
-      matmul("wgmma_bf16_batched", "sm_90a", batched, Dtype::bf16, Track::bf16, wgmma(64, 64, 64, 3, 1, 1),
-             kHalf),
+      matmul("wgmma_bf16_batched", "sm_90a", batched, Dtype::bf16, Track::bf16, wgmma(64, 64, 64, 3, 1, 1), kHalf),
       matmul("wgmma_tf32", "sm_90a", ragged, Dtype::f32, Track::tf32, wgmma(128, 64, 32, 3, 2, 0), kTf32),
-      matmul("wgmma_fp32_split", "sm_90a", fused, Dtype::f32, Track::fp32, wgmma(128, 64, 32, 2, 2, 0),
-             kSplit),
-      matmul("wgmma_fp32_split_odd", "sm_90a", odd, Dtype::f32, Track::fp32, wgmma(64, 64, 32, 3, 1, 0),
-             kSplit),
-      matmul("mma_bf16", "sm_80", even, Dtype::bf16, Track::bf16, threads("matmul_mma", 128, 128, 32, 3, 8),
+      matmul("wgmma_fp32_split", "sm_90a", fused, Dtype::f32, Track::fp32, wgmma(128, 64, 32, 2, 2, 0), kSplit),
+      matmul("wgmma_fp32_split_odd", "sm_90a", odd, Dtype::f32, Track::fp32, wgmma(64, 64, 32, 3, 1, 0), kSplit),
+      matmul("mma_bf16", "sm_80", even, Dtype::bf16, Track::bf16, threads("matmul_mma", 128, 128, 32, 3, 8), kHalf),
+      matmul("mma_bf16_odd", "sm_80", odd, Dtype::bf16, Track::bf16, threads("matmul_mma", 64, 64, 32, 2, 4), kHalf),
+      matmul("mma_fp16_bias_gelu", "sm_80", fused, Dtype::f16, Track::fp16, threads("matmul_mma", 64, 64, 32, 4, 4),
              kHalf),
-      matmul("mma_bf16_odd", "sm_80", odd, Dtype::bf16, Track::bf16, threads("matmul_mma", 64, 64, 32, 2, 4),
-             kHalf),
-      matmul("mma_fp16_bias_gelu", "sm_80", fused, Dtype::f16, Track::fp16,
-             threads("matmul_mma", 64, 64, 32, 4, 4), kHalf),
       matmul("mma_bf16_both_transposed", "sm_80", both, Dtype::bf16, Track::bf16,
              threads("matmul_mma", 64, 128, 64, 3, 8), kHalf),
-      matmul("mma_bf16_batched", "sm_80", batched, Dtype::bf16, Track::bf16,
-             threads("matmul_mma", 64, 64, 32, 3, 4), kHalf),
-      matmul("mma_tf32", "sm_80", ragged, Dtype::f32, Track::tf32, threads("matmul_mma", 64, 64, 32, 3, 4),
-             kTf32),
-      matmul("mma_fp32_split", "sm_80", fused, Dtype::f32, Track::fp32,
-             threads("matmul_mma", 64, 64, 16, 3, 8), kSplit),
-      matmul("simt_fp32", "sm_80", even, Dtype::f32, Track::fp32, threads("matmul_simt", 64, 64, 16, 3, 4),
-             kFloat),
-      matmul("simt_fp32_odd", "sm_80", odd, Dtype::f32, Track::fp32, threads("matmul_simt", 64, 64, 8, 2, 4),
-             kFloat),
+      matmul("mma_bf16_batched", "sm_80", batched, Dtype::bf16, Track::bf16, threads("matmul_mma", 64, 64, 32, 3, 4),
+             kHalf),
+      matmul("mma_tf32", "sm_80", ragged, Dtype::f32, Track::tf32, threads("matmul_mma", 64, 64, 32, 3, 4), kTf32),
+      matmul("mma_fp32_split", "sm_80", fused, Dtype::f32, Track::fp32, threads("matmul_mma", 64, 64, 16, 3, 8),
+             kSplit),
+      matmul("simt_fp32", "sm_80", even, Dtype::f32, Track::fp32, threads("matmul_simt", 64, 64, 16, 3, 4), kFloat),
+      matmul("simt_fp32_odd", "sm_80", odd, Dtype::f32, Track::fp32, threads("matmul_simt", 64, 64, 8, 2, 4), kFloat),
       matmul("simt_fp32_both_transposed", "sm_80", both, Dtype::f32, Track::fp32,
              threads("matmul_simt", 128, 64, 8, 2, 8), kFloat),
   };

@@ -22,8 +22,7 @@ void expect_composition(const Layout& a, const Layout& b, const Layout& ab) {
   EXPECT_EQ(ab.size(), b.size());
   EXPECT_EQ(ab.rank(), b.is_leaf() ? ab.rank() : b.rank());
   for (std::int64_t i = 0; i < b.size(); ++i) {
-    ASSERT_EQ(ab(i), a(b(i))) << to_string(a) << " o " << to_string(b) << " = " << to_string(ab) << " at "
-                              << i;
+    ASSERT_EQ(ab(i), a(b(i))) << to_string(a) << " o " << to_string(b) << " = " << to_string(ab) << " at " << i;
   }
 }
 
@@ -35,8 +34,7 @@ TEST(Algebra, HeaderExamplesHold) {
   EXPECT_EQ(to_string(*left_inverse(L("(4,8):(16,1)"))), "(16,4):(4,1)");
   EXPECT_EQ(to_string(*quasi_inverse(L("(4,2,8):(8,0,1)"))), "(8,4):(8,1)");
   EXPECT_EQ(to_string(*logical_divide(L("16:1"), L("4:2"))), "(4,(2,2)):(2,(1,8))");
-  EXPECT_EQ(to_string(*zipped_divide(L("(8,6):(1,8)"), {L("4:1"), L("3:1")})),
-            "((4,3),(2,2)):((1,8),(4,24))");
+  EXPECT_EQ(to_string(*zipped_divide(L("(8,6):(1,8)"), {L("4:1"), L("3:1")})), "((4,3),(2,2)):((1,8),(4,24))");
   EXPECT_EQ(to_string(*logical_product(L("(2,2):(4,1)"), L("6:1"))), "((2,2),(2,3)):((4,1),(2,8))");
   EXPECT_EQ(max_common_vector(L("(8,4):(1,8)"), L("(4,8):(1,4)")), 32);
   EXPECT_EQ(max_common_vector(L("32:1"), L("(8,4):(1,16)")), 8);
@@ -55,8 +53,7 @@ TEST(Algebra, CompositionIsFirstBThenA) {
   }
   int held = 0;
   for (const Layout& a : as) {
-    for (const Layout& b : bs)
-      hold(compose(a, b), held, [&](const Layout& ab) { expect_composition(a, b, ab); });
+    for (const Layout& b : bs) hold(compose(a, b), held, [&](const Layout& ab) { expect_composition(a, b, ab); });
   }
   EXPECT_GT(held, 30000);
 }
@@ -141,8 +138,7 @@ TEST(Algebra, MaxCommonVectorIsTheLongestAgreement) {
       const Layout x = right_inverse(layouts[i]), y = right_inverse(layouts[j]);
       std::int64_t n = 0;
       while (n < std::min(x.size(), y.size()) && x(n) == y(n)) ++n;
-      EXPECT_EQ(max_common_vector(layouts[i], layouts[j]), n)
-          << to_string(layouts[i]) << " " << to_string(layouts[j]);
+      EXPECT_EQ(max_common_vector(layouts[i], layouts[j]), n) << to_string(layouts[i]) << " " << to_string(layouts[j]);
     }
   }
 }
@@ -165,14 +161,12 @@ TEST(Algebra, CommonReshapeRefusesCutsThatDoNotNest) {
 
 TEST(Algebra, DroppingAStrideIntervalClearsThatDigit) {
   int held = 0;
-  for (const Layout& a :
-       {L("(2,3,4):(12,4,1)"), L("24:1"), L("(4,6):(6,1)"), L("(2,2,6):(1,2,4)"), L("(8,3):(1,8)")}) {
+  for (const Layout& a : {L("(2,3,4):(12,4,1)"), L("24:1"), L("(4,6):(6,1)"), L("(2,2,6):(1,2,4)"), L("(8,3):(1,8)")}) {
     for (const std::int64_t low : {1, 2, 4, 12}) {
       for (const std::int64_t high : {2, 4, 12, 24}) {
         if (high % low != 0 || high <= low) continue;
         hold(drop_stride_interval(a, low, high), held, [&](const Layout& d) {
-          for (std::int64_t i = 0; i < a.size(); ++i)
-            ASSERT_EQ(d(i), a(i) / high * high + a(i) % low) << to_string(a);
+          for (std::int64_t i = 0; i < a.size(); ++i) ASSERT_EQ(d(i), a(i) / high * high + a(i) % low) << to_string(a);
         });
       }
     }

@@ -20,8 +20,7 @@ TEST(F2, HeaderExampleHolds) {
 }
 
 TEST(F2, SwizzleIsItsOwnInverse) {
-  for (const Swizzle s :
-       {Swizzle{}, Swizzle{1, 4, 3}, Swizzle{2, 4, 3}, Swizzle{3, 4, 3}, Swizzle{2, 3, 4}}) {
+  for (const Swizzle s : {Swizzle{}, Swizzle{1, 4, 3}, Swizzle{2, 4, 3}, Swizzle{3, 4, 3}, Swizzle{2, 3, 4}}) {
     const BitMatrix m = bit_matrix(s, 12).value();
     EXPECT_EQ(compose(m, m).value(), identity_bits(12));
     EXPECT_EQ(inverse(m).value(), m);
@@ -93,8 +92,7 @@ RC_GTEST_PROP(F2Property, ClosedFormOfConflictsEqualsCounting, ()) {
   const std::vector<std::int64_t> extents = {*rc::gen::element<std::int64_t>(16, 32, 64),
                                              *rc::gen::element<std::int64_t>(16, 32, 64)};
   const int bits = *rc::gen::element(4, 8, 16, 32, 64), contiguous = *rc::gen::inRange(0, 2);
-  const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4),
-             threads = *rc::gen::element<std::int64_t>(16, 32, 128);
+  const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4), threads = *rc::gen::element<std::int64_t>(16, 32, 128);
   const TvLayout l = *rc::gen::inRange(0, 2) ? coalesced(extents, contiguous, vector, threads).value()
                                              : tile_atom(mma_accumulator(), {1, 2}, {0, 1}, extents).value();
   Swizzle s{*rc::gen::inRange(0, 4), *rc::gen::inRange(3, 6), 0};

@@ -33,8 +33,8 @@ TEST(Layout, TextIsReadBack) {
 }
 
 TEST(Layout, BadTextIsAnError) {
-  for (const char* text : {"", "4", "4:", "(4:1", "4:1)", "(4,2):(1)", "(4,2):1", "0:1", "4:-1", "a:b",
-                           "4:1x", "99999999999999999999:1"}) {
+  for (const char* text : {"", "4", "4:", "(4:1", "4:1)", "(4,2):(1)", "(4,2):1", "0:1", "4:-1", "a:b", "4:1x",
+                           "99999999999999999999:1"}) {
     const auto l = parse_layout(text);
     ASSERT_FALSE(l) << text;
     EXPECT_EQ(l.error().code, ErrorCode::kLayout);
@@ -62,8 +62,7 @@ TEST(Layout, CoalesceLeavesNothingToJoin) {
 TEST(Layout, FilterKeepsTheSetOfIntegers) {
   for (const Layout& l : small_layouts()) {
     const auto all = image(l), kept = image(filter(l));
-    EXPECT_EQ(std::set<std::int64_t>(all.begin(), all.end()),
-              std::set<std::int64_t>(kept.begin(), kept.end()));
+    EXPECT_EQ(std::set<std::int64_t>(all.begin(), all.end()), std::set<std::int64_t>(kept.begin(), kept.end()));
   }
   EXPECT_EQ(to_string(filter(L("(2,4,8):(1,0,2)"))), "16:1");
 }
@@ -86,8 +85,7 @@ RC_GTEST_PROP(LayoutProperty, TextAndTreesRoundTrip, ()) {
 RC_GTEST_PROP(LayoutProperty, CoordinatesAddUp, ()) {
   const Layout a = random_layout(), b = random_layout();
   const Layout both = make_layout({a, b});
-  const auto i = *rc::gen::inRange<std::int64_t>(0, a.size()),
-             j = *rc::gen::inRange<std::int64_t>(0, b.size());
+  const auto i = *rc::gen::inRange<std::int64_t>(0, a.size()), j = *rc::gen::inRange<std::int64_t>(0, b.size());
   RC_ASSERT(both(IntTree{i, j}) == a(i) + b(j));
   RC_ASSERT(both(i + j * a.size()) == a(i) + b(j));
 }

@@ -43,8 +43,7 @@ inline std::vector<Layout> all_layouts(int leaves, const std::vector<std::int64_
 inline std::vector<Layout> small_layouts() {
   std::vector<Layout> out;
   for (int leaves = 1; leaves <= 2; ++leaves) {
-    for (auto& l : all_layouts(leaves, {1, 2, 3, 4, 6}, {0, 1, 2, 3, 4, 6, 8, 12}))
-      out.push_back(std::move(l));
+    for (auto& l : all_layouts(leaves, {1, 2, 3, 4, 6}, {0, 1, 2, 3, 4, 6, 8, 12})) out.push_back(std::move(l));
   }
   for (auto& l : all_layouts(3, {2, 4}, {0, 1, 2, 4, 8, 16})) out.push_back(std::move(l));
   return out;
@@ -68,8 +67,7 @@ inline Layout random_bijection() {
   std::int64_t stride = 1;
   for (int i = *rc::gen::inRange(1, 5); i > 0; --i) {
     const auto extent = *rc::gen::element<std::int64_t>(2, 2, 3, 4);
-    modes.insert(modes.begin() + *rc::gen::inRange(0, static_cast<int>(modes.size()) + 1),
-                 Mode{extent, stride});
+    modes.insert(modes.begin() + *rc::gen::inRange(0, static_cast<int>(modes.size()) + 1), Mode{extent, stride});
     stride *= extent;
   }
   return Layout::flat(modes);

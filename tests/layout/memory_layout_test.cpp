@@ -150,8 +150,7 @@ TEST(MemoryLayout, RowsOfAPanelAreConflictFreeFor16Bytes) {
 }
 
 TEST(MemoryLayout, NoSwizzleIsChosenWhereNoneIsNeeded) {
-  EXPECT_EQ(choose_swizzle({{coalesced({64, 64}, 1, 4, 32).value(), 16}}, dense({64, 64}, {1, 0}, 32)),
-            Swizzle{});
+  EXPECT_EQ(choose_swizzle({{coalesced({64, 64}, 1, 4, 32).value(), 16}}, dense({64, 64}, {1, 0}, 32)), Swizzle{});
 }
 
 TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
@@ -167,8 +166,7 @@ TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
 TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
   const TvLayout even = tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {128, 256}).value();
   const TvLayout odd = coalesced({96, 240}, 1, 2, 96).value();
-  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16).value(),
-                     odd_memory = dense({96, 240}, {1, 0}, 16, 8);
+  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16).value(), odd_memory = dense({96, 240}, {1, 0}, 16, 8);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(common_vector(even, even_memory, 16), 2);
@@ -205,8 +203,7 @@ RC_GTEST_PROP(MemoryLayoutProperty, ChosenSwizzleIsNoWorseThanAnyOfTheCopyEngine
     return ways_by_enumeration(a, m, 4) + ways_by_enumeration(b, m, 8);
   };
   const int chosen = sum(choose_swizzle({{a, 4}, {b, 8}}, m));
-  for (const Swizzle s : {Swizzle{}, Swizzle{1, 4, 3}, Swizzle{2, 4, 3}, Swizzle{3, 4, 3}})
-    RC_ASSERT(chosen <= sum(s));
+  for (const Swizzle s : {Swizzle{}, Swizzle{1, 4, 3}, Swizzle{2, 4, 3}, Swizzle{3, 4, 3}}) RC_ASSERT(chosen <= sum(s));
 }
 
 RC_GTEST_PROP(MemoryLayoutProperty, InjectiveByEnumeration, ()) {

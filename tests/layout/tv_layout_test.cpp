@@ -14,14 +14,12 @@ TEST(TvLayout, MmaAccumulatorIsWhereThePtxManualSaysItIs) {
   EXPECT_EQ(l.threads(), 32);
   EXPECT_EQ(l.values(), 4);
   for (std::int64_t t = 0; t < 32; ++t) {
-    for (std::int64_t v = 0; v < 4; ++v)
-      EXPECT_EQ(l.coord(t, v), (Coord{t / 4 + v / 2 * 8, t % 4 * 2 + v % 2}));
+    for (std::int64_t v = 0; v < 4; ++v) EXPECT_EQ(l.coord(t, v), (Coord{t / 4 + v / 2 * 8, t % 4 * 2 + v % 2}));
   }
 }
 
 TEST(TvLayout, LinearGivesTheRowMajorIndex) {
-  for (const TvLayout& l :
-       {mma_accumulator(), tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {64, 64}).value()}) {
+  for (const TvLayout& l : {mma_accumulator(), tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {64, 64}).value()}) {
     const Layout linear = l.linear();
     for (std::int64_t t = 0; t < l.threads(); ++t) {
       for (std::int64_t v = 0; v < l.values(); ++v) {

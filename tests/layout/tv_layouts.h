@@ -6,9 +6,7 @@
 
 namespace warploom::layout {
 
-inline TvLayout mma_accumulator() {
-  return {{16, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}};
-}
+inline TvLayout mma_accumulator() { return {{16, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}}; }
 
 // Any two-dimensional layout, proper or not: small steps, so that overlaps and gaps are common.
 inline TvLayout random_tv_layout() {

@@ -35,8 +35,7 @@ Result<graph::Tensor> read_tensor(const fs::path& path, bool bf16) {
   WARPLOOM_TRY(const std::string bytes, read_file(path));
   onnx::TensorProto proto;
   if (!proto.ParseFromString(bytes)) return fail({ErrorCode::kOnnxType, "no plain tensor"});
-  if (bf16 && proto.data_type() == onnx::TensorProto::UINT16)
-    proto.set_data_type(onnx::TensorProto::BFLOAT16);
+  if (bf16 && proto.data_type() == onnx::TensorProto::UINT16) proto.set_data_type(onnx::TensorProto::BFLOAT16);
   return onnx_import::to_tensor(proto, {"case", {}});
 }
 
@@ -63,9 +62,8 @@ void run_case(const fs::path& folder, Counts& counts) {
   ASSERT_TRUE(model.ParseFromString(*read_file(folder / "model.onnx")));
   std::map<std::string, graph::Tensor> given;
   for (int i = 0; i < model.graph().input_size(); ++i) {
-    auto tensor =
-        read_tensor(data / fmt::format("input_{}.pb", i),
-                    model.graph().input(i).type().tensor_type().elem_type() == onnx::TensorProto::BFLOAT16);
+    auto tensor = read_tensor(data / fmt::format("input_{}.pb", i),
+                              model.graph().input(i).type().tensor_type().elem_type() == onnx::TensorProto::BFLOAT16);
     if (tensor) given[model.graph().input(i).name()] = *tensor;
   }
   std::vector<graph::Bytes> inputs;
@@ -81,8 +79,8 @@ void run_case(const fs::path& folder, Counts& counts) {
   ASSERT_TRUE(outputs) << folder << describe(outputs.error());
   bool right = true;
   for (std::size_t o = 0; o < outputs->size(); ++o) {
-    const auto wanted = read_tensor(data / fmt::format("output_{}.pb", o),
-                                    graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
+    const auto wanted =
+        read_tensor(data / fmt::format("output_{}.pb", o), graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
     ASSERT_TRUE(wanted) << folder;
     right = right && (*outputs)[o].size() == static_cast<std::size_t>(graph::element_count(wanted->shape)) &&
             graph->tensor(graph->outputs[o]).shape == wanted->shape;
@@ -90,12 +88,10 @@ void run_case(const fs::path& folder, Counts& counts) {
       const double stored = load_as_double(wanted->dtype, wanted->constant->data(), i);
       std::array<std::byte, 8> rounded{};
       if (is_float(wanted->dtype)) store_from_double(wanted->dtype, rounded.data(), 0, (*outputs)[o][i]);
-      const double got =
-          is_float(wanted->dtype) ? load_as_double(wanted->dtype, rounded.data(), 0) : (*outputs)[o][i];
+      const double got = is_float(wanted->dtype) ? load_as_double(wanted->dtype, rounded.data(), 0) : (*outputs)[o][i];
       right = close(got, stored, wanted->dtype);
       if (!right)
-        std::printf("%s: output %zu element %zu: %g, stored %g\n", folder.filename().c_str(), o, i, got,
-                    stored);
+        std::printf("%s: output %zu element %zu: %g, stored %g\n", folder.filename().c_str(), o, i, got, stored);
     }
   }
   ++(right ? counts.passed : counts.wrong);
@@ -121,8 +117,7 @@ TEST(Cases, InstalledBackendCases) {
   EXPECT_GE(passed, 150);
 }
 TEST(Cases, NewerBackendCases) {
-  const fs::path packed =
-      fs::path(WARPLOOM_SOURCE_DIR) / ".." / "shared" / "onnx-cases" / "node-cases.tar.xz";
+  const fs::path packed = fs::path(WARPLOOM_SOURCE_DIR) / ".." / "shared" / "onnx-cases" / "node-cases.tar.xz";
   if (!fs::exists(packed)) GTEST_SKIP() << "no newer cases";
   const ScratchFolder folder("cases");
   const std::string command = fmt::format("tar -xJf '{}' -C '{}'", packed.string(), folder.path().string());
@@ -146,9 +141,7 @@ TEST(Cases, EveryKernelBenchModelLoadsOrIsRefusedWithACode) {
     if (entry.path().extension() != ".onnx") continue;
     const auto graph = load_onnx(entry.path());
     (graph ? loaded : refused)++;
-    if (!graph) {
-      EXPECT_EQ(graph.error().code, ErrorCode::kOnnxUnknownOperator) << describe(graph.error());
-    }
+    if (!graph) { EXPECT_EQ(graph.error().code, ErrorCode::kOnnxUnknownOperator) << describe(graph.error()); }
   }
   std::printf("%d loaded, %d refused for their operators\n", loaded, refused);
   EXPECT_GE(loaded, 35);

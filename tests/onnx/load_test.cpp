@@ -25,8 +25,7 @@ std::string model(std::string_view body, int opset = 20) {
   return fmt::format("ir_version: 10 opset_import {{ version: {} }} graph {{ name: \"t\" {} }}", opset, body);
 }
 // y = op(x) with more text inside the node.
-std::string unary(std::string_view op, std::string_view more = "", std::string_view dims = "34",
-                  int opset = 20) {
+std::string unary(std::string_view op, std::string_view more = "", std::string_view dims = "34", int opset = 20) {
   return model(fmt::format("node {{ name: \"n\" op_type: \"{}\" input: \"x\" output: \"y\" {} }} input {{ {} "
                            "}} output {{ name: \"y\" }}",
                            op, more, value("x", dims)),
@@ -110,8 +109,7 @@ TEST(Load, TruncatedModels) {
   int truncated = 0;
   for (std::size_t size = 3; size < whole.size(); ++size) {
     const ErrorCode got = code(std::string_view(whole).substr(0, size));
-    EXPECT_TRUE(got == ErrorCode::kOnnxTruncated || got == ErrorCode::kOnnxNotOnnx ||
-                got == ErrorCode::kOnnxOpset)
+    EXPECT_TRUE(got == ErrorCode::kOnnxTruncated || got == ErrorCode::kOnnxNotOnnx || got == ErrorCode::kOnnxOpset)
         << size;
     truncated += got == ErrorCode::kOnnxTruncated;
   }
@@ -130,11 +128,10 @@ TEST(Load, OperatorsAndAttributesHaveTheirFirstOpset) {
   EXPECT_TRUE(parse_onnx(unary("Gelu")));
   EXPECT_EQ(code(unary("Gelu", "", "34", 19)), ErrorCode::kOnnxUnknownOperator);
   EXPECT_EQ(code(unary("Mish", "", "34", 17)), ErrorCode::kOnnxUnknownOperator);
-  EXPECT_TRUE(parse_onnx(unary(
-      "Cast", "attribute { name: \"to\" type: INT i: 17 } attribute { name: \"saturate\" type: INT i: 0 }")));
+  EXPECT_TRUE(parse_onnx(
+      unary("Cast", "attribute { name: \"to\" type: INT i: 17 } attribute { name: \"saturate\" type: INT i: 0 }")));
   EXPECT_EQ(
-      code(unary("Cast",
-                 "attribute { name: \"to\" type: INT i: 16 } attribute { name: \"saturate\" type: INT i: 0 }",
+      code(unary("Cast", "attribute { name: \"to\" type: INT i: 16 } attribute { name: \"saturate\" type: INT i: 0 }",
                  "34", 18)),
       ErrorCode::kOnnxAttribute);
 }
@@ -147,19 +144,15 @@ TEST(Load, UnknownOperatorsAreNamedWithTheirNodeAndTheSupportedOnes) {
   EXPECT_NE(graph.error().expected.find("MatMul"), std::string::npos);
 }
 TEST(Load, Attributes) {
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: FLOAT f: 1 }")),
-            ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INTS ints: 1 }")),
-            ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: FLOAT f: 1 }")), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INTS ints: 1 }")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INT i: 7 }")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axes\" type: INT i: 1 }")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" i: 1 }")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(
-      code(unary("Softmax",
-                 "attribute { name: \"axis\" type: INT i: 1 } attribute { name: \"axis\" type: INT i: 1 }")),
+      code(unary("Softmax", "attribute { name: \"axis\" type: INT i: 1 } attribute { name: \"axis\" type: INT i: 1 }")),
       ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: GRAPH g { } }")),
-            ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: GRAPH g { } }")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Cast")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Cast", "attribute { name: \"to\" type: INT i: 8 }")), ErrorCode::kOnnxType);
 }
@@ -213,8 +206,7 @@ TEST(Load, Names) {
   EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"x\" }")), ErrorCode::kOnnxName);
   EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"q\" }")), ErrorCode::kOnnxName);
   EXPECT_EQ(code(nodes("node { op_type: \"Add\" input: \"x\" output: \"y\" }")), ErrorCode::kOnnxName);
-  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" input: \"x\" output: \"y\" }")),
-            ErrorCode::kOnnxName);
+  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" input: \"x\" output: \"y\" }")), ErrorCode::kOnnxName);
   EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" }")), ErrorCode::kOnnxName);
   EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"y\" } input { " + x + " }")),
             ErrorCode::kOnnxName);
@@ -229,8 +221,8 @@ TEST(Load, CirclesAreNamed) {
 }
 TEST(Load, InitializersListedAsInputsAreConstant) {
   const auto graph =
-      parse_onnx(model("node { op_type: \"Add\" input: \"x\" input: \"w\" output: \"y\" } input { " +
-                       value("w", "2") + " } input { " + value("x", "32") +
+      parse_onnx(model("node { op_type: \"Add\" input: \"x\" input: \"w\" output: \"y\" } input { " + value("w", "2") +
+                       " } input { " + value("x", "32") +
                        " } output { name: \"y\" } "
                        "initializer { name: \"w\" data_type: 1 dims: 2 float_data: 1.5 float_data: -2 }"));
   ASSERT_TRUE(graph);
@@ -264,11 +256,11 @@ class ExternalData : public ::testing::Test {
     ASSERT_TRUE(write_file(folder.path() / "secret.bin", std::string(16, '\0')));
   }
   ErrorCode load(std::string_view location, std::string_view more = "") {
-    const std::string text = model(
-        fmt::format("node {{ op_type: \"Relu\" input: \"w\" output: \"y\" }} initializer {{ name: \"w\" "
-                    "data_type: 1 dims: 4 data_location: EXTERNAL "
-                    "external_data {{ key: \"location\" value: \"{}\" }} {} }} output {{ name: \"y\" }}",
-                    location, more));
+    const std::string text =
+        model(fmt::format("node {{ op_type: \"Relu\" input: \"w\" output: \"y\" }} initializer {{ name: \"w\" "
+                          "data_type: 1 dims: 4 data_location: EXTERNAL "
+                          "external_data {{ key: \"location\" value: \"{}\" }} {} }} output {{ name: \"y\" }}",
+                          location, more));
     EXPECT_TRUE(write_file(inside / "m.textproto", text));
     const auto graph = load_onnx(inside / "m.textproto");
     return graph ? ErrorCode::kInternal : graph.error().code;
@@ -276,31 +268,26 @@ class ExternalData : public ::testing::Test {
 };
 TEST_F(ExternalData, IsReadFromTheModelsFolder) {
   EXPECT_EQ(load("data/w.bin"), ErrorCode::kInternal);
-  EXPECT_EQ(
-      load("data/w.bin",
-           "external_data { key: \"offset\" value: \"0\" } external_data { key: \"length\" value: \"16\" }"),
-      ErrorCode::kInternal);
+  EXPECT_EQ(load("data/w.bin",
+                 "external_data { key: \"offset\" value: \"0\" } external_data { key: \"length\" value: \"16\" }"),
+            ErrorCode::kInternal);
 }
 TEST_F(ExternalData, ElsewhereIsRefused) {
   fs::create_symlink(folder.path() / "secret.bin", inside / "link.bin");
   fs::create_directory_symlink(folder.path(), inside / "up");
   for (const std::string& location :
-       {std::string("../secret.bin"), (folder.path() / "secret.bin").string(),
-        std::string("data/../../secret.bin"), std::string("link.bin"), std::string("up/secret.bin"),
-        std::string("data"), std::string("none.bin"), std::string("")})
+       {std::string("../secret.bin"), (folder.path() / "secret.bin").string(), std::string("data/../../secret.bin"),
+        std::string("link.bin"), std::string("up/secret.bin"), std::string("data"), std::string("none.bin"),
+        std::string("")})
     EXPECT_EQ(load(location), ErrorCode::kOnnxExternalData) << location;
 }
 TEST_F(ExternalData, MustBeLongEnough) {
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"8\" }"),
-            ErrorCode::kOnnxExternalData);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"-8\" }"),
-            ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"8\" }"), ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"-8\" }"), ErrorCode::kOnnxExternalData);
   EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"9223372036854775807\" }"),
             ErrorCode::kOnnxExternalData);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4\" }"),
-            ErrorCode::kOnnxExternalData);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4x\" }"),
-            ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4\" }"), ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4x\" }"), ErrorCode::kOnnxExternalData);
 }
 TEST(Load, ExternalDataOfAModelInMemoryIsRefused) {
   EXPECT_EQ(code(model("node { op_type: \"Relu\" input: \"w\" output: \"y\" } initializer { name: \"w\" "

@@ -18,14 +18,12 @@ namespace fs = std::filesystem;
 std::vector<std::string> seeds() {
   std::vector<std::string> found;
   for (const char* name : {"matmul_bias_gelu_small", "softmax_small", "matmul_small"})
-    found.push_back(
-        *read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name)));
-  for (const char* name :
-       {"test_softmax_axis_0", "test_gemm_all_attributes", "test_reshape_extended_dims", "test_clip",
-        "test_slice", "test_matmul_3d", "test_where_example", "test_concat_2d_axis_0",
-        "test_cast_FLOAT_to_FLOAT16", "test_constant", "test_gather_0", "test_squeeze",
-        "test_dropout_default", "test_shape_start_1", "test_max_example", "test_expand_dim_changed",
-        "test_gelu_default_1", "test_softplus_example_expanded", "test_elu_expanded_ver18"}) {
+    found.push_back(*read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name)));
+  for (const char* name : {"test_softmax_axis_0", "test_gemm_all_attributes", "test_reshape_extended_dims", "test_clip",
+                           "test_slice", "test_matmul_3d", "test_where_example", "test_concat_2d_axis_0",
+                           "test_cast_FLOAT_to_FLOAT16", "test_constant", "test_gather_0", "test_squeeze",
+                           "test_dropout_default", "test_shape_start_1", "test_max_example", "test_expand_dim_changed",
+                           "test_gelu_default_1", "test_softplus_example_expanded", "test_elu_expanded_ver18"}) {
     const auto content = read_file(fs::path("/usr/share/libonnx-testdata/data/node") / name / "model.onnx");
     if (content && parse_onnx(*content)) found.push_back(*content);
   }
@@ -38,8 +36,7 @@ void evaluate_small(const graph::Graph& graph) {
   for (const auto& tensor : graph.tensors) elements += graph::element_count(tensor.shape);
   if (elements > 20000) return;
   std::vector<std::vector<std::byte>> bytes;
-  for (graph::TensorId id : graph.inputs)
-    bytes.emplace_back(static_cast<std::size_t>(byte_count(graph.tensor(id))));
+  for (graph::TensorId id : graph.inputs) bytes.emplace_back(static_cast<std::size_t>(byte_count(graph.tensor(id))));
   const std::vector<graph::Bytes> inputs(bytes.begin(), bytes.end());
   const auto fast = graph::evaluate(graph, inputs, 1), naive = graph::evaluate_naive(graph, inputs);
   ASSERT_TRUE(fast && naive);
@@ -56,25 +53,18 @@ TEST(Mutants, NeverCrashAndAreQuick) {
     for (std::uint64_t edits = 1 + random.below(4); edits > 0; --edits) {
       const std::size_t at = random.below(bytes.size());
       switch (random.below(4)) {
-        case 0:
-          bytes[at] = static_cast<char>(random.below(256));
-          break;
-        case 1:
-          bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8)));
-          break;
-        case 2:
-          bytes.erase(at, 1 + random.below(4));
-          break;
+        case 0: bytes[at] = static_cast<char>(random.below(256)); break;
+        case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8))); break;
+        case 2: bytes.erase(at, 1 + random.below(4)); break;
         default:
-          bytes.insert(at, std::string(1 + random.below(9),
-                                       static_cast<char>(random.below(2) ? 0xff : random.below(256))));
+          bytes.insert(at,
+                       std::string(1 + random.below(9), static_cast<char>(random.below(2) ? 0xff : random.below(256))));
       }
       if (bytes.empty()) bytes.push_back(' ');
     }
     const auto start = std::chrono::steady_clock::now();
     const auto graph = parse_onnx(bytes);
-    slowest =
-        std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    slowest = std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     if (graph) {
       evaluate_small(*graph);
     } else {
@@ -82,8 +72,8 @@ TEST(Mutants, NeverCrashAndAreQuick) {
     }
     (graph ? accepted : refused)++;
   }
-  std::printf("%d models: %d mutants accepted, %d refused, slowest %.3f s\n", static_cast<int>(models.size()),
-              accepted, refused, slowest);
+  std::printf("%d models: %d mutants accepted, %d refused, slowest %.3f s\n", static_cast<int>(models.size()), accepted,
+              refused, slowest);
   EXPECT_LT(slowest, 1.0);
 }
 

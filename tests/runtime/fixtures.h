@@ -22,10 +22,8 @@ class WithVariable {
     ::setenv(name, value.c_str(), 1);
   }
   ~WithVariable() {
-    if (old_)
-      ::setenv(name_, old_->c_str(), 1);
-    else
-      ::unsetenv(name_);
+    if (old_) ::setenv(name_, old_->c_str(), 1);
+    else ::unsetenv(name_);
   }
 
  private:
@@ -45,13 +43,12 @@ inline LaunchList doubling_list(Engine engine, const std::string& arch) {
   kernel.name = "twice";
   kernel.grid = {4, 1, 1};
   kernel.threads = engine == Engine::cuda ? 256 : 1;
-  kernel.source =
-      engine == Engine::cuda
-          ? "extern \"C\" __global__ void twice(const float* x, float* y) {\n"
-            "  const int i = blockIdx.x * 256 + threadIdx.x;\n  if (i < 1000) y[i] = 2 * x[i];\n}\n"
-          : "extern \"C\" void twice(void* const* b, long long task, void*) {\n"
-            "  for (long long i = task * 250; i < task * 250 + 250; ++i)\n"
-            "    static_cast<float*>(b[1])[i] = 2 * static_cast<const float*>(b[0])[i];\n}\n";
+  kernel.source = engine == Engine::cuda
+                      ? "extern \"C\" __global__ void twice(const float* x, float* y) {\n"
+                        "  const int i = blockIdx.x * 256 + threadIdx.x;\n  if (i < 1000) y[i] = 2 * x[i];\n}\n"
+                      : "extern \"C\" void twice(void* const* b, long long task, void*) {\n"
+                        "  for (long long i = task * 250; i < task * 250 + 250; ++i)\n"
+                        "    static_cast<float*>(b[1])[i] = 2 * static_cast<const float*>(b[0])[i];\n}\n";
   kernel.args = {{.buffer = "x"}, {.buffer = "y"}};
   LaunchList list;
   list.engine = engine;

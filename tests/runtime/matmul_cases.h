@@ -11,20 +11,13 @@ namespace warploom::runtime {
 
 inline double activate(Activation activation, double x) {
   switch (activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return x > 0 ? x : 0;
-    case Activation::gelu_erf:
-      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::gelu_tanh:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::tanh:
-      return std::tanh(x);
-    case Activation::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
+    case Activation::none: return x;
+    case Activation::relu: return x > 0 ? x : 0;
+    case Activation::gelu_erf: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::tanh: return std::tanh(x);
+    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::silu: return x / (1 + std::exp(-x));
   }
   return x;
 }
@@ -125,8 +118,8 @@ inline std::vector<VendorProblem> small_matmuls(Dtype dtype) {
     p.activation = Activation::relu;
     all.push_back(p);
   }
-  for (const Activation activation : {Activation::gelu_erf, Activation::gelu_tanh, Activation::tanh,
-                                      Activation::sigmoid, Activation::silu}) {
+  for (const Activation activation :
+       {Activation::gelu_erf, Activation::gelu_tanh, Activation::tanh, Activation::sigmoid, Activation::silu}) {
     VendorProblem p = plain;
     p.activation = activation;
     all.push_back(p);
@@ -135,10 +128,10 @@ inline std::vector<VendorProblem> small_matmuls(Dtype dtype) {
 }
 
 inline std::string text_of(const VendorProblem& p) {
-  return std::to_string(p.batch) + "x" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" +
-         std::to_string(p.k) + " " + std::string(name_of(p.in)) + (p.transpose_a ? " At" : "") +
-         (p.transpose_b ? " Bt" : "") + " bias " + std::to_string(static_cast<int>(p.bias)) + " " +
-         std::string(name_of(p.activation)) + (p.batched_a ? "" : " one A") + (p.batched_b ? "" : " one B");
+  return std::to_string(p.batch) + "x" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +
+         " " + std::string(name_of(p.in)) + (p.transpose_a ? " At" : "") + (p.transpose_b ? " Bt" : "") + " bias " +
+         std::to_string(static_cast<int>(p.bias)) + " " + std::string(name_of(p.activation)) +
+         (p.batched_a ? "" : " one A") + (p.batched_b ? "" : " one B");
 }
 
 }  // namespace warploom::runtime

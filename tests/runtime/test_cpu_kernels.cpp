@@ -58,9 +58,8 @@ TEST_F(CpuKernels, AreNotCompiledTwice) {
   const auto second = compile(list());
   ASSERT_OK(second);
   EXPECT_EQ(first->images[0], second->images[0]);
-  EXPECT_EQ(
-      std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt")),
-      written);
+  EXPECT_EQ(std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt")),
+            written);
 }
 
 TEST_F(CpuKernels, GetScratchOfTheirOwn) {

@@ -58,9 +58,7 @@ TEST(CpuPool, AlignsBigBuffersForHugePages) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.get()) % (2 << 20), 0u);
 }
 
-TEST(CpuPool, UsesTheAllowedCores) {
-  EXPECT_EQ(CpuPool().threads(), static_cast<int>(allowed_cores().size()));
-}
+TEST(CpuPool, UsesTheAllowedCores) { EXPECT_EQ(CpuPool().threads(), static_cast<int>(allowed_cores().size())); }
 
 }  // namespace
 }  // namespace warploom::runtime

@@ -67,8 +67,7 @@ TEST_F(CpuReferences, PlainKernelsAgreeWithFp64) {
 TEST_F(CpuReferences, PlainSoftmaxAgreesWithFp64) {
   if (!find_cpu_compiler()) GTEST_SKIP() << "no C++ compiler here";
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-    const VendorProblem problem{
-        .kind = VendorKind::softmax, .in = dtype, .out = dtype, .rows = 9, .cols = 300};
+    const VendorProblem problem{.kind = VendorKind::softmax, .in = dtype, .out = dtype, .rows = 9, .cols = 300};
     const auto reference = vendor_reference(*device, problem, true);
     ASSERT_OK(reference);
     const auto error = softmax_error(*device, problem, **reference);
@@ -78,8 +77,7 @@ TEST_F(CpuReferences, PlainSoftmaxAgreesWithFp64) {
 }
 
 TEST_F(CpuReferences, TypesThatNobodyServesAreRefused) {
-  const auto reference =
-      vendor_reference(*device, {.m = 8, .n = 8, .k = 8, .in = Dtype::e4m3, .out = Dtype::e4m3});
+  const auto reference = vendor_reference(*device, {.m = 8, .n = 8, .k = 8, .in = Dtype::e4m3, .out = Dtype::e4m3});
   ASSERT_FALSE(reference);
   EXPECT_EQ(reference.error().code, ErrorCode::kNoSchedule);
 }
@@ -93,16 +91,15 @@ TEST_F(CpuReferences, DISABLED_Speed) {
   std::vector<Runnable*> raw;
   for (const auto& reference : references) {
     Bindings buffers;
-    for (const char* name : {"A", "B", "C"})
-      buffers[name] = *on_device(*device, random_tensor(Dtype::f32, 1 << 20, 1));
+    for (const char* name : {"A", "B", "C"}) buffers[name] = *on_device(*device, random_tensor(Dtype::f32, 1 << 20, 1));
     ASSERT_OK(reference->bind(buffers));
     raw.push_back(reference.get());
   }
   const auto samples = measure(*device, raw, {.budget_ms = 3000});
   ASSERT_OK(samples);
   for (const Samples& s : *samples)
-    printf("%-16s 1024^3 f32: median %.0f us [%.0f, %.0f] %.1f GFLOP/s, fastest %.1f GFLOP/s\n",
-           s.name.c_str(), s.median_us, s.low_us, s.high_us, problem.flops() / s.median_us * 1e-3,
+    printf("%-16s 1024^3 f32: median %.0f us [%.0f, %.0f] %.1f GFLOP/s, fastest %.1f GFLOP/s\n", s.name.c_str(),
+           s.median_us, s.low_us, s.high_us, problem.flops() / s.median_us * 1e-3,
            problem.flops() / *std::min_element(s.us.begin(), s.us.end()) * 1e-3);
   // Copy bandwidth, by all cores: a launch list of its own.
   LaunchList copy = doubling_list(Engine::cpu, device->info().arch);

@@ -16,9 +16,7 @@ TEST(Driver, MissingIsAnErrorOfItsOwn) {
 TEST(Driver, AnswersTheSameEveryTime) {
   const auto first = Driver::get(), second = Driver::get();
   ASSERT_EQ(first.has_value(), second.has_value());
-  if (first) {
-    EXPECT_EQ(*first, *second);
-  }
+  if (first) { EXPECT_EQ(*first, *second); }
 }
 
 TEST(Driver, CodesHaveMeanings) {

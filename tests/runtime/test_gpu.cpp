@@ -22,10 +22,10 @@ class Gpu : public ::testing::Test {
 
 TEST_F(Gpu, DescribesItself) {
   const DeviceInfo& info = device->info();
-  printf("%s, %s, %d multiprocessors, %.1f GB, L2 %.1f MB, shared %lld, %s, SM clock %.0f MHz\n",
-         info.name.c_str(), info.arch.c_str(), info.processors, static_cast<double>(info.memory_bytes) * 1e-9,
-         static_cast<double>(info.cache_bytes) * 1e-6, static_cast<long long>(info.shared_bytes),
-         info.driver.c_str(), device->clocks().sm_mhz);
+  printf("%s, %s, %d multiprocessors, %.1f GB, L2 %.1f MB, shared %lld, %s, SM clock %.0f MHz\n", info.name.c_str(),
+         info.arch.c_str(), info.processors, static_cast<double>(info.memory_bytes) * 1e-9,
+         static_cast<double>(info.cache_bytes) * 1e-6, static_cast<long long>(info.shared_bytes), info.driver.c_str(),
+         device->clocks().sm_mhz);
   EXPECT_TRUE(info.arch.starts_with("sm_"));
   EXPECT_GT(info.processors, 1);
 }
@@ -137,9 +137,8 @@ TEST_F(Gpu, StrictFp32IsNotTf32) {
 
 TEST_F(Gpu, SoftmaxAgreesWithFp64) {
   check_references(*device, {.kind = VendorKind::softmax, .rows = 37, .cols = 1001}, 1e-6);
-  check_references(
-      *device, {.kind = VendorKind::softmax, .in = Dtype::bf16, .out = Dtype::bf16, .rows = 5, .cols = 100},
-      4e-3);
+  check_references(*device,
+                   {.kind = VendorKind::softmax, .in = Dtype::bf16, .out = Dtype::bf16, .rows = 5, .cols = 100}, 4e-3);
 }
 
 Result<std::vector<Samples>> time_matmul(Executor& device, const VendorProblem& problem, int sets) {
@@ -215,8 +214,7 @@ TEST_F(Gpu, AFaultIsACrashedCandidate) {
         const auto binary = compile(list);
         if (!binary) std::exit(77);
         auto kernels = (*fresh)->load(list, *binary);
-        if (!kernels ||
-            !(*kernels)->bind({{"x", *(*fresh)->allocate(4000)}, {"y", *(*fresh)->allocate(4000)}}))
+        if (!kernels || !(*kernels)->bind({{"x", *(*fresh)->allocate(4000)}, {"y", *(*fresh)->allocate(4000)}}))
           std::exit(2);
         (void)(*kernels)->launch();
         const auto done = (*fresh)->synchronize();

@@ -115,8 +115,7 @@ class WithHelper {
  public:
   explicit WithHelper(const std::string& body) {
     const auto path = folder_.path() / "helper";
-    (void)write_file(path,
-                     "#!/bin/sh\n[ \"$1\" = __compile ] || exit 9\nfolder=$(dirname \"$2\")\n" + body + "\n");
+    (void)write_file(path, "#!/bin/sh\n[ \"$1\" = __compile ] || exit 9\nfolder=$(dirname \"$2\")\n" + body + "\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     set_helper_program(path);
   }

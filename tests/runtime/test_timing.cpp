@@ -17,8 +17,7 @@ class Sleeper final : public Runnable {
   Status launch(int) override {
     *order_ += name_;
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us_);
-    while (std::chrono::steady_clock::now() < until) {
-    }
+    while (std::chrono::steady_clock::now() < until) {}
     return ok();
   }
 

@@ -31,8 +31,7 @@ extern "C" __global__ void __launch_bounds__(256) boxes(WL_TENSOR_MAP x, float* 
 }
 )";
   Argument x{.buffer = "x", .tensor_map = true};
-  x.map = {
-      .dtype = Dtype::f32, .dims = {40, 100}, .strides_bytes = {160}, .box = {32, 8}, .swizzle_bytes = 0};
+  x.map = {.dtype = Dtype::f32, .dims = {40, 100}, .strides_bytes = {160}, .box = {32, 8}, .swizzle_bytes = 0};
   kernel.args = {x, {.buffer = "y"}};
   LaunchList list;
   list.engine = Engine::cuda;

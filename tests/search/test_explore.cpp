@@ -37,8 +37,7 @@ class FakeFamily : public kernels::Family {
   Status legal(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override {
     return ok();
   }
-  double guess(const kernels::Region&, const kernels::Schedule& schedule,
-               const target::Capabilities&) const override {
+  double guess(const kernels::Region&, const kernels::Schedule& schedule, const target::Capabilities&) const override {
     return static_cast<double>(schedule.fields.at("body") + 100 * schedule.fields.at("variant"));
   }
   Result<Programs> programs(const kernels::Region&, const kernels::Schedule&,
@@ -86,8 +85,7 @@ class ExploreTest : public testing::Test {
 };
 
 TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
-  const FakeFamily family(
-      {"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
+  const FakeFamily family({"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
   const auto outcome = explore(problem_of(family), options());
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->schedule.fields.at("body"), 3);
@@ -104,9 +102,9 @@ TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
   EXPECT_EQ(codes.at("fake body=7 variant=0"), "candidate-memory");
   const auto rows = recorded();
   EXPECT_EQ(rows.size(), 8u);
-  EXPECT_EQ(std::count_if(rows.begin(), rows.end(),
-                          [](const auto& row) { return row.stage == archive::Stage::promoted; }),
-            1);
+  EXPECT_EQ(
+      std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.stage == archive::Stage::promoted; }),
+      1);
 }
 
 TEST_F(ExploreTest, AHangingCandidateDoesNotStopTheSearch) {
@@ -187,16 +185,13 @@ TEST_F(ExploreTest, ASearchThatGetsSigintEndsWithItsBest) {
     ::signal(SIGINT, [](int) { signalled = true; });
     Options stopped = options(300);
     stopped.interrupted = &signalled;
-    stopped.on_progress = [&](const Progress& progress) {
-      (void)!::write(ends[1], &progress.candidates, sizeof(int));
-    };
+    stopped.on_progress = [&](const Progress& progress) { (void)!::write(ends[1], &progress.candidates, sizeof(int)); };
     const auto outcome = explore(problem_of(family), stopped);
     ::_exit(outcome && outcome->interrupted ? 130 : 1);
   }
   ::close(ends[1]);
   int judged = 0;
-  for (int i = 0; i < 2; ++i)
-    ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
   const auto start = steady_clock::now();
   ::kill(child, SIGINT);
   int status = 0;
@@ -213,9 +208,7 @@ TEST_F(ExploreTest, AKilledSearchGoesOnWhereItStopped) {
   const pid_t child = ::fork();
   if (child == 0) {
     Options running = options(300);
-    running.on_progress = [&](const Progress& progress) {
-      (void)!::write(ends[1], &progress.candidates, sizeof(int));
-    };
+    running.on_progress = [&](const Progress& progress) { (void)!::write(ends[1], &progress.candidates, sizeof(int)); };
     (void)explore(problem_of(family), running);
     ::_exit(0);
   }

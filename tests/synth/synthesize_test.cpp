@@ -28,8 +28,7 @@ const Choice& choice_of(const tile::Program& program, const Solution& solution, 
 tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
   Builder b("mm");
   const TensorId A = b.global("A", dtype, {64, 256});
-  const TensorId B =
-      b_is_row_major_kn ? b.global("B", dtype, {64, 256}, {1, 64}) : b.global("B", dtype, {64, 256});
+  const TensorId B = b_is_row_major_kn ? b.global("B", dtype, {64, 256}, {1, 64}) : b.global("B", dtype, {64, 256});
   const TensorId C = b.output("C", Dtype::f32, {64, 64});
   const std::int64_t depth = 128 / bytes_of(dtype);
   const TensorId sa = b.shared("a", dtype, {64, depth}), sb = b.shared("b", dtype, {64, depth});
@@ -46,9 +45,8 @@ tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
     b.role("consumer", 4, 0, [&] {
       const TensorId acc = b.reg("acc", Dtype::f32, {64, 64});
       b.fill(acc, 0);
-      b.for_("k", 0, 256 / depth, 1, [&](const Index&) {
-        b.consume(ring, 1, [&] { b.mma(acc, b.all(sa), b.all(sb), false, true); });
-      });
+      b.for_("k", 0, 256 / depth, 1,
+             [&](const Index&) { b.consume(ring, 1, [&] { b.mma(acc, b.all(sa), b.all(sb), false, true); }); });
       b.copy(b.all(acc), b.all(C));
     });
   });
@@ -75,8 +73,7 @@ TEST(Synthesis, SlotsOfTheCopyEngineAreSwizzledPanelsOnBoundariesOf1024Bytes) {
     EXPECT_EQ(solution->shared_offset.at(id) % 1024, 0);
     EXPECT_TRUE(layout.is_injective());
   }
-  EXPECT_EQ(solution->shared.at(program.pipelines[0].tensors[1]).dims[0][0].stride, 1)
-      << "B is contiguous along n";
+  EXPECT_EQ(solution->shared.at(program.pipelines[0].tensors[1]).dims[0][0].stride, 1) << "B is contiguous along n";
 }
 
 TEST(Synthesis, Tf32WithNContiguousHasNoLayoutAndSaysWhichStatementsClash) {

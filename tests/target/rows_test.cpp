@@ -27,14 +27,12 @@ TEST(Rows, AFragmentThatMissesAnElementIsRefused) {
 TEST(Rows, NamesAreUniqueWithinAnArchitecture) {
   for (const char* arch : {"sm_80", "sm_90a"}) {
     std::set<std::string_view> names;
-    for (const Instruction& row : instructions_of(arch))
-      EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    for (const Instruction& row : instructions_of(arch)) EXPECT_TRUE(names.insert(row.name).second) << row.name;
   }
 }
 
 TEST(Rows, EveryCallIsOfTheDeviceInterface) {
-  for (const Instruction& row : instructions_of("sm_90a"))
-    EXPECT_TRUE(row.call.starts_with("wl::")) << row.name;
+  for (const Instruction& row : instructions_of("sm_90a")) EXPECT_TRUE(row.call.starts_with("wl::")) << row.name;
 }
 
 TEST(Capabilities, AnUnknownTargetIsRefusedByItsCode) {

@@ -83,27 +83,13 @@ Valued random_index(Random& random, int depth) {
   const auto floored = [](std::int64_t p, std::int64_t q) { return p / q - (p % q < 0 ? 1 : 0); };
   std::int64_t value = 0;
   switch (op) {
-    case IndexOp::add:
-      value = x + y;
-      break;
-    case IndexOp::sub:
-      value = x - y;
-      break;
-    case IndexOp::mul:
-      value = x * y;
-      break;
-    case IndexOp::div:
-      value = floored(x, y);
-      break;
-    case IndexOp::mod:
-      value = x - y * floored(x, y);
-      break;
-    case IndexOp::min:
-      value = std::min(x, y);
-      break;
-    default:
-      value = std::max(x, y);
-      break;
+    case IndexOp::add: value = x + y; break;
+    case IndexOp::sub: value = x - y; break;
+    case IndexOp::mul: value = x * y; break;
+    case IndexOp::div: value = floored(x, y); break;
+    case IndexOp::mod: value = x - y * floored(x, y); break;
+    case IndexOp::min: value = std::min(x, y); break;
+    default: value = std::max(x, y); break;
   }
   return {Index::make(op, a.index, b.index), value};
 }

@@ -72,13 +72,12 @@ TEST(Interpret, TwoHundredRandomProgramsEqualPlainLoops) {
   for (int i = 0; i < 200; ++i) {
     if (i % 2 == 0) {
       constexpr Dtype kTypes[] = {Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::tf32};
-      const MatmulShape shape{between(1, 40),    between(1, 40),    between(1, 40),
-                              2 * between(1, 8), between(1, 16),    between(1, 16),
-                              between(1, 4),     kTypes[i / 2 % 4], between(0, 1) == 1};
+      const MatmulShape shape{between(1, 40), between(1, 40), between(1, 40),    2 * between(1, 8), between(1, 16),
+                              between(1, 16), between(1, 4),  kTypes[i / 2 % 4], between(0, 1) == 1};
       const Program program =
           i % 4 == 0 || shape.stages == 1
-              ? matmul_with_roles(MatmulShape{shape.m, shape.n, shape.k, shape.bm, shape.bn, shape.bk,
-                                              shape.stages + 1, shape.dtype, shape.transpose_b})
+              ? matmul_with_roles(MatmulShape{shape.m, shape.n, shape.k, shape.bm, shape.bn, shape.bk, shape.stages + 1,
+                                              shape.dtype, shape.transpose_b})
               : matmul_pipelined(shape);
       ASSERT_LT(run_matmul(program, shape, static_cast<std::uint64_t>(i)), 1e-5) << i;
     } else {
@@ -200,9 +199,8 @@ TEST(Interpret, SlotsOfAnotherRoleThatNobodyConsumesAreUndefined) {
   const auto p = b.pipeline("p", 2, {s});
   int line = 0;
   b.roles([&] {
-    b.role("producer", 4, 0, [&] {
-      b.for_("k", 0, 2, 1, [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); });
-    });
+    b.role("producer", 4, 0,
+           [&] { b.for_("k", 0, 2, 1, [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); }); });
     b.role("consumer", 4, 0, [&] { line = (b.consume(p, 0, [] {}), __LINE__); });
   });
   expect_undefined(b.finish(), line, "'p'");

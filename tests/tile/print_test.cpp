@@ -182,8 +182,7 @@ class Arbitrary {
   }
   Index index(int depth) {
     if (depth == 0 || below(3) == 0) {
-      const Index leaves[] = {block(0), block(1), cluster_rank(), Index::variable("k"),
-                              Index(below(100) - 20)};
+      const Index leaves[] = {block(0), block(1), cluster_rank(), Index::variable("k"), Index(below(100) - 20)};
       return leaves[below(5)];
     }
     return Index::make(static_cast<IndexOp>(2 + below(7)), index(depth - 1), index(depth - 1));
@@ -211,27 +210,18 @@ class Arbitrary {
   void statement(Builder& b, int depth) {
     const auto inner = [&] { statements(b, depth - 1); };
     switch (below(depth > 0 ? 10 : 6)) {
-      case 0:
-        return b.copy(tile(b), tile(b), number(), below(2));
-      case 1:
-        return b.fill(tensor(), number());
-      case 2:
-        return b.map(tensor(), value(b, 3));
-      case 3:
-        return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
-      case 4:
-        return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
-      case 5:
-        return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
+      case 0: return b.copy(tile(b), tile(b), number(), below(2));
+      case 1: return b.fill(tensor(), number());
+      case 2: return b.map(tensor(), value(b, 3));
+      case 3: return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
+      case 4: return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
+      case 5: return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
       case 6:
         return b.for_(
             "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
-      case 7:
-        return b.if_less(index(3), index(3), inner);
-      case 8:
-        return b.produce(0, inner);
-      default:
-        return b.consume(0, static_cast<int>(below(3)), inner);
+      case 7: return b.if_less(index(3), index(3), inner);
+      case 8: return b.produce(0, inner);
+      default: return b.consume(0, static_cast<int>(below(3)), inner);
     }
   }
   Random random_;
@@ -269,18 +259,10 @@ TEST(Parse, MutatedProgramsAreRefusedOrComeBack) {
       const std::size_t at = random.below(text.size());
       std::string front = text.substr(0, at), back = text.substr(at);
       switch (random.below(4)) {
-        case 0:
-          back = back.substr(std::min(back.size(), 1 + random.below(9)));
-          break;
-        case 1:
-          front += pieces[random.below(std::size(pieces))];
-          break;
-        case 2:
-          back[0] = static_cast<char>(random.below(256));
-          break;
-        default:
-          front += text.substr(random.below(text.size()), random.below(60));
-          break;
+        case 0: back = back.substr(std::min(back.size(), 1 + random.below(9))); break;
+        case 1: front += pieces[random.below(std::size(pieces))]; break;
+        case 2: back[0] = static_cast<char>(random.below(256)); break;
+        default: front += text.substr(random.below(text.size()), random.below(60)); break;
       }
       text = fmt::format("{}{}\n", front, back);
     }

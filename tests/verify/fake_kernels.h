@@ -49,12 +49,10 @@ inline const std::map<std::string, std::string>& bodies() {
       {"unwritten",
        "for (int j = 0; j < N - (i == M - 1); ++j) { float s = 0; for (int l = 0; l < K; ++l) s += a[i*K+l] "
        "* b[l*N+j]; c[j] = s; }"},
-      {"uninitialised",
-       "for (int j = 0; j < N; ++j) for (int l = 0; l < K; ++l) c[j] += a[i*K+l] * b[l*N+j];"},
+      {"uninitialised", "for (int j = 0; j < N; ++j) for (int l = 0; l < K; ++l) c[j] += a[i*K+l] * b[l*N+j];"},
       {"beyond", kRight + " if (i == M - 1) c[N - 1] += a[M * K];"},
-      {"memory",
-       kRight + " if (i == 0) for (int t = 0; t < 4096; ++t) { char* p = (char*)__builtin_malloc(64 << 20); "
-                "for (int z = 0; z < 16; ++z) *(volatile char*)(p + (z << 12)) = 1; }"},
+      {"memory", kRight + " if (i == 0) for (int t = 0; t < 4096; ++t) { char* p = (char*)__builtin_malloc(64 << 20); "
+                          "for (int z = 0; z < 16; ++z) *(volatile char*)(p + (z << 12)) = 1; }"},
       {"no_compile", "this is not C++"},
   };
   return all;

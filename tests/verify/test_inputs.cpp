@@ -36,8 +36,7 @@ TEST(Inputs, ASliceIsTheSameAsInTheWhole) {
     std::vector<float> slice(100'000);
     const std::int64_t begin = (1 << 20) - 777;  // across a block's edge
     fill({9, 0, family, Dtype::f32}, slice.data(), begin, 100'000, 2);
-    for (std::size_t i = 0; i < slice.size(); ++i)
-      ASSERT_EQ(slice[i], whole[static_cast<std::size_t>(begin) + i]);
+    for (std::size_t i = 0; i < slice.size(); ++i) ASSERT_EQ(slice[i], whole[static_cast<std::size_t>(begin) + i]);
   }
 }
 
@@ -61,8 +60,7 @@ TEST(Inputs, FamiliesHaveTheirMoments) {
   EXPECT_NEAR(moments(values(InputFamily::signs, n)).deviation, 1, 1e-3);
   EXPECT_NEAR(moments(values(InputFamily::small, n)).deviation, 1e-3, 1e-5);
   const auto outliers = values(InputFamily::outliers, n);
-  const auto large =
-      std::count_if(outliers.begin(), outliers.end(), [](float x) { return std::abs(x) > 10; });
+  const auto large = std::count_if(outliers.begin(), outliers.end(), [](float x) { return std::abs(x) > 10; });
   EXPECT_NEAR(static_cast<double>(large) / static_cast<double>(n) * 1024, 1, 0.1);
   EXPECT_GT(moments(outliers).largest, 1000);
 }

@@ -35,8 +35,8 @@ struct Case {
       for (std::int64_t j = 0; j < sizes.n; ++j) {
         float sum = 0;
         for (std::int64_t l = 0; l < sizes.k; ++l)
-          sum += round(x[static_cast<std::size_t>(i * sizes.k + l)]) *
-                 round(w[static_cast<std::size_t>(l * sizes.n + j)]);
+          sum +=
+              round(x[static_cast<std::size_t>(i * sizes.k + l)]) * round(w[static_cast<std::size_t>(l * sizes.n + j)]);
         found[static_cast<std::size_t>(i * sizes.n + j)] = sum;
       }
   }
@@ -137,8 +137,7 @@ TEST(Tolerance, ManyBlocksAddUpToTheWhole) {
   c.evaluate(to_tf32);
   const Tolerance tolerance = tolerance_of(c.graph, Track::fp32, 0);
   Comparison whole, parts;
-  compare(whole, tolerance, Dtype::f32, c.found.data(), c.truth.value.data(), c.truth.magnitude.data(), 0,
-          320);
+  compare(whole, tolerance, Dtype::f32, c.found.data(), c.truth.value.data(), c.truth.magnitude.data(), 0, 320);
   for (std::int64_t from = 0; from < 320; from += 40)
     compare(parts, tolerance, Dtype::f32, c.found.data() + from, c.truth.value.data() + from,
             c.truth.magnitude.data() + from, from, 40);

@@ -25,12 +25,14 @@ std::int64_t box_bytes(const TensorMap& m) {
 }
 
 // What the driver and the hardware demand of a map and of the shared address.
-bool check_map(const TensorMap& m, unsigned smem, int rank, int line, const char* what) {
+bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, int line, const char* what) {
   std::string wrong;
   const int inner = m.box[0] * m.element_bytes;
   if (m.rank != rank) wrong = "the map has rank " + std::to_string(m.rank) + ", the copy " + std::to_string(rank);
   else if (inner % 16) wrong = "the box's rows are " + std::to_string(inner) + " bytes, no multiple of 16";
   else if (m.swizzle && inner > swizzle_bytes(m.swizzle)) wrong = "the box's rows are wider than the swizzle";
+  else if (c[0] * m.element_bytes % 16)
+    wrong = "the box starts at element " + std::to_string(c[0]) + " of a row, no multiple of 16 bytes";
   else if (reinterpret_cast<std::uintptr_t>(m.base) % 16) wrong = "the tensor is not aligned to 16 bytes";
   else if (smem % (m.swizzle ? static_cast<unsigned>(swizzle_bytes(m.swizzle)) * 8 : 128u))
     wrong = "shared address " + std::to_string(smem) + " is not aligned for the swizzle";
@@ -85,7 +87,7 @@ GlobalRange* whole_tensor(const TensorMap& m, bool write, int line, Thread& t, c
 void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site) {
   Thread& t = me();
   const char* what = mask < 0 ? "tma_load" : "tma_load_multicast";
-  if (!check_map(map, smem, rank, site.line, what)) return;
+  if (!check_map(map, smem, c, rank, site.line, what)) return;
   const std::int64_t bytes = box_bytes(map);
   unsigned at = smem;
   if (!machine->locate(at, static_cast<int>(bytes), false, site.line, what)) return;
@@ -136,7 +138,7 @@ void Machine::finish_load(std::size_t i) {
 
 void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Site site) {
   Thread& t = me();
-  if (!check_map(map, smem, rank, site.line, "tma_store")) return;
+  if (!check_map(map, smem, c, rank, site.line, "tma_store")) return;
   const std::int64_t bytes = box_bytes(map);
   if (!machine->locate(smem, static_cast<int>(bytes), false, site.line, "tma_store")) return;
   GlobalRange* g = whole_tensor(map, true, site.line, t, "tma_store");

@@ -71,7 +71,8 @@ class SharedSolver {
     return uses;
   }
 
-  // Whether the copy engine can move this box of a global tensor: strides and base in multiples of 16 bytes, no fill but zero.
+  // Whether the copy engine can move this box of a global tensor: strides, base and the box's start in its row in multiples of 16
+  // bytes, no fill but zero.
   bool engine_can(const Site& site, const Copy& copy) const {
     const bool load = scope_of(copy.src) == Scope::global;
     const Tile& global = load ? copy.src : copy.dst;
@@ -87,8 +88,10 @@ class SharedSolver {
       ++rank;
       if (static_cast<int>(d) != *contiguous && tensor.strides[d] * bytes_of(tensor.dtype) % 16) return false;
     }
-    const auto extent = global.extent[static_cast<std::size_t>(*contiguous)] * bytes_of(tensor.dtype);
-    return rank <= 5 && extent % 32 == 0 && wide_dims(global.extent).size() <= 2;
+    const auto inner = static_cast<std::size_t>(*contiguous);
+    const auto extent = global.extent[inner] * bytes_of(tensor.dtype);
+    const auto start = global.offset[inner].known_divisor() * bytes_of(tensor.dtype);
+    return rank <= 5 && extent % 32 == 0 && start % 16 == 0 && wide_dims(global.extent).size() <= 2;
   }
 
   // The dimension of the shared tensor that meets the other side's contiguous dimension.

@@ -221,8 +221,8 @@ Conformance box(const std::string& name, int box_rows, int box_cols, int swizzle
   for (int r = 0; r < box_rows; ++r)
     for (int e = 0; e < box_cols; ++e) {
       std::uint8_t v[2] = {0, 0};
-      if (r + 5 < rows && e + 3 < cols)
-        std::memcpy(v, &source[static_cast<std::size_t>(((r + 5) * cols + e + 3) * 2)], 2);
+      if (r + 5 < rows && e + 8 < cols)
+        std::memcpy(v, &source[static_cast<std::size_t>(((r + 5) * cols + e + 8) * 2)], 2);
       const int kb = e * 2;
       std::memcpy(&image[static_cast<std::size_t>(r * box_cols * 2 + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16)],
                   v, 2);

@@ -324,7 +324,7 @@ WGMMA_RS_CASE(wgmma_rs_f16, wl::f16)
 WGMMA_RS_CASE(wgmma_rs_tf32, wl::tf32)
 WGMMA_RS_CASE(wgmma_rs_e4m3, wl::e4m3)
 
-// A box at (3, 5) of the input, its raw shared image to out, and stored back through the other map at (16, 2).
+// A box at (8, 5) of the input, its raw shared image to out, and stored back through the other map at (16, 2).
 WL_FN void copy_box(const wl::TensorMap& map_in, const wl::TensorMap& map_out, unsigned* out, int bytes) {
   const unsigned smem = WL_SHARED_BASE();
   const unsigned bar = smem + 16384;
@@ -336,7 +336,7 @@ WL_FN void copy_box(const wl::TensorMap& map_in, const wl::TensorMap& map_out, u
   wl::sync_threads();
   if (wl::thread() == 0) {
     wl::mbarrier_arrive_expect_tx(bar, bytes);
-    wl::tma_load(smem, map_in, bar, 3, 5);
+    wl::tma_load(smem, map_in, bar, 8, 5);
   }
   wl::mbarrier_wait(bar, 0);
   for (int i = wl::thread(); i < bytes / 4; i += 32) {

@@ -88,11 +88,11 @@ inline unsigned mapa(unsigned addr, int rank, WL_SITE) { return emu::map_address
 
 template <int X, bool TRANS, class D>
 void ldmatrix(D&& dst, unsigned addr, WL_SITE) {
-  emu::load_matrix(emu::regs(dst).run(2 * X), addr, X, TRANS, site);
+  emu::load_matrix(run_of<4 * X>(emu::regs(dst)), addr, X, TRANS, site);
 }
 template <int X, bool TRANS, class S>
 void stmatrix(unsigned addr, S&& src, WL_SITE) {
-  emu::store_matrix(addr, emu::regs(src).run(2 * X), X, TRANS, site);
+  emu::store_matrix(addr, run_of<4 * X>(emu::regs(src)), X, TRANS, site);
 }
 
 template <int BYTES, class T>
@@ -219,14 +219,16 @@ template <class T>
 constexpr emu::Element element_of(emu::Handle<T>) {
   return ElementOf<T>::value;
 }
-template <class D, class A, class B>
-void mma_m16n8k16(D&& d, A&& a, B&& b, WL_SITE) {
-  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(8), emu::regs(b).run(4), element_of(emu::regs(a)), site);
-}
-template <class D, class A, class B>
-void mma_m16n8k8(D&& d, A&& a, B&& b, WL_SITE) {
-  emu::mma_sync(emu::regs(d).run(4), emu::regs(a).run(4), emu::regs(b).run(2), element_of(emu::regs(a)), site);
-}
+#define WL_MMA_SYNC(name)                                                                                           \
+  template <class D, class A, class B>                                                                              \
+  void name(D&& d, A&& a, B&& b, WL_SITE) {                                                                         \
+    emu::mma_sync(emu::regs(d).run(4), run_of<16>(emu::regs(a)), run_of<8>(emu::regs(b)), element_of(emu::regs(a)), \
+                  site);                                                                                            \
+  }
+WL_MMA_SYNC(mma_m16n8k8)
+WL_MMA_SYNC(mma_m16n8k16)
+WL_MMA_SYNC(mma_m16n8k32)
+#undef WL_MMA_SYNC
 
 // Warp and grid.
 inline float shfl(float x, int source, WL_SITE) { return float_of(emu::shuffle(bits_of(x), source & 31, site)); }

@@ -80,6 +80,7 @@ void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Si
   machine->part(w);
 }
 
+// Fragments hold runs of 32 bits of neighbours along k; k is eight runs.
 void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site) {
   const bool ok =
       use_registers(a, false, site.line) & use_registers(b, false, site.line) & use_registers(d, false, site.line);
@@ -87,32 +88,28 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site si
   use_registers(d, true, site.line);
   if (!machine->meet("mma", site.line, d, a, b, 0)) return;
   Warp& w = *me().warp;
-  const int k = type == Element::tf32 ? 8 : 16;
-  float at[16 * 16], bt[16 * 8], c[16 * 8];
+  const bool integers = type == Element::int8;
+  const int run = 4 / bytes_of(type), k = 8 * run;
+  float at[16 * 32], bt[32 * 8], c[16 * 8];
+  const auto place = [](int l, int e) { return (l / 4 + 8 * (e / 2)) * 8 + 2 * (l % 4) + e % 2; };
   for (int l = 0; l < 32; ++l) {
     const int g = l / 4, q = l % 4;
     const Warp::Argument& arg = w.argument[l];
-    const auto* d4 = static_cast<const float*>(arg.r[0].data);
-    for (int e = 0; e < 4; ++e) c[(g + 8 * (e / 2)) * 8 + 2 * q + e % 2] = d4[e];
-    if (type == Element::tf32) {
-      const auto* x = static_cast<const float*>(arg.r[1].data);
-      const auto* y = static_cast<const float*>(arg.r[2].data);
-      for (int e = 0; e < 4; ++e) at[(g + 8 * (e % 2)) * k + q + 4 * (e / 2)] = truncate_tf32(x[e]);
-      for (int e = 0; e < 2; ++e) bt[(q + 4 * e) * 8 + g] = truncate_tf32(y[e]);
-    } else {
-      float x[8], y[4];
-      decode(type, arg.r[1].data, 8, x);
-      decode(type, arg.r[2].data, 4, y);
-      for (int e = 0; e < 8; ++e) at[(g + 8 * (e / 2 % 2)) * k + 2 * q + e % 2 + 8 * (e / 4)] = x[e];
-      for (int e = 0; e < 4; ++e) bt[(2 * q + e % 2 + 8 * (e / 2)) * 8 + g] = y[e];
-    }
+    for (int e = 0; e < 4; ++e) c[place(l, e)] = integers ? 0 : static_cast<const float*>(arg.r[0].data)[e];
+    float x[16], y[8];
+    decode(type, arg.r[1].data, 4 * run, x);
+    decode(type, arg.r[2].data, 2 * run, y);
+    for (int e = 0; e < 4 * run; ++e)
+      at[(g + 8 * (e / run % 2)) * k + run * q + e % run + 4 * run * (e / run / 2)] = x[e];
+    for (int e = 0; e < 2 * run; ++e) bt[(run * q + e % run + 4 * run * (e / run)) * 8 + g] = y[e];
   }
   for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, at + k * i, bt, 8, k);
-  for (int l = 0; l < 32; ++l) {
-    const int g = l / 4, q = l % 4;
-    auto* d4 = static_cast<float*>(w.argument[l].r[0].data);
-    for (int e = 0; e < 4; ++e) d4[e] = c[(g + 8 * (e / 2)) * 8 + 2 * q + e % 2];
-  }
+  for (int l = 0; l < 32; ++l)
+    for (int e = 0; e < 4; ++e) {
+      void* to = w.argument[l].r[0].data;
+      if (integers) static_cast<int*>(to)[e] += static_cast<int>(c[place(l, e)]);
+      else static_cast<float*>(to)[e] = c[place(l, e)];
+    }
   machine->part(w);
 }
 

@@ -27,11 +27,11 @@ WL_FN unsigned mapa(unsigned addr, int rank) {
   return r;
 }
 
-// X matrices of 8 x 8 16-bit elements; lane 8 i + r gives the address of row r of matrix i; registers 2 i, 2 i + 1 of a
-// thread are two neighbours of row lane / 4 (of column, when TRANS).
+// X matrices of 8 rows of 16 bytes. Lane 8 i + r gives the address of row r of matrix i; the i-th 32 bits of a thread are word
+// lane % 4 of row lane / 4. TRANS, 16-bit elements only: two neighbours of column lane / 4.
 template <int X, bool TRANS, class T>
 WL_FN void ldmatrix(T* dst, unsigned addr) {
-  static_assert(sizeof(T) == 2 && (X == 1 || X == 2 || X == 4), "ldmatrix moves 1, 2 or 4 matrices of 16-bit elements");
+  static_assert((sizeof(T) == 2 || !TRANS) && (X == 1 || X == 2 || X == 4), "ldmatrix moves 1, 2 or 4 matrices");
   unsigned* d = reinterpret_cast<unsigned*>(dst);
   if constexpr (X == 1 && !TRANS) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(d[0]) : "r"(addr));
@@ -53,7 +53,7 @@ WL_FN void ldmatrix(T* dst, unsigned addr) {
 }
 template <int X, bool TRANS, class T>
 WL_FN void stmatrix(unsigned addr, const T* src) {
-  static_assert(sizeof(T) == 2 && (X == 1 || X == 2 || X == 4), "stmatrix moves 1, 2 or 4 matrices of 16-bit elements");
+  static_assert((sizeof(T) == 2 || !TRANS) && (X == 1 || X == 2 || X == 4), "stmatrix moves 1, 2 or 4 matrices");
   const unsigned* s = reinterpret_cast<const unsigned*>(src);
   if constexpr (X == 1 && !TRANS) {
     asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(addr), "r"(s[0]) : "memory");

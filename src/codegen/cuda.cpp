@@ -20,6 +20,30 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
+void tensors_of(const Value& value, std::vector<TensorId>& out) {
+  if (value.kind == Value::Kind::tensor) out.push_back(value.tensor);
+  for (const Value& operand : value.operands) tensors_of(operand, out);
+}
+
+// The tensors that a statement without a body names.
+std::vector<TensorId> tensors_of(const Statement& statement) {
+  std::vector<TensorId> out;
+  std::visit(
+      Overloaded{[&](const Copy& n) {
+                   out = {n.src.tensor, n.dst.tensor};
+                 },
+                 [&](const Fill& n) { out = {n.dst}; }, [&](const Map& n) { out = {n.dst}, tensors_of(n.value, out); },
+                 [&](const Mma& n) {
+                   out = {n.acc, n.a.tensor, n.b.tensor};
+                 },
+                 [&](const Reduce& n) {
+                   out = {n.dst, n.src};
+                 },
+                 [&](const ClusterReduce& n) { out = {n.dst}; }, [](const auto&) {}},
+      statement.node);
+  return out;
+}
+
 }  // namespace
 
 CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution,
@@ -119,16 +143,9 @@ void CudaEmitter::role_prologue(const std::vector<const Statement*>& statements)
   for (const std::string& declaration : digits_) out_.line("{}", declaration);
   digits_.clear();
   std::set<TensorId> used;
-  auto note = [&](TensorId id) {
-    if (id >= 0 && tensor(id).scope == Scope::reg) used.insert(id);
-  };
   for (const Statement* statement : statements)
-    std::visit(Overloaded{[&](const Copy& n) { note(n.src.tensor), note(n.dst.tensor); },
-                          [&](const Fill& n) { note(n.dst); }, [&](const Map& n) { note(n.dst); },
-                          [&](const Mma& n) { note(n.acc), note(n.a.tensor), note(n.b.tensor); },
-                          [&](const Reduce& n) { note(n.dst), note(n.src); },
-                          [&](const ClusterReduce& n) { note(n.dst); }, [](const auto&) {}},
-               statement->node);
+    for (const TensorId id : tensors_of(*statement))
+      if (tensor(id).scope == Scope::reg) used.insert(id);
   for (const TensorId id : used)
     out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), registers(id).values(),
               fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
@@ -142,6 +159,13 @@ void CudaEmitter::statement(const Statement& one) {
   const bool simple = !std::holds_alternative<For>(one.node) && !std::holds_alternative<If>(one.node) &&
                       !std::holds_alternative<Roles>(one.node) && !std::holds_alternative<Produce>(one.node) &&
                       !std::holds_alternative<Consume>(one.node);
+  // Registers that matrix instructions under way write or read are not touched before those have finished.
+  if (!std::holds_alternative<Mma>(one.node))
+    for (const TensorId id : tensors_of(one))
+      if (accumulators_.count(id) || lent_.count(id)) {
+        finish_matrix(0);
+        break;
+      }
   if (simple) out_.line("// {}", print(program_, one));
   std::visit(Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
                         [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },

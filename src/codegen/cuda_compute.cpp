@@ -168,13 +168,12 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const Tensor& acc = tensor(node.acc);
   const int groups = role_threads_ / 128;
   const int a_k = node.transpose_a ? 0 : 1, b_k = node.transpose_b ? 1 : 0;
-  const auto& a_layout = solution_.shared.at(node.a.tensor);
-  const auto& b_layout = solution_.shared.at(node.b.tensor);
-  const bool a_mn_major = a_layout.dims[static_cast<std::size_t>(a_k)][0].stride != 1;
-  const bool b_mn_major = b_layout.dims[static_cast<std::size_t>(b_k)][0].stride != 1;
+  const auto mn_major = [&](const Tile& tile, int k_dim) {
+    return solution_.shared.at(tile.tensor).dims[static_cast<std::size_t>(k_dim)][0].stride != 1;
+  };
   const std::int64_t n = acc.shape[1], m_atoms = acc.shape[0] / groups / row.m;
-  const std::int64_t k_atoms = node.a.extent[static_cast<std::size_t>(a_k)] / row.k;
-  if (!wgmma_open_) {
+  const std::int64_t k_atoms = squeezed(node.a.extent)[static_cast<std::size_t>(a_k)] / row.k;
+  if (!wgmma_open_ || !row.a_shared) {
     out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));
     out_.line("wl::wgmma_fence();");
     wgmma_open_ = true;
@@ -182,28 +181,43 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   accumulators_.insert(node.acc);
   std::string a_step, b_step;
   out_.open("{{");
-  out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, true, groups, a_step, row.k));
+  if (row.a_shared)
+    out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, true, groups, a_step, row.k));
+  else lent_.insert(node.a.tensor);
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, false, 1, b_step, row.k));
-  // An atom of 64 rows further down, when a warpgroup has more than one.
-  Coordinate down{0, {{"m", m_atoms, row.m}}};
-  const std::string m_step =
-      m_atoms > 1 ? sum(offset_parts(down, a_layout.dims[static_cast<std::size_t>(1 - a_k)], a_layout.element_bits / 8))
-                  : "0";
   out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
   if (m_atoms > 1) out_.open("WL_UNROLL for (int m = 0; m < {}; ++m) {{", m_atoms);
-  const std::string a_offset = sum({a_step, m_step});
-  out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, true);", row.call, n,
-            cuda_type(row.operand), a_mn_major, b_mn_major, name(node.acc), m_atoms > 1 ? times("m", n / 2) : "0",
-            a_offset, b_step);
+  const std::string at_acc = m_atoms > 1 ? times("m", n / 2) : "0";
+  if (row.a_shared) {
+    // An atom of 64 rows further down, when a warpgroup has more than one.
+    const auto& layout = solution_.shared.at(node.a.tensor);
+    Coordinate down{0, {{"m", m_atoms, row.m}}};
+    const std::string m_step =
+        m_atoms > 1 ? sum(offset_parts(down, layout.dims[static_cast<std::size_t>(1 - a_k)], layout.element_bits / 8))
+                    : "0";
+    out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, true);", row.call, n,
+              cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k), name(node.acc), at_acc,
+              sum({a_step, m_step}), b_step);
+  } else {
+    const std::int64_t atom = row.a.values();
+    out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, true);", row.call, n,
+              cuda_type(row.operand), mn_major(node.b, b_k), name(node.acc), at_acc, name(node.a.tensor),
+              sum({times("kk", atom * m_atoms), m_atoms > 1 ? times("m", atom) : "0"}), b_step);
+  }
   if (m_atoms > 1) out_.close();
   out_.close();
   out_.close();
-  if (slot_of_ < 0) {
-    out_.line("wl::wgmma_commit();");
-    out_.line("wl::wgmma_wait<0>();");
-    out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));
-    wgmma_open_ = false;
-  }
+  if (slot_of_ < 0) finish_matrix(0);
+}
+
+// Commits the matrix instructions issued so far and waits until at most `lag` groups are under way.
+void CudaEmitter::finish_matrix(int lag) {
+  if (wgmma_open_) out_.line("wl::wgmma_commit();");
+  out_.line("wl::wgmma_wait<{}>();", lag);
+  for (const TensorId id : accumulators_)
+    out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+  wgmma_open_ = false;
+  if (lag == 0) lent_.clear(), accumulators_.clear();
 }
 
 }  // namespace warploom::codegen

@@ -92,7 +92,8 @@ void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, 
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
   const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
   const auto loops = value_loops(seen, choice.vector);
-  if (!is_slot(memory.tensor)) load ? before_read(memory.tensor) : before_write(memory.tensor);
+  if (is_slot(memory.tensor)) slot_read_ = true;
+  else load ? before_read(memory.tensor) : before_write(memory.tensor);
   std::vector<Coordinate> at;
   for (std::size_t d = 0; d < memory.extent.size(); ++d)
     at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
@@ -121,7 +122,8 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
   const std::size_t other = 1 - contiguous;
   const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
-  if (!is_slot(memory.tensor)) load ? before_read(memory.tensor) : before_write(memory.tensor);
+  if (is_slot(memory.tensor)) slot_read_ = true;
+  else load ? before_read(memory.tensor) : before_write(memory.tensor);
   std::vector<Coordinate> at;
   for (std::size_t d = 0; d < memory.extent.size(); ++d)
     at.push_back(coordinate(memory, static_cast<int>(d), seen, loops, 2));

@@ -60,6 +60,7 @@ class CudaEmitter {
   std::string value_text(const tile::Value& value, const std::map<tile::TensorId, std::string>& index) const;
   void mma(const tile::Statement& statement, const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
+  void finish_matrix(int lag);
   std::string descriptor(const tile::Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k);
 
   // cuda_reduce.cpp
@@ -118,8 +119,10 @@ class CudaEmitter {
   bool single_thread_ = false;  // the code runs in one elected thread
   tile::PipelineId slot_of_ = -1;
   std::string slot_stage_;   // the current slot's number while inside Produce or Consume
+  bool slot_read_ = false;   // by the threads themselves, since the slot was taken
   bool wgmma_open_ = false;  // matrix instructions issued, not committed
   std::set<tile::TensorId> accumulators_;
+  std::set<tile::TensorId> lent_;  // registers that matrix instructions under way still read
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;

@@ -131,17 +131,12 @@ void CudaEmitter::consume(const Consume& node) {
   }
   slot_stage_ = pipeline.name + "_slot";
   out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
-  accumulators_.clear();
+  slot_read_ = false;
   body(node.body);
   const bool matrix = wgmma_open_;
-  if (matrix) {
-    out_.line("wl::wgmma_commit();");
-    out_.line("wl::wgmma_wait<{}>();", node.lag);
-    for (const TensorId id : accumulators_)
-      out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
-    wgmma_open_ = false;
-  }
-  if (matrix && node.lag > 0) {
+  if (matrix) finish_matrix(lent_.empty() ? node.lag : 0);  // lent registers are filled again for the next slot
+  if (!matrix || slot_read_) out_.line("wl::sync_warp();");
+  if (node.lag > 0) {
     // The slot that the finished matrix instructions have read is the one before; the first round of a loop has none.
     out_.open("if ({}_pending) {{", pipeline.name);
     out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
@@ -149,7 +144,6 @@ void CudaEmitter::consume(const Consume& node) {
     out_.close();
     out_.line("{}_pending = true;", pipeline.name);
   } else {
-    if (!matrix) out_.line("wl::sync_warp();");
     out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({0}_empty + 8 * {0}_slot);", pipeline.name);
   }
   advance(slot_stage_, pipeline.name + "_phase", pipeline.stages);
@@ -163,9 +157,7 @@ void CudaEmitter::drain(const Body& body) {
   pipelines_in(body, produced, consumed);
   if (const Consume* node = lagging_consume(body); node && barriers_.count(node->pipeline)) {
     const Pipeline& pipeline = program_.pipeline(node->pipeline);
-    out_.line("wl::wgmma_wait<0>();");
-    for (const TensorId id : accumulators_)
-      out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+    finish_matrix(0);
     out_.open("if ({}_pending) {{", pipeline.name);
     out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
     out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * done);", pipeline.name);

@@ -17,7 +17,6 @@ using target::Method;
 struct Problem {
   std::int64_t m, n, k;
   Dtype operand;
-  bool shared;
   bool transpose_a, transpose_b;
 };
 
@@ -86,10 +85,14 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads, std::ve
 
 void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
   const int groups = threads / 128;
-  if (threads % 128 || p.m % (row.m * groups) || p.n % 8 || p.n > 256 || p.k % row.k) return;
+  if (threads % 128 || p.m % (row.m * groups) || p.n % (p.n > 24 ? row.n_step : 8) || p.n > 256 || p.k % row.k) return;
   const std::int64_t m = p.m / groups;
   MatrixTiling tiling{&row, {}, {}, {}, 0};
   tiling.acc = spread(row.c, {p.m, p.n}, {{groups, {m, 0}}}, {{p.n / 8, {0, 8}}, {m / row.m, {row.m, 0}}});
+  if (!row.a_shared)
+    tiling.a =
+        flipped(spread(row.a, {p.m, p.k}, {{groups, {m, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
+                p.transpose_a);
   out.push_back(std::move(tiling));
 }
 
@@ -101,13 +104,13 @@ std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const til
                      &b = program.tensor(mma.b.tensor);
   const auto a_dims = tile::squeezed(mma.a.extent);
   const std::int64_t k = a_dims.size() == 2 ? a_dims[mma.transpose_a ? 0 : 1] : 1;
-  const bool shared = a.scope == tile::Scope::shared && b.scope == tile::Scope::shared;
-  const bool in_registers = a.scope == tile::Scope::reg && b.scope == tile::Scope::reg;
+  const bool a_shared = a.scope == tile::Scope::shared, b_shared = b.scope == tile::Scope::shared;
   std::vector<MatrixTiling> tilings;
-  if (!shared && !in_registers) return tilings;
-  const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, shared, mma.transpose_a, mma.transpose_b};
+  const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
   for (const Instruction& row : target::instructions_of(capabilities.arch)) {
-    if (row.m == 0 || row.operand != a.dtype || row.shared_operands != shared || acc.dtype != row.accumulator) continue;
+    if (row.m == 0 || row.operand != a.dtype || row.a_shared != a_shared || row.b_shared != b_shared ||
+        acc.dtype != row.accumulator)
+      continue;
     if (row.method == Method::warpgroup) warpgroup_tilings(row, problem, threads, tilings);
     if (row.method == Method::warp) warp_tilings(row, problem, threads, tilings);
     if (row.method == Method::simt) simt_tilings(row, problem, threads, tilings);

@@ -144,9 +144,8 @@ class Solver {
       bool changed = false;
       next.solution.matrix[site.statement] = tiling.instruction;
       bool fits = want(next, mma.acc, tiling.acc, *site.statement, changed);
-      if (fits && !tiling.instruction->shared_operands)
-        fits = want(next, mma.a.tensor, tiling.a, *site.statement, changed) &&
-               want(next, mma.b.tensor, tiling.b, *site.statement, changed);
+      if (!tiling.instruction->a_shared) fits = fits && want(next, mma.a.tensor, tiling.a, *site.statement, changed);
+      if (!tiling.instruction->b_shared) fits = fits && want(next, mma.b.tensor, tiling.b, *site.statement, changed);
       if (fits && search(next)) {
         state = std::move(next);
         return true;

@@ -348,7 +348,7 @@ TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& r
 
 int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int contiguous, bool transpose) {
   const int bytes = memory.element_bits / 8;
-  if (registers.rank() != 2 || bytes != 2 || registers.thread.size() < 2) return 0;
+  if (registers.rank() != 2 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2) return 0;
   const auto c = static_cast<std::size_t>(contiguous), o = 1 - c;
   auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
     return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "target/rows.h"
 
 namespace warploom::target {
@@ -19,25 +21,30 @@ Status check_operand(const Instruction& row, const layout::TvLayout& tv, char op
 }  // namespace
 
 const std::vector<Instruction>& instructions_of(const std::string& arch) {
-  static const std::vector<Instruction> none;
-  static const std::vector<Instruction> sm80 = sm80_rows();
-  static const std::vector<Instruction> sm90a = [] {
-    auto rows = sm90a_rows();
-    const auto older = sm80_rows();
-    rows.insert(rows.end(), older.begin(), older.end());
-    return rows;
+  struct Table {
+    std::string_view arch;
+    std::vector<Instruction> (*rows)();
+  };
+  static constexpr Table kTables[] = {{"sm_80", sm80_rows}, {"sm_89", sm89_rows}, {"sm_90a", sm90a_rows}};
+  static const auto all = [] {
+    std::map<std::string, std::vector<Instruction>, std::less<>> by_arch;
+    std::vector<Instruction> so_far;  // newest first: what is preferred where several fit
+    for (const Table& table : kTables) {
+      auto rows = table.rows();
+      so_far.insert(so_far.begin(), rows.begin(), rows.end());
+      by_arch.emplace(table.arch, so_far);
+    }
+    return by_arch;
   }();
-  if (arch == "sm_90a") return sm90a;
-  if (arch == "sm_80" || arch == "sm_89") return sm80;
-  return none;
+  static const std::vector<Instruction> none;
+  const auto found = all.find(arch);
+  return found == all.end() ? none : found->second;
 }
 
 Status check(const Instruction& row) {
   const bool is_matrix = row.m > 0;
-  if (is_matrix && !row.shared_operands) {
-    WARPLOOM_CHECK(check_operand(row, row.a, 'a'));
-    WARPLOOM_CHECK(check_operand(row, row.b, 'b'));
-  }
+  if (is_matrix && !row.a_shared) WARPLOOM_CHECK(check_operand(row, row.a, 'a'));
+  if (is_matrix && !row.b_shared) WARPLOOM_CHECK(check_operand(row, row.b, 'b'));
   if (is_matrix) WARPLOOM_CHECK(check_operand(row, row.c, 'c'));
   if (!is_matrix && row.method != Method::tensor_copy && row.bytes.empty())
     return fail({ErrorCode::kInternal, fmt::format("row {} has no width", row.name), std::string(row.name), "a width",

@@ -36,14 +36,15 @@ struct Instruction {
   Method method;
   std::string_view call;  // the device interface's function
   // Matrix rows
-  int m = 0, n = 0, k = 0;  // n 0: any multiple of 8 up to 256
+  int m = 0, n = 0, k = 0;  // n 0: any multiple of 8 up to 256, above 24 of n_step
+  int n_step = 8;
   Dtype operand = Dtype::f32, accumulator = Dtype::f32;
   int threads = 1;
   layout::TvLayout a = {};  // empty where the operand is read from shared memory
   layout::TvLayout b = {};
   layout::TvLayout c = {};
-  bool shared_operands = false;
-  bool transposable = false;  // shared operands may be contiguous along m or n as well as along k
+  bool a_shared = false, b_shared = false;  // read from shared memory by descriptor
+  bool transposable = false;                // shared operands may be contiguous along m or n as well as along k
   // Copy rows
   tile::Scope from = tile::Scope::global, to = tile::Scope::global;
   std::vector<int> bytes = {};  // widths of one access, widest first

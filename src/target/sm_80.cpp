@@ -5,84 +5,79 @@
 namespace warploom::target {
 namespace {
 
-using layout::TvLayout;
 using tile::Scope;
 
-// Fragments of mma.m16n8k16 for 16-bit types: lane = 4·group + member.
-TvLayout a_16x16() { return {{16, 16}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}, {2, {0, 8}}}}; }
-TvLayout b_16x8() { return {{16, 8}, {{4, {2, 0}}, {8, {0, 1}}}, {{2, {1, 0}}, {2, {8, 0}}}}; }
-TvLayout c_16x8() { return {{16, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}}; }
-// Fragments of mma.m16n8k8 for tf32.
-TvLayout a_16x8_tf32() { return {{16, 8}, {{4, {0, 1}}, {8, {1, 0}}}, {{2, {8, 0}}, {2, {0, 4}}}}; }
-TvLayout b_8x8_tf32() { return {{8, 8}, {{4, {1, 0}}, {8, {0, 1}}}, {{2, {4, 0}}}}; }
-TvLayout one() { return {{1, 1}, {}, {}}; }
+constexpr const char* kMma = "Warp-level matrix instructions: mma";
+constexpr const char* kMove = "Data movement and conversion instructions";
 
-Instruction matrix(std::string_view name, std::string_view call, Dtype operand, int k, TvLayout a, TvLayout b) {
-  return {.name = name,
-          .method = Method::warp,
-          .call = call,
-          .m = 16,
-          .n = 8,
-          .k = k,
-          .operand = operand,
-          .accumulator = Dtype::f32,
-          .threads = 32,
-          .a = std::move(a),
-          .b = std::move(b),
-          .c = c_16x8(),
-          .cycles = 16,
-          .section = "Warp-level matrix instructions: mma"};
-}
 Instruction copy(std::string_view name, std::string_view call, Method method, Scope from, Scope to,
-                 std::vector<int> bytes, bool transpose, double cycles, std::string_view section) {
-  return {.name = name,
-          .method = method,
-          .call = call,
-          .from = from,
-          .to = to,
-          .bytes = std::move(bytes),
-          .transpose = transpose,
-          .cycles = cycles,
-          .section = section};
+                 std::vector<int> bytes, double cycles, bool transpose = false) {
+  Instruction row;
+  row.name = name, row.call = call, row.method = method, row.from = from, row.to = to;
+  row.bytes = std::move(bytes), row.transpose = transpose, row.cycles = cycles, row.section = kMove;
+  return row;
 }
 
 }  // namespace
 
+// Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
+layout::TvLayout fragment_a(int e, int warps) {
+  layout::TvLayout tv{{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}}, {}};
+  if (warps > 1) tv.thread.push_back({warps, {16, 0}});
+  if (e > 1) tv.value.push_back({e, {0, 1}});
+  tv.value.push_back({2, {8, 0}});
+  tv.value.push_back({2, {0, 4 * e}});
+  return tv;
+}
+layout::TvLayout fragment_b(int e) {
+  layout::TvLayout tv{{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {}};
+  if (e > 1) tv.value.push_back({e, {1, 0}});
+  tv.value.push_back({2, {4 * e, 0}});
+  return tv;
+}
+layout::TvLayout fragment_c(int warps) {
+  layout::TvLayout tv{{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}};
+  if (warps > 1) tv.thread.push_back({warps, {16, 0}});
+  return tv;
+}
+
+Instruction warp_mma(std::string_view name, std::string_view call, Dtype operand) {
+  const int e = 4 / bytes_of(operand);
+  Instruction row;
+  row.name = name, row.call = call, row.method = Method::warp, row.section = kMma;
+  row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32, row.cycles = 16;
+  row.operand = operand, row.accumulator = accumulator_of(operand);
+  row.a = fragment_a(e, 1), row.b = fragment_b(e), row.c = fragment_c(1);
+  return row;
+}
+
+Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
+
 std::vector<Instruction> sm80_rows() {
-  const Instruction fma = {.name = "fma_f32",
-                           .method = Method::simt,
-                           .call = "wl::fma",
-                           .m = 1,
-                           .n = 1,
-                           .k = 1,
-                           .operand = Dtype::f32,
-                           .accumulator = Dtype::f32,
-                           .threads = 1,
-                           .a = one(),
-                           .b = one(),
-                           .c = one(),
-                           .cycles = 1,
-                           .section = "Floating point instructions: fma"};
+  Instruction fma;
+  fma.name = "fma_f32", fma.call = "wl::fma", fma.method = Method::simt, fma.m = fma.n = fma.k = 1;
+  fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
+  fma.section = "Floating point instructions: fma";
+  const std::vector<int> widths = {16, 8, 4, 2, 1};
   return {
-      matrix("mma_m16n8k16_bf16", "wl::mma_m16n8k16", Dtype::bf16, 16, a_16x16(), b_16x8()),
-      matrix("mma_m16n8k16_f16", "wl::mma_m16n8k16", Dtype::f16, 16, a_16x16(), b_16x8()),
-      matrix("mma_m16n8k8_tf32", "wl::mma_m16n8k8", Dtype::tf32, 8, a_16x8_tf32(), b_8x8_tf32()),
+      warp_mma("mma_m16n8k16_bf16", "wl::mma_m16n8k16", Dtype::bf16),
+      warp_mma("mma_m16n8k16_f16", "wl::mma_m16n8k16", Dtype::f16),
+      warp_mma("mma_m16n8k8_tf32", "wl::mma_m16n8k8", Dtype::tf32),
+      warp_mma("mma_m16n8k32_s8", "wl::mma_m16n8k32", Dtype::i8),
       fma,
-      copy("cp_async", "wl::cp_async", Method::async, Scope::global, Scope::shared, {16, 8, 4}, false, 2,
-           "Data movement: cp.async"),
-      copy("ldmatrix", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg, {16}, false, 2,
-           "Data movement: ldmatrix"),
-      copy("ldmatrix_trans", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg, {16}, true, 2,
-           "Data movement: ldmatrix"),
-      copy("ld_shared", "wl::ld_shared", Method::plain, Scope::shared, Scope::reg, {16, 8, 4, 2, 1}, false, 2,
-           "Data movement: ld"),
-      copy("st_shared", "wl::st_shared", Method::plain, Scope::reg, Scope::shared, {16, 8, 4, 2, 1}, false, 2,
-           "Data movement: st"),
-      copy("ld_global", "wl::ld_global", Method::plain, Scope::global, Scope::reg, {16, 8, 4, 2, 1}, false, 4,
-           "Data movement: ld"),
-      copy("st_global", "wl::st_global", Method::plain, Scope::reg, Scope::global, {16, 8, 4, 2, 1}, false, 4,
-           "Data movement: st"),
+      copy("cp_async", "wl::cp_async", Method::async, Scope::global, Scope::shared, {16, 8, 4}, 2),
+      copy("ldmatrix", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg, {16}, 2),
+      copy("ldmatrix_trans", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg, {16}, 2, true),
+      copy("ld_shared", "wl::ld_shared", Method::plain, Scope::shared, Scope::reg, widths, 2),
+      copy("st_shared", "wl::st_shared", Method::plain, Scope::reg, Scope::shared, widths, 2),
+      copy("ld_global", "wl::ld_global", Method::plain, Scope::global, Scope::reg, widths, 4),
+      copy("st_global", "wl::st_global", Method::plain, Scope::reg, Scope::global, widths, 4),
   };
+}
+
+std::vector<Instruction> sm89_rows() {
+  return {warp_mma("mma_m16n8k32_e4m3", "wl::mma_m16n8k32", Dtype::e4m3),
+          warp_mma("mma_m16n8k32_e5m2", "wl::mma_m16n8k32", Dtype::e5m2)};
 }
 
 }  // namespace warploom::target

@@ -1,63 +1,58 @@
-// sm_90a adds: warpgroup matrix instructions fed from shared memory, the tensor copy engine, stmatrix.
+// sm_90a adds: warpgroup matrix instructions, the tensor copy engine, stmatrix.
 
 #include "target/rows.h"
 
 namespace warploom::target {
 namespace {
 
-using layout::TvLayout;
 using tile::Scope;
 
-// The accumulator of wgmma m64nNk*, one 8-column slice: 4 warps of 16 rows each, then as in mma.m16n8. Wider N repeats the
-// slice over values.
-TvLayout c_64x8() { return {{64, 8}, {{4, {0, 2}}, {8, {1, 0}}, {4, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}}; }
+// Four warps of 16 rows each; an 8-column slice of the accumulator, which wider N repeats over values. Operands come from shared
+// memory, or the first from registers, in the fragments of mma.sync.
+Instruction wgmma(std::string_view name, Dtype operand, bool a_in_registers) {
+  const int e = 4 / bytes_of(operand);
+  Instruction row;
+  row.name = name, row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma", row.method = Method::warpgroup;
+  row.m = 64, row.k = 8 * e, row.threads = 128, row.cycles = 128;
+  if (operand == Dtype::i8) row.n_step = 16;
+  row.operand = operand, row.accumulator = accumulator_of(operand);
+  if (a_in_registers) row.a = fragment_a(e, 4);
+  row.c = fragment_c(4);
+  row.a_shared = !a_in_registers, row.b_shared = true, row.transposable = bytes_of(operand) == 2;
+  row.section = "Asynchronous warpgroup level matrix instructions: wgmma.mma_async";
+  return row;
+}
 
-Instruction wgmma(std::string_view name, Dtype operand, int k, bool transposable) {
-  return {.name = name,
-          .method = Method::warpgroup,
-          .call = "wl::wgmma",
-          .m = 64,
-          .n = 0,
-          .k = k,
-          .operand = operand,
-          .accumulator = Dtype::f32,
-          .threads = 128,
-          .c = c_64x8(),
-          .shared_operands = true,
-          .transposable = transposable,
-          .cycles = 128,
-          .section = "Asynchronous warpgroup level matrix instructions: wgmma.mma_async"};
+Instruction engine(std::string_view name, std::string_view call, Scope from, Scope to) {
+  Instruction row;
+  row.name = name, row.call = call, row.method = Method::tensor_copy, row.from = from, row.to = to, row.cycles = 32;
+  row.section = "Data movement: cp.async.bulk.tensor";
+  return row;
 }
 
 }  // namespace
 
 std::vector<Instruction> sm90a_rows() {
+  Instruction stmatrix;
+  stmatrix.name = "stmatrix", stmatrix.call = "wl::stmatrix", stmatrix.method = Method::matrix;
+  stmatrix.from = Scope::reg, stmatrix.to = Scope::shared, stmatrix.bytes = {16}, stmatrix.cycles = 2;
+  stmatrix.section = "Data movement: stmatrix";
   return {
-      wgmma("wgmma_bf16", Dtype::bf16, 16, true),
-      wgmma("wgmma_f16", Dtype::f16, 16, true),
-      wgmma("wgmma_tf32", Dtype::tf32, 8, false),
-      {.name = "tma_load",
-       .method = Method::tensor_copy,
-       .call = "wl::tma_load",
-       .from = Scope::global,
-       .to = Scope::shared,
-       .cycles = 32,
-       .section = "Data movement: cp.async.bulk.tensor"},
-      {.name = "tma_store",
-       .method = Method::tensor_copy,
-       .call = "wl::tma_store",
-       .from = Scope::shared,
-       .to = Scope::global,
-       .cycles = 32,
-       .section = "Data movement: cp.async.bulk.tensor"},
-      {.name = "stmatrix",
-       .method = Method::matrix,
-       .call = "wl::stmatrix",
-       .from = Scope::reg,
-       .to = Scope::shared,
-       .bytes = {16},
-       .cycles = 2,
-       .section = "Data movement: stmatrix"},
+      wgmma("wgmma_bf16", Dtype::bf16, false),
+      wgmma("wgmma_f16", Dtype::f16, false),
+      wgmma("wgmma_tf32", Dtype::tf32, false),
+      wgmma("wgmma_e4m3", Dtype::e4m3, false),
+      wgmma("wgmma_e5m2", Dtype::e5m2, false),
+      wgmma("wgmma_s8", Dtype::i8, false),
+      wgmma("wgmma_rs_bf16", Dtype::bf16, true),
+      wgmma("wgmma_rs_f16", Dtype::f16, true),
+      wgmma("wgmma_rs_tf32", Dtype::tf32, true),
+      wgmma("wgmma_rs_e4m3", Dtype::e4m3, true),
+      wgmma("wgmma_rs_e5m2", Dtype::e5m2, true),
+      wgmma("wgmma_rs_s8", Dtype::i8, true),
+      engine("tma_load", "wl::tma_load", Scope::global, Scope::shared),
+      engine("tma_store", "wl::tma_store", Scope::shared, Scope::global),
+      stmatrix,
   };
 }
 

@@ -199,7 +199,7 @@ Conformance multiply(const std::string& name, const Type& t) {
       put(image, static_cast<std::size_t>(512 + l * 8 + e * t.bytes), t,
           b[static_cast<std::size_t>(l / 4)][static_cast<std::size_t>(l % 4 * per + e % per + k / 2 * (e / per))]);
   c.in = words_of(image);
-  const Words all = products(a, b, 0, k, 1, 1, false);
+  const Words all = products(a, b, 0, k, 1, 1, t.name == kS8.name);
   for (int l = 0; l < 32; ++l)
     for (int e = 0; e < 4; ++e)
       c.want.push_back(all[static_cast<std::size_t>((l / 4 + 8 * (e / 2)) * 8 + l % 4 * 2 + e % 2)]);
@@ -399,6 +399,9 @@ std::vector<Conformance> conformance_cases() {
   all.push_back(multiply("multiply_bf16", kBf16));
   all.push_back(multiply("multiply_f16", kF16));
   all.push_back(multiply("multiply_tf32", kTf32));
+  all.push_back(multiply("multiply_e4m3", kE4m3));
+  all.push_back(multiply("multiply_e5m2", kE5m2));
+  all.push_back(multiply("multiply_s8", kS8));
   all.push_back(wgmma_k_major("wgmma_bf16_128", kBf16, 64, 128, 1, 8192));
   all.push_back(wgmma_k_major("wgmma_bf16_64", kBf16, 64, 64, 1, 4096));
   all.push_back(wgmma_k_major("wgmma_bf16_32", kBf16, 64, 32, 0, 2048));

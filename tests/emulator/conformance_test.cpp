@@ -43,7 +43,7 @@ TEST(Conformance, EveryKernelOfTheTextHasACase) {
   std::size_t exports = 0;
   for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos; at = text.find("\nWL_EXPORT(", at + 1))
     ++exports;
-  for (const char* macro : {"\nWGMMA_CASE(", "\nWGMMA_RS_CASE("})
+  for (const char* macro : {"\nMULTIPLY_CASE(", "\nWGMMA_CASE(", "\nWGMMA_RS_CASE("})
     for (std::size_t at = text.find(macro); at != std::string::npos; at = text.find(macro, at + 1)) ++exports;
   EXPECT_EQ(conformance_cases().size(), exports);
 }

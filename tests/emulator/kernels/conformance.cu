@@ -213,34 +213,24 @@ WL_KERNEL(shuffles, 32, 1) PARAMETERS {
 WL_EXPORT(shuffles)
 
 // a: 8 (4) elements a lane, b: 4 (2), d starts as 1.
-template <class T>
-WL_FN void multiply_16(const unsigned* in, unsigned* out) {
-  WL_REG(T, a, 8);
-  WL_REG(T, b, 4);
-  WL_REG(float, d, 4);
-  WL_UNROLL for (int i = 0; i < 4; ++i) {
-    wl::ld_global<4>(wl::at(a, 2 * i), reinterpret_cast<const T*>(in + wl::lane() * 4 + i));
-    d[i] = 1.0f;
-  }
-  WL_UNROLL for (int i = 0; i < 2; ++i) wl::ld_global<4>(wl::at(b, 2 * i), reinterpret_cast<const T*>(in + 128 + wl::lane() * 2 + i));
-  wl::mma_m16n8k16(wl::at(d, 0), wl::at(a, 0), wl::at(b, 0));
-  wl::st_global<16>(reinterpret_cast<float*>(out) + wl::lane() * 4, wl::at(d, 0));
-}
-WL_KERNEL(multiply_bf16, 32, 1) PARAMETERS { multiply_16<wl::bf16>(in, out); }
-WL_EXPORT(multiply_bf16)
-WL_KERNEL(multiply_f16, 32, 1) PARAMETERS { multiply_16<wl::f16>(in, out); }
-WL_EXPORT(multiply_f16)
-WL_KERNEL(multiply_tf32, 32, 1) PARAMETERS {
-  WL_REG(wl::tf32, a, 4);
-  WL_REG(wl::tf32, b, 2);
-  WL_REG(float, d, 4);
-  wl::ld_global<16>(wl::at(a, 0), reinterpret_cast<const wl::tf32*>(in) + wl::lane() * 4);
-  wl::ld_global<8>(wl::at(b, 0), reinterpret_cast<const wl::tf32*>(in) + 128 + wl::lane() * 2);
-  WL_UNROLL for (int i = 0; i < 4; ++i) d[i] = 1.0f;
-  wl::mma_m16n8k8(wl::at(d, 0), wl::at(a, 0), wl::at(b, 0));
-  wl::st_global<16>(reinterpret_cast<float*>(out) + wl::lane() * 4, wl::at(d, 0));
-}
-WL_EXPORT(multiply_tf32)
+#define MULTIPLY_CASE(name, T, Acc, call)                                                    \
+  WL_KERNEL(name, 32, 1) PARAMETERS {                                                        \
+    WL_REG(T, a, 16 / sizeof(T));                                                            \
+    WL_REG(T, b, 8 / sizeof(T));                                                             \
+    WL_REG(Acc, d, 4);                                                                       \
+    wl::ld_global<16>(wl::at(a, 0), reinterpret_cast<const T*>(in + wl::lane() * 4));        \
+    wl::ld_global<8>(wl::at(b, 0), reinterpret_cast<const T*>(in + 128 + wl::lane() * 2));   \
+    WL_UNROLL for (int i = 0; i < 4; ++i) d[i] = Acc(1);                                     \
+    wl::call(wl::at(d, 0), wl::at(a, 0), wl::at(b, 0));                                      \
+    wl::st_global<16>(reinterpret_cast<Acc*>(out) + wl::lane() * 4, wl::at(d, 0));           \
+  }                                                                                          \
+  WL_EXPORT(name)
+MULTIPLY_CASE(multiply_bf16, wl::bf16, float, mma_m16n8k16)
+MULTIPLY_CASE(multiply_f16, wl::f16, float, mma_m16n8k16)
+MULTIPLY_CASE(multiply_tf32, wl::tf32, float, mma_m16n8k8)
+MULTIPLY_CASE(multiply_e4m3, wl::e4m3, float, mma_m16n8k32)
+MULTIPLY_CASE(multiply_e5m2, wl::e5m2, float, mma_m16n8k32)
+MULTIPLY_CASE(multiply_s8, signed char, int, mma_m16n8k32)
 
 // Shared images of A (at 0) and B (at b_at) come from `in`; two multiplications, the first not accumulating.
 #define WGMMA_CASE(name, N, T, Acc, TA, TB, words, b_at, a_offset, b_offset, a_lbo, a_sbo, b_lbo, b_sbo, mode)         \

@@ -11,6 +11,7 @@ namespace warploom::kernels {
 struct Precision {
   Dtype operand = Dtype::bf16;  // of the matrix instruction
   int terms = 1;
+  Dtype accumulator() const { return operand == Dtype::i8 ? Dtype::i32 : Dtype::f32; }
 };
 std::optional<Precision> precision_of(const MatmulRegion& region, Track track);
 
@@ -21,12 +22,21 @@ inline std::int64_t field(const Schedule& schedule, const std::string& name, std
 
 Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found);
 
-// An operand of a tensor-core kernel that reads tf32: k must be contiguous and rows start at multiples of 16 bytes. Where the
-// tensor is not so, or has to be rounded or split, a program of its own writes workspaces first.
+// Whether the copy engine can read a view: neighbours along one of its last two axes, all else in steps of 16 bytes.
+bool engine_reads(const View& view);
+
+// An operand of a tensor-core kernel fed by the copy engine. Types of other than 16 bits must have k contiguous. Where the tensor
+// is not so, or is not aligned, or has to be rounded or split, a program of its own writes workspaces first.
 struct Prepared {
   View high, low;  // as [batch…, rows, k]; low only for three terms
 };
 // Appends the program and its workspaces to `out` when one is needed. `view` is [batch…, rows, k].
 Prepared prepare_operand(Family::Programs& out, const std::string& name, const View& view, const Precision& precision);
+
+// The same product with its sides exchanged: outᵀ = bᵀ·aᵀ.
+MatmulRegion exchanged(const MatmulRegion& region);
+
+// Sums `split` partial products, `parts` being [split · batch, m, n] in fp32, in a fixed order, and applies the epilogue.
+void sum_parts(Family::Programs& out, const MatmulRegion& region, const View& parts, std::int64_t split);
 
 }  // namespace warploom::kernels

@@ -17,7 +17,7 @@ using tile::TensorId;
 struct Flavour {
   std::string name;
   bool tensor_cores;
-  int k_step(Dtype operand) const { return !tensor_cores ? 4 : operand == Dtype::tf32 ? 8 : 16; }
+  int k_step(Dtype operand) const { return tensor_cores ? 32 / bytes_of(operand) : 4; }
 };
 
 class MatmulThreads : public Family {
@@ -117,7 +117,7 @@ class MatmulThreads : public Family {
     const Dtype stored = region.a.dtype;
     const TensorId sa = t.shared("a", stored, {bm, bk}), sb = t.shared("b", stored, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
-    const TensorId acc = t.reg("acc", Dtype::f32, {bm, bn});
+    const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
     // As in matmul_wgmma: the tensor core truncates, so split products add up one slot at a time.
     const bool split = precision.terms > 1;
     const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;

@@ -21,34 +21,45 @@ class MatmulWgmma : public Family {
   bool covers(const Region& region, const target::Capabilities& capabilities) const override {
     if (!capabilities.warpgroup_mma || !capabilities.tensor_copy) return false;
     const auto matmul = match_matmul(region.graph);
-    if (!matmul || matmul->batch.size() > 2) return false;
-    const auto precision = precision_of(*matmul, region.track);
-    if (!precision) return false;
-    // tf32 operands can be made ready by a program; 16-bit ones are read as they are.
-    return precision->operand == Dtype::tf32 || (engine_reads(matmul->a) && engine_reads(matmul->b));
+    return matmul && matmul->batch.size() <= 2 && precision_of(*matmul, region.track);
   }
 
-  Space space(const Region& region, const target::Capabilities&) const override {
+  Space space(const Region& region, const target::Capabilities& capabilities) const override {
     const auto matmul = *match_matmul(region.graph);
     const auto precision = *precision_of(matmul, region.track);
-    const bool half = precision.operand != Dtype::tf32;
-    return {
-        name(),
-        {{"block_m", {128, 256, 64}, "rows of an output tile"},
-         {"block_n", {256, 128, 192, 64, 32}, "columns of an output tile"},
-         {"block_k", half ? std::vector<std::int64_t>{64, 128} : std::vector<std::int64_t>{32}, "depth of one slot"},
-         {"stages", {4, 3, 2, 5, 6}, "slots of the ring"},
-         {"consumers", {2, 1}, "warpgroups that multiply"},
-         {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
-         {"through_shared", half ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1},
-          "1: results leave through shared memory and the copy engine, 0: from registers"}}};
+    const int bytes = bytes_of(precision.operand);
+    // Few rows: weights on the matrix unit's 64-row side, rows on its narrow side.
+    const bool skinny = matmul.m < 128 && matmul.m < matmul.n;
+    std::vector<std::int64_t> splits = {1};
+    const auto steps = ceil_div(matmul.k, 128 / bytes);
+    for (std::int64_t s = 2; s <= 32 && s * 4 <= steps; s *= 2)
+      if (s * ceil_div(matmul.m, 128) * ceil_div(matmul.n, 128) * matmul.batch_count() <= 2 * capabilities.processors)
+        splits.push_back(s);
+    return {name(),
+            {{"block_m", {128, 256, 64}, "rows of an output tile"},
+             {"block_n",
+              skinny ? std::vector<std::int64_t>{16, 32, 64, 128, 8, 256}
+                     : std::vector<std::int64_t>{256, 128, 192, 64, 32, 160, 96},
+              "columns of an output tile"},
+             {"block_k", bytes == 2 ? std::vector<std::int64_t>{64, 128} : std::vector<std::int64_t>{128 / bytes},
+              "depth of one slot"},
+             {"stages", {4, 3, 2, 5, 6, 8}, "slots of the ring"},
+             {"consumers", {2, 1}, "warpgroups that multiply"},
+             {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
+             {"split", splits, "parts of k computed apart and summed by a program of its own"},
+             {"exchange", skinny ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1},
+              "1: the transposed product, second operand first"},
+             {"through_shared",
+              bytes_of(matmul.out.dtype) == 2 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1},
+              "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto matmul = *match_matmul(region.graph);
-    const auto precision = *precision_of(matmul, region.track);
+    const auto given = *match_matmul(region.graph);
+    const auto precision = *precision_of(given, region.track);
+    const MatmulRegion matmul = field(s, "exchange") ? exchanged(given) : given;
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"),
-               consumers = field(s, "consumers");
+               consumers = field(s, "consumers"), split = field(s, "split", 1);
     if (m % (64 * consumers))
       return fail(
           illegal(s, "block_m a multiple of 64 rows a consumer", fmt::format("block_m={} consumers={}", m, consumers)));
@@ -56,12 +67,17 @@ class MatmulWgmma : public Family {
     const auto most = precision.terms > 1 ? 64 : 128;  // split products keep a second set
     if (accumulators > most)
       return fail(illegal(s, fmt::format("at most {} accumulators a thread", most), fmt::format("{}", accumulators)));
-    if (n * bytes_of(precision.operand) % 32)
+    if (precision.operand == Dtype::i8 && n > 24 && n % 16)
+      return fail(illegal(s, "block_n a multiple of 16 for integers", fmt::format("block_n={}", n)));
+    if (matmul.b.fast_axis() == 1 && bytes_of(precision.operand) == 2 && n % 16)
       return fail(illegal(s, "block_n of whole 32-byte panels", fmt::format("block_n={}", n)));
-    if (field(s, "through_shared") && !engine_writes(matmul.out))
-      return fail(illegal(s, "an output whose rows start at multiples of 16 bytes", "through_shared=1"));
+    if (split > 1 && (split - 1) * ceil_div(ceil_div(matmul.k, k), split) >= ceil_div(matmul.k, k))
+      return fail(illegal(s, "a split that leaves every part some of k", fmt::format("split={}", split)));
+    const Dtype stored = split > 1 ? Dtype::f32 : matmul.out.dtype;
+    if (field(s, "through_shared") && n * bytes_of(stored) % 32)
+      return fail(illegal(s, "through_shared=0 for narrow tiles", fmt::format("block_n={}", n)));
     const auto slot = (m + n) * k * bytes_of(precision.operand) * (precision.terms > 1 ? 2 : 1);
-    const auto staging = field(s, "through_shared") ? m * n * bytes_of(matmul.out.dtype) : 0;
+    const auto staging = field(s, "through_shared") ? m * n * bytes_of(stored) : 0;
     const auto bytes = slot * field(s, "stages") + staging + 1024;
     if (bytes > capabilities.shared_bytes)
       return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", s.text(),
@@ -72,63 +88,82 @@ class MatmulWgmma : public Family {
 
   // Time of the waves of tiles, each bound by multiplying or by filling slots, plus storing.
   double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto matmul = *match_matmul(region.graph);
-    const auto precision = *precision_of(matmul, region.track);
+    const auto given = *match_matmul(region.graph);
+    const auto precision = *precision_of(given, region.track);
+    const MatmulRegion matmul = field(s, "exchange") ? exchanged(given) : given;
+    const auto split = field(s, "split", 1);
     const double m = static_cast<double>(field(s, "block_m")), n = static_cast<double>(field(s, "block_n"));
     const double tiles = static_cast<double>(ceil_div(matmul.m, field(s, "block_m")) *
-                                             ceil_div(matmul.n, field(s, "block_n")) * matmul.batch_count());
+                                             ceil_div(matmul.n, field(s, "block_n")) * matmul.batch_count() * split);
     const double waves = std::ceil(tiles / capabilities.processors);
-    const double k = static_cast<double>(round_up(matmul.k, field(s, "block_k")));
-    const double rate = (precision.operand == Dtype::tf32 ? capabilities.tf32_tflops : capabilities.half_tflops) * 1e6 /
-                        capabilities.processors;
-    const double multiply = 2 * m * n * k * precision.terms / rate;
+    const double running = std::min(tiles, static_cast<double>(capabilities.processors));
+    const double k = static_cast<double>(round_up(ceil_div(matmul.k, split), field(s, "block_k")));
+    const double unit = bytes_of(precision.operand) == 4   ? capabilities.tf32_tflops
+                        : bytes_of(precision.operand) == 1 ? capabilities.fp8_tflops
+                                                           : capabilities.half_tflops;
+    const double multiply = 2 * m * n * k * precision.terms / (unit * 1e6 / capabilities.processors);
     // The tensor core reads b (and a) from shared memory: narrow tiles starve it.
     const double starve = n < 128 ? 128 / n : 1;
-    const double fill = (m + n) * k * bytes_of(precision.operand) * (precision.terms > 1 ? 2 : 1) /
-                        (5500.0 * 1e3 / capabilities.processors);
+    // A block alone cannot draw more than its slots hold in a round trip to memory, nor all of them more than memory gives.
+    const double slot_bytes = (m + n) * static_cast<double>(field(s, "block_k")) * bytes_of(precision.operand) *
+                              (precision.terms > 1 ? 2 : 1);
+    const double rate = std::min({5500e3 / running, slot_bytes * static_cast<double>(field(s, "stages")) / 0.9, 100e3});
+    const double fill = slot_bytes * k / static_cast<double>(field(s, "block_k")) / rate;
     const double depth = field(s, "stages") < 3 ? 1.3 : 1.0;
-    const double alone = field(s, "consumers") == 1 ? 1.15 : 1.0;
+    const double alone = field(s, "consumers") == 1 && m * n > 64 * 128 ? 1.15 : 1.0;
     // Pairs of 16-bit results leave half of every 32-byte sector to another store; the copy engine writes whole lines.
     const bool direct = !field(s, "through_shared");
-    const double store = m * n * bytes_of(matmul.out.dtype) / (4000.0 * 1e3 / capabilities.processors) *
-                         (!direct                           ? 0.5
-                          : bytes_of(matmul.out.dtype) == 2 ? 2.5
-                                                            : 0.7);
-    return waves * (std::max(multiply * starve * alone, fill) * depth + store);
+    const int stored = split > 1 ? 4 : bytes_of(matmul.out.dtype);
+    const double store = m * n * stored / (4000.0 * 1e3 / capabilities.processors) *
+                         (!direct       ? 0.5
+                          : stored == 2 ? 2.5
+                                        : 0.7);
+    const double sum =
+        split > 1 ? 3 + static_cast<double>(matmul.m * matmul.n * matmul.batch_count() * split) * 8 / 3500e3 : 0;
+    return waves * (std::max(multiply * starve * alone, fill) * depth + store) + sum;
   }
 
   Result<Programs> programs(const Region& region, const Schedule& s,
                             const target::Capabilities& capabilities) const override {
-    const auto matmul = *match_matmul(region.graph);
-    const auto precision = *precision_of(matmul, region.track);
+    const auto given = *match_matmul(region.graph);
+    const auto precision = *precision_of(given, region.track);
+    const MatmulRegion matmul = field(s, "exchange") ? exchanged(given) : given;
     Programs out;
     // b as [batch…, n, k], so that k is its last axis as it is a's.
     const Prepared a = prepare_operand(out, "a", matmul.a, precision);
     const Prepared b = prepare_operand(out, "b", matmul.b.transposed(), precision);
-    multiply(out, matmul, precision, a, b, s, capabilities);
+    const auto split = field(s, "split", 1);
+    if (split == 1) {
+      multiply(out, matmul, precision, a, b, s, capabilities);
+      return out;
+    }
+    // Parts lie as the result does, whichever of the two ways the product is computed.
+    const auto row = round_up(given.n, 4), batch = given.batch_count();
+    const View parts{
+        graph::kAbsent, "parts", precision.accumulator(), {split * batch, given.m, given.n}, {row * given.m, row, 1}};
+    out.workspaces.push_back({"parts", parts.dtype, {split * batch * given.m * row}});
+    MatmulRegion part = matmul;
+    part.operands.clear(), part.has_epilogue = false;
+    part.out = field(s, "exchange") ? parts.transposed() : parts;
+    multiply(out, part, precision, a, b, s, capabilities);
+    sum_parts(out, given, parts, split);
     return out;
   }
 
  private:
-  static bool engine_reads(const View& view) {
-    const std::size_t rank = view.batch_rank();
-    const auto fast = static_cast<std::size_t>(view.fast_axis()) + rank;
-    for (std::size_t i = 0; i < rank + 2; ++i)
-      if (i != fast && view.shape[i] > 1 && view.strides[i] * bytes_of(view.dtype) % 16) return false;
-    return view.strides[fast] == 1;
-  }
-  static bool engine_writes(const View& view) { return engine_reads(view) && view.fast_axis() == 1; }
-
   static void multiply(Programs& out, const MatmulRegion& region, const Precision& precision, const Prepared& a,
                        const Prepared& b, const Schedule& s, const target::Capabilities& capabilities) {
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k");
     const int consumers = static_cast<int>(field(s, "consumers"));
     const bool split = precision.terms > 1, through_shared = field(s, "through_shared") != 0;
     const TileOrder order{ceil_div(region.m, bm), ceil_div(region.n, bn), region.batch_count(), field(s, "group")};
+    const std::int64_t parts = field(s, "split", 1), steps = ceil_div(region.k, bk),
+                       part_steps = ceil_div(steps, parts), count = order.count() * parts,
+                       blocks = std::min<std::int64_t>(count, capabilities.processors);
 
     Draft draft("matmul");
     auto& t = draft.b;
-    t.grid(std::min<std::int64_t>(order.count(), capabilities.processors));
+    t.grid(blocks);
     t.warps(4 + 4 * consumers);
     const TensorId A = draft.input("A", a.high), B = draft.input("B", b.high);
     const TensorId A2 = split ? draft.input("A_rest", a.low) : -1, B2 = split ? draft.input("B_rest", b.low) : -1;
@@ -147,16 +182,21 @@ class MatmulWgmma : public Family {
     }
     const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots);
     const TensorId staging = through_shared ? t.shared("staging", region.out.dtype, {bm, bn}) : -1;
-    const Index k_end = ceil_div(region.k, bk);
 
-    auto tiles = [&](const char* variable, const std::function<void(const TileOrder::Position&)>& body) {
-      t.for_(variable, tile::block(0), order.count(), std::min<std::int64_t>(order.count(), capabilities.processors),
-             [&](const Index& linear) { body(order.at(linear)); });
+    // Tile after tile; with parts of k, all tiles of one part, then of the next.
+    using OneTile =
+        std::function<void(const TileOrder::Position&, const Index& part, const Index& begin, const Index& end)>;
+    auto tiles = [&](const char* variable, const OneTile& body) {
+      t.for_(variable, tile::block(0), count, blocks, [&](const Index& linear) {
+        if (parts == 1) return body(order.at(linear), 0, 0, steps);
+        const Index part = linear / order.count(), begin = part * part_steps;
+        body(order.at(linear % order.count()), part, begin, tile::min(begin + part_steps, Index(steps)));
+      });
     };
     t.roles([&] {
       t.role("producer", 4, consumers > 1 ? 40 : 0, [&] {
-        tiles("tile", [&](const TileOrder::Position& at) {
-          t.for_("k", 0, k_end, 1, [&](const Index& k) {
+        tiles("tile", [&](const TileOrder::Position& at, const Index&, const Index& begin, const Index& end) {
+          t.for_("k", begin, end, 1, [&](const Index& k) {
             t.produce(ring, [&] {
               auto load = [&](TensorId from, const View& view, const Index& row, std::int64_t rows, TensorId to) {
                 t.copy(t.tile(from, offsets(view, region.batch, at.batch, row, k * bk), box(view, rows, bk)),
@@ -170,24 +210,26 @@ class MatmulWgmma : public Family {
         });
       });
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
-        const TensorId acc = t.reg("acc", Dtype::f32, {bm, bn});
+        const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
         // The tensor core truncates as it adds, an error that grows with k. Split products therefore add up one slot at a time,
         // and the threads add the slots, rounding to nearest.
-        const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
-        tiles("tile", [&](const TileOrder::Position& at) {
+        const TensorId part_sum = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
+        tiles("tile", [&](const TileOrder::Position& at, const Index& part, const Index& begin, const Index& end) {
           t.fill(acc, 0);
-          t.for_("k", 0, k_end, 1, [&](const Index&) {
-            if (split) t.fill(part, 0);
+          t.for_("k", begin, end, 1, [&](const Index&) {
+            if (split) t.fill(part_sum, 0);
             t.consume(ring, split ? 0 : 1, [&] {
               if (split)
-                t.mma(part, t.all(sa2), t.all(sb), false, true), t.mma(part, t.all(sa), t.all(sb2), false, true);
-              t.mma(part, t.all(sa), t.all(sb), false, true);
+                t.mma(part_sum, t.all(sa2), t.all(sb), false, true),
+                    t.mma(part_sum, t.all(sa), t.all(sb2), false, true);
+              t.mma(part_sum, t.all(sa), t.all(sb), false, true);
             });
-            if (split) t.map(acc, t.value(acc) + t.value(part));
+            if (split) t.map(acc, t.value(acc) + t.value(part_sum));
           });
           const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
-          const auto destination =
-              t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn), box(region.out, bm, bn));
+          const auto where = parts > 1 ? std::vector<Index>{at.batch + part * order.batch, at.m * bm, at.n * bn}
+                                       : offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn);
+          const auto destination = t.tile(C, where, box(region.out, bm, bn));
           if (through_shared) {
             t.copy(t.all(result), t.all(staging));
             t.copy(t.all(staging), destination);

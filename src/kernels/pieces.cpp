@@ -73,7 +73,7 @@ TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<Te
            b.all(loaded));
     inputs.push_back(b.value(loaded));
   }
-  if (!region.has_epilogue && region.out.dtype == Dtype::f32) return acc;
+  if (!region.has_epilogue && region.out.dtype == b.dtype_of(acc)) return acc;
   const TensorId out = b.reg("result", region.out.dtype, {block_m, block_n});
   b.map(out, region.has_epilogue ? to_value(region.epilogue, inputs) : inputs[0]);
   return out;

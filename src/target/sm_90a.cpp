@@ -33,10 +33,11 @@ Instruction engine(std::string_view name, std::string_view call, Scope from, Sco
 }  // namespace
 
 std::vector<Instruction> sm90a_rows() {
-  Instruction stmatrix;
+  Instruction stmatrix, transposed;
   stmatrix.name = "stmatrix", stmatrix.call = "wl::stmatrix", stmatrix.method = Method::matrix;
   stmatrix.from = Scope::reg, stmatrix.to = Scope::shared, stmatrix.bytes = {16}, stmatrix.cycles = 2;
   stmatrix.section = "Data movement: stmatrix";
+  transposed = stmatrix, transposed.name = "stmatrix_trans", transposed.transpose = true;
   return {
       wgmma("wgmma_bf16", Dtype::bf16, false),
       wgmma("wgmma_f16", Dtype::f16, false),
@@ -53,6 +54,7 @@ std::vector<Instruction> sm90a_rows() {
       engine("tma_load", "wl::tma_load", Scope::global, Scope::shared),
       engine("tma_store", "wl::tma_store", Scope::shared, Scope::global),
       stmatrix,
+      transposed,
   };
 }
 

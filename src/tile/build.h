@@ -49,6 +49,7 @@ class Builder {
   Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const;
   Tile all(TensorId tensor) const;
   Value value(TensorId tensor) const;
+  Dtype dtype_of(TensorId tensor) const { return program_.tensor(tensor).dtype; }
 
   void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current());
   void fill(TensorId dst, double value, Where where = Where::current());

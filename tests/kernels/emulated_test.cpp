@@ -62,6 +62,10 @@ Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stag
            {"group", 2},
            {"through_shared", through_shared}}};
 }
+Schedule with(Schedule schedule, const std::map<std::string, std::int64_t>& fields) {
+  for (const auto& [name, value] : fields) schedule.fields[name] = value;
+  return schedule;
+}
 Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
                  std::int64_t warps) {
   return {family, {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}, {"group", 2}}};
@@ -73,8 +77,9 @@ Schedule softmax(std::int64_t place, std::int64_t cluster, std::int64_t warps, s
 
 std::vector<Case> cases() {
   constexpr double kHalf = 4e-3, kTf32 = 1e-3, kSplit = 4.8e-7, kFloat = 1e-6;
-  const MatmulShape even{256, 256, 256}, ragged{200, 136, 104}, odd{130, 77, 51};
-  MatmulShape fused = ragged, turned = even, both = even, batched{72, 64, 64, {3}};
+  const MatmulShape even{256, 256, 256}, ragged{200, 136, 104}, odd{130, 77, 51}, deep{64, 64, 1000},
+      skinny{5, 256, 320};
+  MatmulShape fused = ragged, turned = even, both = even, batched{72, 64, 64, {3}}, batched_deep{40, 64, 200, {3}};
   fused.bias = fused.gelu = true;
   turned.transpose_b = true;
   both.transpose_a = both.transpose_b = true;
@@ -91,6 +96,23 @@ std::vector<Case> cases() {
       matmul("wgmma_bf16_both_transposed", "sm_90a", both, Dtype::bf16, Track::bf16, wgmma(128, 128, 64, 3, 2, 1),
              kHalf),
       matmul("wgmma_bf16_batched", "sm_90a", batched, Dtype::bf16, Track::bf16, wgmma(64, 64, 64, 3, 1, 1), kHalf),
+      matmul("wgmma_bf16_odd", "sm_90a", odd, Dtype::bf16, Track::bf16, wgmma(64, 64, 64, 3, 1, 0), kHalf),
+      matmul("wgmma_bf16_odd_through_shared", "sm_90a", odd, Dtype::bf16, Track::bf16, wgmma(128, 64, 64, 3, 2, 1),
+             kHalf),
+      matmul("wgmma_bf16_split_k", "sm_90a", deep, Dtype::bf16, Track::bf16,
+             with(wgmma(64, 64, 64, 3, 1, 0), {{"split", 3}}), kHalf),
+      matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", fused, Dtype::bf16, Track::bf16,
+             with(wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}), kHalf),
+      matmul("wgmma_bf16_skinny_exchanged", "sm_90a", skinny, Dtype::bf16, Track::bf16,
+             with(wgmma(128, 16, 64, 4, 2, 0), {{"exchange", 1}}), kHalf),
+      matmul("wgmma_bf16_skinny_exchanged_split_k", "sm_90a", skinny, Dtype::bf16, Track::bf16,
+             with(wgmma(128, 8, 64, 4, 2, 0), {{"exchange", 1}, {"split", 2}}), kHalf),
+      matmul("wgmma_bf16_exchanged_through_shared", "sm_90a", fused, Dtype::bf16, Track::bf16,
+             with(wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}), kHalf),
+      matmul("wgmma_bf16_batched_split_k", "sm_90a", batched_deep, Dtype::bf16, Track::bf16,
+             with(wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}), kHalf),
+      matmul("wgmma_tf32_exchanged", "sm_90a", ragged, Dtype::f32, Track::tf32,
+             with(wgmma(128, 64, 32, 3, 2, 0), {{"exchange", 1}}), kTf32),
       matmul("wgmma_tf32", "sm_90a", ragged, Dtype::f32, Track::tf32, wgmma(128, 64, 32, 3, 2, 0), kTf32),
       matmul("wgmma_fp32_split", "sm_90a", fused, Dtype::f32, Track::fp32, wgmma(128, 64, 32, 2, 2, 0), kSplit),
       matmul("wgmma_fp32_split_odd", "sm_90a", odd, Dtype::f32, Track::fp32, wgmma(64, 64, 32, 3, 1, 0), kSplit),

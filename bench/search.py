@@ -23,11 +23,21 @@ def model(name, inputs, output, node):
     return text
 
 
-def matmul(dtype, m, n, k, track=None):
+def matmul(dtype, m, n, k, track=None, majors="nn"):
+    """majors: n or t for each operand; t means that it is stored transposed, [k, m] and [n, k]."""
     track = track or dtype
-    name = f"gemm_{track}_{m}x{n}x{k}"
-    text = model(name, [("x", dtype, (m, k)), ("w", dtype, (k, n))], ("y", dtype, (m, n)), 'node { op_type: "MatMul" input: "x" input: "w" output: "y" }')
-    return {"case": name, "group": "dense", "dtype": dtype, "track": track, "problem": {"kind": "matmul", "m": m, "n": n, "k": k}}, text
+    name = f"gemm_{track}_{m}x{n}x{k}" + ("" if majors == "nn" else f"_{majors}")
+    nodes, operands = "", []
+    for operand, major in zip("xw", majors):
+        operands.append(operand + "t" if major == "t" else operand)
+        if major == "t":
+            nodes += (f'node {{ op_type: "Transpose" input: "{operand}" output: "{operand}t" '
+                      'attribute { name: "perm" ints: 1 ints: 0 type: INTS } }\n  ')
+    nodes += f'node {{ op_type: "MatMul" input: "{operands[0]}" input: "{operands[1]}" output: "y" }}'
+    stored = lambda shape, major: shape[::-1] if major == "t" else shape
+    text = model(name, [("x", dtype, stored((m, k), majors[0])), ("w", dtype, stored((k, n), majors[1]))], ("y", dtype, (m, n)), nodes)
+    problem = {"kind": "matmul", "m": m, "n": n, "k": k, "transpose_a": majors[0] == "t", "transpose_b": majors[1] == "t"}
+    return {"case": name, "group": "dense", "dtype": dtype, "track": track, "problem": problem}, text
 
 
 def softmax(dtype, rows, columns):
@@ -37,8 +47,11 @@ def softmax(dtype, rows, columns):
     return {"case": name, "group": "rowwise", "dtype": dtype, "track": dtype, "problem": {"kind": "softmax", "rows": rows, "columns": columns}}, text
 
 
-CASES = [matmul("bf16", 4096, 4096, 4096), matmul("bf16", 8192, 8192, 8192), matmul("bf16", 2048, 2048, 2048),
-         matmul("fp16", 4096, 4096, 4096), matmul("fp16", 8192, 8192, 8192), matmul("fp32", 4096, 4096, 4096, "tf32"),
+DENSE = [(8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (8192, 1024, 8192),
+         (512, 512, 32768)]
+CASES = [*[matmul("bf16", *shape) for shape in DENSE], *[matmul("fp16", *shape) for shape in DENSE],
+         *[matmul("bf16", m, n, k) for m in (1, 16, 64, 128) for n, k in ((4096, 4096), (14336, 4096), (4096, 14336))],
+         *[matmul("fp32", 4096, 4096, 4096, "tf32", majors) for majors in ("nn", "nt", "tn", "tt")],
          matmul("fp32", 4096, 4096, 4096), *[matmul("fp32", 512, 512, k) for k in (27, 147, 363, 4096)],
          matmul("bf16", 2049, 3073, 4097), softmax("fp32", 4096, 65536), softmax("fp32", 4096, 1024), softmax("fp32", 16384, 4096),
          softmax("bf16", 4096, 8192), softmax("fp32", 4096, 393216)]

@@ -45,6 +45,7 @@ struct Command {
 };
 
 Command optimize_command();
+Command compile_command();
 Command show_command();
 Command verify_command();
 Command doctor_command();

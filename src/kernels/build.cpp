@@ -5,6 +5,7 @@
 #include "codegen/cpu.h"
 #include "codegen/cuda.h"
 #include "kernels/family.h"
+#include "kernels/lower.h"
 #include "kernels/match.h"
 #include "synth/synthesize.h"
 #include "tile/verify.h"
@@ -14,13 +15,36 @@ namespace {
 
 BufferSpec spec_of(const graph::Tensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
 
-Result<Kernel> emit(const tile::Program& program, const target::Capabilities& capabilities) {
+// Elements from the first to the last that a tensor with strides names.
+std::int64_t span_of(const tile::Tensor& tensor) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
+  return last + 1;
+}
+
+Result<Kernel> emit(const tile::Program& program, const target::Capabilities& capabilities,
+                    synth::Solution* chosen = nullptr) {
   if (!capabilities.gpu) return codegen::emit_cpu(program, capabilities);
-  WARPLOOM_TRY(const synth::Solution solution, synth::synthesize(program, capabilities));
-  return codegen::emit_cuda(program, solution, capabilities);
+  WARPLOOM_TRY(synth::Solution solution, synth::synthesize(program, capabilities));
+  Result<Kernel> kernel = codegen::emit_cuda(program, solution, capabilities);
+  if (chosen) *chosen = std::move(solution);
+  return kernel;
 }
 
 }  // namespace
+
+Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities) {
+  WARPLOOM_CHECK(tile::verify(program));
+  Lowered out;
+  out.list.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
+  out.list.arch = capabilities.arch;
+  for (const tile::Tensor& tensor : program.tensors)
+    if (tensor.scope == tile::Scope::global)
+      (tensor.writable ? out.list.outputs : out.list.inputs).push_back({tensor.name, tensor.dtype, {span_of(tensor)}});
+  WARPLOOM_TRY(Kernel kernel, emit(program, capabilities, &out.solution));
+  out.list.kernels.push_back(std::move(kernel));
+  return out;
+}
 
 std::vector<const Family*> families_for(const Region& region, const target::Capabilities& capabilities) {
   std::vector<const Family*> out;

@@ -1,0 +1,22 @@
+// A tile program alone, without a region or a family: verified, synthesized and emitted for a target.
+//
+//   WARPLOOM_TRY(const Lowered lowered, lower(program, capabilities));
+//   lowered.list.kernels[0].source       // complete text
+//   lowered.solution.registers           // what synthesis chose; empty for the CPU, whose code generation chooses itself
+//
+// The launch list's inputs are the program's global tensors, its outputs those that it writes; a tensor with strides stands as the
+// storage that it spans. Errors: tile-invalid, no-layout, no-instruction, resource-limit.
+#pragma once
+
+#include "codegen/launch_list.h"
+#include "synth/synthesize.h"
+
+namespace warploom::kernels {
+
+struct Lowered {
+  LaunchList list;
+  synth::Solution solution;
+};
+Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities);
+
+}  // namespace warploom::kernels

@@ -1,0 +1,69 @@
+#include "verify/program_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+#include "runtime/emulate.h"
+#include "tile/interpret.h"
+
+namespace warploom::verify {
+namespace {
+
+constexpr std::int64_t kMostElements = 1 << 24;  // what the interpreter walks through in seconds
+
+using Storage = std::map<std::string, std::vector<std::byte>>;
+
+template <class Views>
+Views views_of(Storage& storage) {
+  Views views;
+  for (auto& [name, bytes] : storage) views[name] = bytes;
+  return views;
+}
+
+}  // namespace
+
+Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list, std::uint64_t seed) {
+  Storage meant;
+  for (const auto* specs : {&list.inputs, &list.outputs})
+    for (const BufferSpec& spec : *specs) {
+      if (spec.elements() > kMostElements)
+        return fail({ErrorCode::kResourceLimit, "a tensor is too large to be interpreted", spec.name,
+                     fmt::format("at most {} elements", kMostElements), fmt::format("{}", spec.elements()),
+                     "check the program at a smaller shape"});
+      auto& bytes = meant[spec.name];
+      bytes.assign(static_cast<std::size_t>(spec.bytes()), std::byte{0xff});  // outputs: poison
+      Random random(seed, spec.name);
+      if (specs == &list.inputs)
+        for (std::int64_t i = 0; i < spec.elements(); ++i)
+          store_from_double(spec.dtype, bytes.data(), static_cast<std::size_t>(i),
+                            is_float(spec.dtype) ? random.normal() : static_cast<double>(random.below(16)) - 8);
+    }
+  Storage made = meant;
+  WARPLOOM_CHECK(tile::interpret(program, views_of<tile::Buffers>(meant)));
+  ProgramVerdict verdict;
+  WARPLOOM_TRY(const auto emulation,
+               runtime::emulate(list, views_of<runtime::EmulatedBuffers>(made), {.seed = seed, .count_banks = true}));
+  verdict.wavefronts = emulation.wavefronts, verdict.wavefronts_least = emulation.wavefronts_least;
+  verdict.agrees = true;
+  for (const BufferSpec& spec : list.outputs) {
+    double difference = 0, size = 0;
+    for (std::int64_t i = 0; i < spec.elements(); ++i) {
+      const double want = load_as_double(spec.dtype, meant[spec.name].data(), static_cast<std::size_t>(i));
+      const double got = load_as_double(spec.dtype, made[spec.name].data(), static_cast<std::size_t>(i));
+      if (std::isnan(want) && std::isnan(got)) continue;  // neither wrote it, or both overflowed alike
+      difference += (got - want) * (got - want), size += want * want;
+    }
+    const double error = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+    const double rounding = is_float(spec.dtype) ? 2 * unit_roundoff(spec.dtype) : 0;
+    const double bound = rounding + 64 * unit_roundoff(Dtype::f32);
+    verdict.error = std::max(verdict.error, std::isfinite(error) ? error : HUGE_VAL);
+    verdict.bound = std::max(verdict.bound, bound);
+    verdict.agrees &= error <= bound;
+  }
+  return verdict;
+}
+
+}  // namespace warploom::verify

@@ -20,6 +20,7 @@
 #define WL_REG(T, name, n) \
   ::wl::emu::Registers<T, n> name { #name }
 #define WL_UNROLL
+#define WL_UNROLL_8
 #define WL_SHARED_BASE() ::wl::shared_base()
 
 // The line of the emitted text that called: the last parameter of every function that touches the machine.

@@ -13,6 +13,7 @@
 #define WL_TENSOR_MAP const __grid_constant__ ::wl::TensorMap
 #define WL_REG(T, name, n) alignas(16) T name[n]
 #define WL_UNROLL _Pragma("unroll")
+#define WL_UNROLL_8 _Pragma("unroll 8")
 #define WL_SHARED_BASE() ::wl::shared_base()
 
 namespace wl {

@@ -181,13 +181,47 @@ void CudaEmitter::statement(const Statement& one) {
              one.node);
 }
 
+// Names for the offsets of global tiles that take more than a product and a sum, computed once a turn of the loop.
+void CudaEmitter::name_offsets(const For& node) {
+  std::vector<std::string> inner;
+  std::vector<const Tile*> tiles;
+  const auto collect = [&](const auto& self, const Body& statements) -> void {
+    for (const Statement& one : statements)
+      std::visit(Overloaded{[&](const Copy& n) { tiles.push_back(&n.src), tiles.push_back(&n.dst); },
+                            [&](const For& n) { inner.push_back(n.variable), self(self, n.body); },
+                            [&](const If& n) { self(self, n.body); }, [&](const Produce& n) { self(self, n.body); },
+                            [&](const Consume& n) { self(self, n.body); }, [](const auto&) {}},
+                 one.node);
+  };
+  collect(collect, node.body);
+  const auto simple = [](const auto& self, const Index& index) -> bool {
+    if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
+    return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) &&
+           self(self, index.right());
+  };
+  int count = 0;
+  for (const Tile* tile : tiles) {
+    if (tensor(tile->tensor).scope != Scope::global) continue;
+    for (const Index& index : tile->offset) {
+      const bool ready = std::none_of(inner.begin(), inner.end(), [&](const auto& v) { return index.depends_on(v); });
+      if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
+      const std::string name = fmt::format("{}_at{}", node.variable, count++);
+      out_.line("const int {} = {};", name, index.text());
+      offsets_[index.text()] = name;
+    }
+  }
+}
+
 // The state at the loop's head is that of its first entry joined with that after its body, which a trial pass finds.
 void CudaEmitter::loop(const For& node) {
   auto emit = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
     out_.open("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(), node.end.text(),
               node.step.text());
+    const auto outer = offsets_;
+    name_offsets(node);
     body(node.body);
+    offsets_ = outer;
     out_.close();
   };
   const auto entry = unsynced_;

@@ -176,7 +176,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const std::string guard = first_replica(choice.mapping), bounds = bounds_condition(global, global_at);
   const std::string tail = bounds.empty() ? "" : ", " + bounds;
   if (!guard.empty()) out_.open("if ({}) {{", guard);
-  open_loops(global_loops);
+  open_loops(global_loops, false);
   if (choice.instruction) {
     out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, shared_address(shared, shared_at),
               global_address(global, global_at), tail);
@@ -239,7 +239,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   auto call = [&](const std::string& panel_variable, std::int64_t row_box) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
-      Coordinate c{global.offset[d], {}};
+      Coordinate c{offset(global, d), {}};
       if (d == contiguous && panels > 1) c.terms.push_back({panel_variable, panels, panel});
       if (d != contiguous && global.extent[d] > 1 && row_boxes > 1) c.offset = c.offset + row_box * 256;
       coordinates.push_back(text(c));

@@ -38,6 +38,7 @@ class CudaEmitter {
   void body(const tile::Body& body);
   void statement(const tile::Statement& statement);
   void loop(const tile::For& node);
+  void name_offsets(const tile::For& node);
   void roles(const tile::Roles& node);
   void role_prologue(const std::vector<const tile::Statement*>& statements);
   std::string head(const std::string& body_text) const;
@@ -85,8 +86,10 @@ class CudaEmitter {
   // Threads that hold a replica only: a condition that is true for one of them, or empty.
   std::string first_replica(const layout::TvLayout& layout) const;
   std::vector<ValueLoop> value_loops(const layout::TvLayout& layout, std::int64_t vector) const;
-  void open_loops(const std::vector<ValueLoop>& loops);
+  // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in part.
+  void open_loops(const std::vector<ValueLoop>& loops, bool registers = true);
   void close_loops(const std::vector<ValueLoop>& loops);
+  tile::Index offset(const tile::Tile& tile, std::size_t dim) const;
   static std::string value_index(const std::vector<ValueLoop>& loops);
   // Coordinate of a memory tile's dimension, from a register-side layout whose dimensions correspond to it.
   Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen,
@@ -132,6 +135,7 @@ class CudaEmitter {
   std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
   std::map<tile::PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow
   std::set<std::string> digits_;
+  std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
 };
 
 }  // namespace warploom::codegen

@@ -70,12 +70,20 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
   return loops;
 }
 
-void CudaEmitter::open_loops(const std::vector<ValueLoop>& loops) {
+void CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
-    out_.open("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable, loop->extent);
+    out_.open("{2} for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable, loop->extent,
+              registers ? "WL_UNROLL" : "WL_UNROLL_8");
 }
 void CudaEmitter::close_loops(const std::vector<ValueLoop>& loops) {
   for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
+}
+
+// A tile's offset, by its name where a loop around has one for it.
+Index CudaEmitter::offset(const Tile& tile, std::size_t dim) const {
+  if (tensor(tile.tensor).scope != Scope::global) return tile.offset[dim];
+  const auto named = offsets_.find(tile.offset[dim].text());
+  return named == offsets_.end() ? tile.offset[dim] : Index::variable(named->second);
 }
 
 std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops) {
@@ -86,7 +94,7 @@ std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops) {
 
 Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& seen,
                                    const std::vector<ValueLoop>& loops, std::size_t skip_modes) {
-  Coordinate out{memory.offset[static_cast<std::size_t>(dim)], thread_terms(seen, dim, skip_modes)};
+  Coordinate out{offset(memory, static_cast<std::size_t>(dim)), thread_terms(seen, dim, skip_modes)};
   for (const ValueLoop& loop : loops)
     if (loop.step[static_cast<std::size_t>(dim)] != 0)
       out.terms.push_back({loop.variable, loop.extent, loop.step[static_cast<std::size_t>(dim)]});

@@ -147,14 +147,15 @@ class CpuSoftmax final : public Family {
     const double chunks = std::ceil(size / d(chunk)), padded = chunks * d(chunk);
     const bool large = d(problem->outer) * size * 8 > 32e6;
     double row = padded / lanes *
-                     (chunk >= problem->size             ? 14
-                      : field(schedule, "resident") == 1 ? 20
-                                                         : 28) +
-                 chunks * 40 + 60;
+                     (chunk >= problem->size             ? 12
+                      : field(schedule, "resident") == 1 ? 14
+                                                         : 22) +
+                 chunks * 60 + 60;
     const double bytes = field(schedule, "streaming") == 1 ? (large ? 8 : 14) : (large ? 12 : 8);
     row = std::max(row, size * bytes / (large ? 3.0 : 10.0));
     const double tasks = std::ceil(d(problem->outer) / d(rows));
-    return std::ceil(tasks / capabilities.processors) * (d(rows) * row + 200);
+    // A task's first and last passes share their loop with no other, and at the end cores wait for each other's last task.
+    return (std::ceil(tasks / capabilities.processors) + 0.5) * ((d(rows) + 0.5) * row + 200);
   }
 
   Result<Programs> programs(const Region& region, const Schedule& schedule,

@@ -19,7 +19,7 @@ using tile::Value;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3.0e38;  // a maximum of nothing whose difference to -infinity is still a number
 
-constexpr std::int64_t kLongestChunk = 4096;  // elements: what a register tile may be and still sit in the L1 cache
+constexpr std::int64_t kLongestChunk = 2048;  // elements: what a register tile may be and still sit in the L1 cache
 
 std::int64_t field(const Schedule& schedule, const char* name) {
   const auto found = schedule.fields.find(name);
@@ -93,7 +93,7 @@ class CpuSoftmax final : public Family {
     if (!problem) return space;
     const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
     std::vector<std::int64_t> chunks, tasks, resident, streaming = {0};
-    for (const std::int64_t vectors : {32, 16, 64, 128, 8, 256, 4, 1})
+    for (const std::int64_t vectors : {64, 32, 16, 128, 8, 4, 1})
       if (!problem->has_prologue && (vectors == 1 || vectors / 2 * lanes < problem->size))
         chunks.push_back(vectors * lanes);
     // A row of moderate length whole, in as many vectors as it takes.

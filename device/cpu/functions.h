@@ -86,12 +86,11 @@ WL_INLINE vf scale_by_power(vf x, vf n_plus_magic) {
 }
 // e^r for |r| <= ln 2 / 2
 WL_INLINE vf exp_reduced(vf r) {
-  vf q = splat(0.00139517041f);
-  q = fma(q, r, 0.00836959142f);
-  q = fma(q, r, 0.0416661876f);
-  q = fma(q, r, 0.16666513f);
+  const vf rr = r * r, low = fma(splat(0.0416661876f), r, 0.16666513f);
+  vf q = fma(splat(0.00139517041f), r, 0.00836959142f);
+  q = fma(q, rr, low);
   q = fma(q, r, 0.5f);
-  return fma(q, r * r, r) + 1.0f;
+  return fma(q, rr, r) + 1.0f;
 }
 WL_INLINE vf clamp(vf x, float low,
                    float high) {  // keeps NaN: the processor's min and max answer their second operand then
@@ -107,10 +106,17 @@ WL_INLINE vf clamp(vf x, float low,
 #endif
 }
 WL_INLINE vf exp(vf x) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512DQ__)
+  // Beyond the range the remainder is clipped to 1, be it NaN; scaling by 2^n still gives 0, infinity or NaN.
+  const __m512 n = _mm512_roundscale_ps((__m512)(x * 1.44269504f), 8);
+  const vf r = fma((vf)n, splat(2.12194440e-4f), fma((vf)n, splat(-0.693359375f), x));
+  return (vf)_mm512_scalef_ps((__m512)exp_reduced((vf)_mm512_range_ps((__m512)r, _mm512_set1_ps(1), 2)), n);
+#else
   x = clamp(x, -110.0f, 100.0f);
   const vf shifted = fma(x, splat(1.44269504f), kToInteger), n = shifted - kToInteger;
   const vf r = fma(n, splat(2.12194440e-4f), fma(n, splat(-0.693359375f), x));
   return scale_by_power(exp_reduced(r), shifted);
+#endif
 }
 WL_INLINE vf exp2(vf x) {
   x = clamp(x, -160.0f, 140.0f);
@@ -193,8 +199,27 @@ WL_INLINE float across(vf x) {
   x = Combine(x, rotated<1>(x, lane_numbers{}));
   return x[0];
 }
-WL_INLINE float sum_of(vf x) { return across<add>(x); }
-WL_INLINE float max_of(vf x) { return across<max>(x); }
-WL_INLINE float min_of(vf x) { return across<min>(x); }
+// Of several vectors, pairwise.
+template <vf (*Combine)(vf, vf), int N>
+WL_INLINE float across(vf (&x)[N]) {
+  WL_UNROLL
+  for (int step = 1; step < N; step *= 2) {
+    WL_UNROLL
+    for (int i = 0; i + step < N; i += 2 * step) x[i] = Combine(x[i], x[i + step]);
+  }
+  return across<Combine>(x[0]);
+}
+template <class T>
+WL_INLINE float sum_of(T&& x) {
+  return across<add>(x);
+}
+template <class T>
+WL_INLINE float max_of(T&& x) {
+  return across<max>(x);
+}
+template <class T>
+WL_INLINE float min_of(T&& x) {
+  return across<min>(x);
+}
 
 }  // namespace wl

@@ -38,7 +38,7 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
 }
 
 // Asks for Cols elements from p on, ahead of a walk through memory: the processor's own prefetching stops at each page's end.
-inline constexpr long kPrefetchBytes = 3072;  // how far ahead
+inline constexpr long kPrefetchBytes = 8192;  // how far ahead
 template <long Cols, class T>
 WL_INLINE void prefetch(const T* p) {
   const char* line = reinterpret_cast<const char*>(p) + kPrefetchBytes;

@@ -63,7 +63,9 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
       capabilities_(capabilities),
       layouts_(std::move(layouts)),
       ranges_(program),
+      liveness_(program),
       names_(identifiers(program)),
+      named_(names_.size()),
       lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
 
 tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
@@ -108,7 +110,16 @@ Status CpuEmitter::statement(const tile::Statement& statement) {
 }
 
 Status CpuEmitter::body(const tile::Body& statements) {
-  for (const tile::Statement& each : statements) WARPLOOM_CHECK(statement(each));
+  const auto outside = std::exchange(aliases_, {});
+  const std::vector<Run> runs = runs_of(statements);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].extent > 0) {
+      fused(statements, runs[i], std::span(runs).subspan(i + 1));
+    } else {
+      WARPLOOM_CHECK(statement(statements[runs[i].begin]));
+    }
+  }
+  aliases_ = outside;
   return ok();
 }
 
@@ -138,20 +149,25 @@ Result<Kernel> CpuEmitter::emit() {
     out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
     kernel.args.push_back({tensor.name, false, {}});
   }
-  for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
-    const tile::Tensor& tensor = program_.tensors[i];
-    const CpuLayout& layout = layouts_.of[i];
-    if (tensor.scope == Scope::shared)
-      out_.line("float* {} = static_cast<float*>(scratch) + {};", names_[i], layout.offset);
-    if (tensor.scope == Scope::reg) out_.line("alignas(64) float {}[{}];", names_[i], layout.floats);
+  for (const tile::Tensor& tensor : program_.tensors)
     if (tensor.scope != Scope::global && cpu_element_type(tensor.dtype).empty())
       return unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
                          fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
+  // The body tells which tensors need memory.
+  Writer head = std::exchange(out_, Writer());
+  out_.indent();
+  WARPLOOM_CHECK(body(program_.body));
+  std::swap(head, out_);
+  for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
+    const CpuLayout& layout = layouts_.of[i];
+    if (!named_[i] || program_.tensors[i].scope == Scope::global) continue;
+    if (program_.tensors[i].scope == Scope::reg) out_.line("alignas(64) float {}[{}];", names_[i], layout.floats);
+    else out_.line("float* {} = static_cast<float*>(scratch) + {};", names_[i], layout.offset);
   }
   out_.line("[[maybe_unused]] const long block_x = task % {};", kernel.grid[0]);
   out_.line("[[maybe_unused]] const long block_y = task / {} % {};", kernel.grid[0], kernel.grid[1]);
   out_.line("[[maybe_unused]] const long block_z = task / {};", kernel.grid[0] * kernel.grid[1]);
-  WARPLOOM_CHECK(body(program_.body));
+  out_.raw(head.text());
   if (streams_) out_.line("wl::stream_end();");
   out_.close();
   kernel.source = out_.text();

@@ -74,27 +74,22 @@ Status CpuEmitter::visit(const tile::Fill& fill) {
   return ok();
 }
 
-// The name of a local vector with the value; equal parts of the expression are computed once.
-std::string CpuEmitter::value_text(const Value& value, std::size_t vector_dim, const std::vector<Loop>& loops,
-                                   const std::string& vector, std::map<std::string, std::string>& known) {
-  std::string text;
-  if (value.kind == Value::Kind::constant) return fmt::format("wl::splat({})", float_text(value.constant));
-  if (value.kind == Value::Kind::tensor) {
-    const bool spread = tensor(value.tensor).shape[vector_dim] == 1;
-    const std::string place = element(value.tensor, loops);
-    text = spread ? fmt::format("wl::splat(*({}))", place) : fmt::format("wl::load({} + {})", place, vector);
-  } else {
-    std::vector<std::string> operands;
-    for (const Value& operand : value.operands)
-      operands.push_back(value_text(operand, vector_dim, loops, vector, known));
-    text = fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
-  }
+// A local vector with the value of the text; equal texts are computed once.
+std::string CpuEmitter::local(const std::string& text, const std::string& stem,
+                              std::map<std::string, std::string>& known) {
   auto [found, added] = known.try_emplace(text);
-  if (added) {
-    found->second = fresh("x");
-    out_.line("const wl::vf {} = {};", found->second, text);
-  }
+  if (added) out_.line("const wl::vf {} = {};", found->second = fresh(stem), text);
   return found->second;
+}
+
+// The name of a local vector with the value, or a constant.
+std::string CpuEmitter::value_text(const Value& value, const std::function<std::string(TensorId)>& leaf,
+                                   std::map<std::string, std::string>& known, const std::string& stem) {
+  if (value.kind == Value::Kind::constant) return fmt::format("wl::splat({})", float_text(value.constant));
+  if (value.kind == Value::Kind::tensor) return leaf(value.tensor);
+  std::vector<std::string> operands;
+  for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf, known, stem));
+  return local(fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", ")), stem, known);
 }
 
 Status CpuEmitter::visit(const tile::Map& map) {
@@ -115,7 +110,12 @@ Status CpuEmitter::visit(const tile::Map& map) {
   if (count <= 8 * lanes_) out_.line("#pragma GCC unroll 8");
   out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
   std::map<std::string, std::string> known;
-  const std::string value = rounded(dst.dtype, value_text(map.value, along, loops, v, known));
+  const auto leaf = [&](TensorId id) {
+    const bool spread = tensor(id).shape[along] == 1;
+    const std::string place = element(id, loops);
+    return local(spread ? "wl::splat(*(" + place + "))" : "wl::load(" + place + " + " + v + ")", "x", known);
+  };
+  const std::string value = rounded(dst.dtype, value_text(map.value, leaf, known, "x"));
   const std::string to = fmt::format("{} + {}", element(map.dst, loops), v);
   // Rows without padding between them must not be overrun.
   if (!flat && along + 1 != dst.shape.size() && count % lanes_ != 0)
@@ -126,19 +126,12 @@ Status CpuEmitter::visit(const tile::Map& map) {
   return ok();
 }
 
-namespace {
-struct Reduction {
-  const char* combine;     // of two vectors
-  const char* horizontal;  // of the lanes of one
-  double identity;
-};
 Reduction reduction_of(tile::ReduceOp op) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (op == tile::ReduceOp::sum) return {"wl::add", "wl::sum_of", 0};
   if (op == tile::ReduceOp::max) return {"wl::max", "wl::max_of", -kInfinity};
   return {"wl::min", "wl::min_of", kInfinity};
 }
-}  // namespace
 
 Status CpuEmitter::visit(const tile::Reduce& reduce) {
   const tile::Tensor& src = tensor(reduce.src);

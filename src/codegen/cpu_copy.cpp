@@ -116,6 +116,13 @@ std::string CpuEmitter::pointer(const Side& side) const {
   return plus(name(side.tile->tensor), address(side.tile->tensor, side.at, side.panels_start).text());
 }
 
+// Where a tile of one row of contiguous elements starts, if it lies inside its tensor whatever the indices hold; or empty.
+std::string CpuEmitter::row_pointer(const tile::Tile& tile) const {
+  const Side side = side_of(tile, {});
+  const bool row = squeezed_dims(tile).size() < 2 && side.strided && (side.cols == 1 || side.col_stride == 1);
+  return row && (!side.global || conditions(side, true, true).empty()) ? pointer(side) : "";
+}
+
 // What must hold for the tile to lie inside its global tensor and is not known before the kernel runs.
 std::vector<std::string> CpuEmitter::conditions(const Side& global, bool matrix_dims, bool other_dims) const {
   const tile::Tensor& t = tensor(global.tile->tensor);
@@ -155,17 +162,6 @@ bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& 
   streams_ |= streaming;
   const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols,
                                         streaming ? ", true" : "", to, dst.row_stride, from, src.row_stride);
-  // A row that the innermost loop walks through: what later turns will read is asked for now.
-  const bool walks = src.global && src.rows == 1 && src.cols >= lanes_ && !loops_.empty() &&
-                     address(src.tile->tensor, src.at, false).depends_on(loops_.back());
-  if (walks) out_.line("wl::prefetch<{}>({});", src.cols, from);
-  if (checks.empty() &&
-      src.rows * src.cols == 1) {  // one element, kept in all lanes where it is a register tensor's only one
-    const bool single = !dst.global && tile::element_count(tensor(dst.tile->tensor).shape) == 1;
-    if (single) out_.line("wl::store({}, wl::splat(wl::load_one({})));", to, from);
-    else out_.line("wl::store_one({}, wl::load_one({}));", to, from);
-    return true;
-  }
   if (checks.empty()) {
     out_.line("{}", whole);
     return true;

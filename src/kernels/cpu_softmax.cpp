@@ -93,7 +93,7 @@ class CpuSoftmax final : public Family {
     if (!problem) return space;
     const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
     std::vector<std::int64_t> chunks, tasks, resident, streaming = {0};
-    for (const std::int64_t vectors : {16, 8, 32, 4, 2, 1})
+    for (const std::int64_t vectors : {64, 32, 16, 128, 8, 4, 1})
       if (!problem->has_prologue && (vectors == 1 || vectors / 2 * lanes < problem->size))
         chunks.push_back(vectors * lanes);
     // A row of moderate length whole, in as many vectors as it takes.
@@ -103,8 +103,7 @@ class CpuSoftmax final : public Family {
       chunks.insert(chunks.begin(), whole);
     if (problem->has_prologue) chunks = divisors(problem->size, 16 * lanes);
     for (const std::int64_t rows : {1, 4, 16, 64, 256, 1024})
-      if (rows <= problem->outer && rows * problem->size <= 1 << 20) tasks.push_back(rows);
-    if (tasks.empty()) tasks.push_back(1);
+      if (problem->outer % rows == 0 && rows * problem->size <= 1 << 22) tasks.push_back(rows);
     resident.push_back(problem->size * 4 + problem->size / 4 + 8192 <= capabilities.shared_bytes ? 1 : 0);
     if (resident[0] == 1 && problem->size > 4096) resident.push_back(0);
     if (problem->out.dtype == Dtype::f32) streaming = {1, 0};
@@ -148,14 +147,15 @@ class CpuSoftmax final : public Family {
     const double chunks = std::ceil(size / d(chunk)), padded = chunks * d(chunk);
     const bool large = d(problem->outer) * size * 8 > 32e6;
     double row = padded / lanes *
-                     (chunk >= problem->size             ? 14
-                      : field(schedule, "resident") == 1 ? 20
-                                                         : 28) +
-                 chunks * 40 + 60;
+                     (chunk >= problem->size             ? 12
+                      : field(schedule, "resident") == 1 ? 14
+                                                         : 22) +
+                 chunks * 60 + 60;
     const double bytes = field(schedule, "streaming") == 1 ? (large ? 8 : 14) : (large ? 12 : 8);
     row = std::max(row, size * bytes / (large ? 3.0 : 10.0));
     const double tasks = std::ceil(d(problem->outer) / d(rows));
-    return std::ceil(tasks / capabilities.processors) * (d(rows) * row + 200);
+    // A task's first and last passes share their loop with no other, and at the end cores wait for each other's last task.
+    return (std::ceil(tasks / capabilities.processors) + 0.5) * ((d(rows) + 0.5) * row + 200);
   }
 
   Result<Programs> programs(const Region& region, const Schedule& schedule,
@@ -179,16 +179,9 @@ class CpuSoftmax final : public Family {
     for (std::size_t i = 0; i < problem.operands.size(); ++i)
       pass.loaded.push_back(reg(fmt::format("x{}", i), problem.operands[i].shape[1] > 1 ? chunk : 1));
     const TensorId high = reg("high", 1), total = reg("total", 1);
-
-    const auto one_row = [&](const Index& row) {
-      pass.row = row;
-      if (chunk >= size) return in_registers(pass, high, total);
-      in_chunks(pass, high, total, field(schedule, "resident") == 1);
-    };
-    if (rows == 1) one_row(tile::block(0));
-    else
-      b.for_("r", 0, tile::min(rows, Index(problem.outer) - tile::block(0) * rows), 1,
-             [&](const Index& r) { one_row(tile::block(0) * rows + r); });
+    const Index first = tile::block(0) * rows, count = tile::min(rows, Index(problem.outer) - first);
+    if (chunk >= size) b.for_("r", 0, count, 1, [&](const Index& r) { in_registers(pass, first + r, high, total); });
+    else in_chunks(pass, first, count, high, total, field(schedule, "resident") == 1);
     Programs out;
     out.programs.push_back(b.finish());
     out.buffers.push_back(draft.buffers);
@@ -217,59 +210,90 @@ class CpuSoftmax final : public Family {
     if (pass.region.log) return x - pass.value(high) - pass.value(total);
     return (done ? x : exp(x - pass.value(high))) * pass.value(total);
   }
-  // total ← what normalised() multiplies by or takes away.
-  static void finish(Row& pass, TensorId total) {
-    pass.draft.b.map(total, tile::apply(pass.region.log ? ValueOp::log : ValueOp::reciprocal, {pass.value(total)}));
+  // to ← what normalised() multiplies by or takes away.
+  static void finish(Row& pass, TensorId total, TensorId to) {
+    pass.draft.b.map(to, tile::apply(pass.region.log ? ValueOp::log : ValueOp::reciprocal, {pass.value(total)}));
   }
 
-  static void in_registers(Row& pass, TensorId high, TensorId total) {
+  static void in_registers(Row& pass, const Index& row, TensorId high, TensorId total) {
     auto& b = pass.draft.b;
+    pass.row = row;
     pass.load(0);
     b.reduce(high, pass.x, 1, tile::ReduceOp::max);
     const TensorId e = pass.region.log ? b.reg("e", Dtype::f32, {1, pass.chunk}) : pass.x;
     b.map(e, exp(pass.value(pass.x) - pass.value(high)));
     b.reduce(total, e, 1, tile::ReduceOp::sum);
-    finish(pass, total);
+    finish(pass, total, total);
     pass.store(0, normalised(pass, high, total, true));
   }
 
   // The running maximum is one number for all lanes and changes between chunks only, so the first pass costs one exponential an
   // element. When values stay in scratch, they stay relative to the maximum that their chunk knew; log-softmax keeps x itself.
-  static void in_chunks(Row& pass, TensorId high, TensorId total, bool resident) {
+  // A row's second pass shares its loop with the next row's first: memory is read and written at the same time.
+  static void in_chunks(Row& pass, const Index& first, const Index& count, TensorId high, TensorId total,
+                        bool resident) {
     auto& b = pass.draft.b;
     const std::int64_t size = pass.region.size, chunk = pass.chunk, chunks = ceil_div(size, chunk);
     const bool log = pass.region.log, keeps_exponentials = resident && !log;
+    const auto one = [&](const char* name) { return b.reg(name, Dtype::f32, {1, 1}); };
     const TensorId row = resident ? b.shared("row", Dtype::f32, {1, chunks * chunk}) : -1;
     const TensorId highs = keeps_exponentials ? b.shared("highs", Dtype::f32, {1, chunks}) : -1;
-    const TensorId sums = b.reg("sums", Dtype::f32, {1, chunk}),
-                   e = keeps_exponentials ? pass.x : b.reg("e", Dtype::f32, {1, chunk});
-    const TensorId next = b.reg("next", Dtype::f32, {1, 1}), scale = b.reg("scale", Dtype::f32, {1, 1});
-    const auto part = [&](const Index& c) { return b.tile(row, {0, c * chunk}, {1, chunk}); };
-    b.fill(high, kLowest);
-    b.fill(sums, 0);
-    b.for_("c", 0, chunks, 1, [&](const Index& c) {
+    const TensorId e = keeps_exponentials ? pass.x : b.reg("e", Dtype::f32, {1, chunk});
+    const TensorId next = one("next"), scale = one("scale"), part = one("part");
+    const TensorId factor = one("factor"), last_high = one("last_high"), last_total = one("last_total");
+    const TensorId lost = one("lost"), sum = one("sum");
+    const auto kept = [&](const Index& c) { return b.tile(row, {0, c * chunk}, {1, chunk}); };
+    const auto begin = [&] {
+      b.fill(high, kLowest);
+      b.fill(total, 0);
+      b.fill(lost, 0);
+    };
+    const auto read = [&](const Index& at, const Index& c) {
+      pass.row = at;
       pass.load(c * chunk);
-      if (resident && log) b.copy(b.all(pass.x), part(c));
+      if (resident && log) b.copy(b.all(pass.x), kept(c));
       b.reduce(next, pass.x, 1, tile::ReduceOp::max);
       b.map(next, max(pass.value(next), pass.value(high)));
       b.map(scale, exp(pass.value(high) - pass.value(next)));
       b.map(high, pass.value(next));
+      if (keeps_exponentials) b.copy(b.all(high), b.tile(highs, {0, c}, {1, 1}));
       b.map(e, exp(pass.value(pass.x) - pass.value(high)));
-      b.map(sums, tile::apply(ValueOp::fma, {pass.value(sums), pass.value(scale), pass.value(e)}));
-      if (!keeps_exponentials) return;
-      b.copy(b.all(e), part(c));
-      b.copy(b.all(high), b.tile(highs, {0, c}, {1, 1}));
+      b.reduce(part, e, 1, tile::ReduceOp::sum);
+      if (keeps_exponentials) b.copy(b.all(e), kept(c));
+      // sum ← total · scale + part, and what rounding lost of it: there may be thousands of chunks.
+      b.map(total, pass.value(total) * pass.value(scale));
+      b.map(sum, pass.value(total) + pass.value(part));
+      b.map(lost, pass.value(lost) * pass.value(scale) + (pass.value(part) - (pass.value(sum) - pass.value(total))));
+      b.map(total, pass.value(sum));
+    };
+    const auto end = [&] {
+      b.map(total, pass.value(total) + pass.value(lost));
+      b.map(last_high, pass.value(high));
+      finish(pass, total, last_total);
+    };
+    const auto write = [&](const Index& at, const Index& c) {
+      pass.row = at;
+      if (keeps_exponentials) {
+        b.copy(b.tile(highs, {0, c}, {1, 1}), b.all(factor));
+        b.map(factor, exp(pass.value(factor) - pass.value(last_high)) * pass.value(last_total));
+      }
+      if (resident) b.copy(kept(c), b.all(pass.x));
+      else pass.load(c * chunk);
+      pass.store(c * chunk, keeps_exponentials ? pass.value(pass.x) * pass.value(factor)
+                                               : normalised(pass, last_high, last_total, false));
+    };
+    begin();
+    b.for_("c", 0, chunks, 1, [&](const Index& c) { read(first, c); });
+    end();
+    b.for_("r", 1, count, 1, [&](const Index& r) {
+      begin();
+      b.for_("d", 0, chunks, 1, [&](const Index& d) {
+        write(first + r - 1, d);
+        read(first + r, d);
+      });
+      end();
     });
-    b.reduce(total, sums, 1, tile::ReduceOp::sum);
-    finish(pass, total);
-    b.for_("d", 0, chunks, 1, [&](const Index& d) {
-      if (resident) b.copy(part(d), b.all(pass.x));
-      else pass.load(d * chunk);
-      if (!keeps_exponentials) return pass.store(d * chunk, normalised(pass, high, total, false));
-      b.copy(b.tile(highs, {0, d}, {1, 1}), b.all(scale));
-      b.map(scale, exp(pass.value(scale) - pass.value(high)) * pass.value(total));
-      pass.store(d * chunk, pass.value(pass.x) * pass.value(scale));
-    });
+    b.for_("g", 0, chunks, 1, [&](const Index& g) { write(first + count - 1, g); });
   }
 };
 

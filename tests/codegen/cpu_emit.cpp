@@ -161,8 +161,52 @@ Program functions() {
   return b.finish();
 }
 
+// A row of 256 read once, normalised in three loops: x less its maximum (x is what memory holds), divided by its sum (x is not), and
+// added up over four turns (`sums` is carried from one to the next).
+Program normalised(Dtype dtype) {
+  Builder b("normalised");
+  b.warps(1);
+  const auto x = b.global("X", dtype, {4, 256}), y = b.output("Y", dtype, {4, 256}),
+             z = b.output("Z", Dtype::f32, {1, 256});
+  const auto t = b.reg("t", dtype, {1, 256}), sums = b.reg("sums", Dtype::f32, {1, 256});
+  const auto high = b.reg("high", Dtype::f32, {1, 1}), total = b.reg("total", Dtype::f32, {1, 1});
+  b.fill(sums, 0);
+  b.for_("i", 0, 4, 1, [&](const Index& i) {
+    b.copy(b.tile(x, {i, 0}, {1, 256}), b.all(t));
+    b.reduce(high, t, 1, tile::ReduceOp::max);
+    b.map(t, tile::apply(ValueOp::exp, {b.value(t) - b.value(high)}));
+    b.reduce(total, t, 1, tile::ReduceOp::sum);
+    b.map(t, b.value(t) / b.value(total));
+    b.map(sums, b.value(sums) + b.value(t));
+    b.copy(b.all(t), b.tile(y, {i, 0}, {1, 256}), 0, true);
+  });
+  b.copy(b.all(sums), b.all(z));
+  return b.finish();
+}
+
+// A shared row that is overwritten while its old values are still wanted.
+Program overwritten() {
+  Builder b("overwritten");
+  b.warps(1);
+  const auto x = b.global("X", Dtype::f32, {1, 64}), y = b.output("Y", Dtype::f32, {1, 64});
+  const auto s = b.shared("s", Dtype::f32, {1, 64});
+  const auto t = b.reg("t", Dtype::f32, {1, 64}), u = b.reg("u", Dtype::f32, {1, 64}),
+             m = b.reg("m", Dtype::f32, {1, 1});
+  b.copy(b.all(x), b.all(u));
+  b.copy(b.all(u), b.all(s));
+  b.copy(b.all(s), b.all(t));
+  b.reduce(m, t, 1, tile::ReduceOp::max);
+  b.map(u, b.value(t) * b.value(m));
+  b.copy(b.all(u), b.all(s));
+  b.map(u, b.value(t) - b.value(m));
+  b.copy(b.all(u), b.all(y));
+  return b.finish();
+}
+
 std::vector<Program> programs() {
   std::vector<Program> out;
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) out.push_back(normalised(dtype));
+  out.push_back(overwritten());
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
     for (const bool transposed : {false, true}) out.push_back(scaled(19, 61, dtype, transposed, true));
   out.push_back(scaled(3, 100, Dtype::f32, false, false));
@@ -194,6 +238,56 @@ TEST(CpuEmit, KernelsOfTheBaselineVectorsAgree) { agree(16, {"-msse2"}); }
 TEST(CpuEmit, KernelsOfNarrowerVectorsAgree) {
   if (machine().vector_bytes < 32) GTEST_SKIP() << "this machine has no AVX2";
   agree(32, {"-mavx2", "-mfma", "-mf16c"});
+}
+
+std::string text_of(const Program& program) { return codegen::emit_cpu(program, machine())->source; }
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(CpuFusion, StatementsOverOneExtentAreOneLoopWithoutArrays) {
+  Builder b("one");
+  const auto x = b.global("X", Dtype::f32, {256}), y = b.output("Y", Dtype::f32, {256});
+  const auto t = b.reg("t", Dtype::f32, {256}), u = b.reg("u", Dtype::f32, {256});
+  b.copy(b.all(x), b.all(t));
+  b.map(u, b.value(t) * b.value(t));
+  b.map(t, b.value(u) + b.value(t));
+  b.copy(b.all(t), b.all(y));
+  const std::string text = text_of(b.finish());
+  EXPECT_EQ(count(text, "for (long"), 1u) << text;
+  EXPECT_EQ(count(text, "alignas"), 0u) << text;
+}
+
+TEST(CpuFusion, AnExtentThatIsNoMultipleOfAVectorIsNotFused) {
+  Builder b("ragged");
+  const auto x = b.global("X", Dtype::f32, {250}), y = b.output("Y", Dtype::f32, {250});
+  const auto t = b.reg("t", Dtype::f32, {250});
+  b.copy(b.all(x), b.all(t));
+  b.copy(b.all(t), b.all(y));
+  EXPECT_EQ(count(text_of(b.finish()), "wl::copy_rows"), 2u);
+}
+
+TEST(CpuFusion, ATensorReadOnlyByTheNextTurnIsStored) {
+  EXPECT_EQ(count(text_of(normalised(Dtype::f32)), "wl::store(sums"), 2u);  // filled, and added to
+}
+
+TEST(CpuFusion, ATensorThatHoldsWhatMemoryHoldsIsReadThere) {
+  const std::string text = text_of(normalised(Dtype::f32));
+  EXPECT_EQ(count(text, "wl::load(X"), 2u) << text;
+}
+
+TEST(CpuFusion, ReadingMemoryAgainStopsWhereTheTensorIsWritten) {
+  const std::string text = text_of(normalised(Dtype::f32));
+  EXPECT_EQ(count(text, "wl::store(t "), 1u) << text;  // the exponentials
+  EXPECT_EQ(count(text, "wl::load(t "), 1u) << text;
+}
+
+TEST(CpuFusion, SharedMemoryThatTheBodyWritesIsNotReadAgain) {
+  const std::string text = text_of(overwritten());
+  EXPECT_EQ(count(text, "wl::load(s "), 1u) << text;
+  EXPECT_EQ(count(text, "wl::store(t "), 1u) << text;
 }
 
 ErrorCode code_of(const Program& program, const target::Capabilities& capabilities = machine()) {

@@ -1,0 +1,91 @@
+#include "codegen/cpu_liveness.h"
+
+#include <algorithm>
+
+namespace warploom::codegen {
+
+using tile::Program;
+using tile::Statement;
+using tile::Tile;
+using tile::Value;
+
+namespace {
+
+struct Collector {
+  const Program& program;
+  TensorUses uses;
+
+  void write(const Tile& tile) {
+    const bool whole = tile.extent == program.tensor(tile.tensor).shape;
+    if (!whole) uses.reads.push_back(tile.tensor);
+    uses.writes.push_back(tile.tensor);
+  }
+  void read(const Value& value) {
+    if (value.kind == Value::Kind::tensor) uses.reads.push_back(value.tensor);
+    for (const Value& operand : value.operands) read(operand);
+  }
+  void operator()(const tile::Copy& copy) {
+    uses.reads.push_back(copy.src.tensor);
+    write(copy.dst);
+  }
+  void operator()(const tile::Fill& fill) { uses.writes.push_back(fill.dst); }
+  void operator()(const tile::Map& map) {
+    read(map.value);
+    uses.writes.push_back(map.dst);
+  }
+  void operator()(const tile::Mma& mma) {
+    uses.reads.insert(uses.reads.end(), {mma.acc, mma.a.tensor, mma.b.tensor});
+    uses.writes.push_back(mma.acc);
+  }
+  void operator()(const tile::Reduce& reduce) {
+    uses.reads.push_back(reduce.src);
+    uses.writes.push_back(reduce.dst);
+  }
+  template <class Node>
+  void operator()(const Node& node) {
+    if constexpr (requires { node.body; })
+      for (const Statement& each : node.body) std::visit(*this, each.node);
+  }
+};
+
+const tile::Body* body_of(const Statement& statement) {
+  return std::visit(
+      [](const auto& node) -> const tile::Body* {
+        if constexpr (requires { node.body; }) return &node.body;
+        return nullptr;
+      },
+      statement.node);
+}
+
+}  // namespace
+
+TensorUses uses_of(const Program& program, const Statement& statement) {
+  Collector collector{program, {}};
+  std::visit([&](const auto& node) { collector(node); }, statement.node);
+  return std::move(collector.uses);
+}
+
+Liveness::Liveness(const Program& program) : program_(program) {
+  Wanted wanted(program.tensors.size());
+  walk(program.body, wanted);
+}
+
+// Backwards; a loop's body twice, the second time with what its own next turn wants.
+void Liveness::walk(const tile::Body& body, Wanted& wanted) {
+  for (std::size_t i = body.size(); i-- > 0;) {
+    after_[&body[i]] = wanted;
+    if (const tile::Body* inner = body_of(body[i])) {
+      for (int turn = 0; turn < 2; ++turn) {
+        Wanted before = wanted;
+        walk(*inner, before);
+        std::transform(wanted.begin(), wanted.end(), before.begin(), wanted.begin(), std::logical_or<>());
+      }
+      continue;
+    }
+    const TensorUses uses = uses_of(program_, body[i]);
+    for (const tile::TensorId id : uses.writes) wanted[static_cast<std::size_t>(id)] = false;
+    for (const tile::TensorId id : uses.reads) wanted[static_cast<std::size_t>(id)] = true;
+  }
+}
+
+}  // namespace warploom::codegen

@@ -1,5 +1,6 @@
 // Softmax over rows on a GPU. The row's place is a field: in the registers of one block or of a cluster of blocks (one pass over
-// memory), in shared memory (one pass, longer rows), or nowhere (two passes with running maximum and sum).
+// memory), the same fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or
+// nowhere (two passes with running maximum and sum).
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@ using tile::ReduceOp;
 using tile::TensorId;
 using tile::Value;
 
-enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2 };
+enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -37,13 +38,16 @@ class SoftmaxGpu : public Family {
   Space space(const Region&, const target::Capabilities& capabilities) const override {
     std::vector<std::int64_t> clusters = {1};
     for (std::int64_t c = 2; c <= capabilities.max_cluster; c *= 2) clusters.push_back(c);
-    return {
-        name(),
-        {{"place", {kRegisters, kShared, kStreamed}, "where the row stays: 0 registers, 1 shared memory, 2 nowhere"},
-         {"cluster", clusters, "blocks that share a row"},
-         {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
-         {"rows", {1, 2, 4, 8, 16}, "rows a block takes at once"},
-         {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"}}};
+    return {name(),
+            {{"place",
+              {kRegisters, kRing, kShared, kStreamed},
+              "where the row stays: 0 registers, 3 registers fed by a ring of rows, 1 shared memory, 2 nowhere"},
+             {"cluster", clusters, "blocks that share a row"},
+             {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
+             {"rows", {1, 2, 4, 8, 16}, "rows a block takes at once"},
+             {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"},
+             {"stages", {2, 3, 4}, "rows of a ring"},
+             {"blocks", {2, 1, 3, 4}, "blocks a multiprocessor holds, where a ring feeds them"}}};
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
@@ -61,9 +65,22 @@ class SoftmaxGpu : public Family {
     if (cluster > 1 && softmax.size < 1024 * cluster)
       return fail(illegal(s, "at least 1024 elements a block", fmt::format("{}", softmax.size)));
     if (rows > 1 && (cluster > 1 || place != kRegisters))
-      return fail(illegal(s, "rows=1 with clusters, shared memory or streaming", fmt::format("{}", rows)));
+      return fail(illegal(s, "rows=1 with clusters, a ring, shared memory or streaming", fmt::format("{}", rows)));
     if (rows > softmax.outer) return fail(illegal(s, "no more rows than there are", fmt::format("{}", rows)));
-    if (place == kRegisters) {
+    const bool ring = place == kRing;
+    if (!ring && (field(s, "stages", 2) != 2 || field(s, "blocks", 2) != 2))
+      return fail(illegal(s, "stages=2 blocks=2 where there is no ring", s.text()));
+    if (ring) {
+      const auto bytes = field(s, "stages") * part * bytes_of(softmax.operands[0].dtype) + 1024;
+      if (softmax.has_prologue || part * cluster != softmax.size || softmax.operands[0].shape[1] != softmax.size)
+        return fail(illegal(s, "a row that the tiles divide, and nothing before it", fmt::format("{}", softmax.size)));
+      if (bytes * field(s, "blocks") > capabilities.shared_bytes || threads * field(s, "blocks") > 2048)
+        return fail({ErrorCode::kResourceLimit, "the rings do not fit in a multiprocessor", s.text(),
+                     fmt::format("{} bytes", capabilities.shared_bytes),
+                     fmt::format("{} bytes", bytes * field(s, "blocks")),
+                     "use fewer stages, fewer blocks or a larger cluster"});
+    }
+    if (place == kRegisters || ring) {
       const auto values = part * rows / threads;
       if (values < 1 || values > (threads > 512 ? 32 : 64))
         return fail(illegal(s, "1 to 64 elements a thread (32 with more than 16 warps)", fmt::format("{}", values)));
@@ -83,7 +100,9 @@ class SoftmaxGpu : public Family {
     const double bytes = static_cast<double>(softmax.outer * softmax.size) * bytes_of(softmax.out.dtype);
     const double part = static_cast<double>(width(softmax, s));
     const double waste = part * static_cast<double>(field(s, "cluster")) / static_cast<double>(softmax.size);
-    const double passes = field(s, "place") == kStreamed ? 3.0 : 2.0;
+    // Blocks that load, compute and store one after another leave memory idle in between; a ring does not, on enough rows.
+    const bool long_work = softmax.outer * softmax.size * bytes_of(softmax.out.dtype) > 64 << 20;
+    const double passes = field(s, "place") == kStreamed ? 3.0 : field(s, "place") == kRing && long_work ? 1.8 : 2.0;
     const double small = part * static_cast<double>(field(s, "rows")) < 1024 ? 1.3 : 1.0;
     const double big_block = field(s, "warps") > 16 ? 1.15 : 1.0;
     const double shared = field(s, "place") == kShared ? 1.1 : 1.0;
@@ -91,11 +110,12 @@ class SoftmaxGpu : public Family {
     return passes * bytes * waste * small * big_block * shared * cluster / capabilities.dram_gbs;
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
+  Result<Programs> programs(const Region& region, const Schedule& s,
+                            const target::Capabilities& capabilities) const override {
     const auto softmax = *match_softmax(region.graph);
     Programs out;
     Maker maker(softmax, s, width(softmax, s));
-    out.programs.push_back(maker.make());
+    out.programs.push_back(maker.make(capabilities));
     out.buffers.push_back(maker.draft.buffers);
     return out;
   }
@@ -105,7 +125,7 @@ class SoftmaxGpu : public Family {
   static std::int64_t width(const SoftmaxRegion& region, const Schedule& s) {
     const auto threads = field(s, "warps") * 32;
     const std::int64_t part = ceil_div(region.size, field(s, "cluster"));
-    if (field(s, "place") == kRegisters) {
+    if (field(s, "place") == kRegisters || field(s, "place") == kRing) {
       // Whole vectors a thread; several rows share the threads.
       const std::int64_t across = std::max<std::int64_t>(1, threads / field(s, "rows"));
       const std::int64_t vector = part >= across * 4 ? 4 : 1;
@@ -128,7 +148,7 @@ class SoftmaxGpu : public Family {
     std::int64_t rows = 1, cluster = 1;
     Index row = 0, start = 0;  // of this block
 
-    tile::Program make() {
+    tile::Program make(const target::Capabilities& capabilities) {
       rows = field(s, "rows"), cluster = field(s, "cluster");
       for (std::size_t i = 0; i < region.operands.size(); ++i)
         X.push_back(draft.input(fmt::format("X{}", i), flat(region.operands[i])));
@@ -139,6 +159,7 @@ class SoftmaxGpu : public Family {
       start = cluster > 1 ? tile::cluster_rank() * part : Index(0);
       switch (field(s, "place")) {
         case kRegisters: in_registers(); break;
+        case kRing: in_ring(capabilities); break;
         case kShared: in_shared(); break;
         default: streamed(); break;
       }
@@ -193,9 +214,39 @@ class SoftmaxGpu : public Family {
       if (cluster > 1) b.cluster_reduce(value, op);
     }
 
+    void in_ring(const target::Capabilities& capabilities) {
+      // Clusters are placed within groups of 16 multiprocessors: those left over are not counted on.
+      const std::int64_t stages = field(s, "stages"), processors = capabilities.processors / 16 * 16,
+                         workers = std::min(region.outer,
+                                            std::max<std::int64_t>(1, processors * field(s, "blocks") / cluster));
+      b.grid(workers * cluster);
+      const Dtype dtype = region.operands[0].dtype;
+      const TensorId slot = b.shared("slot", dtype, {1, part}), x = reg("x", part);
+      const TensorId in = dtype == Dtype::f32 ? x : reg("in", part, dtype);
+      const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
+      const auto produce = [&](const Index& r) {
+        b.produce(ring, [&] { b.copy(b.tile(X[0], {r, start}, {1, part}), b.all(slot)); });
+      };
+      const Index first = tile::block(0) / cluster;
+      for (std::int64_t i = 0; i + 1 < stages; ++i) produce(first + i * workers);
+      b.for_("r", first, region.outer, workers, [&](const Index& r) {
+        row = r;
+        b.consume(ring, 0, [&] { b.copy(b.all(slot), b.all(in)); });
+        produce(r + (stages - 1) * workers);
+        if (in != x) b.map(x, b.value(in));
+        normalise(x);
+      });
+    }
+
     void in_registers() {
-      const TensorId x = reg("x", part), top = reg("top", 1), total = reg("total", 1);
+      const TensorId x = reg("x", part);
       load(x, start, part);
+      normalise(x);
+    }
+
+    // Of the row part in x; the others of the row are in the other blocks of the cluster.
+    void normalise(TensorId x) {
+      const TensorId top = reg("top", 1), total = reg("total", 1);
       b.reduce(top, x, 1, ReduceOp::max);
       all_blocks(top, ReduceOp::max);
       if (region.log) {

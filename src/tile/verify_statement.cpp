@@ -257,10 +257,18 @@ Status verify_index(const Context& context, const Index& index) {
 }
 
 bool differs_in_cluster(const Program& program, const Index& index) {
-  for (int dimension = 0; dimension < 3; ++dimension)
-    if (program.cluster[static_cast<std::size_t>(dimension)] > 1 && index.depends_on(block(dimension).name()))
-      return true;
-  return cluster_size(program) > 1 && index.depends_on(cluster_rank().name());
+  if (index.op() == IndexOp::constant) return false;
+  if (index.op() == IndexOp::variable) {
+    for (int d = 0; d < 3; ++d)
+      if (index.same(block(d))) return program.cluster[static_cast<std::size_t>(d)] > 1;
+    return index.same(cluster_rank()) && cluster_size(program) > 1;
+  }
+  // The cluster's own number: block_x / 4 in clusters of 4 along x.
+  for (int d = 0; d < 3; ++d)
+    if (index.op() == IndexOp::div && index.left().same(block(d)) && index.right().constant() &&
+        *index.right().constant() % program.cluster[static_cast<std::size_t>(d)] == 0)
+      return false;
+  return differs_in_cluster(program, index.left()) || differs_in_cluster(program, index.right());
 }
 
 Status verify_statement(const Context& context, const Statement& statement) {

@@ -138,6 +138,8 @@ std::vector<Case> cases() {
       {"softmax_registers_many_rows", 10, 64, softmax(0, 1, 4, 4)},
       {"softmax_registers_cluster", 2, 4096, softmax(0, 4, 4, 1)},
       {"softmax_registers_cluster_ragged", 3, 2050, softmax(0, 2, 4, 1)},
+      {"softmax_ring", 300, 512, with(softmax(3, 1, 4, 1), {{"stages", 2}, {"blocks", 2}})},
+      {"softmax_ring_cluster", 140, 2048, with(softmax(3, 2, 4, 1), {{"stages", 3}, {"blocks", 1}})},
       {"softmax_shared", 3, 4096, softmax(1, 1, 4, 1)},
       {"softmax_shared_cluster", 2, 8191, softmax(1, 4, 4, 1, 8)},
       {"softmax_streamed", 3, 3000, softmax(2, 1, 4, 1)},

@@ -26,6 +26,7 @@ struct RegisterState {
   unsigned long long* filled;
   int owners = 0;
   unsigned touched = 0;  // 1 + number of wgmma fences at the last access by an ordinary instruction
+  bool loose = false;    // that access may still be moved by the compiler: no wgmma_fence_regs came after it
   Owner owner[kOwners];
 };
 void register_read_bad(RegisterState& r, long long i, int line);
@@ -82,6 +83,7 @@ struct Wgmma {
   unsigned long long a, b;  // descriptors
 };
 void wgmma_fence(Site site);
+void wgmma_pin(RegisterRun registers);
 void wgmma(const Wgmma& op, RegisterRun acc, RegisterRun a, Site site);
 void wgmma_commit(Site site);
 void wgmma_wait(int n, Site site);

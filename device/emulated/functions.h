@@ -199,7 +199,9 @@ void wgmma_wait(WL_SITE) {
   emu::wgmma_wait(N, site);
 }
 template <int N, class A>
-void wgmma_fence_regs(A&&) {}
+void wgmma_fence_regs(A&& acc) {
+  emu::wgmma_pin(emu::regs(acc).run(N));
+}
 template <int N, class T, bool TRANS_A, bool TRANS_B, class A>
 void wgmma(A&& acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");

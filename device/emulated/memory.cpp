@@ -16,6 +16,7 @@ bool use_registers(const RegisterRun& r, bool write, int line) {
     return false;
   }
   s->touched = self->wgmma_fences + 1;
+  s->loose = true;
   for (int i = r.at; i < r.at + r.count; ++i) {
     if (write) {
       if (s->owners) register_write_bad(*s, i, line);
@@ -29,15 +30,23 @@ bool use_registers(const RegisterRun& r, bool write, int line) {
 
 namespace {
 
-// Drops owners that have given back; the one that still holds element i, or null.
-RegisterState::Owner* owner_of(RegisterState& r, long long i) {
+// The owner that still holds element i, or null. Owners that have given back are dropped: the compiler may move an access to
+// their accumulators in front of the wait, unless wgmma_fence_regs, which drops them too, came first.
+RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
   int kept = 0;
   RegisterState::Owner* found = nullptr;
   for (int k = 0; k < r.owners; ++k) {
-    if (r.owner[k].group <= self->wgmma_waited) continue;
-    r.owner[kept] = r.owner[k];
-    if (i >= r.owner[kept].begin && i < r.owner[kept].end) found = &r.owner[kept];
-    ++kept;
+    const RegisterState::Owner o = r.owner[k];
+    const bool here = i >= o.begin && i < o.end;
+    if (o.group > self->wgmma_waited) {
+      r.owner[kept] = o;
+      if (here) found = &r.owner[kept];
+      ++kept;
+    } else if (here && !o.input) {
+      machine->hazard("wgmma-fence",
+                      std::string(r.name) + " is accessed after wgmma_wait without wgmma_fence_regs in between", line,
+                      &me());
+    }
   }
   r.owners = kept;
   return found;
@@ -52,7 +61,7 @@ void register_read_bad(RegisterState& r, long long i, int line) {
     machine->hazard("registers", what + " is outside an array of " + std::to_string(r.n), line, &me());
     return;
   }
-  const auto* o = r.owners ? owner_of(r, i) : nullptr;
+  const auto* o = r.owners ? owner_of(r, i, line) : nullptr;
   if (o && !o->input)
     machine->hazard("wgmma-registers", what + " is read while a wgmma may still write it", line, &me());
   else if (!(r.filled[i >> 6] >> (i & 63) & 1))
@@ -64,7 +73,7 @@ void register_write_bad(RegisterState& r, long long i, int line) {
   const std::string what = std::string(r.name) + "[" + std::to_string(i) + "]";
   if (i < 0 || i >= r.n)
     machine->hazard("registers", what + " is outside an array of " + std::to_string(r.n), line, &me());
-  else if (r.owners && owner_of(r, i))
+  else if (r.owners && owner_of(r, i, line))
     machine->hazard("wgmma-registers", what + " is written while a wgmma may still use it", line, &me());
 }
 

@@ -18,6 +18,7 @@ class ElementRef {
   operator T() const {
     const long long i = i_.i;
     state_.touched = self->wgmma_fences + 1;
+    state_.loose = true;
     if (i < 0 || i >= state_.n || state_.owners || !(state_.filled[i >> 6] >> (i & 63) & 1)) {
       register_read_bad(state_, i, i_.line);
       if (i < 0 || i >= state_.n) return data_[0];
@@ -27,6 +28,7 @@ class ElementRef {
   const ElementRef& operator=(T value) const {
     const long long i = i_.i;
     state_.touched = self->wgmma_fences + 1;
+    state_.loose = true;
     if (i < 0 || i >= state_.n || state_.owners) {
       register_write_bad(state_, i, i_.line);
       if (i < 0 || i >= state_.n) return *this;

@@ -101,6 +101,8 @@ void lend(const RegisterRun& r, bool input, Epoch group, int line) {
     return machine->hazard("registers", std::string("wgmma uses registers outside ") + s->name, line, &t);
   if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
     machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line, &t);
+  else if (s->loose && !input)
+    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence_regs", line, &t);
   int kept = 0;
   RegisterState::Owner* same = nullptr;
   for (int k = 0; k < s->owners; ++k) {
@@ -183,6 +185,21 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
 }  // namespace
 
 void wgmma_fence(Site) { ++self->wgmma_fences; }
+
+// wgmma_fence_regs: ordinary accesses stay on their side of it, so it counts as one where wgmma_fence is concerned.
+void wgmma_pin(RegisterRun r) {
+  RegisterState* s = r.state;
+  if (!s) return;
+  s->touched = self->wgmma_fences + 1;
+  if (r.at == 0 && r.count == s->n) s->loose = false;
+  int kept = 0;
+  for (int k = 0; k < s->owners; ++k) {
+    const RegisterState::Owner o = s->owner[k];
+    const bool pinned = o.group <= self->wgmma_waited && o.begin >= r.at && o.end <= r.at + r.count;
+    if (!pinned) s->owner[kept++] = o;
+  }
+  s->owners = kept;
+}
 
 void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
   Thread& t = me();

@@ -14,6 +14,16 @@ struct Rule {
   int line = 0;  // of the body (1 its first), 0 any
 };
 
+// Accumulators handed to wgmma and back: PIN is wgmma_fence_regs, or nothing.
+#define PIN "  wl::wgmma_fence_regs<4>(wl::at(acc, 0));\n"
+#define WGMMA(before, after)                                                                                       \
+  "\n  WL_REG(float, zero, 1); zero[0] = 0.0f; wl::st_shared<4>(s + 4 * t, wl::at(zero, 0));\n"                    \
+  "  wl::fence_async_shared(); wl::sync_threads();\n"                                                              \
+  "  WL_REG(wl::bf16, a, 8); for (int i = 0; i < 8; ++i) a[i] = wl::cast<wl::bf16>(1.0f);\n"                       \
+  "  WL_REG(float, acc, 4); for (int i = 0; i < 4; ++i) acc[i] = 0.0f;\n" before                                   \
+  "  wl::wgmma_rs<8, wl::bf16, false>(wl::at(acc, 0), wl::at(a, 0), wl::smem_descriptor(s, 128, 256, 0), true);\n" \
+  "  wl::wgmma_commit();\n" after "  zero[0] = acc[3];\n"
+
 // Parameters of every body: const float* in (64 floats), float* out (64 floats, not initialised), unsigned s (shared base).
 const Rule kRules[] = {
     {"a store after a barrier is ordered", "", R"(
@@ -182,6 +192,19 @@ const Rule kRules[] = {
   wl::reg_alloc<100>();
 )",
      128},
+    {"accumulators go to wgmma and back between fences", "",
+     WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"an access before wgmma without wgmma_fence", "wgmma-fence", WGMMA(PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"an access before wgmma that the compiler may move", "wgmma-fence",
+     WGMMA("wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"the registers' fence behind wgmma_fence", "wgmma-fence",
+     WGMMA("wl::wgmma_fence();\n" PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"an access after the wait that the compiler may move", "wgmma-fence",
+     WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n"), 128},
+    {"the registers' fence before the wait", "wgmma-fence",
+     WGMMA(PIN "wl::wgmma_fence();\n", PIN "wl::wgmma_wait<0>();\n"), 128},
+    {"accumulators read before the wait", "wgmma-registers",
+     WGMMA(PIN "wl::wgmma_fence();\n", PIN) "wl::wgmma_wait<0>();\n", 128},
     {"a wait before cluster_arrive", "cluster", R"(
   wl::cluster_wait();
 )"},

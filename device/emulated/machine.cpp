@@ -238,14 +238,7 @@ void Machine::finish_cluster() {
     hazard("exit", "a copy into shared memory is still under way when its block ends", pending_[0].line, nullptr);
     finish_load(0);
   }
-  for (auto& [key, record] : banks_)
-    for (auto& row : record.rows) {
-      unsigned addresses[32];
-      int n = 0;
-      for (auto& [addr, bytes] : row) addresses[n++] = addr;
-      count_rows(addresses, n);
-    }
-  banks_.clear();
+  banks.finish();
 }
 
 Report Machine::run() {
@@ -275,6 +268,7 @@ Report Machine::run() {
   }
   machine = nullptr;
   self = nullptr;
+  report_.banks = std::move(banks.use);
   return std::move(report_);
 }
 
@@ -358,38 +352,6 @@ void Machine::hazard(const char* kind, std::string message, int line, const Thre
   const Cta* cta = t ? t->cta : nullptr;
   for (int d = 0; d < 3 && cta; ++d) h.block[d] = cta->block[d];
   report_.hazards.push_back(std::move(h));
-}
-
-void Machine::count_rows(const unsigned* addr, int n) {
-  // One pass serves at most one 4-byte word of each of the 32 banks.
-  std::uint32_t per_bank[32] = {};
-  std::vector<unsigned> words;
-  for (int i = 0; i < n; ++i) words.push_back(addr[i] / 4);
-  std::sort(words.begin(), words.end());
-  words.erase(std::unique(words.begin(), words.end()), words.end());
-  std::uint32_t most = 0;
-  for (unsigned w : words) most = std::max(most, ++per_bank[w % 32]);
-  report_.wavefronts += most;
-  report_.wavefronts_least += static_cast<std::int64_t>((words.size() + 31) / 32);
-}
-
-void Machine::count_banks(Thread& t, unsigned addr, int bytes, int line) {
-  if (!launch_.options.banks) return;
-  // Lanes run one by one: the k-th access of each lane at this line belongs to the k-th instruction of the warp.
-  BankRecord& r = banks_[(reinterpret_cast<std::uintptr_t>(t.warp) << 16) ^ static_cast<std::uint64_t>(line)];
-  const std::uint32_t k = r.seen[t.self.thread & 31]++;
-  while (r.base + r.rows.size() <= k) r.rows.emplace_back();
-  auto& row = r.rows[k - r.base];
-  for (int b = 0; b < bytes || b == 0; b += 4) row.emplace_back(addr + static_cast<unsigned>(b), 4);
-  const std::size_t per_lane = static_cast<std::size_t>(std::max(1, bytes / 4));
-  while (!r.rows.empty() && r.rows.front().size() == per_lane * static_cast<std::size_t>(t.warp->size)) {
-    std::vector<unsigned> words;
-    for (auto& [a, b] : r.rows.front()) words.push_back(a);
-    // Wide accesses are served a half or a quarter of the warp at a time.
-    count_rows(words.data(), static_cast<int>(words.size()));
-    r.rows.pop_front();
-    ++r.base;
-  }
 }
 
 }  // namespace wl::emu

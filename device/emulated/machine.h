@@ -7,9 +7,9 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "banks.h"
 #include "calls_host.h"
 #include "emulator.h"
 #include "shadow.h"
@@ -234,8 +234,6 @@ class Machine {
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
   void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const Thread* t,
              const char* what);
-  void count_banks(Thread& t, unsigned addr, int bytes, int line);
-  void count_rows(const unsigned* rows, int n);
 
   // Global memory
   GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what);
@@ -261,6 +259,7 @@ class Machine {
   void wgmma_issued(Warpgroup& g, WgmmaOp& op);
 
   Thread* current = nullptr;
+  Banks banks;
   bool unwinding = false;
   std::vector<std::unique_ptr<Cta>> ctas;  // of the cluster that runs
   int cluster_here = 0;
@@ -290,12 +289,6 @@ class Machine {
   boost::context::fiber main_;
   int alive_ = 0;
   bool stopped_ = false;
-  struct BankRecord {
-    std::uint32_t seen[32] = {};
-    std::uint32_t base = 0;
-    std::deque<std::vector<std::pair<unsigned, int>>> rows;
-  };
-  std::unordered_map<std::uint64_t, BankRecord> banks_;
 };
 
 extern Machine* machine;

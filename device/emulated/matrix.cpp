@@ -23,14 +23,11 @@ std::uint8_t* row_of(Thread& t, unsigned addr, bool write, int line, const char*
   return cta ? machine->memory(*cta, addr) : nullptr;
 }
 
-void count_matrix_banks(const Warp& w, int count) {
+void count_matrix_banks(const Warp& w, int count, int line) {
   if (!machine->launch().options.banks) return;
-  for (int m = 0; m < count; ++m) {
-    unsigned words[32];
-    for (int r = 0; r < 8; ++r)
-      for (int k = 0; k < 4; ++k) words[4 * r + k] = w.argument[8 * m + r].value + 4u * static_cast<unsigned>(k);
-    machine->count_rows(words, 32);
-  }
+  unsigned addr[32];
+  for (int l = 0; l < 32; ++l) addr[l] = w.argument[l].value;
+  machine->banks.instruction(addr, static_cast<std::uint32_t>((1ull << 8 * count) - 1), 16, line);
 }
 
 }  // namespace
@@ -39,7 +36,7 @@ void load_matrix(RegisterRun dst, unsigned addr, int count, bool transposed, Sit
   if (!use_registers(dst, true, site.line)) return;
   if (!machine->meet("ldmatrix", site.line, dst, {}, {}, addr)) return;
   Warp& w = *me().warp;
-  count_matrix_banks(w, count);
+  count_matrix_banks(w, count, site.line);
   for (int m = 0; m < count; ++m) {
     std::uint16_t tile[8][8] = {};
     for (int r = 0; r < 8; ++r) {
@@ -62,7 +59,7 @@ void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Si
   if (!use_registers(src, false, site.line)) return;
   if (!machine->meet("stmatrix", site.line, src, {}, {}, addr)) return;
   Warp& w = *me().warp;
-  count_matrix_banks(w, count);
+  count_matrix_banks(w, count, site.line);
   for (int m = 0; m < count; ++m) {
     std::uint16_t tile[8][8];
     for (int l = 0; l < 32; ++l) {

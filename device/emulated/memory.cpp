@@ -184,6 +184,10 @@ Access generic(const Thread& t, int line) {
 }
 }  // namespace
 
+void count_banks(const Thread& t, unsigned addr, int bytes, int line) {
+  if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, line);
+}
+
 void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site) {
   const char* what = cluster ? "ld_shared_cluster" : "ld_shared";
   if (!use_registers(dst, true, site.line)) return;
@@ -191,7 +195,7 @@ void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site s
   Cta* cta = machine->locate(addr, bytes, cluster, site.line, what);
   if (!cta) return;
   machine->touch(*cta, addr, bytes, false, t.view(), generic(t, site.line), &t, what);
-  machine->count_banks(t, addr, bytes, site.line);
+  count_banks(t, addr, bytes, site.line);
   std::memcpy(dst.data, machine->memory(*cta, addr), static_cast<std::size_t>(bytes));
 }
 
@@ -202,7 +206,7 @@ void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site 
   Cta* cta = machine->locate(addr, bytes, cluster, site.line, what);
   if (!cta) return;
   machine->touch(*cta, addr, bytes, true, t.view(), generic(t, site.line), &t, what);
-  machine->count_banks(t, addr, bytes, site.line);
+  count_banks(t, addr, bytes, site.line);
   std::memcpy(machine->memory(*cta, addr), src.data, static_cast<std::size_t>(bytes));
 }
 
@@ -328,7 +332,7 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site) {
   a.epoch = t.copies.committed + 1;
   a.line = static_cast<std::uint16_t>(site.line);
   machine->touch(*t.cta, smem, bytes, true, t.view(), a, &t, "cp_async");
-  machine->count_banks(t, smem, bytes, site.line);
+  count_banks(t, smem, bytes, site.line);
   t.copies.last_used = a.epoch;
   t.copies.last_line = site.line;
   t.copies.ops.push_back({smem, g, bytes, pred, a.epoch});

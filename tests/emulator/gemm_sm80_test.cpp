@@ -68,19 +68,6 @@ TEST(GemmSm80, GivesNoFalseAlarmOverSeeds) {
   }
 }
 
-TEST(GemmSm80, SharedMemoryIsReadWithoutBankConflicts) {
-  const Library lib({read_kernel("gemm_sm80")});
-  Gemm g(64, 64, 64);
-  const Report r = g.run(lib.entry("gemm_sm80"), {.banks = true});
-  EXPECT_GT(r.wavefronts_least, 0);
-  EXPECT_EQ(r.wavefronts, r.wavefronts_least);
-  const Library plain({replaced(read_kernel("gemm_sm80"), "wl::swizzle<2, 4, 3>(row * 64 + kk * 32 + lane / 16 * 16)",
-                                "(row * 64 + kk * 32 + lane / 16 * 16)")});
-  Gemm h(64, 64, 64);
-  const Report q = h.run(plain.entry("gemm_sm80"), {.banks = true});
-  EXPECT_GT(q.wavefronts, q.wavefronts_least);
-}
-
 struct Mutant {
   const char* name;
   const char* from;

@@ -41,7 +41,6 @@ struct RegisterRun {
   int count;
 };
 
-enum class Space { global, shared, cluster };
 void load_global(RegisterRun dst, const void* p, int bytes, Site site);
 void store_global(void* p, RegisterRun src, int bytes, Site site);
 void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site);
@@ -81,6 +80,7 @@ struct Wgmma {
   Element type;
   bool transposed_a, transposed_b, a_in_registers, accumulate;
   unsigned long long a, b;  // descriptors
+  bool operator==(const Wgmma&) const = default;
 };
 void wgmma_fence(Site site);
 void wgmma_pin(RegisterRun registers);

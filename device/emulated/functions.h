@@ -16,6 +16,11 @@ inline int grid_z() { return emu::self->grid[2]; }
 inline int cluster_rank() { return emu::self->cluster_rank; }
 inline int cluster_size() { return emu::self->cluster_size; }
 
+template <int BYTES, class T>
+emu::RegisterRun run_of(emu::Handle<T> h) {
+  return h.run(BYTES / static_cast<int>(sizeof(T)));
+}
+
 template <class R, class T>
 void cast2_to(emu::Handle<T> dst, R lo, R hi) {
   const T pair[2] = {cast<T>(lo), cast<T>(hi)};
@@ -27,47 +32,30 @@ void cast2(D&& dst, float lo, float hi) {
   cast2_to(emu::regs(dst), lo, hi);
 }
 
-// Global memory.
-template <int BYTES, class D, class T>
-void ld_global(D&& dst, const T* p, WL_SITE) {
-  emu::load_global(emu::regs(dst).run(BYTES / static_cast<int>(sizeof(T))), p, BYTES, site);
-}
-template <int BYTES, class D, class T>
-void ld_global(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {
-  const auto run = emu::regs(dst).run(BYTES / static_cast<int>(sizeof(T)));
-  if (pred) emu::load_global(run, p, BYTES, site);
-  else emu::fill_registers(run, &fill, sizeof(T));
-}
-template <int BYTES, class D, class T>
-void ld_global_stream(D&& dst, const T* p, WL_SITE) {
-  ld_global<BYTES>(dst, p, site);
-}
-template <int BYTES, class D, class T>
-void ld_global_stream(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {
-  ld_global<BYTES>(dst, p, pred, fill, site);
-}
-template <int BYTES, class S, class T>
-void st_global(T* p, S&& src, WL_SITE) {
-  emu::store_global(p, emu::regs(src).run(BYTES / static_cast<int>(sizeof(T))), BYTES, site);
-}
-template <int BYTES, class S, class T>
-void st_global(T* p, S&& src, bool pred, WL_SITE) {
-  if (pred) st_global<BYTES>(p, src, site);
-}
-template <int BYTES, class S, class T>
-void st_global_stream(T* p, S&& src, WL_SITE) {
-  st_global<BYTES>(p, src, site);
-}
-template <int BYTES, class S, class T>
-void st_global_stream(T* p, S&& src, bool pred, WL_SITE) {
-  st_global<BYTES>(p, src, pred, site);
-}
+// Global memory. The streaming forms differ in the caches alone.
+#define WL_GLOBAL_FORMS(load, store)                                            \
+  template <int BYTES, class D, class T>                                        \
+  void load(D&& dst, const T* p, WL_SITE) {                                     \
+    emu::load_global(run_of<BYTES>(emu::regs(dst)), p, BYTES, site);            \
+  }                                                                             \
+  template <int BYTES, class D, class T>                                        \
+  void load(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {       \
+    if (pred) load<BYTES>(dst, p, site);                                        \
+    else emu::fill_registers(run_of<BYTES>(emu::regs(dst)), &fill, sizeof(T));  \
+  }                                                                             \
+  template <int BYTES, class S, class T>                                        \
+  void store(T* p, S&& src, bool pred, WL_SITE) {                               \
+    if (pred) emu::store_global(p, run_of<BYTES>(emu::regs(src)), BYTES, site); \
+  }                                                                             \
+  template <int BYTES, class S, class T>                                        \
+  void store(T* p, S&& src, WL_SITE) {                                          \
+    store<BYTES>(p, src, true, site);                                           \
+  }
+WL_GLOBAL_FORMS(ld_global, st_global)
+WL_GLOBAL_FORMS(ld_global_stream, st_global_stream)
+#undef WL_GLOBAL_FORMS
 
 // Shared memory.
-template <int BYTES, class T>
-emu::RegisterRun run_of(emu::Handle<T> h) {
-  return h.run(BYTES / static_cast<int>(sizeof(T)));
-}
 template <int BYTES, class D>
 void ld_shared(D&& dst, unsigned addr, WL_SITE) {
   emu::load_shared(run_of<BYTES>(emu::regs(dst)), addr, BYTES, false, site);
@@ -167,30 +155,18 @@ inline void fence_async_shared(WL_SITE) { emu::async_fence(site); }
 // Matrix units.
 template <class T>
 struct ElementOf;
-template <>
-struct ElementOf<bf16> {
-  static constexpr emu::Element value = emu::Element::bf16;
-};
-template <>
-struct ElementOf<f16> {
-  static constexpr emu::Element value = emu::Element::f16;
-};
-template <>
-struct ElementOf<tf32> {
-  static constexpr emu::Element value = emu::Element::tf32;
-};
-template <>
-struct ElementOf<e4m3> {
-  static constexpr emu::Element value = emu::Element::e4m3;
-};
-template <>
-struct ElementOf<e5m2> {
-  static constexpr emu::Element value = emu::Element::e5m2;
-};
-template <>
-struct ElementOf<signed char> {
-  static constexpr emu::Element value = emu::Element::int8;
-};
+#define WL_ELEMENT(T, name)                                   \
+  template <>                                                 \
+  struct ElementOf<T> {                                       \
+    static constexpr emu::Element value = emu::Element::name; \
+  };
+WL_ELEMENT(bf16, bf16)
+WL_ELEMENT(f16, f16)
+WL_ELEMENT(tf32, tf32)
+WL_ELEMENT(e4m3, e4m3)
+WL_ELEMENT(e5m2, e5m2)
+WL_ELEMENT(signed char, int8)
+#undef WL_ELEMENT
 
 inline void wgmma_fence(WL_SITE) { emu::wgmma_fence(site); }
 inline void wgmma_commit(WL_SITE) { emu::wgmma_commit(site); }

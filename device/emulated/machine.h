@@ -1,10 +1,13 @@
 // The emulated GPU while one launch runs. Internal: kernels reach it through calls.h, users through emulator.h.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <boost/context/fiber.hpp>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +37,14 @@ struct Groups {
   Epoch waited = 0;     // groups known to be complete
   Epoch last_used = 0;  // the newest group with an operation in it
   int last_line = 0;
+
+  // Carries out the operations of groups up to `up_to`.
+  template <class F>
+  void flush(Epoch up_to, F carry_out) {
+    auto op = ops.begin();
+    for (; op != ops.end() && op->group <= up_to; ++op) carry_out(*op);
+    ops.erase(ops.begin(), op);
+  }
 };
 struct CopyOp {
   unsigned smem;
@@ -78,6 +89,7 @@ struct Thread {
   boost::context::fiber fiber;
 
   View view() const { return View(base, own, owns); }
+  Access access(int line) const { return access_by(actor, own[0].known, line); }
 };
 
 struct Warp {
@@ -156,11 +168,10 @@ struct Cta {
   std::vector<Thread*> register_waiters;
   ClockBuilder exit_clock;
   struct Remote {
-    int actor;
     Epoch epoch;
     int line;
   };
-  std::vector<Remote> remote;  // accesses by other blocks
+  std::map<int, Remote> remote;  // the newest access by each actor of another block
 };
 
 // One cell of a writable allocation, 2 bytes.
@@ -191,9 +202,8 @@ struct PendingLoad {
 enum class ActorKind { thread, copies, loads, wgmma, stores };
 struct Actor {
   ActorKind kind;
-  int thread;  // or warpgroup
+  int number;  // of the thread, the warpgroup; of loads the barrier's address
   Cta* cta;
-  unsigned addr;
 };
 
 class Machine {
@@ -220,7 +230,7 @@ class Machine {
   const Launch& launch() const { return launch_; }
 
   // Clocks
-  int add_actor(ActorKind kind, int thread, Cta* cta, unsigned addr);
+  int add_actor(ActorKind kind, int number, Cta* cta);
   void release(ClockBuilder& to, Thread& t);
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 
@@ -244,14 +254,13 @@ class Machine {
   void part(Warp& w);
 
   Mbarrier* barrier(Cta& cta, unsigned addr, int line, const char* what, bool remote_or_async);
-  void arrive(Cta& cta, Mbarrier& b, int line, const Thread* t);
-  void complete_if_done(Cta& cta, Mbarrier& b, int line);
+  void arrive(Mbarrier& b, int line, const Thread* t);
+  void complete_if_done(Mbarrier& b, int line);
   void wake_barrier(Cta& cta, NamedBarrier& b, int id);
   void try_cluster_barrier();
 
   void start_load(PendingLoad load);
   void finish_load(std::size_t i);
-  void do_store(const StoreOp& op, Thread& t);
   void flush_copies(Thread& t, Epoch up_to);
   void flush_stores(Thread& t, Epoch up_to);
 
@@ -276,6 +285,7 @@ class Machine {
   void thread_exits(Thread& t);
   void cta_exits(Cta& cta);
   void report_deadlock();
+  std::string state_of(const Thread& t) const;
 
   Launch launch_;
   Report report_;

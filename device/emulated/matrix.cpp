@@ -12,13 +12,7 @@ std::uint8_t* row_of(Thread& t, unsigned addr, bool write, int line, const char*
   Thread* saved = machine->current;
   machine->current = &t;
   Cta* cta = machine->locate(addr, 16, false, line, what);
-  if (cta) {
-    Access a;
-    a.actor = static_cast<std::uint16_t>(t.actor);
-    a.epoch = t.own[0].known;
-    a.line = static_cast<std::uint16_t>(line);
-    machine->touch(*cta, addr, 16, write, t.view(), a, &t, what);
-  }
+  if (cta) { machine->touch(*cta, addr, 16, write, t.view(), t.access(line), &t, what); }
   machine->current = saved;
   return cta ? machine->memory(*cta, addr) : nullptr;
 }
@@ -135,14 +129,12 @@ void set_registers(int count, bool increase, Site site) {
   Cta& cta = *t.cta;
   if (increase ? count < w.registers : count > w.registers)
     machine->hazard("registers",
-                    std::string(increase ? "reg_alloc to fewer" : "reg_dealloc to more") + " registers than the " +
-                        std::to_string(w.registers) + " the warp has",
+                    fmt::format("{} registers than the {} the warp has",
+                                increase ? "reg_alloc to fewer" : "reg_dealloc to more", w.registers),
                     site.line, &t);
-  if (increase) {
-    while (cta.registers_free < count - w.registers) {
-      cta.register_waiters.push_back(&t);
-      machine->suspend("reg_alloc", site.line);
-    }
+  while (increase && cta.registers_free < count - w.registers) {
+    cta.register_waiters.push_back(&t);
+    machine->suspend("reg_alloc", site.line);
   }
   cta.registers_free += w.registers - count;
   w.registers = count;

@@ -39,18 +39,15 @@ class ElementRef {
   }
   const ElementRef& operator=(const ElementRef& other) const { return *this = static_cast<T>(other); }
   ElementRef(const ElementRef&) = default;
-  template <class U>
-  const ElementRef& operator+=(U x) const {
-    return *this = static_cast<T>(static_cast<T>(*this) + x);
+#define WL_COMPOUND(op)                                        \
+  template <class U>                                           \
+  const ElementRef& operator op##=(U x) const {                \
+    return *this = static_cast<T>(static_cast<T>(*this) op x); \
   }
-  template <class U>
-  const ElementRef& operator-=(U x) const {
-    return *this = static_cast<T>(static_cast<T>(*this) - x);
-  }
-  template <class U>
-  const ElementRef& operator*=(U x) const {
-    return *this = static_cast<T>(static_cast<T>(*this) * x);
-  }
+  WL_COMPOUND(+)
+  WL_COMPOUND(-)
+  WL_COMPOUND(*)
+#undef WL_COMPOUND
 
  private:
   RegisterState& state_;

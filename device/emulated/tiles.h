@@ -5,6 +5,12 @@
 
 namespace wl::emu {
 
+// The shared-memory layouts of the copy engine and of wgmma: mode 0 none, 1 128 bytes, 2 64, 3 32.
+inline int swizzle_width(int mode) { return mode ? 256 >> mode : 16; }
+inline unsigned swizzled(unsigned a, int mode) {
+  return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
+}
+
 int bytes_of(Element e);
 void decode(Element e, const void* data, int count, float* out);  // int8 too: its values are exact in float
 inline float truncate_tf32(float x) { return float_of(bits_of(x) & 0xffffe000u); }

@@ -17,23 +17,19 @@ struct Descriptor {
         lbo(static_cast<unsigned>(d >> 16 & 0x3fff) << 4),
         sbo(static_cast<unsigned>(d >> 32 & 0x3fff) << 4),
         mode(static_cast<int>(d >> 62)) {}
-  int width() const { return mode == 1 ? 128 : mode == 2 ? 64 : mode == 3 ? 32 : 16; }
-  unsigned swizzled(unsigned a) const {
-    return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
-  }
 };
 
 // Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major.
 template <class F>
 void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major, F piece) {
-  const unsigned w = static_cast<unsigned>(d.width());
+  const unsigned w = static_cast<unsigned>(swizzle_width(d.mode));
   if (!mn_major) {
     for (int r = 0; r < rows; ++r)
       for (unsigned kb = 0; kb < 32; kb += 16) {
         const unsigned row = static_cast<unsigned>(r);
         const unsigned off =
             d.mode ? row / 8 * d.sbo + row % 8 * w + kb : row / 8 * d.sbo + kb / 16 * d.lbo + row % 8 * 16;
-        piece(d.swizzled(d.start + off), r, static_cast<int>(kb) / element_bytes);
+        piece(swizzled(d.start + off, d.mode), r, static_cast<int>(kb) / element_bytes);
       }
     return;
   }
@@ -42,7 +38,7 @@ void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_ma
       const unsigned mb = static_cast<unsigned>(r) * 2;
       const unsigned off =
           d.mode ? mb / w * d.lbo + k / 8 * d.sbo + k % 8 * w + mb % w : mb / 16 * d.sbo + k / 8 * d.lbo + k % 8 * 16;
-      piece(d.swizzled(d.start + off), r, static_cast<int>(k));
+      piece(swizzled(d.start + off, d.mode), r, static_cast<int>(k));
     }
 }
 
@@ -54,32 +50,20 @@ bool inside(unsigned addr) {
 struct Meet {
   std::vector<Epoch> known, fenced;
   View view;
-  explicit Meet(const std::vector<Clock>& clocks) {
-    if (clocks.size() == 1) {
-      view = View(clocks[0], nullptr, 0);
-      return;
-    }
-    int n = 1 << 30;
-    for (const auto& c : clocks) n = std::min(n, c.size());
-    if (n <= 0) return;
-    auto* first = clocks[0].get();
-    known.assign(first->known(), first->known() + n);
-    fenced.assign(first->fenced(), first->fenced() + n);
+  explicit Meet(const std::vector<Clock>& clocks) : view(clocks[0], nullptr, 0) {
+    if (clocks.size() == 1) return;
+    for (const auto& c : clocks) view.n = std::min(view.n, c.size());
+    known.assign(view.known, view.known + view.n);
+    fenced.assign(view.fenced, view.fenced + view.n);
     for (const auto& c : clocks)
-      for (int i = 0; i < n; ++i) {
-        known[static_cast<std::size_t>(i)] = std::min(known[static_cast<std::size_t>(i)], c.get()->known()[i]);
-        fenced[static_cast<std::size_t>(i)] = std::min(fenced[static_cast<std::size_t>(i)], c.get()->fenced()[i]);
+      for (std::size_t i = 0; i < known.size(); ++i) {
+        known[i] = std::min(known[i], c.get()->known()[i]);
+        fenced[i] = std::min(fenced[i], c.get()->fenced()[i]);
       }
     view.known = known.data();
     view.fenced = fenced.data();
-    view.n = n;
   }
 };
-
-bool same_op(const Wgmma& a, const Wgmma& b) {
-  return a.n == b.n && a.type == b.type && a.transposed_a == b.transposed_a && a.transposed_b == b.transposed_b &&
-         a.a_in_registers == b.a_in_registers && a.accumulate == b.accumulate && a.a == b.a && a.b == b.b;
-}
 
 // The bits of words of `filled` that stand for [at, at + count): calls f(word, mask) until it returns false.
 template <class F>
@@ -98,7 +82,7 @@ void lend(const RegisterRun& r, bool input, Epoch group, int line) {
   if (!s) return;
   Thread& t = me();
   if (r.at < 0 || r.at + r.count > s->n)
-    return machine->hazard("registers", std::string("wgmma uses registers outside ") + s->name, line, &t);
+    return machine->hazard("registers", fmt::format("wgmma uses registers outside {}", s->name), line, &t);
   if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
     machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line, &t);
   else if (s->loose && !input)
@@ -221,7 +205,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
     op.op = w;
     op.group = group;
     op.line = site.line;
-  } else if (!same_op(op.op, w) || op.group != group || op.line != site.line) {
+  } else if (op.op != w || op.group != group || op.line != site.line) {
     machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", site.line, &t, op.line);
     for (;;) machine->suspend("a warpgroup that has diverged", site.line);
   }
@@ -255,11 +239,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
 void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
   if (!hazards()) return;
   const Meet known(op.clocks);
-  Access by;
-  by.actor = static_cast<std::uint16_t>(g.actor);
-  by.epoch = op.group;
-  by.line = static_cast<std::uint16_t>(op.line);
-  by.async = true;
+  const Access by = access_by(g.actor, op.group, op.line, true);
   const int bytes = bytes_of(op.op.type);
   bool outside = false;
   auto look = [&](unsigned long long d, int rows, bool mn_major) {

@@ -69,7 +69,7 @@ bool Machine::meet(const char* what, int line, RegisterRun a, RegisterRun b, Reg
            w.line);
     for (;;) suspend("a warp that has diverged", line);  // nobody wakes it: the deadlock report follows
   }
-  w.argument[t.self.thread & 31] = {{a, b, c}, value, true};
+  w.argument[t.self.thread & 31] = {{a, b, c}, value};
   if (++w.arrived == w.size) return true;
   w.waiting.push_back(&t);
   suspend(what, line);
@@ -127,7 +127,6 @@ void mbarrier_init(unsigned addr, int count, Site site) {
   }
   at = static_cast<std::int16_t>(cta.barriers.size());
   auto b = std::make_unique<Mbarrier>();
-  b->addr = addr;
   b->count = b->pending = count;
   b->actor = machine->add_actor(ActorKind::loads, static_cast<int>(addr), &cta);
   b->init_actor = t.actor;

@@ -145,7 +145,6 @@ void Machine::start_cluster(const int origin[3]) {
   for (auto& cta : ctas)
     for (int g = 0; g * 128 < launch_.block; ++g) {
       auto group = std::make_unique<Warpgroup>();
-      group->index = g;
       group->cta = cta.get();
       group->actor = add_actor(ActorKind::wgmma, g, cta.get());
       for (int i = g * 128; i < std::min(launch_.block, g * 128 + 128); ++i)

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -102,7 +102,6 @@ struct Warp {
   struct Argument {
     RegisterRun r[3];
     unsigned value;
-    bool here;
   } argument[32];
   std::vector<Thread*> waiting;
   ClockBuilder clock;  // of warp_barrier
@@ -113,14 +112,12 @@ struct WgmmaOp {
   Wgmma op;
   Epoch group = 0;
   int line = 0;
-  int here = 0;  // threads that have handed over
-  bool done = false;
+  int here = 0;               // threads that have handed over
   std::vector<Clock> clocks;  // the different clocks of those threads
   RegisterRun acc[128], a[128];
 };
 struct Warpgroup {
   int actor = 0;
-  int index = 0;
   Cta* cta = nullptr;
   std::deque<std::unique_ptr<WgmmaOp>> ops;
   std::vector<std::unique_ptr<WgmmaOp>> spare;
@@ -130,7 +127,6 @@ struct Warpgroup {
 };
 
 struct Mbarrier {
-  unsigned addr = 0;
   int count = 0, pending = 0;
   std::int64_t tx = 0;
   unsigned phase = 0;
@@ -174,10 +170,13 @@ struct Cta {
   std::map<int, Remote> remote;  // the newest access by each actor of another block
 };
 
+inline constexpr std::uint32_t kSeveral = ~0u;
+
 // One cell of a writable allocation, 2 bytes.
 struct GlobalCell {
   Epoch epoch = 0;
-  std::uint32_t cluster = 0;  // 1 + number of the writer's cluster; 0: not written by this launch
+  std::uint32_t cluster = 0;  // number of the writer's cluster, from 1; 0: not written by this launch
+  std::uint32_t reader = 0;   // of the reader's, or kSeveral
   std::uint16_t actor = 0;
   std::uint16_t line = 0;
 };
@@ -241,6 +240,8 @@ class Machine {
   // Shared memory
   Cta* locate(unsigned& addr, int bytes, bool cluster, int line,
               const char* what);  // null and a hazard if out of range
+  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line,
+                              const char* what);
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
   void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const Thread* t,
              const char* what);
@@ -303,6 +304,11 @@ class Machine {
 
 extern Machine* machine;
 inline Thread& me() { return *machine->current; }
+
+template <class F>
+void drop_owners(RegisterState& r, F given_back) {
+  r.owners = static_cast<int>(std::remove_if(r.owner, r.owner + r.owners, given_back) - r.owner);
+}
 
 // Registers used by an instruction: in range, holding a value when read, not lent to wgmma.
 bool use_registers(const RegisterRun& r, bool write, int line);

@@ -7,14 +7,9 @@
 namespace wl::emu {
 namespace {
 
-// The part of a matrix move done for the lane that names a row: 16 bytes of shared memory.
-std::uint8_t* row_of(Thread& t, unsigned addr, bool write, int line, const char* what) {
-  Thread* saved = machine->current;
-  machine->current = &t;
-  Cta* cta = machine->locate(addr, 16, false, line, what);
-  if (cta) { machine->touch(*cta, addr, 16, write, t.view(), t.access(line), &t, what); }
-  machine->current = saved;
-  return cta ? machine->memory(*cta, addr) : nullptr;
+// The row that lane l of the warp names: 16 bytes of shared memory.
+std::uint8_t* row_of(const Warp& w, int l, bool write, int line, const char* what) {
+  return machine->access_shared(*w.lane[l], w.argument[l].value, 16, write, false, line, what);
 }
 
 void count_matrix_banks(const Warp& w, int count, int line) {
@@ -35,8 +30,7 @@ void load_matrix(RegisterRun dst, unsigned addr, int count, bool transposed, Sit
     std::uint16_t tile[8][8] = {};
     for (int r = 0; r < 8; ++r) {
       const int l = 8 * m + r;
-      if (const auto* p = row_of(*w.lane[l], w.argument[l].value, false, site.line, "ldmatrix"))
-        std::memcpy(tile[r], p, 16);
+      if (const auto* p = row_of(w, l, false, site.line, "ldmatrix")) std::memcpy(tile[r], p, 16);
     }
     for (int l = 0; l < 32; ++l) {
       auto* out = static_cast<std::uint16_t*>(w.argument[l].r[0].data) + 2 * m;
@@ -65,7 +59,7 @@ void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Si
     }
     for (int r = 0; r < 8; ++r) {
       const int l = 8 * m + r;
-      if (auto* p = row_of(*w.lane[l], w.argument[l].value, true, site.line, "stmatrix")) std::memcpy(p, tile[r], 16);
+      if (auto* p = row_of(w, l, true, site.line, "stmatrix")) std::memcpy(p, tile[r], 16);
     }
   }
   machine->part(w);

@@ -30,24 +30,18 @@ namespace {
 
 // The owner that still holds element i, or null. Owners that have given back are dropped: the compiler may move an access to
 // their accumulators in front of the wait, unless wgmma_fence_regs, which drops them too, came first.
-RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
-  int kept = 0;
-  RegisterState::Owner* found = nullptr;
-  for (int k = 0; k < r.owners; ++k) {
-    const RegisterState::Owner o = r.owner[k];
-    const bool here = i >= o.begin && i < o.end;
-    if (o.group > self->wgmma_waited) {
-      r.owner[kept] = o;
-      if (here) found = &r.owner[kept];
-      ++kept;
-    } else if (here && !o.input) {
+const RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
+  auto here = [&](const RegisterState::Owner& o) { return i >= o.begin && i < o.end; };
+  drop_owners(r, [&](const RegisterState::Owner& o) {
+    if (o.group > self->wgmma_waited) return false;
+    if (here(o) && !o.input)
       machine->hazard("wgmma-fence",
-                      std::string(r.name) + " is accessed after wgmma_wait without wgmma_fence_regs in between", line,
+                      fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name), line,
                       &me());
-    }
-  }
-  r.owners = kept;
-  return found;
+    return true;
+  });
+  const auto* found = std::find_if(r.owner, r.owner + r.owners, here);
+  return found == r.owner + r.owners ? nullptr : found;
 }
 
 }  // namespace
@@ -139,37 +133,44 @@ void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& 
   }
 }
 
+// An ordinary access of shared memory: where it goes, or null and a hazard.
+std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line,
+                                     const char* what) {
+  Thread* const saved = std::exchange(current, &t);
+  Cta* cta = locate(addr, bytes, cluster, line, what);
+  if (cta) touch(*cta, addr, bytes, write, t.view(), t.access(line), &t, what);
+  current = saved;
+  return cta ? memory(*cta, addr) : nullptr;
+}
+
+namespace {
 void count_banks(const Thread& t, unsigned addr, int bytes, int line) {
   if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, line);
 }
+}  // namespace
 
 void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site) {
-  const char* what = cluster ? "ld_shared_cluster" : "ld_shared";
   if (!use_registers(dst, true, site.line)) return;
-  Thread& t = me();
-  Cta* cta = machine->locate(addr, bytes, cluster, site.line, what);
-  if (!cta) return;
-  machine->touch(*cta, addr, bytes, false, t.view(), t.access(site.line), &t, what);
-  count_banks(t, addr, bytes, site.line);
-  std::memcpy(dst.data, machine->memory(*cta, addr), static_cast<std::size_t>(bytes));
+  const char* what = cluster ? "ld_shared_cluster" : "ld_shared";
+  if (const auto* p = machine->access_shared(me(), addr, bytes, false, cluster, site.line, what)) {
+    count_banks(me(), addr, bytes, site.line);
+    std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
+  }
 }
 
 void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site site) {
-  const char* what = cluster ? "st_shared_cluster" : "st_shared";
   if (!use_registers(src, false, site.line)) return;
-  Thread& t = me();
-  Cta* cta = machine->locate(addr, bytes, cluster, site.line, what);
-  if (!cta) return;
-  machine->touch(*cta, addr, bytes, true, t.view(), t.access(site.line), &t, what);
-  count_banks(t, addr, bytes, site.line);
-  std::memcpy(machine->memory(*cta, addr), src.data, static_cast<std::size_t>(bytes));
+  const char* what = cluster ? "st_shared_cluster" : "st_shared";
+  if (auto* p = machine->access_shared(me(), addr, bytes, true, cluster, site.line, what)) {
+    count_banks(me(), addr, bytes, site.line);
+    std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
+  }
 }
 
 unsigned map_address(unsigned addr, int rank, Site site) {
   if (rank < 0 || rank >= self->cluster_size) {
-    machine->hazard("cluster",
-                    "mapa to rank " + std::to_string(rank) + " of a cluster of " + std::to_string(self->cluster_size),
-                    site.line, &me());
+    machine->hazard("cluster", fmt::format("mapa to rank {} of a cluster of {}", rank, self->cluster_size), site.line,
+                    &me());
     return addr;
   }
   return (addr & 0xffffffu) | static_cast<unsigned>(rank + 1) << 24;
@@ -220,7 +221,9 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
     } else if (c.cluster == cluster_number && bytes > 1 && !view.knows(c.actor, c.epoch)) {
       report("race", "unordered with the write by " + name_of(c.actor));
     }
-    if (write) c = {by.epoch, cluster_number, by.actor, by.line};
+    if (write && c.reader && c.reader != cluster_number) report("race", "here and was read by another block");
+    if (write) c = {by.epoch, cluster_number, c.reader, by.actor, by.line};
+    else c.reader = c.reader && c.reader != cluster_number ? kSeveral : cluster_number;
   }
 }
 

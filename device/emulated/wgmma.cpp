@@ -87,18 +87,14 @@ void lend(const RegisterRun& r, bool input, Epoch group, int line) {
     machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line, &t);
   else if (s->loose && !input)
     machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence_regs", line, &t);
-  int kept = 0;
+  drop_owners(*s, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   RegisterState::Owner* same = nullptr;
-  for (int k = 0; k < s->owners; ++k) {
-    if (s->owner[k].group <= self->wgmma_waited) continue;
-    s->owner[kept] = s->owner[k];
-    auto& o = s->owner[kept++];
-    if (o.begin == r.at && o.end == r.at + r.count && o.input == input) same = &o;
-    else if (o.begin < r.at + r.count && r.at < o.end && !(o.input && input))
+  for (auto* o = s->owner; o < s->owner + s->owners; ++o) {
+    if (o->begin == r.at && o->end == r.at + r.count && o->input == input) same = o;
+    else if (o->begin < r.at + r.count && r.at < o->end && !(o->input && input))
       machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once",
                       line, &t);
   }
-  s->owners = kept;
   if (same) same->group = group;
   else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
   else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name, line, &t);
@@ -176,13 +172,9 @@ void wgmma_pin(RegisterRun r) {
   if (!s) return;
   s->touched = self->wgmma_fences + 1;
   if (r.at == 0 && r.count == s->n) s->loose = false;
-  int kept = 0;
-  for (int k = 0; k < s->owners; ++k) {
-    const RegisterState::Owner o = s->owner[k];
-    const bool pinned = o.group <= self->wgmma_waited && o.begin >= r.at && o.end <= r.at + r.count;
-    if (!pinned) s->owner[kept++] = o;
-  }
-  s->owners = kept;
+  drop_owners(*s, [&](const RegisterState::Owner& o) {
+    return o.group <= self->wgmma_waited && o.begin >= r.at && o.end <= r.at + r.count;
+  });
 }
 
 void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
@@ -197,7 +189,6 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
     g.ops.push_back(std::move(g.spare.back()));
     g.spare.pop_back();
     g.ops.back()->here = 0;
-    g.ops.back()->done = false;
     g.ops.back()->clocks.clear();
   }
   WgmmaOp& op = *g.ops[number - g.first];
@@ -290,9 +281,8 @@ void wgmma_wait(int n, Site site) {
 
 void registers_gone(RegisterState& r) {
   if (!machine || machine->unwinding) return;
-  bool lent = false;
-  for (int k = 0; k < r.owners; ++k) lent = lent || r.owner[k].group > self->wgmma_waited;
-  if (!lent) return;
+  drop_owners(r, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
+  if (r.owners == 0) return;
   Thread& t = me();
   machine->hazard("wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it",
                   t.wgmma_line, &t);

@@ -12,6 +12,7 @@ struct Rule {
   const char* body;
   int threads = 64;
   int line = 0;  // of the body (1 its first), 0 any
+  int blocks = 1;
 };
 
 // Accumulators handed to wgmma and back: PIN is wgmma_fence_regs, or nothing.
@@ -84,6 +85,17 @@ const Rule kRules[] = {
   WL_REG(float, x, 1);
   wl::ld_global<4>(wl::at(x, 0), out + t);
 )"},
+    {"two blocks writing one element race", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_global<4>(out + t, wl::at(x, 0));
+)",
+     64, 3, 2},
+    {"an element read by the block before is not written", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  if (wl::block_x() == 1) wl::st_global<4>(out + t, wl::at(x, 0));
+  else wl::ld_global<4>(wl::at(x, 0), out + t);
+)",
+     64, 3, 2},
     {"wide loads are aligned", "alignment", R"(
   WL_REG(float, x, 4);
   wl::ld_global<16>(wl::at(x, 0), in + 1);
@@ -228,6 +240,7 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
       Launch l;
       l.entry = lib.entry("rule", static_cast<int>(i));
       l.block = rule.threads;
+      l.grid[0] = rule.blocks;
       l.shared_bytes = 1024;
       l.args = args;
       l.options = {.seed = seed, .timing = static_cast<Timing>(seed)};

@@ -7,12 +7,8 @@
 #define WL_PURE inline
 #define WL_FN inline
 
-#define WL_KERNEL(name, max_threads, min_blocks)                              \
-  extern "C" const int name##_limits[5] = {max_threads, min_blocks, 1, 1, 1}; \
-  extern "C" void name
-#define WL_KERNEL_CLUSTER(name, max_threads, min_blocks, cx, cy, cz)             \
-  extern "C" const int name##_limits[5] = {max_threads, min_blocks, cx, cy, cz}; \
-  extern "C" void name
+#define WL_KERNEL(name, max_threads, min_blocks) extern "C" void name
+#define WL_KERNEL_CLUSTER(name, max_threads, min_blocks, cx, cy, cz) extern "C" void name
 #define WL_EXPORT(name) \
   extern "C" void name##_entry(void** args) { ::wl::emu::call_with(&name, args); }
 

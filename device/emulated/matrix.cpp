@@ -7,62 +7,41 @@
 namespace wl::emu {
 namespace {
 
-// The row that lane l of the warp names: 16 bytes of shared memory.
-std::uint8_t* row_of(const Warp& w, int l, bool write, int line, const char* what) {
-  return machine->access_shared(*w.lane[l], w.argument[l].value, 16, write, false, line, what);
-}
-
-void count_matrix_banks(const Warp& w, int count, int line) {
-  if (!machine->launch().options.banks) return;
-  unsigned addr[32];
-  for (int l = 0; l < 32; ++l) addr[l] = w.argument[l].value;
-  machine->banks.instruction(addr, static_cast<std::uint32_t>((1ull << 8 * count) - 1), 16, line);
+// ldmatrix and stmatrix: lane 8m + r names row r of matrix m; each lane holds two neighbouring elements of every matrix.
+void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store, Site site) {
+  const char* what = store ? "stmatrix" : "ldmatrix";
+  if (!use_registers(registers, !store, site.line)) return;
+  if (!machine->meet(what, site.line, registers, {}, {}, addr)) return;
+  Warp& w = *me().warp;
+  if (machine->launch().options.banks) {
+    unsigned rows[32];
+    for (int l = 0; l < 32; ++l) rows[l] = w.argument[l].value;
+    machine->banks.instruction(rows, static_cast<std::uint32_t>((1ull << 8 * count) - 1), 16, site.line);
+  }
+  for (int m = 0; m < count; ++m) {
+    std::uint8_t* row[8];
+    for (int r = 0; r < 8; ++r)
+      row[r] =
+          machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store, false, site.line, what);
+    for (int i = 0; i < 64; ++i) {
+      const int lane = i / 2, major = lane / 4, minor = 2 * (lane % 4) + i % 2;
+      if (std::uint8_t* in_memory = row[transposed ? minor : major]) {
+        in_memory += 2 * (transposed ? major : minor);
+        auto* in_register = static_cast<std::uint8_t*>(w.argument[lane].r[0].data) + 4 * m + 2 * (i % 2);
+        std::memcpy(store ? in_memory : in_register, store ? in_register : in_memory, 2);
+      }
+    }
+  }
+  machine->part(w);
 }
 
 }  // namespace
 
 void load_matrix(RegisterRun dst, unsigned addr, int count, bool transposed, Site site) {
-  if (!use_registers(dst, true, site.line)) return;
-  if (!machine->meet("ldmatrix", site.line, dst, {}, {}, addr)) return;
-  Warp& w = *me().warp;
-  count_matrix_banks(w, count, site.line);
-  for (int m = 0; m < count; ++m) {
-    std::uint16_t tile[8][8] = {};
-    for (int r = 0; r < 8; ++r) {
-      const int l = 8 * m + r;
-      if (const auto* p = row_of(w, l, false, site.line, "ldmatrix")) std::memcpy(tile[r], p, 16);
-    }
-    for (int l = 0; l < 32; ++l) {
-      auto* out = static_cast<std::uint16_t*>(w.argument[l].r[0].data) + 2 * m;
-      for (int e = 0; e < 2; ++e) {
-        const int major = l / 4, minor = 2 * (l % 4) + e;
-        out[e] = transposed ? tile[minor][major] : tile[major][minor];
-      }
-    }
-  }
-  machine->part(w);
+  move_matrix(dst, addr, count, transposed, false, site);
 }
-
 void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Site site) {
-  if (!use_registers(src, false, site.line)) return;
-  if (!machine->meet("stmatrix", site.line, src, {}, {}, addr)) return;
-  Warp& w = *me().warp;
-  count_matrix_banks(w, count, site.line);
-  for (int m = 0; m < count; ++m) {
-    std::uint16_t tile[8][8];
-    for (int l = 0; l < 32; ++l) {
-      const auto* in = static_cast<const std::uint16_t*>(w.argument[l].r[0].data) + 2 * m;
-      for (int e = 0; e < 2; ++e) {
-        const int major = l / 4, minor = 2 * (l % 4) + e;
-        (transposed ? tile[minor][major] : tile[major][minor]) = in[e];
-      }
-    }
-    for (int r = 0; r < 8; ++r) {
-      const int l = 8 * m + r;
-      if (auto* p = row_of(w, l, true, site.line, "stmatrix")) std::memcpy(p, tile[r], 16);
-    }
-  }
-  machine->part(w);
+  move_matrix(src, addr, count, transposed, true, site);
 }
 
 void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site) {
@@ -72,32 +51,21 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site si
   use_registers(d, true, site.line);
   if (!machine->meet("mma", site.line, d, a, b, 0)) return;
   Warp& w = *me().warp;
-  const int k = type == Element::tf32 ? 8 : 16;
-  float at[16 * 16], bt[16 * 8], c[16 * 8];
+  const int per = 4 / bytes_of(type), k = 8 * per;
+  float at[16 * 16], bt[16 * 8], c[16 * 8], y[4];
   for (int l = 0; l < 32; ++l) {
-    const int g = l / 4, q = l % 4;
-    const Warp::Argument& arg = w.argument[l];
-    const auto* d4 = static_cast<const float*>(arg.r[0].data);
-    for (int e = 0; e < 4; ++e) c[(g + 8 * (e / 2)) * 8 + 2 * q + e % 2] = d4[e];
-    if (type == Element::tf32) {
-      const auto* x = static_cast<const float*>(arg.r[1].data);
-      const auto* y = static_cast<const float*>(arg.r[2].data);
-      for (int e = 0; e < 4; ++e) at[(g + 8 * (e % 2)) * k + q + 4 * (e / 2)] = truncate_tf32(x[e]);
-      for (int e = 0; e < 2; ++e) bt[(q + 4 * e) * 8 + g] = truncate_tf32(y[e]);
-    } else {
-      float x[8], y[4];
-      decode(type, arg.r[1].data, 8, x);
-      decode(type, arg.r[2].data, 4, y);
-      for (int e = 0; e < 8; ++e) at[(g + 8 * (e / 2 % 2)) * k + 2 * q + e % 2 + 8 * (e / 4)] = x[e];
-      for (int e = 0; e < 4; ++e) bt[(2 * q + e % 2 + 8 * (e / 2)) * 8 + g] = y[e];
-    }
+    place_a(type, w.argument[l].r[1].data, l, at);
+    decode(type, w.argument[l].r[2].data, 2 * per, y);
+    for (int e = 0; e < 2 * per; ++e) bt[(l % 4 * per + e % per + k / 2 * (e / per)) * 8 + l / 4] = y[e];
   }
+  auto for_each_sum = [&](auto f) {
+    for (int l = 0; l < 32; ++l)
+      for (int e = 0; e < 4; ++e)
+        f(static_cast<float*>(w.argument[l].r[0].data)[e], c[(l / 4 + 8 * (e / 2)) * 8 + 2 * (l % 4) + e % 2]);
+  };
+  for_each_sum([](float& in_register, float& sum) { sum = in_register; });
   for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, at + k * i, bt, 8, k);
-  for (int l = 0; l < 32; ++l) {
-    const int g = l / 4, q = l % 4;
-    auto* d4 = static_cast<float*>(w.argument[l].r[0].data);
-    for (int e = 0; e < 4; ++e) d4[e] = c[(g + 8 * (e / 2)) * 8 + 2 * q + e % 2];
-  }
+  for_each_sum([](float& in_register, float& sum) { in_register = sum; });
   machine->part(w);
 }
 

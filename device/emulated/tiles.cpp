@@ -60,6 +60,16 @@ void decode(Element e, const void* data, int count, float* out) {
   }
 }
 
+void place_a(Element e, const void* registers, int lane, float* tile) {
+  float x[16];
+  const int per = 4 / bytes_of(e), k = 8 * per;  // elements a register, a row
+  decode(e, registers, 4 * per, x);
+  for (int i = 0; i < 4 * per; ++i) {
+    const int r = i / per;
+    tile[(lane / 4 + 8 * (r % 2)) * k + k / 2 * (r / 2) + lane % 4 * per + i % per] = x[i];
+  }
+}
+
 __attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __restrict c, const float* __restrict a,
                                                                       const float* __restrict b, int n, int k) {
   int j = 0;

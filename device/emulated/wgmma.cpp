@@ -115,14 +115,7 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
         for (int i = 0; i < 16 / bytes; ++i) a[r * k + kk + i] = piece[i];
     });
   } else {
-    for (int t = 0; t < 128; ++t) {
-      const int base = t / 32 * 16 + t % 32 / 4, q = t % 4;
-      decode(w.type, op.a[t].data, 16 / bytes, piece);
-      const int per = 4 / bytes;  // elements a 32-bit register
-      for (int reg = 0; reg < 4; ++reg)
-        for (int e = 0; e < per; ++e)
-          a[(base + 8 * (reg % 2)) * k + (reg / 2) * (k / 2) + q * per + e] = piece[reg * per + e];
-    }
+    for (int t = 0; t < 128; ++t) place_a(w.type, op.a[t].data, t % 32, a + t / 32 * 16 * k);
   }
   for_each_piece(Descriptor(w.b), n, bytes, w.transposed_b, [&](unsigned addr, int r, int kk) {
     if (!inside(addr)) return;
@@ -144,21 +137,16 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
       }
       continue;
     }
-    for (int q = 0; q < 4; ++q) {
-      const float* acc = static_cast<const float*>(op.acc[first + q].data) + half;
-      for (int j = 0; j < n / 8; ++j) {
-        row[8 * j + 2 * q] = w.accumulate ? acc[4 * j] : 0.0f;
-        row[8 * j + 2 * q + 1] = w.accumulate ? acc[4 * j + 1] : 0.0f;
+    auto for_each_sum = [&](auto f) {
+      for (int q = 0; q < 4; ++q) {
+        float* acc = static_cast<float*>(op.acc[first + q].data) + half;
+        for (int j = 0; j < n / 8; ++j)
+          for (int e = 0; e < 2; ++e) f(acc[4 * j + e], row[8 * j + 2 * q + e]);
       }
-    }
+    };
+    for_each_sum([&](float& in_register, float& sum) { sum = w.accumulate ? in_register : 0.0f; });
     accumulate_row(row, a + m * k, b, n, k);
-    for (int q = 0; q < 4; ++q) {
-      float* acc = static_cast<float*>(op.acc[first + q].data) + half;
-      for (int j = 0; j < n / 8; ++j) {
-        acc[4 * j] = row[8 * j + 2 * q];
-        acc[4 * j + 1] = row[8 * j + 2 * q + 1];
-      }
-    }
+    for_each_sum([](float& in_register, float& sum) { in_register = sum; });
   }
 }
 

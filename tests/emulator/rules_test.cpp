@@ -13,6 +13,7 @@ struct Rule {
   int threads = 64;
   int line = 0;  // of the body (1 its first), 0 any
   int blocks = 1;
+  bool after_launch = false;
 };
 
 // Accumulators handed to wgmma and back: PIN is wgmma_fence_regs, or nothing.
@@ -217,6 +218,17 @@ const Rule kRules[] = {
      WGMMA(PIN "wl::wgmma_fence();\n", PIN "wl::wgmma_wait<0>();\n"), 128},
     {"accumulators read before the wait", "wgmma-registers",
      WGMMA(PIN "wl::wgmma_fence();\n", PIN) "wl::wgmma_wait<0>();\n", 128},
+    {"the kernel before may still write", "grid-dependency", R"(
+  WL_REG(float, x, 1);
+  wl::ld_global<4>(wl::at(x, 0), in + t);
+)",
+     64, 3, 1, true},
+    {"the kernel before has ended", "", R"(
+  WL_REG(float, x, 1);
+  wl::griddepcontrol_wait();
+  wl::ld_global<4>(wl::at(x, 0), in + t);
+)",
+     64, 0, 1, true},
     {"a wait before cluster_arrive", "cluster", R"(
   wl::cluster_wait();
 )"},
@@ -243,7 +255,7 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
       l.grid[0] = rule.blocks;
       l.shared_bytes = 1024;
       l.args = args;
-      l.options = {.seed = seed, .timing = static_cast<Timing>(seed)};
+      l.options = {.seed = seed, .timing = static_cast<Timing>(seed), .after_launch = rule.after_launch};
       l.allocations = {{in.data(), 256, "in"}, {out.data(), 256, "out", true, false}};
       const Report r = run(l);
       const std::string want = rule.kind;

@@ -78,7 +78,12 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   const std::int64_t bytes = box_bytes(map);
   unsigned at = smem;
   if (!machine->locate(at, static_cast<int>(bytes), false, site.line, what)) return;
-  if (!whole_tensor(map, false, site.line, t, what)) return;
+  GlobalRange* g = whole_tensor(map, false, site.line, t, what);
+  if (!g) return;
+  if (!g->cells.empty())
+    for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
+      if (last > first) machine->touch_global(*g, p + first, last - first, false, t, t.access(site.line));
+    });
   for (auto& cta : machine->ctas) {
     if (mask < 0 ? cta.get() != t.cta : !(mask >> cta->rank & 1)) continue;
     if (cta.get() != t.cta) {

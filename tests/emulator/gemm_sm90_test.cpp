@@ -10,6 +10,7 @@ constexpr int kShared = 3 * 32768 + 32768 + 64;
 struct Gemm {
   int m, n, k;
   std::vector<std::uint16_t> a, b, c;
+  bool a_written = true;
   Gemm(int m_, int n_, int k_) : m(m_), n(n_), k(k_) {
     a = random_bf16(static_cast<std::size_t>(m) * pitch(k), 1);
     b = random_bf16(static_cast<std::size_t>(k) * pitch(n), 2);
@@ -29,8 +30,9 @@ struct Gemm {
     l.shared_bytes = kShared;
     l.args = args;
     l.options = options;
-    l.allocations = {
-        {a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 2, "c", true, false}};
+    l.allocations = {{a.data(), a.size() * 2, "a", !a_written, a_written},
+                     {b.data(), b.size() * 2, "b"},
+                     {c.data(), c.size() * 2, "c", true, false}};
     return emulator::run(l);
   }
   double error() const {
@@ -132,6 +134,15 @@ TEST(GemmSm90, EveryMutantIsCaughtForEverySeed) {
   expect_every_one_caught("gemm_sm90", kMutants, [](Entry entry, Options options) {
     return !Gemm(128, 128, 448).run(entry, options).clean();
   });
+}
+
+TEST(GemmSm90, LoadingATensorThatNobodyWroteIsReported) {
+  const Library lib({read_kernel("gemm_sm90")});
+  Gemm g(128, 128, 64);
+  g.a_written = false;
+  const Report r = g.run(lib.entry("gemm_sm90"), {});
+  ASSERT_FALSE(r.clean());
+  EXPECT_EQ(r.hazards[0].kind, "uninitialised");
 }
 
 TEST(GemmSm90, OneThreadMayReleaseTheStage) {

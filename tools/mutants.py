@@ -14,7 +14,7 @@ import time
 HEAD = """# Mutants of emitted kernels
 
 Written by `tools/mutants.py`; the kernels, the mutations and the list of equivalent mutants are in `tests/kernels/mutants*`
-and `tests/kernels/equivalent_mutants.cpp`. CI runs the mutants of a quarter of the kernels.
+and `tests/kernels/equivalent_mutants.cpp`. CI runs the mutants of a third of the kernels.
 
 Every synchronisation of an emitted text is removed, weakened or moved, one at a time, and the kernel runs on the emulator with
 asynchronous effects early, late and at random. A mutant counts as caught only if all three runs tell, by a hazard, by a

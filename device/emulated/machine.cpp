@@ -46,7 +46,6 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
     if (a.writable && hazards()) ranges_.back().cells.resize((a.bytes + 1) / 2);
   }
 }
-Machine::~Machine() = default;
 
 std::uint64_t Machine::next_random() {
   std::uint64_t z = (random_ += 0x9e3779b97f4a7c15ull);
@@ -76,13 +75,6 @@ void Machine::suspend(const char* what, int line, unsigned addr, unsigned parity
   t.wait_parity = parity;
   main_ = std::move(main_).resume();
   t.waiting = nullptr;
-}
-
-void Machine::resume(Thread* t) {
-  current = t;
-  self = &t->self;
-  t->queued = false;
-  t->fiber = std::move(t->fiber).resume();
 }
 
 void Machine::start_cluster(const int origin[3]) {
@@ -164,21 +156,21 @@ void Machine::start_cluster(const int origin[3]) {
 void Machine::run_cluster() {
   std::uint64_t turn = 0;
   while (alive_ > 0) {
-    if (timing() == Timing::random && !pending_.empty() && (++turn & 15) == 0 && chance(4))
-      finish_load(next_random() % pending_.size());
+    if (timing() == Timing::random && !pending.empty() && (++turn & 15) == 0 && chance(4))
+      finish_load(next_random() % pending.size());
     if (ready_.empty()) {
-      if (!pending_.empty()) {
-        finish_load(timing() == Timing::early ? 0 : next_random() % pending_.size());
-        continue;
-      }
-      report_deadlock();
-      return;
+      if (pending.empty()) return report_deadlock();
+      finish_load(timing() == Timing::early ? 0 : next_random() % pending.size());
+      continue;
     }
     if (chance(32) && ready_.size() > 1) std::swap(ready_.front(), ready_[next_random() % ready_.size()]);
-    Thread* t = ready_.front();
+    current = ready_.front();
     ready_.pop_front();
-    resume(t);
-    if (t->done) thread_exits(*t);
+    Thread& t = *current;
+    self = &t.self;
+    t.queued = false;
+    t.fiber = std::move(t.fiber).resume();
+    if (t.done) thread_exits(t);
   }
 }
 
@@ -228,8 +220,8 @@ void Machine::cta_exits(Cta& cta) {
 }
 
 void Machine::finish_cluster() {
-  while (!pending_.empty()) {
-    hazard("exit", "a copy into shared memory is still under way when its block ends", pending_[0].line, nullptr);
+  while (!pending.empty()) {
+    hazard("exit", "a copy into shared memory is still under way when its block ends", pending[0].line, nullptr);
     finish_load(0);
   }
   banks.finish();

@@ -208,7 +208,6 @@ struct Actor {
 class Machine {
  public:
   explicit Machine(const Launch& launch);
-  ~Machine();
   Report run();
 
   // Threads
@@ -260,7 +259,6 @@ class Machine {
   void wake_barrier(Cta& cta, NamedBarrier& b, int id);
   void try_cluster_barrier();
 
-  void start_load(PendingLoad load);
   void finish_load(std::size_t i);
   void flush_copies(Thread& t, Epoch up_to);
   void flush_stores(Thread& t, Epoch up_to);
@@ -269,6 +267,7 @@ class Machine {
   void wgmma_issued(Warpgroup& g, WgmmaOp& op);
 
   Thread* current = nullptr;
+  std::vector<PendingLoad> pending;  // tensor copies under way
   Banks banks;
   bool unwinding = false;
   std::vector<std::unique_ptr<Cta>> ctas;  // of the cluster that runs
@@ -282,7 +281,6 @@ class Machine {
   void start_cluster(const int origin[3]);
   void run_cluster();
   void finish_cluster();
-  void resume(Thread* t);
   void thread_exits(Thread& t);
   void cta_exits(Cta& cta);
   void report_deadlock();
@@ -294,7 +292,6 @@ class Machine {
   std::deque<Thread*> ready_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Actor> actors_;
-  std::vector<PendingLoad> pending_;
   std::vector<GlobalRange> ranges_;
   std::size_t last_range_ = 0;
   boost::context::fiber main_;

@@ -98,18 +98,15 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
     b->copy_line = site.line;
     PendingLoad load{map, smem, cta.get(), b, b->phase, {}, bytes, site.line, &t};
     std::copy_n(c, rank, load.c);
-    machine->start_load(load);
+    machine->pending.push_back(load);
+    if (machine->timing() == Timing::early || (machine->timing() == Timing::random && machine->chance(4)))
+      machine->finish_load(machine->pending.size() - 1);
   }
 }
 
-void Machine::start_load(PendingLoad load) {
-  pending_.push_back(load);
-  if (timing() == Timing::early || (timing() == Timing::random && chance(4))) finish_load(pending_.size() - 1);
-}
-
 void Machine::finish_load(std::size_t i) {
-  const PendingLoad load = pending_[i];
-  pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+  const PendingLoad load = pending[i];
+  pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
   for_each_piece(load.map, load.smem, load.c, [&](unsigned addr, const char* g, int first, int last) {
     std::uint8_t* dst = memory(*load.cta, addr);
     if (last - first < 16) std::memset(dst, 0, 16);

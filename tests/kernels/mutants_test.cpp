@@ -233,7 +233,7 @@ TEST_P(Mutants, NoneGoesUnnoticed) {
 
 // All cases, or every kSample-th from a seed on.
 std::vector<Case> chosen() {
-  constexpr std::size_t kSample = 4;
+  constexpr std::size_t kSample = 3;
   const char* text = std::getenv("WARPLOOM_MUTANTS_SEED");
   const std::size_t seed = text ? std::strtoul(text, nullptr, 10) : 0;
   std::vector<Case> out, every = cases();

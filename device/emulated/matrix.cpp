@@ -45,9 +45,8 @@ void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Si
 }
 
 void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site) {
-  const bool ok =
-      use_registers(a, false, site.line) & use_registers(b, false, site.line) & use_registers(d, false, site.line);
-  if (!ok) return;
+  for (const RegisterRun& r : {a, b, d})
+    if (!use_registers(r, false, site.line)) return;
   use_registers(d, true, site.line);
   if (!machine->meet("mma", site.line, d, a, b, 0)) return;
   Warp& w = *me().warp;

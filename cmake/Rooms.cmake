@@ -44,7 +44,7 @@ function(warploom_emulator)
     add_library(warploom_emulator STATIC ${sources})
     target_include_directories(warploom_emulator PUBLIC ${CMAKE_SOURCE_DIR}/device/emulated ${CMAKE_SOURCE_DIR}/device/common)
     target_compile_options(warploom_emulator PRIVATE -O3)
-    target_link_libraries(warploom_emulator PUBLIC Boost::context)
+    target_link_libraries(warploom_emulator PUBLIC Boost::context warploom_base)  # base holds fmt
     # Emulated kernels are loaded libraries that call back into the executable. Only namespace wl is exported, so that a
     # library with a C++ runtime of its own never meets the one linked in here.
     target_link_options(warploom_emulator INTERFACE "-Wl,--export-dynamic-symbol=_ZN2wl*"

@@ -8,21 +8,17 @@ namespace wl::emu {
 void barrier(int id, int threads, Site site) {
   Thread& t = me();
   Cta& cta = *t.cta;
-  if (id < 0 || id > 15 || (threads > 0 && threads % 32)) {
-    machine->hazard("barrier",
-                    "sync_named(" + std::to_string(id) + ", " + std::to_string(threads) +
-                        "): ids are 0 to 15, thread counts multiples of 32",
-                    site.line, &t);
-    return;
-  }
+  if (id < 0 || id > 15 || (threads > 0 && threads % 32))
+    return machine->hazard(
+        "barrier", fmt::format("sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads),
+        site.line, &t);
   NamedBarrier& b = cta.named[id];
   if (b.here.empty()) {
     b.expected = threads;
     b.line = site.line;
   } else if (b.expected != threads) {
     machine->hazard("barrier",
-                    "barrier " + std::to_string(id) + " is used for " + std::to_string(threads) + " and for " +
-                        std::to_string(b.expected) + " threads at once",
+                    fmt::format("barrier {} is used for {} and for {} threads at once", id, threads, b.expected),
                     site.line, &t, b.line);
   }
   b.here.push_back(&t);
@@ -36,12 +32,12 @@ void barrier(int id, int threads, Site site) {
 void Machine::wake_barrier(Cta& cta, NamedBarrier& b, int id) {
   const int expected = b.expected < 0 ? cta.alive : b.expected;
   if (static_cast<int>(b.here.size()) < expected) return;
-  int per_warp[64] = {};
-  for (Thread* t : b.here) ++per_warp[t->self.thread / 32 & 63];
   if (b.expected > 0) {
-    for (int w = 0; w < 64; ++w)
-      if (per_warp[w] % 32)
-        hazard("barrier", "barrier " + std::to_string(id) + " was reached by a part of a warp", b.line, b.here[0]);
+    std::map<int, int> per_warp;
+    for (Thread* t : b.here) ++per_warp[t->self.thread / 32];
+    for (const auto& [warp, lanes] : per_warp)
+      if (lanes % 32)
+        hazard("barrier", fmt::format("barrier {} was reached by a part of a warp", id), b.line, b.here[0]);
   }
   const Clock done = b.clock.take();
   for (Thread* t : b.here) {
@@ -69,11 +65,11 @@ bool Machine::meet(const char* what, int line, RegisterRun a, RegisterRun b, Reg
     w.what = what;
     w.line = line;
   } else if (w.what != what || w.line != line) {
-    hazard("divergence", std::string("lanes of a warp are at ") + what + " and at " + w.what + " at the same time",
-           line, &t, w.line);
+    hazard("divergence", fmt::format("lanes of a warp are at {} and at {} at the same time", what, w.what), line, &t,
+           w.line);
     for (;;) suspend("a warp that has diverged", line);  // nobody wakes it: the deadlock report follows
   }
-  w.argument[t.self.thread & 31] = {{a, b, c}, value, true};
+  w.argument[t.self.thread & 31] = {{a, b, c}, value};
   if (++w.arrived == w.size) return true;
   w.waiting.push_back(&t);
   suspend(what, line);
@@ -118,26 +114,21 @@ void mbarrier_init(unsigned addr, int count, Site site) {
   Thread& t = me();
   if (!machine->locate(addr, 8, false, site.line, "mbarrier_init")) return;
   if (count < 1 || count >= 1 << 20)
-    return machine->hazard("mbarrier", "mbarrier_init with a count of " + std::to_string(count), site.line, &t);
+    return machine->hazard("mbarrier", fmt::format("mbarrier_init with a count of {}", count), site.line, &t);
   Cta& cta = *t.cta;
   std::int16_t& at = cta.barrier_at[addr / 8];
   if (at >= 0)
     return machine->hazard("mbarrier", "the barrier is made twice", site.line, &t,
                            cta.barriers[static_cast<std::size_t>(at)]->init_line);
-  Access a;
-  a.actor = static_cast<std::uint16_t>(t.actor);
-  a.epoch = t.own[0].known;
-  a.line = static_cast<std::uint16_t>(site.line);
-  machine->touch(cta, addr, 8, true, t.view(), a, &t, "mbarrier_init");
+  machine->touch(cta, addr, 8, true, t.view(), t.access(site.line), &t, "mbarrier_init");
   if (machine->hazards()) {
     cta.shadow.cell(static_cast<int>(addr / 4)).barrier = 1;
     cta.shadow.cell(static_cast<int>(addr / 4 + 1)).barrier = 1;
   }
   at = static_cast<std::int16_t>(cta.barriers.size());
   auto b = std::make_unique<Mbarrier>();
-  b->addr = addr;
   b->count = b->pending = count;
-  b->actor = machine->add_actor(ActorKind::loads, 0, &cta, addr);
+  b->actor = machine->add_actor(ActorKind::loads, static_cast<int>(addr), &cta);
   b->init_actor = t.actor;
   b->init_epoch = t.own[0].known;
   b->init_line = site.line;
@@ -153,7 +144,7 @@ Mbarrier* Machine::barrier(Cta& cta, unsigned addr, int line, const char* what, 
   const Thread& t = *current;
   const std::size_t i = addr / 8;
   if (addr % 8 || i >= cta.barrier_at.size() || cta.barrier_at[i] < 0) {
-    hazard("mbarrier", std::string(what) + ": there is no barrier at shared address " + std::to_string(addr), line, &t);
+    hazard("mbarrier", fmt::format("{}: there is no barrier at shared address {}", what, addr), line, &t);
     return nullptr;
   }
   Mbarrier& b = *cta.barriers[static_cast<std::size_t>(cta.barrier_at[i])];
@@ -164,18 +155,18 @@ Mbarrier* Machine::barrier(Cta& cta, unsigned addr, int line, const char* what, 
   return &b;
 }
 
-void Machine::arrive(Cta& cta, Mbarrier& b, int line, const Thread* t) {
+void Machine::arrive(Mbarrier& b, int line, const Thread* t) {
   if (b.pending == 0)
-    return hazard("mbarrier", "more arrivals than the barrier's count of " + std::to_string(b.count), line, t,
+    return hazard("mbarrier", fmt::format("more arrivals than the barrier's count of {}", b.count), line, t,
                   b.init_line);
   --b.pending;
-  complete_if_done(cta, b, line);
+  complete_if_done(b, line);
 }
 
-void Machine::complete_if_done(Cta&, Mbarrier& b, int line) {
+void Machine::complete_if_done(Mbarrier& b, int line) {
   if (b.pending || b.tx > 0) return;
   if (b.tx < 0) {
-    hazard("mbarrier", "the copies brought " + std::to_string(-b.tx) + " bytes more than were expected", line, nullptr,
+    hazard("mbarrier", fmt::format("the copies brought {} bytes more than were expected", -b.tx), line, nullptr,
            b.init_line);
     b.tx = 0;
   }
@@ -193,7 +184,7 @@ void mbarrier_arrive(unsigned addr, int expect_bytes, Site site) {
   if (!b) return;
   machine->release(b->gathering, t);
   b->tx += expect_bytes;
-  machine->arrive(*t.cta, *b, site.line, &t);
+  machine->arrive(*b, site.line, &t);
 }
 
 void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
@@ -204,7 +195,7 @@ void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
   Mbarrier* b = machine->barrier(*cta, remote, site.line, "mbarrier_arrive_cluster", true);
   if (!b) return;
   machine->release(b->gathering, t);
-  machine->arrive(*cta, *b, site.line, &t);
+  machine->arrive(*b, site.line, &t);
 }
 
 void mbarrier_wait(unsigned addr, unsigned parity, Site site) {

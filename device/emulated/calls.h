@@ -26,6 +26,7 @@ struct RegisterState {
   unsigned long long* filled;
   int owners = 0;
   unsigned touched = 0;  // 1 + number of wgmma fences at the last access by an ordinary instruction
+  bool loose = false;    // that access may still be moved by the compiler: no wgmma_fence_regs came after it
   Owner owner[kOwners];
 };
 void register_read_bad(RegisterState& r, long long i, int line);
@@ -40,7 +41,6 @@ struct RegisterRun {
   int count;
 };
 
-enum class Space { global, shared, cluster };
 void load_global(RegisterRun dst, const void* p, int bytes, Site site);
 void store_global(void* p, RegisterRun src, int bytes, Site site);
 void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site);
@@ -80,8 +80,10 @@ struct Wgmma {
   Element type;
   bool transposed_a, transposed_b, a_in_registers, accumulate;
   unsigned long long a, b;  // descriptors
+  bool operator==(const Wgmma&) const = default;
 };
 void wgmma_fence(Site site);
+void wgmma_pin(RegisterRun registers);
 void wgmma(const Wgmma& op, RegisterRun acc, RegisterRun a, Site site);
 void wgmma_commit(Site site);
 void wgmma_wait(int n, Site site);

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct Options {
   std::uint64_t seed = 0;  // order of threads and of asynchronous effects
   Timing timing = Timing::random;
   bool hazards = true;  // false: run for the numbers alone, about twice as fast
-  bool banks = false;   // count shared-memory wavefronts
+  bool banks = false;   // count shared-memory wavefronts, line by line
   bool after_launch =
       false;              // launched while the previous kernel may still run: global access needs griddepcontrol_wait
   int most_hazards = 20;  // stop recording after so many different ones
@@ -69,12 +70,17 @@ struct Hazard {
   int times = 1;
 };
 
+struct BankUse {  // shared-memory instructions at one line of the text
+  std::int64_t instructions = 0;
+  std::int64_t wavefronts = 0;  // passes over the banks
+  std::int64_t least = 0;       // the fewest possible for the same accesses
+};
+
 struct Report {
   std::vector<Hazard> hazards;
   bool deadlock = false;
-  std::string deadlock_text;          // who waits where, and the state of what they wait for
-  std::int64_t wavefronts = 0;        // shared-memory passes taken, with Options::banks
-  std::int64_t wavefronts_least = 0;  // and the fewest possible for the same accesses
+  std::string deadlock_text;     // who waits where, and the state of what they wait for
+  std::map<int, BankUse> banks;  // by line, with Options::banks
   bool clean() const { return hazards.empty() && !deadlock; }
   std::string text() const;  // for people: one line a hazard
 };

@@ -16,6 +16,11 @@ inline int grid_z() { return emu::self->grid[2]; }
 inline int cluster_rank() { return emu::self->cluster_rank; }
 inline int cluster_size() { return emu::self->cluster_size; }
 
+template <int BYTES, class T>
+emu::RegisterRun run_of(emu::Handle<T> h) {
+  return h.run(BYTES / static_cast<int>(sizeof(T)));
+}
+
 template <class R, class T>
 void cast2_to(emu::Handle<T> dst, R lo, R hi) {
   const T pair[2] = {cast<T>(lo), cast<T>(hi)};
@@ -27,63 +32,44 @@ void cast2(D&& dst, float lo, float hi) {
   cast2_to(emu::regs(dst), lo, hi);
 }
 
-// Global memory.
-template <int BYTES, class D, class T>
-void ld_global(D&& dst, const T* p, WL_SITE) {
-  emu::load_global(emu::regs(dst).run(BYTES / static_cast<int>(sizeof(T))), p, BYTES, site);
-}
-template <int BYTES, class D, class T>
-void ld_global(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {
-  const auto run = emu::regs(dst).run(BYTES / static_cast<int>(sizeof(T)));
-  if (pred) emu::load_global(run, p, BYTES, site);
-  else emu::fill_registers(run, &fill, sizeof(T));
-}
-template <int BYTES, class D, class T>
-void ld_global_stream(D&& dst, const T* p, WL_SITE) {
-  ld_global<BYTES>(dst, p, site);
-}
-template <int BYTES, class D, class T>
-void ld_global_stream(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {
-  ld_global<BYTES>(dst, p, pred, fill, site);
-}
-template <int BYTES, class S, class T>
-void st_global(T* p, S&& src, WL_SITE) {
-  emu::store_global(p, emu::regs(src).run(BYTES / static_cast<int>(sizeof(T))), BYTES, site);
-}
-template <int BYTES, class S, class T>
-void st_global(T* p, S&& src, bool pred, WL_SITE) {
-  if (pred) st_global<BYTES>(p, src, site);
-}
-template <int BYTES, class S, class T>
-void st_global_stream(T* p, S&& src, WL_SITE) {
-  st_global<BYTES>(p, src, site);
-}
-template <int BYTES, class S, class T>
-void st_global_stream(T* p, S&& src, bool pred, WL_SITE) {
-  st_global<BYTES>(p, src, pred, site);
-}
+#define WL_COUNTED(name, ...) \
+  template <int N>            \
+  void name(WL_SITE) {        \
+    emu::__VA_ARGS__;         \
+  }
+
+// Global memory. The streaming forms differ in the caches alone.
+#define WL_GLOBAL_FORMS(load, store)                                            \
+  template <int BYTES, class D, class T>                                        \
+  void load(D&& dst, const T* p, WL_SITE) {                                     \
+    emu::load_global(run_of<BYTES>(emu::regs(dst)), p, BYTES, site);            \
+  }                                                                             \
+  template <int BYTES, class D, class T>                                        \
+  void load(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {       \
+    if (pred) load<BYTES>(dst, p, site);                                        \
+    else emu::fill_registers(run_of<BYTES>(emu::regs(dst)), &fill, sizeof(T));  \
+  }                                                                             \
+  template <int BYTES, class S, class T>                                        \
+  void store(T* p, S&& src, bool pred = true, WL_SITE) {                        \
+    if (pred) emu::store_global(p, run_of<BYTES>(emu::regs(src)), BYTES, site); \
+  }
+WL_GLOBAL_FORMS(ld_global, st_global)
+WL_GLOBAL_FORMS(ld_global_stream, st_global_stream)
+#undef WL_GLOBAL_FORMS
 
 // Shared memory.
-template <int BYTES, class T>
-emu::RegisterRun run_of(emu::Handle<T> h) {
-  return h.run(BYTES / static_cast<int>(sizeof(T)));
-}
-template <int BYTES, class D>
-void ld_shared(D&& dst, unsigned addr, WL_SITE) {
-  emu::load_shared(run_of<BYTES>(emu::regs(dst)), addr, BYTES, false, site);
-}
-template <int BYTES, class S>
-void st_shared(unsigned addr, S&& src, WL_SITE) {
-  emu::store_shared(addr, run_of<BYTES>(emu::regs(src)), BYTES, false, site);
-}
-template <int BYTES, class D>
-void ld_shared_cluster(D&& dst, unsigned addr, WL_SITE) {
-  emu::load_shared(run_of<BYTES>(emu::regs(dst)), addr, BYTES, true, site);
-}
-template <int BYTES, class S>
-void st_shared_cluster(unsigned addr, S&& src, WL_SITE) {
-  emu::store_shared(addr, run_of<BYTES>(emu::regs(src)), BYTES, true, site);
-}
+#define WL_SHARED_FORMS(load, store, cluster)                                     \
+  template <int BYTES, class D>                                                   \
+  void load(D&& dst, unsigned addr, WL_SITE) {                                    \
+    emu::load_shared(run_of<BYTES>(emu::regs(dst)), addr, BYTES, cluster, site);  \
+  }                                                                               \
+  template <int BYTES, class S>                                                   \
+  void store(unsigned addr, S&& src, WL_SITE) {                                   \
+    emu::store_shared(addr, run_of<BYTES>(emu::regs(src)), BYTES, cluster, site); \
+  }
+WL_SHARED_FORMS(ld_shared, st_shared, false)
+WL_SHARED_FORMS(ld_shared_cluster, st_shared_cluster, true)
+#undef WL_SHARED_FORMS
 inline unsigned mapa(unsigned addr, int rank, WL_SITE) { return emu::map_address(addr, rank, site); }
 
 template <int X, bool TRANS, class D>
@@ -96,18 +82,11 @@ void stmatrix(unsigned addr, S&& src, WL_SITE) {
 }
 
 template <int BYTES, class T>
-void cp_async(unsigned smem, const T* g, WL_SITE) {
-  emu::copy_async(smem, g, BYTES, true, site);
-}
-template <int BYTES, class T>
-void cp_async(unsigned smem, const T* g, bool pred, WL_SITE) {
+void cp_async(unsigned smem, const T* g, bool pred = true, WL_SITE) {
   emu::copy_async(smem, g, BYTES, pred, site);
 }
 inline void cp_async_commit(WL_SITE) { emu::copy_async_commit(site); }
-template <int N>
-void cp_async_wait(WL_SITE) {
-  emu::copy_async_wait(N, site);
-}
+WL_COUNTED(cp_async_wait, copy_async_wait(N, site))
 
 // Barriers.
 inline void sync_threads(WL_SITE) { emu::barrier(0, -1, site); }
@@ -154,52 +133,33 @@ WL_TENSOR_FORM(5, (int c0, int c1, int c2, int c3, int c4), (c0, c1, c2, c3, c4)
 #undef WL_UNPACK
 #undef WL_TENSOR_FORM
 inline void bulk_commit(WL_SITE) { emu::bulk_commit(site); }
-template <int N>
-void bulk_wait(WL_SITE) {
-  emu::bulk_wait(N, false, site);
-}
-template <int N>
-void bulk_wait_read(WL_SITE) {
-  emu::bulk_wait(N, true, site);
-}
+WL_COUNTED(bulk_wait, bulk_wait(N, false, site))
+WL_COUNTED(bulk_wait_read, bulk_wait(N, true, site))
 inline void fence_async_shared(WL_SITE) { emu::async_fence(site); }
 
 // Matrix units.
 template <class T>
 struct ElementOf;
-template <>
-struct ElementOf<bf16> {
-  static constexpr emu::Element value = emu::Element::bf16;
-};
-template <>
-struct ElementOf<f16> {
-  static constexpr emu::Element value = emu::Element::f16;
-};
-template <>
-struct ElementOf<tf32> {
-  static constexpr emu::Element value = emu::Element::tf32;
-};
-template <>
-struct ElementOf<e4m3> {
-  static constexpr emu::Element value = emu::Element::e4m3;
-};
-template <>
-struct ElementOf<e5m2> {
-  static constexpr emu::Element value = emu::Element::e5m2;
-};
-template <>
-struct ElementOf<signed char> {
-  static constexpr emu::Element value = emu::Element::int8;
-};
+#define WL_ELEMENT(T, name)                                   \
+  template <>                                                 \
+  struct ElementOf<T> {                                       \
+    static constexpr emu::Element value = emu::Element::name; \
+  };
+WL_ELEMENT(bf16, bf16)
+WL_ELEMENT(f16, f16)
+WL_ELEMENT(tf32, tf32)
+WL_ELEMENT(e4m3, e4m3)
+WL_ELEMENT(e5m2, e5m2)
+WL_ELEMENT(signed char, int8)
+#undef WL_ELEMENT
 
 inline void wgmma_fence(WL_SITE) { emu::wgmma_fence(site); }
 inline void wgmma_commit(WL_SITE) { emu::wgmma_commit(site); }
-template <int N>
-void wgmma_wait(WL_SITE) {
-  emu::wgmma_wait(N, site);
-}
+WL_COUNTED(wgmma_wait, wgmma_wait(N, site))
 template <int N, class A>
-void wgmma_fence_regs(A&&) {}
+void wgmma_fence_regs(A&& acc) {
+  emu::wgmma_pin(emu::regs(acc).run(N));
+}
 template <int N, class T, bool TRANS_A, bool TRANS_B, class A>
 void wgmma(A&& acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
@@ -237,15 +197,10 @@ inline int shfl(int x, int source, WL_SITE) {
 }
 inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
-template <int N>
-void reg_alloc(WL_SITE) {
-  emu::set_registers(N, true, site);
-}
-template <int N>
-void reg_dealloc(WL_SITE) {
-  emu::set_registers(N, false, site);
-}
+WL_COUNTED(reg_alloc, set_registers(N, true, site))
+WL_COUNTED(reg_dealloc, set_registers(N, false, site))
 inline void griddepcontrol_wait(WL_SITE) { emu::grid_dependency_wait(site); }
 inline void griddepcontrol_launch() {}
+#undef WL_COUNTED
 
 }  // namespace wl

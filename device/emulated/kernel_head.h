@@ -7,12 +7,8 @@
 #define WL_PURE inline
 #define WL_FN inline
 
-#define WL_KERNEL(name, max_threads, min_blocks)                              \
-  extern "C" const int name##_limits[5] = {max_threads, min_blocks, 1, 1, 1}; \
-  extern "C" void name
-#define WL_KERNEL_CLUSTER(name, max_threads, min_blocks, cx, cy, cz)             \
-  extern "C" const int name##_limits[5] = {max_threads, min_blocks, cx, cy, cz}; \
-  extern "C" void name
+#define WL_KERNEL(name, max_threads, min_blocks) extern "C" void name
+#define WL_KERNEL_CLUSTER(name, max_threads, min_blocks, cx, cy, cz) extern "C" void name
 #define WL_EXPORT(name) \
   extern "C" void name##_entry(void** args) { ::wl::emu::call_with(&name, args); }
 
@@ -33,29 +29,13 @@ struct Site {
   static constexpr Site here(int line = __builtin_LINE()) { return Site{line}; }
 };
 
-template <int... I>
-struct Indices {};
-template <int N, int... I>
-struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
-template <int... I>
-struct MakeIndices<0, I...> {
-  using type = Indices<I...>;
+template <class... P>
+struct Call {
+  Call(void (*kernel)(P...), P... args) { kernel(args...); }
 };
-template <class T>
-struct Plain {
-  using type = T;
-};
-template <class T>
-struct Plain<const T> {
-  using type = T;
-};
-template <class... P, int... I>
-void call_each(void (*kernel)(P...), void** args, Indices<I...>) {
-  kernel(*static_cast<typename Plain<P>::type*>(args[I])...);
-}
 template <class... P>
 void call_with(void (*kernel)(P...), void** args) {
-  call_each(kernel, args, typename MakeIndices<sizeof...(P)>::type{});
+  Call<P...>{kernel, *static_cast<const P*>(*args++)...};  // braces: in order
 }
 
 template <class T>

@@ -46,7 +46,6 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
     if (a.writable && hazards()) ranges_.back().cells.resize((a.bytes + 1) / 2);
   }
 }
-Machine::~Machine() = default;
 
 std::uint64_t Machine::next_random() {
   std::uint64_t z = (random_ += 0x9e3779b97f4a7c15ull);
@@ -56,8 +55,8 @@ std::uint64_t Machine::next_random() {
 }
 bool Machine::effect_now() { return timing() == Timing::early || (timing() == Timing::random && chance(2)); }
 
-int Machine::add_actor(ActorKind kind, int thread, Cta* cta, unsigned addr) {
-  actors_.push_back({kind, thread, cta, addr});
+int Machine::add_actor(ActorKind kind, int number, Cta* cta) {
+  actors_.push_back({kind, number, cta});
   return static_cast<int>(actors_.size()) - 1;
 }
 
@@ -76,13 +75,6 @@ void Machine::suspend(const char* what, int line, unsigned addr, unsigned parity
   t.wait_parity = parity;
   main_ = std::move(main_).resume();
   t.waiting = nullptr;
-}
-
-void Machine::resume(Thread* t) {
-  current = t;
-  self = &t->self;
-  t->queued = false;
-  t->fiber = std::move(t->fiber).resume();
 }
 
 void Machine::start_cluster(const int origin[3]) {
@@ -119,15 +111,11 @@ void Machine::start_cluster(const int origin[3]) {
     cta->alive = launch_.block;
     for (int i = 0; i < launch_.block; ++i) {
       auto t = std::make_unique<Thread>();
-      t->self.thread = i;
-      t->self.cluster_rank = r;
-      t->self.cluster_size = blocks;
-      for (int d = 0; d < 3; ++d) {
-        t->self.block[d] = cta->block[d];
-        t->self.grid[d] = launch_.grid[d];
-      }
+      t->self = {i, {}, {}, r, blocks, 0, 0};
+      std::copy_n(cta->block, 3, t->self.block);
+      std::copy_n(launch_.grid, 3, t->self.grid);
       t->cta = cta.get();
-      t->actor = add_actor(ActorKind::thread, i, cta.get(), 0);
+      t->actor = add_actor(ActorKind::thread, i, cta.get());
       t->own[0] = {t->actor, 1, 0};
       t->owns = 1;
       if (i % 32 == 0) {
@@ -146,17 +134,15 @@ void Machine::start_cluster(const int origin[3]) {
     }
     ctas[static_cast<std::size_t>(r)] = std::move(cta);
   }
-  for (auto& cta : ctas) {
+  for (auto& cta : ctas)
     for (int g = 0; g * 128 < launch_.block; ++g) {
       auto group = std::make_unique<Warpgroup>();
-      group->index = g;
       group->cta = cta.get();
-      group->actor = add_actor(ActorKind::wgmma, g, cta.get(), 0);
+      group->actor = add_actor(ActorKind::wgmma, g, cta.get());
       for (int i = g * 128; i < std::min(launch_.block, g * 128 + 128); ++i)
         cta->threads[static_cast<std::size_t>(i)]->group = group.get();
       cta->groups.push_back(std::move(group));
     }
-  }
   // Warps start in random order; lanes of a warp together.
   std::vector<Warp*> order;
   for (auto& cta : ctas)
@@ -170,21 +156,21 @@ void Machine::start_cluster(const int origin[3]) {
 void Machine::run_cluster() {
   std::uint64_t turn = 0;
   while (alive_ > 0) {
-    if (timing() == Timing::random && !pending_.empty() && (++turn & 15) == 0 && chance(4))
-      finish_load(next_random() % pending_.size());
+    if (timing() == Timing::random && !pending.empty() && (++turn & 15) == 0 && chance(4))
+      finish_load(next_random() % pending.size());
     if (ready_.empty()) {
-      if (!pending_.empty()) {
-        finish_load(timing() == Timing::early ? 0 : next_random() % pending_.size());
-        continue;
-      }
-      report_deadlock();
-      return;
+      if (pending.empty()) return report_deadlock();
+      finish_load(timing() == Timing::early ? 0 : next_random() % pending.size());
+      continue;
     }
     if (chance(32) && ready_.size() > 1) std::swap(ready_.front(), ready_[next_random() % ready_.size()]);
-    Thread* t = ready_.front();
+    current = ready_.front();
     ready_.pop_front();
-    resume(t);
-    if (t->done) thread_exits(*t);
+    Thread& t = *current;
+    self = &t.self;
+    t.queued = false;
+    t.fiber = std::move(t.fiber).resume();
+    if (t.done) thread_exits(t);
   }
 }
 
@@ -214,17 +200,17 @@ void Machine::thread_exits(Thread& t) {
 void Machine::cta_exits(Cta& cta) {
   const Clock end = cta.exit_clock.take();
   const View view(end, nullptr, 0);
-  for (const auto& r : cta.remote) {
-    if (view.knows(r.actor, r.epoch)) continue;
-    hazard("cluster", "a block of the cluster may end before " + name_of(r.actor) + " accesses its shared memory",
-           r.line, nullptr);
-    break;
-  }
+  for (const auto& [actor, last] : cta.remote)
+    if (!view.knows(actor, last.epoch))
+      hazard("cluster",
+             fmt::format("a block of the cluster may end before {} accesses its shared memory", name_of(actor)),
+             last.line, nullptr);
   for (auto& b : cta.barriers) {
     if (b->pending != b->count || b->tx != 0) {
       hazard("mbarrier",
-             "the block ends with a barrier in the middle of a phase: " + std::to_string(b->pending) + " of " +
-                 std::to_string(b->count) + " arrivals and " + std::to_string(b->tx) + " bytes outstanding",
+             fmt::format(
+                 "the block ends with a barrier in the middle of a phase: {} of {} arrivals and {} bytes outstanding",
+                 b->pending, b->count, b->tx),
              b->init_line, nullptr);
     } else if (b->copied_phase > b->waited_phase) {
       hazard("exit", "the block ends without having waited for a copy into its shared memory", b->copy_line, nullptr,
@@ -234,18 +220,11 @@ void Machine::cta_exits(Cta& cta) {
 }
 
 void Machine::finish_cluster() {
-  while (!pending_.empty()) {
-    hazard("exit", "a copy into shared memory is still under way when its block ends", pending_[0].line, nullptr);
+  while (!pending.empty()) {
+    hazard("exit", "a copy into shared memory is still under way when its block ends", pending[0].line, nullptr);
     finish_load(0);
   }
-  for (auto& [key, record] : banks_)
-    for (auto& row : record.rows) {
-      unsigned addresses[32];
-      int n = 0;
-      for (auto& [addr, bytes] : row) addresses[n++] = addr;
-      count_rows(addresses, n);
-    }
-  banks_.clear();
+  banks.finish();
 }
 
 Report Machine::run() {
@@ -275,68 +254,49 @@ Report Machine::run() {
   }
   machine = nullptr;
   self = nullptr;
+  report_.banks = std::move(banks.use);
   return std::move(report_);
+}
+
+// What the threads at one place wait for.
+std::string Machine::state_of(const Thread& t) const {
+  const std::string what = t.waiting ? t.waiting : "?";
+  if (what == "mbarrier_wait") {
+    const Mbarrier& b = *t.cta->barriers[static_cast<std::size_t>(t.cta->barrier_at[t.wait_addr / 8])];
+    return fmt::format(
+        "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals missing, {} bytes "
+        "missing",
+        what, t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
+  }
+  if (what != "barrier") return what;
+  const NamedBarrier& b = t.cta->named[t.wait_addr & 15];
+  return fmt::format("barrier {}: {} of {} threads are there", t.wait_addr, b.here.size(),
+                     b.expected < 0 ? t.cta->alive : b.expected);
 }
 
 void Machine::report_deadlock() {
   stopped_ = true;
   report_.deadlock = true;
-  struct Place {
-    const char* what;
-    int line;
-    unsigned addr, parity;
-    Cta* cta;
-    int threads;
-    int first;
-  };
-  std::vector<Place> places;
+  std::map<std::string, int> places;  // and how many more threads wait there
+  std::vector<std::pair<const Thread*, std::string>> first;
   for (auto& t : threads_) {
     if (t->done) continue;
-    auto same_place = [&](const Place& p) {
-      return p.what == t->waiting && p.line == t->wait_line && p.addr == t->wait_addr && p.cta == t->cta &&
-             p.parity == t->wait_parity;
-    };
-    auto it = std::find_if(places.begin(), places.end(), same_place);
-    if (it == places.end())
-      places.push_back({t->waiting, t->wait_line, t->wait_addr, t->wait_parity, t->cta, 1, t->self.thread});
-    else ++it->threads;
+    const int* block = t->cta->block;
+    const std::string place =
+        fmt::format("block ({},{},{}) wait at line {} in {}", block[0], block[1], block[2], t->wait_line, state_of(*t));
+    if (places[place]++ == 0) first.emplace_back(t.get(), place);
   }
-  std::string text;
-  for (const Place& p : places) {
-    text += std::to_string(p.threads) + " threads (first " + std::to_string(p.first) + ") of block (" +
-            std::to_string(p.cta->block[0]) + "," + std::to_string(p.cta->block[1]) + "," +
-            std::to_string(p.cta->block[2]) + ") wait at line " + std::to_string(p.line) + " in " +
-            (p.what ? p.what : "?");
-    if (p.what && std::string(p.what) == "mbarrier_wait") {
-      const int i = p.cta->barrier_at[p.addr / 8];
-      if (i >= 0) {
-        const Mbarrier& b = *p.cta->barriers[static_cast<std::size_t>(i)];
-        text += " for parity " + std::to_string(p.parity) + " of the barrier at " + std::to_string(p.addr) +
-                " (made at line " + std::to_string(b.init_line) + "): phase " + std::to_string(b.phase) + ", " +
-                std::to_string(b.pending) + " of " + std::to_string(b.count) + " arrivals missing, " +
-                std::to_string(b.tx) + " bytes missing";
-      }
-    } else if (p.what && std::string(p.what) == "barrier") {
-      const NamedBarrier& b = p.cta->named[p.addr & 15];
-      text += " " + std::to_string(p.addr) + ": " + std::to_string(b.here.size()) + " of " +
-              std::to_string(b.expected < 0 ? p.cta->alive : b.expected) + " threads are there";
-    }
-    text += "\n";
-  }
-  report_.deadlock_text = text;
+  for (const auto& [t, place] : first)
+    report_.deadlock_text += fmt::format("{} threads (first {}) of {}\n", places[place], t->self.thread, place);
 }
 
 std::string Machine::name_of(int actor) const {
   const Actor& a = actors_[static_cast<std::size_t>(actor)];
-  std::string r;
-  switch (a.kind) {
-    case ActorKind::thread: r = "thread " + std::to_string(a.thread); break;
-    case ActorKind::copies: r = "cp.async of thread " + std::to_string(a.thread); break;
-    case ActorKind::loads: r = "the tensor copy signalling the barrier at " + std::to_string(a.addr); break;
-    case ActorKind::wgmma: r = "wgmma of warpgroup " + std::to_string(a.thread); break;
-    case ActorKind::stores: r = "the bulk store of thread " + std::to_string(a.thread); break;
-  }
-  if (a.cta && ctas.size() > 1) r += " of block rank " + std::to_string(a.cta->rank);
+  static constexpr const char* kNames[] = {// in the order of ActorKind
+                                           "thread", "cp.async of thread", "the tensor copy signalling the barrier at",
+                                           "wgmma of warpgroup", "the bulk store of thread"};
+  std::string r = fmt::format("{} {}", kNames[static_cast<int>(a.kind)], a.number);
+  if (a.cta && ctas.size() > 1) r += fmt::format(" of block rank {}", a.cta->rank);
   return r;
 }
 
@@ -349,47 +309,8 @@ void Machine::hazard(const char* kind, std::string message, int line, const Thre
     }
   }
   if (static_cast<int>(report_.hazards.size()) >= launch_.options.most_hazards) return;
-  warploom::emulator::Hazard h;
-  h.kind = kind;
-  h.message = std::move(message);
-  h.line = line;
-  h.other_line = other_line;
-  h.thread = t ? t->self.thread : -1;
-  const Cta* cta = t ? t->cta : nullptr;
-  for (int d = 0; d < 3 && cta; ++d) h.block[d] = cta->block[d];
-  report_.hazards.push_back(std::move(h));
-}
-
-void Machine::count_rows(const unsigned* addr, int n) {
-  // One pass serves at most one 4-byte word of each of the 32 banks.
-  std::uint32_t per_bank[32] = {};
-  std::vector<unsigned> words;
-  for (int i = 0; i < n; ++i) words.push_back(addr[i] / 4);
-  std::sort(words.begin(), words.end());
-  words.erase(std::unique(words.begin(), words.end()), words.end());
-  std::uint32_t most = 0;
-  for (unsigned w : words) most = std::max(most, ++per_bank[w % 32]);
-  report_.wavefronts += most;
-  report_.wavefronts_least += static_cast<std::int64_t>((words.size() + 31) / 32);
-}
-
-void Machine::count_banks(Thread& t, unsigned addr, int bytes, int line) {
-  if (!launch_.options.banks) return;
-  // Lanes run one by one: the k-th access of each lane at this line belongs to the k-th instruction of the warp.
-  BankRecord& r = banks_[(reinterpret_cast<std::uintptr_t>(t.warp) << 16) ^ static_cast<std::uint64_t>(line)];
-  const std::uint32_t k = r.seen[t.self.thread & 31]++;
-  while (r.base + r.rows.size() <= k) r.rows.emplace_back();
-  auto& row = r.rows[k - r.base];
-  for (int b = 0; b < bytes || b == 0; b += 4) row.emplace_back(addr + static_cast<unsigned>(b), 4);
-  const std::size_t per_lane = static_cast<std::size_t>(std::max(1, bytes / 4));
-  while (!r.rows.empty() && r.rows.front().size() == per_lane * static_cast<std::size_t>(t.warp->size)) {
-    std::vector<unsigned> words;
-    for (auto& [a, b] : r.rows.front()) words.push_back(a);
-    // Wide accesses are served a half or a quarter of the warp at a time.
-    count_rows(words.data(), static_cast<int>(words.size()));
-    r.rows.pop_front();
-    ++r.base;
-  }
+  report_.hazards.push_back({kind, std::move(message), line, t ? t->self.thread : -1, {}, other_line, 1});
+  if (t) std::copy_n(t->cta->block, 3, report_.hazards.back().block);
 }
 
 }  // namespace wl::emu
@@ -406,13 +327,11 @@ Report run(const Launch& launch) {
 std::string Report::text() const {
   std::string r;
   for (const Hazard& h : hazards) {
-    r += "line " + std::to_string(h.line) + ": " + h.kind + ": " + h.message;
-    if (h.other_line) r += " (the other at line " + std::to_string(h.other_line) + ")";
+    r += fmt::format("line {}: {}: {}", h.line, h.kind, h.message);
+    if (h.other_line) r += fmt::format(" (the other at line {})", h.other_line);
     if (h.thread >= 0)
-      r += " [thread " + std::to_string(h.thread) + " of block (" + std::to_string(h.block[0]) + "," +
-           std::to_string(h.block[1]) + "," + std::to_string(h.block[2]) + ")]";
-    if (h.times > 1) r += " x" + std::to_string(h.times);
-    r += "\n";
+      r += fmt::format(" [thread {} of block ({},{},{})]", h.thread, h.block[0], h.block[1], h.block[2]);
+    r += h.times > 1 ? fmt::format(" x{}\n", h.times) : "\n";
   }
   if (deadlock) r += "deadlock:\n" + deadlock_text;
   return r;

@@ -1,15 +1,18 @@
 // The emulated GPU while one launch runs. Internal: kernels reach it through calls.h, users through emulator.h.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <cstdint>
 #include <deque>
-#include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "banks.h"
 #include "calls_host.h"
 #include "emulator.h"
 #include "shadow.h"
@@ -34,6 +37,14 @@ struct Groups {
   Epoch waited = 0;     // groups known to be complete
   Epoch last_used = 0;  // the newest group with an operation in it
   int last_line = 0;
+
+  // Carries out the operations of groups up to `up_to`.
+  template <class F>
+  void flush(Epoch up_to, F carry_out) {
+    auto op = ops.begin();
+    for (; op != ops.end() && op->group <= up_to; ++op) carry_out(*op);
+    ops.erase(ops.begin(), op);
+  }
 };
 struct CopyOp {
   unsigned smem;
@@ -78,6 +89,7 @@ struct Thread {
   boost::context::fiber fiber;
 
   View view() const { return View(base, own, owns); }
+  Access access(int line) const { return access_by(actor, own[0].known, line); }
 };
 
 struct Warp {
@@ -90,7 +102,6 @@ struct Warp {
   struct Argument {
     RegisterRun r[3];
     unsigned value;
-    bool here;
   } argument[32];
   std::vector<Thread*> waiting;
   ClockBuilder clock;  // of warp_barrier
@@ -101,14 +112,12 @@ struct WgmmaOp {
   Wgmma op;
   Epoch group = 0;
   int line = 0;
-  int here = 0;  // threads that have handed over
-  bool done = false;
+  int here = 0;               // threads that have handed over
   std::vector<Clock> clocks;  // the different clocks of those threads
   RegisterRun acc[128], a[128];
 };
 struct Warpgroup {
   int actor = 0;
-  int index = 0;
   Cta* cta = nullptr;
   std::deque<std::unique_ptr<WgmmaOp>> ops;
   std::vector<std::unique_ptr<WgmmaOp>> spare;
@@ -118,7 +127,6 @@ struct Warpgroup {
 };
 
 struct Mbarrier {
-  unsigned addr = 0;
   int count = 0, pending = 0;
   std::int64_t tx = 0;
   unsigned phase = 0;
@@ -156,17 +164,19 @@ struct Cta {
   std::vector<Thread*> register_waiters;
   ClockBuilder exit_clock;
   struct Remote {
-    int actor;
     Epoch epoch;
     int line;
   };
-  std::vector<Remote> remote;  // accesses by other blocks
+  std::map<int, Remote> remote;  // the newest access by each actor of another block
 };
+
+inline constexpr std::uint32_t kSeveral = ~0u;
 
 // One cell of a writable allocation, 2 bytes.
 struct GlobalCell {
   Epoch epoch = 0;
-  std::uint32_t cluster = 0;  // 1 + number of the writer's cluster; 0: not written by this launch
+  std::uint32_t cluster = 0;  // number of the writer's cluster, from 1; 0: not written by this launch
+  std::uint32_t reader = 0;   // of the reader's, or kSeveral
   std::uint16_t actor = 0;
   std::uint16_t line = 0;
 };
@@ -191,15 +201,13 @@ struct PendingLoad {
 enum class ActorKind { thread, copies, loads, wgmma, stores };
 struct Actor {
   ActorKind kind;
-  int thread;  // or warpgroup
+  int number;  // of the thread, the warpgroup; of loads the barrier's address
   Cta* cta;
-  unsigned addr;
 };
 
 class Machine {
  public:
   explicit Machine(const Launch& launch);
-  ~Machine();
   Report run();
 
   // Threads
@@ -220,7 +228,7 @@ class Machine {
   const Launch& launch() const { return launch_; }
 
   // Clocks
-  int add_actor(ActorKind kind, int thread, Cta* cta, unsigned addr);
+  int add_actor(ActorKind kind, int number, Cta* cta);
   void release(ClockBuilder& to, Thread& t);
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 
@@ -231,11 +239,11 @@ class Machine {
   // Shared memory
   Cta* locate(unsigned& addr, int bytes, bool cluster, int line,
               const char* what);  // null and a hazard if out of range
+  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line,
+                              const char* what);
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
   void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const Thread* t,
              const char* what);
-  void count_banks(Thread& t, unsigned addr, int bytes, int line);
-  void count_rows(const unsigned* rows, int n);
 
   // Global memory
   GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what);
@@ -246,14 +254,12 @@ class Machine {
   void part(Warp& w);
 
   Mbarrier* barrier(Cta& cta, unsigned addr, int line, const char* what, bool remote_or_async);
-  void arrive(Cta& cta, Mbarrier& b, int line, const Thread* t);
-  void complete_if_done(Cta& cta, Mbarrier& b, int line);
+  void arrive(Mbarrier& b, int line, const Thread* t);
+  void complete_if_done(Mbarrier& b, int line);
   void wake_barrier(Cta& cta, NamedBarrier& b, int id);
   void try_cluster_barrier();
 
-  void start_load(PendingLoad load);
   void finish_load(std::size_t i);
-  void do_store(const StoreOp& op, Thread& t);
   void flush_copies(Thread& t, Epoch up_to);
   void flush_stores(Thread& t, Epoch up_to);
 
@@ -261,6 +267,8 @@ class Machine {
   void wgmma_issued(Warpgroup& g, WgmmaOp& op);
 
   Thread* current = nullptr;
+  std::vector<PendingLoad> pending;  // tensor copies under way
+  Banks banks;
   bool unwinding = false;
   std::vector<std::unique_ptr<Cta>> ctas;  // of the cluster that runs
   int cluster_here = 0;
@@ -273,10 +281,10 @@ class Machine {
   void start_cluster(const int origin[3]);
   void run_cluster();
   void finish_cluster();
-  void resume(Thread* t);
   void thread_exits(Thread& t);
   void cta_exits(Cta& cta);
   void report_deadlock();
+  std::string state_of(const Thread& t) const;
 
   Launch launch_;
   Report report_;
@@ -284,22 +292,20 @@ class Machine {
   std::deque<Thread*> ready_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Actor> actors_;
-  std::vector<PendingLoad> pending_;
   std::vector<GlobalRange> ranges_;
   std::size_t last_range_ = 0;
   boost::context::fiber main_;
   int alive_ = 0;
   bool stopped_ = false;
-  struct BankRecord {
-    std::uint32_t seen[32] = {};
-    std::uint32_t base = 0;
-    std::deque<std::vector<std::pair<unsigned, int>>> rows;
-  };
-  std::unordered_map<std::uint64_t, BankRecord> banks_;
 };
 
 extern Machine* machine;
 inline Thread& me() { return *machine->current; }
+
+template <class F>
+void drop_owners(RegisterState& r, F given_back) {
+  r.owners = static_cast<int>(std::remove_if(r.owner, r.owner + r.owners, given_back) - r.owner);
+}
 
 // Registers used by an instruction: in range, holding a value when read, not lent to wgmma.
 bool use_registers(const RegisterRun& r, bool write, int line);

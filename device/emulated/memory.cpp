@@ -9,13 +9,12 @@ bool use_registers(const RegisterRun& r, bool write, int line) {
   RegisterState* s = r.state;
   if (!s) return true;
   if (r.at < 0 || r.count < 0 || r.at + r.count > s->n) {
-    machine->hazard("registers",
-                    std::string("registers ") + s->name + "[" + std::to_string(r.at) + ".." +
-                        std::to_string(r.at + r.count - 1) + "] of an array of " + std::to_string(s->n),
+    machine->hazard("registers", fmt::format("{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n),
                     line, &me());
     return false;
   }
   s->touched = self->wgmma_fences + 1;
+  s->loose = true;
   for (int i = r.at; i < r.at + r.count; ++i) {
     if (write) {
       if (s->owners) register_write_bad(*s, i, line);
@@ -29,43 +28,41 @@ bool use_registers(const RegisterRun& r, bool write, int line) {
 
 namespace {
 
-// Drops owners that have given back; the one that still holds element i, or null.
-RegisterState::Owner* owner_of(RegisterState& r, long long i) {
-  int kept = 0;
-  RegisterState::Owner* found = nullptr;
-  for (int k = 0; k < r.owners; ++k) {
-    if (r.owner[k].group <= self->wgmma_waited) continue;
-    r.owner[kept] = r.owner[k];
-    if (i >= r.owner[kept].begin && i < r.owner[kept].end) found = &r.owner[kept];
-    ++kept;
-  }
-  r.owners = kept;
-  return found;
+// The owner that still holds element i, or null. Owners that have given back are dropped: the compiler may move an access to
+// their accumulators in front of the wait, unless wgmma_fence_regs, which drops them too, came first.
+const RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
+  auto here = [&](const RegisterState::Owner& o) { return i >= o.begin && i < o.end; };
+  drop_owners(r, [&](const RegisterState::Owner& o) {
+    if (o.group > self->wgmma_waited) return false;
+    if (here(o) && !o.input)
+      machine->hazard("wgmma-fence",
+                      fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name), line,
+                      &me());
+    return true;
+  });
+  const auto* found = std::find_if(r.owner, r.owner + r.owners, here);
+  return found == r.owner + r.owners ? nullptr : found;
 }
 
 }  // namespace
 
 void register_read_bad(RegisterState& r, long long i, int line) {
   if (machine->unwinding) return;
-  const std::string what = std::string(r.name) + "[" + std::to_string(i) + "]";
-  if (i < 0 || i >= r.n) {
-    machine->hazard("registers", what + " is outside an array of " + std::to_string(r.n), line, &me());
-    return;
-  }
-  const auto* o = r.owners ? owner_of(r, i) : nullptr;
-  if (o && !o->input)
-    machine->hazard("wgmma-registers", what + " is read while a wgmma may still write it", line, &me());
-  else if (!(r.filled[i >> 6] >> (i & 63) & 1))
-    machine->hazard("uninitialised", what + " is read before it was written", line, &me());
+  auto report = [&](const char* kind, const char* what) {
+    machine->hazard(kind, fmt::format("{}[{}] of {} {}", r.name, i, r.n, what), line, &me());
+  };
+  if (i < 0 || i >= r.n) return report("registers", "is outside its array");
+  const auto* o = r.owners ? owner_of(r, i, line) : nullptr;
+  if (o && !o->input) report("wgmma-registers", "is read while a wgmma may still write it");
+  else if (!(r.filled[i >> 6] >> (i & 63) & 1)) report("uninitialised", "is read before it was written");
 }
 
 void register_write_bad(RegisterState& r, long long i, int line) {
   if (machine->unwinding) return;
-  const std::string what = std::string(r.name) + "[" + std::to_string(i) + "]";
-  if (i < 0 || i >= r.n)
-    machine->hazard("registers", what + " is outside an array of " + std::to_string(r.n), line, &me());
-  else if (r.owners && owner_of(r, i))
-    machine->hazard("wgmma-registers", what + " is written while a wgmma may still use it", line, &me());
+  if (i < 0 || i >= r.n) return register_read_bad(r, i, line);
+  if (r.owners && owner_of(r, i, line))
+    machine->hazard("wgmma-registers", fmt::format("{}[{}] is written while a wgmma may still use it", r.name, i), line,
+                    &me());
 }
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
@@ -86,16 +83,13 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
     addr &= 0xffffffu;
   }
   if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes)) {
-    hazard("alignment",
-           std::string(what) + " of " + std::to_string(bytes) + " bytes at shared address " + std::to_string(addr),
-           line, current);
+    hazard("alignment", fmt::format("{} of {} bytes at shared address {}", what, bytes, addr), line, current);
     return nullptr;
   }
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
   if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top) {
     hazard("out-of-range",
-           std::string(what) + " of " + std::to_string(bytes) + " bytes at shared address " + std::to_string(addr) +
-               ", outside [" + std::to_string(kSharedBase) + ", " + std::to_string(top) + ")",
+           fmt::format("{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top),
            line, current);
     return nullptr;
   }
@@ -105,14 +99,7 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
     } else if (hazards() && !current->view().knows(cta->threads[0]->actor, 1)) {
       hazard("cluster", std::string(what) + " reaches a block that is not known to have started", line, current);
     }
-    bool known = false;
-    for (auto& r : cta->remote)
-      if (r.actor == current->actor) {
-        r.epoch = current->own[0].known;
-        r.line = line;
-        known = true;
-      }
-    if (!known) cta->remote.push_back({current->actor, current->own[0].known, line});
+    cta->remote[current->actor] = {current->own[0].known, line};
   }
   return cta;
 }
@@ -120,88 +107,70 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
 void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const Thread* t,
                     const char* what) {
   if (!hazards()) return;
-  Conflict kind{};
+  struct Text {
+    const char *kind, *text;
+  };
+  static constexpr Text kTexts[] = {// in the order of Conflict
+#define WL_CONFLICT(name, kind, text) {kind, text},
+                                    WL_CONFLICTS(WL_CONFLICT)
+#undef WL_CONFLICT
+  };
+  Conflict conflict{};
   Access other;
-  unsigned at = addr;
   const unsigned end = addr + static_cast<unsigned>(bytes);
-  while (at < end) {
-    const unsigned next = std::min(end, (at / 4 + 1) * 4);
+  for (unsigned at = addr, next; at < end; at = next) {
+    next = std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
     const int i = static_cast<int>(at / 4);
-    const bool clean =
-        write ? cta.shadow.write(i, mask, view, by, &kind, &other) : cta.shadow.read(i, mask, view, by, &kind, &other);
-    if (!clean) {
-      const std::string place = " shared address " + std::to_string(at);
-      const std::string actor = other.mask ? name_of(other.actor) : std::string();
-      const std::string me_name = by.async ? name_of(by.actor) : "thread " + std::to_string(t ? t->self.thread : -1);
-      switch (kind) {
-        case Conflict::race_write_read:
-          hazard("race", me_name + " reads" + place + " (" + what + ") unordered with the write by " + actor, by.line,
-                 t, other.line);
-          break;
-        case Conflict::race_write_write:
-          hazard("race", me_name + " writes" + place + " (" + what + ") unordered with the write by " + actor, by.line,
-                 t, other.line);
-          break;
-        case Conflict::race_read_write:
-          hazard("race", me_name + " writes" + place + " (" + what + ") unordered with the read by " + actor, by.line,
-                 t, other.line);
-          break;
-        case Conflict::unfenced:
-          hazard("proxy-fence",
-                 me_name + (write ? " writes" : " reads") + place + " (" + what + ") asynchronously after " + actor +
-                     " wrote it without fence_async_shared",
-                 by.line, t, other.line);
-          break;
-        case Conflict::uninitialised:
-          hazard("uninitialised", me_name + " reads" + place + " (" + what + "), which was never written", by.line, t);
-          break;
-        case Conflict::barrier:
-          hazard("mbarrier", me_name + " accesses" + place + " (" + what + "), which holds an mbarrier", by.line, t);
-          break;
-      }
-    }
-    at = next;
+    if (write ? cta.shadow.write(i, mask, view, by, &conflict, &other)
+              : cta.shadow.read(i, mask, view, by, &conflict, &other))
+      continue;
+    const Text& text = kTexts[static_cast<int>(conflict)];
+    hazard(text.kind,
+           fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what,
+                       text.text, other.mask ? name_of(other.actor) : ""),
+           by.line, t, other.line);
   }
 }
 
+// An ordinary access of shared memory: where it goes, or null and a hazard.
+std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line,
+                                     const char* what) {
+  Thread* const saved = std::exchange(current, &t);
+  Cta* cta = locate(addr, bytes, cluster, line, what);
+  if (cta) touch(*cta, addr, bytes, write, t.view(), t.access(line), &t, what);
+  current = saved;
+  return cta ? memory(*cta, addr) : nullptr;
+}
+
 namespace {
-Access generic(const Thread& t, int line) {
-  Access a;
-  a.actor = static_cast<std::uint16_t>(t.actor);
-  a.epoch = t.own[0].known;
-  a.line = static_cast<std::uint16_t>(line);
-  return a;
+void count_banks(const Thread& t, unsigned addr, int bytes, int line) {
+  if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, line);
 }
 }  // namespace
 
 void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site) {
-  const char* what = cluster ? "ld_shared_cluster" : "ld_shared";
   if (!use_registers(dst, true, site.line)) return;
-  Thread& t = me();
-  Cta* cta = machine->locate(addr, bytes, cluster, site.line, what);
-  if (!cta) return;
-  machine->touch(*cta, addr, bytes, false, t.view(), generic(t, site.line), &t, what);
-  machine->count_banks(t, addr, bytes, site.line);
-  std::memcpy(dst.data, machine->memory(*cta, addr), static_cast<std::size_t>(bytes));
+  const char* what = cluster ? "ld_shared_cluster" : "ld_shared";
+  if (const auto* p = machine->access_shared(me(), addr, bytes, false, cluster, site.line, what)) {
+    count_banks(me(), addr, bytes, site.line);
+    std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
+  }
 }
 
 void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site site) {
-  const char* what = cluster ? "st_shared_cluster" : "st_shared";
   if (!use_registers(src, false, site.line)) return;
-  Thread& t = me();
-  Cta* cta = machine->locate(addr, bytes, cluster, site.line, what);
-  if (!cta) return;
-  machine->touch(*cta, addr, bytes, true, t.view(), generic(t, site.line), &t, what);
-  machine->count_banks(t, addr, bytes, site.line);
-  std::memcpy(machine->memory(*cta, addr), src.data, static_cast<std::size_t>(bytes));
+  const char* what = cluster ? "st_shared_cluster" : "st_shared";
+  if (auto* p = machine->access_shared(me(), addr, bytes, true, cluster, site.line, what)) {
+    count_banks(me(), addr, bytes, site.line);
+    std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
+  }
 }
 
 unsigned map_address(unsigned addr, int rank, Site site) {
   if (rank < 0 || rank >= self->cluster_size) {
-    machine->hazard("cluster",
-                    "mapa to rank " + std::to_string(rank) + " of a cluster of " + std::to_string(self->cluster_size),
-                    site.line, &me());
+    machine->hazard("cluster", fmt::format("mapa to rank {} of a cluster of {}", rank, self->cluster_size), site.line,
+                    &me());
     return addr;
   }
   return (addr & 0xffffffu) | static_cast<unsigned>(rank + 1) << 24;
@@ -218,10 +187,9 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
       std::string near;
       for (const auto& g : ranges_)
         if (a + 65536 >= g.begin && a < g.end + 65536)
-          near = ", at byte " + std::to_string(static_cast<std::int64_t>(a - g.begin)) + " of " + g.allocation->name +
-                 " of " + std::to_string(g.end - g.begin) + " bytes";
-      hazard("out-of-range", std::string(what) + " of " + std::to_string(bytes) + " bytes outside every buffer" + near,
-             line, t);
+          near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin),
+                             g.allocation->name, g.end - g.begin);
+      hazard("out-of-range", fmt::format("{} of {} bytes outside every buffer{}", what, bytes, near), line, t);
       return nullptr;
     }
     last_range_ = i;
@@ -238,88 +206,69 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
 
 void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& by) {
   if (g.cells.empty()) return;
-  const std::size_t first = (reinterpret_cast<std::uintptr_t>(p) - g.begin) / 2;
-  const std::size_t end = (reinterpret_cast<std::uintptr_t>(p) - g.begin + static_cast<std::size_t>(bytes) + 1) / 2;
+  const std::size_t at = reinterpret_cast<std::uintptr_t>(p) - g.begin;
   const View view = t.view();
-  for (std::size_t i = first; i < end; ++i) {
+  for (std::size_t i = at / 2; i < (at + static_cast<std::size_t>(bytes) + 1) / 2; ++i) {
     GlobalCell& c = g.cells[i];
-    const std::string& name = g.allocation->name;
+    auto report = [&](const char* kind, const std::string& how) {
+      hazard(kind, fmt::format("byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how),
+             by.line, &t, c.line);
+    };
     if (c.cluster == 0) {
-      if (!write && !g.allocation->initialised)
-        hazard("uninitialised", "byte " + std::to_string(2 * i) + " of " + name + " is read before it was written",
-               by.line, &t);
+      if (!write && !g.allocation->initialised) report("uninitialised", "before it was written");
     } else if (c.cluster != cluster_number && bytes > 1) {
-      hazard("race",
-             "byte " + std::to_string(2 * i) + " of " + name + " is " + (write ? "written" : "read") +
-                 " here and was written by another block",
-             by.line, &t, c.line);
+      report("race", "here and was written by another block");
     } else if (c.cluster == cluster_number && bytes > 1 && !view.knows(c.actor, c.epoch)) {
-      hazard("race",
-             "byte " + std::to_string(2 * i) + " of " + name + " is " + (write ? "written" : "read") +
-                 " unordered with the write by " + name_of(c.actor),
-             by.line, &t, c.line);
+      report("race", "unordered with the write by " + name_of(c.actor));
     }
-    if (write) c = {by.epoch, cluster_number, by.actor, by.line};
+    if (write && c.reader && c.reader != cluster_number) report("race", "here and was read by another block");
+    if (write) c = {by.epoch, cluster_number, c.reader, by.actor, by.line};
+    else c.reader = c.reader && c.reader != cluster_number ? kSeveral : cluster_number;
   }
 }
 
-void load_global(RegisterRun dst, const void* p, int bytes, Site site) {
-  if (!use_registers(dst, true, site.line)) return;
+namespace {
+
+// Where an ordinary access of global memory goes, or null and a hazard.
+GlobalRange* global_access(const void* p, int bytes, bool write, int line, const char* what) {
   Thread& t = me();
   if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes)) {
-    machine->hazard("alignment", "ld_global of " + std::to_string(bytes) + " bytes from an unaligned address",
-                    site.line, &t);
-    return;
+    machine->hazard("alignment", fmt::format("{} of {} bytes at an unaligned address", what, bytes), line, &t);
+    return nullptr;
   }
-  GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), false, site.line, &t, "ld_global");
-  if (!g) {
-    std::memset(dst.data, 0xff, static_cast<std::size_t>(bytes));
-    return;
-  }
-  machine->touch_global(*g, p, bytes, false, t, generic(t, site.line));
-  std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
+  GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, line, &t, what);
+  if (g) machine->touch_global(*g, p, bytes, write, t, t.access(line));
+  return g;
+}
+
+}  // namespace
+
+void load_global(RegisterRun dst, const void* p, int bytes, Site site) {
+  if (!use_registers(dst, true, site.line)) return;
+  if (global_access(p, bytes, false, site.line, "ld_global")) std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
+  else std::memset(dst.data, 0xff, static_cast<std::size_t>(bytes));
 }
 
 void store_global(void* p, RegisterRun src, int bytes, Site site) {
   if (!use_registers(src, false, site.line)) return;
-  Thread& t = me();
-  if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes)) {
-    machine->hazard("alignment", "st_global of " + std::to_string(bytes) + " bytes to an unaligned address", site.line,
-                    &t);
-    return;
-  }
-  GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), true, site.line, &t, "st_global");
-  if (!g) return;
-  machine->touch_global(*g, p, bytes, true, t, generic(t, site.line));
-  std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
+  if (global_access(p, bytes, true, site.line, "st_global")) std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
 }
 
 // cp.async.
 void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site) {
   Thread& t = me();
   if (bytes != 4 && bytes != 8 && bytes != 16) {
-    machine->hazard("alignment", "cp_async of " + std::to_string(bytes) + " bytes", site.line, &t);
-    return;
+    return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes), site.line, &t);
   }
   if (!machine->locate(smem, bytes, false, site.line, "cp_async")) return;
-  if (pred) {
-    if (reinterpret_cast<std::uintptr_t>(g) % static_cast<unsigned>(bytes))
-      return machine->hazard("alignment", "cp_async of " + std::to_string(bytes) + " bytes from an unaligned address",
-                             site.line, &t);
-    GlobalRange* range = machine->find(g, static_cast<std::size_t>(bytes), false, site.line, &t, "cp_async");
-    if (!range) return;
-    machine->touch_global(*range, g, bytes, false, t, generic(t, site.line));
-  }
+  if (pred && !global_access(g, bytes, false, site.line, "cp_async")) return;
   if (t.copy_own < 0) {
     t.copy_own = t.owns++;
-    t.own[t.copy_own] = {machine->add_actor(ActorKind::copies, t.self.thread, t.cta, 0), 0, 0};
+    t.own[t.copy_own] = {machine->add_actor(ActorKind::copies, t.self.thread, t.cta), 0, 0};
   }
-  Access a;
-  a.actor = static_cast<std::uint16_t>(t.own[t.copy_own].actor);
-  a.epoch = t.copies.committed + 1;
-  a.line = static_cast<std::uint16_t>(site.line);
+  const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, site.line);
   machine->touch(*t.cta, smem, bytes, true, t.view(), a, &t, "cp_async");
-  machine->count_banks(t, smem, bytes, site.line);
+  count_banks(t, smem, bytes, site.line);
   t.copies.last_used = a.epoch;
   t.copies.last_line = site.line;
   t.copies.ops.push_back({smem, g, bytes, pred, a.epoch});
@@ -327,14 +276,11 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site) {
 }
 
 void Machine::flush_copies(Thread& t, Epoch up_to) {
-  std::size_t done = 0;
-  for (; done < t.copies.ops.size() && t.copies.ops[done].group <= up_to; ++done) {
-    const CopyOp& op = t.copies.ops[done];
+  t.copies.flush(up_to, [&](const CopyOp& op) {
     std::uint8_t* dst = memory(*t.cta, op.smem);
     if (op.read) std::memcpy(dst, op.global, static_cast<std::size_t>(op.bytes));
     else std::memset(dst, 0, static_cast<std::size_t>(op.bytes));
-  }
-  t.copies.ops.erase(t.copies.ops.begin(), t.copies.ops.begin() + static_cast<std::ptrdiff_t>(done));
+  });
 }
 
 void copy_async_commit(Site) { ++me().copies.committed; }

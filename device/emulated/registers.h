@@ -18,6 +18,7 @@ class ElementRef {
   operator T() const {
     const long long i = i_.i;
     state_.touched = self->wgmma_fences + 1;
+    state_.loose = true;
     if (i < 0 || i >= state_.n || state_.owners || !(state_.filled[i >> 6] >> (i & 63) & 1)) {
       register_read_bad(state_, i, i_.line);
       if (i < 0 || i >= state_.n) return data_[0];
@@ -27,6 +28,7 @@ class ElementRef {
   const ElementRef& operator=(T value) const {
     const long long i = i_.i;
     state_.touched = self->wgmma_fences + 1;
+    state_.loose = true;
     if (i < 0 || i >= state_.n || state_.owners) {
       register_write_bad(state_, i, i_.line);
       if (i < 0 || i >= state_.n) return *this;
@@ -37,18 +39,15 @@ class ElementRef {
   }
   const ElementRef& operator=(const ElementRef& other) const { return *this = static_cast<T>(other); }
   ElementRef(const ElementRef&) = default;
-  template <class U>
-  const ElementRef& operator+=(U x) const {
-    return *this = static_cast<T>(static_cast<T>(*this) + x);
+#define WL_COMPOUND(op)                                        \
+  template <class U>                                           \
+  const ElementRef& operator op##=(U x) const {                \
+    return *this = static_cast<T>(static_cast<T>(*this) op x); \
   }
-  template <class U>
-  const ElementRef& operator-=(U x) const {
-    return *this = static_cast<T>(static_cast<T>(*this) - x);
-  }
-  template <class U>
-  const ElementRef& operator*=(U x) const {
-    return *this = static_cast<T>(static_cast<T>(*this) * x);
-  }
+  WL_COMPOUND(+)
+  WL_COMPOUND(-)
+  WL_COMPOUND(*)
+#undef WL_COMPOUND
 
  private:
   RegisterState& state_;

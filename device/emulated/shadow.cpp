@@ -45,29 +45,17 @@ void Shadow::add_reader(Cell& c, std::uint8_t mask, const View& view, Access me)
 bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
   Cell& c = cell(i);
   bool clean = true;
+  auto report = [&](Conflict what, const Access& with) {
+    if (clean) *kind = what, *other = with;
+    clean = false;
+  };
   for (const Access& w : c.write) {
     if (!(w.mask & mask)) continue;
-    if (!view.knows(w.actor, w.epoch)) {
-      *kind = Conflict::race_write_read;
-    } else if (me.async && !w.async && !view.sees_fenced(w.actor, w.epoch)) {
-      *kind = Conflict::unfenced;
-    } else {
-      continue;
-    }
-    *other = w;
-    clean = false;
-    break;
+    if (!view.knows(w.actor, w.epoch)) report(Conflict::race_with_write, w);
+    else if (me.async && !w.async && !view.sees_fenced(w.actor, w.epoch)) report(Conflict::unfenced, w);
   }
-  if (clean && (c.filled & mask) != mask) {
-    *kind = Conflict::uninitialised;
-    *other = Access{};
-    clean = false;
-  }
-  if (c.barrier) {
-    *kind = Conflict::barrier;
-    *other = Access{};
-    clean = false;
-  }
+  if (c.barrier) report(Conflict::barrier, {});
+  if ((c.filled & mask) != mask) report(Conflict::uninitialised, {});
   add_reader(c, mask, view, me);
   return clean;
 }
@@ -75,37 +63,23 @@ bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, 
 bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
   Cell& c = cell(i);
   bool clean = true;
-  auto against = [&](const Access& a, Conflict race) {
-    if (!clean || !(a.mask & mask)) return;
-    if (!view.knows(a.actor, a.epoch)) {
-      *kind = race;
-    } else if (race == Conflict::race_write_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) {
-      *kind = Conflict::unfenced;
-    } else {
-      return;
-    }
-    *other = a;
+  auto report = [&](Conflict what, const Access& with) {
+    if (clean) *kind = what, *other = with;
     clean = false;
   };
-  for (Access& w : c.write) against(w, Conflict::race_write_write);
-  for (Access& r : c.read) {
-    against(r, Conflict::race_read_write);
-    r.mask = static_cast<std::uint8_t>(r.mask & ~mask);
-  }
+  auto replace = [&](Access& a, bool was_write) {
+    if (!(a.mask & mask)) return;
+    if (!view.knows(a.actor, a.epoch)) report(was_write ? Conflict::race_with_write : Conflict::race_with_read, a);
+    else if (was_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) report(Conflict::unfenced, a);
+    a.mask = static_cast<std::uint8_t>(a.mask & ~mask);
+  };
+  for (Access& w : c.write) replace(w, true);
+  for (Access& r : c.read) replace(r, false);
   if (c.more) {
-    auto& list = more_[c.more];
-    for (Access& r : list) {
-      against(r, Conflict::race_read_write);
-      r.mask = static_cast<std::uint8_t>(r.mask & ~mask);
-    }
-    list.erase(std::remove_if(list.begin(), list.end(), [](const Access& r) { return !r.mask; }), list.end());
+    for (Access& r : more_[c.more]) replace(r, false);
+    std::erase_if(more_[c.more], [](const Access& r) { return !r.mask; });
   }
-  if (c.barrier) {
-    *kind = Conflict::barrier;
-    *other = Access{};
-    clean = false;
-  }
-  for (Access& w : c.write) w.mask = static_cast<std::uint8_t>(w.mask & ~mask);
+  if (c.barrier) report(Conflict::barrier, {});
   Access& slot = !c.write[0].mask   ? c.write[0]
                  : !c.write[1].mask ? c.write[1]
                                     : c.write[c.write[0].epoch > c.write[1].epoch];

@@ -16,6 +16,10 @@ struct Access {
   bool async = false;     // by the asynchronous proxy
 };
 
+inline Access access_by(int actor, Epoch epoch, int line, bool async = false) {
+  return {epoch, static_cast<std::uint16_t>(actor), static_cast<std::uint16_t>(line), 0, async};
+}
+
 struct Cell {
   Access write[2];  // two, since neighbouring 16-bit elements often belong to different threads
   Access read[3];
@@ -24,7 +28,18 @@ struct Cell {
   std::uint16_t more = 0;    // index of further readers, 0 if none
 };
 
-enum class Conflict { race_write_read, race_write_write, race_read_write, unfenced, uninitialised, barrier };
+// What is wrong with an access: name, the hazard's kind, words between the access and the other actor.
+#define WL_CONFLICTS(X)                                                                         \
+  X(race_with_write, "race", " unordered with the write by ")                                   \
+  X(race_with_read, "race", " unordered with the read by ")                                     \
+  X(unfenced, "proxy-fence", " asynchronously, without fence_async_shared after the write by ") \
+  X(uninitialised, "uninitialised", ", which was never written")                                \
+  X(barrier, "mbarrier", ", which holds an mbarrier")
+enum class Conflict {
+#define WL_CONFLICT(name, kind, text) name,
+  WL_CONFLICTS(WL_CONFLICT)
+#undef WL_CONFLICT
+};
 
 class Shadow {
  public:

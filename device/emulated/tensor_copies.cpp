@@ -3,20 +3,10 @@
 #include <cstring>
 
 #include "machine.h"
+#include "tiles.h"
 
 namespace wl::emu {
 namespace {
-
-int swizzle_bytes(int mode) { return mode == 1 ? 128 : mode == 2 ? 64 : mode == 3 ? 32 : 16; }
-
-unsigned swizzled(unsigned addr, int mode) {
-  switch (mode) {
-    case 1: return swizzle<3, 4, 3>(addr);
-    case 2: return swizzle<2, 4, 3>(addr);
-    case 3: return swizzle<1, 4, 3>(addr);
-    default: return addr;
-  }
-}
 
 std::int64_t box_bytes(const TensorMap& m) {
   std::int64_t n = m.element_bytes;
@@ -28,21 +18,20 @@ std::int64_t box_bytes(const TensorMap& m) {
 bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, int line, const char* what) {
   std::string wrong;
   const int inner = m.box[0] * m.element_bytes;
-  if (m.rank != rank) wrong = "the map has rank " + std::to_string(m.rank) + ", the copy " + std::to_string(rank);
-  else if (inner % 16) wrong = "the box's rows are " + std::to_string(inner) + " bytes, no multiple of 16";
-  else if (m.swizzle && inner > swizzle_bytes(m.swizzle)) wrong = "the box's rows are wider than the swizzle";
+  if (m.rank != rank) wrong = fmt::format("the map has rank {}, the copy {}", m.rank, rank);
+  else if (inner % 16) wrong = fmt::format("the box's rows are {} bytes, no multiple of 16", inner);
+  else if (m.swizzle && inner > swizzle_width(m.swizzle)) wrong = "the box's rows are wider than the swizzle";
   else if (c[0] * m.element_bytes % 16)
-    wrong = "the box starts at element " + std::to_string(c[0]) + " of a row, no multiple of 16 bytes";
+    wrong = fmt::format("the box starts at element {} of a row, no multiple of 16 bytes", c[0]);
   else if (reinterpret_cast<std::uintptr_t>(m.base) % 16) wrong = "the tensor is not aligned to 16 bytes";
-  else if (smem % (m.swizzle ? static_cast<unsigned>(swizzle_bytes(m.swizzle)) * 8 : 128u))
-    wrong = "shared address " + std::to_string(smem) + " is not aligned for the swizzle";
+  else if (smem % (static_cast<unsigned>(swizzle_width(m.swizzle)) * 8))
+    wrong = fmt::format("shared address {} is not aligned for the swizzle", smem);
   for (int d = 0; d < rank && wrong.empty(); ++d) {
-    if (m.box[d] < 1 || m.box[d] > 256) wrong = "a box side is " + std::to_string(m.box[d]);
+    if (m.box[d] < 1 || m.box[d] > 256) wrong = fmt::format("a box side is {}", m.box[d]);
     else if (d && m.strides[d] % 16) wrong = "a stride is no multiple of 16 bytes";
   }
-  if (wrong.empty()) return true;
-  machine->hazard("tensor-map", std::string(what) + ": " + wrong, line, &me());
-  return false;
+  if (!wrong.empty()) machine->hazard("tensor-map", fmt::format("{}: {}", what, wrong), line, &me());
+  return wrong.empty();
 }
 
 // Calls piece(shared address, global address or null, bytes) for every 16-byte piece of the box.
@@ -91,7 +80,12 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   const std::int64_t bytes = box_bytes(map);
   unsigned at = smem;
   if (!machine->locate(at, static_cast<int>(bytes), false, site.line, what)) return;
-  if (!whole_tensor(map, false, site.line, t, what)) return;
+  GlobalRange* g = whole_tensor(map, false, site.line, t, what);
+  if (!g) return;
+  if (!g->cells.empty())
+    for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
+      if (last > first) machine->touch_global(*g, p + first, last - first, false, t, t.access(site.line));
+    });
   for (auto& cta : machine->ctas) {
     if (mask < 0 ? cta.get() != t.cta : !(mask >> cta->rank & 1)) continue;
     if (cta.get() != t.cta) {
@@ -100,28 +94,21 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
     }
     Mbarrier* b = machine->barrier(*cta, bar, site.line, what, true);
     if (!b) continue;
-    Access a;
-    a.actor = static_cast<std::uint16_t>(b->actor);
-    a.epoch = b->phase + 1;
-    a.line = static_cast<std::uint16_t>(site.line);
-    a.async = true;
-    machine->touch(*cta, smem, static_cast<int>(bytes), true, t.view(), a, &t, what);
+    machine->touch(*cta, smem, static_cast<int>(bytes), true, t.view(),
+                   access_by(b->actor, b->phase + 1, site.line, true), &t, what);
     b->copied_phase = std::max(b->copied_phase, b->phase + 1);
     b->copy_line = site.line;
     PendingLoad load{map, smem, cta.get(), b, b->phase, {}, bytes, site.line, &t};
     std::copy_n(c, rank, load.c);
-    machine->start_load(load);
+    machine->pending.push_back(load);
+    if (machine->timing() == Timing::early || (machine->timing() == Timing::random && machine->chance(4)))
+      machine->finish_load(machine->pending.size() - 1);
   }
 }
 
-void Machine::start_load(PendingLoad load) {
-  pending_.push_back(load);
-  if (timing() == Timing::early || (timing() == Timing::random && chance(4))) finish_load(pending_.size() - 1);
-}
-
 void Machine::finish_load(std::size_t i) {
-  const PendingLoad load = pending_[i];
-  pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+  const PendingLoad load = pending[i];
+  pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
   for_each_piece(load.map, load.smem, load.c, [&](unsigned addr, const char* g, int first, int last) {
     std::uint8_t* dst = memory(*load.cta, addr);
     if (last - first < 16) std::memset(dst, 0, 16);
@@ -133,7 +120,7 @@ void Machine::finish_load(std::size_t i) {
            load.line, load.issuer, b.init_line);
   b.gathering.raise(b.actor, b.phase + 1, b.phase + 1);
   b.tx -= load.bytes;
-  complete_if_done(*load.cta, b, load.line);
+  complete_if_done(b, load.line);
 }
 
 void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Site site) {
@@ -145,37 +132,31 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, S
   if (!g) return;
   if (t.bulk_own < 0) {
     t.bulk_own = t.owns;
-    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta, 0), 0, 0};
-    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta, 0), 0, 0};
+    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta), 0, 0};
+    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta), 0, 0};
   }
-  Access a;
-  a.actor = static_cast<std::uint16_t>(t.own[t.bulk_own].actor);
-  a.epoch = t.stores.committed + 1;
-  a.line = static_cast<std::uint16_t>(site.line);
-  a.async = true;
-  machine->touch(*t.cta, smem, static_cast<int>(bytes), false, t.view(), a, &t, "tma_store");
-  a.actor = static_cast<std::uint16_t>(t.own[t.bulk_own + 1].actor);
+  const Epoch group = t.stores.committed + 1;
+  machine->touch(*t.cta, smem, static_cast<int>(bytes), false, t.view(),
+                 access_by(t.own[t.bulk_own].actor, group, site.line, true), &t, "tma_store");
+  const Access a = access_by(t.own[t.bulk_own + 1].actor, group, site.line, true);
   if (machine->hazards())
     for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
       if (last > first) machine->touch_global(*g, p + first, last - first, true, t, a);
     });
-  StoreOp op{map, smem, {}, a.epoch};
+  StoreOp op{map, smem, {}, group};
   std::copy_n(c, rank, op.c);
   t.stores.ops.push_back(op);
-  t.stores.last_used = a.epoch;
+  t.stores.last_used = group;
   t.stores.last_line = site.line;
-  if (machine->effect_now()) machine->flush_stores(t, a.epoch);
+  if (machine->effect_now()) machine->flush_stores(t, group);
 }
 
-void Machine::do_store(const StoreOp& op, Thread& t) {
-  for_each_piece(op.map, op.smem, op.c, [&](unsigned addr, char* g, int first, int last) {
-    if (last > first) std::memcpy(g + first, memory(*t.cta, addr) + first, static_cast<std::size_t>(last - first));
-  });
-}
 void Machine::flush_stores(Thread& t, Epoch up_to) {
-  std::size_t done = 0;
-  for (; done < t.stores.ops.size() && t.stores.ops[done].group <= up_to; ++done) do_store(t.stores.ops[done], t);
-  t.stores.ops.erase(t.stores.ops.begin(), t.stores.ops.begin() + static_cast<std::ptrdiff_t>(done));
+  t.stores.flush(up_to, [&](const StoreOp& op) {
+    for_each_piece(op.map, op.smem, op.c, [&](unsigned addr, char* g, int first, int last) {
+      if (last > first) std::memcpy(g + first, memory(*t.cta, addr) + first, static_cast<std::size_t>(last - first));
+    });
+  });
 }
 
 void bulk_commit(Site) { ++me().stores.committed; }

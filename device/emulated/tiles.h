@@ -5,8 +5,16 @@
 
 namespace wl::emu {
 
+// The shared-memory layouts of the copy engine and of wgmma: mode 0 none, 1 128 bytes, 2 64, 3 32.
+inline int swizzle_width(int mode) { return mode ? 256 >> mode : 16; }
+inline unsigned swizzled(unsigned a, int mode) {
+  return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
+}
+
 int bytes_of(Element e);
 void decode(Element e, const void* data, int count, float* out);  // int8 too: its values are exact in float
+// One lane's A fragment, four 32-bit registers, into its places of a tile of 16 rows of 32 bytes.
+void place_a(Element e, const void* registers, int lane, float* tile);
 inline float truncate_tf32(float x) { return float_of(bits_of(x) & 0xffffe000u); }
 
 // c[0..n) += sum over k of a[k] * b[k * n + 0..n); n a multiple of 8. Products of 16-bit and tf32 values are exact in float;

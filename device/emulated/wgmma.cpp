@@ -17,23 +17,19 @@ struct Descriptor {
         lbo(static_cast<unsigned>(d >> 16 & 0x3fff) << 4),
         sbo(static_cast<unsigned>(d >> 32 & 0x3fff) << 4),
         mode(static_cast<int>(d >> 62)) {}
-  int width() const { return mode == 1 ? 128 : mode == 2 ? 64 : mode == 3 ? 32 : 16; }
-  unsigned swizzled(unsigned a) const {
-    return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
-  }
 };
 
 // Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major.
 template <class F>
 void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major, F piece) {
-  const unsigned w = static_cast<unsigned>(d.width());
+  const unsigned w = static_cast<unsigned>(swizzle_width(d.mode));
   if (!mn_major) {
     for (int r = 0; r < rows; ++r)
       for (unsigned kb = 0; kb < 32; kb += 16) {
         const unsigned row = static_cast<unsigned>(r);
         const unsigned off =
             d.mode ? row / 8 * d.sbo + row % 8 * w + kb : row / 8 * d.sbo + kb / 16 * d.lbo + row % 8 * 16;
-        piece(d.swizzled(d.start + off), r, static_cast<int>(kb) / element_bytes);
+        piece(swizzled(d.start + off, d.mode), r, static_cast<int>(kb) / element_bytes);
       }
     return;
   }
@@ -42,7 +38,7 @@ void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_ma
       const unsigned mb = static_cast<unsigned>(r) * 2;
       const unsigned off =
           d.mode ? mb / w * d.lbo + k / 8 * d.sbo + k % 8 * w + mb % w : mb / 16 * d.sbo + k / 8 * d.lbo + k % 8 * 16;
-      piece(d.swizzled(d.start + off), r, static_cast<int>(k));
+      piece(swizzled(d.start + off, d.mode), r, static_cast<int>(k));
     }
 }
 
@@ -54,32 +50,20 @@ bool inside(unsigned addr) {
 struct Meet {
   std::vector<Epoch> known, fenced;
   View view;
-  explicit Meet(const std::vector<Clock>& clocks) {
-    if (clocks.size() == 1) {
-      view = View(clocks[0], nullptr, 0);
-      return;
-    }
-    int n = 1 << 30;
-    for (const auto& c : clocks) n = std::min(n, c.size());
-    if (n <= 0) return;
-    auto* first = clocks[0].get();
-    known.assign(first->known(), first->known() + n);
-    fenced.assign(first->fenced(), first->fenced() + n);
+  explicit Meet(const std::vector<Clock>& clocks) : view(clocks[0], nullptr, 0) {
+    if (clocks.size() == 1) return;
+    for (const auto& c : clocks) view.n = std::min(view.n, c.size());
+    known.assign(view.known, view.known + view.n);
+    fenced.assign(view.fenced, view.fenced + view.n);
     for (const auto& c : clocks)
-      for (int i = 0; i < n; ++i) {
-        known[static_cast<std::size_t>(i)] = std::min(known[static_cast<std::size_t>(i)], c.get()->known()[i]);
-        fenced[static_cast<std::size_t>(i)] = std::min(fenced[static_cast<std::size_t>(i)], c.get()->fenced()[i]);
+      for (std::size_t i = 0; i < known.size(); ++i) {
+        known[i] = std::min(known[i], c.get()->known()[i]);
+        fenced[i] = std::min(fenced[i], c.get()->fenced()[i]);
       }
     view.known = known.data();
     view.fenced = fenced.data();
-    view.n = n;
   }
 };
-
-bool same_op(const Wgmma& a, const Wgmma& b) {
-  return a.n == b.n && a.type == b.type && a.transposed_a == b.transposed_a && a.transposed_b == b.transposed_b &&
-         a.a_in_registers == b.a_in_registers && a.accumulate == b.accumulate && a.a == b.a && a.b == b.b;
-}
 
 // The bits of words of `filled` that stand for [at, at + count): calls f(word, mask) until it returns false.
 template <class F>
@@ -98,21 +82,19 @@ void lend(const RegisterRun& r, bool input, Epoch group, int line) {
   if (!s) return;
   Thread& t = me();
   if (r.at < 0 || r.at + r.count > s->n)
-    return machine->hazard("registers", std::string("wgmma uses registers outside ") + s->name, line, &t);
+    return machine->hazard("registers", fmt::format("wgmma uses registers outside {}", s->name), line, &t);
   if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
     machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line, &t);
-  int kept = 0;
+  else if (s->loose && !input)
+    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence_regs", line, &t);
+  drop_owners(*s, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   RegisterState::Owner* same = nullptr;
-  for (int k = 0; k < s->owners; ++k) {
-    if (s->owner[k].group <= self->wgmma_waited) continue;
-    s->owner[kept] = s->owner[k];
-    auto& o = s->owner[kept++];
-    if (o.begin == r.at && o.end == r.at + r.count && o.input == input) same = &o;
-    else if (o.begin < r.at + r.count && r.at < o.end && !(o.input && input))
+  for (auto* o = s->owner; o < s->owner + s->owners; ++o) {
+    if (o->begin == r.at && o->end == r.at + r.count && o->input == input) same = o;
+    else if (o->begin < r.at + r.count && r.at < o->end && !(o->input && input))
       machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once",
                       line, &t);
   }
-  s->owners = kept;
   if (same) same->group = group;
   else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
   else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name, line, &t);
@@ -133,14 +115,7 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
         for (int i = 0; i < 16 / bytes; ++i) a[r * k + kk + i] = piece[i];
     });
   } else {
-    for (int t = 0; t < 128; ++t) {
-      const int base = t / 32 * 16 + t % 32 / 4, q = t % 4;
-      decode(w.type, op.a[t].data, 16 / bytes, piece);
-      const int per = 4 / bytes;  // elements a 32-bit register
-      for (int reg = 0; reg < 4; ++reg)
-        for (int e = 0; e < per; ++e)
-          a[(base + 8 * (reg % 2)) * k + (reg / 2) * (k / 2) + q * per + e] = piece[reg * per + e];
-    }
+    for (int t = 0; t < 128; ++t) place_a(w.type, op.a[t].data, t % 32, a + t / 32 * 16 * k);
   }
   for_each_piece(Descriptor(w.b), n, bytes, w.transposed_b, [&](unsigned addr, int r, int kk) {
     if (!inside(addr)) return;
@@ -162,27 +137,33 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
       }
       continue;
     }
-    for (int q = 0; q < 4; ++q) {
-      const float* acc = static_cast<const float*>(op.acc[first + q].data) + half;
-      for (int j = 0; j < n / 8; ++j) {
-        row[8 * j + 2 * q] = w.accumulate ? acc[4 * j] : 0.0f;
-        row[8 * j + 2 * q + 1] = w.accumulate ? acc[4 * j + 1] : 0.0f;
+    auto for_each_sum = [&](auto f) {
+      for (int q = 0; q < 4; ++q) {
+        float* acc = static_cast<float*>(op.acc[first + q].data) + half;
+        for (int j = 0; j < n / 8; ++j)
+          for (int e = 0; e < 2; ++e) f(acc[4 * j + e], row[8 * j + 2 * q + e]);
       }
-    }
+    };
+    for_each_sum([&](float& in_register, float& sum) { sum = w.accumulate ? in_register : 0.0f; });
     accumulate_row(row, a + m * k, b, n, k);
-    for (int q = 0; q < 4; ++q) {
-      float* acc = static_cast<float*>(op.acc[first + q].data) + half;
-      for (int j = 0; j < n / 8; ++j) {
-        acc[4 * j] = row[8 * j + 2 * q];
-        acc[4 * j + 1] = row[8 * j + 2 * q + 1];
-      }
-    }
+    for_each_sum([](float& in_register, float& sum) { in_register = sum; });
   }
 }
 
 }  // namespace
 
 void wgmma_fence(Site) { ++self->wgmma_fences; }
+
+// wgmma_fence_regs: ordinary accesses stay on their side of it, so it counts as one where wgmma_fence is concerned.
+void wgmma_pin(RegisterRun r) {
+  RegisterState* s = r.state;
+  if (!s) return;
+  s->touched = self->wgmma_fences + 1;
+  if (r.at == 0 && r.count == s->n) s->loose = false;
+  drop_owners(*s, [&](const RegisterState::Owner& o) {
+    return o.group <= self->wgmma_waited && o.begin >= r.at && o.end <= r.at + r.count;
+  });
+}
 
 void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
   Thread& t = me();
@@ -196,7 +177,6 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
     g.ops.push_back(std::move(g.spare.back()));
     g.spare.pop_back();
     g.ops.back()->here = 0;
-    g.ops.back()->done = false;
     g.ops.back()->clocks.clear();
   }
   WgmmaOp& op = *g.ops[number - g.first];
@@ -204,7 +184,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
     op.op = w;
     op.group = group;
     op.line = site.line;
-  } else if (!same_op(op.op, w) || op.group != group || op.line != site.line) {
+  } else if (op.op != w || op.group != group || op.line != site.line) {
     machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", site.line, &t, op.line);
     for (;;) machine->suspend("a warpgroup that has diverged", site.line);
   }
@@ -238,11 +218,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
 void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
   if (!hazards()) return;
   const Meet known(op.clocks);
-  Access by;
-  by.actor = static_cast<std::uint16_t>(g.actor);
-  by.epoch = op.group;
-  by.line = static_cast<std::uint16_t>(op.line);
-  by.async = true;
+  const Access by = access_by(g.actor, op.group, op.line, true);
   const int bytes = bytes_of(op.op.type);
   bool outside = false;
   auto look = [&](unsigned long long d, int rows, bool mn_major) {
@@ -293,9 +269,8 @@ void wgmma_wait(int n, Site site) {
 
 void registers_gone(RegisterState& r) {
   if (!machine || machine->unwinding) return;
-  bool lent = false;
-  for (int k = 0; k < r.owners; ++k) lent = lent || r.owner[k].group > self->wgmma_waited;
-  if (!lent) return;
+  drop_owners(r, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
+  if (r.owners == 0) return;
   Thread& t = me();
   machine->hazard("wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it",
                   t.wgmma_line, &t);

@@ -119,7 +119,10 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
   if (!report.clean())
     return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name, "no hazard",
                  report.text(), "look at the lines named"});
-  return Emulation{report.wavefronts, report.wavefronts_least};
+  Emulation emulation;
+  for (const auto& [line, use] : report.banks)
+    emulation.banks.push_back({kernel.name, line, use.instructions, use.wavefronts, use.least});
+  return emulation;
 }
 
 }  // namespace
@@ -138,8 +141,7 @@ Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers
   Emulation total;
   for (const Kernel& kernel : list.kernels) {
     WARPLOOM_TRY(const Emulation one, run_kernel(kernel, spaces, options));
-    total.wavefronts += one.wavefronts;
-    total.wavefronts_least += one.wavefronts_least;
+    total.banks.insert(total.banks.end(), one.banks.begin(), one.banks.end());
   }
   return total;
 }

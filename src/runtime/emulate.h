@@ -11,6 +11,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "codegen/launch_list.h"
@@ -26,9 +27,15 @@ struct EmulateOptions {
   bool count_banks = false;
 };
 
+struct BankUse {  // of the shared-memory instructions at one line of a kernel's text
+  std::string kernel;
+  int line = 0;
+  std::int64_t instructions = 0, wavefronts = 0;  // a warp's instructions, and passes over the banks
+  std::int64_t least = 0;                         // passes that the same accesses need when no two words share a bank
+};
+
 struct Emulation {
-  std::int64_t wavefronts = 0,
-               wavefronts_least = 0;  // shared-memory passes taken and needed, with count_banks
+  std::vector<BankUse> banks;  // by kernel and line, with count_banks
 };
 
 Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});

@@ -46,7 +46,7 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
   ProgramVerdict verdict;
   WARPLOOM_TRY(const auto emulation,
                runtime::emulate(list, views_of<runtime::EmulatedBuffers>(made), {.seed = seed, .count_banks = true}));
-  verdict.wavefronts = emulation.wavefronts, verdict.wavefronts_least = emulation.wavefronts_least;
+  for (const auto& use : emulation.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
   verdict.agrees = true;
   for (const BufferSpec& spec : list.outputs) {
     double difference = 0, size = 0;

@@ -32,17 +32,7 @@ struct Gemm {
     return emulator::run(l);
   }
   double error() const {
-    double worst = 0;
-    for (int i = 0; i < m; ++i)
-      for (int j = 0; j < n; ++j) {
-        double want = 0;
-        for (int q = 0; q < k; ++q)
-          want += double(from_bf16(a[static_cast<std::size_t>(i * k + q)])) *
-                  double(from_bf16(b[static_cast<std::size_t>(q * n + j)]));
-        const double got = c[static_cast<std::size_t>(i * n + j)];
-        worst = std::max(worst, got == got ? std::abs(got - want) : 1e9);
-      }
-    return worst;
+    return matmul_error(m, n, k, a, k, b, n, [&](int i, int j) { return c[static_cast<std::size_t>(i * n + j)]; });
   }
 };
 
@@ -68,25 +58,7 @@ TEST(GemmSm80, GivesNoFalseAlarmOverSeeds) {
   }
 }
 
-TEST(GemmSm80, SharedMemoryIsReadWithoutBankConflicts) {
-  const Library lib({read_kernel("gemm_sm80")});
-  Gemm g(64, 64, 64);
-  const Report r = g.run(lib.entry("gemm_sm80"), {.banks = true});
-  EXPECT_GT(r.wavefronts_least, 0);
-  EXPECT_EQ(r.wavefronts, r.wavefronts_least);
-  const Library plain({replaced(read_kernel("gemm_sm80"), "wl::swizzle<2, 4, 3>(row * 64 + kk * 32 + lane / 16 * 16)",
-                                "(row * 64 + kk * 32 + lane / 16 * 16)")});
-  Gemm h(64, 64, 64);
-  const Report q = h.run(plain.entry("gemm_sm80"), {.banks = true});
-  EXPECT_GT(q.wavefronts, q.wavefronts_least);
-}
-
-struct Mutant {
-  const char* name;
-  const char* from;
-  const char* to;
-};
-const Mutant kMutants[] = {
+const std::vector<Mutant> kMutants = {
     {"no wait for copies", "wl::cp_async_wait<kStages - 2>();", ""},
     {"wait leaves one group more", "wl::cp_async_wait<kStages - 2>();", "wl::cp_async_wait<kStages - 1>();"},
     {"one thread waits for copies", "wl::cp_async_wait<kStages - 2>();",
@@ -121,26 +93,11 @@ const Mutant kMutants[] = {
 };
 
 TEST(GemmSm80, EveryMutantIsCaughtForEverySeed) {
-  const std::string text = read_kernel("gemm_sm80");
-  std::vector<std::string> texts;
-  for (const Mutant& m : kMutants) texts.push_back(replaced(text, m.from, m.to));
-  const Library lib(texts);
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    for (std::uint64_t seed = 0; seed < 5; ++seed) {
-      Gemm g(100, 72, 160);
-      const Report r =
-          g.run(lib.entry("gemm_sm80", static_cast<int>(i)), {.seed = seed, .timing = static_cast<Timing>(seed % 3)});
-      // An element that nobody writes is no hazard: the numbers tell.
-      EXPECT_TRUE(!r.clean() || g.error() > 1e-3) << kMutants[i].name << ", seed " << seed;
-      if (std::getenv("WARPLOOM_SHOW_MUTANTS") && seed < 2)
-        printf("%s / %d\n%s", kMutants[i].name, int(seed), r.text().c_str());
-    }
-}
-
-TEST(GemmSm80, CompilesWithoutSpills) {
-  const std::string said = compile_with_nvcc(read_kernel("gemm_sm80"), "80");
-  if (said == "absent") GTEST_SKIP() << "no nvcc on this machine";
-  EXPECT_EQ(said, "");
+  expect_every_one_caught("gemm_sm80", kMutants, [](Entry entry, Options options) {
+    Gemm g(100, 72, 160);
+    // An element that nobody writes is no hazard: the numbers tell.
+    return !g.run(entry, options).clean() || g.error() > 1e-3;
+  });
 }
 
 }  // namespace

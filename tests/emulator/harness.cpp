@@ -94,6 +94,33 @@ std::string replaced(const std::string& text, const std::string& from, const std
   return text.substr(0, at) + to + text.substr(at + from.size());
 }
 
+void expect_every_one_caught(const std::string& kernel, const std::vector<Mutant>& mutants,
+                             const std::function<bool(Entry, Options)>& run) {
+  const std::string text = read_kernel(kernel);
+  std::vector<std::string> texts;
+  for (const Mutant& m : mutants) texts.push_back(replaced(text, m.from, m.to, m.occurrence));
+  const Library lib(texts);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    for (std::uint64_t seed = 0; seed < 5; ++seed)
+      EXPECT_TRUE(run(lib.entry(kernel, static_cast<int>(i)), {.seed = seed, .timing = static_cast<Timing>(seed % 3)}))
+          << mutants[i].name << ", seed " << seed;
+}
+
+double matmul_error(int m, int n, int k, const std::vector<std::uint16_t>& a, int pitch_a,
+                    const std::vector<std::uint16_t>& b, int pitch_b, const std::function<double(int, int)>& c) {
+  double worst = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double want = 0;
+      for (int q = 0; q < k; ++q)
+        want += double(from_bf16(a[static_cast<std::size_t>(i * pitch_a + q)])) *
+                double(from_bf16(b[static_cast<std::size_t>(q * pitch_b + j)]));
+      const double got = c(i, j);
+      worst = std::max(worst, got == got ? std::abs(got - want) / (1 + std::abs(want)) : 1e9);
+    }
+  return worst;
+}
+
 std::uint16_t to_bf16(float x) {
   const auto u = std::bit_cast<std::uint32_t>(x);
   return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);

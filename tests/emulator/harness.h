@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,21 @@ class Library {
 
 // Text with the n-th (from 0) occurrence of `from` replaced; fails the test when there is none.
 std::string replaced(const std::string& text, const std::string& from, const std::string& to, int occurrence = 0);
+
+// Mutants of a hand-written kernel, by replaced text.
+struct Mutant {
+  const char* name;
+  const char* from;
+  const char* to;
+  int occurrence = 0;
+};
+// Runs each for five seeds: `run` launches an entry and says whether something was reported or wrong.
+void expect_every_one_caught(const std::string& kernel, const std::vector<Mutant>& mutants,
+                             const std::function<bool(Entry, Options)>& run);
+
+// The largest error of a row-major C[m][n] = A[m][k] B[k][n] of bf16 numbers, relative to 1 + |C|; NaN counts as 1e9.
+double matmul_error(int m, int n, int k, const std::vector<std::uint16_t>& a, int pitch_a,
+                    const std::vector<std::uint16_t>& b, int pitch_b, const std::function<double(int, int)>& c);
 
 std::uint16_t to_bf16(float x);
 float from_bf16(std::uint16_t x);

@@ -12,7 +12,19 @@ struct Rule {
   const char* body;
   int threads = 64;
   int line = 0;  // of the body (1 its first), 0 any
+  int blocks = 1;
+  bool after_launch = false;
 };
+
+// Accumulators handed to wgmma and back: PIN is wgmma_fence_regs, or nothing.
+#define PIN "  wl::wgmma_fence_regs<4>(wl::at(acc, 0));\n"
+#define WGMMA(before, after)                                                                                       \
+  "\n  WL_REG(float, zero, 1); zero[0] = 0.0f; wl::st_shared<4>(s + 4 * t, wl::at(zero, 0));\n"                    \
+  "  wl::fence_async_shared(); wl::sync_threads();\n"                                                              \
+  "  WL_REG(wl::bf16, a, 8); for (int i = 0; i < 8; ++i) a[i] = wl::cast<wl::bf16>(1.0f);\n"                       \
+  "  WL_REG(float, acc, 4); for (int i = 0; i < 4; ++i) acc[i] = 0.0f;\n" before                                   \
+  "  wl::wgmma_rs<8, wl::bf16, false>(wl::at(acc, 0), wl::at(a, 0), wl::smem_descriptor(s, 128, 256, 0), true);\n" \
+  "  wl::wgmma_commit();\n" after "  zero[0] = acc[3];\n"
 
 // Parameters of every body: const float* in (64 floats), float* out (64 floats, not initialised), unsigned s (shared base).
 const Rule kRules[] = {
@@ -74,6 +86,17 @@ const Rule kRules[] = {
   WL_REG(float, x, 1);
   wl::ld_global<4>(wl::at(x, 0), out + t);
 )"},
+    {"two blocks writing one element race", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::st_global<4>(out + t, wl::at(x, 0));
+)",
+     64, 3, 2},
+    {"an element read by the block before is not written", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  if (wl::block_x() == 1) wl::st_global<4>(out + t, wl::at(x, 0));
+  else wl::ld_global<4>(wl::at(x, 0), out + t);
+)",
+     64, 3, 2},
     {"wide loads are aligned", "alignment", R"(
   WL_REG(float, x, 4);
   wl::ld_global<16>(wl::at(x, 0), in + 1);
@@ -182,6 +205,30 @@ const Rule kRules[] = {
   wl::reg_alloc<100>();
 )",
      128},
+    {"accumulators go to wgmma and back between fences", "",
+     WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"an access before wgmma without wgmma_fence", "wgmma-fence", WGMMA(PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"an access before wgmma that the compiler may move", "wgmma-fence",
+     WGMMA("wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"the registers' fence behind wgmma_fence", "wgmma-fence",
+     WGMMA("wl::wgmma_fence();\n" PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"an access after the wait that the compiler may move", "wgmma-fence",
+     WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n"), 128},
+    {"the registers' fence before the wait", "wgmma-fence",
+     WGMMA(PIN "wl::wgmma_fence();\n", PIN "wl::wgmma_wait<0>();\n"), 128},
+    {"accumulators read before the wait", "wgmma-registers",
+     WGMMA(PIN "wl::wgmma_fence();\n", PIN) "wl::wgmma_wait<0>();\n", 128},
+    {"the kernel before may still write", "grid-dependency", R"(
+  WL_REG(float, x, 1);
+  wl::ld_global<4>(wl::at(x, 0), in + t);
+)",
+     64, 3, 1, true},
+    {"the kernel before has ended", "", R"(
+  WL_REG(float, x, 1);
+  wl::griddepcontrol_wait();
+  wl::ld_global<4>(wl::at(x, 0), in + t);
+)",
+     64, 0, 1, true},
     {"a wait before cluster_arrive", "cluster", R"(
   wl::cluster_wait();
 )"},
@@ -205,9 +252,10 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
       Launch l;
       l.entry = lib.entry("rule", static_cast<int>(i));
       l.block = rule.threads;
+      l.grid[0] = rule.blocks;
       l.shared_bytes = 1024;
       l.args = args;
-      l.options = {.seed = seed, .timing = static_cast<Timing>(seed)};
+      l.options = {.seed = seed, .timing = static_cast<Timing>(seed), .after_launch = rule.after_launch};
       l.allocations = {{in.data(), 256, "in"}, {out.data(), 256, "out", true, false}};
       const Report r = run(l);
       const std::string want = rule.kind;

@@ -15,7 +15,7 @@ using test::MatmulShape;
 
 // Relative Frobenius error of the emulated launch list, or the error's code in a failed Result.
 Result<double> emulated_error(const Region& region, const Schedule& schedule, const std::string& target,
-                              std::uint64_t seed) {
+                              std::uint64_t seed, std::vector<runtime::BankUse>* banks = nullptr) {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   auto inputs = test::random_inputs(region.graph, seed);
@@ -27,8 +27,11 @@ Result<double> emulated_error(const Region& region, const Schedule& schedule, co
   }
   std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()), std::byte{0xff});  // poison: NaN
   buffers[list.outputs[0].name] = output;
-  WARPLOOM_TRY(const runtime::Emulation emulation, runtime::emulate(list, buffers, {seed}));
-  (void)emulation;
+  runtime::EmulateOptions options;
+  options.seed = seed;
+  options.count_banks = banks != nullptr;
+  WARPLOOM_TRY(runtime::Emulation emulation, runtime::emulate(list, buffers, options));
+  if (banks) *banks = std::move(emulation.banks);
   WARPLOOM_TRY(const auto expected, graph::evaluate(region.graph, views, 1));
   double difference = 0, size = 0;
   for (std::size_t i = 0; i < expected[0].size(); ++i) {
@@ -162,6 +165,18 @@ TEST_P(Emulated, AgreesWithFp64AndHasNoHazard) {
     const auto error = emulated_error(c.region, c.schedule, c.target, seed);
     ASSERT_TRUE(error.has_value()) << describe(error.error());
     EXPECT_LE(*error, c.tolerance);
+  }
+}
+
+TEST(EmulatedBanks, MatrixKernelsHaveNoConflicts) {
+  for (const Case& c : cases()) {
+    if (!c.name.starts_with("mma_") && !c.name.starts_with("wgmma_bf16")) continue;
+    if (c.name.find("split_k_through_shared") != std::string::npos) continue;  // fp32 in the engine's swizzle: 2 ways
+    std::vector<runtime::BankUse> banks;
+    const auto error = emulated_error(c.region, c.schedule, c.target, 1, &banks);
+    ASSERT_TRUE(error.has_value()) << describe(error.error());
+    for (const auto& line : banks)
+      EXPECT_EQ(line.wavefronts, line.least) << c.name << ", " << line.kernel << ", line " << line.line;
   }
 }
 

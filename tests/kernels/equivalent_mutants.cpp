@@ -1,0 +1,114 @@
+#include "equivalent_mutants.h"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace warploom::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const std::string& text) {
+  Lines lines = {""};  // so that line 1 has index 1
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+bool has(const std::string& line, const char* part) { return line.find(part) != std::string::npos; }
+std::size_t indent(const std::string& line) { return line.find_first_not_of(' '); }
+std::size_t at(const Mutant& m) { return static_cast<std::size_t>(m.line); }
+
+// The first line of the block that holds line i.
+std::size_t head_of(const Lines& lines, std::size_t i) {
+  std::size_t head = i;
+  do --head;
+  while (head > 0 && (lines[head].empty() || indent(lines[head]) >= indent(lines[i])));
+  return head;
+}
+
+bool in_thread_zero(const Lines& lines, const Mutant& m) {
+  for (std::size_t i = at(m); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
+    if (has(lines[i], "if (t == 0) {")) return true;
+  return false;
+}
+
+// The next use of the accumulators, in the loop's next round and after the loop, is a wgmma_fence_regs again.
+bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
+  std::smatch found;
+  std::regex_search(m.text, found, std::regex(R"(wl::at\((\w+), 0\))"));
+  const std::regex use("\\b" + found[1].str() + "\\b");
+  const std::size_t head = head_of(lines, at(m));
+  auto pinned = [&](std::size_t i) {
+    while (i < lines.size() && (has(lines[i], "//") || !std::regex_search(lines[i], use))) ++i;
+    return i < lines.size() && i != at(m) && has(lines[i], "wgmma_fence_regs");
+  };
+  return has(lines[head], "for (int k") && pinned(head) && pinned(at(m) + 1);
+}
+
+bool nothing_follows(const Lines& lines, const Mutant& m) {
+  return std::all_of(lines.begin() + m.line + 1, lines.end(), [](const std::string& line) {
+    return line.find_first_not_of(" }") == line.npos || has(line, "WL_EXPORT");
+  });
+}
+
+bool no_copies(const Lines& lines, const Mutant&) {
+  return std::none_of(lines.begin(), lines.end(), [](const std::string& line) { return has(line, "wl::cp_async<"); });
+}
+
+// The barrier stands before an access to `kept`, all of which have one address.
+bool words_of_one_thread(const Lines& lines, const Mutant& m) {
+  const std::regex access(R"(\b(kept \+ .*?)(, wl::at.*)?\);$)");
+  std::set<std::string> addresses;
+  std::smatch found;
+  for (const std::string& line : lines)
+    if (has(line, "_shared<") && std::regex_search(line, found, access)) addresses.insert(found[1]);
+  std::size_t next = at(m) + 1;
+  while (next < lines.size() && !has(lines[next], "_shared")) ++next;
+  return addresses.size() == 1 && next < lines.size() && has(lines[next], "kept");
+}
+
+// No loop repeats a round; each has slots of its own; and a cluster barrier is left before the first access to another block.
+bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
+  const std::regex slot(R"(mapa\(smem \+ (\d+))");
+  std::set<std::string> slots;
+  std::size_t rounds = 0, barriers = 0;
+  std::smatch found;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    if (rounds == 0 && i != at(m)) barriers += has(lines[i], "wl::cluster_sync");
+    if (std::regex_search(lines[i], found, slot)) ++rounds, slots.insert(found[1]);
+  }
+  return has(m.text, "//") && indent(lines[at(m)]) == 2 && slots.size() == rounds && barriers > 0;
+}
+
+struct Equivalent {
+  const char *call, *change;  // a call that begins so; a change, or "" any
+  bool (*proof)(const Lines&, const Mutant&);
+  const char* reason;
+};
+const Equivalent kEquivalent[] = {
+    {"mbarrier_wait", "by one thread", in_thread_zero, "only thread 0 comes here: the same program"},
+    {"wgmma_fence_regs", "removed", next_use_is_pinned,
+     "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access to keep in place"},
+    {"bulk_wait", "for the reads alone", nothing_follows,
+     "a block may end once the engine has read its shared memory; the writes complete before the grid does"},
+    {"cp_async", "", no_copies,
+     "the operands are unaligned and go through registers: there is no cp.async to wait for"},
+    {"sync_threads", "", words_of_one_thread,
+     "every access has the same address: each thread meets its own words alone"},
+    {"cluster_sync", "", another_cluster_barrier,
+     "every round has its own slots, and another cluster barrier stands before the first access to another block"},
+};
+
+}  // namespace
+
+std::string why_equivalent(const std::string& text, const Mutant& mutant) {
+  const Lines lines = lines_of(text);
+  for (const Equivalent& e : kEquivalent)
+    if (mutant.call.rfind(e.call, 0) == 0 && (!*e.change || mutant.change == e.change) && e.proof(lines, mutant))
+      return e.reason;
+  return "";
+}
+
+}  // namespace warploom::test

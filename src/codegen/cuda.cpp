@@ -225,6 +225,7 @@ void CudaEmitter::loop(const For& node) {
     out_.close();
   };
   const auto entry = unsynced_;
+  const auto entry_slots = read_slots_;
   const Writer before = out_;
   emit();
   for (const auto& [id, state] : entry) {
@@ -232,6 +233,7 @@ void CudaEmitter::loop(const For& node) {
     unsynced_[id].read |= state.read;
     unsynced_[id].engine_reads |= state.engine_reads;
   }
+  read_slots_.insert(entry_slots.begin(), entry_slots.end());
   out_ = before;
   emit();
   drain(node.body);

@@ -119,7 +119,8 @@ class CudaEmitter {
   // The role being written
   int role_ = -1, role_threads_ = 0, role_first_ = 0;
   std::map<tile::TensorId, Unsynced> unsynced_;
-  bool single_thread_ = false;  // the code runs in one elected thread
+  std::set<std::int64_t> read_slots_;  // of cluster reductions, read since the cluster last met
+  bool single_thread_ = false;         // the code runs in one elected thread
   tile::PipelineId slot_of_ = -1;
   std::string slot_stage_;   // the current slot's number while inside Produce or Consume
   bool slot_read_ = false;   // by the threads themselves, since the slot was taken

@@ -145,14 +145,11 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
     below *= mode.extent;
   }
   const auto key = std::pair{1, static_cast<const void*>(&node)};
-  const bool reused =
-      scratch_of_.count(key) > 0;  // the loop's second pass over the text, or a second statement of the loop
   const std::int64_t row = others * values * 4;
-  if (!reused) scratch_of_[key] = scratch(blocks * row);
+  if (!scratch_of_.count(key)) scratch_of_[key] = scratch(blocks * row);
   const auto offset = scratch_of_[key];
-  bool in_loop = false;
-  for (const auto& site : sites_) in_loop |= std::holds_alternative<For>(site.statement->node);
-  if (in_loop) out_.line("wl::cluster_sync();  // the slots of the round before have been read");
+  if (read_slots_.count(offset))
+    out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
   const std::string guard = first_replica(layout);
   const std::string slot = sum({fmt::format("smem + {}", offset), fmt::format("wl::cluster_rank() * {}", row),
                                 times(parenthesized(sum(other_index)), values * 4), "i * 4"});
@@ -163,6 +160,7 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
   out_.close();
   if (!guard.empty()) out_.close();
   out_.line("wl::cluster_sync();");
+  read_slots_ = {offset};  // whatever was read before this barrier has been read by all
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, dst, identity(node.op));
   out_.open("WL_UNROLL for (int peer = 0; peer < {}; ++peer) {{", blocks);
   out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);

@@ -54,6 +54,7 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
     map.box[d] = static_cast<int>(spec.box[d]);
     if (d > 0) map.strides[d] = spec.strides_bytes[d - 1];
   }
+  map.tf32 = spec.dtype == Dtype::tf32;
   map.swizzle = spec.swizzle_bytes == 128 ? 1 : spec.swizzle_bytes == 64 ? 2 : spec.swizzle_bytes == 32 ? 3 : 0;
   return map;
 }

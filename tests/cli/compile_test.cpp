@@ -40,6 +40,13 @@ TEST_F(Compile, EveryExampleAgreesWithItsMeaningOnTheEmulator) {
   EXPECT_GE(examples, 3);
 }
 
+TEST_F(Compile, EveryOperandTypeOfTheMatrixUnitAgreesFromRegistersAndFromSharedMemory) {
+  for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/cli/tile")) {
+    const json out = compile(entry.path(), {"--check"});
+    EXPECT_TRUE(out.contains("verdict")) << entry.path() << out.dump(1);
+  }
+}
+
 TEST_F(Compile, NamesTheInstructionOfEveryCopyAndProduct) {
   const json out = compile(WARPLOOM_SOURCE_DIR "/examples/tile/gemm_fp8.tile");
   std::string names;

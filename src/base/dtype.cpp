@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace warploom {
 namespace {
@@ -65,14 +66,34 @@ std::uint32_t encode(Format f, double value) {
 }
 
 template <class T>
-T get(const void* data, std::size_t index) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(data) + index * sizeof(T), sizeof(T));
-  return value;
-}
-template <class T>
 void put(void* data, std::size_t index, T value) {
   std::memcpy(static_cast<char*>(data) + index * sizeof(T), &value, sizeof(T));
+}
+
+template <class Stored, class Decode>
+void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to, Decode decode) {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(Stored));
+  const char* at = static_cast<const char*>(data) + offset * kSize;
+  const auto load = [&](std::int64_t i) {
+    Stored value;
+    std::memcpy(&value, at + i * kSize, sizeof value);
+    return decode(value);
+  };
+  if (stride == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = load(i);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = load(i * stride);
+}
+
+// A decoder that looks up every value of a format of 8 or 16 bits.
+template <Format f>
+double looked_up(std::uint16_t bits) {
+  static const std::vector<double> table = [] {
+    std::vector<double> values(std::size_t{2} << (f.exponent + f.mantissa));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = decode(f, static_cast<std::uint32_t>(i));
+    return values;
+  }();
+  return table[bits];
 }
 
 // Round to nearest even at 10 mantissa bits.
@@ -115,22 +136,31 @@ double unit_roundoff(Dtype dtype) {
   }
 }
 
-double load_as_double(Dtype dtype, const void* data, std::size_t index) {
+void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to) {
+  const auto plain = [](auto value) { return static_cast<double>(value); };
+  const auto high_half = [](std::uint16_t bits) -> double {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  };
   switch (dtype) {
-    case Dtype::f64: return get<double>(data, index);
+    case Dtype::f64: return run<double>(data, offset, stride, count, to, plain);
     case Dtype::f32:
-    case Dtype::tf32: return get<float>(data, index);
-    case Dtype::bf16: return std::bit_cast<float>(static_cast<std::uint32_t>(get<std::uint16_t>(data, index)) << 16);
-    case Dtype::f16: return decode(kF16, get<std::uint16_t>(data, index));
-    case Dtype::e4m3: return decode(kE4m3, get<std::uint8_t>(data, index));
-    case Dtype::e5m2: return decode(kE5m2, get<std::uint8_t>(data, index));
-    case Dtype::i64: return static_cast<double>(get<std::int64_t>(data, index));
-    case Dtype::i32: return get<std::int32_t>(data, index);
-    case Dtype::i8: return get<std::int8_t>(data, index);
+    case Dtype::tf32: return run<float>(data, offset, stride, count, to, plain);
+    case Dtype::bf16: return run<std::uint16_t>(data, offset, stride, count, to, high_half);
+    case Dtype::f16: return run<std::uint16_t>(data, offset, stride, count, to, looked_up<kF16>);
+    case Dtype::e4m3: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<kE4m3>);
+    case Dtype::e5m2: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<kE5m2>);
+    case Dtype::i64: return run<std::int64_t>(data, offset, stride, count, to, plain);
+    case Dtype::i32: return run<std::int32_t>(data, offset, stride, count, to, plain);
+    case Dtype::i8: return run<std::int8_t>(data, offset, stride, count, to, plain);
     case Dtype::u8:
-    case Dtype::boolean: return get<std::uint8_t>(data, index);
+    case Dtype::boolean: return run<std::uint8_t>(data, offset, stride, count, to, plain);
   }
-  return 0;
+}
+
+double load_as_double(Dtype dtype, const void* data, std::size_t index) {
+  double value = 0;
+  load_run(dtype, data, static_cast<std::int64_t>(index), 1, 1, &value);
+  return value;
 }
 
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {

@@ -23,11 +23,13 @@ inline int bytes_of(Dtype dtype) { return bits_of(dtype) / 8; }
 std::string_view cuda_type(Dtype dtype);  // the spelling in emitted CUDA C++
 std::string_view cpu_type(Dtype dtype);   // the spelling in emitted C++ for the CPU
 bool is_float(Dtype dtype);
-double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-9 bf16
+double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-8 bf16
 
 // Element `index` of a packed array of `dtype` as a double, and back with rounding to nearest even. tf32 is stored as
 // 32 bits whose low 13 are zero.
+// load_run: to[i] = element (offset + i·stride), for i below count, fast.
 double load_as_double(Dtype dtype, const void* data, std::size_t index);
+void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to);
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value);
 
 }  // namespace warploom

@@ -5,8 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "graph/shape_rules.h"
-
 namespace warploom::graph {
 namespace {
 
@@ -186,60 +184,36 @@ std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>
   return flat;
 }
 
-std::vector<std::int64_t> permutation_of(const Node& node, std::size_t rank) {
-  std::vector<std::int64_t> perm = node.integers("perm");
-  if (!node.attributes.contains("perm"))
-    for (std::size_t i = 0; i < rank; ++i) perm.push_back(static_cast<std::int64_t>(rank - 1 - i));
-  return perm;
+Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gather) {
+  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
+    if (auto access = operator_of(q.node.op).access(q, i)) {
+      access_.push_back(std::move(*access));
+      shapes_.push_back(q.in(i).shape);
+    }
 }
 
-Source source_of(const Graph& graph, const Node& node, std::int64_t out,
-                 const std::function<std::int64_t(std::int64_t)>& index) {
-  const Shape& from = graph.tensor(node.inputs[0]).shape;
-  const Shape& to = graph.tensor(node.outputs[0]).shape;
-  if (class_of(node.op) == OpClass::view) return {0, out};
-  std::vector<std::int64_t> at = coordinates_of(to, out);
-  switch (node.op) {
-    case OpKind::Expand: return {0, broadcast_index(from, at)};
-    case OpKind::Transpose: {
-      const auto perm = permutation_of(node, from.size());
-      std::vector<std::int64_t> back(from.size());
-      for (std::size_t i = 0; i < perm.size(); ++i) back[static_cast<std::size_t>(perm[i])] = at[i];
-      return {0, broadcast_index(from, back)};
-    }
-    case OpKind::Slice: {
-      const auto spec = slice_spec({graph, node, ""});  // valid: infer() has asked before
-      std::int64_t flat = 0;
-      for (std::size_t i = 0; spec && i < from.size(); ++i)
-        flat = flat * from[i] + spec->begin[i] + at[i] * spec->step[i];
-      return {0, flat};
-    }
-    case OpKind::Concat: {
-      const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), to.size(), ""));
-      int input = 0;
-      while (at[axis] >= graph.tensor(node.inputs[static_cast<std::size_t>(input)]).shape[axis])
-        at[axis] -= graph.tensor(node.inputs[static_cast<std::size_t>(input++)]).shape[axis];
-      const Shape& part = graph.tensor(node.inputs[static_cast<std::size_t>(input)]).shape;
-      std::int64_t flat = 0;
-      for (std::size_t i = 0; i < part.size(); ++i) flat = flat * part[i] + at[i];
-      return {input, flat};
-    }
-    case OpKind::Gather: {
-      const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), from.size(), ""));
-      const Shape& list = graph.tensor(node.inputs[1]).shape;
-      std::int64_t flat = 0, entry = 0;
-      for (std::size_t i = 0; i < list.size(); ++i) entry = entry * list[i] + at[axis + i];
-      std::int64_t chosen = index(entry);
-      if (chosen < 0) chosen += from[axis];
-      chosen = std::clamp<std::int64_t>(chosen, 0, from[axis] - 1);  // run-time indices outside are undefined
-      for (std::size_t i = 0; i < from.size(); ++i) {
-        const std::int64_t here = i < axis ? at[i] : i == axis ? chosen : at[i + list.size() - 1];
-        flat = flat * from[i] + here;
-      }
-      return {0, flat};
-    }
-    default: return {0, out};
+Origins::Origin Origins::operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const {
+  const auto read = [&](std::size_t input, std::int64_t chosen) {
+    Shape at;
+    for (const AxisSource& source : access_[input])
+      at.push_back(source.axis == AxisSource::kWhole
+                       ? chosen
+                       : source.begin + source.step * out[static_cast<std::size_t>(source.axis)]);
+    return at;
+  };
+  std::int64_t chosen = 0;
+  if (gathers_) {
+    const auto axis = std::find_if(access_[0].begin(), access_[0].end(),
+                                   [](const AxisSource& source) { return source.axis == AxisSource::kWhole; });
+    const std::int64_t size = shapes_[0][static_cast<std::size_t>(axis - access_[0].begin())];
+    chosen = index(read(1, 0));
+    chosen = std::clamp<std::int64_t>(chosen < 0 ? chosen + size : chosen, 0, size - 1);  // outside: undefined
   }
+  for (std::size_t input = 0; input + 1 < access_.size(); ++input) {
+    Shape at = read(input, chosen);
+    if (gathers_ || std::equal(at.begin(), at.end(), shapes_[input].begin(), std::less<>())) return {input, at};
+  }
+  return {access_.size() - 1, read(access_.size() - 1, chosen)};
 }
 
 bool fold(Graph& graph, const Node& node) {
@@ -260,12 +234,18 @@ bool fold(Graph& graph, const Node& node) {
   }
   const auto is_known = [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; };
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_known)) return false;
-  if (kind != OpClass::pointwise || node.op == OpKind::Identity) {
+  if (kind == OpClass::view || node.op == OpKind::Identity) {
+    bytes = *graph.tensor(node.inputs[0]).constant;
+  } else if (kind == OpClass::movement) {
+    const Origins origins({graph, node});
     const auto indices = node.op == OpKind::Gather ? constant_integers(graph, node.inputs[1]) : std::nullopt;
+    const auto index = [&](const Shape& at) {
+      return (*indices)[static_cast<std::size_t>(broadcast_index(graph.tensor(node.inputs[1]).shape, at))];
+    };
     for (std::int64_t i = 0; i < count; ++i) {
-      const Source source =
-          source_of(graph, node, i, [&](std::int64_t entry) { return (*indices)[static_cast<std::size_t>(entry)]; });
-      copy_element(graph.tensor(node.inputs[static_cast<std::size_t>(source.input)]), source.element, bytes, i);
+      const auto [input, at] = origins(coordinates_of(out.shape, i), index);
+      const Tensor& from = graph.tensor(node.inputs[input]);
+      copy_element(from, broadcast_index(from.shape, at), bytes, i);
     }
   } else {
     const ScalarFunction f = scalar_function(graph, node);

@@ -13,7 +13,7 @@ struct Storage {  // of a tensor that was computed, over a box
   std::vector<double> value, magnitude;
 };
 
-// What is known of a tensor: element x (coordinates in the whole tensor) is at origin + Σ x_a · stride_a. Transposes,
+// What is known of a tensor, or of an operand in an output's coordinates: element x (coordinates in the whole tensor) is at origin + Σ x_a · stride_a. Transposes,
 // slices, broadcasts and most reshapes only change these numbers; inputs and constants are read where they lie.
 struct View {
   const void* data = nullptr;
@@ -36,14 +36,13 @@ class Evaluator {
   const View& view(TensorId id) const { return views_[static_cast<std::size_t>(id)]; }
   const Shape& shape(TensorId id) const { return graph_.tensor(id).shape; }
   std::shared_ptr<Storage> make(const Node& node, const Box& box);
-  void matmul(const Node& node, const Box& box);
-  void gemm(const Node& node, const Box& box);
-  void multiply(const View& a, const View& b, struct Product product, Storage& to);
+  View projected(const Node& node, std::size_t input) const;
+  void contraction(const Node& node, const Box& box);
+  void scale_and_add(const Node& node, const Box& box, Storage& fresh);
   void softmax(const Node& node, const Box& box);
   void pointwise(const Node& node, const Box& box);
   void reshape(const Node& node, const Box& box, const Box& source);
   void movement(const Node& node, const Box& box);
-  void settle_integers(const Node& node, Storage& fresh);
 
   const Graph& graph_;
   std::vector<View> views_;

@@ -35,7 +35,7 @@
 namespace warploom::graph {
 
 enum class OpKind : std::uint8_t {
-#define WARPLOOM_OP(name, since, min_inputs, max_inputs, op_class, shape_rule) name,
+#define WARPLOOM_OP(name, ...) name,
 #include "graph/ops.def"
 #undef WARPLOOM_OP
 };
@@ -76,10 +76,16 @@ struct Node {
   std::map<std::string, Attribute> attributes = {};  // defaults filled in (attributes.def)
 
   // The attribute's value, or `otherwise` if it is absent or of another type.
-  std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const;
-  double real(std::string_view key, double otherwise = 0) const;
-  std::string text(std::string_view key, std::string_view otherwise = "") const;
-  std::vector<std::int64_t> integers(std::string_view key) const;
+  template <class T>
+  T attribute(std::string_view key, T otherwise = {}) const {
+    const auto found = attributes.find(std::string(key));
+    const T* value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
+    return value ? *value : otherwise;
+  }
+  std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const { return attribute(key, otherwise); }
+  double real(std::string_view key, double otherwise = 0) const { return attribute(key, otherwise); }
+  std::string text(std::string_view key) const { return attribute<std::string>(key); }
+  std::vector<std::int64_t> integers(std::string_view key) const { return attribute<std::vector<std::int64_t>>(key); }
 };
 
 struct Graph {

@@ -195,18 +195,40 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
-double evaluate(const Expression& expression, std::span<const double> inputs) {
-  std::vector<double> values(expression.terms.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const Term& term = expression.terms[i];
-    const auto arg = [&](int k) { return values[static_cast<std::size_t>(term.args[static_cast<std::size_t>(k)])]; };
+namespace {
+
+struct Computed {
+  double value, magnitude;
+};
+Computed compute(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
+  std::vector<Computed> done;
+  done.reserve(expression.terms.size());
+  for (const Term& term : expression.terms) {
+    const auto input = static_cast<std::size_t>(term.input);
+    double x[3] = {0, 0, 0}, e[3] = {0, 0, 0}, value = term.value;
     switch (term.kind) {
-      case Term::Kind::input: values[i] = inputs[static_cast<std::size_t>(term.input)]; break;
-      case Term::Kind::constant: values[i] = term.value; break;
-      case Term::Kind::apply: values[i] = apply(term.op, arg(0), arg(1), arg(2)); break;
+      case Term::Kind::input: done.push_back({inputs[input], magnitudes.empty() ? 0 : magnitudes[input]}); break;
+      case Term::Kind::constant: done.push_back({term.value, 0}); break;
+      case Term::Kind::apply:
+        for (std::size_t k = 0; k < static_cast<std::size_t>(arity_of(term.op)); ++k) {
+          const Computed& arg = done[static_cast<std::size_t>(term.args[k])];
+          x[k] = arg.value;
+          e[k] = arg.magnitude;
+        }
+        value = apply(term.op, x[0], x[1], x[2]);
+        done.push_back({value, magnitudes.empty() ? 0 : std::fabs(value) + moved(term.op, x, value, e)});
     }
   }
-  return values.back();
+  return done.back();
+}
+
+}  // namespace
+
+double evaluate(const Expression& expression, std::span<const double> inputs) {
+  return compute(expression, inputs, {}).value;
+}
+double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
+  return compute(expression, inputs, magnitudes).magnitude;
 }
 
 }  // namespace warploom::graph

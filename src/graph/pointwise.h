@@ -41,5 +41,8 @@ struct Expression {
 // exponent, Add's addend) stay inputs unless the expression depends on their value (Pow: x·x for an exponent of 2).
 std::optional<Expression> expression_of(const Graph& graph, const Node& node);
 double evaluate(const Expression& expression, std::span<const double> inputs);  // in FP64
+// The magnitude of the expression's result (reference.h has the rule): its running error analysis to first order, given its
+// inputs and their magnitudes.
+double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes);
 
 }  // namespace warploom::graph

@@ -6,6 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "graph/operators.h"
+
 namespace warploom::onnx_import {
 namespace {
 
@@ -16,19 +18,9 @@ using graph::Tensor;
 using graph::TensorId;
 constexpr std::int64_t kFirstOpset = 13, kLastOpset = 23;
 
-std::int64_t since(OpKind op) {
-  static constexpr std::int64_t rows[] = {
-#define WARPLOOM_OP(name, first, min_inputs, max_inputs, op_class, shape_rule) first,
-#include "graph/ops.def"
-#undef WARPLOOM_OP
-  };
-  return rows[static_cast<std::size_t>(op)];
-}
 std::int64_t attribute_since(OpKind op, std::string_view name) {  // 0 for unknown ones: infer() refuses them
-#define WARPLOOM_ATTRIBUTE(operation, key, kind, first, otherwise) \
-  if (op == OpKind::operation && name == #key) return first;
-#include "graph/attributes.def"
-#undef WARPLOOM_ATTRIBUTE
+  for (const graph::AttributeRow& row : graph::attribute_rows())
+    if (row.op == op && row.name == name) return row.since;
   return 0;
 }
 
@@ -218,10 +210,10 @@ Status Importer::read_node(const onnx::NodeProto& proto) {
   if (!op)
     return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not supported", proto.op_type()), place,
                  graph::supported_operators(), proto.op_type()});
-  if (since(*op) > opset_)
+  if (graph::operator_of(*op).since > opset_)
     return fail({ErrorCode::kOnnxUnknownOperator,
                  fmt::format("operator {} is not in opset {}", proto.op_type(), opset_), place,
-                 fmt::format("opset {} or later", since(*op)), fmt::format("opset {}", opset_)});
+                 fmt::format("opset {} or later", graph::operator_of(*op).since), fmt::format("opset {}", opset_)});
   if (*op == OpKind::Constant) return read_constant(proto);
   Node node{*op, proto.name(), {}, {}, {}};
   if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "naive.h"
 
 namespace warploom::graph {
 namespace {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "../graph/naive.h"
 #include "base/random.h"
 #include "graph/reference.h"
 #include "onnx/load.h"

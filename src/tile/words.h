@@ -10,6 +10,19 @@
 namespace warploom::tile {
 
 inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
+// In the order of Statement::node.
+inline constexpr std::array<std::string_view, 11> kStatementWords = {
+    "copy", "fill", "map", "mma", "reduce", "cluster_reduce", "for", "if", "produce", "consume", "roles"};
+
+struct TensorWord {
+  std::string_view word;
+  Scope scope;
+  bool writable;
+};
+inline constexpr std::array<TensorWord, 4> kTensorWords = {{{"global", Scope::global, false},
+                                                            {"output", Scope::global, true},
+                                                            {"shared", Scope::shared, false},
+                                                            {"register", Scope::reg, false}}};
 
 inline std::string_view name_of(ReduceOp op) { return kReduceNames[static_cast<std::size_t>(op)]; }
 inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {

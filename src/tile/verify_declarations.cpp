@@ -19,24 +19,14 @@ constexpr int kMostWarps = 32;
 constexpr std::array<std::string_view, 4> kGridVariables = {"block_x", "block_y", "block_z", "cluster_rank"};
 
 // Words of C++ and CUDA, and those that the printed form of a value needs.
-constexpr std::array<std::string_view, 84> kReserved = {
-    "alignas",   "alignof",       "asm",          "auto",     "bool",
-    "break",     "case",          "catch",        "char",     "class",
-    "const",     "constexpr",     "const_cast",   "continue", "decltype",
-    "default",   "delete",        "do",           "double",   "dynamic_cast",
-    "else",      "enum",          "explicit",     "export",   "extern",
-    "false",     "float",         "for",          "friend",   "goto",
-    "if",        "inline",        "int",          "long",     "mutable",
-    "namespace", "new",           "noexcept",     "nullptr",  "operator",
-    "private",   "protected",     "public",       "register", "reinterpret_cast",
-    "requires",  "return",        "short",        "signed",   "sizeof",
-    "static",    "static_assert", "static_cast",  "struct",   "switch",
-    "template",  "this",          "thread_local", "throw",    "true",
-    "try",       "typedef",       "typeid",       "typename", "union",
-    "unsigned",  "using",         "virtual",      "void",     "volatile",
-    "while",     "and",           "or",           "not",      "xor",
-    "threadIdx", "blockIdx",      "blockDim",     "gridDim",  "warpSize",
-    "inf",       "nan",           "wl",           "main"};
+constexpr std::string_view kReserved =
+    " alignas alignof asm auto bool break case catch char class const constexpr const_cast continue decltype default "
+    "delete "
+    "do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
+    "namespace new noexcept nullptr operator private protected public register reinterpret_cast requires return short "
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef "
+    "typeid typename union unsigned using virtual void volatile while and or not xor "
+    "threadIdx blockIdx blockDim gridDim warpSize inf nan wl main ";
 
 Status check_name(const Program& program, std::set<std::string>& taken, std::string_view kind,
                   const std::string& name) {
@@ -134,18 +124,21 @@ Status check_pipelines(const Program& program) {
 
 }  // namespace
 
+tl::unexpected<Error> invalid_declaration(const Program& program, std::string_view what, std::string message) {
+  const std::string place = fmt::format("program '{}': {}", program.name, what);
+  return fail({ErrorCode::kTileInvalid, std::move(message), place, "", "", "change the declaration"});
+}
+
 bool is_identifier(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
-  for (const char c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
-  return std::find(kReserved.begin(), kReserved.end(), name) == kReserved.end();
+  const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  if (!std::all_of(name.begin(), name.end(), fits)) return false;
+  return kReserved.find(fmt::format(" {} ", name)) == std::string_view::npos;
 }
 
 bool is_grid_variable(std::string_view name) {
   return std::find(kGridVariables.begin(), kGridVariables.end(), name) != kGridVariables.end();
 }
-
-std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 Status verify_declarations(const Program& program) {
   WARPLOOM_CHECK(check_names(program));

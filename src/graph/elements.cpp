@@ -5,6 +5,8 @@
 #include <limits>
 #include <numbers>
 
+#include "graph/pointwise.h"
+
 namespace warploom::graph {
 namespace {
 
@@ -34,10 +36,6 @@ double clip(const double* x, F self) {  // parameters: whether there is a lower 
   if (self.parameters[1] != 0) value = smaller(value, x[2]);
   return value;
 }
-double sigmoid(const double* x, F) {
-  const double e = std::exp(-std::fabs(x[0]));  // never overflows
-  return x[0] >= 0 ? 1 / (1 + e) : e / (1 + e);
-}
 double gelu(const double* x, F self) {
   const double v = x[0];
   if (self.parameters[0] == 0) return 0.5 * v * std::erfc(-v / std::numbers::sqrt2);
@@ -46,30 +44,23 @@ double gelu(const double* x, F self) {
 }
 double softplus(double v) { return larger(v, 0) + std::log1p(std::exp(-std::fabs(v))); }
 
+double plain(const double* x, F self) {
+  const int arity = arity_of(self.operation);
+  return apply(self.operation, x[0], arity > 1 ? x[1] : 0, arity > 2 ? x[2] : 0);
+}
+double same(const double* x, F) { return x[0]; }  // Identity, Dropout, casts
+
+// Operators that are more than one operation.
 struct Row {
   OpKind op;
   double (*function)(const double*, F);
 };
 const Row kFunctions[] = {
-    {OpKind::Add, [](const double* x, F) { return x[0] + x[1]; }},
-    {OpKind::Sub, [](const double* x, F) { return x[0] - x[1]; }},
-    {OpKind::Mul, [](const double* x, F) { return x[0] * x[1]; }},
     {OpKind::Div, divide},
     {OpKind::Pow, [](const double* x, F) { return std::pow(x[0], x[1]); }},
     {OpKind::Max, fold_max},
     {OpKind::Min, fold_min},
-    {OpKind::Relu, [](const double* x, F) { return larger(x[0], 0); }},
     {OpKind::LeakyRelu, [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * x[0] : x[0]; }},
-    {OpKind::Sigmoid, sigmoid},
-    {OpKind::Tanh, [](const double* x, F) { return std::tanh(x[0]); }},
-    {OpKind::Erf, [](const double* x, F) { return std::erf(x[0]); }},
-    {OpKind::Exp, [](const double* x, F) { return std::exp(x[0]); }},
-    {OpKind::Log, [](const double* x, F) { return std::log(x[0]); }},
-    {OpKind::Sqrt, [](const double* x, F) { return std::sqrt(x[0]); }},
-    {OpKind::Neg, [](const double* x, F) { return -x[0]; }},
-    {OpKind::Abs, [](const double* x, F) { return std::fabs(x[0]); }},
-    {OpKind::Floor, [](const double* x, F) { return std::floor(x[0]); }},
-    {OpKind::Reciprocal, [](const double* x, F) { return 1 / x[0]; }},
     {OpKind::Clip, clip},
     {OpKind::Gelu, gelu},
     {OpKind::Elu, [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * std::expm1(x[0]) : x[0]; }},
@@ -78,14 +69,7 @@ const Row kFunctions[] = {
     {OpKind::HardSwish, [](const double* x, F) { return x[0] * smaller(larger(x[0] / 6 + 0.5, 0), 1); }},
     {OpKind::Softplus, [](const double* x, F) { return softplus(x[0]); }},
     {OpKind::Mish, [](const double* x, F) { return x[0] * std::tanh(softplus(x[0])); }},
-    {OpKind::Where, [](const double* x, F) { return x[0] != 0 ? x[1] : x[2]; }},
-    {OpKind::Equal, [](const double* x, F) { return x[0] == x[1] ? 1.0 : 0.0; }},
-    {OpKind::Less, [](const double* x, F) { return x[0] < x[1] ? 1.0 : 0.0; }},
     {OpKind::Greater, [](const double* x, F) { return x[0] > x[1] ? 1.0 : 0.0; }},
-    {OpKind::Identity, [](const double* x, F) { return x[0]; }},
-    {OpKind::Dropout, [](const double* x, F) { return x[0]; }},
-    {OpKind::Cast, [](const double* x, F) { return x[0]; }},
-    {OpKind::CastLike, [](const double* x, F) { return x[0]; }},
 };
 
 // Every value of `from` is a value of `to`.
@@ -145,6 +129,11 @@ double ScalarFunction::settled(double value) const {
 ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   using Settle = ScalarFunction::Settle;
   ScalarFunction f;
+  f.function = same;
+  if (const auto op = plain_operation(node.op)) {
+    f.function = plain;
+    f.operation = *op;
+  }
   for (const Row& row : kFunctions)
     if (row.op == node.op) f.function = row.function;
   f.inputs = static_cast<int>(node.inputs.size());

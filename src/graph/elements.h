@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/value_op.h"
 #include "graph/operators.h"
 
 namespace warploom::graph {
@@ -17,6 +18,7 @@ struct ScalarFunction {
   enum class Settle : std::uint8_t { keep, wrap, clamp, truth, round };
 
   double (*function)(const double* inputs, const ScalarFunction& self) = nullptr;
+  ValueOp operation = ValueOp::add;  // of a function that is one
   int inputs = 0;
   std::array<double, 2> parameters = {0, 0};
   Settle settle = Settle::keep;

@@ -135,27 +135,4 @@ Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_vie
   return static_cast<int>(axis < 0 ? axis + size : axis);
 }
 
-TensorId Builder::input(std::string name, Dtype dtype, Shape shape) {
-  const TensorId id = graph_.add_tensor({{std::move(name), dtype, std::move(shape)}, std::nullopt});
-  graph_.inputs.push_back(id);
-  return id;
-}
-TensorId Builder::constant(std::string name, Dtype dtype, Shape shape, std::span<const double> values) {
-  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)));
-  for (std::size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
-  return graph_.add_tensor({{std::move(name), dtype, std::move(shape)}, std::move(bytes)});
-}
-TensorId Builder::integers(std::string name, std::span<const std::int64_t> values) {
-  const auto bytes = std::as_bytes(values);
-  return graph_.add_tensor({{std::move(name), Dtype::i64, {static_cast<std::int64_t>(values.size())}},
-                            std::vector<std::byte>(bytes.begin(), bytes.end())});
-}
-TensorId Builder::add(OpKind op, std::vector<TensorId> inputs, std::map<std::string, Attribute> attributes) {
-  const std::string name = fmt::format("{}_{}", name_of(op), graph_.nodes.size());
-  const TensorId out = graph_.add_tensor({{name + "_out", Dtype::f32, {}}, std::nullopt});
-  graph_.nodes.push_back({op, name, std::move(inputs), {out}, std::move(attributes)});
-  return out;
-}
-Result<Graph> Builder::finish() { return infer(graph_); }
-
 }  // namespace warploom::graph

@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -126,22 +125,5 @@ Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_vie
 Result<Graph> infer(Graph graph);
 // Fold, bypass, drop; the same function of the same inputs. Expects an inferred graph.
 Result<Graph> simplify(Graph graph);
-
-// A small builder for tests and rewrites: tensors and nodes by hand, then finish() = infer.
-//   Builder b("mm"); auto x = b.input("x", Dtype::f32, {4, 8}); auto w = b.input("w", Dtype::f32, {8, 2});
-//   b.output(b.add(OpKind::MatMul, {x, w})); Result<Graph> graph = b.finish();
-class Builder {
- public:
-  explicit Builder(std::string name) { graph_.name = std::move(name); }
-  TensorId input(std::string name, Dtype dtype, Shape shape);
-  TensorId constant(std::string name, Dtype dtype, Shape shape, std::span<const double> values);
-  TensorId integers(std::string name, std::span<const std::int64_t> values);  // 1-D, i64
-  TensorId add(OpKind op, std::vector<TensorId> inputs, std::map<std::string, Attribute> attributes = {});
-  void output(TensorId id) { graph_.outputs.push_back(id); }
-  Result<Graph> finish();
-
- private:
-  Graph graph_;
-};
 
 }  // namespace warploom::graph

@@ -98,6 +98,13 @@ Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view 
   return empty ? 0 : count;
 }
 
+Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place) {
+  const auto dtype = onnx_type > 0 && onnx_type < 1000 ? dtype_of_onnx(static_cast<int>(onnx_type)) : std::nullopt;
+  if (dtype) return *dtype;
+  return fail({ErrorCode::kOnnxType, fmt::format("{} is not supported", what), std::string(place),
+               "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean", fmt::format("ONNX type {}", onnx_type)});
+}
+
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) {
   Shape out(std::max(a.size(), b.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {  // i counts from the last axis

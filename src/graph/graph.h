@@ -111,6 +111,8 @@ std::string place_of(const Node& node);                    // "node 'mm' (MatMul
 
 // Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension) otherwise.
 Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place);
+// The element type with ONNX's number; onnx-type where there is none. `what` begins the message: "a tensor's element type".
+Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place);
 // Shapes aligned at their last axes, a size of 1 stretching to the other's.
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place);
 // The elements of an integer constant, or nothing if the tensor is none.

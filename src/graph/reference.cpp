@@ -104,9 +104,8 @@ Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> i
     ValueAndMagnitude result;
     for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end)) {
       if (volume(box) == 0) continue;
-      Evaluator evaluator(graph, inputs, threads, with_magnitude);
-      WARPLOOM_CHECK(evaluator.run(demand_for(graph, id, box)));
-      evaluator.append(id, box, result.value, with_magnitude ? &result.magnitude : nullptr);
+      const Wanted wanted{id, box, &result.value, with_magnitude ? &result.magnitude : nullptr};
+      WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), {wanted}, threads));
     }
     return result;
   });
@@ -120,13 +119,15 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
   WARPLOOM_CHECK(check_inputs(graph, inputs));
   return within_memory(graph, [&]() -> Result<std::vector<std::vector<double>>> {
     Demand demand(graph.tensors.size());
-    for (TensorId id : graph.outputs) demand[static_cast<std::size_t>(id)] = whole(graph.tensor(id).shape);
-    propagate(graph, demand);
-    Evaluator evaluator(graph, inputs, threads, false);
-    WARPLOOM_CHECK(evaluator.run(demand));
+    std::vector<Wanted> wanted;
     std::vector<std::vector<double>> outputs(graph.outputs.size());
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      evaluator.append(graph.outputs[i], whole(graph.tensor(graph.outputs[i]).shape), outputs[i], nullptr);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const TensorId id = graph.outputs[i];
+      wanted.push_back({id, whole(graph.tensor(id).shape), &outputs[i]});
+      demand[static_cast<std::size_t>(id)] = wanted.back().box;
+    }
+    propagate(graph, demand);
+    WARPLOOM_CHECK(compute(graph, inputs, demand, wanted, threads));
     return outputs;
   });
 }

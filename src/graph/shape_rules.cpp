@@ -143,12 +143,8 @@ Result<Answer> dropout(const Question& q) {
 Result<Answer> cast(const Question& q) {
   if (!q.node.attributes.contains("to"))
     return q.error(ErrorCode::kOnnxAttribute, "Cast lacks its target type", "attribute to");
-  const std::int64_t to = q.node.integer("to");
-  const auto dtype = to > 0 && to < 1000 ? dtype_of_onnx(static_cast<int>(to)) : std::nullopt;
-  if (!dtype)
-    return q.error(ErrorCode::kOnnxType, "Cast to a type that is not supported",
-                   "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean", fmt::format("ONNX type {}", to));
-  return Answer{*dtype, q.in(0).shape};
+  WARPLOOM_TRY(const Dtype dtype, checked_dtype(q.node.integer("to"), "Cast's target type", q.place));
+  return Answer{dtype, q.in(0).shape};
 }
 
 Result<Answer> cast_like(const Question& q) { return Answer{q.in(1).dtype, q.in(0).shape}; }

@@ -39,8 +39,7 @@ Result<std::vector<int>> axes(const Question& q, const std::vector<std::int64_t>
   }
   std::sort(found.begin(), found.end());
   if (std::adjacent_find(found.begin(), found.end()) != found.end())
-    return q.error(ErrorCode::kOnnxAttribute, "an axis is named twice", "distinct axes",
-                   fmt::format("[{}]", fmt::join(wanted, ",")));
+    return q.error(ErrorCode::kOnnxAttribute, "an axis is named twice", "distinct axes", to_text(wanted));
   return found;
 }
 
@@ -126,8 +125,7 @@ Result<Answer> transpose(const Question& q) {
   std::iota(all.begin(), all.end(), 0);
   if (sorted != all)
     return q.error(ErrorCode::kOnnxAttribute, "perm is no permutation of the axes",
-                   fmt::format("each of 0 to {} once", static_cast<std::int64_t>(from.size()) - 1),
-                   fmt::format("[{}]", fmt::join(perm, ",")));
+                   fmt::format("each of 0 to {} once", static_cast<std::int64_t>(from.size()) - 1), to_text(perm));
   Shape shape;
   for (std::int64_t axis : perm) shape.push_back(from[static_cast<std::size_t>(axis)]);
   return Answer{q.in(0).dtype, shape};

@@ -96,12 +96,6 @@ const Layout& Layout::part(int i) const {
 
 int Layout::rank() const { return leaf_ ? 1 : static_cast<int>(parts_.size()); }
 
-int Layout::depth() const {
-  int below = -1;
-  for (const Layout& part : parts_) below = std::max(below, part.depth());
-  return leaf_ ? 0 : below + 1;
-}
-
 std::int64_t Layout::size() const {
   std::int64_t product = mode_.extent;  // 1 for a list
   for (const Layout& part : parts_) product *= part.size();

@@ -4,7 +4,7 @@
 // layouts and adds what they give. An index runs through the leaves from left to right, the first leaf fastest. The idea of
 // nested shapes and strides is that of CuTe (NVIDIA CUTLASS documentation, "CuTe layouts").
 //
-// Worked example: ((2,2),4):((1,8),2) has size 16, cosize 16, rank 2, depth 2.
+// Worked example: ((2,2),4):((1,8),2) has size 16, cosize 16, rank 2.
 //   index 3 is coordinate ((1,1),0): 1*1 + 1*8 + 0*2 = 9
 //   index 16 would be one past the end; the last leaf simply runs on beyond its extent
 //
@@ -39,7 +39,6 @@ class Layout {
   const Layout& part(int i) const;                             // the i-th top-level part; a leaf is its own part 0
 
   int rank() const;                 // number of top-level parts, 1 for a leaf
-  int depth() const;                // 0 for a leaf
   std::int64_t size() const;        // product of the extents
   std::int64_t cosize() const;      // one past the largest integer reached
   std::vector<Mode> modes() const;  // the leaves from left to right

@@ -181,22 +181,16 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
   return result;
 }
 
-TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents, bool compact) {
-  // Fewer extents than the tile has dimensions stand for its last ones, as in the broadcasting rules of array libraries.
-  std::vector<std::int64_t> extents(layout.tile.size(), 1);
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents) {
+  TvLayout result{std::vector<std::int64_t>(layout.tile.size(), 1), layout.thread, layout.value};
+  std::vector<std::int64_t>& extents = result.tile;
   const std::size_t given = std::min(extents.size(), operand_extents.size());
   std::copy_backward(operand_extents.end() - static_cast<std::ptrdiff_t>(given), operand_extents.end(), extents.end());
-  const auto cut = [&](TvMode mode) {
-    for (std::size_t d = 0; d < extents.size(); ++d)
-      if (extents[d] == 1) mode.step[d] = 0;
-    return mode;
-  };
-  TvLayout result{extents, {}, {}};
-  for (const TvMode& mode : layout.thread) result.thread.push_back(cut(mode));
-  for (const TvMode& mode : layout.value) {
-    TvMode kept = cut(mode);
-    if (!compact || !steps_nowhere(kept)) result.value.push_back(std::move(kept));
-  }
+  for (auto* modes : {&result.thread, &result.value})
+    for (TvMode& mode : *modes)
+      for (std::size_t d = 0; d < extents.size(); ++d)
+        if (extents[d] == 1) mode.step[d] = 0;
+  std::erase_if(result.value, steps_nowhere);
   return result;
 }
 

@@ -54,11 +54,12 @@ Status write_tile(const Site& site, const Tile& tile, const std::vector<double>&
 Result<std::vector<double>> read_all(const Site& site, TensorId tensor);
 Status write_all(const Site& site, TensorId tensor, const std::vector<double>& values);
 
-Status run_copy(const Site& site, const Copy& copy);
-Status run_fill(const Site& site, const Fill& fill);
-Status run_map(const Site& site, const Map& map);
-Status run_mma(const Site& site, const Mma& mma);
-Status run_reduce(const Site& site, const Reduce& reduce);
+// Statements that concern one block alone.
+Status run(const Site& site, const Copy& copy);
+Status run(const Site& site, const Fill& fill);
+Status run(const Site& site, const Map& map);
+Status run(const Site& site, const Mma& mma);
+Status run(const Site& site, const Reduce& reduce);
 float combine(ReduceOp op, float a, float b);
 
 }  // namespace warploom::tile

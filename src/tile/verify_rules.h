@@ -10,10 +10,9 @@
 
 namespace warploom::tile {
 
-// kTileInvalid at a statement (at the program where there is none), or at a declaration.
+// kTileInvalid at a statement, or at the program where there is none.
 tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message,
                               std::string expected = {}, std::string found = {});
-tl::unexpected<Error> invalid_declaration(const Program& program, std::string_view what, std::string message);
 
 bool is_identifier(std::string_view name);     // a C identifier that no emitted source needs for itself
 bool is_grid_variable(std::string_view name);  // block_x, block_y, block_z, cluster_rank

@@ -70,16 +70,14 @@ TEST(TvLayout, ReduceRefusesADiagonalMode) {
   EXPECT_EQ(reduce(diagonal, 2).error().code, ErrorCode::kLayout);
 }
 
-TEST(TvLayout, BroadcastOperandKeepsOrDropsItsModes) {
-  const TvLayout aligned = broadcast_operand(mma_accumulator(), {1, 8}, false);
-  EXPECT_EQ(to_string(aligned), "tile 1x8 thread [4:(0,2)] [8:(0,0)] value [2:(0,1)] [2:(0,0)]");
-  const TvLayout compact = broadcast_operand(mma_accumulator(), {1, 8}, true);
+TEST(TvLayout, BroadcastOperandDropsItsModes) {
+  const TvLayout compact = broadcast_operand(mma_accumulator(), {1, 8});
   EXPECT_EQ(to_string(compact), "tile 1x8 thread [4:(0,2)] [8:(0,0)] value [2:(0,1)]");
-  EXPECT_EQ(broadcast_operand(mma_accumulator(), {8}, true), compact);  // missing extents lead
+  EXPECT_EQ(broadcast_operand(mma_accumulator(), {8}), compact);  // missing extents lead
 }
 
 TEST(TvLayout, OperandOfTheTilesOwnShapeIsUnchanged) {
-  EXPECT_EQ(broadcast_operand(mma_accumulator(), {16, 8}, false), mma_accumulator());
+  EXPECT_EQ(broadcast_operand(mma_accumulator(), {16, 8}), mma_accumulator());
 }
 
 // Brute force, by the definitions in the header.

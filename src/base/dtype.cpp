@@ -1,5 +1,6 @@
 #include "base/dtype.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -12,12 +13,12 @@ namespace {
 
 struct Row {
   std::string_view name;
-  int bits;
+  int bits, mantissa;
   std::string_view cuda, cpu;
   int onnx;
 };
 constexpr std::array kRows = {
-#define WARPLOOM_DTYPE(name, bits, cuda, cpu, onnx) Row{#name, bits, cuda, cpu, onnx},
+#define WARPLOOM_DTYPE(name, ...) Row{#name, __VA_ARGS__},
 #include "base/dtype.def"
 #undef WARPLOOM_DTYPE
 };
@@ -29,7 +30,10 @@ struct Format {
   int exponent, mantissa;
   bool has_infinity;
 };
-constexpr Format kF16{5, 10, true}, kBf16{8, 7, true}, kE4m3{4, 3, false}, kE5m2{5, 2, true};
+constexpr Format format_of(Dtype dtype) {
+  const Row& of = kRows[static_cast<std::size_t>(dtype)];
+  return {of.bits - 1 - of.mantissa, of.mantissa, dtype != Dtype::e4m3};
+}
 
 double decode(Format f, std::uint32_t bits) {
   const int bias = (1 << (f.exponent - 1)) - 1;
@@ -86,8 +90,9 @@ void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_
 }
 
 // A decoder that looks up every value of a format of 8 or 16 bits.
-template <Format f>
+template <Dtype dtype>
 double looked_up(std::uint16_t bits) {
+  static constexpr Format f = format_of(dtype);
   static const std::vector<double> table = [] {
     std::vector<double> values(std::size_t{2} << (f.exponent + f.mantissa));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = decode(f, static_cast<std::uint32_t>(i));
@@ -121,20 +126,9 @@ int onnx_type_of(Dtype dtype) { return row(dtype).onnx; }
 int bits_of(Dtype dtype) { return row(dtype).bits; }
 std::string_view cuda_type(Dtype dtype) { return row(dtype).cuda; }
 std::string_view cpu_type(Dtype dtype) { return row(dtype).cpu; }
-bool is_float(Dtype dtype) { return dtype <= Dtype::e5m2; }
+bool is_float(Dtype dtype) { return row(dtype).mantissa > 0; }
 
-double unit_roundoff(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f64: return 0x1p-53;
-    case Dtype::f32: return 0x1p-24;
-    case Dtype::tf32:
-    case Dtype::f16: return 0x1p-11;
-    case Dtype::bf16: return 0x1p-8;
-    case Dtype::e4m3: return 0x1p-4;
-    case Dtype::e5m2: return 0x1p-3;
-    default: return 0;
-  }
-}
+double unit_roundoff(Dtype dtype) { return is_float(dtype) ? std::ldexp(0.5, -row(dtype).mantissa) : 0; }
 
 void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to) {
   const auto plain = [](auto value) { return static_cast<double>(value); };
@@ -146,9 +140,9 @@ void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t s
     case Dtype::f32:
     case Dtype::tf32: return run<float>(data, offset, stride, count, to, plain);
     case Dtype::bf16: return run<std::uint16_t>(data, offset, stride, count, to, high_half);
-    case Dtype::f16: return run<std::uint16_t>(data, offset, stride, count, to, looked_up<kF16>);
-    case Dtype::e4m3: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<kE4m3>);
-    case Dtype::e5m2: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<kE5m2>);
+    case Dtype::f16: return run<std::uint16_t>(data, offset, stride, count, to, looked_up<Dtype::f16>);
+    case Dtype::e4m3: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<Dtype::e4m3>);
+    case Dtype::e5m2: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<Dtype::e5m2>);
     case Dtype::i64: return run<std::int64_t>(data, offset, stride, count, to, plain);
     case Dtype::i32: return run<std::int32_t>(data, offset, stride, count, to, plain);
     case Dtype::i8: return run<std::int8_t>(data, offset, stride, count, to, plain);
@@ -168,16 +162,31 @@ void store_from_double(Dtype dtype, void* data, std::size_t index, double value)
     case Dtype::f64: return put(data, index, value);
     case Dtype::f32: return put(data, index, static_cast<float>(value));
     case Dtype::tf32: return put(data, index, round_tf32(static_cast<float>(value)));
-    case Dtype::bf16: return put(data, index, static_cast<std::uint16_t>(encode(kBf16, value)));
-    case Dtype::f16: return put(data, index, static_cast<std::uint16_t>(encode(kF16, value)));
-    case Dtype::e4m3: return put(data, index, static_cast<std::uint8_t>(encode(kE4m3, value)));
-    case Dtype::e5m2: return put(data, index, static_cast<std::uint8_t>(encode(kE5m2, value)));
+    case Dtype::bf16:
+    case Dtype::f16: return put(data, index, static_cast<std::uint16_t>(encode(format_of(dtype), value)));
+    case Dtype::e4m3:
+    case Dtype::e5m2: return put(data, index, static_cast<std::uint8_t>(encode(format_of(dtype), value)));
     case Dtype::i64: return put(data, index, static_cast<std::int64_t>(value));
     case Dtype::i32: return put(data, index, static_cast<std::int32_t>(value));
     case Dtype::i8: return put(data, index, static_cast<std::int8_t>(value));
     case Dtype::u8: return put(data, index, static_cast<std::uint8_t>(value));
     case Dtype::boolean: return put(data, index, static_cast<std::uint8_t>(value != 0));
   }
+}
+
+double rounded(Dtype dtype, double value) {
+  if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
+  if (!is_float(dtype)) {
+    if (std::isnan(value)) return 0;
+    const bool is_signed = dtype != Dtype::u8;
+    const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed ? 1 : 0));
+    // The largest double below 2^63, or the largest integer of a narrower type.
+    const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
+    return std::clamp(std::trunc(value), is_signed ? -top : 0, high);
+  }
+  double stored = 0;  // room for any type
+  store_from_double(dtype, &stored, 0, value);
+  return load_as_double(dtype, &stored, 0);
 }
 
 }  // namespace warploom

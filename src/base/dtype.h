@@ -9,7 +9,7 @@
 namespace warploom {
 
 enum class Dtype : std::uint8_t {
-#define WARPLOOM_DTYPE(name, bits, cuda, cpu, onnx) name,
+#define WARPLOOM_DTYPE(name, ...) name,
 #include "base/dtype.def"
 #undef WARPLOOM_DTYPE
 };
@@ -31,5 +31,8 @@ double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-
 double load_as_double(Dtype dtype, const void* data, std::size_t index);
 void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to);
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value);
+
+// `value` as an element of the type: floats round to nearest even, integers truncate and saturate, NaN becomes the integer 0.
+double rounded(Dtype dtype, double value);
 
 }  // namespace warploom

@@ -53,10 +53,6 @@ double moved(ValueOp op, const double* of, double v, const double* e) {
   return 0;
 }
 
-double round_to_tf32(double value) {
-  float stored = 0;
-  store_from_double(Dtype::tf32, &stored, 0, value);
-  return stored;
-}
+double round_to_tf32(double value) { return rounded(Dtype::tf32, value); }
 
 }  // namespace warploom

@@ -84,9 +84,8 @@ double largest_finite(Dtype dtype) { return dtype == Dtype::e4m3 ? 448 : 57344; 
 bool is_cast(OpKind op) { return op == OpKind::Cast || op == OpKind::CastLike; }
 
 void copy_element(const Tensor& from, std::int64_t index, std::vector<std::byte>& to, std::int64_t at) {
-  const auto size = static_cast<std::size_t>(bytes_of(from.dtype));
-  std::copy_n(from.constant->begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(index) * size), size,
-              to.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(at) * size));
+  const std::int64_t size = bytes_of(from.dtype);
+  std::copy_n(from.constant->begin() + index * size, size, to.begin() + at * size);
 }
 
 }  // namespace
@@ -106,21 +105,12 @@ double ScalarFunction::settled(double value) const {
     case Settle::keep: return value;
     case Settle::wrap: return wrapped(dtype, value);
     case Settle::truth: return value != 0 ? 1 : 0;
-    case Settle::clamp: {
-      if (std::isnan(value)) return 0;
-      const bool is_signed = dtype != Dtype::u8;
-      const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed ? 1 : 0));
-      // The largest double below 2^63, or the largest integer of a narrower type.
-      const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
-      return std::clamp(std::trunc(value), is_signed ? -top : 0, high);
-    }
+    case Settle::clamp: return rounded(dtype, value);
     case Settle::round: {
-      std::array<std::byte, 8> stored;
-      store_from_double(dtype, stored.data(), 0, value);
-      const double rounded = load_as_double(dtype, stored.data(), 0);
-      if (saturate && !std::isnan(value) && !(std::fabs(rounded) <= largest_finite(dtype)))
+      const double stored = rounded(dtype, value);
+      if (saturate && !std::isnan(value) && !(std::fabs(stored) <= largest_finite(dtype)))
         return std::copysign(largest_finite(dtype), value);
-      return rounded;
+      return stored;
     }
   }
   return value;

@@ -169,15 +169,13 @@ std::int64_t max_common_vector(const Layout& a, const Layout& b) {
   return common;
 }
 
-Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n, bool skip_replicas) {
+Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n) {
   std::vector<Mode> first, second;
   std::int64_t left = n;
   for (const Mode& mode : layout.modes()) {
     if (mode.extent == 1) continue;
     if (left == 1) {
       second.push_back(mode);
-    } else if (skip_replicas && mode.stride == 0) {
-      first.push_back(mode);
     } else if (left > 0 && left % mode.extent == 0) {
       first.push_back(mode);
       left /= mode.extent;

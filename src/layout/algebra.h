@@ -53,10 +53,9 @@ Result<Layout> logical_product(const Layout& a, const Layout& b);
 std::int64_t max_common_vector(const Layout& a, const Layout& b);
 
 // Splits after the first n indices: first has size n, ⟨first, second⟩ = L as a function of the index. Both are flat.
-// With skip_replicas the stride-0 leaves do not count towards n (they stay in order, on the side where they are met).
 // Precondition: n divides through the leaves from the left.
 //   group((4,8):(8,1), 8) = {(4,2):(8,1), 4:2}
-Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n, bool skip_replicas = false);
+Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n);
 
 // Both layouts, unchanged as functions of the index, over one flat shape: the common refinement of theirs.
 // Precondition: equal sizes, and the cuts of one shape nest in those of the other.

@@ -26,47 +26,13 @@ bool steps_nowhere(const TvMode& mode) {
   return std::all_of(mode.step.begin(), mode.step.end(), [](std::int64_t s) { return s == 0; });
 }
 
-// The value of an additive map at every index of a list of modes, first mode fastest: modes [2:a][3:b] with weight w give
-// 0, w(a), w(b), w(a)+w(b), 2w(b), w(a)+2w(b).
-template <class Weight>
-std::vector<std::int64_t> digit_sums(const std::vector<TvMode>& modes, const Weight& weight) {
-  std::vector<std::int64_t> sums = {0};
-  for (const TvMode& mode : modes) {
-    const std::size_t below = sums.size();
-    for (std::int64_t digit = 1; digit < mode.extent; ++digit)
-      for (std::size_t i = 0; i < below; ++i) sums.push_back(sums[i] + digit * weight(mode.step));
-  }
-  return sums;
-}
-
-// How often each point of the smallest box around all coordinates is hit, and that box.
-struct Hits {
-  Coord low, high;
-  std::vector<std::uint32_t> counts;
-};
-
-Hits count_hits(const TvLayout& layout) {
-  const std::size_t rank = layout.tile.size();
-  Hits hits{Coord(rank, 0), Coord(rank, 0), {}};
-  for (const auto* modes : {&layout.thread, &layout.value})
-    for (const TvMode& mode : *modes)
-      for (std::size_t d = 0; d < rank; ++d)
-        (mode.step[d] < 0 ? hits.low[d] : hits.high[d]) += (mode.extent - 1) * mode.step[d];
-  Coord weight(rank, 1);  // strides of the box
-  std::int64_t volume = 1;
-  for (std::size_t d = rank; d-- > 0;) {
-    weight[d] = volume;
-    volume *= hits.high[d] - hits.low[d] + 1;
-  }
-  const auto place = [&](const Coord& c) {
-    return std::inner_product(c.begin(), c.end(), weight.begin(), std::int64_t{0});
-  };
-  const std::vector<std::int64_t> values = digit_sums(layout.value, place);
-  const std::int64_t origin = place(hits.low);
-  hits.counts.assign(static_cast<std::size_t>(volume), 0);
-  for (const std::int64_t t : digit_sums(layout.thread, place))
-    for (const std::int64_t v : values) ++hits.counts[static_cast<std::size_t>(t + v - origin)];
-  return hits;
+// The coordinates of all (thread, value) pairs, sorted.
+std::vector<Coord> all_coords(const TvLayout& layout) {
+  std::vector<Coord> coords;
+  for (std::int64_t t = 0; t < layout.threads(); ++t)
+    for (std::int64_t v = 0; v < layout.values(); ++v) coords.push_back(layout.coord(t, v));
+  std::sort(coords.begin(), coords.end());
+  return coords;
 }
 
 TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::int64_t step) {
@@ -103,15 +69,22 @@ Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const
 }
 
 bool TvLayout::is_exact() const {
-  const Hits hits = count_hits(*this);
-  for (std::size_t d = 0; d < tile.size(); ++d)
-    if (hits.low[d] != 0 || hits.high[d] != tile[d] - 1) return false;
-  return std::all_of(hits.counts.begin(), hits.counts.end(), [&](std::uint32_t n) { return n == hits.counts[0]; });
+  const std::vector<Coord> coords = all_coords(*this);
+  std::size_t elements = 1;
+  for (const std::int64_t extent : tile) elements *= static_cast<std::size_t>(extent);
+  if (elements == 0 || coords.size() % elements != 0) return false;
+  const std::size_t hits = coords.size() / elements;  // of each element, if all of them are hit equally often
+  for (std::size_t i = 0; i < coords.size(); ++i) {
+    if ((i % hits == 0) != (i == 0 || coords[i] != coords[i - 1])) return false;
+    for (std::size_t d = 0; d < tile.size(); ++d)
+      if (coords[i][d] < 0 || coords[i][d] >= tile[d]) return false;
+  }
+  return true;
 }
 
 bool TvLayout::is_injective() const {
-  const Hits hits = count_hits(*this);
-  return std::all_of(hits.counts.begin(), hits.counts.end(), [](std::uint32_t n) { return n <= 1; });
+  const std::vector<Coord> coords = all_coords(*this);
+  return std::adjacent_find(coords.begin(), coords.end()) == coords.end();
 }
 
 TvLayout coalesce(const TvLayout& layout) {

@@ -43,9 +43,6 @@ struct Site {
 tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected = {},
                                 std::string found = {});
 
-// `value` as an element of the type: floats round to nearest even, integers truncate and saturate, NaN becomes the integer 0.
-double rounded(Dtype dtype, double value);
-
 Result<std::int64_t> value_of(const Site& site, const Index& index);
 
 // The elements of a tile in row-major order of its box; `fill` stands for those outside a global tensor.

@@ -1,19 +1,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
-#include <limits>
+#include <optional>
 
 #include "tile/machine.h"
 #include "tile/shape.h"
 
 namespace warploom::tile {
 namespace {
-
-double saturated(double value, double low, double high) {
-  if (std::isnan(value)) return 0;
-  return std::trunc(std::fmin(std::fmax(value, low), high));
-}
 
 bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_t>& variables) {
   if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return false;
@@ -59,22 +53,6 @@ tl::unexpected<Error> undefined(const Site& site, std::string message, std::stri
                fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"), at.at("block_z")),
                fmt::format("{}:{}", site.location.file, site.location.line), std::move(expected), std::move(found),
                "follow the statements that should have made the value"});
-}
-
-double rounded(Dtype dtype, double value) {
-  switch (dtype) {
-    case Dtype::f64: return value;
-    case Dtype::f32: return static_cast<float>(value);
-    case Dtype::i64: return saturated(value, -0x1p63, 0x1p63 - 1024);  // the largest double below 2^63
-    case Dtype::i32: return saturated(value, -0x1p31, 0x1p31 - 1);
-    case Dtype::i8: return saturated(value, -128, 127);
-    case Dtype::u8: return saturated(value, 0, 255);
-    case Dtype::boolean: return value != 0 ? 1 : 0;
-    default: break;
-  }
-  double bits = 0;  // room for any type
-  store_from_double(dtype, &bits, 0, value);
-  return load_as_double(dtype, &bits, 0);
 }
 
 Result<std::int64_t> value_of(const Site& site, const Index& index) {

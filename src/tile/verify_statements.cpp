@@ -5,7 +5,6 @@
 
 #include "tile/shape.h"
 #include "tile/verify_rules.h"
-#include "tile/words.h"
 
 namespace warploom::tile {
 namespace {
@@ -15,7 +14,7 @@ bool contains(const std::vector<T>& list, const T& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 std::string text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-std::string text(Dtype dtype) { return std::string(name_of(dtype)); }
+std::string text(Dtype dtype) { return std::string(warploom::name_of(dtype)); }
 
 // The accumulator's type for operands of a type; nothing where such operands cannot be multiplied.
 std::optional<Dtype> accumulator_of(Dtype operand) {

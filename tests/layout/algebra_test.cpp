@@ -199,17 +199,6 @@ RC_GTEST_PROP(AlgebraProperty, GroupSplitsTheIndex, ()) {
   RC_ASSERT(same_function(Layout::list({cut->first, cut->second}), a));
 }
 
-RC_GTEST_PROP(AlgebraProperty, GroupCountsReplicasOrNot, ()) {
-  const Layout a = random_layout();
-  const auto n = *rc::gen::element<std::int64_t>(1, 2, 3, 4, 6, 8, 16);
-  const auto cut = group(a, n, true);
-  if (!cut) return;
-  std::int64_t counted = 1;
-  for (const Mode& m : cut->first.modes()) counted *= m.stride ? m.extent : 1;
-  RC_ASSERT(counted == n);
-  RC_ASSERT(same_function(Layout::list({cut->first, cut->second}), a));
-}
-
 RC_GTEST_PROP(AlgebraProperty, CommonReshapeKeepsBothFunctions, ()) {
   const Layout a = random_layout(), b = random_layout();
   const auto both = common_reshape(a, b);

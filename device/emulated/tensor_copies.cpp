@@ -113,11 +113,11 @@ void Machine::finish_load(std::size_t i) {
     std::uint8_t* dst = memory(*load.cta, addr);
     if (last - first < 16) std::memset(dst, 0, 16);
     if (last > first) std::memcpy(dst + first, g + first, static_cast<std::size_t>(last - first));
-    for (int i = 0; load.map.tf32 && i < 16; i += 4) {
+    for (int at = 0; load.map.tf32 && at < 16; at += 4) {
       float x;
-      std::memcpy(&x, dst + i, 4);
+      std::memcpy(&x, dst + at, 4);
       const tf32 rounded = cast<tf32>(x);
-      std::memcpy(dst + i, &rounded, 4);
+      std::memcpy(dst + at, &rounded, 4);
     }
   });
   Mbarrier& b = *load.bar;

@@ -1,22 +1,24 @@
 #include "base/dtype.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace warploom {
 namespace {
 
 struct Row {
   std::string_view name;
-  int bits;
+  int bits, mantissa;
   std::string_view cuda, cpu;
   int onnx;
 };
 constexpr std::array kRows = {
-#define WARPLOOM_DTYPE(name, bits, cuda, cpu, onnx) Row{#name, bits, cuda, cpu, onnx},
+#define WARPLOOM_DTYPE(name, ...) Row{#name, __VA_ARGS__},
 #include "base/dtype.def"
 #undef WARPLOOM_DTYPE
 };
@@ -28,7 +30,10 @@ struct Format {
   int exponent, mantissa;
   bool has_infinity;
 };
-constexpr Format kF16{5, 10, true}, kBf16{8, 7, true}, kE4m3{4, 3, false}, kE5m2{5, 2, true};
+constexpr Format format_of(Dtype dtype) {
+  const Row& of = kRows[static_cast<std::size_t>(dtype)];
+  return {of.bits - 1 - of.mantissa, of.mantissa, dtype != Dtype::e4m3};
+}
 
 double decode(Format f, std::uint32_t bits) {
   const int bias = (1 << (f.exponent - 1)) - 1;
@@ -65,14 +70,35 @@ std::uint32_t encode(Format f, double value) {
 }
 
 template <class T>
-T get(const void* data, std::size_t index) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(data) + index * sizeof(T), sizeof(T));
-  return value;
-}
-template <class T>
 void put(void* data, std::size_t index, T value) {
   std::memcpy(static_cast<char*>(data) + index * sizeof(T), &value, sizeof(T));
+}
+
+template <class Stored, class Decode>
+void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to, Decode decode) {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(Stored));
+  const char* at = static_cast<const char*>(data) + offset * kSize;
+  const auto load = [&](std::int64_t i) {
+    Stored value;
+    std::memcpy(&value, at + i * kSize, sizeof value);
+    return decode(value);
+  };
+  if (stride == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = load(i);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = load(i * stride);
+}
+
+// A decoder that looks up every value of a format of 8 or 16 bits.
+template <Dtype dtype>
+double looked_up(std::uint16_t bits) {
+  static constexpr Format f = format_of(dtype);
+  static const std::vector<double> table = [] {
+    std::vector<double> values(std::size_t{2} << (f.exponent + f.mantissa));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = decode(f, static_cast<std::uint32_t>(i));
+    return values;
+  }();
+  return table[bits];
 }
 
 // Round to nearest even at 10 mantissa bits.
@@ -100,37 +126,35 @@ int onnx_type_of(Dtype dtype) { return row(dtype).onnx; }
 int bits_of(Dtype dtype) { return row(dtype).bits; }
 std::string_view cuda_type(Dtype dtype) { return row(dtype).cuda; }
 std::string_view cpu_type(Dtype dtype) { return row(dtype).cpu; }
-bool is_float(Dtype dtype) { return dtype <= Dtype::e5m2; }
+bool is_float(Dtype dtype) { return row(dtype).mantissa > 0; }
 
-double unit_roundoff(Dtype dtype) {
+double unit_roundoff(Dtype dtype) { return is_float(dtype) ? std::ldexp(0.5, -row(dtype).mantissa) : 0; }
+
+void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to) {
+  const auto plain = [](auto value) { return static_cast<double>(value); };
+  const auto high_half = [](std::uint16_t bits) -> double {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  };
   switch (dtype) {
-    case Dtype::f64: return 0x1p-53;
-    case Dtype::f32: return 0x1p-24;
-    case Dtype::tf32:
-    case Dtype::f16: return 0x1p-11;
-    case Dtype::bf16: return 0x1p-8;
-    case Dtype::e4m3: return 0x1p-4;
-    case Dtype::e5m2: return 0x1p-3;
-    default: return 0;
+    case Dtype::f64: return run<double>(data, offset, stride, count, to, plain);
+    case Dtype::f32:
+    case Dtype::tf32: return run<float>(data, offset, stride, count, to, plain);
+    case Dtype::bf16: return run<std::uint16_t>(data, offset, stride, count, to, high_half);
+    case Dtype::f16: return run<std::uint16_t>(data, offset, stride, count, to, looked_up<Dtype::f16>);
+    case Dtype::e4m3: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<Dtype::e4m3>);
+    case Dtype::e5m2: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<Dtype::e5m2>);
+    case Dtype::i64: return run<std::int64_t>(data, offset, stride, count, to, plain);
+    case Dtype::i32: return run<std::int32_t>(data, offset, stride, count, to, plain);
+    case Dtype::i8: return run<std::int8_t>(data, offset, stride, count, to, plain);
+    case Dtype::u8:
+    case Dtype::boolean: return run<std::uint8_t>(data, offset, stride, count, to, plain);
   }
 }
 
 double load_as_double(Dtype dtype, const void* data, std::size_t index) {
-  switch (dtype) {
-    case Dtype::f64: return get<double>(data, index);
-    case Dtype::f32:
-    case Dtype::tf32: return get<float>(data, index);
-    case Dtype::bf16: return std::bit_cast<float>(static_cast<std::uint32_t>(get<std::uint16_t>(data, index)) << 16);
-    case Dtype::f16: return decode(kF16, get<std::uint16_t>(data, index));
-    case Dtype::e4m3: return decode(kE4m3, get<std::uint8_t>(data, index));
-    case Dtype::e5m2: return decode(kE5m2, get<std::uint8_t>(data, index));
-    case Dtype::i64: return static_cast<double>(get<std::int64_t>(data, index));
-    case Dtype::i32: return get<std::int32_t>(data, index);
-    case Dtype::i8: return get<std::int8_t>(data, index);
-    case Dtype::u8:
-    case Dtype::boolean: return get<std::uint8_t>(data, index);
-  }
-  return 0;
+  double value = 0;
+  load_run(dtype, data, static_cast<std::int64_t>(index), 1, 1, &value);
+  return value;
 }
 
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {
@@ -138,16 +162,31 @@ void store_from_double(Dtype dtype, void* data, std::size_t index, double value)
     case Dtype::f64: return put(data, index, value);
     case Dtype::f32: return put(data, index, static_cast<float>(value));
     case Dtype::tf32: return put(data, index, round_tf32(static_cast<float>(value)));
-    case Dtype::bf16: return put(data, index, static_cast<std::uint16_t>(encode(kBf16, value)));
-    case Dtype::f16: return put(data, index, static_cast<std::uint16_t>(encode(kF16, value)));
-    case Dtype::e4m3: return put(data, index, static_cast<std::uint8_t>(encode(kE4m3, value)));
-    case Dtype::e5m2: return put(data, index, static_cast<std::uint8_t>(encode(kE5m2, value)));
+    case Dtype::bf16:
+    case Dtype::f16: return put(data, index, static_cast<std::uint16_t>(encode(format_of(dtype), value)));
+    case Dtype::e4m3:
+    case Dtype::e5m2: return put(data, index, static_cast<std::uint8_t>(encode(format_of(dtype), value)));
     case Dtype::i64: return put(data, index, static_cast<std::int64_t>(value));
     case Dtype::i32: return put(data, index, static_cast<std::int32_t>(value));
     case Dtype::i8: return put(data, index, static_cast<std::int8_t>(value));
     case Dtype::u8: return put(data, index, static_cast<std::uint8_t>(value));
     case Dtype::boolean: return put(data, index, static_cast<std::uint8_t>(value != 0));
   }
+}
+
+double rounded(Dtype dtype, double value) {
+  if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
+  if (!is_float(dtype)) {
+    if (std::isnan(value)) return 0;
+    const bool is_signed = dtype != Dtype::u8;
+    const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed ? 1 : 0));
+    // The largest double below 2^63, or the largest integer of a narrower type.
+    const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
+    return std::clamp(std::trunc(value), is_signed ? -top : 0, high);
+  }
+  double stored = 0;  // room for any type
+  store_from_double(dtype, &stored, 0, value);
+  return load_as_double(dtype, &stored, 0);
 }
 
 }  // namespace warploom

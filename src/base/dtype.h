@@ -9,7 +9,7 @@
 namespace warploom {
 
 enum class Dtype : std::uint8_t {
-#define WARPLOOM_DTYPE(name, bits, cuda, cpu, onnx) name,
+#define WARPLOOM_DTYPE(name, ...) name,
 #include "base/dtype.def"
 #undef WARPLOOM_DTYPE
 };
@@ -23,11 +23,16 @@ inline int bytes_of(Dtype dtype) { return bits_of(dtype) / 8; }
 std::string_view cuda_type(Dtype dtype);  // the spelling in emitted CUDA C++
 std::string_view cpu_type(Dtype dtype);   // the spelling in emitted C++ for the CPU
 bool is_float(Dtype dtype);
-double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-9 bf16
+double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-8 bf16
 
 // Element `index` of a packed array of `dtype` as a double, and back with rounding to nearest even. tf32 is stored as
 // 32 bits whose low 13 are zero.
+// load_run: to[i] = element (offset + i·stride), for i below count, fast.
 double load_as_double(Dtype dtype, const void* data, std::size_t index);
+void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to);
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value);
+
+// `value` as an element of the type: floats round to nearest even, integers truncate and saturate, NaN becomes the integer 0.
+double rounded(Dtype dtype, double value);
 
 }  // namespace warploom

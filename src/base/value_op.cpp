@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "base/dtype.h"
 
@@ -13,7 +14,7 @@ struct Row {
   int arity;
 };
 constexpr std::array kRows = {
-#define WARPLOOM_VALUE_OP(name, arity, fp64) Row{#name, arity},
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved) Row{#name, arity},
 #include "base/value_ops.def"
 #undef WARPLOOM_VALUE_OP
 };
@@ -30,8 +31,8 @@ int arity_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].arity; }
 
 double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {
   switch (op) {
-#define WARPLOOM_VALUE_OP(name, arity, fp64) \
-  case ValueOp::name:                        \
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
+  case ValueOp::name:                               \
     return fp64;
 #include "base/value_ops.def"
 #undef WARPLOOM_VALUE_OP
@@ -39,10 +40,19 @@ double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] d
   return 0;
 }
 
-double round_to_tf32(double value) {
-  float stored = 0;
-  store_from_double(Dtype::tf32, &stored, 0, value);
-  return stored;
+double moved(ValueOp op, const double* of, double v, const double* e) {
+  const auto slope = [](double s, double error) { return error == 0 ? 0 : std::fabs(s) * error; };
+  [[maybe_unused]] const double a = of[0], b = of[1], x = e[0], y = e[1], z = e[2];
+  switch (op) {
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
+  case ValueOp::name:                               \
+    return moved;
+#include "base/value_ops.def"
+#undef WARPLOOM_VALUE_OP
+  }
+  return 0;
 }
+
+double round_to_tf32(double value) { return rounded(Dtype::tf32, value); }
 
 }  // namespace warploom

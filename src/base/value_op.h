@@ -8,7 +8,7 @@
 namespace warploom {
 
 enum class ValueOp : std::uint8_t {
-#define WARPLOOM_VALUE_OP(name, arity, fp64) name,
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved) name,
 #include "base/value_ops.def"
 #undef WARPLOOM_VALUE_OP
 };
@@ -17,6 +17,8 @@ std::string_view name_of(ValueOp op);
 std::optional<ValueOp> value_op_named(std::string_view name);
 int arity_of(ValueOp op);
 double apply(ValueOp op, double a, double b = 0, double c = 0);  // the meaning, in FP64
-double round_to_tf32(double value);                              // nearest even, 10 mantissa bits
+// How far rounding can have moved the result v at arguments x, to first order, when they moved by at most e: the row's `moved`.
+double moved(ValueOp op, const double* x, double v, const double* e);
+double round_to_tf32(double value);  // nearest even, 10 mantissa bits
 
 }  // namespace warploom

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-#include "graph/shape_rules.h"
+#include "graph/pointwise.h"
 
 namespace warploom::graph {
 namespace {
@@ -36,10 +36,6 @@ double clip(const double* x, F self) {  // parameters: whether there is a lower 
   if (self.parameters[1] != 0) value = smaller(value, x[2]);
   return value;
 }
-double sigmoid(const double* x, F) {
-  const double e = std::exp(-std::fabs(x[0]));  // never overflows
-  return x[0] >= 0 ? 1 / (1 + e) : e / (1 + e);
-}
 double gelu(const double* x, F self) {
   const double v = x[0];
   if (self.parameters[0] == 0) return 0.5 * v * std::erfc(-v / std::numbers::sqrt2);
@@ -48,30 +44,23 @@ double gelu(const double* x, F self) {
 }
 double softplus(double v) { return larger(v, 0) + std::log1p(std::exp(-std::fabs(v))); }
 
+double plain(const double* x, F self) {
+  const int arity = arity_of(self.operation);
+  return apply(self.operation, x[0], arity > 1 ? x[1] : 0, arity > 2 ? x[2] : 0);
+}
+double same(const double* x, F) { return x[0]; }  // Identity, Dropout, casts
+
+// Operators that are more than one operation.
 struct Row {
   OpKind op;
   double (*function)(const double*, F);
 };
 const Row kFunctions[] = {
-    {OpKind::Add, [](const double* x, F) { return x[0] + x[1]; }},
-    {OpKind::Sub, [](const double* x, F) { return x[0] - x[1]; }},
-    {OpKind::Mul, [](const double* x, F) { return x[0] * x[1]; }},
     {OpKind::Div, divide},
     {OpKind::Pow, [](const double* x, F) { return std::pow(x[0], x[1]); }},
     {OpKind::Max, fold_max},
     {OpKind::Min, fold_min},
-    {OpKind::Relu, [](const double* x, F) { return larger(x[0], 0); }},
     {OpKind::LeakyRelu, [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * x[0] : x[0]; }},
-    {OpKind::Sigmoid, sigmoid},
-    {OpKind::Tanh, [](const double* x, F) { return std::tanh(x[0]); }},
-    {OpKind::Erf, [](const double* x, F) { return std::erf(x[0]); }},
-    {OpKind::Exp, [](const double* x, F) { return std::exp(x[0]); }},
-    {OpKind::Log, [](const double* x, F) { return std::log(x[0]); }},
-    {OpKind::Sqrt, [](const double* x, F) { return std::sqrt(x[0]); }},
-    {OpKind::Neg, [](const double* x, F) { return -x[0]; }},
-    {OpKind::Abs, [](const double* x, F) { return std::fabs(x[0]); }},
-    {OpKind::Floor, [](const double* x, F) { return std::floor(x[0]); }},
-    {OpKind::Reciprocal, [](const double* x, F) { return 1 / x[0]; }},
     {OpKind::Clip, clip},
     {OpKind::Gelu, gelu},
     {OpKind::Elu, [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * std::expm1(x[0]) : x[0]; }},
@@ -80,14 +69,7 @@ const Row kFunctions[] = {
     {OpKind::HardSwish, [](const double* x, F) { return x[0] * smaller(larger(x[0] / 6 + 0.5, 0), 1); }},
     {OpKind::Softplus, [](const double* x, F) { return softplus(x[0]); }},
     {OpKind::Mish, [](const double* x, F) { return x[0] * std::tanh(softplus(x[0])); }},
-    {OpKind::Where, [](const double* x, F) { return x[0] != 0 ? x[1] : x[2]; }},
-    {OpKind::Equal, [](const double* x, F) { return x[0] == x[1] ? 1.0 : 0.0; }},
-    {OpKind::Less, [](const double* x, F) { return x[0] < x[1] ? 1.0 : 0.0; }},
     {OpKind::Greater, [](const double* x, F) { return x[0] > x[1] ? 1.0 : 0.0; }},
-    {OpKind::Identity, [](const double* x, F) { return x[0]; }},
-    {OpKind::Dropout, [](const double* x, F) { return x[0]; }},
-    {OpKind::Cast, [](const double* x, F) { return x[0]; }},
-    {OpKind::CastLike, [](const double* x, F) { return x[0]; }},
 };
 
 // Every value of `from` is a value of `to`.
@@ -102,9 +84,8 @@ double largest_finite(Dtype dtype) { return dtype == Dtype::e4m3 ? 448 : 57344; 
 bool is_cast(OpKind op) { return op == OpKind::Cast || op == OpKind::CastLike; }
 
 void copy_element(const Tensor& from, std::int64_t index, std::vector<std::byte>& to, std::int64_t at) {
-  const auto size = static_cast<std::size_t>(bytes_of(from.dtype));
-  std::copy_n(from.constant->begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(index) * size), size,
-              to.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(at) * size));
+  const std::int64_t size = bytes_of(from.dtype);
+  std::copy_n(from.constant->begin() + index * size, size, to.begin() + at * size);
 }
 
 }  // namespace
@@ -124,21 +105,12 @@ double ScalarFunction::settled(double value) const {
     case Settle::keep: return value;
     case Settle::wrap: return wrapped(dtype, value);
     case Settle::truth: return value != 0 ? 1 : 0;
-    case Settle::clamp: {
-      if (std::isnan(value)) return 0;
-      const bool is_signed = dtype != Dtype::u8;
-      const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed ? 1 : 0));
-      // The largest double below 2^63, or the largest integer of a narrower type.
-      const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
-      return std::clamp(std::trunc(value), is_signed ? -top : 0, high);
-    }
+    case Settle::clamp: return rounded(dtype, value);
     case Settle::round: {
-      std::array<std::byte, 8> stored;
-      store_from_double(dtype, stored.data(), 0, value);
-      const double rounded = load_as_double(dtype, stored.data(), 0);
-      if (saturate && !std::isnan(value) && !(std::fabs(rounded) <= largest_finite(dtype)))
+      const double stored = rounded(dtype, value);
+      if (saturate && !std::isnan(value) && !(std::fabs(stored) <= largest_finite(dtype)))
         return std::copysign(largest_finite(dtype), value);
-      return rounded;
+      return stored;
     }
   }
   return value;
@@ -147,6 +119,11 @@ double ScalarFunction::settled(double value) const {
 ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   using Settle = ScalarFunction::Settle;
   ScalarFunction f;
+  f.function = same;
+  if (const auto op = plain_operation(node.op)) {
+    f.function = plain;
+    f.operation = *op;
+  }
   for (const Row& row : kFunctions)
     if (row.op == node.op) f.function = row.function;
   f.inputs = static_cast<int>(node.inputs.size());
@@ -186,60 +163,36 @@ std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>
   return flat;
 }
 
-std::vector<std::int64_t> permutation_of(const Node& node, std::size_t rank) {
-  std::vector<std::int64_t> perm = node.integers("perm");
-  if (!node.attributes.contains("perm"))
-    for (std::size_t i = 0; i < rank; ++i) perm.push_back(static_cast<std::int64_t>(rank - 1 - i));
-  return perm;
+Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gather) {
+  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
+    if (auto access = operator_of(q.node.op).access(q, i)) {
+      access_.push_back(std::move(*access));
+      shapes_.push_back(q.in(i).shape);
+    }
 }
 
-Source source_of(const Graph& graph, const Node& node, std::int64_t out,
-                 const std::function<std::int64_t(std::int64_t)>& index) {
-  const Shape& from = graph.tensor(node.inputs[0]).shape;
-  const Shape& to = graph.tensor(node.outputs[0]).shape;
-  if (class_of(node.op) == OpClass::view) return {0, out};
-  std::vector<std::int64_t> at = coordinates_of(to, out);
-  switch (node.op) {
-    case OpKind::Expand: return {0, broadcast_index(from, at)};
-    case OpKind::Transpose: {
-      const auto perm = permutation_of(node, from.size());
-      std::vector<std::int64_t> back(from.size());
-      for (std::size_t i = 0; i < perm.size(); ++i) back[static_cast<std::size_t>(perm[i])] = at[i];
-      return {0, broadcast_index(from, back)};
-    }
-    case OpKind::Slice: {
-      const auto spec = slice_spec({graph, node, ""});  // valid: infer() has asked before
-      std::int64_t flat = 0;
-      for (std::size_t i = 0; spec && i < from.size(); ++i)
-        flat = flat * from[i] + spec->begin[i] + at[i] * spec->step[i];
-      return {0, flat};
-    }
-    case OpKind::Concat: {
-      const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), to.size(), ""));
-      int input = 0;
-      while (at[axis] >= graph.tensor(node.inputs[static_cast<std::size_t>(input)]).shape[axis])
-        at[axis] -= graph.tensor(node.inputs[static_cast<std::size_t>(input++)]).shape[axis];
-      const Shape& part = graph.tensor(node.inputs[static_cast<std::size_t>(input)]).shape;
-      std::int64_t flat = 0;
-      for (std::size_t i = 0; i < part.size(); ++i) flat = flat * part[i] + at[i];
-      return {input, flat};
-    }
-    case OpKind::Gather: {
-      const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), from.size(), ""));
-      const Shape& list = graph.tensor(node.inputs[1]).shape;
-      std::int64_t flat = 0, entry = 0;
-      for (std::size_t i = 0; i < list.size(); ++i) entry = entry * list[i] + at[axis + i];
-      std::int64_t chosen = index(entry);
-      if (chosen < 0) chosen += from[axis];
-      chosen = std::clamp<std::int64_t>(chosen, 0, from[axis] - 1);  // run-time indices outside are undefined
-      for (std::size_t i = 0; i < from.size(); ++i) {
-        const std::int64_t here = i < axis ? at[i] : i == axis ? chosen : at[i + list.size() - 1];
-        flat = flat * from[i] + here;
-      }
-      return {0, flat};
-    }
-    default: return {0, out};
+Origins::Origin Origins::operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const {
+  const auto read = [&](std::size_t input, std::int64_t chosen) {
+    Shape at;
+    for (const AxisSource& source : access_[input])
+      at.push_back(source.axis == AxisSource::kWhole
+                       ? chosen
+                       : source.begin + source.step * out[static_cast<std::size_t>(source.axis)]);
+    return at;
+  };
+  std::int64_t chosen = 0;
+  if (gathers_) {
+    const auto axis = std::find_if(access_[0].begin(), access_[0].end(),
+                                   [](const AxisSource& source) { return source.axis == AxisSource::kWhole; });
+    const std::int64_t size = shapes_[0][static_cast<std::size_t>(axis - access_[0].begin())];
+    chosen = index(read(1, 0));
+    chosen = std::clamp<std::int64_t>(chosen < 0 ? chosen + size : chosen, 0, size - 1);  // outside: undefined
   }
+  for (std::size_t input = 0; input + 1 < access_.size(); ++input) {
+    Shape at = read(input, chosen);
+    if (gathers_ || std::equal(at.begin(), at.end(), shapes_[input].begin(), std::less<>())) return {input, at};
+  }
+  return {access_.size() - 1, read(access_.size() - 1, chosen)};
 }
 
 bool fold(Graph& graph, const Node& node) {
@@ -260,12 +213,18 @@ bool fold(Graph& graph, const Node& node) {
   }
   const auto is_known = [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; };
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_known)) return false;
-  if (kind != OpClass::pointwise || node.op == OpKind::Identity) {
+  if (kind == OpClass::view || node.op == OpKind::Identity) {
+    bytes = *graph.tensor(node.inputs[0]).constant;
+  } else if (kind == OpClass::movement) {
+    const Origins origins({graph, node});
     const auto indices = node.op == OpKind::Gather ? constant_integers(graph, node.inputs[1]) : std::nullopt;
+    const auto index = [&](const Shape& at) {
+      return (*indices)[static_cast<std::size_t>(broadcast_index(graph.tensor(node.inputs[1]).shape, at))];
+    };
     for (std::int64_t i = 0; i < count; ++i) {
-      const Source source =
-          source_of(graph, node, i, [&](std::int64_t entry) { return (*indices)[static_cast<std::size_t>(entry)]; });
-      copy_element(graph.tensor(node.inputs[static_cast<std::size_t>(source.input)]), source.element, bytes, i);
+      const auto [input, at] = origins(coordinates_of(out.shape, i), index);
+      const Tensor& from = graph.tensor(node.inputs[input]);
+      copy_element(from, broadcast_index(from.shape, at), bytes, i);
     }
   } else {
     const ScalarFunction f = scalar_function(graph, node);

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "graph/graph.h"
+#include "base/value_op.h"
+#include "graph/operators.h"
 
 namespace warploom::graph {
 
@@ -17,6 +18,7 @@ struct ScalarFunction {
   enum class Settle : std::uint8_t { keep, wrap, clamp, truth, round };
 
   double (*function)(const double* inputs, const ScalarFunction& self) = nullptr;
+  ValueOp operation = ValueOp::add;  // of a function that is one
   int inputs = 0;
   std::array<double, 2> parameters = {0, 0};
   Settle settle = Settle::keep;
@@ -34,20 +36,26 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node);
 // The double that storing in an integer type and loading again gives, two's complement wrapping included.
 double wrapped(Dtype dtype, double value);
 
-// For a view or movement: the input and its element (flat index) that become the output's element `out` (flat index).
-struct Source {
-  int input;
-  std::int64_t element;
+// Where single elements of a movement's output come from: an input and coordinates in it, by the access rules.
+class Origins {
+ public:
+  struct Origin {
+    std::size_t input;
+    Shape at;
+  };
+  explicit Origins(const Question& question);
+  // `index` reads an element of Gather's second input; it is not called for other operators.
+  Origin operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const;
+
+ private:
+  std::vector<Access> access_;  // of each input that is read
+  std::vector<Shape> shapes_;
+  bool gathers_;
 };
-// `index` reads an element of Gather's second input; it is not called for other operators.
-Source source_of(const Graph& graph, const Node& node, std::int64_t out,
-                 const std::function<std::int64_t(std::int64_t)>& index);
 
 std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat);
 // The flat index into `shape` of the element that broadcasting puts at `coordinates`.
 std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>& coordinates);
-// Transpose's permutation, the default spelled out.
-std::vector<std::int64_t> permutation_of(const Node& node, std::size_t rank);
 
 // Computes a node whose inputs are all constant (Shape: whatever its input) into its output's constant, if the output is
 // small enough to be worth it and the operator is no contraction or softmax. Says whether it did.

@@ -3,72 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <limits>
 
 namespace warploom::graph {
 namespace {
 
-struct Row {
-  std::string_view name;
-  OpClass op_class;
-};
-constexpr std::array kRows = {
-#define WARPLOOM_OP(name, since, min_inputs, max_inputs, op_class, shape_rule) Row{#name, OpClass::op_class},
-#include "graph/ops.def"
-#undef WARPLOOM_OP
-};
-
-template <class T>
-const T* find(const Node& node, std::string_view key) {
-  const auto found = node.attributes.find(std::string(key));
-  return found == node.attributes.end() ? nullptr : std::get_if<T>(&found->second);
-}
-
-std::string to_text(const Attribute& attribute) {
-  struct Visitor {
-    std::string operator()(std::int64_t value) const { return std::to_string(value); }
-    std::string operator()(double value) const { return fmt::format("{}", value); }
-    std::string operator()(const std::string& value) const { return "\"" + value + "\""; }
-    std::string operator()(const std::vector<std::int64_t>& value) const {
-      return fmt::format("[{}]", fmt::join(value, ","));
-    }
-  };
-  return std::visit(Visitor{}, attribute);
-}
+std::string to_text(std::int64_t value) { return std::to_string(value); }
+std::string to_text(double value) { return fmt::format("{}", value); }
+std::string to_text(const std::string& value) { return "\"" + value + "\""; }
 
 }  // namespace
-
-std::string_view name_of(OpKind op) { return kRows[static_cast<std::size_t>(op)].name; }
-OpClass class_of(OpKind op) { return kRows[static_cast<std::size_t>(op)].op_class; }
-std::optional<OpKind> op_named(std::string_view name) {
-  for (std::size_t i = 0; i < kRows.size(); ++i)
-    if (kRows[i].name == name) return static_cast<OpKind>(i);
-  return std::nullopt;
-}
-std::string supported_operators() {
-  std::vector<std::string_view> names;
-  for (const Row& row : kRows) names.push_back(row.name);
-  std::sort(names.begin(), names.end());
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::int64_t Node::integer(std::string_view key, std::int64_t otherwise) const {
-  const auto* value = find<std::int64_t>(*this, key);
-  return value ? *value : otherwise;
-}
-double Node::real(std::string_view key, double otherwise) const {
-  const auto* value = find<double>(*this, key);
-  return value ? *value : otherwise;
-}
-std::string Node::text(std::string_view key, std::string_view otherwise) const {
-  const auto* value = find<std::string>(*this, key);
-  return value ? *value : std::string(otherwise);
-}
-std::vector<std::int64_t> Node::integers(std::string_view key) const {
-  const auto* value = find<std::vector<std::int64_t>>(*this, key);
-  return value ? *value : std::vector<std::int64_t>{};
-}
 
 std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
   for (std::size_t i = 0; i < tensors.size(); ++i)
@@ -122,7 +65,8 @@ std::string to_text(const Graph& graph) {
     if (tensor.constant) text += fmt::format("  constant {}\n", to_text(tensor));
   for (const Node& node : graph.nodes) {
     std::vector<std::string> attributes;
-    for (const auto& [key, value] : node.attributes) attributes.push_back(fmt::format(" {}={}", key, to_text(value)));
+    for (const auto& [key, value] : node.attributes)
+      attributes.push_back(fmt::format(" {}={}", key, std::visit([](const auto& v) { return to_text(v); }, value)));
     text += fmt::format("  {} = {}({}){}", names(node.outputs), name_of(node.op), names(node.inputs),
                         fmt::join(attributes, ""));
     if (!node.outputs.empty() && node.outputs[0] != kAbsent)
@@ -152,6 +96,13 @@ Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view 
     if (size > 0) count *= size;
   }
   return empty ? 0 : count;
+}
+
+Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place) {
+  const auto dtype = onnx_type > 0 && onnx_type < 1000 ? dtype_of_onnx(static_cast<int>(onnx_type)) : std::nullopt;
+  if (dtype) return *dtype;
+  return fail({ErrorCode::kOnnxType, fmt::format("{} is not supported", what), std::string(place),
+               "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean", fmt::format("ONNX type {}", onnx_type)});
 }
 
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) {
@@ -190,28 +141,5 @@ Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_vie
                  fmt::format("{} to {}", -size, size - 1), std::to_string(axis)});
   return static_cast<int>(axis < 0 ? axis + size : axis);
 }
-
-TensorId Builder::input(std::string name, Dtype dtype, Shape shape) {
-  const TensorId id = graph_.add_tensor({{std::move(name), dtype, std::move(shape)}, std::nullopt});
-  graph_.inputs.push_back(id);
-  return id;
-}
-TensorId Builder::constant(std::string name, Dtype dtype, Shape shape, std::span<const double> values) {
-  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)));
-  for (std::size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
-  return graph_.add_tensor({{std::move(name), dtype, std::move(shape)}, std::move(bytes)});
-}
-TensorId Builder::integers(std::string name, std::span<const std::int64_t> values) {
-  const auto bytes = std::as_bytes(values);
-  return graph_.add_tensor({{std::move(name), Dtype::i64, {static_cast<std::int64_t>(values.size())}},
-                            std::vector<std::byte>(bytes.begin(), bytes.end())});
-}
-TensorId Builder::add(OpKind op, std::vector<TensorId> inputs, std::map<std::string, Attribute> attributes) {
-  const std::string name = fmt::format("{}_{}", name_of(op), graph_.nodes.size());
-  const TensorId out = graph_.add_tensor({{name + "_out", Dtype::f32, {}}, std::nullopt});
-  graph_.nodes.push_back({op, name, std::move(inputs), {out}, std::move(attributes)});
-  return out;
-}
-Result<Graph> Builder::finish() { return infer(graph_); }
 
 }  // namespace warploom::graph

@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -35,7 +34,7 @@
 namespace warploom::graph {
 
 enum class OpKind : std::uint8_t {
-#define WARPLOOM_OP(name, since, min_inputs, max_inputs, op_class, shape_rule) name,
+#define WARPLOOM_OP(name, ...) name,
 #include "graph/ops.def"
 #undef WARPLOOM_OP
 };
@@ -76,10 +75,16 @@ struct Node {
   std::map<std::string, Attribute> attributes = {};  // defaults filled in (attributes.def)
 
   // The attribute's value, or `otherwise` if it is absent or of another type.
-  std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const;
-  double real(std::string_view key, double otherwise = 0) const;
-  std::string text(std::string_view key, std::string_view otherwise = "") const;
-  std::vector<std::int64_t> integers(std::string_view key) const;
+  template <class T>
+  T attribute(std::string_view key, T otherwise = {}) const {
+    const auto found = attributes.find(std::string(key));
+    const T* value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
+    return value ? *value : otherwise;
+  }
+  std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const { return attribute(key, otherwise); }
+  double real(std::string_view key, double otherwise = 0) const { return attribute(key, otherwise); }
+  std::string text(std::string_view key) const { return attribute<std::string>(key); }
+  std::vector<std::int64_t> integers(std::string_view key) const { return attribute<std::vector<std::int64_t>>(key); }
 };
 
 struct Graph {
@@ -106,6 +111,8 @@ std::string place_of(const Node& node);                    // "node 'mm' (MatMul
 
 // Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension) otherwise.
 Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place);
+// The element type with ONNX's number; onnx-type where there is none. `what` begins the message: "a tensor's element type".
+Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place);
 // Shapes aligned at their last axes, a size of 1 stretching to the other's.
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place);
 // The elements of an integer constant, or nothing if the tensor is none.
@@ -120,22 +127,5 @@ Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_vie
 Result<Graph> infer(Graph graph);
 // Fold, bypass, drop; the same function of the same inputs. Expects an inferred graph.
 Result<Graph> simplify(Graph graph);
-
-// A small builder for tests and rewrites: tensors and nodes by hand, then finish() = infer.
-//   Builder b("mm"); auto x = b.input("x", Dtype::f32, {4, 8}); auto w = b.input("w", Dtype::f32, {8, 2});
-//   b.output(b.add(OpKind::MatMul, {x, w})); Result<Graph> graph = b.finish();
-class Builder {
- public:
-  explicit Builder(std::string name) { graph_.name = std::move(name); }
-  TensorId input(std::string name, Dtype dtype, Shape shape);
-  TensorId constant(std::string name, Dtype dtype, Shape shape, std::span<const double> values);
-  TensorId integers(std::string name, std::span<const std::int64_t> values);  // 1-D, i64
-  TensorId add(OpKind op, std::vector<TensorId> inputs, std::map<std::string, Attribute> attributes = {});
-  void output(TensorId id) { graph_.outputs.push_back(id); }
-  Result<Graph> finish();
-
- private:
-  Graph graph_;
-};
 
 }  // namespace warploom::graph

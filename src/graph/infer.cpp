@@ -2,44 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <queue>
 
 #include "graph/elements.h"
-#include "graph/shape_rules.h"
+#include "graph/operators.h"
 
 namespace warploom::graph {
 namespace {
 
-constexpr int kVariadic = std::numeric_limits<int>::max();
-struct OpRow {
-  int min_inputs, max_inputs;
-  Result<Answer> (*rule)(const Question&);
-};
-const OpRow kOps[] = {
-#define WARPLOOM_OP(name, since, min_inputs, max_inputs, op_class, shape_rule) \
-  {min_inputs, max_inputs, &rules::shape_rule},
-#include "graph/ops.def"
-#undef WARPLOOM_OP
-};
-
-enum class Kind : std::uint8_t { integer, real, text, integers };  // as the alternatives of Attribute
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", "a list of integers"};
-struct AttributeRow {
-  OpKind op;
-  std::string_view name;
-  Kind kind;
-  std::optional<Attribute> otherwise;
-};
-const std::vector<AttributeRow>& attribute_rows() {
-  constexpr std::nullopt_t kNoDefault = std::nullopt;
-  static const std::vector<AttributeRow> rows = {
-#define WARPLOOM_ATTRIBUTE(op, name, kind, since, otherwise) {OpKind::op, #name, Kind::kind, otherwise},
-#include "graph/attributes.def"
-#undef WARPLOOM_ATTRIBUTE
-  };
-  return rows;
-}
 
 Status complete_attributes(Node& node) {
   std::vector<std::string_view> known;
@@ -63,7 +34,7 @@ Status complete_attributes(Node& node) {
 }
 
 Status check_arity(const Graph& graph, const Node& node) {
-  const OpRow& row = kOps[static_cast<std::size_t>(node.op)];
+  const Operator& row = operator_of(node.op);
   const auto count = static_cast<int>(node.inputs.size());
   const bool optional_inputs = row.max_inputs != kVariadic;  // every input of a variadic operator must be there
   for (int i = 0; i < count; ++i)
@@ -161,7 +132,7 @@ Result<Graph> infer(Graph graph) {
   for (Node& node : graph.nodes) {
     WARPLOOM_CHECK(complete_attributes(node));
     const std::string place = place_of(node);
-    WARPLOOM_TRY(const Answer answer, kOps[static_cast<std::size_t>(node.op)].rule({graph, node, place}));
+    WARPLOOM_TRY(const Answer answer, operator_of(node.op).shape({graph, node, place}));
     WARPLOOM_CHECK(checked_element_count(answer.shape, place));
     Tensor& out = graph.tensor(node.outputs[0]);
     out.dtype = answer.dtype;

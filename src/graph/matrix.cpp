@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/convert.h"
 #include "graph/parallel.h"
 
 namespace warploom::graph {

@@ -1,5 +1,6 @@
 #include "graph/pointwise.h"
 
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -23,10 +24,9 @@ class Writer {
 
   Value x(int i = 0) { return push({Term::Kind::input, i, 0, ValueOp::add, {0, 0, 0}}); }
   Value c(double value) { return push({Term::Kind::constant, 0, value, ValueOp::add, {0, 0, 0}}); }
-  Value op(ValueOp what, Value a) { return push({Term::Kind::apply, 0, 0, what, {a.at, 0, 0}}); }
-  Value op(ValueOp what, Value a, Value b) { return push({Term::Kind::apply, 0, 0, what, {a.at, b.at, 0}}); }
-  Value op(ValueOp what, Value a, Value b, Value d) {
-    return push({Term::Kind::apply, 0, 0, what, {a.at, b.at, d.at}});
+  template <class... Values>
+  Value op(ValueOp what, Values... args) {
+    return push({Term::Kind::apply, 0, 0, what, {args.at...}});
   }
   Expression finish(Value result) {
     terms_.resize(static_cast<std::size_t>(result.at) + 1);  // an earlier term: cut what came after it
@@ -147,25 +147,11 @@ struct Row {
   Value (*write)(Writer&);
 };
 const Row kWriters[] = {
-    {OpKind::Add, [](Writer& w) { return w.x(0) + w.x(1); }},
-    {OpKind::Sub, [](Writer& w) { return w.x(0) - w.x(1); }},
-    {OpKind::Mul, [](Writer& w) { return w.x(0) * w.x(1); }},
     {OpKind::Div, [](Writer& w) { return is_float(w.out()) ? w.x(0) / w.x(1) : truncate(w.x(0) / w.x(1)); }},
     {OpKind::Pow, power},
     {OpKind::Max, [](Writer& w) { return extreme(w, ValueOp::max); }},
     {OpKind::Min, [](Writer& w) { return extreme(w, ValueOp::min); }},
-    {OpKind::Relu, [](Writer& w) { return w.op(ValueOp::relu, w.x()); }},
     {OpKind::LeakyRelu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * w.x(), w.x()); }},
-    {OpKind::Sigmoid, [](Writer& w) { return w.op(ValueOp::sigmoid, w.x()); }},
-    {OpKind::Tanh, [](Writer& w) { return tanh(w.x()); }},
-    {OpKind::Erf, [](Writer& w) { return erf(w.x()); }},
-    {OpKind::Exp, [](Writer& w) { return exp(w.x()); }},
-    {OpKind::Log, [](Writer& w) { return log(w.x()); }},
-    {OpKind::Sqrt, [](Writer& w) { return w.op(ValueOp::sqrt, w.x()); }},
-    {OpKind::Neg, [](Writer& w) { return neg(w.x()); }},
-    {OpKind::Abs, [](Writer& w) { return abs(w.x()); }},
-    {OpKind::Floor, [](Writer& w) { return floor(w.x()); }},
-    {OpKind::Reciprocal, [](Writer& w) { return w.op(ValueOp::reciprocal, w.x()); }},
     {OpKind::Clip, clip},
     {OpKind::Gelu, gelu},
     {OpKind::Elu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * expm1(w.x()), w.x()); }},
@@ -174,19 +160,34 @@ const Row kWriters[] = {
     {OpKind::HardSwish, [](Writer& w) { return w.x() * min(max((1.0 / 6) * w.x() + 0.5, w.c(0)), w.c(1)); }},
     {OpKind::Softplus, [](Writer& w) { return w.op(ValueOp::relu, w.x()) + log1p(exp(neg(abs(w.x())))); }},
     {OpKind::Mish, mish},
-    {OpKind::Where, [](Writer& w) { return where(w.x(0), w.x(1), w.x(2)); }},
-    {OpKind::Equal, [](Writer& w) { return equal(w.x(0), w.x(1)); }},
-    {OpKind::Less, [](Writer& w) { return less(w.x(0), w.x(1)); }},
     {OpKind::Greater, [](Writer& w) { return less(w.x(1), w.x(0)); }},
-    {OpKind::Identity, [](Writer& w) { return w.x(); }},
-    {OpKind::Dropout, [](Writer& w) { return w.x(); }},
+    {OpKind::Identity, cast},
+    {OpKind::Dropout, cast},
     {OpKind::Cast, cast},
     {OpKind::CastLike, cast},
 };
 
 }  // namespace
 
+std::optional<ValueOp> plain_operation(OpKind op) {
+  if (class_of(op) != OpClass::pointwise || op == OpKind::Max || op == OpKind::Min || op == OpKind::Div)
+    return std::nullopt;
+  std::string name(name_of(op));
+  name[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
+  return value_op_named(name);
+}
+
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
+  if (const auto op = plain_operation(node.op)) {
+    Expression plain;
+    Term result{.kind = Term::Kind::apply, .op = *op};
+    for (int i = 0; i < arity_of(*op); ++i) {
+      plain.terms.push_back({.kind = Term::Kind::input, .input = i});
+      result.args[static_cast<std::size_t>(i)] = i;
+    }
+    plain.terms.push_back(result);
+    return plain;
+  }
   for (const Row& row : kWriters)
     if (row.op == node.op) {
       Writer writer(graph, node);
@@ -195,18 +196,40 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
-double evaluate(const Expression& expression, std::span<const double> inputs) {
-  std::vector<double> values(expression.terms.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const Term& term = expression.terms[i];
-    const auto arg = [&](int k) { return values[static_cast<std::size_t>(term.args[static_cast<std::size_t>(k)])]; };
+namespace {
+
+struct Computed {
+  double value, magnitude;
+};
+Computed compute(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
+  std::vector<Computed> done;
+  done.reserve(expression.terms.size());
+  for (const Term& term : expression.terms) {
+    const auto input = static_cast<std::size_t>(term.input);
+    double x[3] = {0, 0, 0}, e[3] = {0, 0, 0}, value = term.value;
     switch (term.kind) {
-      case Term::Kind::input: values[i] = inputs[static_cast<std::size_t>(term.input)]; break;
-      case Term::Kind::constant: values[i] = term.value; break;
-      case Term::Kind::apply: values[i] = apply(term.op, arg(0), arg(1), arg(2)); break;
+      case Term::Kind::input: done.push_back({inputs[input], magnitudes.empty() ? 0 : magnitudes[input]}); break;
+      case Term::Kind::constant: done.push_back({term.value, 0}); break;
+      case Term::Kind::apply:
+        for (std::size_t k = 0; k < static_cast<std::size_t>(arity_of(term.op)); ++k) {
+          const Computed& arg = done[static_cast<std::size_t>(term.args[k])];
+          x[k] = arg.value;
+          e[k] = arg.magnitude;
+        }
+        value = apply(term.op, x[0], x[1], x[2]);
+        done.push_back({value, magnitudes.empty() ? 0 : std::fabs(value) + moved(term.op, x, value, e)});
     }
   }
-  return values.back();
+  return done.back();
+}
+
+}  // namespace
+
+double evaluate(const Expression& expression, std::span<const double> inputs) {
+  return compute(expression, inputs, {}).value;
+}
+double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
+  return compute(expression, inputs, magnitudes).magnitude;
 }
 
 }  // namespace warploom::graph

@@ -11,7 +11,7 @@
 // is the value before it is rounded to the output tensor's type; a cast to a narrower type in the middle of a fused chain
 // must still round. Integers: Div truncates and a Cast from float truncates, both in the expression.
 //
-// The FP64 reference does not use these expressions; a test holds the two against each other.
+// The FP64 reference does not use these expressions (operators that are one operation aside); a test holds the two together.
 #pragma once
 
 #include <array>
@@ -37,9 +37,16 @@ struct Expression {
   std::vector<Term> terms;  // never empty; the last is the result
 };
 
+// The one operation that a pointwise operator is on its inputs in order: that of the same name, Add → add. Nothing for those that
+// are more, or that depend on types and attributes.
+std::optional<ValueOp> plain_operation(OpKind op);
+
 // The expression of a pointwise node, nothing for any other. Constant scalars among the inputs (Clip's bounds, Pow's
 // exponent, Add's addend) stay inputs unless the expression depends on their value (Pow: x·x for an exponent of 2).
 std::optional<Expression> expression_of(const Graph& graph, const Node& node);
 double evaluate(const Expression& expression, std::span<const double> inputs);  // in FP64
+// The magnitude of the expression's result (reference.h has the rule): its running error analysis to first order, given its
+// inputs and their magnitudes.
+double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes);
 
 }  // namespace warploom::graph

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <stdexcept>
 
 #include "graph/evaluator.h"
 
@@ -22,7 +23,13 @@ Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
   return ok();
 }
 
-tl::unexpected<Error> no_memory(const Graph& graph) {
+// What `body` gives, or the error of running out of memory in it.
+template <class Body>
+std::invoke_result_t<Body> within_memory(const Graph& graph, const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {}
   return fail({ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "",
                "evaluate fewer rows at a time"});
 }
@@ -40,11 +47,10 @@ double cost_of(const Graph& graph, const Demand& demand) {
       case OpClass::contraction:
         each = static_cast<double>(node.op == OpKind::Gemm && node.integer("transA") != 0 ? first[0] : first.back());
         break;
-      case OpClass::softmax: {  // whole lines, however few of their elements are asked for
+      case OpClass::softmax:  // whole lines, however few of their elements are asked for
         count = static_cast<double>(volume(*demand[static_cast<std::size_t>(node.inputs[0])]));
         each = 4;
         break;
-      }
       case OpClass::pointwise: each = 1; break;
       default: break;
     }
@@ -68,10 +74,8 @@ Cut cut(const Graph& graph, int output) {
   const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
   const Shape& shape = graph.tensor(id).shape;
   const auto rows_over = [&](std::size_t axes) {
-    Rows rows;
-    rows.count = element_count(Shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axes)));
-    rows.elements = element_count(Shape(shape.begin() + static_cast<std::ptrdiff_t>(axes), shape.end()));
-    return rows;
+    const auto cut = shape.begin() + static_cast<std::ptrdiff_t>(axes);
+    return Rows{element_count(Shape(shape.begin(), cut)), element_count(Shape(cut, shape.end()))};
   };
   if (shape.empty()) return {rows_over(0), 0};
   const double full = cost_of(graph, demand_for(graph, id, whole(shape)));
@@ -96,18 +100,15 @@ Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> i
   if (begin < 0 || end > how.rows.count || begin > end)
     return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", how.rows.count),
                  fmt::format("{} to {}", begin, end)});
-  try {
+  return within_memory(graph, [&]() -> Result<ValueAndMagnitude> {
     ValueAndMagnitude result;
     for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end)) {
       if (volume(box) == 0) continue;
-      Evaluator evaluator(graph, inputs, threads, with_magnitude);
-      WARPLOOM_CHECK(evaluator.run(demand_for(graph, id, box)));
-      evaluator.append(id, box, result.value, with_magnitude ? &result.magnitude : nullptr);
+      const Wanted wanted{id, box, &result.value, with_magnitude ? &result.magnitude : nullptr};
+      WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), {wanted}, threads));
     }
     return result;
-  } catch (const std::bad_alloc&) { return no_memory(graph); } catch (const std::length_error&) {
-    return no_memory(graph);
-  }
+  });
 }
 
 }  // namespace
@@ -116,19 +117,19 @@ Rows rows_of(const Graph& graph, int output) { return cut(graph, output).rows; }
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {
   WARPLOOM_CHECK(check_inputs(graph, inputs));
-  try {
+  return within_memory(graph, [&]() -> Result<std::vector<std::vector<double>>> {
     Demand demand(graph.tensors.size());
-    for (TensorId id : graph.outputs) demand[static_cast<std::size_t>(id)] = whole(graph.tensor(id).shape);
-    propagate(graph, demand);
-    Evaluator evaluator(graph, inputs, threads, false);
-    WARPLOOM_CHECK(evaluator.run(demand));
+    std::vector<Wanted> wanted;
     std::vector<std::vector<double>> outputs(graph.outputs.size());
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      evaluator.append(graph.outputs[i], whole(graph.tensor(graph.outputs[i]).shape), outputs[i], nullptr);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const TensorId id = graph.outputs[i];
+      wanted.push_back({id, whole(graph.tensor(id).shape), &outputs[i]});
+      demand[static_cast<std::size_t>(id)] = wanted.back().box;
+    }
+    propagate(graph, demand);
+    WARPLOOM_CHECK(compute(graph, inputs, demand, wanted, threads));
     return outputs;
-  } catch (const std::bad_alloc&) { return no_memory(graph); } catch (const std::length_error&) {
-    return no_memory(graph);
-  }
+  });
 }
 
 Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output,

@@ -57,8 +57,4 @@ struct ValueAndMagnitude {
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
                                                   std::int64_t begin, std::int64_t end, int threads = 0);
 
-// The same meaning, one element at a time in plain loops on one thread, sharing no arithmetic with the above: tests hold
-// the fast evaluation against it.
-Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std::span<const Bytes> inputs);
-
 }  // namespace warploom::graph

@@ -1,14 +1,14 @@
 // Rules of contractions, softmax and elementwise operators; view_rules.cpp has those that move elements.
-#include "graph/shape_rules.h"
-
 #include <fmt/format.h>
+
+#include "graph/operators.h"
 
 namespace warploom::graph {
 namespace {
 
 tl::unexpected<Error> type_error(const Question& q, std::string expected, std::string found) {
-  return fail({ErrorCode::kOnnxType, "an input's element type does not fit the operator", q.place, std::move(expected),
-               std::move(found)});
+  return q.error(ErrorCode::kOnnxType, "an input's element type does not fit the operator", std::move(expected),
+                 std::move(found));
 }
 bool is_wide_float(Dtype dtype) { return is_float(dtype) && bits_of(dtype) >= 16; }
 
@@ -32,8 +32,8 @@ Result<Shape> broadcast_all(const Question& q) {
 }
 
 tl::unexpected<Error> inner_error(const Question& q) {
-  return fail({ErrorCode::kOnnxShape, "the summed dimensions of a product differ", q.place,
-               "A's columns as many as B's rows", to_text(q.in(0).shape) + " and " + to_text(q.in(1).shape)});
+  return q.error(ErrorCode::kOnnxShape, "the summed dimensions of a product differ", "A's columns as many as B's rows",
+                 to_text(q.in(0).shape) + " and " + to_text(q.in(1).shape));
 }
 
 }  // namespace
@@ -44,8 +44,7 @@ Result<Answer> matmul(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
   Shape a = q.in(0).shape, b = q.in(1).shape;
   if (a.empty() || b.empty())
-    return fail(
-        {ErrorCode::kOnnxShape, "MatMul of a scalar", q.place, "1 axis or more", to_text(a) + " and " + to_text(b)});
+    return q.error(ErrorCode::kOnnxShape, "MatMul of a scalar", "1 axis or more", to_text(a) + " and " + to_text(b));
   const bool row = a.size() == 1,
              column = b.size() == 1;  // a vector is a row on the left, a column on the right
   if (row) a.insert(a.begin(), 1);
@@ -61,16 +60,16 @@ Result<Answer> gemm(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
   const Shape &a = q.in(0).shape, &b = q.in(1).shape;
   if (a.size() != 2 || b.size() != 2)
-    return fail({ErrorCode::kOnnxShape, "Gemm of tensors that are no matrices", q.place, "2 axes each",
-                 to_text(a) + " and " + to_text(b)});
+    return q.error(ErrorCode::kOnnxShape, "Gemm of tensors that are no matrices", "2 axes each",
+                   to_text(a) + " and " + to_text(b));
   const bool ta = q.node.integer("transA") != 0, tb = q.node.integer("transB") != 0;
   if (a[ta ? 0 : 1] != b[tb ? 1 : 0]) return inner_error(q);
   Shape shape = {a[ta ? 1 : 0], b[tb ? 0 : 1]};
   if (q.has(2)) {
     WARPLOOM_TRY(const Shape stretched, broadcast(shape, q.in(2).shape, q.place));
     if (stretched != shape)
-      return fail({ErrorCode::kOnnxShape, "C does not stretch to the product's shape", q.place, to_text(shape),
-                   to_text(q.in(2).shape)});
+      return q.error(ErrorCode::kOnnxShape, "C does not stretch to the product's shape", to_text(shape),
+                     to_text(q.in(2).shape));
   }
   return Answer{q.in(0).dtype, shape};
 }
@@ -93,8 +92,7 @@ Result<Answer> pointwise_float(const Question& q) {
   if (q.node.op == OpKind::Gelu) {
     const std::string approximate = q.node.text("approximate");
     if (approximate != "none" && approximate != "tanh")
-      return fail(
-          {ErrorCode::kOnnxAttribute, "approximate has an unknown value", q.place, "none or tanh", approximate});
+      return q.error(ErrorCode::kOnnxAttribute, "approximate has an unknown value", "none or tanh", approximate);
   }
   return Answer{q.in(0).dtype, q.in(0).shape};
 }
@@ -111,7 +109,7 @@ Result<Answer> clip(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
   for (std::size_t i : {1u, 2u})
     if (q.has(i) && element_count(q.in(i).shape) != 1)
-      return fail({ErrorCode::kOnnxShape, "a bound of Clip is no scalar", q.place, "[]", to_text(q.in(i).shape)});
+      return q.error(ErrorCode::kOnnxShape, "a bound of Clip is no scalar", "[]", to_text(q.in(i).shape));
   return Answer{q.in(0).dtype, q.in(0).shape};
 }
 
@@ -135,28 +133,24 @@ Result<Answer> dropout(const Question& q) {
   if (q.has(2)) {
     const auto training = constant_integers(q.graph, q.node.inputs[2]);
     if (!training || training->size() != 1 || training->front() != 0)
-      return fail({ErrorCode::kOnnxAttribute, "Dropout in training mode is random and not supported", q.place,
-                   "training_mode false", training ? "true" : "a value not known from the model",
-                   "export for inference"});
+      return q.error(ErrorCode::kOnnxAttribute, "Dropout in training mode is random and not supported",
+                     "training_mode false", training ? "true" : "a value not known from the model",
+                     "export for inference");
   }
   return Answer{q.in(0).dtype, q.in(0).shape};
 }
 
 Result<Answer> cast(const Question& q) {
   if (!q.node.attributes.contains("to"))
-    return fail({ErrorCode::kOnnxAttribute, "Cast lacks its target type", q.place, "attribute to"});
-  const std::int64_t to = q.node.integer("to");
-  const auto dtype = to > 0 && to < 1000 ? dtype_of_onnx(static_cast<int>(to)) : std::nullopt;
-  if (!dtype)
-    return fail({ErrorCode::kOnnxType, "Cast to a type that is not supported", q.place,
-                 "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean", fmt::format("ONNX type {}", to)});
-  return Answer{*dtype, q.in(0).shape};
+    return q.error(ErrorCode::kOnnxAttribute, "Cast lacks its target type", "attribute to");
+  WARPLOOM_TRY(const Dtype dtype, checked_dtype(q.node.integer("to"), "Cast's target type", q.place));
+  return Answer{dtype, q.in(0).shape};
 }
 
 Result<Answer> cast_like(const Question& q) { return Answer{q.in(1).dtype, q.in(0).shape}; }
 
 Result<Answer> constant(const Question& q) {
-  return fail({ErrorCode::kOnnxAttribute, "Constant lacks its value", q.place, "one of ONNX's value attributes"});
+  return q.error(ErrorCode::kOnnxAttribute, "Constant lacks its value", "one of ONNX's value attributes");
 }
 
 }  // namespace rules

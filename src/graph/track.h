@@ -7,6 +7,8 @@
 //   tolerance  KernelBench's own rule: 1e-4 for fp32 models, 1e-2 for 16-bit ones, absolute and relative
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -15,7 +17,13 @@ namespace warploom {
 
 enum class Track : std::uint8_t { fp32, tf32, bf16, fp16, fp8, tolerance };
 
-std::string_view name_of(Track track);
-std::optional<Track> track_named(std::string_view name);
+inline constexpr std::array<std::string_view, 6> kTrackNames = {"fp32", "tf32", "bf16", "fp16", "fp8", "tolerance"};
+
+inline std::string_view name_of(Track track) { return kTrackNames[static_cast<std::size_t>(track)]; }
+inline std::optional<Track> track_named(std::string_view name) {
+  for (std::size_t i = 0; i < kTrackNames.size(); ++i)
+    if (kTrackNames[i] == name) return static_cast<Track>(i);
+  return std::nullopt;
+}
 
 }  // namespace warploom

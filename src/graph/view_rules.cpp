@@ -2,27 +2,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
-#include "graph/shape_rules.h"
+#include "graph/operators.h"
 
 namespace warploom::graph {
 namespace {
 
 tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected, std::string found) {
-  return fail({ErrorCode::kOnnxShape, std::move(message), q.place, std::move(expected), std::move(found)});
+  return q.error(ErrorCode::kOnnxShape, std::move(message), std::move(expected), std::move(found));
 }
 
 // An input that must be a constant list of integers, because the output's shape depends on it.
 Result<std::vector<std::int64_t>> list(const Question& q, std::size_t i, std::string_view what) {
   const Tensor& tensor = q.in(i);
   if (tensor.dtype != Dtype::i64 && tensor.dtype != Dtype::i32)
-    return fail({ErrorCode::kOnnxType, fmt::format("{} is no list of integers", what), q.place, "i64",
-                 std::string(name_of(tensor.dtype))});
+    return q.error(ErrorCode::kOnnxType, fmt::format("{} is no list of integers", what), "i64",
+                   std::string(name_of(tensor.dtype)));
   auto values = constant_integers(q.graph, q.node.inputs[i]);
   if (!values)
-    return fail({ErrorCode::kOnnxDynamicShape, fmt::format("{} is not known from the model", what), q.place,
-                 "a constant, or something computed from constants and shapes", tensor.name,
-                 "export the model with fixed shapes"});
+    return q.error(ErrorCode::kOnnxDynamicShape, fmt::format("{} is not known from the model", what),
+                   "a constant, or something computed from constants and shapes", tensor.name,
+                   "export the model with fixed shapes");
   if (tensor.shape.size() > 1 || values->size() > kMaxRank)
     return shape_error(q, fmt::format("{} is no list of axes", what), "one axis of at most 16 entries",
                        to_text(tensor.shape));
@@ -38,8 +39,7 @@ Result<std::vector<int>> axes(const Question& q, const std::vector<std::int64_t>
   }
   std::sort(found.begin(), found.end());
   if (std::adjacent_find(found.begin(), found.end()) != found.end())
-    return fail({ErrorCode::kOnnxAttribute, "an axis is named twice", q.place, "distinct axes",
-                 fmt::format("[{}]", fmt::join(wanted, ","))});
+    return q.error(ErrorCode::kOnnxAttribute, "an axis is named twice", "distinct axes", to_text(wanted));
   return found;
 }
 
@@ -108,8 +108,8 @@ Result<Answer> flatten(const Question& q) {
   const auto rank = static_cast<std::int64_t>(from.size());
   std::int64_t axis = q.node.integer("axis");
   if (axis < -rank || axis > rank)
-    return fail({ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank", q.place,
-                 fmt::format("{} to {}", -rank, rank), std::to_string(axis)});
+    return q.error(ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank",
+                   fmt::format("{} to {}", -rank, rank), std::to_string(axis));
   if (axis < 0) axis += rank;
   return Answer{
       q.in(0).dtype,
@@ -120,20 +120,14 @@ Result<Answer> transpose(const Question& q) {
   const Shape& from = q.in(0).shape;
   if (!q.node.attributes.contains("perm")) return Answer{q.in(0).dtype, Shape(from.rbegin(), from.rend())};
   const std::vector<std::int64_t> perm = q.node.integers("perm");
+  std::vector<std::int64_t> sorted = perm, all(from.size());
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(all.begin(), all.end(), 0);
+  if (sorted != all)
+    return q.error(ErrorCode::kOnnxAttribute, "perm is no permutation of the axes",
+                   fmt::format("each of 0 to {} once", static_cast<std::int64_t>(from.size()) - 1), to_text(perm));
   Shape shape;
-  std::vector<bool> seen(from.size(), false);
-  for (std::int64_t axis : perm) {
-    if (perm.size() != from.size() || axis < 0 || axis >= static_cast<std::int64_t>(from.size()) ||
-        seen[static_cast<std::size_t>(axis)])
-      return fail({ErrorCode::kOnnxAttribute, "perm is no permutation of the axes", q.place,
-                   fmt::format("each of 0 to {} once", static_cast<std::int64_t>(from.size()) - 1),
-                   fmt::format("[{}]", fmt::join(perm, ","))});
-    seen[static_cast<std::size_t>(axis)] = true;
-    shape.push_back(from[static_cast<std::size_t>(axis)]);
-  }
-  if (perm.size() != from.size())
-    return fail({ErrorCode::kOnnxAttribute, "perm is no permutation of the axes", q.place,
-                 fmt::format("{} axes", from.size()), "[]"});
+  for (std::int64_t axis : perm) shape.push_back(from[static_cast<std::size_t>(axis)]);
   return Answer{q.in(0).dtype, shape};
 }
 
@@ -147,15 +141,15 @@ Result<Answer> expand(const Question& q) {
 
 Result<Answer> concat(const Question& q) {
   if (!q.node.attributes.contains("axis"))
-    return fail({ErrorCode::kOnnxAttribute, "Concat lacks its axis", q.place, "attribute axis"});
+    return q.error(ErrorCode::kOnnxAttribute, "Concat lacks its axis", "attribute axis");
   Shape shape = q.in(0).shape;
   WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), shape.size(), q.place));
   const auto at = static_cast<std::size_t>(axis);
   for (std::size_t i = 1; i < q.node.inputs.size(); ++i) {
     Shape other = q.in(i).shape;
     if (q.in(i).dtype != q.in(0).dtype)
-      return fail({ErrorCode::kOnnxType, "Concat of different types", q.place, std::string(name_of(q.in(0).dtype)),
-                   std::string(name_of(q.in(i).dtype))});
+      return q.error(ErrorCode::kOnnxType, "Concat of different types", std::string(name_of(q.in(0).dtype)),
+                     std::string(name_of(q.in(i).dtype)));
     const bool same_rank = other.size() == shape.size();
     const std::int64_t added = same_rank ? other[at] : 0;
     if (same_rank) other[at] = shape[at];
@@ -170,8 +164,7 @@ Result<Answer> concat(const Question& q) {
 Result<Answer> gather(const Question& q) {
   const Shape &from = q.in(0).shape, &indices = q.in(1).shape;
   if (q.in(1).dtype != Dtype::i64 && q.in(1).dtype != Dtype::i32)
-    return fail(
-        {ErrorCode::kOnnxType, "indices are no integers", q.place, "i64 or i32", std::string(name_of(q.in(1).dtype))});
+    return q.error(ErrorCode::kOnnxType, "indices are no integers", "i64 or i32", std::string(name_of(q.in(1).dtype)));
   WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), from.size(), q.place));
   Shape shape(from.begin(), from.begin() + axis);
   shape.insert(shape.end(), indices.begin(), indices.end());
@@ -203,7 +196,7 @@ Result<SliceSpec> slice_spec(const Question& q) {
   WARPLOOM_TRY(std::vector<std::int64_t> starts, list(q, 1, "the list of starts"));
   WARPLOOM_TRY(std::vector<std::int64_t> ends, list(q, 2, "the list of ends"));
   std::vector<std::int64_t> where(starts.size()), steps(starts.size(), 1);
-  for (std::size_t i = 0; i < where.size(); ++i) where[i] = static_cast<std::int64_t>(i);
+  std::iota(where.begin(), where.end(), 0);
   if (q.has(3)) { WARPLOOM_TRY(where, list(q, 3, "the list of axes")); }
   if (q.has(4)) { WARPLOOM_TRY(steps, list(q, 4, "the list of steps")); }
   if (ends.size() != starts.size() || where.size() != starts.size() || steps.size() != starts.size())

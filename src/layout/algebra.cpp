@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "layout/leaves.h"
-
 namespace warploom::layout {
 namespace {
 
@@ -48,7 +46,39 @@ Result<Layout> compose_tree(const std::vector<Mode>& a, const Layout& b, std::ve
     WARPLOOM_TRY(Layout composed, compose_tree(a, part, reach));
     parts.push_back(std::move(composed));
   }
-  return make_layout(std::move(parts));
+  return Layout::list(std::move(parts));
+}
+
+// A leaf of extent above 1 and stride above 0 with the index at which it begins to count, and the gap before it: how many times
+// its stride passes over all that the leaves of smaller stride reach.
+struct Leaf : Mode {
+  std::int64_t index = 1, gap = 1;
+};
+
+// (4,2,8):(8,0,1) → 8:1 at index 8, 4:8 at index 1: ascending by stride, equal strides in order.
+std::vector<Leaf> sorted_leaves(const Layout& layout) {
+  std::vector<Leaf> leaves;
+  std::int64_t index = 1;
+  for (const Mode& mode : layout.modes()) {
+    if (mode.extent > 1 && mode.stride > 0) leaves.push_back({mode, index});
+    index *= mode.extent;
+  }
+  std::stable_sort(leaves.begin(), leaves.end(), [](const Leaf& a, const Leaf& b) { return a.stride < b.stride; });
+  return leaves;
+}
+
+Result<std::vector<Leaf>> nested_leaves(const Layout& layout) {
+  std::vector<Leaf> leaves = sorted_leaves(layout);
+  std::int64_t reach = 1;
+  for (Leaf& leaf : leaves) {
+    if (leaf.stride % reach != 0 || leaf.stride < reach)
+      return layout_error("a layout whose leaves do not nest has neither complement nor left inverse",
+                          "leaves, sorted by stride, of which each stride is a multiple of extent x stride of the last",
+                          to_string(layout));
+    leaf.gap = leaf.stride / reach;
+    reach = leaf.extent * leaf.stride;
+  }
+  return leaves;
 }
 
 }  // namespace
@@ -76,48 +106,116 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
 Result<Layout> complement(const Layout& a, std::int64_t bound) {
   std::vector<Mode> out;
   std::int64_t reach = 1;  // everything below is covered by A and the result so far
-  for (const Mode& mode : by_stride(leaves_with_index(filter(a)))) {
-    if (mode.stride % reach != 0 || mode.stride < reach) {
-      return layout_error("a layout whose leaves do not nest has no complement",
-                          "leaves, sorted by stride, of which each stride is a multiple of extent x stride of the last",
-                          to_string(a));
-    }
-    if (mode.stride > reach) out.push_back({mode.stride / reach, reach});
-    reach = mode.extent * mode.stride;
+  WARPLOOM_TRY(const std::vector<Leaf> leaves, nested_leaves(filter(a)));
+  for (const Leaf& leaf : leaves) {
+    if (leaf.gap > 1) out.push_back({leaf.gap, reach});
+    reach = leaf.extent * leaf.stride;
   }
   if (bound > reach) out.push_back({(bound + reach - 1) / reach, reach});
   return coalesce(Layout::flat(out));
 }
 
+Layout right_inverse(const Layout& a) {
+  std::vector<Mode> out;
+  std::int64_t reach = 1;
+  for (const Leaf& leaf : sorted_leaves(a)) {
+    if (leaf.stride > reach) break;     // nothing reaches integer `reach` by one leaf
+    if (leaf.stride < reach) continue;  // overlaps what is covered
+    out.push_back({leaf.extent, leaf.index});
+    reach *= leaf.extent;
+  }
+  return coalesce(Layout::flat(out));
+}
+
+Result<Layout> left_inverse(const Layout& a) {
+  for (const Mode& mode : a.modes())
+    if (mode.stride == 0 && mode.extent > 1)
+      return layout_error("a replicated layout has no left inverse", "no leaf of stride 0", to_string(a));
+  std::vector<Mode> out;
+  std::int64_t beyond = a.size();  // integers in gaps go to indices from here up, which keeps the whole a bijection
+  WARPLOOM_TRY(const std::vector<Leaf> leaves, nested_leaves(a));
+  for (const Leaf& leaf : leaves) {
+    if (leaf.gap > 1) out.push_back({leaf.gap, beyond});
+    beyond *= leaf.gap;
+    out.push_back({leaf.extent, leaf.index});
+  }
+  return coalesce(Layout::flat(out));
+}
+
 Result<Layout> logical_divide(const Layout& a, const Layout& tiler) {
   const std::int64_t size = a.size();
-  WARPLOOM_TRY(Layout rest, complement(tiler, size));
-  if (rest.size() * filter(tiler).size() != size) {
+  WARPLOOM_TRY(const Layout rest, complement(tiler, size));
+  if (rest.size() * filter(tiler).size() != size)
     return layout_error("a tile does not divide the layout",
                         fmt::format("a tiler whose reach divides {}, the size of {}", size, to_string(a)),
                         to_string(tiler));
-  }
-  return compose(a, make_layout({tiler, rest}));
-}
-
-Result<Layout> zipped_divide(const Layout& a, const std::vector<Layout>& tilers) {
-  if (static_cast<int>(tilers.size()) != a.rank()) {
-    return layout_error("a layout is divided by another number of tilers than it has parts",
-                        fmt::format("{} tilers", a.rank()), fmt::format("{}", tilers.size()));
-  }
-  std::vector<Layout> tiles, rests;
-  for (int d = 0; d < a.rank(); ++d) {
-    WARPLOOM_TRY(const Layout divided, logical_divide(a.part(d), tilers[static_cast<std::size_t>(d)]));
-    tiles.push_back(divided.part(0));
-    rests.push_back(divided.part(1));
-  }
-  return make_layout({make_layout(std::move(tiles)), make_layout(std::move(rests))});
+  return compose(a, Layout::list({tiler, rest}));
 }
 
 Result<Layout> logical_product(const Layout& a, const Layout& b) {
   WARPLOOM_TRY(const Layout places, complement(a, a.size() * b.cosize()));
-  WARPLOOM_TRY(Layout copies, compose(places, b));
-  return make_layout({a, std::move(copies)});
+  WARPLOOM_TRY(const Layout copies, compose(places, b));
+  return Layout::list({a, copies});
+}
+
+std::int64_t max_common_vector(const Layout& a, const Layout& b) {
+  const std::vector<Mode> x = right_inverse(a).modes(), y = right_inverse(b).modes();
+  std::int64_t common = 1;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    if (x[i].extent == 1 || y[i].extent == 1 || x[i].stride != y[i].stride) break;
+    common *= std::min(x[i].extent, y[i].extent);
+    if (x[i].extent != y[i].extent) break;  // coalesced inverses of which one turns off here: they agree no further
+  }
+  return common;
+}
+
+Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n) {
+  std::vector<Mode> first, second;
+  std::int64_t left = n;
+  for (const Mode& mode : layout.modes()) {
+    if (mode.extent == 1) continue;
+    if (left == 1) {
+      second.push_back(mode);
+    } else if (left > 0 && left % mode.extent == 0) {
+      first.push_back(mode);
+      left /= mode.extent;
+    } else if (left > 0 && mode.extent % left == 0) {
+      first.push_back({left, mode.stride});
+      second.push_back({mode.extent / left, mode.stride * left});
+      left = 1;
+    } else {
+      break;
+    }
+  }
+  if (left != 1)
+    return layout_error("a layout cannot be cut after so many indices",
+                        fmt::format("a number that divides through the leaves of {} from the left", to_string(layout)),
+                        fmt::format("{}", n));
+  return std::pair{Layout::flat(first), Layout::flat(second)};
+}
+
+Result<std::pair<Layout, Layout>> common_reshape(const Layout& a, const Layout& b) {
+  std::vector<Mode> x = a.modes(), y = b.modes(), cut_x, cut_y;
+  for (auto* modes : {&x, &y}) {
+    std::erase_if(*modes, [](const Mode& m) { return m.extent == 1; });
+    std::reverse(modes->begin(), modes->end());  // the next leaf stands at the back
+  }
+  while (!x.empty() && !y.empty()) {
+    const std::int64_t step = std::min(x.back().extent, y.back().extent);
+    if (x.back().extent % step != 0 || y.back().extent % step != 0) break;
+    const auto cut = [step](std::vector<Mode>& from, std::vector<Mode>& to) {
+      Mode& leaf = from.back();
+      to.push_back({step, leaf.stride});
+      leaf = {leaf.extent / step, leaf.stride * step};  // what is left goes on where the cut ended
+      if (leaf.extent == 1) from.pop_back();
+    };
+    cut(x, cut_x);
+    cut(y, cut_y);
+  }
+  if (!x.empty() || !y.empty())
+    return layout_error("two layouts have no common shape", "equal sizes and cuts that nest, as in " + to_string(a),
+                        to_string(b));
+  return std::pair{Layout::flat(cut_x), Layout::flat(cut_y)};
 }
 
 }  // namespace warploom::layout

@@ -1,6 +1,6 @@
 // The algebra of integer layouts (layout.h): what synthesis is calculated with.
 //
-// Notation: A(i) is the integer that layout A gives for index i; A∘B is "first B, then A"; ⟨A, B⟩ is make_layout({A, B}).
+// Notation: A(i) is the integer that layout A gives for index i; A∘B is "first B, then A"; ⟨A, B⟩ is Layout::list({A, B}).
 // Every operation states its law; the tests check each law by enumeration. An operation with a precondition returns Result and
 // fails with kLayout, never with a wrong layout. The operations are those of CuTe (NVIDIA CUTLASS documentation, "CuTe layout
 // algebra"); unlike there, a composition whose digits would carry is refused rather than computed wrongly.
@@ -36,20 +36,11 @@ Layout right_inverse(const Layout& a);
 //   left_inverse((4,8):(16,1)) = (16,4):(4,1): integers 8 to 15, which A does not reach, go to 32 and up
 Result<Layout> left_inverse(const Layout& a);
 
-// The left inverse where stride-0 leaves are allowed: of all indices that share an integer it finds the first.
-// Law: A(Q(A(i))) = A(i), and Q(A(i)) ≤ i. For A without replication Q is its left inverse.
-//   quasi_inverse((4,2,8):(8,0,1)) = (8,4):(8,1): of indices 0 and 4, which share integer 0, it finds 0
-Result<Layout> quasi_inverse(const Layout& a);
-
 // ⟨A∘T, A∘complement(T, size(A))⟩: part 0 is one tile, part 1 says where the tiles are.
 // Law: part 0 = A∘T, and the whole reaches the same integers as A, each as often.
 // Preconditions: those of compose and complement, and that the reach of T divides size(A).
 //   logical_divide(16:1, 4:2) = (4,(2,2)):(2,(1,8))
 Result<Layout> logical_divide(const Layout& a, const Layout& tiler);
-
-// Part by part: divides part d of A by tilers[d] and gathers the tiles in part 0, the rests in part 1.
-//   zipped_divide((8,6):(1,8), {4:1, 3:1}) = ((4,3),(2,2)):((1,8),(4,24))
-Result<Layout> zipped_divide(const Layout& a, const std::vector<Layout>& tilers);
 
 // ⟨A, complement(A, size(A)·cosize(B))∘B⟩: B's arrangement of copies of A.
 // Law: part 0 = A; the copies do not overlap where B is injective; B = n:1 gives n copies side by side.
@@ -62,21 +53,13 @@ Result<Layout> logical_product(const Layout& a, const Layout& b);
 std::int64_t max_common_vector(const Layout& a, const Layout& b);
 
 // Splits after the first n indices: first has size n, ⟨first, second⟩ = L as a function of the index. Both are flat.
-// With skip_replicas the stride-0 leaves do not count towards n (they stay in order, on the side where they are met).
 // Precondition: n divides through the leaves from the left.
 //   group((4,8):(8,1), 8) = {(4,2):(8,1), 4:2}
-Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n, bool skip_replicas = false);
+Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n);
 
 // Both layouts, unchanged as functions of the index, over one flat shape: the common refinement of theirs.
 // Precondition: equal sizes, and the cuts of one shape nest in those of the other.
 //   common_reshape((4,8):(1,4), (8,4):(4,1)) = {(4,2,4):(1,4,8), (4,2,4):(4,16,1)}
 Result<std::pair<Layout, Layout>> common_reshape(const Layout& a, const Layout& b);
-
-// Replicates along everything whose stride lies in [low, high): such leaves get stride 0, leaves that straddle a bound are split
-// at it. What a reduction over an axis with stride `low` and extent high / low does to a layout. Flat.
-// Law: the integers reached are those of A with the digit (x mod high) / low set to 0, where leaves do not carry into it.
-// Precondition: a straddling leaf can be split at the bound.
-//   drop_stride_interval((4,8):(1,4), 2, 8) = (2,2,2,4):(1,0,0,8)
-Result<Layout> drop_stride_interval(const Layout& layout, std::int64_t low, std::int64_t high);
 
 }  // namespace warploom::layout

@@ -3,70 +3,79 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace warploom::layout {
 namespace {
 
-constexpr int kCellWidth = 52, kCellHeight = 30, kMargin = 10, kTitle = 22, kBanks = 32;
-
 struct Cell {
-  std::string text = ".", below;
-  int hue = -1;         // degrees on the colour wheel; -1 is white
-  int lightness = 100;  // percent
+  std::string text = ".";
+  std::int64_t hue = -1;  // degrees on the colour wheel; -1 is white
 };
 
 // The visible part of a tile, row by row.
 struct Grid {
   std::string title;
-  std::int64_t rows = 0, columns = 0, all_rows = 0, all_columns = 0;
+  std::int64_t rows, columns;
   std::vector<Cell> cells;
+  std::string omitted;
 
-  Grid(std::string name, const std::vector<std::int64_t>& tile, DrawLimits limits) : title(std::move(name)) {
-    all_columns = tile.empty() ? 1 : tile.back();
-    all_rows = 1;
-    for (std::size_t d = 0; d + 1 < tile.size(); ++d) all_rows *= tile[d];
-    rows = std::clamp<std::int64_t>(limits.rows, 0, all_rows);
-    columns = std::clamp<std::int64_t>(limits.columns, 0, all_columns);
-    cells.resize(static_cast<std::size_t>(rows * columns));
+  // cell(c) is that of the element at coordinate c.
+  template <class CellAt>
+  Grid(std::string name, const std::vector<std::int64_t>& tile, DrawLimits limits, const CellAt& cell)
+      : title(std::move(name)) {
+    std::int64_t all_rows = 1, all_columns = 1;
+    for (std::size_t d = 0; d < tile.size(); ++d) (d + 1 < tile.size() ? all_rows : all_columns) *= tile[d];
+    rows = std::min(limits.rows, all_rows), columns = std::min(limits.columns, all_columns);
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      Coord coord(tile.size(), i % columns);
+      std::int64_t row = i / columns;
+      for (std::size_t d = tile.size(); d-- > 1; row /= tile[d - 1]) coord[d - 1] = row % tile[d - 1];
+      cells.push_back(cell(coord));
+    }
+    if (rows < all_rows || columns < all_columns)
+      omitted = fmt::format("{} of {} rows, {} of {} columns shown\n", rows, all_rows, columns, all_columns);
   }
 
-  Cell* at(std::int64_t row, std::int64_t column) {
-    if (row < 0 || row >= rows || column < 0 || column >= columns) return nullptr;
-    return &cells[static_cast<std::size_t>(row * columns + column)];
+  std::string text() const {
+    std::size_t width = 0;
+    for (const Cell& cell : cells) width = std::max(width, cell.text.size());
+    std::string out = title + "\n";
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      out += fmt::format("{:>{}}{}", cells[i].text, width, (i + 1) % static_cast<std::size_t>(columns) ? " " : "\n");
+    return out + omitted;
   }
 
-  std::string omitted() const {
-    if (rows == all_rows && columns == all_columns) return {};
-    return fmt::format("{} of {} rows, {} of {} columns shown", rows, all_rows, columns, all_columns);
+  std::string svg() const {
+    constexpr std::int64_t kWidth = 52, kHeight = 24, kTop = 34;
+    std::string out = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"monospace\" "
+        "font-size=\"11\">\n"
+        "<text x=\"10\" y=\"20\">{}</text>\n<text x=\"10\" y=\"{}\">{}</text>\n",
+        columns * kWidth + 20, rows * kHeight + kTop + 30, title, rows * kHeight + kTop + 18, omitted);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const auto x = 10 + static_cast<std::int64_t>(i) % columns * kWidth,
+                 y = kTop + static_cast<std::int64_t>(i) / columns * kHeight;
+      out += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>"
+          "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+          x, y, kWidth, kHeight, cells[i].hue < 0 ? "white" : fmt::format("hsl({},70%,80%)", cells[i].hue),
+          x + kWidth / 2, y + 16, cells[i].text);
+    }
+    return out + "</svg>\n";
   }
 };
 
-// Neighbouring numbers get hues far apart: steps of the golden angle.
-int hue_of(std::int64_t n) { return static_cast<int>(n * 137 % 360); }
-
 Grid grid_of(const TvLayout& layout, DrawLimits limits) {
-  Grid grid(to_string(layout), layout.tile, limits);
-  const std::int64_t values = layout.values();
-  for (std::int64_t t = 0; t < layout.threads(); ++t) {
-    for (std::int64_t v = 0; v < values; ++v) {
-      const Coord coord = layout.coord(t, v);
-      std::int64_t row = 0;
-      bool inside = true;
-      for (std::size_t d = 0; d < coord.size(); ++d) {
-        inside = inside && coord[d] >= 0 && coord[d] < layout.tile[d];
-        if (d + 1 < coord.size()) row = row * layout.tile[d] + coord[d];
-      }
-      Cell* cell = inside ? grid.at(row, coord.empty() ? 0 : coord.back()) : nullptr;
-      if (!cell) continue;
-      if (cell->hue >= 0) {
-        if (cell->text.back() != '+') cell->text += '+';
-        continue;
-      }
-      *cell = {fmt::format("T{}V{}", t, v), "", hue_of(t),
-               88 - static_cast<int>(v * 34 / std::max<std::int64_t>(values, 1))};
+  std::map<Coord, Cell> held;
+  for (std::int64_t t = 0; t < layout.threads(); ++t)
+    for (std::int64_t v = 0; v < layout.values(); ++v) {
+      Cell& cell = held[layout.coord(t, v)];
+      if (cell.hue >= 0) cell.text += cell.text.back() == '+' ? "" : "+";
+      else cell = {fmt::format("T{}V{}", t, v), t * 137 % 360};  // neighbours get hues far apart
     }
-  }
-  return grid;
+  return {to_string(layout), layout.tile, limits,
+          [&](const Coord& coord) { return held.count(coord) ? held[coord] : Cell{}; }};
 }
 
 Grid grid_of(const MemoryLayout& layout, DrawLimits limits) {
@@ -75,75 +84,17 @@ Grid grid_of(const MemoryLayout& layout, DrawLimits limits) {
     tile.push_back(1);
     for (const MemoryMode& mode : dim) tile.back() *= mode.extent;
   }
-  Grid grid(to_string(layout), tile, limits);
-  for (std::int64_t row = 0; row < grid.rows; ++row) {
-    for (std::int64_t column = 0; column < grid.columns; ++column) {
-      Coord coord(tile.size(), 0);
-      if (!coord.empty()) coord.back() = column;
-      std::int64_t rest = row;
-      for (std::size_t d = tile.size(); d-- > 1;) {
-        coord[d - 1] = rest % tile[d - 1];
-        rest /= tile[d - 1];
-      }
-      const std::int64_t byte = layout.byte_offset(coord), bank = byte / 4 % kBanks;
-      *grid.at(row, column) = {std::to_string(bank), fmt::format("@{}", byte), static_cast<int>(bank * 360 / kBanks),
-                               78};
-    }
-  }
-  return grid;
-}
-
-std::string text_of(Grid grid) {
-  std::size_t width = 0;
-  for (const Cell& cell : grid.cells) width = std::max(width, cell.text.size());
-  std::string out = grid.title + "\n";
-  for (std::int64_t row = 0; row < grid.rows; ++row) {
-    for (std::int64_t column = 0; column < grid.columns; ++column) {
-      const std::string& text = grid.at(row, column)->text;
-      if (column) out += ' ';
-      out.append(width - text.size(), ' ') += text;
-    }
-    out += '\n';
-  }
-  if (const std::string note = grid.omitted(); !note.empty()) out += note + "\n";
-  return out;
-}
-
-std::string svg_of(Grid grid) {
-  const std::int64_t width = grid.columns * kCellWidth + 2 * kMargin;
-  const std::int64_t height = grid.rows * kCellHeight + 2 * kMargin + 2 * kTitle;
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"monospace\" font-size=\"11\" text-anchor=\"middle\">\n"
-      "<title>{2}</title>\n<text x=\"{3}\" y=\"{4}\" text-anchor=\"start\">{2}</text>\n",
-      width, height, grid.title, kMargin, kMargin + 12);
-  for (std::int64_t row = 0; row < grid.rows; ++row) {
-    for (std::int64_t column = 0; column < grid.columns; ++column) {
-      const Cell& cell = *grid.at(row, column);
-      const std::int64_t x = kMargin + column * kCellWidth, y = kMargin + kTitle + row * kCellHeight;
-      const std::string fill = cell.hue < 0 ? "white" : fmt::format("hsl({},70%,{}%)", cell.hue, cell.lightness);
-      out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>", x, y,
-                         kCellWidth, kCellHeight, fill);
-      out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", x + kCellWidth / 2, y + (cell.below.empty() ? 19 : 13),
-                         cell.text);
-      if (!cell.below.empty()) {
-        out += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"9\" fill=\"#444\">{}</text>", x + kCellWidth / 2,
-                           y + 25, cell.below);
-      }
-      out += '\n';
-    }
-  }
-  if (const std::string note = grid.omitted(); !note.empty()) {
-    out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"start\">{}</text>\n", kMargin, height - kMargin, note);
-  }
-  return out + "</svg>\n";
+  return {to_string(layout), tile, limits, [&](const Coord& coord) {
+            const auto bank = layout.byte_offset(coord) / 4 % 32;
+            return Cell{std::to_string(bank), bank * 360 / 32};
+          }};
 }
 
 }  // namespace
 
-std::string draw_text(const TvLayout& layout, DrawLimits limits) { return text_of(grid_of(layout, limits)); }
-std::string draw_text(const MemoryLayout& layout, DrawLimits limits) { return text_of(grid_of(layout, limits)); }
-std::string draw_svg(const TvLayout& layout, DrawLimits limits) { return svg_of(grid_of(layout, limits)); }
-std::string draw_svg(const MemoryLayout& layout, DrawLimits limits) { return svg_of(grid_of(layout, limits)); }
+std::string draw_text(const TvLayout& layout, DrawLimits limits) { return grid_of(layout, limits).text(); }
+std::string draw_text(const MemoryLayout& layout, DrawLimits limits) { return grid_of(layout, limits).text(); }
+std::string draw_svg(const TvLayout& layout, DrawLimits limits) { return grid_of(layout, limits).svg(); }
+std::string draw_svg(const MemoryLayout& layout, DrawLimits limits) { return grid_of(layout, limits).svg(); }
 
 }  // namespace warploom::layout

@@ -1,17 +1,13 @@
-// Pictures of layouts, as text and as SVG.
+// Pictures of layouts, as text and as SVG: a row of the tile a line, dimensions before the last two one below the other.
 //
-// A thread-value layout is drawn as its tile: each cell says which thread holds the element in which value, T3V1; "+" marks an
-// element that several (thread, value) pairs hold, of which the first is named; "." one that none holds. In SVG a colour stands
-// for a thread and cells darken with the value index.
+// Of a thread-value layout each cell says which thread holds the element in which value, T3V1; "+" marks an element that several
+// (thread, value) pairs hold, of which the first is named; "." one that none holds.
 //
 //   tile 2x4, thread [2 : (1,0)] [2 : (0,2)], value [2 : (0,1)]     T0V0 T0V1 T2V0 T2V1
 //                                                                  T1V0 T1V1 T3V0 T3V1
 //
-// A memory layout is drawn as its tile too: each cell is the shared-memory bank (0 to 31) that holds the element's first byte;
-// in SVG a colour stands for a bank, and the offset in bytes is written below it.
-//
-// Dimensions before the last two are laid one below the other, a tile of one dimension is one row. What exceeds the limits is
-// left out and said so in the last line.
+// Of a memory layout each cell is the shared-memory bank (0 to 31) that holds the element's first byte. In SVG a colour stands for a
+// thread, or for a bank. What exceeds the limits is left out and said so in the last line.
 #pragma once
 
 #include <string>

@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <bit>
 
-#include "layout/addresses.h"
-#include "layout/leaves.h"
-
 namespace warploom::layout {
 namespace {
 
 constexpr int kBitsPerByte = 3, kWordRow = 5, kBankRows = 5;  // rows count bits: 2^5 bits a word, 2^5 banks
 
 std::uint64_t low_bits(int n) { return n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1; }
+
+// The rows [first, first + count) alone.
+BitMatrix select_rows(const BitMatrix& a, int first, int count) {
+  BitMatrix result{count, {}};
+  for (const std::uint64_t column : a.columns) result.columns.push_back(column >> first & low_bits(count));
+  return result;
+}
 
 int log2_floor(std::int64_t n) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))) - 1; }
 
@@ -96,14 +100,6 @@ Result<BitMatrix> inverse(const BitMatrix& a) {
   return result;
 }
 
-BitMatrix select_rows(const BitMatrix& a, int first, int count) {
-  BitMatrix result{count, {}};
-  for (const std::uint64_t column : a.columns) {
-    result.columns.push_back(first >= 64 ? 0 : column >> first & low_bits(count));
-  }
-  return result;
-}
-
 Result<BitMatrix> bit_matrix(const Layout& layout) {
   BitMatrix result{static_cast<int>(std::bit_width(static_cast<std::uint64_t>(layout.cosize() - 1))), {}};
   std::uint64_t taken = 0;
@@ -138,19 +134,39 @@ Result<BitMatrix> bit_matrix(const Swizzle& swizzle, int bits) {
 }
 
 Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory) {
-  const auto columns = xor_columns(registers, memory);
-  if (!columns) {
-    return layout_error("addresses are not linear over bits", "extents that are powers of two, sums that do not carry",
-                        to_string(registers) + " in " + to_string(memory));
-  }
+  const std::size_t rank = std::min(registers.tile.size(), memory.dims.size());
+  bool linear = true;
   BitMatrix result;
-  std::uint64_t all = 0;
-  for (const auto* list : {&columns->thread, &columns->value}) {
-    for (const std::int64_t column : *list) {
-      result.columns.push_back(static_cast<std::uint64_t>(swizzle_bits(memory.swizzle, column)));
-      all |= result.columns.back();
+  Coord reached(rank, 0);  // the coordinate bits that some index bit sets; none may be set twice
+  for (const auto* modes : {&registers.thread, &registers.value})
+    for (const TvMode& mode : *modes) {
+      linear = linear && std::has_single_bit(static_cast<std::uint64_t>(mode.extent));
+      Coord step = mode.step;
+      for (std::int64_t left = mode.extent; linear && left > 1; left /= 2) {
+        const std::int64_t bit = memory.element_offset(step) * memory.element_bits;
+        result.columns.push_back(static_cast<std::uint64_t>(memory.swizzle(bit >> 3) << 3 | (bit & 7)));
+        for (std::size_t d = 0; d < rank; ++d) {
+          linear = linear && step[d] >= 0 && (reached[d] & step[d]) == 0;
+          reached[d] |= step[d];
+          step[d] *= 2;
+        }
+      }
+    }
+  std::int64_t taken = 0;  // the offset bits that some coordinate bit sets; none may be set twice
+  for (std::size_t d = 0; linear && d < rank; ++d) {
+    for (std::size_t i = 0; i + 1 < memory.dims[d].size(); ++i)
+      linear = linear && std::has_single_bit(static_cast<std::uint64_t>(memory.dims[d][i].extent));
+    for (Coord unit(rank, 0); linear && (unit[d] = unit[d] ? unit[d] * 2 : 1) <= reached[d];) {
+      const std::int64_t column = memory.element_offset(unit) * memory.element_bits;
+      linear = (taken & column) == 0;
+      taken |= column;
     }
   }
+  if (!linear)
+    return layout_error("addresses are not linear over bits", "extents that are powers of two, sums that do not carry",
+                        to_string(registers) + " in " + to_string(memory));
+  std::uint64_t all = 0;
+  for (const std::uint64_t column : result.columns) all |= column;
   result.rows = static_cast<int>(std::bit_width(all));
   return result;
 }

@@ -39,8 +39,6 @@ Result<BitMatrix> inverse(const BitMatrix& a);
 // A basis of all x with a(x) = 0: for a layout, the index bits (and combinations of them) that only replicate.
 // Law: rank(a) + size of the kernel = number of columns.
 std::vector<std::uint64_t> kernel(const BitMatrix& a);
-// The rows [first, first + count) alone.
-BitMatrix select_rows(const BitMatrix& a, int first, int count);
 
 // Index bits → integer bits. kLayout when an extent is no power of two or leaves carry into each other.
 Result<BitMatrix> bit_matrix(const Layout& layout);

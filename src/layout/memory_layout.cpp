@@ -5,30 +5,18 @@
 #include <algorithm>
 #include <bit>
 
-#include "layout/offsets.h"
-
 namespace warploom::layout {
-namespace {
-
-std::vector<MemoryMode> all_modes(const MemoryLayout& layout) {
-  std::vector<MemoryMode> modes;
-  for (const auto& dim : layout.dims) modes.insert(modes.end(), dim.begin(), dim.end());
-  return modes;
-}
-
-}  // namespace
-
 std::int64_t MemoryLayout::elements() const {
   std::int64_t last = 0;
-  for (const MemoryMode& mode : all_modes(*this)) last += (mode.extent - 1) * mode.stride;
+  for (const auto& dim : dims)
+    for (const MemoryMode& mode : dim) last += (mode.extent - 1) * mode.stride;
   return last + 1;
 }
 
 std::int64_t MemoryLayout::bytes() const {
   const std::int64_t plain = (elements() * element_bits + 7) / 8;
   if (swizzle.bits == 0) return plain;
-  // The swizzle moves bytes within aligned blocks of 2^(base + bits): the last block may be used up to its
-  // end.
+  // The swizzle moves bytes within aligned blocks of 2^(base + bits): the last block may be used up to its end.
   const std::int64_t block = std::int64_t{1} << (swizzle.base + swizzle.bits);
   return (plain + block - 1) / block * block;
 }
@@ -50,27 +38,6 @@ std::int64_t MemoryLayout::byte_offset(const Coord& coord) const {
   return swizzle(element_offset(coord) * element_bits / 8);
 }
 
-bool MemoryLayout::is_injective() const {
-  std::vector<MemoryMode> modes = all_modes(*this);
-  std::erase_if(modes, [](const MemoryMode& m) { return m.extent == 1; });
-  std::sort(modes.begin(), modes.end(), [](const auto& a, const auto& b) { return a.stride < b.stride; });
-  if (modes.empty()) return true;
-  if (modes.front().stride == 0) return false;
-  std::int64_t reach = 0;
-  const bool nested = std::all_of(modes.begin(), modes.end(), [&](const MemoryMode& m) {
-    const bool above = m.stride > reach;
-    reach += (m.extent - 1) * m.stride;
-    return above;
-  });
-  if (nested) return true;  // each stride passes over all that lies below it
-  std::vector<bool> used(static_cast<std::size_t>(reach + 1), false);
-  for (const std::int64_t at : digit_sums(modes, [](const MemoryMode& m) { return m.stride; })) {
-    if (used[static_cast<std::size_t>(at)]) return false;
-    used[static_cast<std::size_t>(at)] = true;
-  }
-  return true;
-}
-
 MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<int>& order, int element_bits,
                    std::int64_t pad, Swizzle swizzle) {
   MemoryLayout layout;
@@ -89,28 +56,20 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<i
 
 Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes,
                             int element_bits) {
-  if (panel_bytes != 32 && panel_bytes != 64 && panel_bytes != 128) {
-    return fail({.code = ErrorCode::kLayout,
-                 .message = "a panel has a width that no swizzle mode has",
-                 .expected = "32, 64 or 128 bytes",
-                 .found = std::to_string(panel_bytes)});
-  }
+  if (panel_bytes != 32 && panel_bytes != 64 && panel_bytes != 128)
+    return layout_error("a panel has a width that no swizzle mode has", "32, 64 or 128 bytes",
+                        std::to_string(panel_bytes));
   if (extents.size() != 2 || contiguous < 0 || contiguous > 1 || element_bits < 1 ||
-      panel_bytes * 8 % element_bits != 0) {
-    return fail({.code = ErrorCode::kLayout,
-                 .message = "panels need a tile of two dimensions, one of them contiguous, and whole elements",
-                 .expected = "two extents, contiguous 0 or 1, an element that divides the panel",
-                 .found = fmt::format("extents ({}), contiguous {}, elements of {} bits", fmt::join(extents, ","),
-                                      contiguous, element_bits)});
-  }
+      panel_bytes * 8 % element_bits != 0)
+    return layout_error("panels need a tile of two dimensions, one of them contiguous, and whole elements",
+                        "two extents, contiguous 0 or 1, an element that divides the panel",
+                        fmt::format("extents ({}), contiguous {}, elements of {} bits", fmt::join(extents, ","),
+                                    contiguous, element_bits));
   const auto c = static_cast<std::size_t>(contiguous);
   const std::int64_t width = panel_bytes * 8 / element_bits, rows = extents[1 - c];
-  if (extents[c] < 1 || rows < 1 || extents[c] % width != 0) {
-    return fail({.code = ErrorCode::kLayout,
-                 .message = "the contiguous extent is no multiple of the panel",
-                 .expected = fmt::format("a multiple of {} elements", width),
-                 .found = std::to_string(extents[c])});
-  }
+  if (extents[c] < 1 || rows < 1 || extents[c] % width != 0)
+    return layout_error("the contiguous extent is no multiple of the panel",
+                        fmt::format("a multiple of {} elements", width), std::to_string(extents[c]));
   MemoryLayout layout;
   layout.dims.resize(2);
   layout.dims[c] = {{width, 1}};

@@ -8,7 +8,7 @@
 // Worked example: a 64×256 tile of 2-byte elements whose second dimension is contiguous, cut into 64-column panels of 128 bytes
 // a row: dimension 0 (64 : 64), dimension 1 (64 : 1)(4 : 4096), swizzle {3,4,3}.
 //
-// Laws (tested): offset is injective over the tile; a swizzle is its own inverse and permutes aligned blocks of
+// Laws (tested): a swizzle is its own inverse and permutes aligned blocks of
 // 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the F2 closed form.
 #pragma once
 
@@ -29,10 +29,7 @@ struct Swizzle {
   friend bool operator==(const Swizzle&, const Swizzle&) = default;
 };
 
-struct MemoryMode {
-  std::int64_t extent = 1, stride = 0;  // stride in elements
-  friend bool operator==(const MemoryMode&, const MemoryMode&) = default;
-};
+using MemoryMode = Mode;  // stride in elements
 
 struct MemoryLayout {
   std::vector<std::vector<MemoryMode>> dims;  // one list a tile dimension, fastest mode first
@@ -43,7 +40,6 @@ struct MemoryLayout {
   std::int64_t bytes() const;     // to allocate: with a swizzle, its last block is used to the end
   std::int64_t element_offset(const Coord& coord) const;  // before the swizzle, in elements
   std::int64_t byte_offset(const Coord& coord) const;     // after the swizzle
-  bool is_injective() const;
   friend bool operator==(const MemoryLayout&, const MemoryLayout&) = default;
 };
 

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "layout/offsets.h"
+#include <numeric>
 
 namespace warploom::layout {
 namespace {
@@ -27,42 +26,19 @@ bool steps_nowhere(const TvMode& mode) {
   return std::all_of(mode.step.begin(), mode.step.end(), [](std::int64_t s) { return s == 0; });
 }
 
-// How often each point of the smallest box around all coordinates is hit, and that box.
-struct Hits {
-  Coord low, high;
-  std::vector<std::uint32_t> counts;
-};
+// The coordinates of all (thread, value) pairs, sorted.
+std::vector<Coord> all_coords(const TvLayout& layout) {
+  std::vector<Coord> coords;
+  for (std::int64_t t = 0; t < layout.threads(); ++t)
+    for (std::int64_t v = 0; v < layout.values(); ++v) coords.push_back(layout.coord(t, v));
+  std::sort(coords.begin(), coords.end());
+  return coords;
+}
 
-Hits count_hits(const TvLayout& layout) {
-  const std::size_t rank = layout.tile.size();
-  Hits hits{Coord(rank, 0), Coord(rank, 0), {}};
-  for (const auto* modes : {&layout.thread, &layout.value}) {
-    for (const TvMode& mode : *modes) {
-      for (std::size_t d = 0; d < rank; ++d) {
-        (mode.step[d] < 0 ? hits.low[d] : hits.high[d]) += (mode.extent - 1) * mode.step[d];
-      }
-    }
-  }
-  // Coordinates add over digits and so do their positions in the box: one table for threads, one for values.
-  Coord weight(rank, 1);
-  std::int64_t volume = 1, origin = 0;
-  for (std::size_t d = rank; d-- > 0;) {
-    weight[d] = volume;
-    origin -= hits.low[d] * volume;
-    volume *= hits.high[d] - hits.low[d] + 1;
-  }
-  const auto dot = [&](const TvMode& mode) {
-    std::int64_t sum = 0;
-    for (std::size_t d = 0; d < rank; ++d) sum += mode.step[d] * weight[d];
-    return sum;
-  };
-  const std::vector<std::int64_t> thread_part = digit_sums(layout.thread, dot);
-  const std::vector<std::int64_t> value_part = digit_sums(layout.value, dot);
-  hits.counts.assign(static_cast<std::size_t>(volume), 0);
-  for (const std::int64_t t : thread_part) {
-    for (const std::int64_t v : value_part) ++hits.counts[static_cast<std::size_t>(origin + t + v)];
-  }
-  return hits;
+TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::int64_t step) {
+  TvMode mode{extent, Coord(rank, 0)};
+  mode.step[dimension] = step;
+  return mode;
 }
 
 std::string mode_text(const TvMode& mode) { return fmt::format("[{}:({})]", mode.extent, fmt::join(mode.step, ",")); }
@@ -72,14 +48,10 @@ std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
   for (const TvMode& mode : modes) {
     if (mode.extent == 1) continue;
     bool joins = !out.empty();
-    for (std::size_t d = 0; joins && d < mode.step.size(); ++d) {
+    for (std::size_t d = 0; joins && d < mode.step.size(); ++d)
       joins = mode.step[d] == out.back().extent * out.back().step[d];
-    }
-    if (joins) {
-      out.back().extent *= mode.extent;
-    } else {
-      out.push_back(mode);
-    }
+    if (joins) out.back().extent *= mode.extent;
+    else out.push_back(mode);
   }
   return out;
 }
@@ -97,83 +69,101 @@ Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const
 }
 
 bool TvLayout::is_exact() const {
-  const Hits hits = count_hits(*this);
-  for (std::size_t d = 0; d < tile.size(); ++d) {
-    if (hits.low[d] != 0 || hits.high[d] != tile[d] - 1) return false;
+  const std::vector<Coord> coords = all_coords(*this);
+  std::size_t elements = 1;
+  for (const std::int64_t extent : tile) elements *= static_cast<std::size_t>(extent);
+  if (elements == 0 || coords.size() % elements != 0) return false;
+  const std::size_t hits = coords.size() / elements;  // of each element, if all of them are hit equally often
+  for (std::size_t i = 0; i < coords.size(); ++i) {
+    if ((i % hits == 0) != (i == 0 || coords[i] != coords[i - 1])) return false;
+    for (std::size_t d = 0; d < tile.size(); ++d)
+      if (coords[i][d] < 0 || coords[i][d] >= tile[d]) return false;
   }
-  return std::all_of(hits.counts.begin(), hits.counts.end(), [&](std::uint32_t n) { return n == hits.counts[0]; });
+  return true;
 }
 
 bool TvLayout::is_injective() const {
-  const Hits hits = count_hits(*this);
-  return std::all_of(hits.counts.begin(), hits.counts.end(), [](std::uint32_t n) { return n <= 1; });
-}
-
-Layout TvLayout::linear() const {
-  const auto part = [this](const std::vector<TvMode>& modes) {
-    std::vector<Layout> leaves;
-    for (const TvMode& mode : modes) {
-      std::int64_t stride = 0;
-      for (std::size_t d = 0; d < tile.size(); ++d) stride = stride * tile[d] + mode.step[d];
-      leaves.emplace_back(mode.extent, stride);
-    }
-    return leaves.empty() ? Layout() : make_layout(std::move(leaves));
-  };
-  return make_layout({part(thread), part(value)});
+  const std::vector<Coord> coords = all_coords(*this);
+  return std::adjacent_find(coords.begin(), coords.end()) == coords.end();
 }
 
 TvLayout coalesce(const TvLayout& layout) {
   return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)};
 }
 
-Result<TvLayout> reduce(const TvLayout& layout, int axis) {
-  if (axis < 0 || axis >= layout.rank()) {
-    return fail({.code = ErrorCode::kLayout,
-                 .message = "a reduction names an axis that the tile lacks",
-                 .expected = fmt::format("an axis in [0, {})", layout.rank()),
-                 .found = std::to_string(axis)});
+Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector,
+                           std::int64_t threads) {
+  const std::size_t rank = tile.size();
+  if (contiguous < 0 || static_cast<std::size_t>(contiguous) >= rank) {
+    return layout_error("the contiguous dimension is none of the tile's", fmt::format("a dimension in [0, {})", rank),
+                        std::to_string(contiguous));
   }
+  const auto first = static_cast<std::size_t>(contiguous);
+  if (vector < 1 || threads < 1 || std::any_of(tile.begin(), tile.end(), [](std::int64_t e) { return e < 1; }) ||
+      tile[first] % vector != 0) {
+    return layout_error("the vector does not divide the contiguous extent",
+                        fmt::format("at least 1 thread and a vector that divides {}", tile[first]),
+                        fmt::format("vector {}, threads {}, tile ({})", vector, threads, fmt::join(tile, ",")));
+  }
+  TvLayout result{tile, {}, {}};
+  if (vector > 1) result.value.push_back(along(rank, first, vector, 1));
+
+  std::vector<std::size_t> order = {first};
+  for (std::size_t d = rank; d-- > 0;)
+    if (d != first) order.push_back(d);
+  std::int64_t left = threads, vectors = 1;
+  for (const std::size_t d : order) {
+    const std::int64_t unit = d == first ? vector : 1;
+    const std::int64_t extent = tile[d] / unit;
+    const std::int64_t taken = std::gcd(left, extent);
+    if (taken > 1) result.thread.push_back(along(rank, d, taken, unit));
+    if (extent > taken) result.value.push_back(along(rank, d, extent / taken, unit * taken));
+    left /= taken;
+    vectors *= extent;
+  }
+  if (left > 1 && vectors >= threads) {
+    return layout_error(
+        "the threads cannot be spread evenly over the tile",
+        "threads whose factors divide the tile's extents in vectors",
+        fmt::format("{} threads on {} vectors of {} in tile ({})", threads, vectors, vector, fmt::join(tile, ",")));
+  }
+  if (left > 1) result.thread.push_back({left, Coord(rank, 0)});  // fewer vectors than threads: replicas
+  return result;
+}
+
+Result<TvLayout> reduce(const TvLayout& layout, int axis) {
+  if (axis < 0 || axis >= layout.rank())
+    return layout_error("a reduction names an axis that the tile lacks",
+                        fmt::format("an axis in [0, {})", layout.rank()), std::to_string(axis));
   const auto a = static_cast<std::size_t>(axis);
   TvLayout result = layout;
   result.tile[a] = 1;
   result.value.clear();
-  for (const auto* modes : {&layout.thread, &layout.value}) {
+  for (const auto* modes : {&layout.thread, &layout.value})
     for (const TvMode& mode : *modes) {
       TvMode rest = mode;
       rest.step[a] = 0;
-      if (mode.step[a] != 0 && mode.extent > 1 && !steps_nowhere(rest)) {
-        return fail({.code = ErrorCode::kLayout,
-                     .message = "a mode steps along the reduced axis and another at once",
-                     .expected = fmt::format("modes that step along axis {} alone or not at all", axis),
-                     .found = mode_text(mode) + " in " + to_string(layout)});
-      }
+      if (mode.step[a] != 0 && mode.extent > 1 && !steps_nowhere(rest))
+        return layout_error("a mode steps along the reduced axis and another at once",
+                            fmt::format("modes that step along axis {} alone or not at all", axis),
+                            mode_text(mode) + " in " + to_string(layout));
     }
-  }
   for (TvMode& mode : result.thread) mode.step[a] = 0;
-  for (const TvMode& mode : layout.value) {
+  for (const TvMode& mode : layout.value)
     if (mode.step[a] == 0) result.value.push_back(mode);
-  }
   return result;
 }
 
-TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents, bool compact) {
-  // Fewer extents than the tile has dimensions stand for its last ones, as in the broadcasting rules of array
-  // libraries.
-  std::vector<std::int64_t> extents(layout.tile.size(), 1);
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents) {
+  TvLayout result{std::vector<std::int64_t>(layout.tile.size(), 1), layout.thread, layout.value};
+  std::vector<std::int64_t>& extents = result.tile;
   const std::size_t given = std::min(extents.size(), operand_extents.size());
   std::copy_backward(operand_extents.end() - static_cast<std::ptrdiff_t>(given), operand_extents.end(), extents.end());
-  const auto cut = [&](TvMode mode) {
-    for (std::size_t d = 0; d < extents.size(); ++d) {
-      if (extents[d] == 1) mode.step[d] = 0;
-    }
-    return mode;
-  };
-  TvLayout result{extents, {}, {}};
-  for (const TvMode& mode : layout.thread) result.thread.push_back(cut(mode));
-  for (const TvMode& mode : layout.value) {
-    TvMode kept = cut(mode);
-    if (!compact || !steps_nowhere(kept)) result.value.push_back(std::move(kept));
-  }
+  for (auto* modes : {&result.thread, &result.value})
+    for (TvMode& mode : *modes)
+      for (std::size_t d = 0; d < extents.size(); ++d)
+        if (extents[d] == 1) mode.step[d] = 0;
+  std::erase_if(result.value, steps_nowhere);
   return result;
 }
 

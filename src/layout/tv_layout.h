@@ -12,8 +12,7 @@
 //   thread [4 : (0,2)] [8 : (1,0)]        lane%4 steps two columns, lane/4 one row
 //   value  [2 : (0,1)] [2 : (8,0)]        value%2 steps one column, value/2 eight rows
 //
-// A step of zeros means replication (thread modes) or a broadcast axis (value modes). Where layouts over integers are wanted,
-// linear() gives the same map into the tile's row-major index.
+// A step of zeros means replication (thread modes) or a broadcast axis (value modes).
 //
 // Laws (tested): coord is additive over digits; a layout is_exact when every coordinate of the tile is hit by the same number
 // of (thread, value) pairs and none falls outside; is_injective when no two pairs hit the same coordinate.
@@ -47,22 +46,12 @@ struct TvLayout {
   bool is_exact() const;
   bool is_injective() const;
 
-  // The same map into the tile's row-major linear index, as an integer layout ((thread modes), (value modes)).
-  Layout linear() const;
   friend bool operator==(const TvLayout&, const TvLayout&) = default;
 };
 
 // Drops modes of extent 1 and joins neighbours within the thread list and within the value list where the second's step is
 // extent × step of the first. The map is unchanged.
 TvLayout coalesce(const TvLayout& layout);
-
-// Repeats an atom (say one mma fragment) over a bigger tile: first over threads, `thread_repeat[d]` times along dimension d
-// (dimension `order[0]` fastest), then over values as often as is needed to cover `tile`. The atom's own modes stay fastest.
-// Fails with kLayout when the atom times thread_repeat does not divide the tile.
-//
-//   tile_atom(mma 16×8, threads (2,4), tile (64,64)): 8 warps as 2×4, each warp 2×2 atoms → 256 threads, 16 values
-Result<TvLayout> tile_atom(const TvLayout& atom, const std::vector<std::int64_t>& thread_repeat,
-                           const std::vector<int>& order, const std::vector<std::int64_t>& tile);
 
 // A coalesced layout for moving a tile between global memory and registers: vectors of `vector` elements along dimension
 // `contiguous`, neighbouring threads on neighbouring vectors, then along the other dimensions, then values. Threads left over
@@ -76,9 +65,9 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous
 Result<TvLayout> reduce(const TvLayout& layout, int axis);
 
 // The layout of an operand that is broadcast along every dimension where its own extent is 1 and the tile's is not: the same
-// threads; value modes that step only along broadcast dimensions become step-0 modes in `aligned` form (kept, so that digits
-// correspond one to one) or are dropped in compact form.
-TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents, bool compact);
+// threads; value modes that step only along broadcast dimensions are dropped. Fewer extents than the tile has dimensions stand for
+// its last ones.
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents);
 
 // "tile 16x8 thread [4:(0,2)] [8:(1,0)] value [2:(0,1)] [2:(8,0)]"
 std::string to_string(const TvLayout& layout);

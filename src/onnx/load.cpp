@@ -27,23 +27,21 @@ bool looks_like_text(std::string_view content) {
                      [](char c) { return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t'; });
 }
 
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (line_ < 0) {
-      line_ = line;
-      column_ = column;
-      text_ = fmt::format("line {}, column {}: {}", line + 1, column + 1, message);
-    }
+struct FirstError : google::protobuf::io::ErrorCollector {
+  int line = -1, column = -1;
+  std::string text;
+  void AddError(int at_line, int at_column, const std::string& message) override {
+    if (line >= 0) return;
+    line = at_line;
+    column = at_column;
+    text = fmt::format("line {}, column {}: {}", line + 1, column + 1, message);
   }
-  int line() const { return line_; }
-  int column() const { return column_; }
-  const std::string& text() const { return text_; }
-
- private:
-  int line_ = -1, column_ = -1;
-  std::string text_;
 };
+
+tl::unexpected<Error> too_large(std::string place, std::uintmax_t bytes) {
+  return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", std::move(place), "at most 2 GiB",
+               fmt::format("{} bytes", bytes), "store the weights as external data"});
+}
 
 Result<onnx::ModelProto> parse_text(std::string_view content, const Source& source) {
   onnx::ModelProto model;
@@ -58,12 +56,12 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
   const auto last_length = static_cast<std::int64_t>(body.size() - (body.rfind('\n') + 1));  // npos + 1 is 0
   const bool is_model =
       body.find("ir_version") != std::string_view::npos && body.find("graph") != std::string_view::npos;
-  const bool at_end = error.line() > last_line || (error.line() == last_line && error.column() + 1 >= last_length);
+  const bool at_end = error.line > last_line || (error.line == last_line && error.column + 1 >= last_length);
   if (is_model && at_end)
     return fail(
-        {ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text()});
+        {ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model", source.place,
-               "a ModelProto in protobuf text form", error.text(), "export the model to ONNX"});
+               "a ModelProto in protobuf text form", error.text, "export the model to ONNX"});
 }
 
 // Reads the outermost fields of a message. True if they are a model's up to one that ends beyond the content.
@@ -117,9 +115,7 @@ Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& so
 Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source) {
   [[maybe_unused]] static const auto silenced = google::protobuf::SetLogHandler(nullptr);
   if (content.empty()) return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
-  if (content.size() > kMaxFile)
-    return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", source.place, "at most 2 GiB",
-                 fmt::format("{} bytes", content.size()), "store the weights as external data"});
+  if (content.size() > kMaxFile) return too_large(source.place, content.size());
   return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
 }
 
@@ -143,9 +139,7 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(status))
     return fail({ErrorCode::kFileUnreadable, "the model is no regular file", path.string(), "a file"});
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (!error && size > onnx_import::kMaxFile)
-    return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", path.string(), "at most 2 GiB",
-                 fmt::format("{} bytes", size), "store the weights as external data"});
+  if (!error && size > onnx_import::kMaxFile) return onnx_import::too_large(path.string(), size);
   WARPLOOM_TRY(const std::string content, read_file(path));
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   return parse_onnx(content, path.string(), folder);

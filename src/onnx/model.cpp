@@ -6,6 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "graph/operators.h"
+
 namespace warploom::onnx_import {
 namespace {
 
@@ -16,84 +18,10 @@ using graph::Tensor;
 using graph::TensorId;
 constexpr std::int64_t kFirstOpset = 13, kLastOpset = 23;
 
-std::int64_t since(OpKind op) {
-  static constexpr std::int64_t rows[] = {
-#define WARPLOOM_OP(name, first, min_inputs, max_inputs, op_class, shape_rule) first,
-#include "graph/ops.def"
-#undef WARPLOOM_OP
-  };
-  return rows[static_cast<std::size_t>(op)];
-}
 std::int64_t attribute_since(OpKind op, std::string_view name) {  // 0 for unknown ones: infer() refuses them
-#define WARPLOOM_ATTRIBUTE(operation, key, kind, first, otherwise) \
-  if (op == OpKind::operation && name == #key) return first;
-#include "graph/attributes.def"
-#undef WARPLOOM_ATTRIBUTE
+  for (const graph::AttributeRow& row : graph::attribute_rows())
+    if (row.op == op && row.name == name) return row.since;
   return 0;
-}
-
-class Importer {
- public:
-  Importer(const onnx::ModelProto& model, const Source& source) : model_(model), source_(source) {}
-  Result<Graph> run();
-
- private:
-  std::string at(std::string_view kind, std::string_view name) const {
-    return fmt::format("{}: {} '{}'", source_.place, kind, name);
-  }
-  std::string at(const onnx::NodeProto& node) const {
-    return fmt::format("{}: node '{}' ({})", source_.place, node.name(), node.op_type());
-  }
-  Status read_opset();
-  Status read_initializers();
-  Status read_inputs();
-  Status read_outputs();
-  Status read_node(const onnx::NodeProto& proto);
-  Status read_constant(const onnx::NodeProto& proto);
-  Result<graph::Attribute> read_attribute(const onnx::AttributeProto& proto, const std::string& place) const;
-  Status check_declared(const Graph& inferred) const;
-  TensorId tensor(const std::string& name);  // by name; a new one if it was not mentioned yet
-
-  const onnx::ModelProto& model_;
-  const Source& source_;
-  std::int64_t opset_ = 0;
-  Graph graph_;
-  std::map<std::string, TensorId, std::less<>> ids_;
-};
-
-TensorId Importer::tensor(const std::string& name) {
-  if (name.empty()) return graph::kAbsent;
-  const auto [found, is_new] = ids_.try_emplace(name, static_cast<TensorId>(graph_.tensors.size()));
-  if (is_new) graph_.add_tensor({{name, Dtype::f32, {}}, std::nullopt});
-  return found->second;
-}
-
-Status Importer::read_opset() {
-  for (const auto& import : model_.opset_import()) {
-    if (!import.domain().empty() && import.domain() != "ai.onnx") continue;  // refused where a node uses it
-    if (opset_ != 0 && opset_ != import.version())
-      return fail({ErrorCode::kOnnxOpset, "the default operator set is imported in two versions", source_.place});
-    opset_ = import.version();
-  }
-  if (opset_ < kFirstOpset || opset_ > kLastOpset)
-    return fail({ErrorCode::kOnnxOpset, "the model's operator set is not supported", source_.place,
-                 fmt::format("opset {} to {}", kFirstOpset, kLastOpset),
-                 opset_ == 0 ? std::string("none named") : fmt::format("opset {}", opset_),
-                 "convert or export the model with another opset version"});
-  return ok();
-}
-
-Status Importer::read_initializers() {
-  if (model_.graph().sparse_initializer_size() > 0)
-    return fail({ErrorCode::kOnnxType, "sparse initializers are not supported", source_.place, "dense tensors"});
-  for (const auto& proto : model_.graph().initializer()) {
-    if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an initializer has no name", source_.place});
-    if (ids_.contains(proto.name()))
-      return fail({ErrorCode::kOnnxName, "an initializer is defined twice", at("tensor", proto.name())});
-    WARPLOOM_TRY(Tensor read, to_tensor(proto, source_));
-    ids_.emplace(proto.name(), graph_.add_tensor(std::move(read)));
-  }
-  return ok();
 }
 
 // A fixed shape, or the reason why it is none.
@@ -101,15 +29,11 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
   if (!proto.type().has_tensor_type())
     return fail({ErrorCode::kOnnxType, "an input is no tensor", place, "a dense tensor"});
   const auto& type = proto.type().tensor_type();
-  const auto dtype = dtype_of_onnx(type.elem_type());
-  if (!dtype)
-    return fail({ErrorCode::kOnnxType, "a tensor's element type is not supported", place,
-                 "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean",
-                 fmt::format("ONNX type {}", type.elem_type())});
+  WARPLOOM_TRY(const Dtype dtype, graph::checked_dtype(type.elem_type(), "a tensor's element type", place));
   if (!type.has_shape())
     return fail({ErrorCode::kOnnxDynamicShape, "an input has no shape", place, "a size for every axis", "",
                  "export the model with fixed shapes"});
-  graph::TensorInfo info{proto.name(), *dtype, {}};
+  graph::TensorInfo info{proto.name(), dtype, {}};
   for (const auto& dim : type.shape().dim()) {
     if (!dim.has_dim_value() || dim.dim_value() < 0)
       return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", place, "a size of 0 or more",
@@ -122,169 +46,226 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
   return info;
 }
 
-Status Importer::read_inputs() {
-  std::set<std::string> seen;
-  for (const auto& proto : model_.graph().input()) {
-    const std::string place = at("input", proto.name());
-    if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an input has no name", source_.place});
-    if (!seen.insert(proto.name()).second) return fail({ErrorCode::kOnnxName, "an input is named twice", place});
-    WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
-    const auto initializer = ids_.find(proto.name());
-    if (initializer == ids_.end()) {
-      ids_.emplace(proto.name(), graph_.add_tensor({info, std::nullopt}));
-      graph_.inputs.push_back(static_cast<TensorId>(graph_.tensors.size() - 1));
-      continue;
+class Importer {
+ public:
+  Importer(const onnx::ModelProto& model, const Source& source) : model_(model), source_(source) {}
+
+  Result<Graph> run() {
+    graph_.name = model_.graph().name();
+    WARPLOOM_CHECK(read_opset());
+    WARPLOOM_CHECK(read_initializers());
+    WARPLOOM_CHECK(read_inputs());
+    for (const auto& node : model_.graph().node()) WARPLOOM_CHECK(read_node(node));
+    WARPLOOM_CHECK(read_outputs());
+    auto inferred = graph::infer(std::move(graph_));
+    if (!inferred) {
+      Error error = inferred.error();
+      error.place = fmt::format("{}: {}", source_.place, error.place);
+      return fail(std::move(error));
     }
-    const Tensor& known = graph_.tensor(initializer->second);  // an input with a default value: it stays constant
-    if (known.dtype != info.dtype || known.shape != info.shape)
-      return fail({known.dtype != info.dtype ? ErrorCode::kOnnxType : ErrorCode::kOnnxShape,
-                   "an input and its initializer differ", place, to_text(info), to_text(known)});
+    WARPLOOM_CHECK(check_declared(*inferred));
+    return graph::simplify(std::move(*inferred));
   }
-  return ok();
-}
 
-Status Importer::read_outputs() {
-  std::set<std::string> seen;
-  for (const auto& proto : model_.graph().output()) {
-    if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an output has no name", source_.place});
-    if (!seen.insert(proto.name()).second)
-      return fail({ErrorCode::kOnnxName, "an output is named twice", at("output", proto.name())});
-    graph_.outputs.push_back(tensor(proto.name()));
+ private:
+  std::string at(std::string_view kind, std::string_view name) const {
+    return fmt::format("{}: {} '{}'", source_.place, kind, name);
   }
-  if (graph_.outputs.empty()) return fail({ErrorCode::kOnnxName, "the graph has no output", source_.place});
-  return ok();
-}
-
-Result<graph::Attribute> Importer::read_attribute(const onnx::AttributeProto& proto, const std::string& place) const {
-  if (!proto.ref_attr_name().empty())
-    return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} refers to a function's", proto.name()), place});
-  switch (proto.type()) {
-    case onnx::AttributeProto::INT: return proto.i();
-    case onnx::AttributeProto::FLOAT: return static_cast<double>(proto.f());
-    case onnx::AttributeProto::STRING: return proto.s();
-    case onnx::AttributeProto::INTS: return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
-    default:
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", proto.name()), place,
-                   "an integer, a float, a string or a list of integers",
-                   fmt::format("AttributeProto type {}", static_cast<int>(proto.type()))});
+  std::string at(const onnx::NodeProto& node) const {
+    return fmt::format("{}: node '{}' ({})", source_.place, node.name(), node.op_type());
   }
-}
 
-Status Importer::read_constant(const onnx::NodeProto& proto) {
-  const std::string place = at(proto);
-  if (proto.attribute_size() != 1 || proto.output_size() != 1 || proto.output(0).empty() || proto.input_size() != 0)
-    return fail({ErrorCode::kOnnxAttribute, "a Constant has one value, one output and no input", place});
-  const auto& attribute = proto.attribute(0);
-  onnx::TensorProto value;  // the short forms are written out as a tensor
-  const auto is = [&](std::string_view name, onnx::AttributeProto::AttributeType type) {
-    return attribute.name() == name && attribute.type() == type;
-  };
-  if (is("value", onnx::AttributeProto::TENSOR)) {
-    value = attribute.t();
-  } else if (is("value_float", onnx::AttributeProto::FLOAT)) {
-    value.set_data_type(onnx::TensorProto::FLOAT);
-    value.add_float_data(attribute.f());
-  } else if (is("value_floats", onnx::AttributeProto::FLOATS)) {
-    value.set_data_type(onnx::TensorProto::FLOAT);
-    *value.mutable_float_data() = attribute.floats();
-    value.add_dims(attribute.floats_size());
-  } else if (is("value_int", onnx::AttributeProto::INT)) {
-    value.set_data_type(onnx::TensorProto::INT64);
-    value.add_int64_data(attribute.i());
-  } else if (is("value_ints", onnx::AttributeProto::INTS)) {
-    value.set_data_type(onnx::TensorProto::INT64);
-    *value.mutable_int64_data() = attribute.ints();
-    value.add_dims(attribute.ints_size());
-  } else {
-    return fail({ErrorCode::kOnnxAttribute, "a Constant's value is of a kind that is not supported", place,
-                 "value, value_float, value_floats, value_int or value_ints", attribute.name()});
+  // By name; a new one if it was not mentioned yet.
+  TensorId tensor(const std::string& name) {
+    if (name.empty()) return graph::kAbsent;
+    const auto [found, is_new] = ids_.try_emplace(name, static_cast<TensorId>(graph_.tensors.size()));
+    if (is_new) graph_.add_tensor({{name, Dtype::f32, {}}, std::nullopt});
+    return found->second;
   }
-  value.set_name(proto.output(0));
-  WARPLOOM_TRY(Tensor read, to_tensor(value, source_));
-  Tensor& made = graph_.tensor(tensor(proto.output(0)));
-  const TensorId id = tensor(proto.output(0));
-  if (made.constant || std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end())
-    return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition", proto.output(0)});
-  made = std::move(read);
-  return ok();
-}
 
-Status Importer::read_node(const onnx::NodeProto& proto) {
-  const std::string place = at(proto);
-  if (!proto.domain().empty() && proto.domain() != "ai.onnx")
-    return fail({ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", proto.op_type()), place,
-                 "the default domain", proto.domain()});
-  const auto op = graph::op_named(proto.op_type());
-  if (!op)
-    return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not supported", proto.op_type()), place,
-                 graph::supported_operators(), proto.op_type()});
-  if (since(*op) > opset_)
-    return fail({ErrorCode::kOnnxUnknownOperator,
-                 fmt::format("operator {} is not in opset {}", proto.op_type(), opset_), place,
-                 fmt::format("opset {} or later", since(*op)), fmt::format("opset {}", opset_)});
-  if (*op == OpKind::Constant) return read_constant(proto);
-  Node node{*op, proto.name(), {}, {}, {}};
-  if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
-  for (const std::string& name : proto.input()) node.inputs.push_back(tensor(name));
-  for (const std::string& name : proto.output()) node.outputs.push_back(tensor(name));
-  while (!node.inputs.empty() && node.inputs.back() == graph::kAbsent) node.inputs.pop_back();
-  while (!node.outputs.empty() && node.outputs.back() == graph::kAbsent) node.outputs.pop_back();
-  for (const auto& attribute : proto.attribute()) {
-    if (attribute_since(*op, attribute.name()) > opset_)
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is not in opset {}", attribute.name(), opset_),
-                   place, fmt::format("opset {} or later", attribute_since(*op, attribute.name()))});
-    WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
-    if (!node.attributes.emplace(attribute.name(), std::move(value)).second)
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is given twice", attribute.name()), place});
-  }
-  graph_.nodes.push_back(std::move(node));
-  return ok();
-}
-
-// What the model says of outputs and tensors in between must agree with what was inferred.
-Status Importer::check_declared(const Graph& inferred) const {
-  const auto check = [&](const onnx::ValueInfoProto& proto, std::string_view kind) -> Status {
-    const auto found = ids_.find(proto.name());
-    if (found == ids_.end() || !proto.type().has_tensor_type()) return ok();
-    const Tensor& tensor = inferred.tensor(found->second);
-    const auto& type = proto.type().tensor_type();
-    if (type.has_elem_type() && type.elem_type() != 0 && type.elem_type() != onnx_type_of(tensor.dtype))
-      return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one", at(kind, proto.name()),
-                   std::string(name_of(tensor.dtype)), fmt::format("ONNX type {}", type.elem_type())});
-    if (!type.has_shape()) return ok();
-    bool same = type.shape().dim_size() == static_cast<int>(tensor.shape.size());
-    std::vector<std::string> sizes;
-    for (int i = 0; i < type.shape().dim_size(); ++i) {
-      const auto& dim = type.shape().dim(i);
-      sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
-      same = same && (!dim.has_dim_value() || dim.dim_value() == tensor.shape[static_cast<std::size_t>(i)]);
+  Status read_opset() {
+    for (const auto& import : model_.opset_import()) {
+      if (!import.domain().empty() && import.domain() != "ai.onnx") continue;  // refused where a node uses it
+      if (opset_ != 0 && opset_ != import.version())
+        return fail({ErrorCode::kOnnxOpset, "the default operator set is imported in two versions", source_.place});
+      opset_ = import.version();
     }
-    if (!same)
-      return fail({ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one", at(kind, proto.name()),
-                   graph::to_text(tensor.shape), fmt::format("[{}]", fmt::join(sizes, ","))});
+    if (opset_ < kFirstOpset || opset_ > kLastOpset)
+      return fail({ErrorCode::kOnnxOpset, "the model's operator set is not supported", source_.place,
+                   fmt::format("opset {} to {}", kFirstOpset, kLastOpset),
+                   opset_ == 0 ? std::string("none named") : fmt::format("opset {}", opset_),
+                   "convert or export the model with another opset version"});
     return ok();
-  };
-  for (const auto& proto : model_.graph().output()) WARPLOOM_CHECK(check(proto, "output"));
-  for (const auto& proto : model_.graph().value_info()) WARPLOOM_CHECK(check(proto, "tensor"));
-  return ok();
-}
-
-Result<Graph> Importer::run() {
-  graph_.name = model_.graph().name();
-  WARPLOOM_CHECK(read_opset());
-  WARPLOOM_CHECK(read_initializers());
-  WARPLOOM_CHECK(read_inputs());
-  for (const auto& node : model_.graph().node()) WARPLOOM_CHECK(read_node(node));
-  WARPLOOM_CHECK(read_outputs());
-  auto inferred = graph::infer(std::move(graph_));
-  if (!inferred) {
-    Error error = inferred.error();
-    error.place = fmt::format("{}: {}", source_.place, error.place);
-    return fail(std::move(error));
   }
-  WARPLOOM_CHECK(check_declared(*inferred));
-  return graph::simplify(std::move(*inferred));
-}
+
+  Status read_initializers() {
+    if (model_.graph().sparse_initializer_size() > 0)
+      return fail({ErrorCode::kOnnxType, "sparse initializers are not supported", source_.place, "dense tensors"});
+    for (const auto& proto : model_.graph().initializer()) {
+      if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an initializer has no name", source_.place});
+      if (ids_.contains(proto.name()))
+        return fail({ErrorCode::kOnnxName, "an initializer is defined twice", at("tensor", proto.name())});
+      WARPLOOM_TRY(Tensor read, to_tensor(proto, source_));
+      ids_.emplace(proto.name(), graph_.add_tensor(std::move(read)));
+    }
+    return ok();
+  }
+
+  Status read_inputs() {
+    std::set<std::string> seen;
+    for (const auto& proto : model_.graph().input()) {
+      const std::string place = at("input", proto.name());
+      if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an input has no name", source_.place});
+      if (!seen.insert(proto.name()).second) return fail({ErrorCode::kOnnxName, "an input is named twice", place});
+      WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
+      const auto initializer = ids_.find(proto.name());
+      if (initializer == ids_.end()) {
+        ids_.emplace(proto.name(), graph_.add_tensor({info, std::nullopt}));
+        graph_.inputs.push_back(static_cast<TensorId>(graph_.tensors.size() - 1));
+        continue;
+      }
+      const Tensor& known = graph_.tensor(initializer->second);  // an input with a default value: it stays constant
+      if (known.dtype != info.dtype || known.shape != info.shape)
+        return fail({known.dtype != info.dtype ? ErrorCode::kOnnxType : ErrorCode::kOnnxShape,
+                     "an input and its initializer differ", place, to_text(info), to_text(known)});
+    }
+    return ok();
+  }
+
+  Status read_outputs() {
+    std::set<std::string> seen;
+    for (const auto& proto : model_.graph().output()) {
+      if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an output has no name", source_.place});
+      if (!seen.insert(proto.name()).second)
+        return fail({ErrorCode::kOnnxName, "an output is named twice", at("output", proto.name())});
+      graph_.outputs.push_back(tensor(proto.name()));
+    }
+    if (graph_.outputs.empty()) return fail({ErrorCode::kOnnxName, "the graph has no output", source_.place});
+    return ok();
+  }
+
+  Result<graph::Attribute> read_attribute(const onnx::AttributeProto& proto, const std::string& place) const {
+    if (!proto.ref_attr_name().empty())
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} refers to a function's", proto.name()), place});
+    switch (proto.type()) {
+      case onnx::AttributeProto::INT: return proto.i();
+      case onnx::AttributeProto::FLOAT: return static_cast<double>(proto.f());
+      case onnx::AttributeProto::STRING: return proto.s();
+      case onnx::AttributeProto::INTS: return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
+      default:
+        return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", proto.name()), place,
+                     "an integer, a float, a string or a list of integers",
+                     fmt::format("AttributeProto type {}", static_cast<int>(proto.type()))});
+    }
+  }
+
+  Status read_constant(const onnx::NodeProto& proto) {
+    const std::string place = at(proto);
+    if (proto.attribute_size() != 1 || proto.output_size() != 1 || proto.output(0).empty() || proto.input_size() != 0)
+      return fail({ErrorCode::kOnnxAttribute, "a Constant has one value, one output and no input", place});
+    const auto& attribute = proto.attribute(0);
+    onnx::TensorProto value;  // the short forms are written out as a tensor
+    const auto is = [&](std::string_view name, onnx::AttributeProto::AttributeType type) {
+      return attribute.name() == name && attribute.type() == type;
+    };
+    if (is("value", onnx::AttributeProto::TENSOR)) {
+      value = attribute.t();
+    } else if (is("value_float", onnx::AttributeProto::FLOAT)) {
+      value.set_data_type(onnx::TensorProto::FLOAT);
+      value.add_float_data(attribute.f());
+    } else if (is("value_floats", onnx::AttributeProto::FLOATS)) {
+      value.set_data_type(onnx::TensorProto::FLOAT);
+      *value.mutable_float_data() = attribute.floats();
+      value.add_dims(attribute.floats_size());
+    } else if (is("value_int", onnx::AttributeProto::INT)) {
+      value.set_data_type(onnx::TensorProto::INT64);
+      value.add_int64_data(attribute.i());
+    } else if (is("value_ints", onnx::AttributeProto::INTS)) {
+      value.set_data_type(onnx::TensorProto::INT64);
+      *value.mutable_int64_data() = attribute.ints();
+      value.add_dims(attribute.ints_size());
+    } else {
+      return fail({ErrorCode::kOnnxAttribute, "a Constant's value is of a kind that is not supported", place,
+                   "value, value_float, value_floats, value_int or value_ints", attribute.name()});
+    }
+    value.set_name(proto.output(0));
+    WARPLOOM_TRY(Tensor read, to_tensor(value, source_));
+    Tensor& made = graph_.tensor(tensor(proto.output(0)));
+    const TensorId id = tensor(proto.output(0));
+    if (made.constant || std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end())
+      return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition", proto.output(0)});
+    made = std::move(read);
+    return ok();
+  }
+
+  Status read_node(const onnx::NodeProto& proto) {
+    const std::string place = at(proto);
+    if (!proto.domain().empty() && proto.domain() != "ai.onnx")
+      return fail({ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", proto.op_type()), place,
+                   "the default domain", proto.domain()});
+    const auto op = graph::op_named(proto.op_type());
+    if (!op)
+      return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not supported", proto.op_type()), place,
+                   graph::supported_operators(), proto.op_type()});
+    if (graph::operator_of(*op).since > opset_)
+      return fail({ErrorCode::kOnnxUnknownOperator,
+                   fmt::format("operator {} is not in opset {}", proto.op_type(), opset_), place,
+                   fmt::format("opset {} or later", graph::operator_of(*op).since), fmt::format("opset {}", opset_)});
+    if (*op == OpKind::Constant) return read_constant(proto);
+    Node node{*op, proto.name(), {}, {}, {}};
+    if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
+    for (const std::string& name : proto.input()) node.inputs.push_back(tensor(name));
+    for (const std::string& name : proto.output()) node.outputs.push_back(tensor(name));
+    while (!node.inputs.empty() && node.inputs.back() == graph::kAbsent) node.inputs.pop_back();
+    while (!node.outputs.empty() && node.outputs.back() == graph::kAbsent) node.outputs.pop_back();
+    for (const auto& attribute : proto.attribute()) {
+      if (attribute_since(*op, attribute.name()) > opset_)
+        return fail({ErrorCode::kOnnxAttribute,
+                     fmt::format("attribute {} is not in opset {}", attribute.name(), opset_), place,
+                     fmt::format("opset {} or later", attribute_since(*op, attribute.name()))});
+      WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
+      if (!node.attributes.emplace(attribute.name(), std::move(value)).second)
+        return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is given twice", attribute.name()), place});
+    }
+    graph_.nodes.push_back(std::move(node));
+    return ok();
+  }
+
+  // What the model says of outputs and tensors in between must agree with what was inferred.
+  Status check_declared(const Graph& inferred) const {
+    const auto check = [&](const onnx::ValueInfoProto& proto, std::string_view kind) -> Status {
+      const auto found = ids_.find(proto.name());
+      if (found == ids_.end() || !proto.type().has_tensor_type()) return ok();
+      const Tensor& tensor = inferred.tensor(found->second);
+      const auto& type = proto.type().tensor_type();
+      if (type.has_elem_type() && type.elem_type() != 0 && type.elem_type() != onnx_type_of(tensor.dtype))
+        return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one",
+                     at(kind, proto.name()), std::string(name_of(tensor.dtype)),
+                     fmt::format("ONNX type {}", type.elem_type())});
+      if (!type.has_shape()) return ok();
+      bool same = type.shape().dim_size() == static_cast<int>(tensor.shape.size());
+      std::vector<std::string> sizes;
+      for (int i = 0; i < type.shape().dim_size(); ++i) {
+        const auto& dim = type.shape().dim(i);
+        sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
+        same = same && (!dim.has_dim_value() || dim.dim_value() == tensor.shape[static_cast<std::size_t>(i)]);
+      }
+      if (!same)
+        return fail({ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one", at(kind, proto.name()),
+                     graph::to_text(tensor.shape), fmt::format("[{}]", fmt::join(sizes, ","))});
+      return ok();
+    };
+    for (const auto& proto : model_.graph().output()) WARPLOOM_CHECK(check(proto, "output"));
+    for (const auto& proto : model_.graph().value_info()) WARPLOOM_CHECK(check(proto, "tensor"));
+    return ok();
+  }
+
+  const onnx::ModelProto& model_;
+  const Source& source_;
+  std::int64_t opset_ = 0;
+  Graph graph_;
+  std::map<std::string, TensorId, std::less<>> ids_;
+};
 
 }  // namespace
 

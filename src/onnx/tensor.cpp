@@ -103,13 +103,9 @@ Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
 
 Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source) {
   const std::string place = place_of(proto, source);
-  const auto dtype = dtype_of_onnx(proto.data_type());
-  if (!dtype)
-    return fail({ErrorCode::kOnnxType, "a tensor's element type is not supported", place,
-                 "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean",
-                 fmt::format("ONNX type {}", proto.data_type())});
+  WARPLOOM_TRY(const Dtype dtype, graph::checked_dtype(proto.data_type(), "a tensor's element type", place));
   if (proto.has_segment()) return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
-  graph::Tensor tensor{{proto.name(), *dtype, graph::Shape(proto.dims().begin(), proto.dims().end())}, std::nullopt};
+  graph::Tensor tensor{{proto.name(), dtype, graph::Shape(proto.dims().begin(), proto.dims().end())}, std::nullopt};
   WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
   const std::int64_t bytes = graph::byte_count(tensor);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
@@ -121,15 +117,15 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
     const auto* raw = reinterpret_cast<const std::byte*>(proto.raw_data().data());
     data.assign(raw, raw + proto.raw_data().size());
   } else {
-    data = typed_bytes(proto, *dtype);
+    data = typed_bytes(proto, dtype);
   }
   const auto given = static_cast<std::int64_t>(data.size());
   if (given != bytes)
     return fail({given < bytes ? ErrorCode::kOnnxTooLarge : ErrorCode::kOnnxShape,
                  "a tensor's shape and the bytes that are there do not agree", place,
-                 fmt::format("{} bytes for {} {}", bytes, name_of(*dtype), graph::to_text(tensor.shape)),
+                 fmt::format("{} bytes for {} {}", bytes, name_of(dtype), graph::to_text(tensor.shape)),
                  fmt::format("{} bytes", given)});
-  if (*dtype == Dtype::boolean)
+  if (dtype == Dtype::boolean)
     for (std::byte& value : data) value = value == std::byte{0} ? value : std::byte{1};
   tensor.constant = std::move(data);
   return tensor;

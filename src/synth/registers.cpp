@@ -80,7 +80,7 @@ class Solver {
     const TvLayout base = *known;
     for (const TensorId id : tensors) {
       const auto& shape = program_.tensor(id).shape;
-      const TvLayout layout = shape == full ? base : broadcast_operand(base, shape, true);
+      const TvLayout layout = shape == full ? base : broadcast_operand(base, shape);
       if (!want(state, id, layout, statement, changed)) return false;
     }
     return true;

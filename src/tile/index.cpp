@@ -10,15 +10,10 @@ namespace {
 constexpr std::int64_t kLargestDivisor = std::int64_t{1} << 20;
 
 // Two's complement arithmetic without undefined overflow.
-std::int64_t wrap_add(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
-std::int64_t wrap_sub(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
-std::int64_t wrap_mul(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-}
+std::uint64_t bits(std::int64_t a) { return static_cast<std::uint64_t>(a); }
+std::int64_t wrap_add(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(bits(a) + bits(b)); }
+std::int64_t wrap_sub(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(bits(a) - bits(b)); }
+std::int64_t wrap_mul(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(bits(a) * bits(b)); }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   if (b == 0) return 0;
   if (b == -1) return wrap_sub(0, a);
@@ -163,8 +158,8 @@ bool Index::depends_on(const std::string& variable) const {
 std::int64_t Index::known_divisor() const {
   if (op() == IndexOp::constant) {
     if (node_->value == 0) return kLargestDivisor;
-    const auto bits = static_cast<std::uint64_t>(node_->value);
-    return static_cast<std::int64_t>(std::min(bits & (~bits + 1), static_cast<std::uint64_t>(kLargestDivisor)));
+    const std::uint64_t value = bits(node_->value);
+    return static_cast<std::int64_t>(std::min(value & (~value + 1), bits(kLargestDivisor)));
   }
   if (op() == IndexOp::variable) return 1;
   const std::int64_t a = left().known_divisor(), b = right().known_divisor();

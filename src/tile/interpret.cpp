@@ -11,8 +11,8 @@
 namespace warploom::tile {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1}
-                                       << 27;  // of shared and register tensors, all blocks of a cluster
+// Of shared and register tensors, all blocks of a cluster.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 27;
 
 // Runs the blocks of one cluster together: each statement in all blocks that reach it, before the next statement.
 class Cluster {
@@ -55,17 +55,11 @@ class Cluster {
     return ok();
   }
 
-  template <class Node>
-  Status each(Status (*work)(const Site&, const Node&), const Node& node, const Location& location,
-              const Active& active) {
-    for (Block* block : active) WARPLOOM_CHECK(work(site(location, block), node));
+  template <class Simple>
+  Status run_node(const Simple& s, const Location& at, const Active& active) {
+    for (Block* block : active) WARPLOOM_CHECK(tile::run(site(at, block), s));
     return ok();
   }
-  Status run_node(const Copy& s, const Location& at, const Active& active) { return each(run_copy, s, at, active); }
-  Status run_node(const Fill& s, const Location& at, const Active& active) { return each(run_fill, s, at, active); }
-  Status run_node(const Map& s, const Location& at, const Active& active) { return each(run_map, s, at, active); }
-  Status run_node(const Mma& s, const Location& at, const Active& active) { return each(run_mma, s, at, active); }
-  Status run_node(const Reduce& s, const Location& at, const Active& active) { return each(run_reduce, s, at, active); }
 
   Status run_node(const ClusterReduce& s, const Location& at, const Active& active) {
     if (active.size() != blocks_.size())
@@ -73,12 +67,9 @@ class Cluster {
     std::vector<double> total;
     for (Block* block : active) {
       WARPLOOM_TRY(const std::vector<double> values, read_all(site(at, block), s.dst));
-      if (total.empty()) {
-        total = values;
-        continue;
-      }
       for (std::size_t i = 0; i < total.size(); ++i)
         total[i] = combine(s.op, static_cast<float>(total[i]), static_cast<float>(values[i]));
+      if (total.empty()) total = values;
     }
     for (Block* block : active) WARPLOOM_CHECK(write_all(site(at, block), s.dst, total));
     return ok();
@@ -137,9 +128,8 @@ class Cluster {
   Status run_node(const Produce& s, const Location& at, const Active& active) {
     const Pipeline& pipeline = program_.pipeline(s.pipeline);
     for (Block* block : active) {
-      const Queue& queue = block->queues[static_cast<std::size_t>(s.pipeline)];
-      const auto taken = queue.taken.find(role_);
-      const std::size_t full = queue.slots.size() - (taken == queue.taken.end() ? 0 : taken->second);
+      Queue& queue = block->queues[static_cast<std::size_t>(s.pipeline)];
+      const std::size_t full = queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
       // One thread of control that waits for itself waits forever; different roles wait for each other.
       if (role_ < 0 && full >= static_cast<std::size_t>(pipeline.stages))
         return undefined(site(at, block),
@@ -229,12 +219,9 @@ Status check_memory(const Program& program) {
   for (const Tensor& tensor : program.tensors) {
     if (tensor.scope != Scope::global) elements += element_count(tensor.shape);
     if (elements > kMostElements / cluster_size(program))
-      return fail({ErrorCode::kTileRuntime,
-                   "the shared and register tensors are too large to interpret",
+      return fail({ErrorCode::kTileRuntime, "the shared and register tensors are too large to interpret",
                    fmt::format("program '{}': tensor '{}'", program.name, tensor.name),
-                   fmt::format("{} elements a cluster at most", kMostElements),
-                   {},
-                   "use smaller tiles"});
+                   fmt::format("{} elements a cluster at most", kMostElements), "", "use smaller tiles"});
   }
   return ok();
 }

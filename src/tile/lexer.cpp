@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -107,7 +108,7 @@ Result<std::vector<Line>> split_lines(std::string_view text, std::string_view fi
 
 const Token& Cursor::peek(std::size_t ahead) const {
   static const Token kEnd;
-  return next_ + ahead < line_.tokens.size() ? line_.tokens[next_ + ahead] : kEnd;
+  return status_ && next_ + ahead < line_.tokens.size() ? line_.tokens[next_ + ahead] : kEnd;
 }
 
 Token Cursor::take() {
@@ -117,72 +118,71 @@ Token Cursor::take() {
 }
 
 bool Cursor::accept(std::string_view text) {
-  if (!is(text)) return false;
-  take();
-  return true;
+  const bool found = is(text) && !text.empty();
+  if (found) take();
+  return found;
 }
 
-Status Cursor::expect(std::string_view text) {
-  if (!accept(text)) return error("something is missing", fmt::format("'{}'", text));
-  return ok();
+void Cursor::expect(std::string_view text) {
+  if (!accept(text)) fail("something is missing", fmt::format("'{}'", text));
 }
 
-Status Cursor::expect_end() {
-  if (!at_end()) return error("the line goes on where it should end", "the end of the line");
-  return ok();
+void Cursor::expect_end() {
+  if (peek().kind != TokenKind::end) fail("the line goes on where it should end", "the end of the line");
 }
 
-Result<std::string> Cursor::word(std::string_view meaning) {
-  if (peek().kind != TokenKind::word) return error("a name is missing", std::string(meaning));
+std::string Cursor::word(std::string_view meaning) {
+  if (peek().kind != TokenKind::word) fail("a name is missing", std::string(meaning));
   return std::string(take().text);
 }
 
-Result<std::int64_t> Cursor::integer() {
-  const bool negative = accept("-");
-  if (peek().kind != TokenKind::integer) return error("a number is missing", "an integer");
-  std::int64_t value = 0;
+template <class T>
+T Cursor::number(std::string_view message) {
+  T value = 0;
   const std::string_view text = peek().text;
-  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc())
-    return error("the number is too large", "a number of 64 bits");
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) fail(std::string(message));
   take();
+  return value;
+}
+
+std::int64_t Cursor::integer() {
+  const bool negative = accept("-");
+  if (peek().kind != TokenKind::integer) fail("a number is missing", "an integer");
+  const auto value = number<std::int64_t>("the number does not fit in 64 bits");
   return negative ? -value : value;
 }
 
-Result<int> Cursor::small(std::string_view meaning) {
-  WARPLOOM_TRY(const std::int64_t value, integer());
-  if (value < 0 || value > 1 << 20) return error("the number is out of range", std::string(meaning));
-  return static_cast<int>(value);
+int Cursor::small(std::string_view meaning) {
+  const std::int64_t value = integer();
+  if (value < 0 || value > 1 << 20) fail("the number is out of range", std::string(meaning));
+  return static_cast<int>(std::clamp<std::int64_t>(value, 0, 1 << 20));
 }
 
-Result<double> Cursor::real() {
+double Cursor::real() {
   const double sign = accept("-") ? -1.0 : 1.0;
   if (accept("inf")) return sign * std::numeric_limits<double>::infinity();
   if (accept("nan")) return std::numeric_limits<double>::quiet_NaN();
   if (peek().kind != TokenKind::integer && peek().kind != TokenKind::real)
-    return error("a number is missing", "a number, inf or nan");
-  double value = 0;
-  const std::string_view text = peek().text;
-  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc())
-    return error("the number is out of the range of a double");
-  take();
-  return sign * value;
+    fail("a number is missing", "a number, inf or nan");
+  return sign * number<double>("the number is out of the range of a double");
 }
 
-Result<std::vector<std::int64_t>> Cursor::integers(std::string_view open, std::string_view close) {
-  WARPLOOM_CHECK(expect(open));
+std::vector<std::int64_t> Cursor::integers(std::string_view open, std::string_view close) {
+  expect(open);
   std::vector<std::int64_t> values;
   do {
-    WARPLOOM_TRY(const std::int64_t value, integer());
-    if (values.size() == kMostNumbers) return error("the list is too long");
-    values.push_back(value);
+    values.push_back(integer());
+    if (values.size() > kMostNumbers) fail("the list is too long");
   } while (accept(","));
-  WARPLOOM_CHECK(expect(close));
+  expect(close);
   return values;
 }
 
-tl::unexpected<Error> Cursor::error(std::string message, std::string expected) const {
-  return syntax(file_, line_.number, std::move(message), std::move(expected),
-                at_end() ? "the end of the line" : std::string(peek().text.substr(0, 40)));
+void Cursor::fail(std::string message, std::string expected) {
+  if (!status_) return;
+  const bool end = peek().kind == TokenKind::end;
+  status_ = syntax(file_, line_.number, std::move(message), std::move(expected),
+                   end ? "the end of the line" : std::string(peek().text.substr(0, 40)));
 }
 
 }  // namespace warploom::tile

@@ -43,9 +43,6 @@ struct Site {
 tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected = {},
                                 std::string found = {});
 
-// `value` as an element of the type: floats round to nearest even, integers truncate and saturate, NaN becomes the integer 0.
-double rounded(Dtype dtype, double value);
-
 Result<std::int64_t> value_of(const Site& site, const Index& index);
 
 // The elements of a tile in row-major order of its box; `fill` stands for those outside a global tensor.
@@ -54,11 +51,12 @@ Status write_tile(const Site& site, const Tile& tile, const std::vector<double>&
 Result<std::vector<double>> read_all(const Site& site, TensorId tensor);
 Status write_all(const Site& site, TensorId tensor, const std::vector<double>& values);
 
-Status run_copy(const Site& site, const Copy& copy);
-Status run_fill(const Site& site, const Fill& fill);
-Status run_map(const Site& site, const Map& map);
-Status run_mma(const Site& site, const Mma& mma);
-Status run_reduce(const Site& site, const Reduce& reduce);
+// Statements that concern one block alone.
+Status run(const Site& site, const Copy& copy);
+Status run(const Site& site, const Fill& fill);
+Status run(const Site& site, const Map& map);
+Status run(const Site& site, const Mma& mma);
+Status run(const Site& site, const Reduce& reduce);
 float combine(ReduceOp op, float a, float b);
 
 }  // namespace warploom::tile

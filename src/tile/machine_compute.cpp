@@ -68,17 +68,17 @@ double accumulate(Dtype type, double acc, double a, double b) {
 
 }  // namespace
 
-Status run_copy(const Site& site, const Copy& copy) {
+Status run(const Site& site, const Copy& copy) {
   WARPLOOM_TRY(const std::vector<double> values, read_tile(site, copy.src, copy.fill));
   return write_tile(site, copy.dst, values);
 }
 
-Status run_fill(const Site& site, const Fill& fill) {
+Status run(const Site& site, const Fill& fill) {
   const std::int64_t count = element_count(site.program.tensor(fill.dst).shape);
   return write_all(site, fill.dst, std::vector<double>(static_cast<std::size_t>(count), fill.value));
 }
 
-Status run_map(const Site& site, const Map& map) {
+Status run(const Site& site, const Map& map) {
   const std::vector<std::int64_t>& shape = site.program.tensor(map.dst).shape;
   Operands operands;
   WARPLOOM_CHECK(gather(site, map.value, operands));
@@ -91,7 +91,7 @@ Status run_map(const Site& site, const Map& map) {
   return write_all(site, map.dst, results);
 }
 
-Status run_mma(const Site& site, const Mma& mma) {
+Status run(const Site& site, const Mma& mma) {
   WARPLOOM_TRY(const Matrix a, read_matrix(site, mma.a, mma.transpose_a));
   WARPLOOM_TRY(const Matrix b, read_matrix(site, mma.b, mma.transpose_b));
   WARPLOOM_TRY(std::vector<double> acc, read_all(site, mma.acc));
@@ -110,7 +110,7 @@ float combine(ReduceOp op, float a, float b) {
   return static_cast<float>(apply(kOps[static_cast<std::size_t>(op)], a, b));
 }
 
-Status run_reduce(const Site& site, const Reduce& reduce) {
+Status run(const Site& site, const Reduce& reduce) {
   const std::vector<std::int64_t>& shape = site.program.tensor(reduce.src).shape;
   const auto axis = static_cast<std::size_t>(reduce.axis);
   const auto length = static_cast<std::size_t>(shape[axis]);

@@ -112,7 +112,7 @@ struct ClusterReduce {
 };
 struct For {
   std::string variable;
-  Index begin, end, step;
+  Index begin, end, step = 1;
   bool unroll = false;
   Body body;
 };

@@ -19,139 +19,120 @@ constexpr int kMostWarps = 32;
 constexpr std::array<std::string_view, 4> kGridVariables = {"block_x", "block_y", "block_z", "cluster_rank"};
 
 // Words of C++ and CUDA, and those that the printed form of a value needs.
-constexpr std::array<std::string_view, 84> kReserved = {
-    "alignas",   "alignof",       "asm",          "auto",     "bool",
-    "break",     "case",          "catch",        "char",     "class",
-    "const",     "constexpr",     "const_cast",   "continue", "decltype",
-    "default",   "delete",        "do",           "double",   "dynamic_cast",
-    "else",      "enum",          "explicit",     "export",   "extern",
-    "false",     "float",         "for",          "friend",   "goto",
-    "if",        "inline",        "int",          "long",     "mutable",
-    "namespace", "new",           "noexcept",     "nullptr",  "operator",
-    "private",   "protected",     "public",       "register", "reinterpret_cast",
-    "requires",  "return",        "short",        "signed",   "sizeof",
-    "static",    "static_assert", "static_cast",  "struct",   "switch",
-    "template",  "this",          "thread_local", "throw",    "true",
-    "try",       "typedef",       "typeid",       "typename", "union",
-    "unsigned",  "using",         "virtual",      "void",     "volatile",
-    "while",     "and",           "or",           "not",      "xor",
-    "threadIdx", "blockIdx",      "blockDim",     "gridDim",  "warpSize",
-    "inf",       "nan",           "wl",           "main"};
+constexpr std::string_view kReserved =
+    " alignas alignof asm auto bool break case catch char class const constexpr const_cast continue decltype default "
+    "delete "
+    "do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
+    "namespace new noexcept nullptr operator private protected public register reinterpret_cast requires return short "
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef "
+    "typeid typename union unsigned using virtual void volatile while and or not xor "
+    "threadIdx blockIdx blockDim gridDim warpSize inf nan wl main ";
 
-Status check_name(const Program& program, std::set<std::string>& taken, std::string_view kind,
-                  const std::string& name) {
-  const std::string what = fmt::format("{} '{}'", kind, name);
-  if (!is_identifier(name))
-    return invalid_declaration(program, what, "the name is no C identifier that is free to use");
-  if (is_grid_variable(name)) return invalid_declaration(program, what, "the name is that of a grid variable");
-  if (!taken.insert(name).second) return invalid_declaration(program, what, "the name is declared twice");
-  return ok();
-}
+// The rules of one declaration, which every error names.
+struct Declaration {
+  const Program& program;
+  std::string what;
 
-Status check_names(const Program& program) {
-  if (!is_identifier(program.name))
-    return invalid_declaration(program, "its name", "the name is no C identifier that is free to use");
-  std::set<std::string> taken;
-  for (const Tensor& tensor : program.tensors) WARPLOOM_CHECK(check_name(program, taken, "tensor", tensor.name));
-  for (const Pipeline& pipeline : program.pipelines)
-    WARPLOOM_CHECK(check_name(program, taken, "pipeline", pipeline.name));
-  for (const Statement& statement : program.body)
-    if (const Roles* roles = std::get_if<Roles>(&statement.node))
-      for (const Role& role : roles->roles) WARPLOOM_CHECK(check_name(program, taken, "role", role.name));
-  return ok();
-}
-
-Status check_strides(const Program& program, const Tensor& tensor, const std::string& what) {
-  if (tensor.scope != Scope::global)
-    return tensor.strides.empty() ? ok()
-                                  : Status(invalid_declaration(program, what, "only a global tensor has strides"));
-  if (tensor.strides.size() != tensor.shape.size())
-    return invalid_declaration(program, what, "a global tensor needs one stride a dimension");
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-    std::int64_t reach = 0;
-    if (tensor.strides[i] < 0 || __builtin_mul_overflow(tensor.strides[i], tensor.shape[i] - 1, &reach) ||
-        __builtin_add_overflow(last, reach, &last) || last > kLargestTensor)
-      return invalid_declaration(program, what, "a stride is negative or reaches too far");
-    if (tensor.writable && tensor.strides[i] == 0 && tensor.shape[i] > 1)
-      return invalid_declaration(program, what, "an output has a stride of 0, so that elements share their place");
+  tl::unexpected<Error> refuse(std::string message) const {
+    const std::string place = fmt::format("program '{}': {}", program.name, what);
+    return fail({ErrorCode::kTileInvalid, std::move(message), place, "", "", "change the declaration"});
   }
-  return ok();
-}
 
-Status check_tensor(const Program& program, const Tensor& tensor) {
-  const std::string what = fmt::format("tensor '{}'", tensor.name);
-  if (tensor.shape.empty()) return invalid_declaration(program, what, "the tensor has no dimension");
-  const std::int64_t count = element_count(tensor.shape);
-  if (count < 1 || count > kLargestTensor)
-    return invalid_declaration(program, what, "an extent is below 1, or the tensor is too large");
-  if (tensor.writable && tensor.scope != Scope::global)
-    return invalid_declaration(program, what, "only a global tensor is an output");
-  return check_strides(program, tensor, what);
-}
-
-Status check_grid(const Program& program) {
-  if (program.grid.size() != 3 || program.cluster.size() != 3)
-    return invalid_declaration(program, "grid", "grid and cluster have three extents each");
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (program.grid[i] < 1 || program.cluster[i] < 1)
-      return invalid_declaration(program, "grid", "an extent of grid or cluster is below 1");
-    if (program.grid[i] % program.cluster[i] != 0)
-      return invalid_declaration(program, "grid",
-                                 fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(program.grid, ", "),
-                                             fmt::join(program.cluster, ", ")));
+  Status check_name(const std::string& name, std::set<std::string>& taken) const {
+    if (!is_identifier(name)) return refuse("the name is no C identifier that is free to use");
+    if (is_grid_variable(name)) return refuse("the name is that of a grid variable");
+    if (!taken.insert(name).second) return refuse("the name is declared twice");
+    return ok();
   }
-  if (element_count(program.grid) < 1) return invalid_declaration(program, "grid", "the grid is too large");
-  if (program.warps < 1 || program.warps > kMostWarps)
-    return invalid_declaration(program, "warps",
-                               fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));
-  return ok();
-}
 
-Status check_pipelines(const Program& program) {
-  std::vector<PipelineId> owner(program.tensors.size(), -1);
-  for (std::size_t id = 0; id < program.pipelines.size(); ++id) {
-    const Pipeline& pipeline = program.pipelines[id];
-    const std::string what = fmt::format("pipeline '{}'", pipeline.name);
-    if (pipeline.stages < 1) return invalid_declaration(program, what, "a pipeline has at least one stage");
-    if (pipeline.tensors.empty()) return invalid_declaration(program, what, "a pipeline has at least one tensor");
-    for (const TensorId tensor : pipeline.tensors) {
-      if (tensor < 0 || static_cast<std::size_t>(tensor) >= program.tensors.size() ||
-          program.tensor(tensor).scope != Scope::shared)
-        return invalid_declaration(program, what, "a pipeline holds shared tensors only");
-      if (owner[static_cast<std::size_t>(tensor)] >= 0)
-        return invalid_declaration(program, what,
-                                   fmt::format("tensor '{}' is in a pipeline twice", program.tensor(tensor).name));
-      owner[static_cast<std::size_t>(tensor)] = static_cast<PipelineId>(id);
+  Status check_grid() const {
+    const auto &grid = program.grid, &cluster = program.cluster;
+    if (grid.size() != 3 || cluster.size() != 3) return refuse("grid and cluster have three extents each");
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (grid[i] < 1 || cluster[i] < 1) return refuse("an extent of grid or cluster is below 1");
+      if (grid[i] % cluster[i] != 0)
+        return refuse(
+            fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(grid, ", "), fmt::join(cluster, ", ")));
     }
+    if (element_count(grid) < 1) return refuse("the grid is too large");
+    return ok();
   }
-  for (std::size_t i = 0; i < owner.size(); ++i)
-    if (program.tensors[i].pipeline != owner[i])
-      return invalid_declaration(program, fmt::format("tensor '{}'", program.tensors[i].name),
-                                 "the tensor and the pipelines disagree on whose slot it is");
-  return ok();
-}
+
+  Status check(const Tensor& tensor) const {
+    const bool global = tensor.scope == Scope::global;
+    if (tensor.shape.empty()) return refuse("the tensor has no dimension");
+    const std::int64_t count = element_count(tensor.shape);
+    if (count < 1 || count > kLargestTensor) return refuse("an extent is below 1, or the tensor is too large");
+    if (tensor.writable && !global) return refuse("only a global tensor is an output");
+    if (!global && !tensor.strides.empty()) return refuse("only a global tensor has strides");
+    if (global && tensor.strides.size() != tensor.shape.size())
+      return refuse("a global tensor needs one stride a dimension");
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
+      std::int64_t reach = 0;
+      if (tensor.strides[i] < 0 || __builtin_mul_overflow(tensor.strides[i], tensor.shape[i] - 1, &reach) ||
+          __builtin_add_overflow(last, reach, &last) || last > kLargestTensor)
+        return refuse("a stride is negative or reaches too far");
+      if (tensor.writable && tensor.strides[i] == 0 && tensor.shape[i] > 1)
+        return refuse("an output has a stride of 0, so that elements share their place");
+    }
+    return ok();
+  }
+
+  // `owner`: the pipeline of each tensor, -1 where it has none yet.
+  Status check(const Pipeline& pipeline, PipelineId id, std::vector<PipelineId>& owner) const {
+    if (pipeline.stages < 1) return refuse("a pipeline has at least one stage");
+    if (pipeline.tensors.empty()) return refuse("a pipeline has at least one tensor");
+    for (const TensorId tensor : pipeline.tensors) {
+      const auto at = static_cast<std::size_t>(tensor);
+      if (tensor < 0 || at >= owner.size() || program.tensor(tensor).scope != Scope::shared)
+        return refuse("a pipeline holds shared tensors only");
+      if (owner[at] >= 0) return refuse(fmt::format("tensor '{}' is in a pipeline twice", program.tensor(tensor).name));
+      owner[at] = id;
+    }
+    return ok();
+  }
+};
 
 }  // namespace
 
 bool is_identifier(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
-  for (const char c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
-  return std::find(kReserved.begin(), kReserved.end(), name) == kReserved.end();
+  const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  if (!std::all_of(name.begin(), name.end(), fits)) return false;
+  return kReserved.find(fmt::format(" {} ", name)) == std::string_view::npos;
 }
 
 bool is_grid_variable(std::string_view name) {
   return std::find(kGridVariables.begin(), kGridVariables.end(), name) != kGridVariables.end();
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 Status verify_declarations(const Program& program) {
-  WARPLOOM_CHECK(check_names(program));
-  WARPLOOM_CHECK(check_grid(program));
-  for (const Tensor& tensor : program.tensors) WARPLOOM_CHECK(check_tensor(program, tensor));
-  return check_pipelines(program);
+  const auto declared = [&](std::string_view kind, const std::string& name) {
+    return Declaration{program, fmt::format("{} '{}'", kind, name)};
+  };
+  std::set<std::string> program_name, taken;
+  WARPLOOM_CHECK(Declaration{program, "its name"}.check_name(program.name, program_name));
+  for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check_name(t.name, taken));
+  for (const Pipeline& p : program.pipelines) WARPLOOM_CHECK(declared("pipeline", p.name).check_name(p.name, taken));
+  for (const Statement& statement : program.body)
+    if (const Roles* roles = std::get_if<Roles>(&statement.node))
+      for (const Role& r : roles->roles) WARPLOOM_CHECK(declared("role", r.name).check_name(r.name, taken));
+  WARPLOOM_CHECK(Declaration{program, "grid"}.check_grid());
+  if (program.warps < 1 || program.warps > kMostWarps)
+    return Declaration{program, "warps"}.refuse(
+        fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));
+  for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check(t));
+  std::vector<PipelineId> owner(program.tensors.size(), -1);
+  for (std::size_t i = 0; i < program.pipelines.size(); ++i) {
+    const Pipeline& p = program.pipelines[i];
+    WARPLOOM_CHECK(declared("pipeline", p.name).check(p, static_cast<PipelineId>(i), owner));
+  }
+  for (std::size_t i = 0; i < owner.size(); ++i)
+    if (program.tensors[i].pipeline != owner[i])
+      return declared("tensor", program.tensors[i].name)
+          .refuse("the tensor and the pipelines disagree on whose slot it is");
+  return ok();
 }
 
 }  // namespace warploom::tile

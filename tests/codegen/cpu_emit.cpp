@@ -145,7 +145,7 @@ Program functions() {
              r = b.reg("r", Dtype::f32, {1, 100});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(y), b.all(v));
-#define WARPLOOM_VALUE_OP(name, arity, fp64)                                                                          \
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                                                   \
   {                                                                                                                   \
     const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                                      \
     const bool positive =                                                                                             \

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "../graph/builder.h"
 #include "base/file.h"
 #include "base/process.h"
 

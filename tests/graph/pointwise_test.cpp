@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "builder.h"
 #include "graph/elements.h"
 
 namespace warploom::graph {

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "builder.h"
+#include "naive.h"
 
 namespace warploom::graph {
 namespace {

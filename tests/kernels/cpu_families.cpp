@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "../codegen/cpu_run.h"
+#include "../graph/builder.h"
 #include "base/random.h"
 #include "codegen/cpu.h"
 #include "graph/reference.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "../graph/builder.h"
 #include "base/random.h"
 #include "graph/graph.h"
 #include "graph/reference.h"

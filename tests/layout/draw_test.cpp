@@ -35,15 +35,5 @@ TEST(Draw, WhatIsLeftOutIsSaid) {
   EXPECT_NE(text.find("2 of 128 rows, 3 of 128 columns shown"), std::string::npos);
 }
 
-TEST(Draw, SvgHasOneCellAnElement) {
-  const std::string tv = draw_svg(mma_accumulator()), memory = draw_svg(dense({2, 3, 4}, {2, 1, 0}, 32));
-  EXPECT_EQ(count(tv, "<rect"), 128u);
-  EXPECT_EQ(count(tv, ">T31V3<"), 1u);
-  EXPECT_EQ(count(memory, "<rect"), 24u);
-  EXPECT_EQ(count(memory, ">@92<"), 1u);
-  EXPECT_EQ(count(tv, "<text"), count(tv, "</text>"));
-  EXPECT_EQ(tv.substr(tv.size() - 7), "</svg>\n");
-}
-
 }  // namespace
 }  // namespace warploom::layout

@@ -94,7 +94,7 @@ RC_GTEST_PROP(F2Property, ClosedFormOfConflictsEqualsCounting, ()) {
   const int bits = *rc::gen::element(4, 8, 16, 32, 64), contiguous = *rc::gen::inRange(0, 2);
   const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4), threads = *rc::gen::element<std::int64_t>(16, 32, 128);
   const TvLayout l = *rc::gen::inRange(0, 2) ? coalesced(extents, contiguous, vector, threads).value()
-                                             : tile_atom(mma_accumulator(), {1, 2}, {0, 1}, extents).value();
+                                             : tiled_accumulator(1, 2, extents, true);
   Swizzle s{*rc::gen::inRange(0, 4), *rc::gen::inRange(3, 6), 0};
   s.shift = *rc::gen::inRange(std::max(s.bits, 1), 6);
   const int fast = *rc::gen::inRange(0, 2);

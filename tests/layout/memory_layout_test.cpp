@@ -71,7 +71,7 @@ TvLayout random_register_layout(const std::vector<std::int64_t>& extents) {
   const int contiguous = *rc::gen::inRange(0, 2);
   for (;;) {
     auto l = *rc::gen::inRange(0, 2) == 0
-                 ? tile_atom(mma_accumulator(), {1, *rc::gen::element<std::int64_t>(1, 2)}, {0, 1}, extents)
+                 ? Result<TvLayout>(tiled_accumulator(1, *rc::gen::element<std::int64_t>(1, 2), extents, true))
                  : coalesced(extents, contiguous, *rc::gen::element<std::int64_t>(1, 2, 4),
                              *rc::gen::element<std::int64_t>(8, 24, 32, 64));
     if (l) return *l;
@@ -84,7 +84,6 @@ TEST(MemoryLayout, HeaderExampleHolds) {
   EXPECT_EQ(m.bytes(), 64 * 256 * 2);
   EXPECT_EQ(m.element_offset({3, 70}), 3 * 64 + 6 + 4096);
   EXPECT_EQ(m.byte_offset({3, 8}), (3 * 128 + 16) ^ (3 << 4));
-  EXPECT_TRUE(m.is_injective());
 }
 
 TEST(MemoryLayout, SwizzleIsItsOwnInverseAndStaysInItsBlock) {
@@ -117,12 +116,6 @@ TEST(MemoryLayout, PanelsRefuseWhatDoesNotFit) {
     EXPECT_EQ(p.error().code, ErrorCode::kLayout);
     EXPECT_FALSE(p.error().expected.empty());
   }
-}
-
-TEST(MemoryLayout, OverlappingModesAreNotInjective) {
-  EXPECT_FALSE((MemoryLayout{{{{4, 1}}, {{4, 2}}}, {}, 32}.is_injective()));
-  EXPECT_FALSE((MemoryLayout{{{{4, 0}}}, {}, 32}.is_injective()));
-  EXPECT_TRUE((MemoryLayout{{{{2, 3}}, {{3, 2}}}, {}, 32}.is_injective()));  // 0 2 3 4 5 7
 }
 
 TEST(MemoryLayout, ColumnOfADenseTileConflictsAndASwizzleCuresIt) {
@@ -164,7 +157,7 @@ TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
 }
 
 TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
-  const TvLayout even = tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {128, 256}).value();
+  const TvLayout even = tiled_accumulator(2, 4, {128, 256}, false);
   const TvLayout odd = coalesced({96, 240}, 1, 2, 96).value();
   const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16).value(), odd_memory = dense({96, 240}, {1, 0}, 16, 8);
   const auto start = std::chrono::steady_clock::now();
@@ -204,24 +197,6 @@ RC_GTEST_PROP(MemoryLayoutProperty, ChosenSwizzleIsNoWorseThanAnyOfTheCopyEngine
   };
   const int chosen = sum(choose_swizzle({{a, 4}, {b, 8}}, m));
   for (const Swizzle s : {Swizzle{}, Swizzle{1, 4, 3}, Swizzle{2, 4, 3}, Swizzle{3, 4, 3}}) RC_ASSERT(chosen <= sum(s));
-}
-
-RC_GTEST_PROP(MemoryLayoutProperty, InjectiveByEnumeration, ()) {
-  MemoryLayout m;
-  m.dims.resize(2);
-  std::vector<std::int64_t> extents = {1, 1};
-  for (std::size_t d = 0; d < 2; ++d) {
-    for (int i = *rc::gen::inRange(0, 3); i > 0; --i) {
-      m.dims[d].push_back({*rc::gen::element<std::int64_t>(1, 2, 3), *rc::gen::inRange<std::int64_t>(0, 9)});
-      extents[d] *= m.dims[d].back().extent;
-    }
-  }
-  m.swizzle = random_swizzle();
-  std::set<std::int64_t> seen;
-  for (std::int64_t i = 0; i < extents[0]; ++i) {
-    for (std::int64_t j = 0; j < extents[1]; ++j) seen.insert(m.byte_offset({i, j}));
-  }
-  RC_ASSERT(m.is_injective() == (static_cast<std::int64_t>(seen.size()) == extents[0] * extents[1]));
 }
 
 }  // namespace

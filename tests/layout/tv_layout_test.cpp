@@ -18,18 +18,6 @@ TEST(TvLayout, MmaAccumulatorIsWhereThePtxManualSaysItIs) {
   }
 }
 
-TEST(TvLayout, LinearGivesTheRowMajorIndex) {
-  for (const TvLayout& l : {mma_accumulator(), tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {64, 64}).value()}) {
-    const Layout linear = l.linear();
-    for (std::int64_t t = 0; t < l.threads(); ++t) {
-      for (std::int64_t v = 0; v < l.values(); ++v) {
-        const Coord c = l.coord(t, v);
-        ASSERT_EQ(linear(IntTree{t, v}), c[0] * l.tile[1] + c[1]);
-      }
-    }
-  }
-}
-
 TEST(TvLayout, ExactMeansEachElementEquallyOften) {
   EXPECT_TRUE(mma_accumulator().is_exact());
   EXPECT_TRUE((TvLayout{{4}, {{4, {1}}, {2, {0}}}, {}}.is_exact()));   // each twice
@@ -48,27 +36,6 @@ TEST(TvLayout, InjectiveMeansNoElementTwice) {
 TEST(TvLayout, CoalesceExample) {
   const TvLayout l{{8, 8}, {{2, {1, 0}}, {4, {2, 0}}, {1, {5, 5}}}, {{2, {0, 1}}, {4, {0, 2}}}};
   EXPECT_EQ(to_string(coalesce(l)), "tile 8x8 thread [8:(1,0)] value [8:(0,1)]");
-}
-
-TEST(TvLayout, AtomIsTiledOverThreadsThenValues) {
-  const TvLayout l = tile_atom(mma_accumulator(), {2, 4}, {1, 0}, {64, 64}).value();
-  EXPECT_EQ(l.threads(), 256);
-  EXPECT_EQ(l.values(), 16);
-  EXPECT_TRUE(l.is_exact());
-  EXPECT_TRUE(l.is_injective());
-  EXPECT_EQ(l.coord(32, 0), (Coord{0, 8}));  // the next warp stands in the next columns
-  EXPECT_EQ(l.coord(128, 0), (Coord{16, 0}));
-  EXPECT_EQ(l.coord(0, 4), (Coord{0, 32}));  // the next atom lies beyond all warps
-  EXPECT_EQ(l.coord(0, 8), (Coord{32, 0}));
-}
-
-TEST(TvLayout, AtomThatDoesNotDivideTheTileIsRefused) {
-  const auto l = tile_atom(mma_accumulator(), {2, 3}, {0, 1}, {64, 64});
-  ASSERT_FALSE(l);
-  EXPECT_EQ(l.error().code, ErrorCode::kLayout);
-  EXPECT_NE(l.error().found.find("64"), std::string::npos);
-  EXPECT_EQ(tile_atom(mma_accumulator(), {2}, {0, 1}, {64, 64}).error().code, ErrorCode::kLayout);
-  EXPECT_EQ(tile_atom(mma_accumulator(), {2, 2}, {0, 0}, {64, 64}).error().code, ErrorCode::kLayout);
 }
 
 TEST(TvLayout, CoalescedPutsNeighbouringThreadsOnNeighbouringVectors) {
@@ -103,16 +70,14 @@ TEST(TvLayout, ReduceRefusesADiagonalMode) {
   EXPECT_EQ(reduce(diagonal, 2).error().code, ErrorCode::kLayout);
 }
 
-TEST(TvLayout, BroadcastOperandKeepsOrDropsItsModes) {
-  const TvLayout aligned = broadcast_operand(mma_accumulator(), {1, 8}, false);
-  EXPECT_EQ(to_string(aligned), "tile 1x8 thread [4:(0,2)] [8:(0,0)] value [2:(0,1)] [2:(0,0)]");
-  const TvLayout compact = broadcast_operand(mma_accumulator(), {1, 8}, true);
+TEST(TvLayout, BroadcastOperandDropsItsModes) {
+  const TvLayout compact = broadcast_operand(mma_accumulator(), {1, 8});
   EXPECT_EQ(to_string(compact), "tile 1x8 thread [4:(0,2)] [8:(0,0)] value [2:(0,1)]");
-  EXPECT_EQ(broadcast_operand(mma_accumulator(), {8}, true), compact);  // missing extents lead
+  EXPECT_EQ(broadcast_operand(mma_accumulator(), {8}), compact);  // missing extents lead
 }
 
 TEST(TvLayout, OperandOfTheTilesOwnShapeIsUnchanged) {
-  EXPECT_EQ(broadcast_operand(mma_accumulator(), {16, 8}, false), mma_accumulator());
+  EXPECT_EQ(broadcast_operand(mma_accumulator(), {16, 8}), mma_accumulator());
 }
 
 // Brute force, by the definitions in the header.

@@ -8,6 +8,17 @@ namespace warploom::layout {
 
 inline TvLayout mma_accumulator() { return {{16, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}}; }
 
+// The accumulator repeated over a tile: `rows` x `columns` of it over threads (rows fastest, or columns), the rest over values.
+inline TvLayout tiled_accumulator(std::int64_t rows, std::int64_t columns, const Coord& tile, bool rows_first) {
+  TvLayout l = mma_accumulator();
+  l.tile = tile;
+  const TvMode down{rows, {16, 0}}, right{columns, {0, 8}};
+  for (const TvMode& mode : {rows_first ? down : right, rows_first ? right : down}) l.thread.push_back(mode);
+  l.value.push_back({tile[0] / (16 * rows), {16 * rows, 0}});
+  l.value.push_back({tile[1] / (8 * columns), {0, 8 * columns}});
+  return coalesce(l);
+}
+
 // Any two-dimensional layout, proper or not: small steps, so that overlaps and gaps are common.
 inline TvLayout random_tv_layout() {
   TvLayout l{{*rc::gen::inRange<std::int64_t>(1, 9), *rc::gen::inRange<std::int64_t>(1, 9)}, {}, {}};

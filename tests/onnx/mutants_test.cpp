@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "../graph/naive.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "graph/reference.h"

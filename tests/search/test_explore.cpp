@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "../graph/builder.h"
 #include "../verify/fake_kernels.h"
 #include "archive/archive.h"
 #include "base/file.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "tile/expressions.h"
+#include "tile/reader.h"
 
 namespace warploom::tile {
 namespace {
@@ -103,11 +103,13 @@ TEST(Index, FoldingKeepsTheValueTheDivisorAndTheText) {
     const std::string text = v.index.text();
     const auto lines = split_lines(text, "text");
     ASSERT_TRUE(lines);
-    Cursor cursor(lines->at(0), "text");
-    const auto again = read_index(cursor);
-    ASSERT_TRUE(again) << text;
-    ASSERT_EQ(again->text(), text);
-    ASSERT_TRUE(again->same(v.index)) << text;
+    const Program none;
+    Reader reader(lines->at(0), "text", none);
+    Index again;
+    reader.item(again);
+    ASSERT_TRUE(reader.status()) << text;
+    ASSERT_EQ(again.text(), text);
+    ASSERT_TRUE(again.same(v.index)) << text;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "../graph/builder.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "target/capabilities.h"

@@ -1,4 +1,7 @@
-// evaluate_naive(): each output element from its definition, one after the other, every tensor whole.
+// The meaning of a graph again, one element at a time in plain loops, every tensor whole, sharing no sum with the reference:
+// tests hold the fast evaluation against it.
+#pragma once
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,22 +11,20 @@
 #include "graph/reference.h"
 
 namespace warploom::graph {
-namespace {
-
 using Values = std::vector<double>;
 
-Values read(Dtype dtype, Bytes bytes) {
+inline Values read(Dtype dtype, Bytes bytes) {
   Values values(bytes.size() / static_cast<std::size_t>(bytes_of(dtype)));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dtype, bytes.data(), i);
   return values;
 }
 
 // Element [coordinates] of a tensor, broadcasting over leading axes.
-double at(const Values& values, const Shape& shape, const Shape& coordinates) {
+inline double at(const Values& values, const Shape& shape, const Shape& coordinates) {
   return values[static_cast<std::size_t>(broadcast_index(shape, coordinates))];
 }
 
-double product_element(const Graph& graph, const Node& node, const Values& a, const Values& b, Shape where) {
+inline double product_element(const Graph& graph, const Node& node, const Values& a, const Values& b, Shape where) {
   Shape as = graph.tensor(node.inputs[0]).shape, bs = graph.tensor(node.inputs[1]).shape;
   const bool gemm = node.op == OpKind::Gemm;
   const bool ta = gemm && node.integer("transA") != 0, tb = gemm && node.integer("transB") != 0;
@@ -49,7 +50,7 @@ double product_element(const Graph& graph, const Node& node, const Values& a, co
   return sum;
 }
 
-double softmax_element(const Node& node, const Values& x, const Shape& shape, const Shape& where) {
+inline double softmax_element(const Node& node, const Values& x, const Shape& shape, const Shape& where) {
   const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), shape.size(), ""));
   double top = -INFINITY, sum = 0;
   Shape other = where;
@@ -63,9 +64,7 @@ double softmax_element(const Node& node, const Values& x, const Shape& shape, co
   return node.op == OpKind::LogSoftmax ? own - std::log(sum) : std::exp(own) / sum;
 }
 
-}  // namespace
-
-Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std::span<const Bytes> inputs) {
+inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std::span<const Bytes> inputs) {
   if (inputs.size() != graph.inputs.size())
     return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name});
   std::vector<Values> values(graph.tensors.size());
@@ -100,10 +99,13 @@ Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& graph, std:
           break;
         }
         default: {
-          const Source source = source_of(graph, node, static_cast<std::int64_t>(i), [&](std::int64_t entry) {
-            return static_cast<std::int64_t>(in(1)[static_cast<std::size_t>(entry)]);
-          });
-          result[i] = in(static_cast<std::size_t>(source.input))[static_cast<std::size_t>(source.element)];
+          if (class_of(node.op) == OpClass::view) {
+            result[i] = in(0)[i];
+            break;
+          }
+          const auto index = [&](const Shape& entry) { return static_cast<std::int64_t>(at(in(1), shape(1), entry)); };
+          const auto [input, from] = Origins({graph, node})(where, index);
+          result[i] = at(in(input), shape(input), from);
         }
       }
     }

@@ -1,0 +1,90 @@
+// Access rules: the last column of ops.def.
+#include "graph/operators.h"
+
+namespace warploom::graph::access {
+namespace {
+
+// An input of shape `in` aligned at the last axes of an output of `rank` axes.
+Access aligned(const Shape& in, std::size_t rank) {
+  Access access(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (in[i] != 1) access[i].axis = static_cast<int>(rank - in.size() + i);
+  return access;
+}
+// Axis i of the input is axis i of the output.
+Access same(std::size_t rank) {
+  Access access(rank);
+  for (std::size_t i = 0; i < rank; ++i) access[i].axis = static_cast<int>(i);
+  return access;
+}
+
+}  // namespace
+
+#define WARPLOOM_ACCESS(name) \
+  std::optional<Access> name([[maybe_unused]] const Question& q, [[maybe_unused]] std::size_t input)
+
+WARPLOOM_ACCESS(broadcast) { return aligned(q.in(input).shape, q.out().size()); }
+
+WARPLOOM_ACCESS(first) { return input == 0 ? broadcast(q, 0) : std::nullopt; }
+
+WARPLOOM_ACCESS(none) { return std::nullopt; }
+
+WARPLOOM_ACCESS(product) {
+  const Shape& in = q.in(input).shape;
+  if (input == 2) return broadcast(q, input);  // Gemm's C
+  if (in.size() == 1) return Access(1);        // a vector: its one axis is summed
+  // The output's axes: batch..., rows unless the left is a vector, columns unless the right is one.
+  const std::size_t rows = q.in(0).shape.size() > 1 ? 1 : 0, columns = q.in(1).shape.size() > 1 ? 1 : 0;
+  const std::size_t batch = q.out().size() - rows - columns;
+  Access access = aligned(Shape(in.begin(), in.end() - 2), batch);
+  const AxisSource kept{static_cast<int>(input == 0 ? batch : q.out().size() - 1)}, summed;
+  const bool transposed = q.node.integer(input == 0 ? "transA" : "transB") != 0;
+  const bool kept_first = (input == 0) != transposed;
+  access.push_back(kept_first ? kept : summed);
+  access.push_back(kept_first ? summed : kept);
+  return access;
+}
+
+WARPLOOM_ACCESS(lines) {
+  Access access = same(q.out().size());
+  access[q.axis(access.size())] = {};
+  return access;
+}
+
+WARPLOOM_ACCESS(permute) {
+  Access access(q.out().size());
+  const std::vector<std::int64_t> perm = q.node.integers("perm");  // none: reversed
+  for (std::size_t i = 0; i < access.size(); ++i)
+    access[perm.empty() ? access.size() - 1 - i : static_cast<std::size_t>(perm[i])].axis = static_cast<int>(i);
+  return access;
+}
+
+WARPLOOM_ACCESS(slice) {
+  const auto spec = slice_spec(q);  // valid: infer() has asked before
+  if (input > 0 || !spec) return std::nullopt;
+  Access access = same(q.out().size());
+  for (std::size_t i = 0; i < access.size(); ++i) {
+    access[i].begin = spec->begin[i];
+    access[i].step = spec->step[i];
+  }
+  return access;
+}
+
+WARPLOOM_ACCESS(concat) {
+  Access access = same(q.out().size());
+  const std::size_t axis = q.axis(access.size());
+  for (std::size_t i = 0; i < input; ++i) access[axis].begin -= q.in(i).shape[axis];
+  return access;
+}
+
+WARPLOOM_ACCESS(gather) {
+  const std::size_t rank = q.in(0).shape.size(), axis = q.axis(rank), added = q.in(1).shape.size();
+  Access access = same(input == 0 ? rank : added);
+  for (std::size_t i = 0; i < access.size(); ++i)
+    if (input == 1) access[i].axis += static_cast<int>(axis);
+    else if (i > axis) access[i].axis += static_cast<int>(added) - 1;
+    else if (i == axis) access[i] = {};
+  return access;
+}
+
+}  // namespace warploom::graph::access

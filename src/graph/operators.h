@@ -1,0 +1,77 @@
+// The registry: one row an operator (ops.def), with what each part of the room needs to know of it. An operator that comes later
+// is a row there, a shape rule, an access rule, and its arithmetic in elements.cpp and pointwise.cpp or in evaluator.cpp.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "graph/graph.h"
+
+namespace warploom::graph {
+
+// A node with its inputs already inferred and its attributes complete.
+struct Question {
+  const Graph& graph;
+  const Node& node;
+  std::string place = {};
+
+  bool has(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != kAbsent; }
+  const Tensor& in(std::size_t i) const { return graph.tensor(node.inputs[i]); }
+  const Shape& out() const { return graph.tensor(node.outputs[0]).shape; }
+  std::size_t axis(std::size_t rank) const;  // the attribute, known to be in range, counted from the front
+  tl::unexpected<Error> error(ErrorCode code, std::string message, std::string expected = {}, std::string found = {},
+                              std::string remedy = {}) const;
+};
+
+// What an operator makes of its inputs' types and shapes.
+struct Answer {
+  Dtype dtype;
+  Shape shape;
+};
+using ShapeRule = Result<Answer>(const Question&);
+
+// Which element of an input an element of the output comes from, for one axis of the input: index begin + step · (the output's
+// index along `axis`); outside the input: this element comes from elsewhere (Concat). kWhole: from any or all along that axis,
+// which is also what stretches an axis of size 1.
+//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          softmax over axis 1   →   {axis 0}, {kWhole}
+struct AxisSource {
+  static constexpr int kWhole = -1;
+  int axis = kWhole;
+  std::int64_t begin = 0, step = 1;
+};
+using Access = std::vector<AxisSource>;  // one an axis of the input
+// Of an input; nothing where no element of it is read, or (views) where the order is that of the flat index.
+using AccessRule = std::optional<Access>(const Question&, std::size_t input);
+
+inline constexpr int kVariadic = std::numeric_limits<int>::max();
+struct Operator {
+  std::string_view name;  // as ONNX spells it
+  std::int64_t since;
+  int min_inputs, max_inputs;
+  OpClass op_class;
+  ShapeRule* shape;
+  AccessRule* access;
+};
+const Operator& operator_of(OpKind op);
+
+enum class AttributeKind : std::uint8_t { integer, real, text, integers };  // as the alternatives of Attribute
+struct AttributeRow {
+  OpKind op;
+  std::string_view name;
+  AttributeKind kind;
+  std::int64_t since;
+  std::optional<Attribute> otherwise;
+};
+const std::vector<AttributeRow>& attribute_rows();
+
+// Where a Slice reads: along input axis a, element begin[a] + i·step[a] for i below the output's size there.
+struct SliceSpec {
+  std::vector<std::int64_t> begin, step, size;
+};
+Result<SliceSpec> slice_spec(const Question& question);
+
+// Shape's range of axes [begin, end), clamped as ONNX does.
+std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t rank);
+
+}  // namespace warploom::graph

@@ -1,0 +1,108 @@
+// The lines of the text form, each described once as what follows what: a Reader fills the node from the tokens of a line, a Writer
+// prints it. A string is a sign, its blanks the printer's; docs/tile.md has the grammar.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <optional>
+#include <string_view>
+
+#include "tile/shape.h"
+
+namespace warploom::tile {
+
+inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
+// In the order of Statement::node.
+inline constexpr std::array<std::string_view, 11> kStatementWords = {
+    "copy", "fill", "map", "mma", "reduce", "cluster_reduce", "for", "if", "produce", "consume", "roles"};
+
+struct TensorWord {
+  std::string_view word;
+  Scope scope;
+  bool writable;
+};
+inline constexpr std::array<TensorWord, 4> kTensorWords = {{{"global", Scope::global, false},
+                                                            {"output", Scope::global, true},
+                                                            {"shared", Scope::shared, false},
+                                                            {"register", Scope::reg, false}}};
+
+inline std::string_view name_of(ReduceOp op) { return kReduceNames[static_cast<std::size_t>(op)]; }
+inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {
+  for (std::size_t i = 0; i < kReduceNames.size(); ++i)
+    if (kReduceNames[i] == name) return static_cast<ReduceOp>(i);
+  return std::nullopt;
+}
+using warploom::name_of;  // types and operations too, which the overload above would hide
+
+template <class T, class Node>
+concept Of = std::same_as<std::remove_const_t<T>, Node>;
+
+// Items that their type alone does not tell apart. T may be const.
+template <class T>
+struct Flag {
+  std::string_view word;
+  T& on;
+};
+template <class T>
+struct Optional {  // a word and what follows it
+  std::string_view word;
+  bool there;  // when printed
+  T value;
+};
+template <class T>
+Optional(std::string_view, bool, T&&) -> Optional<T>;
+template <class T>
+struct Named {  // a tensor or a pipeline by its name
+  T& id;
+  bool is_pipeline = false;
+};
+template <class T>
+struct Extents {
+  T& list;
+};
+template <class T>
+struct Keyword {  // that begins a tensor's declaration
+  T& tensor;
+};
+
+void all(auto& io, auto&&... items) { (io.item(items), ...); }
+
+void line(auto& io, Of<Program> auto& p) {
+  const bool clusters = p.cluster != std::vector<std::int64_t>{1, 1, 1};
+  all(io, "program ", p.name, " grid", Extents{p.grid}, Optional{" cluster", clusters, Extents{p.cluster}},
+      Optional{" warps ", true, p.warps});
+}
+void line(auto& io, Of<Tensor> auto& t) {
+  all(io, Keyword{t}, " ", t.name, " ", t.dtype, " ", t.shape);
+  if (t.scope == Scope::global) all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides});
+}
+void line(auto& io, Of<Pipeline> auto& p) {
+  all(io, "pipeline ", p.name, " stages ", p.stages, " { ", p.tensors, " }");
+}
+void line(auto& io, Of<Copy> auto& s) {
+  all(io, s.src, " -> ", s.dst, Optional{" fill ", s.fill != 0 || std::signbit(s.fill), s.fill},
+      Flag{" streaming", s.streaming});
+}
+void line(auto& io, Of<Fill> auto& s) { all(io, Named{s.dst}, " ", s.value); }
+void line(auto& io, Of<Map> auto& s) { all(io, Named{s.dst}, " = ", s.value); }
+void line(auto& io, Of<Mma> auto& s) {
+  all(io, Named{s.acc}, " += ", s.a, Flag{"^T", s.transpose_a}, " * ", s.b, Flag{"^T", s.transpose_b});
+}
+void line(auto& io, Of<Reduce> auto& s) { all(io, s.op, " over ", s.axis, ": ", Named{s.src}, " -> ", Named{s.dst}); }
+void line(auto& io, Of<ClusterReduce> auto& s) { all(io, s.op, " ", Named{s.dst}); }
+void line(auto& io, Of<For> auto& s) {
+  all(io, s.variable, " in ", s.begin, " .. ", s.end, Optional{" step ", s.step.constant() != 1, s.step},
+      Flag{" unroll", s.unroll}, ":");
+}
+void line(auto& io, Of<If> auto& s) { all(io, s.left, " < ", s.right, ":"); }
+void line(auto& io, Of<Produce> auto& s) { all(io, Named{s.pipeline, true}, ":"); }
+void line(auto& io, Of<Consume> auto& s) {
+  all(io, Named{s.pipeline, true}, Optional{" lag ", s.lag != 0, s.lag}, ":");
+}
+void line(auto& io, Of<Roles> auto&) { all(io, ":"); }
+void line(auto& io, Of<Role> auto& r) {
+  all(io, "role ", r.name, " warps ", r.warps, Optional{" registers ", r.registers != 0, r.registers}, ":");
+}
+
+}  // namespace warploom::tile

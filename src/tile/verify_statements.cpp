@@ -1,0 +1,298 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tile/shape.h"
+#include "tile/verify_rules.h"
+
+namespace warploom::tile {
+namespace {
+
+template <class T>
+bool contains(const std::vector<T>& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+std::string text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string text(Dtype dtype) { return std::string(warploom::name_of(dtype)); }
+
+// The accumulator's type for operands of a type; nothing where such operands cannot be multiplied.
+std::optional<Dtype> accumulator_of(Dtype operand) {
+  if (operand == Dtype::f64) return Dtype::f64;
+  if (operand == Dtype::i8 || operand == Dtype::u8) return Dtype::i32;
+  return is_float(operand) ? std::optional(Dtype::f32) : std::nullopt;
+}
+
+// The place of the statement under check: what encloses it. A copy goes into each body.
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program) {}
+
+  Status body(const Body& statements, bool top) {
+    for (const Statement& statement : statements) {
+      location_ = &statement.location;
+      if (!top && std::holds_alternative<Roles>(statement.node))
+        return refuse("roles stand inside another statement", "roles at the top of the program", "nested roles");
+      WARPLOOM_CHECK(std::visit([&](const auto& node) { return check(node); }, statement.node));
+      if (!producing_.empty()) WARPLOOM_CHECK(produced(statement));
+      WARPLOOM_CHECK(std::visit([&](const auto& node) { return inside(node); }, statement.node));
+    }
+    return ok();
+  }
+
+ private:
+  tl::unexpected<Error> refuse(std::string message, std::string expected = {}, std::string found = {}) const {
+    return invalid(program_, location_, std::move(message), std::move(expected), std::move(found));
+  }
+  const std::string& name(TensorId id) const { return program_.tensor(id).name; }
+  const std::string& pipeline(PipelineId id) const { return program_.pipeline(id).name; }
+
+  // What the body of a statement finds around it.
+  template <class Node>
+  Status inside(const Node& node) const {
+    Verifier inner = *this;
+    if constexpr (std::is_same_v<Node, For>) {
+      inner.loops_.push_back(node.variable);
+      inner.divergent_ |= differs(node.begin) || differs(node.end) || differs(node.step);
+    }
+    if constexpr (std::is_same_v<Node, If>) inner.divergent_ |= differs(node.left) || differs(node.right);
+    if constexpr (std::is_same_v<Node, Produce>) inner.producing_.push_back(node.pipeline);
+    if constexpr (std::is_same_v<Node, Consume>) inner.consuming_.push_back(node.pipeline);
+    if constexpr (requires { node.body; }) return inner.body(node.body, false);
+    if constexpr (requires { node.roles; })
+      for (const Role& role : node.roles) WARPLOOM_CHECK(inner.body(role.body, false));
+    return ok();
+  }
+
+  // Blocks of one cluster may disagree on the index.
+  bool differs(const Index& index) const {
+    if (index.op() == IndexOp::constant) return false;
+    if (index.op() == IndexOp::variable) {
+      for (int d = 0; d < 3; ++d)
+        if (index.same(block(d))) return program_.cluster[static_cast<std::size_t>(d)] > 1;
+      return index.same(cluster_rank()) && cluster_size(program_) > 1;
+    }
+    // The cluster's own number: block_x / 4 in clusters of 4 along x.
+    for (int d = 0; d < 3; ++d)
+      if (index.op() == IndexOp::div && index.left().same(block(d)) && index.right().constant() &&
+          *index.right().constant() % program_.cluster[static_cast<std::size_t>(d)] == 0)
+        return false;
+    return differs(index.left()) || differs(index.right());
+  }
+
+  // Inside a Produce: nothing but copies from global memory into the slot, perhaps in loops and branches.
+  Status produced(const Statement& statement) const {
+    if (std::holds_alternative<For>(statement.node) || std::holds_alternative<If>(statement.node)) return ok();
+    const Copy* copy = std::get_if<Copy>(&statement.node);
+    if (!copy || program_.tensor(copy->src.tensor).scope != Scope::global ||
+        program_.tensor(copy->dst.tensor).pipeline != producing_.back())
+      return refuse(
+          fmt::format("a produce of '{}' holds something other than copies into it", pipeline(producing_.back())),
+          "copies from global tensors to tensors of the pipeline, in for and if at most");
+    return ok();
+  }
+
+  // A tensor of a pipeline has a meaning only inside a Produce or Consume of that pipeline; consumers do not write it.
+  Status use(TensorId id, bool written) const {
+    if (id < 0 || static_cast<std::size_t>(id) >= program_.tensors.size())
+      return refuse(fmt::format("no tensor has the number {}", id));
+    const PipelineId ring = program_.tensor(id).pipeline;
+    if (ring < 0 || contains(producing_, ring)) return ok();
+    if (!contains(consuming_, ring))
+      return refuse(
+          fmt::format("'{}' is used outside produce and consume of its pipeline '{}'", name(id), pipeline(ring)));
+    if (written)
+      return refuse(fmt::format("'{}' is written while its pipeline is consumed", name(id)),
+                    "slots are written by produce only");
+    return ok();
+  }
+
+  Status in_registers(TensorId id, bool written, std::string_view statement) const {
+    WARPLOOM_CHECK(use(id, written));
+    if (program_.tensor(id).scope != Scope::reg)
+      return refuse(fmt::format("{} works on register tensors and '{}' is none", statement, name(id)),
+                    "a register tensor", name(id));
+    return ok();
+  }
+
+  Status check(const Index& index) const {
+    if (index.op() == IndexOp::constant) return ok();
+    if (index.op() == IndexOp::variable) {
+      if (is_grid_variable(index.name()) || contains(loops_, index.name())) return ok();
+      return refuse(fmt::format("'{}' is no variable here", index.name()), "a grid variable or that of a loop around",
+                    index.name());
+    }
+    WARPLOOM_CHECK(check(index.left()));
+    WARPLOOM_CHECK(check(index.right()));
+    if (index.op() != IndexOp::div && index.op() != IndexOp::mod) return ok();
+    bool bad = index.right().constant().value_or(1) < 1;
+    for (const std::string& loop : loops_) bad |= index.right().depends_on(loop);
+    if (!bad) return ok();
+    return refuse(fmt::format("'{}' divides by something that may not be positive", index.text()),
+                  "a positive constant, or what no loop changes", index.right().text());
+  }
+
+  Status check(const Tile& tile, bool written) const {
+    WARPLOOM_CHECK(use(tile.tensor, written));
+    const Tensor& tensor = program_.tensor(tile.tensor);
+    if (tile.offset.size() != tensor.shape.size() || tile.extent.size() != tensor.shape.size())
+      return refuse(fmt::format("a tile of '{}' has another rank than the tensor", tensor.name),
+                    std::to_string(tensor.shape.size()),
+                    fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
+    for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
+    if (element_count(tile.extent) < 1)
+      return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name), "extents of at least 1",
+                    text(tile.extent));
+    for (std::size_t i = 0; i < tile.extent.size() && tensor.scope != Scope::global; ++i) {
+      const std::int64_t room = tensor.shape[i] - tile.extent[i], offset = tile.offset[i].constant().value_or(0);
+      if (room < 0 || offset < 0 || offset > room)
+        return refuse(fmt::format("a tile reaches outside '{}' in dimension {}", tensor.name, i),
+                      "a tile inside " + text(tensor.shape),
+                      fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
+    }
+    return ok();
+  }
+
+  Status check(const Copy& copy) const {
+    WARPLOOM_CHECK(check(copy.src, false));
+    WARPLOOM_CHECK(check(copy.dst, true));
+    const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
+    if (src.scope == Scope::global && dst.scope == Scope::global)
+      return refuse("a copy goes from global to global", "shared or register on one side");
+    if (dst.scope == Scope::global && !dst.writable)
+      return refuse(fmt::format("'{}' is written and is no output", dst.name));
+    if (squeezed(copy.src.extent) != squeezed(copy.dst.extent))
+      return refuse("the two tiles of a copy differ in shape", text(copy.src.extent), text(copy.dst.extent));
+    return ok();
+  }
+
+  Status check(const Fill& fill) const { return in_registers(fill.dst, true, "fill"); }
+
+  Status check(const Map& map) const {
+    WARPLOOM_CHECK(in_registers(map.dst, true, "map"));
+    return check(map.value, program_.tensor(map.dst));
+  }
+  Status check(const Value& value, const Tensor& dst) const {
+    if (value.kind == Value::Kind::constant) return ok();
+    if (value.kind == Value::Kind::op) {
+      if (value.operands.size() != static_cast<std::size_t>(arity_of(value.op)))
+        return refuse(fmt::format("'{}' has the wrong number of operands", name_of(value.op)),
+                      std::to_string(arity_of(value.op)), std::to_string(value.operands.size()));
+      for (const Value& operand : value.operands) WARPLOOM_CHECK(check(operand, dst));
+      return ok();
+    }
+    WARPLOOM_CHECK(in_registers(value.tensor, false, "map"));
+    const Tensor& tensor = program_.tensor(value.tensor);
+    if (std::equal(tensor.shape.begin(), tensor.shape.end(), dst.shape.begin(), dst.shape.end(),
+                   [](std::int64_t own, std::int64_t wanted) { return own == wanted || own == 1; }))
+      return ok();
+    return refuse(fmt::format("'{}' does not broadcast to '{}'", tensor.name, dst.name),
+                  "the same rank, each extent equal or 1: " + text(dst.shape), text(tensor.shape));
+  }
+
+  Status check(const Mma& mma) const {
+    WARPLOOM_CHECK(in_registers(mma.acc, true, "mma"));
+    for (const Tile* operand : {&mma.a, &mma.b}) {
+      WARPLOOM_CHECK(check(*operand, false));
+      if (program_.tensor(operand->tensor).scope == Scope::global)
+        return refuse(fmt::format("operand '{}' of an mma is in global memory", name(operand->tensor)),
+                      "a register or shared tile");
+    }
+    if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor)
+      return refuse("an mma's accumulator is one of its operands");
+    const Dtype a_type = program_.tensor(mma.a.tensor).dtype, b_type = program_.tensor(mma.b.tensor).dtype;
+    const Dtype acc_type = program_.tensor(mma.acc).dtype;
+    if (a_type != b_type) return refuse("the operands of an mma differ in type", text(a_type), text(b_type));
+    if (accumulator_of(a_type) != acc_type)
+      return refuse(fmt::format("an mma cannot accumulate {} in {}", name_of(a_type), name_of(acc_type)),
+                    "f32 for floats, f64 for f64, i32 for i8 and u8", text(acc_type));
+    auto a = matrix_extent(mma.a.extent), b = matrix_extent(mma.b.extent);
+    const auto acc = matrix_extent(program_.tensor(mma.acc).shape);
+    if (mma.transpose_a) std::reverse(a.begin(), a.end());
+    if (mma.transpose_b) std::reverse(b.begin(), b.end());
+    if (a.size() != 2 || b.size() != 2 || acc.size() != 2 || a[0] != acc[0] || b[1] != acc[1] || a[1] != b[0])
+      return refuse("the shapes of an mma do not fit each other", "acc [M, N], a [M, K], b [K, N]",
+                    fmt::format("acc {}, a {}, b {}", text(acc), text(a), text(b)));
+    return ok();
+  }
+
+  Status check(const Reduce& reduce) const {
+    WARPLOOM_CHECK(in_registers(reduce.src, false, "reduce"));
+    WARPLOOM_CHECK(in_registers(reduce.dst, true, "reduce"));
+    std::vector<std::int64_t> shape = program_.tensor(reduce.src).shape;
+    if (reduce.axis < 0 || static_cast<std::size_t>(reduce.axis) >= shape.size())
+      return refuse(fmt::format("'{}' has no axis {}", name(reduce.src), reduce.axis));
+    shape[static_cast<std::size_t>(reduce.axis)] = 1;
+    if (program_.tensor(reduce.dst).shape == shape) return ok();
+    return refuse("the result of a reduce has the wrong shape", text(shape), text(program_.tensor(reduce.dst).shape));
+  }
+
+  Status check(const ClusterReduce& reduce) const {
+    WARPLOOM_CHECK(in_registers(reduce.dst, true, "cluster_reduce"));
+    if (cluster_size(program_) < 2)
+      return refuse("a cluster_reduce stands in a program without clusters", "a cluster of more than one block");
+    if (!divergent_) return ok();
+    return refuse("not every block of a cluster may reach this cluster_reduce",
+                  "loops and conditions around it that all blocks of the cluster decide alike");
+  }
+
+  Status check(const For& loop) const {
+    for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));
+    if (loop.step.constant().value_or(1) < 1)
+      return refuse("a loop's step is below 1", "a positive step", loop.step.text());
+    bool taken = is_grid_variable(loop.variable) || contains(loops_, loop.variable);
+    for (const Tensor& tensor : program_.tensors) taken |= tensor.name == loop.variable;
+    for (const Pipeline& pipeline : program_.pipelines) taken |= pipeline.name == loop.variable;
+    if (is_identifier(loop.variable) && !taken) return ok();
+    return refuse(fmt::format("'{}' cannot name a loop's variable", loop.variable),
+                  "a C identifier that names nothing else here", loop.variable);
+  }
+
+  Status check(const If& branch) const {
+    WARPLOOM_CHECK(check(branch.left));
+    return check(branch.right);
+  }
+
+  Status opens(PipelineId id) const {
+    if (id < 0 || static_cast<std::size_t>(id) >= program_.pipelines.size())
+      return refuse(fmt::format("no pipeline has the number {}", id));
+    if (contains(producing_, id) || contains(consuming_, id))
+      return refuse(fmt::format("'{}' is produced or consumed inside itself", pipeline(id)));
+    return ok();
+  }
+  Status check(const Produce& produce) const { return opens(produce.pipeline); }
+  Status check(const Consume& consume) const {
+    WARPLOOM_CHECK(opens(consume.pipeline));
+    const int stages = program_.pipeline(consume.pipeline).stages;
+    if (consume.lag >= 0 && consume.lag < stages) return ok();
+    return refuse("a consume's lag does not fit its pipeline", fmt::format("0 to {}", stages - 1),
+                  std::to_string(consume.lag));
+  }
+
+  Status check(const Roles& roles) const {
+    if (roles.roles.empty()) return refuse("roles without a role");
+    int warps = 0;
+    for (const Role& role : roles.roles) {
+      if (role.warps < 1 || role.warps > 32 || role.registers < 0)
+        return refuse(fmt::format("role '{}' has no legal number of warps or registers", role.name));
+      if (role.registers > 0 && role.warps % 4 != 0)
+        return refuse(fmt::format("role '{}' sets registers", role.name), "a multiple of 4 warps",
+                      std::to_string(role.warps));
+      warps += role.warps;
+    }
+    if (warps == program_.warps) return ok();
+    return refuse("the roles' warps are not the program's", std::to_string(program_.warps), std::to_string(warps));
+  }
+
+  const Program& program_;
+  const Location* location_ = nullptr;             // of the innermost statement
+  std::vector<std::string> loops_;                 // variables in scope, outermost first
+  std::vector<PipelineId> producing_, consuming_;  // Produce and Consume around, outermost first
+  bool divergent_ = false;                         // blocks of one cluster may disagree on whether they get here
+};
+
+}  // namespace
+
+Status verify_statements(const Program& program) { return Verifier(program).body(program.body, true); }
+
+}  // namespace warploom::tile

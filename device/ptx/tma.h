@@ -7,114 +7,40 @@ namespace wl {
 
 WL_FN void tma_prefetch(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 
-WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0) {
-  asm volatile(
-      "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3}], "
-      "[%2];" ::"r"(smem),
-      "l"(&map), "r"(bar), "r"(c0)
-      : "memory");
-}
-// To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0) {
-  asm volatile(
-      "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%4}], [%2], %3;" ::"r"(smem),
-      "l"(&map), "r"(bar), "h"(mask), "r"(c0)
-      : "memory");
-}
-WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0) {
-  asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%0, {%2}], [%1];" ::"l"(&map), "r"(smem),
-               "r"(c0)
-               : "memory");
-}
-
-WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, int c1) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
-      "%4}], [%2];" ::"r"(smem),
-      "l"(&map), "r"(bar), "r"(c0), "r"(c1)
-      : "memory");
-}
-// To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0, int c1) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%4, %5}], [%2], %3;" ::"r"(smem),
-      "l"(&map), "r"(bar), "h"(mask), "r"(c0), "r"(c1)
-      : "memory");
-}
-WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0, int c1) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map),
-               "r"(smem), "r"(c0), "r"(c1)
-               : "memory");
-}
-
-WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, int c1, int c2) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
-      "%5}], [%2];" ::"r"(smem),
-      "l"(&map), "r"(bar), "r"(c0), "r"(c1), "r"(c2)
-      : "memory");
-}
-// To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0, int c1,
-                              int c2) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(smem),
-      "l"(&map), "r"(bar), "h"(mask), "r"(c0), "r"(c1), "r"(c2)
-      : "memory");
-}
-WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0, int c1, int c2) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
-               "r"(smem), "r"(c0), "r"(c1), "r"(c2)
-               : "memory");
-}
-
-WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, int c1, int c2, int c3) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
-      "%5, %6}], [%2];" ::"r"(smem),
-      "l"(&map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
-      : "memory");
-}
-// To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0, int c1,
-                              int c2, int c3) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(smem),
-      "l"(&map), "r"(bar), "h"(mask), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
-      : "memory");
-}
-WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0, int c1, int c2, int c3) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
-               "r"(smem), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
-               : "memory");
-}
-
-WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
-      "%5, %6, %7}], [%2];" ::"r"(smem),
-      "l"(&map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
-      : "memory");
-}
-// To the same address of every block whose bit is set in mask, signalling each one's own barrier.
-WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, int c0, int c1,
-                              int c2, int c3, int c4) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(smem),
-      "l"(&map), "r"(bar), "h"(mask), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
-      : "memory");
-}
-WL_FN void tma_store(const TensorMap& map, unsigned smem, int c0, int c1, int c2, int c3, int c4) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(&map),
-      "r"(smem), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
-      : "memory");
-}
+// One row a rank: its number, parameters, their asm operands, and the coordinates' numbers behind 2, 3 and 4 other operands.
+// tma_load_multicast: to the same address of every block whose bit is set in mask, signalling each one's own barrier.
+#define WL_ARGS(...) __VA_ARGS__
+#define WL_TMA(rank, params, operands, after2, after3, after4)                                                      \
+  WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, WL_ARGS params) {                          \
+    asm volatile("cp.async.bulk.tensor." rank                                                                       \
+                 ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {" after3                    \
+                 "}], [%2];" ::"r"(smem),                                                                           \
+                 "l"(&map), "r"(bar), WL_ARGS operands                                                              \
+                 : "memory");                                                                                       \
+  }                                                                                                                 \
+  WL_FN void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask,             \
+                                WL_ARGS params) {                                                                   \
+    asm volatile("cp.async.bulk.tensor." rank                                                                       \
+                 ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" after4 \
+                 "}], [%2], %3;" ::"r"(smem),                                                                       \
+                 "l"(&map), "r"(bar), "h"(mask), WL_ARGS operands                                                   \
+                 : "memory");                                                                                       \
+  }                                                                                                                 \
+  WL_FN void tma_store(const TensorMap& map, unsigned smem, WL_ARGS params) {                                       \
+    asm volatile("cp.async.bulk.tensor." rank ".global.shared::cta.tile.bulk_group [%0, {" after2                   \
+                 "}], [%1];" ::"l"(&map),                                                                           \
+                 "r"(smem), WL_ARGS operands                                                                        \
+                 : "memory");                                                                                       \
+  }
+WL_TMA("1d", (int c0), ("r"(c0)), "%2", "%3", "%4")
+WL_TMA("2d", (int c0, int c1), ("r"(c0), "r"(c1)), "%2, %3", "%3, %4", "%4, %5")
+WL_TMA("3d", (int c0, int c1, int c2), ("r"(c0), "r"(c1), "r"(c2)), "%2, %3, %4", "%3, %4, %5", "%4, %5, %6")
+WL_TMA("4d", (int c0, int c1, int c2, int c3), ("r"(c0), "r"(c1), "r"(c2), "r"(c3)), "%2, %3, %4, %5", "%3, %4, %5, %6",
+       "%4, %5, %6, %7")
+WL_TMA("5d", (int c0, int c1, int c2, int c3, int c4), ("r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)),
+       "%2, %3, %4, %5, %6", "%3, %4, %5, %6, %7", "%4, %5, %6, %7, %8")
+#undef WL_TMA
+#undef WL_ARGS
 
 WL_FN void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Until at most N of this thread's groups are unfinished; the _read form: have not yet read their shared memory.

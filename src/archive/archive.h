@@ -53,7 +53,7 @@ struct Candidate {
   double error = 0, max_error = 0;
   std::uint64_t seed = 0;
   std::string source_hash = {};
-  std::string environment = {};  // compiler, driver, clocks: what the figures hold for
+  std::string environment = {};  // compiler, driver, build: what the figures hold for
   nlohmann::json verdict = {};   // the whole verdict
 };
 
@@ -62,7 +62,7 @@ struct Run {
   std::uint64_t seed = 0;
   std::string reference;  // the baseline's name
   double reference_us = 0;
-  std::string environment;         // compiler, driver, clocks
+  std::string environment;         // driver, build
   std::string status = "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
   int candidates = 0;
   double seconds = 0;

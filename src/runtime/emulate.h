@@ -27,8 +27,7 @@ struct EmulateOptions {
 };
 
 struct Emulation {
-  std::int64_t wavefronts = 0,
-               wavefronts_least = 0;  // shared-memory passes taken and needed, with count_banks
+  std::int64_t wavefronts = 0, wavefronts_least = 0;  // shared-memory passes taken and needed, with count_banks
 };
 
 Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});

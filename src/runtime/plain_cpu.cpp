@@ -5,25 +5,12 @@ namespace warploom::runtime {
 const char* const kPlainCpuHead = R"(
 #include <cmath>
 #include <cstring>
-struct bf16 { unsigned short bits; };
 using f16 = _Float16;
-static inline float load(float x) { return x; }
-static inline float load(bf16 x) { unsigned u = unsigned(x.bits) << 16; float y; std::memcpy(&y, &u, 4); return y; }
-static inline float load(f16 x) { return static_cast<float>(x); }
-static inline void store(float* p, float x) { *p = x; }
-static inline void store(bf16* p, float x) {
-  unsigned u;
-  std::memcpy(&u, &x, 4);
-  p->bits = x != x ? 0x7fff : static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
-static inline void store(f16* p, float x) { *p = static_cast<f16>(x); }
-static inline float activate(float x) { return ACTIVATION; }
-static inline float biased(float x, const Bias* bias, long long batch, long long i, long long j) {
-  if (kBias == 1) return x + load(bias[j]);
-  if (kBias == 2) return x + load(bias[i]);
-  if (kBias == 3) return x + load(bias[(batch * kM + i) * kN + j]);
-  return x;
-}
+#define FUNCTION static inline
+FUNCTION unsigned bits_of(float x) { unsigned u; std::memcpy(&u, &x, 4); return u; }
+FUNCTION float float_of(unsigned u) { float x; std::memcpy(&x, &u, 4); return x; }
+FUNCTION float load(f16 x) { return static_cast<float>(x); }
+FUNCTION void store(f16* p, float x) { *p = static_cast<f16>(x); }
 )";
 
 // A task is 48 rows by 64 columns of C. Chunks of 256 along K are unpacked to floats, then four rows at a time stay in registers.

@@ -3,24 +3,12 @@
 namespace warploom::runtime {
 
 const char* const kPlainCudaHead = R"(
-struct bf16 { unsigned short bits; };
+#define FUNCTION __device__ inline
+FUNCTION unsigned bits_of(float x) { return __float_as_uint(x); }
+FUNCTION float float_of(unsigned u) { return __uint_as_float(u); }
 struct f16 { unsigned short bits; };
-__device__ inline float load(float x) { return x; }
-__device__ inline float load(bf16 x) { return __uint_as_float(unsigned(x.bits) << 16); }
-__device__ inline float load(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
-__device__ inline void store(float* p, float x) { *p = x; }
-__device__ inline void store(bf16* p, float x) {
-  const unsigned u = __float_as_uint(x);
-  p->bits = x != x ? 0x7fff : static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
-__device__ inline void store(f16* p, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(p->bits) : "f"(x)); }
-__device__ inline float activate(float x) { return ACTIVATION; }
-__device__ inline float biased(float x, const Bias* bias, long long batch, long long i, long long j) {
-  if (kBias == 1) return x + load(bias[j]);
-  if (kBias == 2) return x + load(bias[i]);
-  if (kBias == 3) return x + load(bias[(batch * kM + i) * kN + j]);
-  return x;
-}
+FUNCTION float load(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+FUNCTION void store(f16* p, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(p->bits) : "f"(x)); }
 )";
 
 const char* const kPlainCudaMatmul = R"(
@@ -73,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_matmul(const In* a, cons
 // Two passes: greatest and sum together, then the quotients. A row's sum counts from its own greatest so far.
 const char* const kPlainCudaSoftmax = R"(
 struct Part { float greatest, sum; };
-__device__ inline Part join(Part p, Part q) {
+FUNCTION Part join(Part p, Part q) {
   const float g = p.greatest > q.greatest || p.greatest != p.greatest ? p.greatest : q.greatest;
   if (p.sum == 0.0f) return q;
   if (q.sum == 0.0f) return p;

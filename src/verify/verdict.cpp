@@ -83,23 +83,4 @@ Result<Verdict> verdict_from_json(const json& text) {
   }
 }
 
-Error error_from_json(const json& text) {
-  const auto part = [&](const char* key) {
-    const auto found = text.find(key);
-    return found != text.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  static const std::map<std::string, ErrorCode> codes = {
-#define WARPLOOM_ERROR(name, text_, exit_status, meaning) {text_, ErrorCode::name},
-#include "base/error_codes.def"
-#undef WARPLOOM_ERROR
-  };
-  const auto code = codes.find(part("code"));
-  return {code == codes.end() ? ErrorCode::kInternal : code->second,
-          part("message"),
-          part("place"),
-          part("expected"),
-          part("found"),
-          part("remedy")};
-}
-
 }  // namespace warploom::verify

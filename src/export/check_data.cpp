@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 
 #include "base/random.h"
-#include "export/check_source.h"
 #include "export/generator.h"
+#include "export/parts.h"
 #include "graph/reference.h"
 
 namespace warploom::export_ {
@@ -51,6 +52,18 @@ Result<Data> make_inputs(const Frame& frame, const graph::Graph& graph, std::uin
   return data;
 }
 
+// `most` of the numbers below `count` at random, or all of them; ascending, each once.
+std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& random) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(std::min(most, count)));
+  std::iota(out.begin(), out.end(), 0);
+  if (count > most)
+    for (std::int64_t& number : out)
+      number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 // Some elements of some rows: their flat indices, ascending, and values.
 struct Samples {
   std::vector<std::int64_t> indices;
@@ -60,29 +73,23 @@ Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> 
                        std::uint64_t seed) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
-  std::vector<std::int64_t> chosen;
-  for (std::int64_t i = 0; i < std::min(kSampledRows, rows.count); ++i)
-    chosen.push_back(rows.count <= kSampledRows
-                         ? i
-                         : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows.count))));
-  std::ranges::sort(chosen);
-  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   Samples samples;
-  for (const std::int64_t row : chosen) {
+  for (const std::int64_t row : chosen(kSampledRows, rows.count, random)) {
     WARPLOOM_TRY(const std::vector<double> values, graph::evaluate_rows(graph, inputs, output, row, row + 1));
-    std::vector<std::int64_t> columns;
-    for (std::int64_t i = 0; i < std::min(kSamplesPerRow, rows.elements); ++i)
-      columns.push_back(rows.elements <= kSamplesPerRow
-                            ? i
-                            : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows.elements))));
-    std::ranges::sort(columns);
-    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-    for (const std::int64_t column : columns) {
+    for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
       samples.indices.push_back(row * rows.elements + column);
       samples.values.push_back(values[static_cast<std::size_t>(column)]);
     }
   }
   return samples;
+}
+
+// A row of the tables in check.cpp; `second` is an input's seed or an output's file of indices.
+std::string row(const Parameter& parameter, const std::string& file, const std::string& second) {
+  const Bits bits = bits_of_type(parameter.buffer.dtype);
+  return fmt::format("\n    {{\"{}\", {}, {}, {}, {{{}, {}, {}, {}}}}},", parameter.variable, file, second,
+                     parameter.buffer.elements(), bytes_of(parameter.buffer.dtype), bits.exponent, bits.mantissa,
+                     bits.kept);
 }
 
 Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
@@ -93,31 +100,30 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
   const bool whole = bytes <= kMostBytes;
   WARPLOOM_TRY(const Data data, make_inputs(frame, graph, seed));
 
-  CheckSource source{frame, tolerance, {}, {}};
   std::vector<BundleFile> files;
-  for (std::size_t i = 0; i < frame.list.inputs.size(); ++i) {
-    const auto id = graph.tensor_named(frame.list.inputs[i].name);
-    const bool stored = whole || graph.tensor(*id).constant.has_value();
-    const std::string file = stored ? fmt::format("input_{}.bin", i) : "";
-    if (stored) files.push_back({"check/" + file, packed(data.inputs[i])});
-    source.inputs.push_back({file, input_seed(seed, i)});
+  const auto stored = [&](const std::string& name, std::string text) {  // how check.cpp spells the file's name
+    files.push_back({"check/" + name, std::move(text)});
+    return "\"" + name + "\"";
+  };
+  std::string inputs, outputs;
+  const std::size_t count = frame.list.inputs.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool keep = whole || graph.tensor(*graph.tensor_named(frame.list.inputs[i].name)).constant.has_value();
+    inputs +=
+        row(frame.parameters[i], keep ? stored(fmt::format("input_{}.bin", i), packed(data.inputs[i])) : "nullptr",
+            fmt::format("{}ull", input_seed(seed, i)));
   }
-  std::vector<std::vector<double>> outputs;
-  if (whole) { WARPLOOM_TRY(outputs, graph::evaluate(graph, data.of_graph)); }
+  std::vector<std::vector<double>> results;
+  if (whole) { WARPLOOM_TRY(results, graph::evaluate(graph, data.of_graph)); }
   for (std::size_t i = 0; i < frame.list.outputs.size(); ++i) {
-    const std::string values = fmt::format("output_{}.f64", i);
-    if (whole) {
-      files.push_back({"check/" + values, packed(outputs[i])});
-      source.outputs.push_back({values, ""});
-      continue;
-    }
-    WARPLOOM_TRY(const Samples samples, sample(graph, data.of_graph, static_cast<int>(i), seed));
-    const std::string indices = fmt::format("output_{}.i64", i);
-    files.push_back({"check/" + values, packed(samples.values)});
-    files.push_back({"check/" + indices, packed(samples.indices)});
-    source.outputs.push_back({values, indices});
+    Samples samples;
+    if (whole) samples.values = std::move(results[i]);
+    else { WARPLOOM_TRY(samples, sample(graph, data.of_graph, static_cast<int>(i), seed)); }
+    const std::string values = stored(fmt::format("output_{}.f64", i), packed(samples.values));
+    outputs += row(frame.parameters[count + i], values,
+                   whole ? "nullptr" : stored(fmt::format("output_{}.i64", i), packed(samples.indices)));
   }
-  files.push_back({"check/check.cpp", check_source(source)});
+  files.push_back({"check/check.cpp", check_source(frame, tolerance, inputs, outputs)});
   return files;
 }
 

@@ -42,6 +42,14 @@ std::string declare_parameters(const Frame& frame) {
   return text;
 }
 
+std::string describe_parameters(const Frame& frame) {
+  std::string text;
+  for (const auto& parameter : frame.parameters)
+    text += fmt::format("//   {:<12} {}, {} {}\n", parameter.variable, parameter.input ? "input" : "output",
+                        name_of(parameter.buffer.dtype), graph::to_text(parameter.buffer.shape));
+  return text;
+}
+
 std::vector<std::int64_t> workspace_offsets(const LaunchList& list) {
   std::vector<std::int64_t> offsets = {0};
   for (const auto& workspace : list.workspaces)

@@ -25,7 +25,7 @@ std::string proc_value(const char* path, const char* field) {
 
 class CpuKernels final : public LoadedList {
  public:
-  CpuKernels(Executor& device, CpuPool& pool, const LaunchList& list) : LoadedList(device, list), pool_(pool) {}
+  CpuKernels(Executor& device, wl::Pool& pool, const LaunchList& list) : LoadedList(device, list), pool_(pool) {}
 
   Status load(const Binary& binary) {
     WARPLOOM_CHECK(check_images(binary));
@@ -57,7 +57,7 @@ class CpuKernels final : public LoadedList {
     return ok();
   }
 
-  CpuPool& pool_;
+  wl::Pool& pool_;
   std::vector<CpuKernel> functions_;
 };
 
@@ -84,7 +84,7 @@ class CpuExecutor final : public Executor {
   Result<Buffer> allocate(std::int64_t bytes) override {
     WARPLOOM_TRY(const std::int64_t room, free_memory());
     // malloc promises more than there is; the kernel would kill the process at the first touch.
-    auto memory = bytes <= room ? allocate_pages(bytes) : nullptr;
+    auto memory = bytes <= room ? wl::allocate_pages(bytes) : nullptr;
     if (!memory)
       return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
                    fmt::format("{} bytes free", room), "take a smaller problem"});
@@ -135,7 +135,7 @@ class CpuExecutor final : public Executor {
 
  private:
   DeviceInfo info_;
-  CpuPool pool_;
+  wl::Pool pool_;
   Buffer flush_;
   std::uint32_t flush_word_ = 0;
 };
@@ -152,7 +152,7 @@ Result<std::unique_ptr<Executor>> open_cpu(int threads) {
   info.name = proc_value("/proc/cpuinfo", "model name");
   if (info.name.empty()) info.name = "CPU";
   info.arch = capabilities.arch;
-  info.processors = threads > 0 ? threads : static_cast<int>(allowed_cores().size());
+  info.processors = threads > 0 ? threads : static_cast<int>(wl::allowed_cores().size());
   info.memory_bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   info.cache_bytes = std::max<std::int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), std::int64_t{8} << 20);
   info.shared_bytes = capabilities.shared_bytes;

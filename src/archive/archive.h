@@ -69,13 +69,10 @@ struct Run {
   std::string best = {};  // schedule text
 };
 
-struct OpenOptions {
-  std::chrono::milliseconds lock_timeout{10'000};
-};
-
 class Archive {
  public:
-  static Result<Archive> open(const std::filesystem::path& path, const OpenOptions& options = {});
+  static Result<Archive> open(const std::filesystem::path& path,
+                              std::chrono::milliseconds lock_timeout = std::chrono::seconds(10));
   Archive(Archive&&) noexcept;
   Archive& operator=(Archive&&) noexcept;
   ~Archive();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <concepts>
 #include <tuple>
 
 #include "archive/database.h"
@@ -50,29 +51,23 @@ void get(const Statement& row, int column, std::vector<std::string>& value) {
 // The columns of a record's table, each with the member it holds: the one list that statements are made from.
 template <class Record>
 constexpr auto kColumns = nullptr;
-template <>
-constexpr auto kColumns<Problem> = std::tuple(std::pair("key", &Problem::key), std::pair("name", &Problem::name),
-                                              std::pair("track", &Problem::track),
-                                              std::pair("target", &Problem::target),
-                                              std::pair("device", &Problem::device), std::pair("text", &Problem::text));
-template <>
-constexpr auto kColumns<Candidate> =
-    std::tuple(std::pair("problem", &Candidate::problem), std::pair("schedule", &Candidate::schedule),
-               std::pair("fields", &Candidate::fields), std::pair("family", &Candidate::family),
-               std::pair("parents", &Candidate::parents), std::pair("stage", &Candidate::stage),
-               std::pair("error_code", &Candidate::error_code), std::pair("median_us", &Candidate::median_us),
-               std::pair("low_us", &Candidate::low_us), std::pair("high_us", &Candidate::high_us),
-               std::pair("reference_us", &Candidate::reference_us), std::pair("error", &Candidate::error),
-               std::pair("max_error", &Candidate::max_error), std::pair("seed", &Candidate::seed),
-               std::pair("source_hash", &Candidate::source_hash), std::pair("environment", &Candidate::environment),
-               std::pair("verdict", &Candidate::verdict));
-template <>
-constexpr auto kColumns<Run> = std::tuple(std::pair("problem", &Run::problem), std::pair("seed", &Run::seed),
-                                          std::pair("reference", &Run::reference),
-                                          std::pair("reference_us", &Run::reference_us),
-                                          std::pair("environment", &Run::environment),
-                                          std::pair("status", &Run::status), std::pair("candidates", &Run::candidates),
-                                          std::pair("seconds", &Run::seconds), std::pair("best", &Run::best));
+#define COLUMN(name) std::pair(#name, &R::name)
+template <class R>
+requires std::same_as<R, Problem>
+constexpr auto kColumns<R> =
+    std::tuple(COLUMN(key), COLUMN(name), COLUMN(track), COLUMN(target), COLUMN(device), COLUMN(text));
+template <class R>
+requires std::same_as<R, Candidate>
+constexpr auto kColumns<R> = std::tuple(
+    COLUMN(problem), COLUMN(schedule), COLUMN(fields), COLUMN(family), COLUMN(parents), COLUMN(stage),
+    COLUMN(error_code), COLUMN(median_us), COLUMN(low_us), COLUMN(high_us), COLUMN(reference_us), COLUMN(error),
+    COLUMN(max_error), COLUMN(seed), COLUMN(source_hash), COLUMN(environment), COLUMN(verdict));
+template <class R>
+requires std::same_as<R, Run>
+constexpr auto kColumns<R> =
+    std::tuple(COLUMN(problem), COLUMN(seed), COLUMN(reference), COLUMN(reference_us), COLUMN(environment),
+               COLUMN(status), COLUMN(candidates), COLUMN(seconds), COLUMN(best));
+#undef COLUMN
 
 // `form` for each column, {} its name, with commas between.
 template <class Record>

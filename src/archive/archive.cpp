@@ -1,8 +1,5 @@
 #include "archive/archive.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <concepts>
 #include <tuple>
 

@@ -1,9 +1,5 @@
 #include "archive/database.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>

@@ -1,10 +1,6 @@
 #include "cli/inputs.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <sstream>
 
 #include "search/catalogue.h"

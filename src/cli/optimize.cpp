@@ -1,9 +1,5 @@
 #include "search/optimize.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "cli/command.h"

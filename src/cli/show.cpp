@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "base/file.h"

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "cli/command.h"
 #include "target/capabilities.h"
 

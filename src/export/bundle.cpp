@@ -1,8 +1,5 @@
 #include "export/bundle.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
 #include "export/parts.h"
 #include "export/text.h"

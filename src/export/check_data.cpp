@@ -1,13 +1,14 @@
 // What `make check` compares with: inputs, and outputs by the FP64 reference, whole or sampled.
-#include <fmt/format.h>
+//
+// Inputs are made again anywhere from a seed: element i is SplitMix64's i-th number, of which as many leading bits are kept as the
+// type's significand holds, as a fraction in [-1, 1) (integers: [0, 4); booleans: fair). So every value is exact in its type, and
+// a bundle's check.cpp makes the same bits without any rounding.
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 #include <numeric>
 
 #include "base/random.h"
-#include "export/generator.h"
 #include "export/parts.h"
 #include "graph/reference.h"
 
@@ -17,6 +18,50 @@ namespace {
 constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr std::int64_t kSampledRows = 16;
 constexpr std::int64_t kSamplesPerRow = 4096;
+
+// A type by its bits: floats have an exponent and a mantissa, unsigned integers only the latter, signed ones neither. `kept` are
+// the leading bits that a generated value keeps, the sign among them; below 0 for integers, whose values have -kept bits.
+struct Bits {
+  int exponent = 0, mantissa = 0, kept = -2;
+};
+
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ull;
+
+std::uint64_t mixed(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t input_seed(std::uint64_t seed, std::size_t input) { return mixed(seed + kGolden * (input + 1)); }
+
+Bits bits_of_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64: return {11, 52, 24};
+    case Dtype::f32: return {8, 23, 24};
+    case Dtype::tf32: return {8, 23, 11};
+    case Dtype::f16: return {5, 10, 11};
+    case Dtype::bf16: return {8, 7, 8};
+    case Dtype::e4m3: return {4, 3, 4};
+    case Dtype::e5m2: return {5, 2, 3};
+    case Dtype::u8: return {0, 8, -2};
+    case Dtype::boolean: return {0, 8, -1};
+    default: return {};
+  }
+}
+
+std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
+  const int kept = bits_of_type(dtype).kept;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const std::uint64_t bits = mixed(seed + kGolden * (static_cast<std::uint64_t>(i) + 1));
+    const double value = kept > 0
+                             ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)), 1 - kept)
+                             : static_cast<double>(bits >> (64 + kept));
+    store_from_double(dtype, bytes.data(), static_cast<std::size_t>(i), value);
+  }
+  return bytes;
+}
 
 struct Data {
   std::vector<std::vector<std::byte>> inputs;  // in the launch list's order

@@ -1,7 +1,4 @@
 // The host side of a CPU bundle: device/cpu/pool.h hands out a kernel's blocks.
-#include <fmt/format.h>
-
-#include <algorithm>
 
 #include "export/parts.h"
 #include "export/text.h"

@@ -1,6 +1,5 @@
 // The host side of a CUDA bundle: plain C++ on the CUDA runtime. Only cuTensorMapEncodeTiled is a driver call; it is asked for
 // through the runtime, so that nothing links with libcuda.
-#include <fmt/format.h>
 
 #include "export/parts.h"
 #include "export/text.h"

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "export/parts.h"
 #include "export/text.h"
 

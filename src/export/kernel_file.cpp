@@ -1,8 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <functional>
-#include <set>
 #include <sstream>
 
 #include "export/parts.h"

@@ -1,7 +1,5 @@
 #include "runtime/bound.h"
 
-#include <fmt/format.h>
-
 namespace warploom::runtime {
 
 Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {

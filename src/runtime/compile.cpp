@@ -1,10 +1,5 @@
 #include "runtime/compile.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-
 #include "runtime/cpu_compiler.h"
 #include "runtime/nvrtc.h"
 

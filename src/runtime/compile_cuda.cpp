@@ -1,10 +1,8 @@
 // compile_cuda: the cache, and the child process NVRTC runs in.
 //
 // A request is a folder: request.json {"arch"}, source.cu in; image.cubin and log, or error.json, out.
-#include <fmt/format.h>
 
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/hash.h"

@@ -2,14 +2,27 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/device_headers.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "runtime/header_set.h"
 
 namespace warploom::runtime {
+
+// The embedded device headers of some kinds, by bare file name.
+struct HeaderSet {
+  std::vector<EmbeddedFile> files;  // `path` is the bare name
+  std::string key;                  // of their names and texts
+};
+const HeaderSet& cuda_headers();      // device/ptx and device/common
+const HeaderSet& cpu_headers();       // device/cpu and device/common
+const HeaderSet& emulated_headers();  // device/emulated and device/common
+
+// The set on disk, flat in one folder of the cache; written once.
+Result<std::filesystem::path> header_folder(const HeaderSet& set);
 
 struct Image {
   std::string bytes;

@@ -1,10 +1,6 @@
 #include "runtime/cpu_compiler.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 
 #include "base/file.h"

@@ -1,7 +1,5 @@
 #include "runtime/driver.h"
 
-#include <fmt/format.h>
-
 #include "runtime/library.h"
 
 namespace warploom::runtime {

@@ -1,7 +1,6 @@
 #include "runtime/emulate.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <iterator>
 #include <sstream>

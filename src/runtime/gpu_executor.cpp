@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include <array>
 #include <bit>
 
 #include "runtime/bound.h"

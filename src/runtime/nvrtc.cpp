@@ -1,14 +1,11 @@
 #include "runtime/nvrtc.h"
 
-#include <fmt/format.h>
 #include <glob.h>
 
-#include <array>
 #include <cstdlib>
 
 #include "base/file.h"
 #include "base/process.h"
-#include "runtime/header_set.h"
 #include "runtime/library.h"
 
 namespace warploom::runtime {

@@ -1,7 +1,4 @@
 // Tensor maps in the driver's form. Source: CUDA Driver API, "Tensor Map Object Management".
-#include <fmt/format.h>
-
-#include <array>
 
 #include "runtime/engines.h"
 #include "runtime/type_codes.h"

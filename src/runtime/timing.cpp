@@ -1,6 +1,5 @@
 #include "runtime/timing.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "base/random.h"

@@ -1,9 +1,5 @@
 #include "runtime/vendor.h"
 
-#include <fmt/format.h>
-
-#include <array>
-
 #include "runtime/vendor_parts.h"
 
 namespace warploom::runtime {

@@ -1,11 +1,8 @@
 // cuBLASLt, opened at run time. Source: cuBLAS documentation, "Using the cuBLASLt API"; the numbers are those of its enums.
 //
 // cuBLAS counts columns first, so the row-major C = A B is asked for as Cᵀ = Bᵀ Aᵀ: its first operand is our B.
-#include <fmt/format.h>
 
-#include <array>
 #include <bit>
-#include <cmath>
 
 #include "runtime/bound.h"
 #include "runtime/library.h"

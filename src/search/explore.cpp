@@ -1,10 +1,6 @@
 #include "search/explore.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <thread>
 
 #include "archive/archive.h"

@@ -1,12 +1,7 @@
 #include "search/optimize.h"
 
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
-
 #include "runtime/driver.h"
 #include "search/explore.h"
-#include "search/vendor_match.h"
 
 namespace warploom::search {
 namespace {

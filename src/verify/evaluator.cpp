@@ -1,7 +1,6 @@
 #include "verify/evaluator.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -10,13 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 
 #include "verify/channel.h"
-#include "verify/record.h"
 
 namespace warploom::verify {
 namespace {
@@ -121,18 +118,22 @@ struct Evaluator::State {
     socket = ends[0];
     channel.emplace(socket);
     if (started_once) ++restarts;
-    const auto deadline = Clock::now() + milliseconds(options.own_limit_s * 1e3);
+    WARPLOOM_TRY(const json message, next(Clock::now() + milliseconds(options.own_limit_s * 1e3)));
+    if (message.is_null() && channel->closed()) return lost(how(kill_worker(false), "while it was starting"));
+    if (message.is_null()) return kill_worker(), lost("it did not become ready in time");
+    WARPLOOM_TRY(ready, record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
+    started_once = true;
+    return ok();
+  }
+
+  // The worker's next message; null when it is gone or the deadline has passed.
+  Result<json> next(Clock::time_point deadline) {
     while (true) {
       if (interrupted()) return kill_worker(), interrupted_error();
-      const auto message = channel->receive(100);
-      if (message && message->contains("ready")) {
-        WARPLOOM_TRY(ready, record_from<Ready>(message->at("ready"), "the evaluator's greeting"));
-        started_once = true;
-        return ok();
-      }
+      auto message = channel->receive(100);
       if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
-      if (channel->closed()) return lost(how(kill_worker(false), "while it was starting"));
-      if (Clock::now() > deadline) return kill_worker(), lost("it did not become ready in time");
+      if (message) return std::move(*message);
+      if (channel->closed() || Clock::now() > deadline) return json();
     }
   }
 
@@ -169,27 +170,20 @@ struct Evaluator::State {
     }
     auto deadline = Clock::now() + milliseconds(options.own_limit_s * 1e3);
     while (true) {
-      if (interrupted()) return kill_worker(), interrupted_error();
-      const auto message = channel->receive(100);
-      if (message && message->contains("phase")) {
-        ending.in_candidate = message->at("phase") == "candidate";
+      WARPLOOM_TRY(const json message, next(deadline));
+      if (message.contains("phase")) {
+        ending.in_candidate = message["phase"] == "candidate";
         ending.candidate_ran = ending.candidate_ran || ending.in_candidate;
-        deadline = Clock::now() + milliseconds(ending.in_candidate ? request.candidate_limit_ms +
-                                                                         message->at("expected_ms").get<double>()
-                                                                   : options.own_limit_s * 1e3);
-        continue;
-      }
-      if (message && message->contains("verdict")) {
-        WARPLOOM_TRY(Verdict verdict, verdict_from_json(message->at("verdict")));
-        if (message->value("tainted", false)) kill_worker();
+        const double limit_ms = request.candidate_limit_ms + message.value("expected_ms", 0.0);
+        deadline = Clock::now() + milliseconds(ending.in_candidate ? limit_ms : options.own_limit_s * 1e3);
+      } else if (message.contains("verdict")) {
+        WARPLOOM_TRY(Verdict verdict, verdict_from_json(message["verdict"]));
+        if (message.value("tainted", false)) kill_worker();
         return std::optional<Verdict>(std::move(verdict));
-      }
-      if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
-      if (channel->closed()) {
+      } else if (channel->closed()) {
         ending.status = kill_worker(false);
         return std::optional<Verdict>();
-      }
-      if (Clock::now() > deadline) {
+      } else {
         kill_worker();
         if (!ending.candidate_ran) return lost("it did not answer in time");
         return std::optional<Verdict>(refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",

@@ -1,7 +1,5 @@
 #include "verify/judge.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 
 #include "runtime/compile.h"

@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 
 #include "base/hash.h"

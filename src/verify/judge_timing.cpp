@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "verify/judge.h"
 
 namespace warploom::verify {

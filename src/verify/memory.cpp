@@ -1,7 +1,5 @@
 #include "verify/memory.h"
 
-#include <fmt/format.h>
-
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

@@ -1,8 +1,5 @@
 #include "verify/oracle.h"
 
-#include <algorithm>
-#include <set>
-
 #include "base/random.h"
 #include "verify/parallel.h"
 

@@ -1,9 +1,8 @@
 #include "verify/setup.h"
 
-#include <algorithm>
 #include <cstring>
 
-#include "verify/record.h"
+#include "verify/channel.h"
 
 // Kept as numbers and text under their own names; only tensors and attributes need more than a list of their fields.
 namespace warploom::runtime {

@@ -1,6 +1,6 @@
 #include "verify/verdict.h"
 
-#include "verify/record.h"
+#include "verify/channel.h"
 
 namespace warploom::verify {
 

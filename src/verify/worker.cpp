@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "verify/channel.h"

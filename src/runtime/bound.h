@@ -41,6 +41,7 @@ class LoadedList : public Runnable {
     std::vector<std::vector<void*>> addresses, parameters;  // by kernel and argument
     Kept kept;
   };
+  static_assert(std::is_nothrow_move_constructible_v<Set>, "parameters point into addresses, so sets move, never copy");
   Status check_set(int set, int end) const;
   std::vector<Set> sets_;
 };

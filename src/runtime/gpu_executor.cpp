@@ -19,7 +19,8 @@ class GpuKernels final : public LoadedList {
       : LoadedList(device, list), cuda_(cuda), stream_(stream) {}
   ~GpuKernels() override {
     (void)device_.synchronize();
-    for (CUmodule module : modules_) cuda_.cuModuleUnload(module);
+    for (CUmodule module : modules_)
+      if (module) cuda_.cuModuleUnload(module);
   }
 
   Status load(const Binary& binary) {

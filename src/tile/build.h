@@ -31,7 +31,9 @@ inline Value operator/(Value a, Value b) { return apply(ValueOp::div, {std::move
 struct Where {
   const char* file;
   int line;
-  static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
 };
 
 class Builder {

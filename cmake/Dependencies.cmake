@@ -46,4 +46,4 @@ add_custom_command(OUTPUT ${device_embed}
   DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake ${device_header_files} VERBATIM)
 add_custom_target(warploom_device_embed_inputs DEPENDS ${device_embed})
 add_library(warploom_device_headers STATIC ${device_embed})
-target_include_directories(warploom_device_headers PUBLIC ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(warploom_device_headers PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/device)

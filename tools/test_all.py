@@ -45,7 +45,7 @@ def checks(root, build):
     yield "rendered tables", tool("render_docs.py", "--check", root)
     yield "format", tool("check_format.py", root)
     yield "portable executable", tool("check_portable.py", os.path.join(build, "warploom"))
-    yield "tidy", tool("check_tidy.py", root, build, "60")
+    yield "tidy", tool("check_tidy.py", root, build, "150")
 
 
 def main():

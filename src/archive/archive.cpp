@@ -1,8 +1,7 @@
 #include "archive/archive.h"
 
-#include <fmt/format.h>
-
-#include <array>
+#include <concepts>
+#include <tuple>
 
 #include "archive/database.h"
 
@@ -17,44 +16,69 @@ Stage stage_named(std::string_view name) {
   return Stage::refused;
 }
 
-// Seeds use all 64 bits, which SQLite's signed integers would show as negative numbers: they are kept as text.
-std::uint64_t seed_from(const std::string& text) { return text.empty() ? 0 : std::strtoull(text.c_str(), nullptr, 10); }
-nlohmann::json json_from(const std::string& text) {
-  nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
-  return parsed.is_discarded() ? nlohmann::json() : parsed;
-}
-// Texts from compilers may hold bytes that are no UTF-8; they must not stop a record.
-std::string dump(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+// What goes into a cell. Seeds use all 64 bits, which SQLite's signed integers would show as negative numbers: they are kept as
+// text. Texts from compilers may hold bytes that are no UTF-8; they must not stop a record.
+void put(Statement& row, const std::string& value) { row.bind(value); }
+void put(Statement& row, double value) { row.bind(value); }
+void put(Statement& row, int value) { row.bind(std::int64_t{value}); }
+void put(Statement& row, std::uint64_t value) { row.bind(std::to_string(value)); }
+void put(Statement& row, Stage value) { row.bind(std::string(name_of(value))); }
+void put(Statement& row, const nlohmann::json& value) {
+  row.bind(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-constexpr const char* kCandidateColumns =
-    "problem, schedule, fields, family, parents, stage, error_code, median_us, low_us, high_us, "
-    "reference_us, error, max_error, "
-    "seed, source_hash, environment, verdict";
+void get(const Statement& row, int column, std::string& value) { value = row.text(column); }
+void get(const Statement& row, int column, double& value) { value = row.real(column); }
+void get(const Statement& row, int column, int& value) { value = static_cast<int>(row.integer(column)); }
+void get(const Statement& row, int column, std::uint64_t& value) {
+  value = std::strtoull(row.text(column).c_str(), nullptr, 10);
+}
+void get(const Statement& row, int column, Stage& value) { value = stage_named(row.text(column)); }
+void get(const Statement& row, int column, nlohmann::json& value) {
+  value = nlohmann::json::parse(row.text(column), nullptr, false);
+  if (value.is_discarded()) value = nullptr;
+}
+void get(const Statement& row, int column, std::vector<std::string>& value) {
+  nlohmann::json list;
+  get(row, column, list);
+  for (const auto& item : list)
+    if (item.is_string()) value.push_back(item);
+}
 
-Candidate candidate_of(const Statement& row) {
-  Candidate out;
-  out.problem = row.text(0);
-  out.schedule = row.text(1);
-  out.fields = json_from(row.text(2));
-  out.family = row.text(3);
-  if (const auto parents = json_from(row.text(4)); parents.is_array())
-    for (const auto& parent : parents)
-      if (parent.is_string()) out.parents.push_back(parent);
-  out.stage = stage_named(row.text(5));
-  out.error_code = row.text(6);
-  out.median_us = row.real(7);
-  out.low_us = row.real(8);
-  out.high_us = row.real(9);
-  out.reference_us = row.real(10);
-  out.error = row.real(11);
-  out.max_error = row.real(12);
-  out.seed = seed_from(row.text(13));
-  out.source_hash = row.text(14);
-  out.environment = row.text(15);
-  out.verdict = json_from(row.text(16));
-  return out;
+// The columns of a record's table, each with the member it holds: the one list that statements are made from.
+template <class Record>
+constexpr auto kColumns = nullptr;
+#define COLUMN(name) std::pair(#name, &R::name)
+template <class R>
+requires std::same_as<R, Problem>
+constexpr auto kColumns<R> =
+    std::tuple(COLUMN(key), COLUMN(name), COLUMN(track), COLUMN(target), COLUMN(device), COLUMN(text));
+template <class R>
+requires std::same_as<R, Candidate>
+constexpr auto kColumns<R> = std::tuple(
+    COLUMN(problem), COLUMN(schedule), COLUMN(fields), COLUMN(family), COLUMN(parents), COLUMN(stage),
+    COLUMN(error_code), COLUMN(median_us), COLUMN(low_us), COLUMN(high_us), COLUMN(reference_us), COLUMN(error),
+    COLUMN(max_error), COLUMN(seed), COLUMN(source_hash), COLUMN(environment), COLUMN(verdict));
+template <class R>
+requires std::same_as<R, Run>
+constexpr auto kColumns<R> =
+    std::tuple(COLUMN(problem), COLUMN(seed), COLUMN(reference), COLUMN(reference_us), COLUMN(environment),
+               COLUMN(status), COLUMN(candidates), COLUMN(seconds), COLUMN(best));
+#undef COLUMN
+
+// `form` for each column, {} its name, with commas between.
+template <class Record>
+std::string columns(const char* form = "{}") {
+  std::string text;
+  const auto add = [&](const char* name) {
+    text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(form), name);
+  };
+  std::apply([&](const auto&... column) { (add(column.first), ...); }, kColumns<Record>);
+  return text;
+}
+template <class Record>
+std::string insert(const char* table) {
+  return fmt::format("INSERT INTO {} ({}) VALUES ({})", table, columns<Record>(), columns<Record>("?"));
 }
 
 }  // namespace
@@ -68,6 +92,27 @@ struct Archive::Database {
   Result<Statement> statement(const std::string& sql) const {
     return Statement::make(connection.get(), sql.c_str(), path);
   }
+  // The statement with the record's fields in its first places.
+  template <class Record>
+  Result<Statement> statement(const std::string& sql, const Record& record) const {
+    WARPLOOM_TRY(Statement row, statement(sql));
+    std::apply([&](const auto&... column) { (put(row, record.*column.second), ...); }, kColumns<Record>);
+    return row;
+  }
+  // The records that `rest` selects: "FROM runs WHERE problem=?".
+  template <class Record>
+  Result<std::vector<Record>> select(const std::string& rest, const std::string* problem = nullptr) const {
+    WARPLOOM_TRY(Statement row, statement("SELECT " + columns<Record>() + " " + rest));
+    if (problem) row.bind(*problem);
+    std::vector<Record> out;
+    while (true) {
+      WARPLOOM_TRY(const bool more, row.step());
+      if (!more) return out;
+      Record& record = out.emplace_back();
+      int at = 0;
+      std::apply([&](const auto&... column) { (get(row, at++, record.*column.second), ...); }, kColumns<Record>);
+    }
+  }
 };
 
 Archive::Archive(std::unique_ptr<Database> database) : database_(std::move(database)) {}
@@ -75,117 +120,54 @@ Archive::Archive(Archive&&) noexcept = default;
 Archive& Archive::operator=(Archive&&) noexcept = default;
 Archive::~Archive() = default;
 
-Result<Archive> Archive::open(const std::filesystem::path& path, const OpenOptions& options) {
-  WARPLOOM_TRY(Connection connection, open_database(path, options.lock_timeout));
+Result<Archive> Archive::open(const std::filesystem::path& path, std::chrono::milliseconds lock_timeout) {
+  WARPLOOM_TRY(Connection connection, open_database(path, lock_timeout));
   return Archive(std::make_unique<Database>(Database{std::move(connection), path}));
 }
 
 Status Archive::add_problem(const Problem& problem) {
-  WARPLOOM_TRY(Statement row, database_->statement("INSERT INTO problems (key, name, track, target, device, text) "
-                                                   "VALUES (?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING"));
-  row.bind(problem.key)
-      .bind(problem.name)
-      .bind(problem.track)
-      .bind(problem.target)
-      .bind(problem.device)
-      .bind(problem.text);
-  WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));
-  return ok();
+  WARPLOOM_TRY(Statement row,
+               database_->statement(insert<Problem>("problems") + " ON CONFLICT (key) DO NOTHING", problem));
+  return row.run();
 }
 
-Status Archive::record(const Candidate& c) {
-  WARPLOOM_TRY(Statement row,
-               database_->statement(
-                   fmt::format("INSERT INTO candidates ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT "
-                               "(problem, schedule) DO "
-                               "UPDATE SET fields=excluded.fields, family=excluded.family, parents=excluded.parents, "
-                               "stage=excluded.stage, "
-                               "error_code=excluded.error_code, median_us=excluded.median_us, low_us=excluded.low_us, "
-                               "high_us=excluded.high_us, reference_us=excluded.reference_us, error=excluded.error, "
-                               "max_error=excluded.max_error, seed=excluded.seed, source_hash=excluded.source_hash, "
-                               "environment=excluded.environment, verdict=excluded.verdict, recorded=CURRENT_TIMESTAMP",
-                               kCandidateColumns)));
-  row.bind(c.problem).bind(c.schedule).bind(dump(c.fields)).bind(c.family).bind(dump(c.parents));
-  row.bind(std::string(name_of(c.stage))).bind(c.error_code);
-  row.bind(c.median_us).bind(c.low_us).bind(c.high_us).bind(c.reference_us).bind(c.error).bind(c.max_error);
-  row.bind(std::to_string(c.seed)).bind(c.source_hash).bind(c.environment).bind(dump(c.verdict));
-  WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));
-  return ok();
+Status Archive::record(const Candidate& candidate) {
+  const std::string sql = insert<Candidate>("candidates") + " ON CONFLICT (problem, schedule) DO UPDATE SET " +
+                          columns<Candidate>("{0}=excluded.{0}") + ", recorded=CURRENT_TIMESTAMP";
+  WARPLOOM_TRY(Statement row, database_->statement(sql, candidate));
+  return row.run();
 }
 
 Result<std::int64_t> Archive::begin_run(const Run& run) {
-  WARPLOOM_TRY(
-      Statement row,
-      database_->statement("INSERT INTO runs (problem, seed, reference, reference_us, environment, status, candidates, "
-                           "seconds, best) VALUES (?,?,?,?,?,?,?,?,?) RETURNING id"));
-  row.bind(run.problem).bind(std::to_string(run.seed)).bind(run.reference).bind(run.reference_us).bind(run.environment);
-  row.bind(run.status).bind(std::int64_t{run.candidates}).bind(run.seconds).bind(run.best);
-  WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));
+  WARPLOOM_TRY(Statement row, database_->statement(insert<Run>("runs") + " RETURNING id", run));
+  WARPLOOM_CHECK(row.run());
   const std::int64_t id = row.integer(0);
-  WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));  // to its end: this is what commits
+  WARPLOOM_CHECK(row.run());  // to its end: this is what commits
   return id;
 }
 
 Status Archive::finish_run(std::int64_t id, const Run& run) {
-  WARPLOOM_TRY(Statement row,
-               database_->statement("UPDATE runs SET reference=?, reference_us=?, environment=?, status=?, "
-                                    "candidates=?, seconds=?, best=? WHERE id=?"));
-  row.bind(run.reference)
-      .bind(run.reference_us)
-      .bind(run.environment)
-      .bind(run.status)
-      .bind(std::int64_t{run.candidates});
-  row.bind(run.seconds).bind(run.best).bind(id);
-  WARPLOOM_CHECK(row.step().map([](bool) { return std::monostate{}; }));
-  return ok();
+  WARPLOOM_TRY(Statement row, database_->statement("UPDATE runs SET " + columns<Run>("{}=?") + " WHERE id=?", run));
+  row.bind(id);
+  return row.run();
 }
 
-Result<std::vector<Problem>> Archive::problems() {
-  WARPLOOM_TRY(Statement row,
-               database_->statement("SELECT key, name, track, target, device, text FROM problems ORDER BY rowid"));
-  std::vector<Problem> out;
-  while (true) {
-    WARPLOOM_TRY(const bool more, row.step());
-    if (!more) return out;
-    out.push_back({row.text(0), row.text(1), row.text(2), row.text(3), row.text(4), row.text(5)});
-  }
-}
+Result<std::vector<Problem>> Archive::problems() { return database_->select<Problem>("FROM problems ORDER BY rowid"); }
 
 Result<std::vector<Candidate>> Archive::candidates(const std::string& problem) {
-  WARPLOOM_TRY(Statement row, database_->statement(fmt::format("SELECT {} FROM candidates WHERE problem=? ORDER BY id",
-                                                               kCandidateColumns)));
-  row.bind(problem);
-  std::vector<Candidate> out;
-  while (true) {
-    WARPLOOM_TRY(const bool more, row.step());
-    if (!more) return out;
-    out.push_back(candidate_of(row));
-  }
+  return database_->select<Candidate>("FROM candidates WHERE problem=? ORDER BY id", &problem);
 }
 
 Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
-  WARPLOOM_TRY(Statement row, database_->statement(fmt::format(
-                                  "SELECT {} FROM candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
-                                  "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
-                                  kCandidateColumns)));
-  row.bind(problem);
-  WARPLOOM_TRY(const bool found, row.step());
-  if (!found) return std::optional<Candidate>();
-  return std::optional<Candidate>(candidate_of(row));
+  WARPLOOM_TRY(const auto rows,
+               database_->select<Candidate>("FROM candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
+                                            "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
+                                            &problem));
+  return rows.empty() ? std::nullopt : std::optional(rows[0]);
 }
 
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {
-  WARPLOOM_TRY(Statement row,
-               database_->statement("SELECT problem, seed, reference, reference_us, environment, status, "
-                                    "candidates, seconds, best FROM runs WHERE problem=? ORDER BY id"));
-  row.bind(problem);
-  std::vector<Run> out;
-  while (true) {
-    WARPLOOM_TRY(const bool more, row.step());
-    if (!more) return out;
-    out.push_back({row.text(0), seed_from(row.text(1)), row.text(2), row.real(3), row.text(4), row.text(5),
-                   static_cast<int>(row.integer(6)), row.real(7), row.text(8)});
-  }
+  return database_->select<Run>("FROM runs WHERE problem=? ORDER BY id", &problem);
 }
 
 }  // namespace warploom::archive

@@ -53,7 +53,7 @@ struct Candidate {
   double error = 0, max_error = 0;
   std::uint64_t seed = 0;
   std::string source_hash = {};
-  std::string environment = {};  // compiler, driver, clocks: what the figures hold for
+  std::string environment = {};  // compiler, driver, build: what the figures hold for
   nlohmann::json verdict = {};   // the whole verdict
 };
 
@@ -62,20 +62,17 @@ struct Run {
   std::uint64_t seed = 0;
   std::string reference;  // the baseline's name
   double reference_us = 0;
-  std::string environment;         // compiler, driver, clocks
+  std::string environment;         // driver, build
   std::string status = "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
   int candidates = 0;
   double seconds = 0;
   std::string best = {};  // schedule text
 };
 
-struct OpenOptions {
-  std::chrono::milliseconds lock_timeout{10'000};
-};
-
 class Archive {
  public:
-  static Result<Archive> open(const std::filesystem::path& path, const OpenOptions& options = {});
+  static Result<Archive> open(const std::filesystem::path& path,
+                              std::chrono::milliseconds lock_timeout = std::chrono::seconds(10));
   Archive(Archive&&) noexcept;
   Archive& operator=(Archive&&) noexcept;
   ~Archive();

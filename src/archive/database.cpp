@@ -1,8 +1,5 @@
 #include "archive/database.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -25,34 +22,56 @@ Error damaged(const fs::path& path, const std::string& found) {
 // The file and its log go under a new name together: SQLite would otherwise replay the old log into the next archive.
 Error moved_aside(const fs::path& path, const std::string& found) {
   Error error = damaged(path, found);
+  error.remedy = "move the file away; too many damaged ones lie beside it";
   for (int i = 1; i < 10'000; ++i) {
     const std::string target = fmt::format("{}.damaged-{}", path.string(), i);
-    std::error_code failure;
+    std::error_code failure, ignored;
     if (fs::exists(target, failure)) continue;
     fs::rename(path, target, failure);
-    if (failure) {
-      error.remedy = "move the file away yourself; it could not be renamed: " + failure.message();
-      return error;
-    }
-    for (const char* suffix : {"-wal", "-shm"}) {
-      std::error_code ignored;
-      fs::rename(path.string() + suffix, target + suffix, ignored);
-    }
+    for (const char* suffix : {"-wal", "-shm"})
+      if (!failure) fs::rename(path.string() + suffix, target + suffix, ignored);
     error.remedy =
-        fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
-    return error;
+        failure
+            ? "move the file away yourself; it could not be renamed: " + failure.message()
+            : fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
+    break;
   }
-  error.remedy = "move the file away; too many damaged ones lie beside it";
   return error;
 }
 
-Error foreign(const fs::path& path, const std::string& found) {
-  return {ErrorCode::kArchiveForeign,
-          "the file is no archive of warploom",
-          path.string(),
-          "an archive, or no file yet",
-          found,
-          "name another file with --archive"};
+tl::unexpected<Error> foreign(const fs::path& path, const std::string& found) {
+  return fail({ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(),
+               "an archive, or no file yet", found, "name another file with --archive"});
+}
+
+// What SQLite's last failure on this connection means to the user.
+tl::unexpected<Error> error_of(sqlite3* connection, int code, const fs::path& path) {
+  const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
+  const int system = connection ? sqlite3_system_errno(connection) : 0;
+  const int primary = code & 0xff;
+  const auto among = [](int value, std::initializer_list<int> list) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  // SQLite does not always remember why a write failed (it looks at errno again after rolling back), so a write that failed
+  // on an open file counts as a lack of room: the other reasons show when the file is opened.
+  if (primary == SQLITE_FULL || among(code, {SQLITE_IOERR_WRITE, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_FSYNC}) ||
+      (primary == SQLITE_IOERR && among(system, {ENOSPC, EDQUOT, EFBIG})))
+    return fail({ErrorCode::kDiskFull, "there is no room to write the archive", path.string(), "free space", found,
+                 "free some space or name an archive elsewhere with --archive; what was recorded before is kept"});
+  if (among(primary, {SQLITE_BUSY, SQLITE_LOCKED}))
+    return fail({ErrorCode::kArchiveLocked, "another run holds the archive", path.string(), "a turn to write", found,
+                 "wait for the other run or name another archive with --archive"});
+  if (among(primary, {SQLITE_CORRUPT, SQLITE_NOTADB})) return fail(damaged(path, found));
+  if (among(primary, {SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_IOERR}))
+    return fail({ErrorCode::kFileUnwritable, "the archive cannot be written", path.string(),
+                 "a writable file in a writable folder", found, "name an archive elsewhere with --archive"});
+  return fail(
+      {ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""});
+}
+
+Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
+  const int code = sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? ok() : error_of(connection, code, path);
 }
 
 // Looks at the first bytes before SQLite does, which would call everything that is not its own "not a database".
@@ -67,7 +86,7 @@ Status look_at_header(const fs::path& path) {
   if (got == 0)
     return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(), "a readable file",
                  std::strerror(errno), "check its permissions"});
-  if (std::string_view(head.data(), got) != kMagic.substr(0, got)) return fail(foreign(path, "a file of another kind"));
+  if (std::string_view(head.data(), got) != kMagic.substr(0, got)) return foreign(path, "a file of another kind");
   if (size < 100) return fail(moved_aside(path, fmt::format("{} bytes, less than a header", size)));
   return ok();
 }
@@ -97,7 +116,7 @@ Status check(sqlite3* connection, const fs::path& path) {
   WARPLOOM_TRY(const std::int64_t tables, pragma(connection, "SELECT count(*) FROM sqlite_master", path));
   WARPLOOM_TRY(const std::int64_t id, pragma(connection, "PRAGMA application_id", path));
   if (tables == 0 && id == 0) return create(connection, path);
-  if (id != kApplicationId) return fail(foreign(path, "an SQLite database of another program"));
+  if (id != kApplicationId) return foreign(path, "an SQLite database of another program");
   WARPLOOM_TRY(const std::int64_t version, pragma(connection, "PRAGMA user_version", path));
   if (version != kVersion)
     return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path.string(),
@@ -111,72 +130,32 @@ Status check(sqlite3* connection, const fs::path& path) {
 
 }  // namespace
 
-Error error_of(sqlite3* connection, int code, const fs::path& path) {
-  const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
-  const int system = connection ? sqlite3_system_errno(connection) : 0;
-  const int primary = code & 0xff;
-  // SQLite does not always remember why a write failed (it looks at errno again after rolling back), so a write that failed
-  // on an open file counts as a lack of room: the other reasons show when the file is opened.
-  const bool wrote = code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_FSYNC;
-  if (primary == SQLITE_FULL ||
-      (primary == SQLITE_IOERR && (wrote || system == ENOSPC || system == EDQUOT || system == EFBIG)))
-    return {ErrorCode::kDiskFull,
-            "there is no room to write the archive",
-            path.string(),
-            "free space",
-            found,
-            "free some space or name an archive elsewhere with --archive; what was recorded before is kept"};
-  if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED)
-    return {ErrorCode::kArchiveLocked,
-            "another run holds the archive",
-            path.string(),
-            "a turn to write",
-            found,
-            "wait for the other run or name another archive with --archive"};
-  if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB) return damaged(path, found);
-  if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM || primary == SQLITE_IOERR)
-    return {ErrorCode::kFileUnwritable,
-            "the archive cannot be written",
-            path.string(),
-            "a writable file in a writable folder",
-            found,
-            "name an archive elsewhere with --archive"};
-  return {ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""};
-}
-
-Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
-  const int code = sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);
-  if (code != SQLITE_OK) return fail(error_of(connection, code, path));
-  return ok();
-}
-
 Result<Statement> Statement::make(sqlite3* connection, const char* sql, const fs::path& path) {
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v2(connection, sql, -1, &raw, nullptr);
-  if (code != SQLITE_OK) return fail(error_of(connection, code, path));
+  if (code != SQLITE_OK) return error_of(connection, code, path);
   Statement made;
   made.connection_ = connection;
   made.path_ = path;
   made.statement_.reset(raw);
   return made;
 }
-Statement& Statement::bind(const std::string& value) {
+void Statement::bind(const std::string& value) {
   sqlite3_bind_text64(statement_.get(), ++bound_, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-  return *this;
 }
-Statement& Statement::bind(std::int64_t value) {
-  sqlite3_bind_int64(statement_.get(), ++bound_, value);
-  return *this;
-}
-Statement& Statement::bind(double value) {
+void Statement::bind(std::int64_t value) { sqlite3_bind_int64(statement_.get(), ++bound_, value); }
+void Statement::bind(double value) {
   sqlite3_bind_double(statement_.get(), ++bound_, value == value ? value : 0.0);  // NaN would become NULL
-  return *this;
 }
 Result<bool> Statement::step() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  return fail(error_of(connection_, sqlite3_extended_errcode(connection_), path_));
+  return error_of(connection_, sqlite3_extended_errcode(connection_), path_);
+}
+Status Statement::run() {
+  WARPLOOM_CHECK(step());
+  return ok();
 }
 std::string Statement::text(int column) const {
   const auto* raw = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
@@ -193,24 +172,18 @@ Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds
   const int code =
       sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   Connection connection(raw);
-  if (code != SQLITE_OK) return fail(error_of(raw, code, path));
+  if (code != SQLITE_OK) return error_of(raw, code, path);
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
-  auto prepare = [&]() -> Status {
+  const auto prepare = [&]() -> Status {
+    // A foreign file must not be touched, so its application id is read before the log is set up.
+    WARPLOOM_TRY(const std::int64_t id, pragma(raw, "PRAGMA application_id", path));
+    WARPLOOM_TRY(const std::int64_t tables, pragma(raw, "SELECT count(*) FROM sqlite_master", path));
+    if (id != kApplicationId && tables > 0) return foreign(path, "an SQLite database of another program");
     WARPLOOM_CHECK(execute(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", path));
     return check(raw, path);
   };
-  // A foreign file must not be touched, so its application id is read before the log is set up.
-  Result<std::int64_t> id = pragma(raw, "PRAGMA application_id", path);
-  Result<std::int64_t> tables = id ? pragma(raw, "SELECT count(*) FROM sqlite_master", path) : id;
-  Status ready = ok();
-  if (!id || !tables) {
-    ready = fail(!id ? id.error() : tables.error());
-  } else if (*id != kApplicationId && *tables > 0) {
-    ready = fail(foreign(path, "an SQLite database of another program"));
-  } else {
-    ready = prepare();
-  }
+  const Status ready = prepare();
   if (ready) return connection;
   if (ready.error().code != ErrorCode::kArchiveDamaged) return fail(ready.error());
   connection.reset();

@@ -19,19 +19,15 @@ struct Closer {
 };
 using Connection = std::unique_ptr<sqlite3, Closer>;
 
-// What SQLite's last failure on this connection means to the user.
-Error error_of(sqlite3* connection, int code, const std::filesystem::path& path);
-
-Status execute(sqlite3* connection, const std::string& sql, const std::filesystem::path& path);
-
 class Statement {
  public:
   static Result<Statement> make(sqlite3* connection, const char* sql, const std::filesystem::path& path);
-  Statement& bind(const std::string& value);
-  Statement& bind(std::int64_t value);
-  Statement& bind(double value);
+  void bind(const std::string& value);  // the next place
+  void bind(std::int64_t value);
+  void bind(double value);
   // True: a row is there; false: the end.
   Result<bool> step();
+  Status run();  // a step whose row nobody wants
   std::string text(int column) const;
   std::int64_t integer(int column) const;
   double real(int column) const;

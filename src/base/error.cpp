@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -41,6 +42,20 @@ std::string describe(const Error& error) {
 nlohmann::json to_json(const Error& error) {
   return {{"code", code_text(error.code)}, {"message", error.message}, {"place", error.place},
           {"expected", error.expected},    {"found", error.found},     {"remedy", error.remedy}};
+}
+
+Error error_from_json(const nlohmann::json& json) {
+  const auto part = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const auto known = std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.text == part("code"); });
+  return {known == kRows.end() ? ErrorCode::kInternal : static_cast<ErrorCode>(known - kRows.begin()),
+          part("message"),
+          part("place"),
+          part("expected"),
+          part("found"),
+          part("remedy")};
 }
 
 }  // namespace warploom

@@ -40,6 +40,7 @@ std::string_view code_meaning(ErrorCode code);  // one sentence, the row of docs
 int exit_status(ErrorCode code);                // 2 bad input, 3 the machine lacks something, 4 no correct candidate
 std::string describe(const Error& error);       // several lines, for a person
 nlohmann::json to_json(const Error& error);     // {"code", "message", "place", "expected", "found", "remedy"}
+Error error_from_json(const nlohmann::json& json);  // the inverse; an unknown code becomes internal
 
 template <class T>
 using Result = tl::expected<T, Error>;

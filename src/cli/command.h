@@ -52,6 +52,7 @@ Command doctor_command();
 Command errors_command();
 Command version_command();
 
+inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";
 inline constexpr const char* kTrackHelp =
     "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own";

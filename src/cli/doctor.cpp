@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -14,62 +13,54 @@
 namespace warploom::cli {
 namespace {
 
-// One thing the machine may have: what was found of it, or what is missing and how to get it.
+// One thing the machine may have: what was found of it, or the reason and the remedy in the error.
 struct Finding {
   std::string name, needed_for;
-  bool found = false;
-  std::string detail;  // version or name; the reason where it is not found
-  std::string remedy;
+  Result<std::string> detail;
 };
 
-template <class T, class Describe>
-Finding finding(std::string name, std::string needed_for, const Result<T>& result, const Describe& describe) {
-  if (result) return {std::move(name), std::move(needed_for), true, describe(*result), ""};
-  const Error& error = result.error();
-  return {std::move(name), std::move(needed_for), false, error.message, error.remedy};
+tl::unexpected<Error> missing(std::string remedy) {
+  return fail({ErrorCode::kInternal, "not found", "", "", "", std::move(remedy)});
 }
-
-Finding library(std::string name, std::string needed_for, std::initializer_list<const char*> files,
-                std::string remedy) {
+Result<std::string> library(std::initializer_list<const char*> files, std::string remedy) {
   const runtime::Library opened(files);
-  if (opened) return {std::move(name), std::move(needed_for), true, opened.name(), ""};
-  return {std::move(name), std::move(needed_for), false, "not found", std::move(remedy)};
+  if (!opened) return missing(std::move(remedy));
+  return opened.name();
 }
-
-Finding program(std::string name, std::string needed_for, const std::string& file, std::string remedy) {
+Result<std::string> program(const std::string& file, std::string remedy) {
   const auto path = find_program(file);
-  if (!path.empty()) return {std::move(name), std::move(needed_for), true, path.string(), ""};
-  return {std::move(name), std::move(needed_for), false, "not found", std::move(remedy)};
+  if (path.empty()) return missing(std::move(remedy));
+  return path.string();
+}
+Result<std::string> writable(const std::filesystem::path& folder) {
+  if (::access(folder.c_str(), W_OK) == 0) return folder.string();
+  return fail({ErrorCode::kInternal, folder.string(), "", "", "", "set XDG_CACHE_HOME"});
+}
+std::string cpu_text(const target::Capabilities& c) {
+  return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
+}
+std::string gpu_text(const runtime::DeviceInfo& info) {
+  return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", info.name, info.arch, info.processors,
+                     static_cast<double>(info.memory_bytes) / 0x1p30);
 }
 
 std::vector<Finding> examine() {
-  std::vector<Finding> list;
-  list.push_back(finding("CPU", "the target cpu", target::capabilities_of("cpu"), [](const target::Capabilities& c) {
-    return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
-  }));
-  list.push_back(finding("C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
-                         runtime::find_cpu_compiler(),
-                         [](const runtime::CpuCompiler& c) { return c.version + " at " + c.path.string(); }));
-  list.push_back(library("oneDNN", "the reference on the CPU; without it a plain kernel stands in",
-                         {"libdnnl.so.3", "libdnnl.so.2"}, "install libdnnl2"));
-  list.push_back(program("make", "`make check` of bundles", "make", "install make"));
-  list.push_back(finding("CUDA driver", "GPU targets", runtime::Driver::get(),
-                         [](const runtime::Driver* driver) { return driver->version(); }));
-  list.push_back(finding("GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda), [](const auto& gpu) {
-    return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", gpu->info().name, gpu->info().arch,
-                       gpu->info().processors, static_cast<double>(gpu->info().memory_bytes) / 0x1p30);
-  }));
-  list.push_back(finding("CUDA compiler", "GPU targets", runtime::find_cuda_compiler(),
-                         [](const runtime::CudaCompiler& c) { return c.name + " at " + c.path; }));
-  list.push_back(library("cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
-                         {"libcublasLt.so.13", "libcublasLt.so.12"},
-                         "put the folder of libcublasLt on LD_LIBRARY_PATH"));
-  list.push_back(program("nvcc", "`make check` of GPU bundles", "nvcc", "install the CUDA toolkit"));
-  const auto cache = cache_folder();
-  const bool writable = ::access(cache.c_str(), W_OK) == 0;
-  list.push_back({"cache folder", "compiled kernels and the archive", writable, cache.string(),
-                  writable ? "" : "set XDG_CACHE_HOME"});
-  return list;
+  return {{"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
+          {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
+           runtime::find_cpu_compiler().map([](const auto& c) { return c.version + " at " + c.path.string(); })},
+          {"oneDNN", "the reference on the CPU; without it a plain kernel stands in",
+           library({"libdnnl.so.3", "libdnnl.so.2"}, "install libdnnl2")},
+          {"make", "`make check` of bundles", program("make", "install make")},
+          {"CUDA driver", "GPU targets",
+           runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
+          {"GPU", "measuring on GPU targets",
+           runtime::Executor::open(Engine::cuda).map([](const auto& gpu) { return gpu_text(gpu->info()); })},
+          {"CUDA compiler", "GPU targets",
+           runtime::find_cuda_compiler().map([](const auto& c) { return c.name + " at " + c.path; })},
+          {"cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
+           library({"libcublasLt.so.13", "libcublasLt.so.12"}, "put the folder of libcublasLt on LD_LIBRARY_PATH")},
+          {"nvcc", "`make check` of GPU bundles", program("nvcc", "install the CUDA toolkit")},
+          {"cache folder", "compiled kernels and the archive", writable(cache_folder())}};
 }
 
 Result<Answer> doctor(const Session&) {
@@ -78,21 +69,18 @@ Result<Answer> doctor(const Session&) {
   std::string text;
   bool cpu = true, gpu = true;
   for (const auto& f : findings) {
-    rows.push_back({{"name", f.name},
-                    {"found", f.found},
-                    {"detail", f.detail},
-                    {"needed_for", f.needed_for},
-                    {"remedy", f.remedy}});
-    text +=
-        fmt::format("{} {:<13} {}\n  {:<13} needed for {}\n", f.found ? "+" : "-", f.name, f.detail, "", f.needed_for);
-    if (!f.found && !f.remedy.empty()) text += fmt::format("  {:<13} remedy: {}\n", "", f.remedy);
-    if (f.name == "CPU" || f.name == "C++ compiler") cpu &= f.found;
-    if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= f.found;
+    const bool found = f.detail.has_value();
+    const std::string detail = found ? *f.detail : f.detail.error().message;
+    const std::string remedy = found ? "" : f.detail.error().remedy;
+    rows.push_back(
+        {{"name", f.name}, {"found", found}, {"detail", detail}, {"needed_for", f.needed_for}, {"remedy", remedy}});
+    text += fmt::format("{} {:<13} {}\n  {:<13} needed for {}\n", found ? "+" : "-", f.name, detail, "", f.needed_for);
+    if (!remedy.empty()) text += fmt::format("  {:<13} remedy: {}\n", "", remedy);
+    if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
+    if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= found;
   }
-  text += fmt::format("targets that can be measured here: {}\n", cpu && gpu ? "cpu, GPU"
-                                                                 : cpu      ? "cpu"
-                                                                 : gpu      ? "GPU"
-                                                                            : "none");
+  const char* const targets[] = {"none", "cpu", "GPU", "cpu, GPU"};
+  text += fmt::format("targets that can be measured here: {}\n", targets[(cpu ? 1 : 0) + (gpu ? 2 : 0)]);
   return Answer{{{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}}, text, cpu || gpu ? 0 : 3};
 }
 

@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "cli/command.h"
 
 namespace warploom::cli {

@@ -1,13 +1,9 @@
 #include "cli/inputs.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <sstream>
 
-#include "runtime/executor.h"
+#include "search/catalogue.h"
 #include "search/optimize.h"
 
 namespace warploom::cli {
@@ -41,15 +37,6 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
                "name one of those, or none for the model's own"});
 }
 
-Result<std::string> resolve_target(const std::string& name) {
-  if (name != "auto") {
-    WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(name));
-    return name;
-  }
-  const auto device = runtime::Executor::open(Engine::cuda);
-  return device ? (*device)->info().arch : std::string("cpu");
-}
-
 Result<kernels::Schedule> parse_schedule(const std::string& text) {
   kernels::Schedule schedule;
   std::istringstream words(text);
@@ -70,28 +57,16 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
   return schedule;
 }
 
-Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities,
-                                           std::int64_t limit) {
+Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities) {
+  const search::Catalogue catalogue{region, capabilities, kernels::families_for(region, capabilities), {}};
   std::optional<kernels::Schedule> best;
   double best_guess = 0;
-  for (const kernels::Family* family : kernels::families_for(region, capabilities)) {
-    const kernels::Space space = family->space(region, capabilities);
-    const std::int64_t count = std::min(space.size(), limit);
-    for (std::int64_t i = 0; i < count; ++i) {
-      kernels::Schedule schedule{space.family, {}};
-      std::int64_t rest = i;
-      for (const kernels::Field& field : space.fields) {
-        const auto values = static_cast<std::int64_t>(field.values.size());
-        schedule.fields[field.name] = field.values[static_cast<std::size_t>(rest % values)];
-        rest /= values;
-      }
-      if (!family->legal(region, schedule, capabilities)) continue;
-      const double guess = family->guess(region, schedule, capabilities);
-      if (!best || guess < best_guess) {
-        best = schedule;
-        best_guess = guess;
-      }
-    }
+  for (const kernels::Family* family : catalogue.families) {
+    Random random(1, "default schedule");
+    const auto schedules = search::ranked(catalogue, *family, random);
+    if (schedules.empty()) continue;
+    const double guess = family->guess(region, schedules[0], capabilities);
+    if (!best || guess < best_guess) best = schedules[0], best_guess = guess;
   }
   if (best) return *best;
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,

@@ -1,4 +1,4 @@
-// What several commands read from their flags: durations, tracks, targets, schedules.
+// What several commands read from their flags: durations, tracks, schedules.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,10 @@ Result<double> parse_seconds(const std::string& text, const std::string& place);
 // The track that was named, or the model's own for "". unknown-track when it is none or cannot hold for the model's types.
 Result<Track> track_for(const graph::Graph& graph, const std::string& name);
 
-// "auto": the GPU of this machine if it has one, else "cpu"; other names are checked to be targets.
-Result<std::string> resolve_target(const std::string& name);
-
 // "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word that cannot be read.
 Result<kernels::Schedule> parse_schedule(const std::string& text);
 
-// The most promising legal schedule of any family, by the families' own guess among the first `limit` combinations of each.
-Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities,
-                                           std::int64_t limit = 20'000);
+// The most promising legal schedule of any family, by the families' own guess.
+Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities);
 
 }  // namespace warploom::cli

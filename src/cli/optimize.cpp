@@ -1,16 +1,10 @@
 #include "search/optimize.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "cli/command.h"
 #include "cli/inputs.h"
-#include "cli/progress.h"
-#include "cli/table.h"
-#include "cli/version.h"
+#include "cli/print.h"
 #include "export/bundle.h"
 #include "onnx/load.h"
 #include "verify/tolerance.h"
@@ -27,32 +21,25 @@ struct Flags {
   bool no_resume = false, resume = false;
 };
 
+const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames), std::end(search::kStrategyNames));
 constexpr std::int64_t kMostModelText = 8 << 20;  // a model of more text is not copied into plan.json
 
-Error contradiction(std::string message, std::string place, std::string found, std::string remedy) {
-  return {ErrorCode::kFlagsContradict,    std::move(message), std::move(place),
-          "flags that can hold together", std::move(found),   std::move(remedy)};
-}
-
-Result<search::Strategy> strategy_named(const std::string& name) {
-  if (name == "enumerate") return search::Strategy::enumerate;
-  if (name == "random") return search::Strategy::random;
-  if (name == "beam") return search::Strategy::beam;
-  return search::Strategy::automatic;
+tl::unexpected<Error> contradiction(std::string message, std::string place, std::string found, std::string remedy) {
+  return fail({ErrorCode::kFlagsContradict, std::move(message), std::move(place), "flags that can hold together",
+               std::move(found), std::move(remedy)});
 }
 
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
   if (flags.candidates.value_or(1) < 1)
-    return fail(contradiction("a search of no candidates finds nothing", "--candidates",
-                              std::to_string(*flags.candidates),
-                              "ask for at least one, or leave it out for no limit but the budget"));
+    return contradiction("a search of no candidates finds nothing", "--candidates", std::to_string(*flags.candidates),
+                         "ask for at least one, or leave it out for no limit but the budget");
   if (flags.resume && flags.no_resume)
-    return fail(
-        contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them"));
+    return contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them");
   search::Options options;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   WARPLOOM_TRY(options.budget_seconds, parse_seconds(flags.budget, "--budget"));
-  WARPLOOM_TRY(options.strategy, strategy_named(flags.strategy));
+  options.strategy =
+      static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) - kStrategies.begin());
   if (flags.target != "auto") { WARPLOOM_TRY(const auto known, target::capabilities_of(flags.target)); }
   options.target = flags.target;
   options.max_candidates = flags.candidates.value_or(0);
@@ -160,7 +147,7 @@ Command optimize_command() {
            {"--candidates", &flags->candidates, "at most so many candidates"},
            {"--target", &flags->target, kTargetHelp},
            {"--track", &flags->track, kTrackHelp},
-           {"--strategy", &flags->strategy, "how to search", {"automatic", "enumerate", "random", "beam"}},
+           {"--strategy", &flags->strategy, "how to search", kStrategies},
            {"--seed", &flags->seed, "of every random choice"},
            {"--jobs", &flags->jobs, "compilations at once; default: one a core"},
            {"--archive", &flags->archive, "the archive file; default: in the cache folder"},

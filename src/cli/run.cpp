@@ -8,7 +8,6 @@
 #include <new>
 
 #include "cli/command.h"
-#include "cli/version.h"
 #include "runtime/compile.h"
 
 namespace warploom::cli {

@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "onnx/load.h"
+#include "search/optimize.h"
 #include "tile/print.h"
 
 namespace warploom::cli {
@@ -39,8 +38,8 @@ Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file));
   if (flags.what == "graph") return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
-  WARPLOOM_TRY(const std::string target, resolve_target(flags.target));
-  WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
+  WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
+  const std::string target = flags.target != "auto" ? flags.target : capabilities.gpu ? capabilities.arch : "cpu";
   const kernels::Region region{std::move(graph), track};
   if (flags.what == "space") {
     nlohmann::json spaces = nlohmann::json::array();

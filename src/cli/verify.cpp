@@ -1,12 +1,9 @@
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
-#include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/print.h"
 #include "onnx/load.h"
 #include "verify/evaluator.h"
 
@@ -20,20 +17,19 @@ struct Flags {
   std::uint64_t seed = 0;
 };
 
-Error unfit(const fs::path& path, std::string found) {
-  return {ErrorCode::kPlanInvalid, "the plan cannot be judged",
-          path.string(),           "a plan.json of a bundle",
-          std::move(found),        "make it again with `warploom optimize`"};
+tl::unexpected<Error> unfit(const fs::path& path, std::string found) {
+  return fail({ErrorCode::kPlanInvalid, "the plan cannot be judged", path.string(), "a plan.json of a bundle",
+               std::move(found), "make it again with `warploom optimize`"});
 }
 
 Result<nlohmann::json> read_plan(const fs::path& path) {
   WARPLOOM_TRY(const std::string text, read_file(path));
   nlohmann::json plan = nlohmann::json::parse(text, nullptr, false);
-  if (!plan.is_object()) return fail(unfit(path, "no JSON object"));
+  if (!plan.is_object()) return unfit(path, "no JSON object");
   for (const char* key : {"launch_list", "track"})
-    if (!plan.contains(key)) return fail(unfit(path, std::string("no key '") + key + "'"));
+    if (!plan.contains(key)) return unfit(path, std::string("no key '") + key + "'");
   if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>()))
-    return fail(unfit(path, "an unknown track"));
+    return unfit(path, "an unknown track");
   return plan;
 }
 

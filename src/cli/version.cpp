@@ -1,7 +1,3 @@
-#include "cli/version.h"
-
-#include <fmt/format.h>
-
 #include "cli/command.h"
 #include "target/capabilities.h"
 

@@ -1,7 +1,5 @@
 #include "export/bundle.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
 #include "export/parts.h"
 #include "export/text.h"
@@ -25,11 +23,10 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
   const Frame frame = make_frame(identifier(info.name, taken), info.summary, list);
   WARPLOOM_TRY(std::vector<BundleFile> files, on_gpu(list) ? cuda_launcher(frame) : cpu_launcher(frame));
   WARPLOOM_TRY(std::vector<BundleFile> check, check_files(frame, graph, info.seed, info.tolerance));
-  const BundleFile kernels = kernel_file(frame);
-  std::vector<BundleFile> headers = device_files(list, kernels.text);
-  files.push_back(kernels);
-  files.insert(files.end(), std::make_move_iterator(headers.begin()), std::make_move_iterator(headers.end()));
-  files.insert(files.end(), std::make_move_iterator(check.begin()), std::make_move_iterator(check.end()));
+  files.push_back(kernel_file(frame));
+  const auto append = [&](std::vector<BundleFile> more) { std::ranges::move(more, std::back_inserter(files)); };
+  append(device_files(list, files));
+  append(std::move(check));
   files.push_back(makefile(frame));
   files.push_back(readme(frame, info.tolerance));
   nlohmann::json plan = info.plan.is_object() ? info.plan : nlohmann::json::object();

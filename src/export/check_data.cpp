@@ -1,13 +1,15 @@
 // What `make check` compares with: inputs, and outputs by the FP64 reference, whole or sampled.
-#include <fmt/format.h>
+//
+// Inputs are made again anywhere from a seed: element i is SplitMix64's i-th number, of which as many leading bits are kept as the
+// type's significand holds, as a fraction in [-1, 1) (integers: [0, 4); booleans: fair). So every value is exact in its type, and
+// a bundle's check.cpp makes the same bits without any rounding.
 
-#include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 
 #include "base/random.h"
-#include "export/check_source.h"
-#include "export/generator.h"
+#include "export/parts.h"
 #include "graph/reference.h"
 
 namespace warploom::export_ {
@@ -16,6 +18,50 @@ namespace {
 constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr std::int64_t kSampledRows = 16;
 constexpr std::int64_t kSamplesPerRow = 4096;
+
+// A type by its bits: floats have an exponent and a mantissa, unsigned integers only the latter, signed ones neither. `kept` are
+// the leading bits that a generated value keeps, the sign among them; below 0 for integers, whose values have -kept bits.
+struct Bits {
+  int exponent = 0, mantissa = 0, kept = -2;
+};
+
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ull;
+
+std::uint64_t mixed(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t input_seed(std::uint64_t seed, std::size_t input) { return mixed(seed + kGolden * (input + 1)); }
+
+Bits bits_of_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64: return {11, 52, 24};
+    case Dtype::f32: return {8, 23, 24};
+    case Dtype::tf32: return {8, 23, 11};
+    case Dtype::f16: return {5, 10, 11};
+    case Dtype::bf16: return {8, 7, 8};
+    case Dtype::e4m3: return {4, 3, 4};
+    case Dtype::e5m2: return {5, 2, 3};
+    case Dtype::u8: return {0, 8, -2};
+    case Dtype::boolean: return {0, 8, -1};
+    default: return {};
+  }
+}
+
+std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
+  const int kept = bits_of_type(dtype).kept;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const std::uint64_t bits = mixed(seed + kGolden * (static_cast<std::uint64_t>(i) + 1));
+    const double value = kept > 0
+                             ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)), 1 - kept)
+                             : static_cast<double>(bits >> (64 + kept));
+    store_from_double(dtype, bytes.data(), static_cast<std::size_t>(i), value);
+  }
+  return bytes;
+}
 
 struct Data {
   std::vector<std::vector<std::byte>> inputs;  // in the launch list's order
@@ -51,6 +97,18 @@ Result<Data> make_inputs(const Frame& frame, const graph::Graph& graph, std::uin
   return data;
 }
 
+// `most` of the numbers below `count` at random, or all of them; ascending, each once.
+std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& random) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(std::min(most, count)));
+  std::iota(out.begin(), out.end(), 0);
+  if (count > most)
+    for (std::int64_t& number : out)
+      number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 // Some elements of some rows: their flat indices, ascending, and values.
 struct Samples {
   std::vector<std::int64_t> indices;
@@ -60,29 +118,23 @@ Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> 
                        std::uint64_t seed) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
-  std::vector<std::int64_t> chosen;
-  for (std::int64_t i = 0; i < std::min(kSampledRows, rows.count); ++i)
-    chosen.push_back(rows.count <= kSampledRows
-                         ? i
-                         : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows.count))));
-  std::ranges::sort(chosen);
-  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   Samples samples;
-  for (const std::int64_t row : chosen) {
+  for (const std::int64_t row : chosen(kSampledRows, rows.count, random)) {
     WARPLOOM_TRY(const std::vector<double> values, graph::evaluate_rows(graph, inputs, output, row, row + 1));
-    std::vector<std::int64_t> columns;
-    for (std::int64_t i = 0; i < std::min(kSamplesPerRow, rows.elements); ++i)
-      columns.push_back(rows.elements <= kSamplesPerRow
-                            ? i
-                            : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows.elements))));
-    std::ranges::sort(columns);
-    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-    for (const std::int64_t column : columns) {
+    for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
       samples.indices.push_back(row * rows.elements + column);
       samples.values.push_back(values[static_cast<std::size_t>(column)]);
     }
   }
   return samples;
+}
+
+// A row of the tables in check.cpp; `second` is an input's seed or an output's file of indices.
+std::string row(const Parameter& parameter, const std::string& file, const std::string& second) {
+  const Bits bits = bits_of_type(parameter.buffer.dtype);
+  return fmt::format("\n    {{\"{}\", {}, {}, {}, {{{}, {}, {}, {}}}}},", parameter.variable, file, second,
+                     parameter.buffer.elements(), bytes_of(parameter.buffer.dtype), bits.exponent, bits.mantissa,
+                     bits.kept);
 }
 
 Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
@@ -93,31 +145,30 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
   const bool whole = bytes <= kMostBytes;
   WARPLOOM_TRY(const Data data, make_inputs(frame, graph, seed));
 
-  CheckSource source{frame, tolerance, {}, {}};
   std::vector<BundleFile> files;
-  for (std::size_t i = 0; i < frame.list.inputs.size(); ++i) {
-    const auto id = graph.tensor_named(frame.list.inputs[i].name);
-    const bool stored = whole || graph.tensor(*id).constant.has_value();
-    const std::string file = stored ? fmt::format("input_{}.bin", i) : "";
-    if (stored) files.push_back({"check/" + file, packed(data.inputs[i])});
-    source.inputs.push_back({file, input_seed(seed, i)});
+  const auto stored = [&](const std::string& name, std::string text) {  // how check.cpp spells the file's name
+    files.push_back({"check/" + name, std::move(text)});
+    return "\"" + name + "\"";
+  };
+  std::string inputs, outputs;
+  const std::size_t count = frame.list.inputs.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool keep = whole || graph.tensor(*graph.tensor_named(frame.list.inputs[i].name)).constant.has_value();
+    inputs +=
+        row(frame.parameters[i], keep ? stored(fmt::format("input_{}.bin", i), packed(data.inputs[i])) : "nullptr",
+            fmt::format("{}ull", input_seed(seed, i)));
   }
-  std::vector<std::vector<double>> outputs;
-  if (whole) { WARPLOOM_TRY(outputs, graph::evaluate(graph, data.of_graph)); }
+  std::vector<std::vector<double>> results;
+  if (whole) { WARPLOOM_TRY(results, graph::evaluate(graph, data.of_graph)); }
   for (std::size_t i = 0; i < frame.list.outputs.size(); ++i) {
-    const std::string values = fmt::format("output_{}.f64", i);
-    if (whole) {
-      files.push_back({"check/" + values, packed(outputs[i])});
-      source.outputs.push_back({values, ""});
-      continue;
-    }
-    WARPLOOM_TRY(const Samples samples, sample(graph, data.of_graph, static_cast<int>(i), seed));
-    const std::string indices = fmt::format("output_{}.i64", i);
-    files.push_back({"check/" + values, packed(samples.values)});
-    files.push_back({"check/" + indices, packed(samples.indices)});
-    source.outputs.push_back({values, indices});
+    Samples samples;
+    if (whole) samples.values = std::move(results[i]);
+    else { WARPLOOM_TRY(samples, sample(graph, data.of_graph, static_cast<int>(i), seed)); }
+    const std::string values = stored(fmt::format("output_{}.f64", i), packed(samples.values));
+    outputs += row(frame.parameters[count + i], values,
+                   whole ? "nullptr" : stored(fmt::format("output_{}.i64", i), packed(samples.indices)));
   }
-  files.push_back({"check/check.cpp", check_source(source)});
+  files.push_back({"check/check.cpp", check_source(frame, tolerance, inputs, outputs)});
   return files;
 }
 

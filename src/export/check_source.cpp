@@ -1,8 +1,4 @@
-#include "export/check_source.h"
-
-#include <fmt/format.h>
-
-#include "export/generator.h"
+#include "export/parts.h"
 #include "export/text.h"
 
 namespace warploom::export_ {
@@ -26,6 +22,7 @@ namespace {
 
 // A type is given by its bits: floats have an exponent and a mantissa, unsigned integers only the latter,
 // signed ones neither.
+using Bytes = std::vector<unsigned char>;
 struct Type {
   int bytes, exponent, mantissa, kept;
 };
@@ -52,10 +49,10 @@ constexpr double kTolerance = @TOLERANCE@;
   std::exit(1);
 }
 
-std::vector<unsigned char> read(const std::string& path) {
+Bytes read(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) stop("cannot read " + path);
-  std::vector<unsigned char> bytes;
+  Bytes bytes;
   unsigned char part[65536];
   for (std::size_t got; (got = std::fread(part, 1, sizeof part, file)) > 0;) bytes.insert(bytes.end(), part, part + got);
   std::fclose(file);
@@ -93,19 +90,16 @@ double value_of(const unsigned char* at, Type type) {
   const int stored = width - 1 - type.exponent;
   const double mantissa = static_cast<double>(bits & ((1ull << stored) - 1)) / static_cast<double>(1ull << stored);
   const int bias = static_cast<int>((1ll << (type.exponent - 1)) - 1);
-  double value;
-  if (type.exponent == 4)  // e4m3: no infinity, one NaN
-    value = (bits & 0x7f) == 0x7f ? std::nan("") : code ? std::ldexp(1 + mantissa, static_cast<int>(code) - bias) : std::ldexp(mantissa, 1 - bias);
-  else if (code == top)
-    value = mantissa == 0 ? HUGE_VAL : std::nan("");
-  else
-    value = code ? std::ldexp(1 + mantissa, static_cast<int>(code) - bias) : std::ldexp(mantissa, 1 - bias);
+  double value = code ? std::ldexp(1 + mantissa, static_cast<int>(code) - bias) : std::ldexp(mantissa, 1 - bias);
+  const bool e4m3 = type.exponent == 4;  // no infinity, one NaN
+  if (e4m3 ? (bits & 0x7f) == 0x7f : code == top && mantissa != 0) return std::nan("");
+  if (!e4m3 && code == top) value = HUGE_VAL;
   return bits >> (width - 1) & 1 ? -value : value;
 }
 
 // SplitMix64's numbers, their leading bits as a fraction in [-1, 1), integers in [0, 4), truth values 0 or 1.
-std::vector<unsigned char> make(const Input& input) {
-  std::vector<unsigned char> bytes(static_cast<std::size_t>(input.elements * input.type.bytes));
+Bytes make(const Input& input) {
+  Bytes bytes(static_cast<std::size_t>(input.elements * input.type.bytes));
   for (long long i = 0; i < input.elements; ++i) {
     unsigned long long z = input.seed + 0x9e3779b97f4a7c15ull * (static_cast<unsigned long long>(i) + 1);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -121,9 +115,9 @@ std::vector<unsigned char> make(const Input& input) {
 }
 
 // Whether `found` agrees with what is stored of the output.
-bool agrees(const Output& output, const std::vector<unsigned char>& found, const std::string& folder) {
-  const std::vector<unsigned char> values = read(folder + "/" + output.values);
-  const std::vector<unsigned char> indices = output.indices ? read(folder + "/" + output.indices) : std::vector<unsigned char>();
+bool agrees(const Output& output, const Bytes& found, const std::string& folder) {
+  const Bytes values = read(folder + "/" + output.values);
+  const Bytes indices = output.indices ? read(folder + "/" + output.indices) : Bytes();
   const long long count = static_cast<long long>(values.size() / sizeof(double));
   if (count == 0 || (output.indices ? indices.size() != values.size() : count != output.elements)) stop("the stored tensors are damaged");
   double error = 0, norm = 0;
@@ -148,11 +142,29 @@ bool agrees(const Output& output, const std::vector<unsigned char>& found, const
 }
 
 @ENGINE@
+// Runs the kernels; fills `outputs` and returns the median time of a call in microseconds.
+double compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
+  std::vector<void*> tensors;
+  const auto place = [&](const Bytes& bytes) {
+    tensors.push_back(allocate(bytes.size()));
+    copy(tensors.back(), bytes.data(), bytes.size());
+  };
+  std::for_each(inputs.begin(), inputs.end(), place);
+  std::for_each(outputs.begin(), outputs.end(), place);
+  void* workspace = allocate(@NAME@_workspace_bytes());
+  std::vector<double> times;
+  for (int i = 0; i < 11; ++i) times.push_back(call(tensors.data(), workspace));
+  for (std::size_t i = 0; i < outputs.size(); ++i) copy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size());
+  for (void* memory : tensors) release(memory);
+  release(workspace);
+  std::sort(times.begin() + 1, times.end());  // the first call also starts what the others find running
+  return times[5];
+}
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "check";
-  std::vector<std::vector<unsigned char>> inputs, outputs;
+  std::vector<Bytes> inputs, outputs;
   for (const Input& input : kInputs) {
     inputs.push_back(input.file ? read(folder + "/" + input.file) : make(input));
     if (static_cast<long long>(inputs.back().size()) != input.elements * input.type.bytes) stop("the stored tensors are damaged");
@@ -168,123 +180,60 @@ int main(int argc, char** argv) {
 )";
 
 constexpr std::string_view kCpuEngine =
-    R"(std::size_t rounded(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096 + 4096; }
-
-void call(void** tensors, void* workspace) {
-  if (const int status = @NAME@_run(@ARGUMENTS@workspace); status != 0) stop("@NAME@_run returned " + std::to_string(status));
+    R"(void* allocate(std::size_t bytes) {
+  void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
+  if (memory == nullptr) stop("no memory");
+  return memory;
 }
+void release(void* memory) { std::free(memory); }
+void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 
-// Runs the kernels; fills `outputs` and returns the median time of a call in microseconds.
-double compute(const std::vector<std::vector<unsigned char>>& inputs, std::vector<std::vector<unsigned char>>& outputs) {
-  std::vector<void*> tensors;
-  const auto place = [&](const std::vector<unsigned char>& bytes) {
-    tensors.push_back(std::aligned_alloc(4096, rounded(bytes.size())));
-    if (tensors.back() == nullptr) stop("no memory");
-    std::memcpy(tensors.back(), bytes.data(), bytes.size());
-  };
-  for (const auto& bytes : inputs) place(bytes);
-  for (const auto& bytes : outputs) place(bytes);
-  void* workspace = std::aligned_alloc(4096, rounded(@NAME@_workspace_bytes()));
-  if (workspace == nullptr) stop("no memory");
-  std::vector<double> times;
-  for (int i = 0; i < 11; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    call(tensors.data(), workspace);
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
-  }
-  for (std::size_t i = 0; i < outputs.size(); ++i) std::memcpy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size());
-  for (void* memory : tensors) std::free(memory);
-  std::free(workspace);
-  std::sort(times.begin() + 1, times.end());  // the first call also starts the threads
-  return times[5];
+// One call; its time in microseconds.
+double call(void** tensors, void* workspace) {
+  const auto start = std::chrono::steady_clock::now();
+  if (const int status = @NAME@_run(@ARGUMENTS@workspace); status != 0) stop("@NAME@_run returned " + std::to_string(status));
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }
 )";
 
 constexpr std::string_view kCudaEngine = R"(void must(cudaError_t status, const char* what) {
   if (status != cudaSuccess) stop(std::string(what) + ": " + cudaGetErrorString(status));
 }
+void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0) must(cudaMalloc(&memory, bytes), "cudaMalloc");
+  return memory;
+}
+void release(void* memory) { cudaFree(memory); }
+void copy(void* to, const void* from, std::size_t bytes) { must(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy"); }
 
-// Runs the kernels; fills `outputs` and returns the median time of a call in microseconds.
-double compute(const std::vector<std::vector<unsigned char>>& inputs, std::vector<std::vector<unsigned char>>& outputs) {
-  std::vector<void*> tensors;
-  const auto place = [&](const std::vector<unsigned char>& bytes) {
-    tensors.push_back(nullptr);
-    must(cudaMalloc(&tensors.back(), bytes.size()), "cudaMalloc");
-    must(cudaMemcpy(tensors.back(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
-  };
-  for (const auto& bytes : inputs) place(bytes);
-  for (const auto& bytes : outputs) place(bytes);
-  void* workspace = nullptr;
-  if (@NAME@_workspace_bytes() > 0) must(cudaMalloc(&workspace, @NAME@_workspace_bytes()), "cudaMalloc");
-  cudaEvent_t start, end;
-  must(cudaEventCreate(&start), "cudaEventCreate");
-  must(cudaEventCreate(&end), "cudaEventCreate");
-  std::vector<double> times;
-  for (int i = 0; i < 11; ++i) {
-    float milliseconds = 0;
-    must(cudaEventRecord(start, nullptr), "cudaEventRecord");
-    must(@NAME@_launch(@ARGUMENTS@workspace, nullptr), "@NAME@_launch");
-    must(cudaEventRecord(end, nullptr), "cudaEventRecord");
-    must(cudaEventSynchronize(end), "the kernels");
-    must(cudaEventElapsedTime(&milliseconds, start, end), "cudaEventElapsedTime");
-    times.push_back(1000.0 * static_cast<double>(milliseconds));
-  }
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    must(cudaMemcpy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
-  for (void* memory : tensors) cudaFree(memory);
-  cudaFree(workspace);
-  std::sort(times.begin() + 1, times.end());
-  return times[5];
+// One call; its time in microseconds.
+double call(void** tensors, void* workspace) {
+  static cudaEvent_t start = nullptr, end = nullptr;
+  if (start == nullptr) must(cudaEventCreate(&start), "cudaEventCreate"), must(cudaEventCreate(&end), "cudaEventCreate");
+  must(cudaEventRecord(start, nullptr), "cudaEventRecord");
+  must(@NAME@_launch(@ARGUMENTS@workspace, nullptr), "@NAME@_launch");
+  must(cudaEventRecord(end, nullptr), "cudaEventRecord");
+  must(cudaEventSynchronize(end), "the kernels");
+  float milliseconds = 0;
+  must(cudaEventElapsedTime(&milliseconds, start, end), "cudaEventElapsedTime");
+  return 1000.0 * static_cast<double>(milliseconds);
 }
 )";
 
-// {bytes, exponent bits, mantissa bits, bits the generator keeps}.
-std::string type_text(Dtype dtype) {
-  int exponent = 0, mantissa = 0;
-  switch (dtype) {
-    case Dtype::f64: exponent = 11, mantissa = 52; break;
-    case Dtype::f32: exponent = 8, mantissa = 23; break;
-    case Dtype::tf32: exponent = 8, mantissa = 23; break;
-    case Dtype::bf16: exponent = 8, mantissa = 7; break;
-    case Dtype::f16: exponent = 5, mantissa = 10; break;
-    case Dtype::e4m3: exponent = 4, mantissa = 3; break;
-    case Dtype::e5m2: exponent = 5, mantissa = 2; break;
-    case Dtype::u8:
-    case Dtype::boolean: mantissa = 8; break;
-    default: break;
-  }
-  const int kept = exponent ? kept_bits(dtype) : dtype == Dtype::boolean ? -1 : -2;
-  return fmt::format("{{{}, {}, {}, {}}}", bytes_of(dtype), exponent, mantissa, kept);
-}
-
-std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : "\"" + text + "\""; }
-
 }  // namespace
 
-std::string check_source(const CheckSource& source) {
-  const Frame& frame = source.frame;
-  std::string inputs, outputs, arguments;
-  for (std::size_t i = 0; i < frame.parameters.size(); ++i) {
-    const Parameter& parameter = frame.parameters[i];
-    const std::string type = type_text(parameter.buffer.dtype);
-    arguments += fmt::format("static_cast<{}{}*>(tensors[{}]), ", parameter.input ? "const " : "", parameter.type, i);
-    if (parameter.input) {
-      const CheckInput& input = source.inputs[i];
-      inputs += fmt::format("\n    {{\"{}\", {}, {}ull, {}, {}}},", parameter.variable, quoted(input.file), input.seed,
-                            parameter.buffer.elements(), type);
-    } else {
-      const CheckOutput& output = source.outputs[i - source.inputs.size()];
-      outputs += fmt::format("\n    {{\"{}\", {}, {}, {}, {}}},", parameter.variable, quoted(output.values),
-                             quoted(output.indices), parameter.buffer.elements(), type);
-    }
-  }
-  const bool gpu = on_gpu(frame.list);
-  const Values values = {{"NAME", frame.name}, {"ARGUMENTS", arguments}};
+std::string check_source(const Frame& frame, double tolerance, const std::string& inputs, const std::string& outputs) {
+  std::string arguments;
+  for (std::size_t i = 0; i < frame.parameters.size(); ++i)
+    arguments += fmt::format("static_cast<{}{}*>(tensors[{}]), ", frame.parameters[i].input ? "const " : "",
+                             frame.parameters[i].type, i);
   return fill_in(kProgram, {{"NAME", frame.name},
-                            {"TOLERANCE", fmt::format("{:.3e}", source.tolerance)},
+                            {"TOLERANCE", fmt::format("{:.3e}", tolerance)},
                             {"INPUTS", inputs},
                             {"OUTPUTS", outputs},
-                            {"ENGINE", fill_in(gpu ? kCudaEngine : kCpuEngine, values)}});
+                            {"ENGINE", fill_in(on_gpu(frame.list) ? kCudaEngine : kCpuEngine,
+                                               {{"NAME", frame.name}, {"ARGUMENTS", arguments}})}});
 }
 
 }  // namespace warploom::export_

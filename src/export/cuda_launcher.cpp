@@ -1,15 +1,15 @@
 // The host side of a CUDA bundle: plain C++ on the CUDA runtime. Only cuTensorMapEncodeTiled is a driver call; it is asked for
 // through the runtime, so that nothing links with libcuda.
-#include <fmt/format.h>
 
-#include "export/launcher.h"
+#include "export/parts.h"
 #include "export/text.h"
+#include "runtime/type_codes.h"
 
 namespace warploom::export_ {
 namespace {
 
 constexpr std::string_view kHeader = R"(@SUMMARY@//
-// Every tensor is packed, row-major, in device memory, and aligned to @ALIGN@ bytes:
+// Every tensor is packed, row-major, in device memory, and aligned to 16 bytes:
 @PARAMETERS@#pragma once
 
 #include <cuda_runtime_api.h>
@@ -97,19 +97,6 @@ cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, co
 
 )";
 
-std::string_view map_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::bf16: return "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
-    case Dtype::f16: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
-    case Dtype::f32: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT32";
-    case Dtype::tf32: return "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32";
-    case Dtype::f64: return "CU_TENSOR_MAP_DATA_TYPE_FLOAT64";
-    case Dtype::i32: return "CU_TENSOR_MAP_DATA_TYPE_INT32";
-    case Dtype::i64: return "CU_TENSOR_MAP_DATA_TYPE_INT64";
-    default: return "CU_TENSOR_MAP_DATA_TYPE_UINT8";
-  }
-}
-
 std::string list_of(const std::vector<std::int64_t>& numbers) {
   return fmt::format("{{{}}}", fmt::join(numbers, ", "));
 }
@@ -132,10 +119,10 @@ Result<std::string> launch_text(const Frame& frame, std::size_t index) {
       text += fmt::format(
           "    const cuuint64_t dims_{0}[] = {1}, strides_{0}[] = {2};\n"
           "    const cuuint32_t box_{0}[] = {3};\n    CUtensorMap argument_{0};\n"
-          "    TRY(encode(&argument_{0}, {4}, {5}, {6}, dims_{0}, strides_{0}, box_{0}, "
+          "    TRY(encode(&argument_{0}, CU_TENSOR_MAP_DATA_TYPE_{4}, {5}, {6}, dims_{0}, strides_{0}, box_{0}, "
           "CU_TENSOR_MAP_SWIZZLE_{7}));\n",
-          i, list_of(map.dims), list_of(strides), list_of(map.box), map_type(map.dtype), map.dims.size(), address,
-          map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes));
+          i, list_of(map.dims), list_of(strides), list_of(map.box), runtime::codes_of(map.dtype).map_name,
+          map.dims.size(), address, map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes));
     } else {
       text += fmt::format("    const void* argument_{} = {};\n", i, address);
     }
@@ -169,12 +156,9 @@ Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame) {
     body += text;
   }
   const std::int64_t bytes = workspace_offsets(frame.list).back();
-  if (bytes > 0) body = "  if (workspace == nullptr) return cudaErrorInvalidValue;\n" + body;
-  else body = "  static_cast<void>(workspace);\n" + body;
   const Values values = {{"NAME", frame.name},
                          {"SUMMARY", comment(frame.summary)},
                          {"PARAMETERS", describe_parameters(frame)},
-                         {"ALIGN", "16"},
                          {"TYPES", forward_types(frame)},
                          {"GPU", "an " + frame.list.arch},
                          {"DECLARED", declare_parameters(frame)},
@@ -182,7 +166,9 @@ Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame) {
                          {"KERNELS", kernels},
                          {"HELPERS", maps ? std::string(kTensorMapHelper) : ""},
                          {"WORKSPACE_BYTES", std::to_string(bytes)},
-                         {"BODY", body}};
+                         {"BODY", (bytes > 0 ? "  if (workspace == nullptr) return cudaErrorInvalidValue;\n"
+                                             : "  static_cast<void>(workspace);\n") +
+                                      body}};
   return std::vector<BundleFile>{{frame.name + ".h", fill_in(kHeader, values)},
                                  {frame.name + "_host.cpp", fill_in(kSource, values)}};
 }

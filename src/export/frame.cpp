@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "export/parts.h"
 #include "export/text.h"
 
@@ -39,6 +37,14 @@ std::string declare_parameters(const Frame& frame) {
   std::string text;
   for (const auto& parameter : frame.parameters)
     text += fmt::format("{}{}* {}, ", parameter.input ? "const " : "", parameter.type, parameter.variable);
+  return text;
+}
+
+std::string describe_parameters(const Frame& frame) {
+  std::string text;
+  for (const auto& parameter : frame.parameters)
+    text += fmt::format("//   {:<12} {}, {} {}\n", parameter.variable, parameter.input ? "input" : "output",
+                        name_of(parameter.buffer.dtype), graph::to_text(parameter.buffer.shape));
   return text;
 }
 

@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <set>
 #include <sstream>
 
 #include "export/parts.h"
@@ -67,28 +63,23 @@ BundleFile kernel_file(const Frame& frame) {
   return {frame.name + ".cu", text};
 }
 
-std::vector<BundleFile> device_files(const LaunchList& list, const std::string& text) {
-  const std::vector<std::string> folders = {on_gpu(list) ? "ptx" : "cpu", "common"};
-  std::vector<BundleFile> files;
-  std::vector<std::string> queue = {text};
-  while (!queue.empty()) {
-    const auto lines = lines_of(queue.back());
-    queue.pop_back();
-    for (const auto& line : lines) {
+std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<BundleFile>& files) {
+  const std::string folder = on_gpu(list) ? "ptx/" : "cpu/";
+  std::vector<BundleFile> found;
+  std::set<std::string> seen;
+  const std::function<void(const std::string&)> look = [&](const std::string& text) {
+    for (const auto& line : lines_of(text)) {
       const std::string name = included(line);
-      if (name.empty()) continue;
       for (const auto& header : device_headers()) {
-        const bool wanted =
-            std::ranges::any_of(folders, [&](const auto& folder) { return header.path == folder + "/" + name; });
-        const bool had =
-            std::ranges::any_of(files, [&](const auto& file) { return file.path == "device/" + header.path; });
-        if (!wanted || had) continue;
-        files.push_back({"device/" + header.path, header.text});
-        queue.push_back(header.text);
+        if ((header.path != folder + name && header.path != "common/" + name) || !seen.insert(header.path).second)
+          continue;
+        found.push_back({"device/" + header.path, header.text});
+        look(header.text);
       }
     }
-  }
-  return files;
+  };
+  for (const BundleFile& file : files) look(file.text);
+  return found;
 }
 
 }  // namespace warploom::export_

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "export/parts.h"
 #include "export/text.h"
 #include "runtime/cpu_compiler.h"
@@ -7,39 +5,21 @@
 namespace warploom::export_ {
 namespace {
 
-constexpr std::string_view kCuda =
+constexpr std::string_view kMakefile =
     R"(# make check   compiles the kernels and compares them with stored results
 # make clean   removes what was built
-# NVCC names another compiler.
-NVCC ?= $(shell command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-NVCCFLAGS ?= -O3
-FLAGS := -std=c++17 -gencode arch=compute_@ARCH@,code=sm_@ARCH@ -Idevice/ptx -Idevice/common
+# @COMPILER@ and @COMPILER@FLAGS name another compiler and other flags.
+@COMPILER@ ?= @PROGRAM@
+@COMPILER@FLAGS ?= @DEFAULTS@
+FLAGS := @FLAGS@
 
 .PHONY: check clean
 check: build/check
 	./build/check check
-build/check: @NAME@.cu @NAME@_host.cpp @NAME@.h check/check.cpp
-	@command -v $(NVCC) >/dev/null || { echo "No nvcc was found: install the CUDA toolkit, or say make NVCC=/path/to/nvcc"; exit 1; }
+build/check: @KERNELS@ @NAME@_host.cpp @NAME@.h check/check.cpp
+	@command -v $(@COMPILER@) >/dev/null || { echo "No compiler was found: install @PACKAGE@, or say make @COMPILER@=/path/to/compiler"; exit 1; }
 	@mkdir -p build
-	$(NVCC) $(FLAGS) $(NVCCFLAGS) -o $@ @NAME@.cu @NAME@_host.cpp check/check.cpp
-clean:
-	rm -rf build
-)";
-
-constexpr std::string_view kCpu = R"(# make check   compiles the kernels and compares them with stored results
-# make clean   removes what was built
-# CXX and CXXFLAGS name another compiler and other flags.
-CXX ?= g++
-CXXFLAGS ?= @CPU_FLAGS@
-FLAGS := -std=c++20 -pthread -Idevice/cpu -Idevice/common
-
-.PHONY: check clean
-check: build/check
-	./build/check check
-build/check: @NAME@_kernels.cpp @NAME@_host.cpp @NAME@.h check/check.cpp
-	@command -v $(CXX) >/dev/null || { echo "No C++ compiler was found: install g++, or say make CXX=/path/to/compiler"; exit 1; }
-	@mkdir -p build
-	$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ @NAME@_kernels.cpp @NAME@_host.cpp check/check.cpp
+	$(@COMPILER@) $(FLAGS) $(@COMPILER@FLAGS) -o $@ @KERNELS@ @NAME@_host.cpp check/check.cpp
 clean:
 	rm -rf build
 )";
@@ -48,9 +28,15 @@ constexpr std::string_view kReadme = R"(# @NAME@
 
 @SUMMARY@
 
-@USE@
+```c++
+#include "@NAME@.h"
 
-`make check` compiles everything here and compares it with the FP64 reference on stored inputs (relative Frobenius error at
+// @POINTERS@; workspace of @NAME@_workspace_bytes() bytes
+@CALL@
+```
+
+Compile `@KERNELS@` and `@NAME@_host.cpp` with @PACKAGE@ and the folders of `device/` as include folders; the Makefile has the
+flags. `make check` compiles everything here and compares it with the FP64 reference on stored inputs (relative Frobenius error at
 most @TOLERANCE@). Nothing else is needed: `device/` holds the headers that the kernels include.
 
 | file | what it is |
@@ -73,32 +59,39 @@ std::string cpu_flags() {
 }  // namespace
 
 BundleFile makefile(const Frame& frame) {
-  const std::string arch = frame.list.arch.starts_with("sm_") ? frame.list.arch.substr(3) : frame.list.arch;
-  return {"Makefile", fill_in(on_gpu(frame.list) ? kCuda : kCpu,
-                              {{"NAME", frame.name}, {"ARCH", arch}, {"CPU_FLAGS", cpu_flags()}})};
+  const std::string& arch = frame.list.arch;
+  const std::string number = arch.starts_with("sm_") ? arch.substr(3) : arch;
+  Values values = {{"NAME", frame.name}};
+  if (on_gpu(frame.list))
+    values.insert(values.end(), {{"COMPILER", "NVCC"},
+                                 {"PROGRAM", "$(shell command -v nvcc || echo /usr/local/cuda/bin/nvcc)"},
+                                 {"DEFAULTS", "-O3"},
+                                 {"FLAGS", fmt::format("-std=c++17 -gencode arch=compute_{0},code=sm_{0} -Idevice/ptx "
+                                                       "-Idevice/common",
+                                                       number)},
+                                 {"KERNELS", frame.name + ".cu"},
+                                 {"PACKAGE", "the CUDA toolkit"}});
+  else
+    values.insert(values.end(), {{"COMPILER", "CXX"},
+                                 {"PROGRAM", "g++"},
+                                 {"DEFAULTS", cpu_flags()},
+                                 {"FLAGS", "-std=c++20 -pthread -Idevice/cpu -Idevice/common"},
+                                 {"KERNELS", frame.name + "_kernels.cpp"},
+                                 {"PACKAGE", "g++"}});
+  return {"Makefile", fill_in(kMakefile, values)};
 }
 
 BundleFile readme(const Frame& frame, double tolerance) {
   const bool gpu = on_gpu(frame.list);
-  std::string call;
-  for (const auto& parameter : frame.parameters) call += parameter.variable + ", ";
-  const std::string use =
-      gpu ? fmt::format(
-                "```c++\n#include \"{0}.h\"\n\n// device pointers; workspace of {0}_workspace_bytes() bytes\n"
-                "cudaError_t status = {0}_launch({1}workspace, stream);\n```\n\nCompile `{0}.cu` and "
-                "`{0}_host.cpp` with "
-                "nvcc and `-Idevice/ptx -Idevice/common`; the Makefile has the flags.",
-                frame.name, call)
-          : fmt::format(
-                "```c++\n#include \"{0}.h\"\n\n// pointers aligned to 64 bytes; workspace of "
-                "{0}_workspace_bytes() bytes\n"
-                "int status = {0}_run({1}workspace);\n```\n\nCompile `{0}_kernels.cpp` and `{0}_host.cpp` "
-                "with a C++20 "
-                "compiler and `-Idevice/cpu -Idevice/common`; the Makefile has the flags.",
-                frame.name, call);
+  std::string arguments;
+  for (const auto& parameter : frame.parameters) arguments += parameter.variable + ", ";
+  const std::string call =
+      gpu ? "cudaError_t status = {}_launch({}workspace, stream);" : "int status = {}_run({}workspace);";
   return {"README.md", fill_in(kReadme, {{"NAME", frame.name},
                                          {"SUMMARY", frame.summary},
-                                         {"USE", use},
+                                         {"POINTERS", gpu ? "device pointers" : "pointers aligned to 64 bytes"},
+                                         {"CALL", fmt::format(fmt::runtime(call), frame.name, arguments)},
+                                         {"PACKAGE", gpu ? "nvcc" : "a C++20 compiler"},
                                          {"TOLERANCE", fmt::format("{:.1e}", tolerance)},
                                          {"KERNELS", frame.name + (gpu ? ".cu" : "_kernels.cpp")}})};
 }

@@ -38,6 +38,9 @@ bool on_gpu(const LaunchList& list);
 // "const float* A, const float* B, float* C", a comma after each.
 std::string declare_parameters(const Frame& frame);
 
+// One line a parameter for people: "//   A  input, bf16 [4096,4096]".
+std::string describe_parameters(const Frame& frame);
+
 // Where each workspace lies in the one workspace the caller passes: bytes, multiples of 256; last comes the sum.
 std::vector<std::int64_t> workspace_offsets(const LaunchList& list);
 // How the launcher spells the address of `buffer`: "C", "bytes + 4096". plan-invalid when the list has no such buffer.
@@ -45,8 +48,8 @@ Result<std::string> address_of(const Frame& frame, const std::string& buffer);
 
 // NAME.cu or NAME_kernels.cpp. Kernels of one text stay one text; several texts each get a namespace, their includes in front.
 BundleFile kernel_file(const Frame& frame);
-// The device headers that `text` includes, directly or through others.
-std::vector<BundleFile> device_files(const LaunchList& list, const std::string& text);
+// The device headers that the bundle's files include, directly or through others.
+std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<BundleFile>& files);
 
 Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame);  // NAME.h, NAME_host.cpp
 Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame);
@@ -54,6 +57,9 @@ Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame);
 // check/: inputs and expected outputs, or for large problems the seed and samples, and check.cpp.
 Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
                                             double tolerance);
+// check.cpp: feeds the launcher, compares with FP64 and says how long a call takes. A row of `inputs` is {"NAME", FILE, SEED,
+// ELEMENTS, TYPE}, of `outputs` {"NAME", VALUES, INDICES, ELEMENTS, TYPE}, each followed by a comma.
+std::string check_source(const Frame& frame, double tolerance, const std::string& inputs, const std::string& outputs);
 
 BundleFile makefile(const Frame& frame);
 BundleFile readme(const Frame& frame, double tolerance);

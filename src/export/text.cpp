@@ -1,9 +1,5 @@
 #include "export/text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <cctype>
 
 namespace warploom::export_ {

@@ -1,56 +1,60 @@
 #include "runtime/bound.h"
 
-#include <fmt/format.h>
-
 namespace warploom::runtime {
 
-Result<Bindings> complete_bindings(Executor& device, const LaunchList& list, const Bindings& buffers) {
-  Bindings all = buffers;
-  for (const auto* specs : {&list.inputs, &list.outputs}) {
-    for (const BufferSpec& spec : *specs) {
-      const auto found = all.find(spec.name);
-      const std::int64_t have = found == all.end() ? -1 : found->second.bytes();
-      if (have < spec.bytes())
-        return fail({ErrorCode::kPlanInvalid, have < 0 ? "a buffer is not bound" : "a bound buffer is too small",
-                     spec.name, fmt::format("{} bytes", spec.bytes()),
-                     have < 0 ? "none" : fmt::format("{} bytes", have),
-                     "bind every input and output of the launch list"});
+Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
+  const auto found = buffers.find(spec.name);
+  const bool bound = found != buffers.end();
+  if (bound && found->second.bytes() >= spec.bytes()) return found->second;
+  return fail({ErrorCode::kPlanInvalid, bound ? "a bound buffer is too small" : "a buffer is not bound", spec.name,
+               fmt::format("{} bytes", spec.bytes()), bound ? fmt::format("{} bytes", found->second.bytes()) : "none",
+               "bind every input and output"});
+}
+
+Status LoadedList::check_set(int set, int end) const {
+  if (set >= 0 && set < end) return ok();
+  return fail({ErrorCode::kInternal, "a buffer set was never bound", name(), fmt::format("a set below {}", sets()),
+               fmt::format("{}", set), "bind buffer sets in order from 0, before the launch"});
+}
+
+Status LoadedList::check_images(const Binary& binary) const {
+  if (binary.engine == list_.engine && binary.images.size() == list_.kernels.size()) return ok();
+  return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name(),
+               fmt::format("{} images", list_.kernels.size()), fmt::format("{} images", binary.images.size()),
+               "compile the list again"});
+}
+
+Status LoadedList::bind(const Bindings& buffers, int set) {
+  WARPLOOM_CHECK(check_set(set, sets() + 1));
+  Set bound{buffers};
+  for (const auto* specs : {&list_.inputs, &list_.outputs})
+    for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
+  for (const BufferSpec& spec : list_.workspaces) {
+    WARPLOOM_TRY(bound.buffers[spec.name], device_.allocate(spec.bytes()));
+    WARPLOOM_CHECK(device_.fill(bound.buffers[spec.name], kWorkspaceFill));
+  }
+  for (const Kernel& kernel : list_.kernels) {
+    auto& addresses = bound.addresses.emplace_back(kernel.args.size());
+    auto& parameters = bound.parameters.emplace_back(kernel.args.size());
+    for (std::size_t i = 0; i < kernel.args.size(); ++i) {
+      const auto found = bound.buffers.find(kernel.args[i].buffer);
+      if (found == bound.buffers.end())
+        return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name,
+                     "an input, output or workspace", kernel.args[i].buffer, "check the launch list"});
+      addresses[i] = found->second.address();
+      WARPLOOM_TRY(parameters[i], parameter(kernel, kernel.args[i], addresses[i], bound.kept));
     }
   }
-  for (const BufferSpec& spec : list.workspaces) {
-    WARPLOOM_TRY(Buffer workspace, device.allocate(spec.bytes()));
-    WARPLOOM_CHECK(device.fill(workspace, kWorkspaceFill));
-    all[spec.name] = std::move(workspace);
-  }
-  return all;
+  if (set == sets()) sets_.emplace_back();
+  sets_[static_cast<std::size_t>(set)] = std::move(bound);
+  return ok();
 }
 
-Result<std::vector<Buffer>> buffers_of(const Kernel& kernel, const Bindings& buffers) {
-  std::vector<Buffer> chosen;
-  for (const Argument& argument : kernel.args) {
-    const auto found = buffers.find(argument.buffer);
-    if (found == buffers.end())
-      return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name,
-                   "an input, output or workspace", argument.buffer, "check the launch list"});
-    chosen.push_back(found->second);
-  }
-  return chosen;
-}
-
-Error no_such_set(const std::string& name, int set, int sets) {
-  return {ErrorCode::kInternal,
-          "a buffer set was never bound",
-          name,
-          fmt::format("a set below {}", sets),
-          fmt::format("{}", set),
-          "bind buffer sets in order from 0, before the launch"};
-}
-
-Status check_images(const LaunchList& list, const Binary& binary) {
-  if (binary.engine == list.engine && binary.images.size() == list.kernels.size()) return ok();
-  return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list",
-               list.kernels.empty() ? "" : list.kernels[0].name, fmt::format("{} images", list.kernels.size()),
-               fmt::format("{} images", binary.images.size()), "compile the list again"});
+Status LoadedList::launch(int set) {
+  WARPLOOM_CHECK(check_set(set, sets()));
+  auto& parameters = sets_[static_cast<std::size_t>(set)].parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) WARPLOOM_CHECK(run(i, parameters[i].data()));
+  return ok();
 }
 
 }  // namespace warploom::runtime

@@ -1,10 +1,5 @@
 #include "runtime/compile.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-
 #include "runtime/cpu_compiler.h"
 #include "runtime/nvrtc.h"
 
@@ -12,7 +7,7 @@ namespace warploom::runtime {
 namespace {
 
 Status judge(const PtxasReport& report, const CompileOptions& options, const std::string& kernel) {
-  if (!report.warnings.empty() && !options.allow_warnings)
+  if (!report.warnings.empty())
     return fail({ErrorCode::kCompileFailed, "ptxas serialised the kernel's wgmma instructions", kernel,
                  "wgmma instructions in flight together", report.warnings.front(), "take another schedule"});
   for (const KernelFigures& figures : report.kernels)
@@ -24,52 +19,44 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
   return ok();
 }
 
-Result<Binary> compile_gpu(const LaunchList& list, const CompileOptions& options) {
-  WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
-  Binary binary{.engine = Engine::cuda, .compiler = compiler.name};
-  std::map<std::string, std::size_t> seen;  // source: several kernels may share one text
-  for (const Kernel& kernel : list.kernels) {
-    const auto [at, fresh] = seen.try_emplace(kernel.source, binary.images.size());
-    if (!fresh) {
-      binary.images.push_back(binary.images[at->second]);
-      continue;
-    }
-    WARPLOOM_TRY(CudaImage image, compile_cuda(kernel.source, list.arch, options));
-    const PtxasReport report = parse_ptxas(image.log);
-    WARPLOOM_CHECK(judge(report, options, kernel.name));
-    for (const KernelFigures& figures : report.kernels) {
-      binary.registers = std::max(binary.registers, figures.registers);
-      binary.spills += figures.spill_bytes;
-      binary.figures.push_back(figures);
-    }
-    binary.images.push_back(std::move(image.cubin));
-    binary.log += image.log;
+// The image of one kernel's text; its figures and the compiler's name go into `binary`.
+Result<std::string> image_of(const Kernel& kernel, const LaunchList& list, const CompileOptions& options,
+                             Binary& binary) {
+  if (list.engine == Engine::cpu) {
+    WARPLOOM_TRY(const auto path,
+                 compile_shared_object(kernel.source, cpu_compile_flags(), cpu_headers(), options.time));
+    binary.figures.push_back({kernel.name, 0, 0, 0});
+    return path.string();
   }
-  return binary;
+  WARPLOOM_TRY(Image image, compile_cuda(kernel.source, list.arch, options));
+  const PtxasReport report = parse_ptxas(image.log);
+  WARPLOOM_CHECK(judge(report, options, kernel.name));
+  for (const KernelFigures& figures : report.kernels) {
+    binary.registers = std::max(binary.registers, figures.registers);
+    binary.spills += figures.spill_bytes;
+    binary.figures.push_back(figures);
+  }
+  return std::move(image.bytes);
 }
 
-Result<Binary> compile_cpu(const LaunchList& list, const CompileOptions& options) {
-  WARPLOOM_TRY(const CpuCompiler compiler, find_cpu_compiler());
-  Binary binary{.engine = Engine::cpu, .compiler = compiler.version};
-  std::map<std::string, std::string> seen;  // source: several kernels may share one text
-  for (const Kernel& kernel : list.kernels) {
-    std::string& image = seen[kernel.source];
-    if (image.empty()) {
-      std::string log;
-      WARPLOOM_TRY(const std::filesystem::path path, compile_shared_object(kernel.source, options, &log));
-      image = path.string();
-      binary.log += log;
-    }
-    binary.images.push_back(image);
-    binary.figures.push_back({kernel.name, 0, 0, 0});
-  }
-  return binary;
+Result<std::string> compiler_name(Engine engine) {
+  if (engine == Engine::cuda)
+    return find_cuda_compiler().map([](const CudaCompiler& compiler) { return compiler.name; });
+  return find_cpu_compiler().map([](const CpuCompiler& compiler) { return compiler.version; });
 }
 
 }  // namespace
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
-  return list.engine == Engine::cuda ? compile_gpu(list, options) : compile_cpu(list, options);
+  Binary binary{.engine = list.engine};
+  WARPLOOM_TRY(binary.compiler, compiler_name(list.engine));
+  std::map<std::string, std::string> images;  // by source: several kernels may share one text
+  for (const Kernel& kernel : list.kernels) {
+    const auto [at, fresh] = images.try_emplace(kernel.source);
+    if (fresh) { WARPLOOM_TRY(at->second, image_of(kernel, list, options, binary)); }
+    binary.images.push_back(at->second);
+  }
+  return binary;
 }
 
 }  // namespace warploom::runtime

@@ -1,11 +1,11 @@
 // compile: a launch list's source to machine code, for both engines, cached on disk.
 //
 // CUDA kernels go through NVRTC (nvrtc.h) or else nvcc, a cubin for each; CPU kernels through the system's C++ compiler
-// (cpu_compiler.h), a shared object for each. Kernels with the same text share theirs. Both run in a child process under a clock, since compilers crash and
-// hang on odd input.
+// (cpu_compiler.h), a shared object for each. Kernels with the same text share theirs. Compilers run in a child process under a
+// clock, since they crash and hang on odd input.
 //
-// Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for spilled registers and for
-// serialised wgmma, unless the options allow them); compile-timeout.
+// Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for serialised wgmma and, unless they are
+// allowed, for spilled registers); compile-timeout.
 #pragma once
 
 #include <chrono>
@@ -19,11 +19,8 @@
 namespace warploom::runtime {
 
 struct CompileOptions {
-  bool allow_spills = false;    // keep a kernel whose registers spill to local memory
-  bool allow_warnings = false;  // keep one whose wgmma ptxas serialised (its C75xx warnings)
-  bool use_cache = true;
+  bool allow_spills = false;  // keep a kernel whose registers spill to local memory
   std::chrono::milliseconds time{60'000};
-  std::vector<std::string> flags;  // more flags for the compiler
 };
 
 struct KernelFigures {
@@ -38,7 +35,6 @@ struct Binary {
   std::string compiler;             // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
   std::vector<std::string> images;  // one a kernel; cuda: the cubin; cpu: the shared object's path
   std::vector<KernelFigures> figures;
-  std::string log;
   int registers = 0;  // most of any kernel
   int spills = 0;     // bytes, of all kernels
 };
@@ -46,7 +42,7 @@ struct Binary {
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {});
 
 // The hidden subcommand of the host program: `PROGRAM __compile REQUEST` must call run_compile_request(REQUEST) and exit with
-// what it returns. Once registered, NVRTC runs in a fresh process of PROGRAM; else in a fork of this one.
+// what it returns. Once registered, NVRTC runs in a fresh process of PROGRAM; else in this one, unwatched.
 void set_helper_program(std::filesystem::path program);
 int run_compile_request(const std::filesystem::path& request);
 

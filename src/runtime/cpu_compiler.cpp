@@ -1,17 +1,12 @@
 #include "runtime/cpu_compiler.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
 #include "runtime/disk_cache.h"
-#include "runtime/header_set.h"
 
 namespace warploom::runtime {
 namespace {
@@ -19,8 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kCompilers = {"g++-14", "g++-13", "g++-12", "g++", "clang++", "c++"};
-constexpr std::array kFlags = {"-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
-                               "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
 
 std::mutex versions_mutex;
 std::map<fs::path, std::string> versions;  // of compilers that were asked before
@@ -61,40 +54,24 @@ Result<CpuCompiler> find_cpu_compiler() {
                "install g++ (12 or later) or clang++, or name one in CXX"});
 }
 
-std::span<const char* const> cpu_compile_flags() { return kFlags; }
+const std::vector<std::string>& cpu_compile_flags() {
+  static const std::vector<std::string> flags = {
+      "-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
+      "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
+  return flags;
+}
 
-Result<fs::path> compile_shared_object(const std::string& source, const CompileOptions& options, std::string* log) {
+Result<fs::path> compile_shared_object(const std::string& source, const std::vector<std::string>& flags,
+                                       const HeaderSet& headers, std::chrono::milliseconds time) {
   WARPLOOM_TRY(const CpuCompiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path.string()};
-  argv.insert(argv.end(), kFlags.begin(), kFlags.end());
-  argv.insert(argv.end(), options.flags.begin(), options.flags.end());
+  argv.insert(argv.end(), flags.begin(), flags.end());
   const std::string key = hash_hex(fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.version, fmt::join(argv, " "),
-                                               machine_key(), cpu_headers().key, source));
+                                               machine_key(), headers.key, source));
   DiskCache cache("cpu", ".so");
-  if (options.use_cache) {
-    if (auto entry = cache.find(key)) {
-      if (log) *log = entry->log;
-      return entry->path;
-    }
-  }
-  WARPLOOM_TRY(const fs::path headers, header_folder(cpu_headers()));
-  const ScratchFolder scratch("compile");
-  const fs::path text = scratch.path() / "kernels.cpp", image = scratch.path() / "kernels.so";
-  WARPLOOM_CHECK(write_file(text, source));
-  argv.insert(argv.end(), {"-I", headers.string(), "-o", image.string(), text.string()});
-  WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = options.time}, scratch.path()));
-  if (done.timed_out)
-    return fail({ErrorCode::kCompileTimeout, "the C++ compiler did not finish in time", compiler.version,
-                 fmt::format("at most {} ms", options.time.count()), "still running",
-                 "allow more time or take a smaller schedule"});
-  if (!done.succeeded())
-    return fail({ErrorCode::kCompileFailed, "the C++ compiler refused the source", compiler.version,
-                 "source that compiles",
-                 done.err.empty() ? fmt::format("signal {}, exit status {}", done.signal, done.exit_status) : done.err,
-                 "report the schedule: emitted source should always compile"});
-  if (log) *log = done.err;
-  WARPLOOM_TRY(const std::string bytes, read_file(image));
-  return cache.store(key, bytes, source, done.err);
+  if (const auto entry = cache.find(key)) return entry->path;
+  WARPLOOM_TRY(const Image image, compile_text(compiler.version, std::move(argv), headers, source, ".cpp", time));
+  return cache.store(key, image.bytes, source, image.log);
 }
 
 }  // namespace warploom::runtime

@@ -1,5 +1,3 @@
-#include <dlfcn.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,44 +7,36 @@
 #include "base/file.h"
 #include "runtime/bound.h"
 #include "runtime/engines.h"
+#include "runtime/library.h"
 #include "target/capabilities.h"
 
 namespace warploom::runtime {
 namespace {
 
-// The number after `field` in a /proc file, or -1.
-std::int64_t proc_number(const char* path, const char* field) {
+// What stands behind `field` on its line of a /proc file, or "".
+std::string proc_value(const char* path, const char* field) {
   const auto text = read_file(path);
   const std::size_t at = text ? text->find(field) : std::string::npos;
-  return at == std::string::npos ? -1 : std::atoll(text->c_str() + at + std::strlen(field));
-}
-
-std::string cpu_name() {
-  const auto text = read_file("/proc/cpuinfo");
-  const std::size_t at = text ? text->find("model name") : std::string::npos;
-  if (at == std::string::npos) return "CPU";
-  const std::size_t begin = text->find(": ", at) + 2;
+  if (at == std::string::npos) return "";
+  const std::size_t begin = text->find_first_not_of(" \t:", at + std::strlen(field));
   return text->substr(begin, text->find('\n', begin) - begin);
 }
 
-class CpuKernels final : public Runnable {
+class CpuKernels final : public LoadedList {
  public:
-  CpuKernels(Executor& device, CpuPool& pool, const LaunchList& list) : device_(device), pool_(pool), list_(list) {}
+  CpuKernels(Executor& device, wl::Pool& pool, const LaunchList& list) : LoadedList(device, list), pool_(pool) {}
 
   Status load(const Binary& binary) {
-    WARPLOOM_CHECK(check_images(list_, binary));
+    WARPLOOM_CHECK(check_images(binary));
     for (std::size_t i = 0; i < list_.kernels.size(); ++i) {
       const Kernel& kernel = list_.kernels[i];
-      const std::string& path = binary.images[i];
       // Never closed: dlopen gives the same handle for the same path, and a closed image would pull the code from under others.
-      void* image = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-      void* symbol = image ? ::dlsym(image, kernel.name.c_str()) : nullptr;
-      if (!symbol) {
-        const char* why = ::dlerror();
+      const Library image{binary.images[i].c_str()};
+      functions_.push_back(image[kernel.name.c_str()]);
+      if (!image.complete())
         return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name,
-                     "a shared object with the kernel", why ? why : path, "clear the cache folder and compile again"});
-      }
-      functions_.push_back(reinterpret_cast<CpuKernel>(symbol));
+                     "a shared object with the kernel", image ? binary.images[i] : image.why_not(),
+                     "clear the cache folder and compile again"});
       for (int worker = 0; worker < pool_.threads(); ++worker)
         if (kernel.shared_bytes > 0 && !pool_.scratch(worker, kernel.shared_bytes))
           return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
@@ -55,48 +45,19 @@ class CpuKernels final : public Runnable {
     return ok();
   }
 
-  std::string name() const override { return list_.kernels.empty() ? "nothing" : list_.kernels.back().name; }
-  int sets() const override { return static_cast<int>(sets_.size()); }
-
-  Status bind(const Bindings& buffers, int set) override {
-    if (set < 0 || set > sets()) return fail(no_such_set(name(), set, sets()));
-    WARPLOOM_TRY(Bindings all, complete_bindings(device_, list_, buffers));
-    Set bound;
-    for (const Kernel& kernel : list_.kernels) {
-      WARPLOOM_TRY(const std::vector<Buffer> chosen, buffers_of(kernel, all));
-      std::vector<void*>& addresses = bound.arguments.emplace_back();
-      for (const Buffer& buffer : chosen) addresses.push_back(buffer.address());
-    }
-    bound.buffers = std::move(all);
-    if (set == sets()) sets_.emplace_back();
-    sets_[static_cast<std::size_t>(set)] = std::move(bound);
-    return ok();
-  }
-
-  Status launch(int set) override {
-    if (set < 0 || set >= sets()) return fail(no_such_set(name(), set, sets()));
-    const Set& bound = sets_[static_cast<std::size_t>(set)];
-    for (std::size_t i = 0; i < functions_.size(); ++i) {
-      const Kernel& kernel = list_.kernels[i];
-      const CpuKernel function = functions_[i];
-      void* const* arguments = bound.arguments[i].data();
-      pool_.run(kernel.grid[0] * kernel.grid[1] * kernel.grid[2], [&, this](std::int64_t task, int worker) {
-        function(arguments, task, kernel.shared_bytes > 0 ? pool_.scratch(worker, kernel.shared_bytes) : nullptr);
-      });
-    }
-    return ok();
-  }
-
  private:
-  struct Set {
-    Bindings buffers;
-    std::vector<std::vector<void*>> arguments;
-  };
-  Executor& device_;
-  CpuPool& pool_;
-  LaunchList list_;
+  Result<void*> parameter(const Kernel&, const Argument&, void*& address, Kept&) override { return address; }
+  Status run(std::size_t index, void** parameters) override {
+    const Kernel& kernel = list_.kernels[index];
+    pool_.run(kernel.grid[0] * kernel.grid[1] * kernel.grid[2], [&, this](std::int64_t task, int worker) {
+      void* scratch = kernel.shared_bytes > 0 ? pool_.scratch(worker, kernel.shared_bytes) : nullptr;
+      functions_[index](parameters, task, scratch);
+    });
+    return ok();
+  }
+
+  wl::Pool& pool_;
   std::vector<CpuKernel> functions_;
-  std::vector<Set> sets_;
 };
 
 class Calls final : public Recording {
@@ -115,14 +76,14 @@ class CpuExecutor final : public Executor {
   Engine engine() const override { return Engine::cpu; }
   const DeviceInfo& info() const override { return info_; }
   Result<std::int64_t> free_memory() override {
-    const std::int64_t kilobytes = proc_number("/proc/meminfo", "MemAvailable:");
-    return kilobytes < 0 ? info_.memory_bytes : kilobytes * 1024;
+    const std::string kilobytes = proc_value("/proc/meminfo", "MemAvailable:");
+    return kilobytes.empty() ? info_.memory_bytes : std::atoll(kilobytes.c_str()) * 1024;
   }
 
   Result<Buffer> allocate(std::int64_t bytes) override {
     WARPLOOM_TRY(const std::int64_t room, free_memory());
     // malloc promises more than there is; the kernel would kill the process at the first touch.
-    auto memory = bytes <= room ? allocate_pages(bytes) : nullptr;
+    auto memory = bytes <= room ? wl::allocate_pages(bytes) : nullptr;
     if (!memory)
       return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
                    fmt::format("{} bytes free", room), "take a smaller problem"});
@@ -173,19 +134,24 @@ class CpuExecutor final : public Executor {
 
  private:
   DeviceInfo info_;
-  CpuPool pool_;
+  wl::Pool pool_;
   Buffer flush_;
   std::uint32_t flush_word_ = 0;
 };
 
 }  // namespace
 
+Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int ordinal, int threads) {
+  return engine == Engine::cuda ? open_gpu(ordinal) : open_cpu(threads);
+}
+
 Result<std::unique_ptr<Executor>> open_cpu(int threads) {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("cpu"));
   DeviceInfo info;
-  info.name = cpu_name();
+  info.name = proc_value("/proc/cpuinfo", "model name");
+  if (info.name.empty()) info.name = "CPU";
   info.arch = capabilities.arch;
-  info.processors = threads > 0 ? threads : static_cast<int>(allowed_cores().size());
+  info.processors = threads > 0 ? threads : static_cast<int>(wl::allowed_cores().size());
   info.memory_bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   info.cache_bytes = std::max<std::int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), std::int64_t{8} << 20);
   info.shared_bytes = capabilities.shared_bytes;

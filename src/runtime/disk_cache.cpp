@@ -3,10 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <map>
 
 #include "base/file.h"
 

@@ -1,7 +1,5 @@
 #include "runtime/driver.h"
 
-#include <fmt/format.h>
-
 #include "runtime/library.h"
 
 namespace warploom::runtime {
@@ -44,14 +42,12 @@ Result<Driver> open_driver() {
     return fail({ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1", "an NVIDIA driver",
                  library.why_not(), std::string(remedy_of(ErrorCode::kNoDriver))});
   Driver driver;
-  std::string missing;
-#define WARPLOOM_DRIVER(name, symbol, ...) \
-  if (!library.find(symbol, driver.name)) missing += missing.empty() ? symbol : ", " symbol;
+#define WARPLOOM_DRIVER(name, symbol, ...) driver.name = library[symbol];
 #include "runtime/driver.def"
 #undef WARPLOOM_DRIVER
-  if (!missing.empty())
+  if (!library.complete())
     return fail({ErrorCode::kNoDriver, "the CUDA driver is too old", "libcuda.so.1", "a driver for CUDA 12.0 or later",
-                 "no " + missing, "update the NVIDIA driver"});
+                 "no " + library.missing(), "update the NVIDIA driver"});
   WARPLOOM_CUDA(driver, cuInit, 0);
   int count = 0;
   WARPLOOM_CUDA(driver, cuDeviceGetCount, &count);

@@ -1,46 +1,21 @@
 #include "runtime/emulate.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
+#include <iterator>
 #include <sstream>
 
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/process.h"
 #include "emulator.h"
 #include "runtime/cpu_compiler.h"
-#include "runtime/header_set.h"
 #include "tensor_map.h"
 
 namespace warploom::runtime {
 namespace {
 
-// The kernel's text as a shared object in the cache, by the content of text and headers.
 Result<std::filesystem::path> compile_emulated(const Kernel& kernel) {
-  WARPLOOM_TRY(const CpuCompiler compiler, find_cpu_compiler());
-  WARPLOOM_TRY(const std::filesystem::path headers, header_folder(emulated_headers()));
-  const auto folder = cache_folder() / "emulated";
-  WARPLOOM_CHECK(make_folders(folder));
-  const auto stem = folder / hash_hex(kernel.source + headers.string() + compiler.version);
-  const std::filesystem::path object = stem.string() + ".so";
-  if (std::filesystem::exists(object)) return object;
-  const std::filesystem::path source = stem.string() + fmt::format("-{}.cpp", ::getpid()),
-                              made = source.string() + ".so";
-  WARPLOOM_CHECK(write_file(source, kernel.source));
-  std::vector<std::string> argv = {compiler.path.string()};
-  std::istringstream flags(emulator::kCompileFlags);
-  for (std::string flag; flags >> flag;) argv.push_back(flag);
-  argv.insert(argv.end(), {"-I" + headers.string(), source.string(), "-o", made.string()});
-  WARPLOOM_TRY(const ProcessResult run, run_process(argv));
-  std::error_code ignored;
-  std::filesystem::remove(source, ignored);
-  if (!run.succeeded())
-    return fail({ErrorCode::kCompileFailed, "the emulated kernel does not compile", kernel.name,
-                 "text of the device interface", run.err, "report this: generated text should always compile"});
-  std::filesystem::rename(made, object, ignored);
-  return object;
+  std::istringstream words(emulator::kCompileFlags);
+  const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
+  return compile_shared_object(kernel.source, flags, emulated_headers(), std::chrono::minutes(10));
 }
 
 wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
@@ -59,13 +34,6 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   return map;
 }
 
-struct Library {
-  void* handle = nullptr;
-  ~Library() {
-    if (handle) ::dlclose(handle);
-  }
-};
-
 struct Space {  // a buffer, and whether a kernel has written it
   std::span<std::byte> bytes;
   bool initialised = false, writable = false;
@@ -74,8 +42,9 @@ struct Space {  // a buffer, and whether a kernel has written it
 Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
                              const EmulateOptions& options) {
   WARPLOOM_TRY(const std::filesystem::path object, compile_emulated(kernel));
-  Library library{::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL)};
-  void* entry = library.handle ? ::dlsym(library.handle, (kernel.name + "_entry").c_str()) : nullptr;
+  const std::unique_ptr<void, int (*)(void*)> library(::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL),
+                                                      [](void* handle) { return handle ? ::dlclose(handle) : 0; });
+  void* entry = library ? ::dlsym(library.get(), (kernel.name + "_entry").c_str()) : nullptr;
   if (!entry)
     return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.string(), kernel.name + "_entry",
                  ::dlerror(), ""});
@@ -93,7 +62,7 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
 
   std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());
-  std::map<std::string, bool> seen;
+  std::set<std::string> seen;
   for (std::size_t i = 0; i < kernel.args.size(); ++i) {
     const Argument& arg = kernel.args[i];
     const auto space = spaces.find(arg.buffer);
@@ -106,7 +75,7 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
       maps[i] = map_over(arg.map, pointers[i]);
       args[i] = &maps[i];
     }
-    if (!seen.emplace(arg.buffer, true).second) continue;
+    if (!seen.insert(arg.buffer).second) continue;
     launch.allocations.push_back(
         {pointers[i], space->second.bytes.size(), arg.buffer, space->second.writable, space->second.initialised});
   }

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/cpu_pool.h"
+#include "cpu/pool.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 

@@ -26,7 +26,6 @@
 
 #include "base/error.h"
 #include "codegen/launch_list.h"
-#include "runtime/clocks.h"
 #include "runtime/compile.h"
 
 namespace warploom::runtime {
@@ -109,7 +108,6 @@ class Executor {
   // Puts other data into the caches, in launch order: GPU by writing twice the L2, CPU by writing twice the last level (at most
   // 256 MiB).
   virtual Status flush_caches() = 0;
-  virtual Clocks clocks() { return {}; }      // now
   virtual void* stream() { return nullptr; }  // CUstream, for libraries
 };
 

@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
-#include <array>
-#include <cstring>
+#include <bit>
 
 #include "runtime/bound.h"
 #include "runtime/engines.h"
@@ -12,27 +9,28 @@ namespace {
 constexpr int kPortableCluster = 8;
 constexpr int kOldestMajor = 8;
 
-CUdeviceptr pointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
+  return reinterpret_cast<CUdeviceptr>(buffer.address()) + static_cast<CUdeviceptr>(offset);
+}
 
-class GpuKernels final : public Runnable {
+class GpuKernels final : public LoadedList {
  public:
   GpuKernels(Executor& device, const Driver& cuda, CUstream stream, const LaunchList& list)
-      : device_(device), cuda_(cuda), stream_(stream), list_(list) {}
+      : LoadedList(device, list), cuda_(cuda), stream_(stream) {}
   ~GpuKernels() override {
     (void)device_.synchronize();
-    for (CUmodule module : modules_) cuda_.cuModuleUnload(module);
+    for (CUmodule module : modules_)
+      if (module) cuda_.cuModuleUnload(module);
   }
 
   Status load(const Binary& binary) {
-    WARPLOOM_CHECK(check_images(list_, binary));
+    WARPLOOM_CHECK(check_images(binary));
     for (std::size_t i = 0; i < list_.kernels.size(); ++i) {
       const Kernel& kernel = list_.kernels[i];
-      CUmodule module = nullptr;
+      CUmodule& module = modules_.emplace_back();
       WARPLOOM_CUDA(cuda_, cuModuleLoadData, &module, binary.images[i].data());
-      modules_.push_back(module);
-      CUfunction function = nullptr;
+      CUfunction& function = functions_.emplace_back();
       WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, module, kernel.name.c_str());
-      functions_.push_back(function);
       if (kernel.shared_bytes > device_.info().shared_bytes)
         return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
                      fmt::format("at most {} bytes", device_.info().shared_bytes),
@@ -45,84 +43,41 @@ class GpuKernels final : public Runnable {
     return ok();
   }
 
-  std::string name() const override { return list_.kernels.empty() ? "nothing" : list_.kernels.back().name; }
-  int sets() const override { return static_cast<int>(sets_.size()); }
-
-  Status bind(const Bindings& buffers, int set) override {
-    if (set < 0 || set > sets()) return fail(no_such_set(name(), set, sets()));
-    WARPLOOM_TRY(Bindings all, complete_bindings(device_, list_, buffers));
-    auto bound = std::make_unique<Set>();
-    for (const Kernel& kernel : list_.kernels) {
-      WARPLOOM_TRY(const std::vector<Buffer> chosen, buffers_of(kernel, all));
-      Parameters& parameters = bound->kernels.emplace_back();
-      parameters.values.resize(kernel.args.size());
-      for (std::size_t i = 0; i < kernel.args.size(); ++i) {
-        const Argument& argument = kernel.args[i];
-        Value& value = parameters.values[i];
-        value.address = chosen[i].address();
-        if (argument.tensor_map) {
-          WARPLOOM_TRY(value.map, encode_tensor_map(cuda_, argument.map, value.address,
-                                                    kernel.name + ", map of " + argument.buffer));
-        }
-        parameters.raw.push_back(argument.tensor_map ? static_cast<void*>(&value.map)
-                                                     : static_cast<void*>(&value.address));
-      }
-    }
-    bound->buffers = std::move(all);
-    if (set == sets()) sets_.emplace_back();
-    sets_[static_cast<std::size_t>(set)] = std::move(bound);
-    return ok();
-  }
-
-  Status launch(int set) override {
-    if (set < 0 || set >= sets()) return fail(no_such_set(name(), set, sets()));
-    Set& bound = *sets_[static_cast<std::size_t>(set)];
-    for (std::size_t i = 0; i < functions_.size(); ++i) {
-      const Kernel& kernel = list_.kernels[i];
-      CUlaunchAttribute cluster;
-      cluster.id = kLaunchClusterDimension;
-      cluster.value.cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
-      CUlaunchConfig config;
-      config.grid_x = size(kernel.grid[0]);
-      config.grid_y = size(kernel.grid[1]);
-      config.grid_z = size(kernel.grid[2]);
-      config.block_x = size(kernel.threads);
-      config.shared_bytes = size(kernel.shared_bytes);
-      config.stream = stream_;
-      if (cluster_size(kernel) > 1) {
-        config.attributes = &cluster;
-        config.attribute_count = 1;
-      }
-      WARPLOOM_CUDA(cuda_, cuLaunchKernelEx, &config, functions_[i], bound.kernels[i].raw.data(), nullptr);
-    }
-    return ok();
-  }
-
  private:
-  struct Value {
-    CUtensorMap map;
-    void* address = nullptr;
-  };
-  struct Parameters {
-    std::vector<Value> values;  // does not grow any more: `raw` points into it
-    std::vector<void*> raw;
-  };
-  struct Set {
-    Bindings buffers;
-    std::vector<Parameters> kernels;
-  };
+  Result<void*> parameter(const Kernel& kernel, const Argument& argument, void*& address, Kept& kept) override {
+    if (!argument.tensor_map) return &address;
+    WARPLOOM_TRY(const CUtensorMap map,
+                 encode_tensor_map(cuda_, argument.map, address, kernel.name + ", map of " + argument.buffer));
+    kept.push_back(std::make_shared<CUtensorMap>(map));
+    return kept.back().get();
+  }
+
+  Status run(std::size_t index, void** parameters) override {
+    const Kernel& kernel = list_.kernels[index];
+    CUlaunchAttribute cluster;
+    cluster.id = kLaunchClusterDimension;
+    cluster.value.cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
+    CUlaunchConfig config;
+    config.grid_x = size(kernel.grid[0]);
+    config.grid_y = size(kernel.grid[1]);
+    config.grid_z = size(kernel.grid[2]);
+    config.block_x = size(kernel.threads);
+    config.shared_bytes = size(kernel.shared_bytes);
+    config.stream = stream_;
+    config.attributes = &cluster;
+    config.attribute_count = cluster_size(kernel) > 1 ? 1 : 0;
+    return cuda_.check(cuda_.cuLaunchKernelEx(&config, functions_[index], parameters, nullptr), "cuLaunchKernelEx");
+  }
+
   static unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
   static std::int64_t cluster_size(const Kernel& kernel) {
     return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2];
   }
 
-  Executor& device_;
   const Driver& cuda_;
   CUstream stream_;
-  LaunchList list_;
   std::vector<CUmodule> modules_;
   std::vector<CUfunction> functions_;
-  std::vector<std::unique_ptr<Set>> sets_;
 };
 
 class GpuGraph final : public Recording {
@@ -175,10 +130,6 @@ class GpuExecutor final : public Executor {
     WARPLOOM_CUDA(cuda_, cuDeviceTotalMem, &bytes, gpu_);
     info_.memory_bytes = static_cast<std::int64_t>(bytes);
     info_.driver = cuda_.version();
-    std::array<char, 64> bus{};
-    if (cuda_.cuDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpu_) == 0)
-      clocks_ = ClockReader(bus.data());
-
     CUcontext context = nullptr;
     WARPLOOM_CUDA(cuda_, cuDevicePrimaryCtxRetain, &context, gpu_);
     retained_ = true;
@@ -190,7 +141,6 @@ class GpuExecutor final : public Executor {
 
   Engine engine() const override { return Engine::cuda; }
   const DeviceInfo& info() const override { return info_; }
-  Clocks clocks() override { return clocks_.read(); }
   void* stream() override { return stream_; }
   Result<std::int64_t> free_memory() override {
     std::size_t free = 0, total = 0;
@@ -207,40 +157,35 @@ class GpuExecutor final : public Executor {
       error.expected = fmt::format("{} bytes", bytes);
       return fail(std::move(error));
     }
-    std::shared_ptr<void> owner(reinterpret_cast<void*>(address), [this](void* p) { cuda_.cuMemFree(pointer(p)); });
+    std::shared_ptr<void> owner(reinterpret_cast<void*>(address),
+                                [this](void* p) { cuda_.cuMemFree(reinterpret_cast<CUdeviceptr>(p)); });
     const CUdeviceptr aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
     return Buffer(std::move(owner), reinterpret_cast<void*>(aligned), bytes);
   }
   Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
-    if (bytes == 0) return ok();
-    return cuda_.check(cuda_.cuMemcpyHtoD(pointer(to.address()) + static_cast<CUdeviceptr>(offset), from,
-                                          static_cast<std::size_t>(bytes)),
-                       "cuMemcpyHtoD");
+    if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyHtoD, pointer(to, offset), from, static_cast<std::size_t>(bytes));
+    return ok();
   }
   Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
-    if (bytes == 0) return ok();
-    return cuda_.check(cuda_.cuMemcpyDtoH(to, pointer(from.address()) + static_cast<CUdeviceptr>(offset),
-                                          static_cast<std::size_t>(bytes)),
-                       "cuMemcpyDtoH");
+    if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyDtoH, to, pointer(from, offset), static_cast<std::size_t>(bytes));
+    return ok();
   }
   Status fill(const Buffer& buffer, std::uint32_t word) override {
-    std::array<unsigned char, 4> bytes{};
-    std::memcpy(bytes.data(), &word, 4);
-    CUdeviceptr at = pointer(buffer.address());
-    const CUdeviceptr end = at + static_cast<CUdeviceptr>(buffer.bytes());
     // Slices may begin off a word's boundary: then byte by byte up to it, with the word turned accordingly.
-    std::size_t turn = 0;
-    for (; at < end && at % 4 != 0; ++at, ++turn)
-      WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at, bytes[turn % 4], 1, stream_);
-    std::uint32_t turned = 0;
-    for (std::size_t i = 0; i < 4; ++i) turned |= std::uint32_t{bytes[(turn + i) % 4]} << (8 * i);
+    CUdeviceptr at = pointer(buffer);
+    const CUdeviceptr end = at + static_cast<CUdeviceptr>(buffer.bytes());
+    const auto bytes_until = [&](CUdeviceptr stop) -> Status {
+      for (; at < stop; ++at, word = std::rotr(word, 8))
+        WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at, static_cast<unsigned char>(word), 1, stream_);
+      return ok();
+    };
+    WARPLOOM_CHECK(bytes_until(std::min(end, (at + 3) / 4 * 4)));
     const CUdeviceptr words = (end - at) / 4;
-    if (words > 0) WARPLOOM_CUDA(cuda_, cuMemsetD32Async, at, turned, words, stream_);
-    for (at += words * 4; at < end; ++at, ++turn)
-      WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at, bytes[turn % 4], 1, stream_);
-    return ok();
+    if (words > 0) WARPLOOM_CUDA(cuda_, cuMemsetD32Async, at, word, words, stream_);
+    at += words * 4;
+    return bytes_until(end);
   }
 
   Result<std::unique_ptr<Runnable>> load(const LaunchList& list, const Binary& binary) override {
@@ -264,10 +209,9 @@ class GpuExecutor final : public Executor {
     WARPLOOM_CUDA(cuda_, cuStreamBeginCapture, stream_, kCaptureThreadLocal);
     const Status worked = work();
     CUgraph graph = nullptr;
-    const Status ended = cuda_.check(cuda_.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
     CUgraphExec executable = nullptr;
-    Status made = ended;
-    if (worked && ended) made = cuda_.check(cuda_.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
+    Status made = cuda_.check(cuda_.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
+    if (worked && made) made = cuda_.check(cuda_.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
     if (graph) cuda_.cuGraphDestroy(graph);
     WARPLOOM_CHECK(worked);
     WARPLOOM_CHECK(made);
@@ -277,8 +221,8 @@ class GpuExecutor final : public Executor {
   Status flush_caches() override {
     constexpr std::int64_t kMore = std::int64_t{16} << 20;
     if (!flush_) { WARPLOOM_TRY(flush_, allocate(2 * info_.cache_bytes + kMore)); }
-    WARPLOOM_CUDA(cuda_, cuMemsetD32Async, pointer(flush_.address()), ++flush_word_,
-                  static_cast<std::size_t>(flush_.bytes() / 4), stream_);
+    WARPLOOM_CUDA(cuda_, cuMemsetD32Async, pointer(flush_), ++flush_word_, static_cast<std::size_t>(flush_.bytes() / 4),
+                  stream_);
     return ok();
   }
 
@@ -294,7 +238,6 @@ class GpuExecutor final : public Executor {
   bool retained_ = false;
   CUstream stream_ = nullptr;
   std::array<CUevent, 2> events_{};
-  ClockReader clocks_{""};
   DeviceInfo info_;
   Buffer flush_;
   std::uint32_t flush_word_ = 0;

@@ -1,5 +1,11 @@
 // Library: a shared library opened at run time and never closed (drivers do not survive being unloaded).
+//
+//   const Library library{"libfoo.so.2", "libfoo.so.1"};            // the first that opens
+//   int (*const add)(int, int) = library["foo_add"];                // null where there is none
+//   if (!library.complete()) …                                      // not open, or a symbol asked for was missing
 #pragma once
+
+#include <dlfcn.h>
 
 #include <initializer_list>
 #include <span>
@@ -8,26 +14,45 @@
 
 namespace warploom::runtime {
 
+// An address that becomes whatever kind of function it is given to.
+struct Symbol {
+  void* address;
+  template <class F>
+  operator F*() const {
+    return reinterpret_cast<F*>(address);
+  }
+};
+
 class Library {
  public:
-  // The first of `names` that opens; empty when none does.
-  explicit Library(std::span<const std::string> names);
+  explicit Library(std::span<const std::string> names) {
+    for (const std::string& name : names) {
+      handle_ = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_) name_ = name;
+      if (handle_) return;
+      // The first reason is the telling one: the soname itself; what follows are guesses at folders.
+      if (const char* text = ::dlerror(); text && why_not_.empty()) why_not_ = text;
+    }
+  }
   Library(std::initializer_list<const char*> names) : Library(std::vector<std::string>(names.begin(), names.end())) {}
 
   explicit operator bool() const { return handle_ != nullptr; }
-  const std::string& name() const { return name_; }  // as it was asked for
-  const std::string& why_not() const { return why_not_; }
-  // Sets `function` to the symbol; false, and null, when there is none.
-  template <class F>
-  bool find(const char* symbol, F*& function) const {
-    function = reinterpret_cast<F*>(address(symbol));
-    return function != nullptr;
+  bool complete() const { return handle_ && missing_.empty(); }
+  const std::string& name() const { return name_; }        // as it was asked for
+  const std::string& why_not() const { return why_not_; }  // the loader's words
+  const std::string& missing() const { return missing_; }  // the symbols that were not found: "foo_add, foo_sub"
+  // `wanted` false: null, and not missed.
+  Symbol operator()(const char* symbol, bool wanted = true) const {
+    void* address = handle_ && wanted ? ::dlsym(handle_, symbol) : nullptr;
+    if (!address && wanted) missing_ += (missing_.empty() ? "" : ", ") + std::string(symbol);
+    return {address};
   }
+  Symbol operator[](const char* symbol) const { return (*this)(symbol); }
 
  private:
-  void* address(const char* symbol) const;
   void* handle_ = nullptr;
   std::string name_, why_not_;
+  mutable std::string missing_;
 };
 
 }  // namespace warploom::runtime

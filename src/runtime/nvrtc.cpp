@@ -1,14 +1,11 @@
 #include "runtime/nvrtc.h"
 
-#include <fmt/format.h>
 #include <glob.h>
 
-#include <array>
 #include <cstdlib>
 
 #include "base/file.h"
 #include "base/process.h"
-#include "runtime/header_set.h"
 #include "runtime/library.h"
 
 namespace warploom::runtime {
@@ -17,23 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kSonames = {"libnvrtc.so.13", "libnvrtc.so.12"};
-
-// NVRTC's own types and functions. Source: NVRTC documentation, "User interface".
-struct Nvrtc {
-  using Program = struct NvrtcProgram*;
-  int (*version)(int* major, int* minor) = nullptr;
-  int (*create)(Program*, const char* source, const char* name, int headers, const char* const* texts,
-                const char* const* names) = nullptr;
-  int (*destroy)(Program*) = nullptr;
-  int (*compile)(Program, int options, const char* const* texts) = nullptr;
-  int (*log_size)(Program, std::size_t*) = nullptr;
-  int (*log)(Program, char*) = nullptr;
-  int (*cubin_size)(Program, std::size_t*) = nullptr;
-  int (*cubin)(Program, char*) = nullptr;
-  const char* (*words)(int code) = nullptr;
-  std::string path, why_not;
-  bool ready = false;
-};
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -68,19 +48,25 @@ std::vector<std::string> candidates() {
   return names;
 }
 
+// NVRTC's own types and functions. Source: NVRTC documentation, "User interface".
+struct Nvrtc {
+  using Program = struct NvrtcProgram*;
+  const Library library{candidates()};
+  int (*version)(int* major, int* minor) = library["nvrtcVersion"];
+  int (*create)(Program*, const char* source, const char* name, int headers, const char* const* texts,
+                const char* const* names) = library["nvrtcCreateProgram"];
+  int (*destroy)(Program*) = library["nvrtcDestroyProgram"];
+  int (*compile)(Program, int options, const char* const* texts) = library["nvrtcCompileProgram"];
+  int (*log_size)(Program, std::size_t*) = library["nvrtcGetProgramLogSize"];
+  int (*log)(Program, char*) = library["nvrtcGetProgramLog"];
+  int (*cubin_size)(Program, std::size_t*) = library["nvrtcGetCUBINSize"];
+  int (*cubin)(Program, char*) = library["nvrtcGetCUBIN"];
+  const char* (*words)(int code) = library["nvrtcGetErrorString"];
+  bool ready = library.complete();
+};
+
 const Nvrtc& nvrtc() {
-  static const Nvrtc instance = [] {
-    Nvrtc n;
-    const Library library(candidates());
-    n.path = library.name();
-    n.why_not = library.why_not();
-    n.ready = library && library.find("nvrtcVersion", n.version) && library.find("nvrtcCreateProgram", n.create) &&
-              library.find("nvrtcDestroyProgram", n.destroy) && library.find("nvrtcCompileProgram", n.compile) &&
-              library.find("nvrtcGetProgramLogSize", n.log_size) && library.find("nvrtcGetProgramLog", n.log) &&
-              library.find("nvrtcGetCUBINSize", n.cubin_size) && library.find("nvrtcGetCUBIN", n.cubin) &&
-              library.find("nvrtcGetErrorString", n.words);
-    return n;
-  }();
+  static const Nvrtc instance;
   return instance;
 }
 
@@ -88,7 +74,7 @@ Result<CudaCompiler> look_for_compiler() {
   if (nvrtc().ready) {
     int major = 0, minor = 0;
     nvrtc().version(&major, &minor);
-    return CudaCompiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().path, true};
+    return CudaCompiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().library.name(), true};
   }
   std::vector<std::string> programs = {"nvcc", "/usr/local/cuda/bin/nvcc"};
   if (const std::string home = environment("CUDA_HOME"); !home.empty())
@@ -104,7 +90,7 @@ Result<CudaCompiler> look_for_compiler() {
     return CudaCompiler{"nvcc " + version, path.string(), false};
   }
   return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
-               "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().why_not,
+               "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().library.why_not(),
                "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in WARPLOOM_NVRTC"});
 }
 
@@ -115,8 +101,7 @@ Result<CudaCompiler> find_cuda_compiler() {
   return compiler;
 }
 
-Result<CudaImage> compile_cuda_in_process(const std::string& source, const std::string& arch,
-                                          const std::vector<std::string>& flags) {
+Result<Image> compile_cuda_in_process(const std::string& source, const std::string& arch) {
   const Nvrtc& n = nvrtc();
   if (!n.ready) {
     WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
@@ -128,17 +113,14 @@ Result<CudaImage> compile_cuda_in_process(const std::string& source, const std::
     texts.push_back(file.text.c_str());
     names.push_back(file.path.c_str());
   }
-  std::vector<std::string> options = {"--gpu-architecture=" + arch, "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
-  options.insert(options.end(), flags.begin(), flags.end());
-  std::vector<const char*> raw;
-  for (const std::string& option : options) raw.push_back(option.c_str());
-
+  const std::string target = "--gpu-architecture=" + arch;
+  const char* const options[] = {target.c_str(), "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
   Nvrtc::Program program = nullptr;
   int code =
       n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data());
-  CudaImage image;
+  Image image;
   if (code == 0) {
-    code = n.compile(program, static_cast<int>(raw.size()), raw.data());
+    code = n.compile(program, static_cast<int>(std::size(options)), options);
     std::size_t bytes = 0;
     if (n.log_size(program, &bytes) == 0 && bytes > 1) {
       image.log.resize(bytes);
@@ -146,12 +128,12 @@ Result<CudaImage> compile_cuda_in_process(const std::string& source, const std::
       image.log.resize(bytes - 1);  // its final zero
     }
     if (code == 0 && (code = n.cubin_size(program, &bytes)) == 0) {
-      image.cubin.resize(bytes);
-      code = n.cubin(program, image.cubin.data());
+      image.bytes.resize(bytes);
+      code = n.cubin(program, image.bytes.data());
     }
     n.destroy(&program);
   }
-  if (code != 0 || image.cubin.empty())
+  if (code != 0 || image.bytes.empty())
     return fail({ErrorCode::kCompileFailed, "NVRTC refused the source", arch, "source that compiles",
                  image.log.empty() ? n.words(code) : image.log,
                  "report the schedule: emitted source should always compile"});

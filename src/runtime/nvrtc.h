@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "runtime/compile.h"
+#include "runtime/compile_text.h"
 
 namespace warploom::runtime {
 
@@ -22,16 +23,10 @@ struct CudaCompiler {
 // Found once a process. Fails with no-nvrtc.
 Result<CudaCompiler> find_cuda_compiler();
 
-struct CudaImage {
-  std::string cubin;
-  std::string log;  // the compiler's and ptxas's, with figures
-};
-
 // In this process, through NVRTC: may crash or hang with it.
-Result<CudaImage> compile_cuda_in_process(const std::string& source, const std::string& arch,
-                                          const std::vector<std::string>& flags);
+Result<Image> compile_cuda_in_process(const std::string& source, const std::string& arch);
 // In a child process under options.time, or by nvcc where there is no NVRTC; through the cache.
-Result<CudaImage> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options = {});
+Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options = {});
 
 // What `ptxas -v` said of each kernel, and the warnings that mean the kernel is not what was meant (C75xx).
 struct PtxasReport {

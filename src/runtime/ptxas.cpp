@@ -4,9 +4,7 @@
 //   ptxas info    : Compiling entry function 'gemm' for 'sm_90a'
 //   ptxas         .     0 bytes stack frame, 16 bytes spill stores, 24 bytes spill loads
 //   ptxas info    : Used 168 registers, used 1 barriers, 256 bytes smem
-#include <algorithm>
 #include <charconv>
-#include <string>
 
 #include "runtime/nvrtc.h"
 

@@ -1,31 +1,12 @@
 // Tensor maps in the driver's form. Source: CUDA Driver API, "Tensor Map Object Management".
-#include <fmt/format.h>
-
-#include <array>
 
 #include "runtime/engines.h"
+#include "runtime/type_codes.h"
 
 namespace warploom::runtime {
 namespace {
 
-// CUtensorMapDataType by element type; types the copy engine does not interpret go as integers of their width.
-constexpr int type_code(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f64: return 8;
-    case Dtype::f32: return 7;
-    case Dtype::tf32: return 11;
-    case Dtype::bf16: return 9;
-    case Dtype::f16: return 6;
-    case Dtype::i64: return 5;
-    case Dtype::i32: return 3;
-    default: return 0;  // 8 bits
-  }
-}
-
-struct Swizzle {
-  int bytes, code;
-};
-constexpr std::array kSwizzles = {Swizzle{0, 0}, Swizzle{32, 1}, Swizzle{64, 2}, Swizzle{128, 3}};
+constexpr std::array<int, 4> kSwizzles = {0, 32, 64, 128};  // bytes, by the driver's number
 constexpr int kPromoteTo128 = 2;
 
 }  // namespace
@@ -36,10 +17,9 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
   const std::string text =
       fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype), fmt::join(map.dims, ", "),
                   fmt::join(map.strides_bytes, ", "), fmt::join(map.box, ", "), map.swizzle_bytes);
-  int swizzle = -1;
-  for (const Swizzle& known : kSwizzles)
-    if (known.bytes == map.swizzle_bytes) swizzle = known.code;
-  if (rank < 1 || rank > 5 || map.strides_bytes.size() + 1 != rank || map.box.size() != rank || swizzle < 0)
+  const auto swizzle = std::ranges::find(kSwizzles, map.swizzle_bytes) - kSwizzles.begin();
+  if (rank < 1 || rank > 5 || map.strides_bytes.size() + 1 != rank || map.box.size() != rank ||
+      swizzle == std::ssize(kSwizzles))
     return fail({ErrorCode::kPlanInvalid, "a tensor map's fields do not fit each other", place,
                  "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128", text,
                  "check the launch list"});
@@ -52,10 +32,11 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
     if (i > 0) strides[i - 1] = static_cast<std::uint64_t>(map.strides_bytes[i - 1]);
   }
   CUtensorMap encoded;
-  auto done = cuda.check(
-      cuda.cuTensorMapEncodeTiled(&encoded, type_code(map.dtype), static_cast<std::uint32_t>(rank), address,
-                                  dims.data(), strides.data(), box.data(), steps.data(), 0, swizzle, kPromoteTo128, 0),
-      "cuTensorMapEncodeTiled");
+  auto done =
+      cuda.check(cuda.cuTensorMapEncodeTiled(&encoded, codes_of(map.dtype).tensor_map, static_cast<std::uint32_t>(rank),
+                                             address, dims.data(), strides.data(), box.data(), steps.data(), 0,
+                                             static_cast<int>(swizzle), kPromoteTo128, 0),
+                 "cuTensorMapEncodeTiled");
   if (done) return encoded;
   Error error = done.error();
   error.place = place;

@@ -1,6 +1,5 @@
 #include "runtime/timing.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "base/random.h"
@@ -90,10 +89,7 @@ Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const
     }
   }
 
-  constexpr int kLapsBetweenReadings = 16;
   const auto start = Clock::now();
-  Clocks sum;
-  int readings = 0;
   for (int lap = 0; lap < options.max_samples; ++lap) {
     const double spent = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     if (spent > 5 * options.budget_ms && lap > 0) break;
@@ -103,14 +99,6 @@ Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const
       WARPLOOM_TRY(const double us, sample(device, entry, flush));
       entry.samples.us.push_back(us);
     }
-    if (lap % kLapsBetweenReadings == 0) {
-      const Clocks now = device.clocks();
-      sum.sm_mhz += now.sm_mhz;
-      sum.memory_mhz += now.memory_mhz;
-      sum.watts += now.watts;
-      sum.celsius += now.celsius;
-      ++readings;
-    }
   }
   std::vector<Samples> all;
   for (Entry& entry : entries) {
@@ -119,8 +107,6 @@ Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const
     samples.median_us = interval.median;
     samples.low_us = interval.low;
     samples.high_us = interval.high;
-    if (readings > 0)
-      samples.clocks = {sum.sm_mhz / readings, sum.memory_mhz / readings, sum.watts / readings, sum.celsius / readings};
     all.push_back(std::move(samples));
   }
   return all;

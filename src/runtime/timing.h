@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/clocks.h"
 #include "runtime/executor.h"
 
 namespace warploom::runtime {
@@ -37,7 +36,6 @@ struct Samples {
   double median_us = 0, low_us = 0, high_us = 0;
   int calls_per_sample = 1;
   bool flushed = false;  // caches flushed before every sample
-  Clocks clocks;         // mean over the samples
 };
 
 // One Samples for each alternative, in their order. Every alternative has at least buffer set 0 bound. Fails with the first

@@ -47,9 +47,6 @@ struct VendorProblem {
   Dtype bias_dtype = Dtype::f32;
   Activation activation = Activation::none;
   std::int64_t rows = 1, cols = 1;
-
-  double flops() const;
-  double bytes() const;  // read and written once
 };
 
 // The fastest that serves the problem. `plain_only`: ours, whatever libraries are there.

@@ -6,14 +6,13 @@
 namespace warploom::runtime {
 
 Result<std::unique_ptr<Runnable>> cublaslt_matmul(Executor& device, const VendorProblem& problem);
-Result<std::unique_ptr<Runnable>> dnnl_reference(Executor& device, const VendorProblem& problem);
+Result<std::unique_ptr<Runnable>> dnnl_reference(const VendorProblem& problem);
 
 // C = activation(C + bias) in place: what the library left out.
 LaunchList plain_epilogue(const DeviceInfo& device, const VendorProblem& problem);
-Result<std::unique_ptr<Runnable>> load_plain(Executor& device, const LaunchList& list);
 
 // What a maker answers for a problem outside what it serves.
-Error not_served(const std::string& library, const std::string& what);
+tl::unexpected<Error> not_served(const std::string& library, const std::string& what);
 
 struct ActivationRow {
   std::string_view name;
@@ -22,12 +21,7 @@ struct ActivationRow {
 };
 const ActivationRow& row_of(Activation activation);
 
-// Elements of the operands as they lie in memory.
-struct VendorSizes {
-  std::int64_t a, b, c, bias;
-};
-VendorSizes sizes_of(const VendorProblem& problem);
-// The buffer called `name`, of at least `bytes` bytes. Fails with plan-invalid.
-Result<Buffer> named_buffer(const Bindings& buffers, const std::string& name, std::int64_t bytes);
+// The problem's buffers, flat: A, B, C and, where there is one, bias; or X and Y.
+std::vector<BufferSpec> buffers_of(const VendorProblem& problem);
 
 }  // namespace warploom::runtime

@@ -1,7 +1,5 @@
 #include "search/catalogue.h"
 
-#include <algorithm>
-
 namespace warploom::search {
 namespace {
 

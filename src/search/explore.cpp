@@ -1,10 +1,6 @@
 #include "search/explore.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <thread>
 
 #include "archive/archive.h"
@@ -21,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kFinalists = 4;                        // measured again with more repeats, beside the reference
-constexpr std::size_t kMostRefusals = 100;                   // kept in the outcome
+constexpr int kMostRefusals = 100;                           // kept in the outcome
 constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
 
 // An error that no other candidate would escape.
@@ -78,42 +74,27 @@ class Explorer {
   double left() const { return options_.budget_seconds - now(); }
 
   Status prepare() {
-    WARPLOOM_CHECK(open_evaluator());
-    WARPLOOM_CHECK(open_archive());
-    proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
-    if (options_.resume) WARPLOOM_CHECK(recall());
-    return ok();
-  }
-
-  Status open_evaluator() {
     const double before = now();
-    verify::EvaluatorOptions evaluator_options;
-    evaluator_options.interrupted = options_.interrupted;
-    WARPLOOM_TRY(verify::Evaluator started, verify::Evaluator::start(problem_.setup, evaluator_options));
-    evaluator_.emplace(std::move(started));
+    WARPLOOM_TRY(evaluator_, verify::Evaluator::start(problem_.setup, {.interrupted = options_.interrupted}));
     start_seconds_ = now() - before;
     ready_ = evaluator_->ready();
     reference_us_ = ready_.reference_us;
-    return ok();
+    WARPLOOM_CHECK(open_archive());
+    proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
+    return options_.resume ? recall() : ok();
   }
 
   Status open_archive() {
     const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : options_.archive;
-    WARPLOOM_TRY(archive::Archive opened, archive::Archive::open(path));
-    archive_.emplace(std::move(opened));
-    verify::Setup plain;  // the graph alone: seeds and references may change between runs
-    plain.graph = problem_.setup.graph;
-    const std::vector<std::uint8_t> bytes = verify::pack(plain);
+    WARPLOOM_TRY(archive_, archive::Archive::open(path));
+    // The graph alone: seeds and references may change between runs.
+    const std::vector<std::uint8_t> bytes = verify::pack({.graph = problem_.setup.graph});
     const std::string& target = problem_.catalogue.capabilities.arch;
     key_ = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
                                 name_of(options_.track), target, ready_.device));
     WARPLOOM_CHECK(archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
                                           ready_.device, graph::to_text(problem_.setup.graph)}));
-    run_.problem = key_;
-    run_.seed = options_.seed;
-    run_.reference = ready_.reference;
-    run_.reference_us = reference_us_;
-    run_.environment = environment("");
+    run_ = {key_, options_.seed, ready_.reference, reference_us_, environment("")};
     WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
     return ok();
   }
@@ -128,12 +109,7 @@ class Explorer {
       if (row.environment.ends_with(stamp_)) proposer_->skip(*schedule);
       if (row.stage == archive::Stage::refused || row.median_us <= 0) continue;
       proposer_->learn(*schedule, row.median_us);
-      Entry entry;
-      entry.schedule = *schedule;
-      entry.parents = row.parents;
-      entry.verdict.accepted = true;
-      entry.verdict.median_us = row.median_us;
-      entries_.push_back(std::move(entry));
+      entries_.push_back({*schedule, {}, {.accepted = true, .median_us = row.median_us}, row.parents});
     }
     WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(key_));
     if (best)
@@ -142,23 +118,20 @@ class Explorer {
   }
 
   verify::Request quick_request(const LaunchList& list) const {
-    verify::Request request;
-    request.list = list;
-    request.check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0);
-    request.beside_reference = false;
-    request.min_samples = 3;
-    request.max_samples = 30;
-    request.timing_ms = 60;
     // A schedule much slower than what is known is of no use; waiting for it costs the others their turn.
-    double known_us = best_us_ > 0 ? best_us_ : reference_us_;
-    if (best_us_ > 0 && reference_us_ > 0) known_us = std::max(best_us_, reference_us_);
-    request.candidate_limit_ms = known_us > 0 ? std::clamp(known_us / 1e3 * 40, 2'000.0, 60'000.0) : 10'000;
-    return request;
+    const double known_us = std::max(best_us_, reference_us_);
+    return {.list = list,
+            .check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0),
+            .beside_reference = false,
+            .min_samples = 3,
+            .max_samples = 30,
+            .timing_ms = 60,
+            .candidate_limit_ms = known_us > 0 ? std::clamp(known_us / 1e3 * 40, 2'000.0, 60'000.0) : 10'000};
   }
 
   Status search() {
-    int threads =
-        options_.jobs > 0 ? options_.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int threads = options_.jobs > 0 ? options_.jobs : cores;
     const auto lookahead = static_cast<std::size_t>(threads) + 2;
     const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)),
                                   milliseconds(5'000), milliseconds(60'000));
@@ -185,73 +158,74 @@ class Explorer {
   }
 
   Status judge(Compiled& compiled) {
-    Entry entry;
-    entry.schedule = std::move(compiled.schedule);
-    entry.parents = proposer_->parents_of(entry.schedule.text());
-    entry.compiler = compiled.compiler;
-    entry.here = true;
+    const std::string text = compiled.schedule.text();
+    Entry entry{std::move(compiled.schedule), {}, {}, proposer_->parents_of(text), compiled.compiler};
     const double before = now();
-    if (!compiled.list) {
-      if (is_fatal(compiled.list.error().code)) return fail(compiled.list.error());
-      entry.verdict.error_found = compiled.list.error();
-    } else {
-      entry.list = std::move(*compiled.list);
-      WARPLOOM_TRY(entry.verdict, evaluator_->judge(quick_request(entry.list)));
-      if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
-      const double took = now() - before;
-      // The first judgement makes what later ones find ready.
-      judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
-    }
+    const bool built = compiled.list.has_value();
+    WARPLOOM_CHECK(settle(entry, std::move(compiled.list), *evaluator_, [](verify::Request&) {}));
     ++judged_;
-    WARPLOOM_CHECK(record(entry));
+    // The first judgement makes what later ones find ready.
+    const double took = now() - before;
+    if (built) judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
     if (entry.verdict.accepted) {
       proposer_->learn(entry.schedule, entry.verdict.median_us);
       if (best_us_ == 0 || entry.verdict.median_us < best_us_) {
         best_us_ = entry.verdict.median_us;
-        best_text_ = entry.schedule.text();
+        best_text_ = text;
       }
-      entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
-                                    [&](const Entry& e) { return e.schedule == entry.schedule; }),
-                     entries_.end());
+      std::erase_if(entries_, [&](const Entry& e) { return e.schedule == entry.schedule; });
       entries_.push_back(std::move(entry));
-    } else {
-      refuse(entry);
     }
     report();
     return ok();
   }
 
-  void refuse(const Entry& entry) {
-    ++refused_;
-    ++refused_by_code_[std::string(code_text(entry.verdict.error_found.code))];
-    if (refusals_.size() < kMostRefusals) refusals_.push_back({entry.schedule.text(), entry.verdict.error_found});
+  // Judges an entry as its list allows, and records and counts what came of it. Fails with what no other would escape.
+  template <class Change>
+  Status settle(Entry& entry, Result<LaunchList> list, verify::Evaluator& judge, const Change& change,
+                bool promotes = false) {
+    verify::Verdict& verdict = entry.verdict;
+    if (list) {
+      entry.list = std::move(*list);
+      verify::Request request = quick_request(entry.list);
+      change(request);
+      WARPLOOM_TRY(verdict, judge.judge(request));
+    } else {
+      verdict = {.error_found = list.error()};
+    }
+    if (!verdict.accepted && is_fatal(verdict.error_found.code)) return fail(verdict.error_found);
+    entry.here = true;
+    entry.promoted = promotes && verdict.accepted;
+    if (!verdict.accepted) {
+      ++refused_by_code_[std::string(code_text(verdict.error_found.code))];
+      if (refused_++ < kMostRefusals) refusals_.push_back({entry.schedule.text(), verdict.error_found});
+    }
+    return record(entry);
   }
 
   Status record(const Entry& entry) {
-    archive::Candidate row;
-    row.problem = key_;
-    row.schedule = entry.schedule.text();
-    row.fields = kernels::to_json(entry.schedule);
-    row.family = entry.schedule.family;
-    row.parents = entry.parents;
     const verify::Verdict& v = entry.verdict;
-    row.stage = !v.accepted      ? archive::Stage::refused
-                : entry.promoted ? archive::Stage::promoted
-                                 : archive::Stage::screened;
-    if (!v.accepted) row.error_code = code_text(v.error_found.code);
-    row.median_us = v.median_us;
-    row.low_us = v.low_us;
-    row.high_us = v.high_us;
-    row.reference_us = v.reference_us > 0 ? v.reference_us : reference_us_;
-    row.error = v.error;
-    row.max_error = v.max_error;
-    row.seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed;
     std::string sources;
     for (const auto& kernel : entry.list.kernels) sources += kernel.source;
-    row.source_hash = hash_hex(sources);
-    row.environment = environment(entry.compiler);
-    row.verdict = verify::to_json(v);
-    return archive_->record(row);
+    return archive_->record({.problem = key_,
+                             .schedule = entry.schedule.text(),
+                             .fields = kernels::to_json(entry.schedule),
+                             .family = entry.schedule.family,
+                             .parents = entry.parents,
+                             .stage = !v.accepted      ? archive::Stage::refused
+                                      : entry.promoted ? archive::Stage::promoted
+                                                       : archive::Stage::screened,
+                             .error_code = v.accepted ? "" : std::string(code_text(v.error_found.code)),
+                             .median_us = v.median_us,
+                             .low_us = v.low_us,
+                             .high_us = v.high_us,
+                             .reference_us = v.reference_us > 0 ? v.reference_us : reference_us_,
+                             .error = v.error,
+                             .max_error = v.max_error,
+                             .seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed,
+                             .source_hash = hash_hex(sources),
+                             .environment = environment(entry.compiler),
+                             .verdict = verify::to_json(v)});
   }
 
   std::string environment(const std::string& compiler) const {
@@ -275,11 +249,15 @@ class Explorer {
     const std::size_t finalists = std::min(entries_.size(), kFinalists);
     for (std::size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_; ++i) {
       if (interrupted()) return ok();
-      WARPLOOM_CHECK(measure_again(entries_[i]));
+      WARPLOOM_CHECK(settle(entries_[i], built(entries_[i]), *evaluator_, [&](verify::Request& request) {
+        request.beside_reference = true;
+        request.min_samples = 5;
+        request.max_samples = 100;
+        request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
+      }));
     }
     // Refused ones go; those measured again come first, since a quick figure does not compare with theirs.
-    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.verdict.accepted; }),
-                   entries_.end());
+    std::erase_if(entries_, [](const Entry& e) { return !e.verdict.accepted; });
     std::stable_sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
       const bool a_again = a.verdict.reference_us > 0, b_again = b.verdict.reference_us > 0;
       return a_again != b_again ? a_again : faster(a, b);
@@ -287,29 +265,9 @@ class Explorer {
     return promote();
   }
 
-  Status ensure_built(Entry& entry) {
-    if (!entry.list.kernels.empty()) return ok();
-    WARPLOOM_TRY(entry.list, problem_.catalogue.build(entry.schedule));
-    return ok();
-  }
-
-  Status measure_again(Entry& entry) {
-    if (const Status built = ensure_built(entry); !built) {
-      entry.verdict.accepted = false;
-      entry.verdict.error_found = built.error();
-      refuse(entry);
-      return record(entry);
-    }
-    verify::Request request = quick_request(entry.list);
-    request.beside_reference = true;
-    request.min_samples = 5;
-    request.max_samples = 100;
-    request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
-    WARPLOOM_TRY(entry.verdict, evaluator_->judge(request));
-    entry.here = true;
-    if (!entry.verdict.accepted && is_fatal(entry.verdict.error_found.code)) return fail(entry.verdict.error_found);
-    if (!entry.verdict.accepted) refuse(entry);
-    return record(entry);
+  Result<LaunchList> built(const Entry& entry) const {
+    if (!entry.list.kernels.empty()) return entry.list;
+    return problem_.catalogue.build(entry.schedule);
   }
 
   Status promote() {
@@ -318,40 +276,26 @@ class Explorer {
     verify::Setup fresh = problem_.setup;
     fresh.seed = options_.seed ^ kFreshSeed;
     fresh.time_reference = false;
-    verify::EvaluatorOptions evaluator_options;
-    evaluator_options.interrupted = options_.interrupted;
-    WARPLOOM_TRY(verify::Evaluator judge, verify::Evaluator::start(std::move(fresh), evaluator_options));
+    WARPLOOM_TRY(verify::Evaluator judge, verify::Evaluator::start(fresh, {.interrupted = options_.interrupted}));
     for (Entry& entry : entries_) {
       if (interrupted()) return ok();
-      const Status built = ensure_built(entry);
-      verify::Verdict verdict;
-      if (built) {
-        verify::Request request = quick_request(entry.list);
+      const auto whole = [&](verify::Request& request) {
+        const double room = std::max(0.2, left());
         request.whole = true;
         request.beside_reference = true;
         request.min_samples = 5;
         request.max_samples = 200;
-        const double room = std::max(0.2, left());
         request.check_ms = std::clamp(0.5 * room, 0.5, 60.0) * 1e3;
         request.timing_ms = std::clamp(0.15 * room, 0.1, 2.0) * 1e3;
         request.candidate_limit_ms = std::max(10'000.0, request.candidate_limit_ms);
-        WARPLOOM_TRY(verdict, judge.judge(request));
-      } else {
-        verdict.error_found = built.error();
-      }
-      if (!verdict.accepted && is_fatal(verdict.error_found.code)) return fail(verdict.error_found);
-      entry.verdict = std::move(verdict);
-      entry.here = true;
-      entry.promoted = entry.verdict.accepted;
-      WARPLOOM_CHECK(record(entry));
-      if (entry.promoted) {
-        best_us_ = entry.verdict.median_us;
-        best_text_ = entry.schedule.text();
-        if (entry.verdict.reference_us > 0) reference_us_ = entry.verdict.reference_us;
-        report();
-        return ok();
-      }
-      refuse(entry);
+      };
+      WARPLOOM_CHECK(settle(entry, built(entry), judge, whole, true));
+      if (!entry.promoted) continue;
+      best_us_ = entry.verdict.median_us;
+      best_text_ = entry.schedule.text();
+      if (entry.verdict.reference_us > 0) reference_us_ = entry.verdict.reference_us;
+      report();
+      return ok();
     }
     return ok();
   }
@@ -398,30 +342,29 @@ class Explorer {
       return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate",
                    problem_.setup.graph.name, "a candidate that is right", summary(),
                    "give it more time with --budget"});
-    Outcome out;
     const verify::Verdict& v = best->verdict;
-    out.problem = problem_.setup.graph.name;
-    out.target = problem_.catalogue.capabilities.arch;
-    out.device = ready_.device;
-    out.track = options_.track;
-    out.reference = ready_.reference.empty() ? "none" : ready_.reference;
-    out.reference_us = v.reference_us > 0 ? v.reference_us : reference_us_;
-    out.best_us = v.median_us;
-    out.best_low_us = v.low_us;
-    out.best_high_us = v.high_us;
-    out.speedup = out.reference_us > 0 && v.median_us > 0 ? out.reference_us / v.median_us : 0;
-    out.error = v.error;
-    out.max_error = v.max_error;
-    out.reference_error = std::max(0.0, v.reference_error);
-    out.roofline_fraction = v.median_us > 0 ? problem_.roofline_us / v.median_us : 0;
-    out.candidates = judged_;
-    out.seconds = now();
-    out.seed = options_.seed;
-    out.interrupted = interrupted();
-    out.schedule = best->schedule;
-    out.list = best->list;
-    out.refusals = refusals_;
-    return out;
+    const double reference_us = v.reference_us > 0 ? v.reference_us : reference_us_;
+    return Outcome{.problem = problem_.setup.graph.name,
+                   .target = problem_.catalogue.capabilities.arch,
+                   .device = ready_.device,
+                   .track = options_.track,
+                   .reference = ready_.reference.empty() ? "none" : ready_.reference,
+                   .reference_us = reference_us,
+                   .best_us = v.median_us,
+                   .best_low_us = v.low_us,
+                   .best_high_us = v.high_us,
+                   .speedup = reference_us > 0 && v.median_us > 0 ? reference_us / v.median_us : 0,
+                   .error = v.error,
+                   .max_error = v.max_error,
+                   .reference_error = std::max(0.0, v.reference_error),
+                   .roofline_fraction = v.median_us > 0 ? problem_.roofline_us / v.median_us : 0,
+                   .candidates = judged_,
+                   .seconds = now(),
+                   .seed = options_.seed,
+                   .interrupted = interrupted(),
+                   .schedule = best->schedule,
+                   .list = best->list,
+                   .refusals = refusals_};
   }
 
   const Problem& problem_;

@@ -13,6 +13,10 @@ struct Problem {
   double roofline_us = 0;
 };
 
+// Which vendor kernel computes the same as a graph: nothing where the graph is neither a packed matmul with a bias and an activation
+// that the libraries know, nor a plain softmax over rows.
+std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track);
+
 Result<Outcome> explore(const Problem& problem, const Options& options);
 
 }  // namespace warploom::search

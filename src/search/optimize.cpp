@@ -1,12 +1,7 @@
 #include "search/optimize.h"
 
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
-
 #include "runtime/driver.h"
 #include "search/explore.h"
-#include "search/vendor_match.h"
 
 namespace warploom::search {
 namespace {
@@ -29,13 +24,13 @@ Result<target::Capabilities> gpu_here() {
   return found;
 }
 
+}  // namespace
+
 Result<target::Capabilities> resolve_target(const std::string& name) {
   if (name != "auto") return target::capabilities_of(name);
   if (auto here = gpu_here()) return here;
   return target::capabilities_of("cpu");
 }
-
-}  // namespace
 
 Track default_track(const graph::Graph& graph) {
   bool bf16 = false, fp16 = false, fp8 = false;

@@ -16,12 +16,9 @@
 
 namespace warploom::search {
 
-enum class Strategy : std::uint8_t {
-  automatic,
-  enumerate,
-  random,
-  beam
-};  // automatic: enumerate small spaces, else beam
+// automatic: enumerate small spaces, else beam
+enum class Strategy : std::uint8_t { automatic, enumerate, random, beam };
+inline constexpr const char* kStrategyNames[] = {"automatic", "enumerate", "random", "beam"};
 
 struct Progress {
   double seconds = 0, budget_seconds = 0;
@@ -76,6 +73,9 @@ nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warp
 // Fails with kNoCorrectCandidate (the refusals' summary in `found`), with what the machine lacks, or with kInterrupted when
 // nothing was found before the interrupt.
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
+
+// What to plan for on a target by name; "auto": the GPU when there is one, else the CPU.
+Result<target::Capabilities> resolve_target(const std::string& name);
 
 // The track a graph competes in when the user names none: by its widest floating-point input.
 Track default_track(const graph::Graph& graph);

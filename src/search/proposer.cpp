@@ -1,7 +1,5 @@
 #include "search/proposer.h"
 
-#include <algorithm>
-
 namespace warploom::search {
 namespace {
 

@@ -1,9 +1,6 @@
-#include "search/vendor_match.h"
-
-#include <cmath>
-
 #include "base/random.h"
 #include "kernels/match.h"
+#include "search/explore.h"
 
 namespace warploom::search {
 namespace {

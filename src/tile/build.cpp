@@ -6,8 +6,8 @@ namespace warploom::tile {
 namespace {
 
 template <class Node>
-Statement at(const Builder::Where& where, Node node) {
-  return Statement{std::move(node), Location{where.file_name(), static_cast<int>(where.line())}};
+Statement at(const Where& where, Node node) {
+  return Statement{std::move(node), Location{where.file, where.line}};
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <functional>
-#include <source_location>
 
 #include "tile/program.h"
 
@@ -28,9 +27,17 @@ inline Value operator-(Value a, Value b) { return apply(ValueOp::sub, {std::move
 inline Value operator*(Value a, Value b) { return apply(ValueOp::mul, {std::move(a), std::move(b)}); }
 inline Value operator/(Value a, Value b) { return apply(ValueOp::div, {std::move(a), std::move(b)}); }
 
+// Where a call stands: std::source_location, which clang 14 does not have.
+struct Where {
+  const char* file;
+  int line;
+  static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
 class Builder {
  public:
-  using Where = std::source_location;
   explicit Builder(std::string name);
 
   Builder& grid(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1);

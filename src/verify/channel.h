@@ -5,10 +5,26 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
+
 namespace warploom::verify {
 
 inline constexpr const char* kEvaluateCommand = "__evaluate";
 inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status when memory ran out
+
+// A record is written by listing its fields once, with NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE, and read back by this:
+// `json` as a T; internal when it is none. JSON has no infinity: such figures are written as null and read back as infinite.
+template <class T>
+Result<T> record_from(nlohmann::json json, const char* what) {
+  try {
+    for (auto& [key, value] : json.items())
+      if (value.is_null()) value = HUGE_VAL;
+    return json.get<T>();
+  } catch (const nlohmann::json::exception& error) {
+    return fail({ErrorCode::kInternal, std::string(what) + " cannot be read", "", "the form it is written in",
+                 error.what(), ""});
+  }
+}
 
 class Channel {
  public:

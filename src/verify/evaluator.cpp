@@ -1,7 +1,6 @@
 #include "verify/evaluator.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -10,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -27,17 +25,14 @@ std::chrono::nanoseconds milliseconds(double ms) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(ms));
 }
 
-Error lost(const std::string& found) {
-  return {ErrorCode::kEvaluatorLost,
-          "the evaluator process died and could not be started again",
-          "",
-          "a running evaluator",
-          found,
-          "see whether memory is short; run again to go on where the search stopped"};
+tl::unexpected<Error> lost(const std::string& found) {
+  return fail({ErrorCode::kEvaluatorLost, "the evaluator process died and could not be started again", "",
+               "a running evaluator", found,
+               "see whether memory is short; run again to go on where the search stopped"});
 }
 
-Error interrupted_error() {
-  return {ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "", "run again to go on"};
+tl::unexpected<Error> interrupted_error() {
+  return fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "", "run again to go on"});
 }
 
 // The setup as an anonymous file that every evaluator of this problem reads from its start.
@@ -67,11 +62,9 @@ Result<int> setup_file(const Setup& setup) {
   ::fcntl(setup, F_SETFD, 0);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  std::array<char, 16> socket_text{}, setup_text{};
-  std::snprintf(socket_text.data(), socket_text.size(), "%d", socket);
-  std::snprintf(setup_text.data(), setup_text.size(), "%d", setup);
-  ::execl(program, "warploom-evaluator", kEvaluateCommand, "--fd", socket_text.data(), "--setup", setup_text.data(),
-          nullptr);
+  std::array<char, 32> files{};
+  std::snprintf(files.data(), files.size(), "%d,%d", socket, setup);
+  ::execl(program, "warploom-evaluator", kEvaluateCommand, files.data(), nullptr);
   ::_exit(127);
 }
 
@@ -125,20 +118,22 @@ struct Evaluator::State {
     socket = ends[0];
     channel.emplace(socket);
     if (started_once) ++restarts;
-    const auto deadline = Clock::now() + milliseconds(options.own_limit_s * 1e3);
+    WARPLOOM_TRY(const json message, next(Clock::now() + milliseconds(options.own_limit_s * 1e3)));
+    if (message.is_null() && channel->closed()) return lost(how(kill_worker(false), "while it was starting"));
+    if (message.is_null()) return kill_worker(), lost("it did not become ready in time");
+    WARPLOOM_TRY(ready, record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
+    started_once = true;
+    return ok();
+  }
+
+  // The worker's next message; null when it is gone or the deadline has passed.
+  Result<json> next(Clock::time_point deadline) {
     while (true) {
-      if (interrupted()) return kill_worker(), fail(interrupted_error());
-      const auto message = channel->receive(100);
-      if (message && message->contains("ready")) {
-        const json& r = message->at("ready");
-        ready = {r.at("device"),    r.at("arch"),         r.at("environment"),
-                 r.at("reference"), r.at("reference_us"), r.at("reference_error")};
-        started_once = true;
-        return ok();
-      }
+      if (interrupted()) return kill_worker(), interrupted_error();
+      auto message = channel->receive(100);
       if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
-      if (channel->closed()) return fail(lost(how(kill_worker(false), "while it was starting")));
-      if (Clock::now() > deadline) return kill_worker(), fail(lost("it did not become ready in time"));
+      if (message) return std::move(*message);
+      if (channel->closed() || Clock::now() > deadline) return json();
     }
   }
 
@@ -175,29 +170,22 @@ struct Evaluator::State {
     }
     auto deadline = Clock::now() + milliseconds(options.own_limit_s * 1e3);
     while (true) {
-      if (interrupted()) return kill_worker(), fail(interrupted_error());
-      const auto message = channel->receive(100);
-      if (message && message->contains("phase")) {
-        ending.in_candidate = message->at("phase") == "candidate";
+      WARPLOOM_TRY(const json message, next(deadline));
+      if (message.contains("phase")) {
+        ending.in_candidate = message["phase"] == "candidate";
         ending.candidate_ran = ending.candidate_ran || ending.in_candidate;
-        deadline = Clock::now() + milliseconds(ending.in_candidate ? request.candidate_limit_ms +
-                                                                         message->at("expected_ms").get<double>()
-                                                                   : options.own_limit_s * 1e3);
-        continue;
-      }
-      if (message && message->contains("verdict")) {
-        WARPLOOM_TRY(Verdict verdict, verdict_from_json(message->at("verdict")));
-        if (message->value("tainted", false)) kill_worker();
+        const double limit_ms = request.candidate_limit_ms + message.value("expected_ms", 0.0);
+        deadline = Clock::now() + milliseconds(ending.in_candidate ? limit_ms : options.own_limit_s * 1e3);
+      } else if (message.contains("verdict")) {
+        WARPLOOM_TRY(Verdict verdict, verdict_from_json(message["verdict"]));
+        if (message.value("tainted", false)) kill_worker();
         return std::optional<Verdict>(std::move(verdict));
-      }
-      if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
-      if (channel->closed()) {
+      } else if (channel->closed()) {
         ending.status = kill_worker(false);
         return std::optional<Verdict>();
-      }
-      if (Clock::now() > deadline) {
+      } else {
         kill_worker();
-        if (!ending.candidate_ran) return fail(lost("it did not answer in time"));
+        if (!ending.candidate_ran) return lost("it did not answer in time");
         return std::optional<Verdict>(refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
                                               fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
                                               "no end; it was killed"));
@@ -211,7 +199,7 @@ Evaluator::Evaluator(Evaluator&&) noexcept = default;
 Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
 Evaluator::~Evaluator() = default;
 
-Result<Evaluator> Evaluator::start(Setup setup, const EvaluatorOptions& options) {
+Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& options) {
   auto state = std::make_unique<State>();
   state->options = options;
   WARPLOOM_TRY(state->setup, setup_file(setup));
@@ -237,7 +225,7 @@ Result<Verdict> Evaluator::judge(const Request& request) {
     if (killed || !ending.candidate_ran) continue;
     return State::refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end", endings);
   }
-  return fail(lost(endings));
+  return lost(endings);
 }
 
 const Ready& Evaluator::ready() const { return state_->ready; }
@@ -245,35 +233,19 @@ int Evaluator::restarts() const { return state_->restarts; }
 int Evaluator::process() const { return state_->child; }
 void Evaluator::stop() { state_->kill_worker(); }
 
-json to_json(const Request& r) {
-  return {{"list", warploom::to_json(r.list)},
-          {"whole", r.whole},
-          {"check_ms", r.check_ms},
-          {"timed", r.timed},
-          {"beside_reference", r.beside_reference},
-          {"min_samples", r.min_samples},
-          {"max_samples", r.max_samples},
-          {"timing_ms", r.timing_ms},
-          {"candidate_limit_ms", r.candidate_limit_ms}};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_reference, min_samples, max_samples,
+                                   timing_ms, candidate_limit_ms)
+
+json to_json(const Request& request) {
+  json out = request;
+  out["list"] = warploom::to_json(request.list);
+  return out;
 }
 
 Result<Request> request_from_json(const json& text) {
-  try {
-    Request out;
-    WARPLOOM_TRY(out.list, launch_list_from_json(text.at("list")));
-    out.whole = text.at("whole");
-    out.check_ms = text.at("check_ms");
-    out.timed = text.at("timed");
-    out.beside_reference = text.at("beside_reference");
-    out.min_samples = text.at("min_samples");
-    out.max_samples = text.at("max_samples");
-    out.timing_ms = text.at("timing_ms");
-    out.candidate_limit_ms = text.at("candidate_limit_ms");
-    return out;
-  } catch (const json::exception& error) {
-    return fail(
-        {ErrorCode::kInternal, "a request cannot be read", "", "the form that to_json writes", error.what(), ""});
-  }
+  WARPLOOM_TRY(Request out, record_from<Request>(text, "a request"));
+  WARPLOOM_TRY(out.list, launch_list_from_json(text.value("list", json())));
+  return out;
 }
 
 }  // namespace warploom::verify

@@ -1,8 +1,8 @@
 // Evaluator: candidates are judged and timed in a process of their own.
 //
-// The process is this program again with a hidden subcommand, `PROGRAM __evaluate --fd N`; the host program's main must hand it
-// to evaluator_main() before it does anything else. It is warm: it keeps the inputs, their FP64 references, the vendor's kernel
-// and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a lost GPU context)
+// The process is this program again with a hidden subcommand, `PROGRAM __evaluate SOCKET,SETUP` (two open files); the host
+// program's main must hand it to evaluator_main() before it does anything else. It is warm: it keeps the inputs, their FP64
+// references, the vendor's kernel and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a lost GPU context)
 // it is replaced.
 //
 //   WARPLOOM_TRY(Evaluator evaluator, Evaluator::start(setup));
@@ -51,10 +51,11 @@ struct Ready {
   double reference_us = 0;  // a first, quick figure
   double reference_error = -1;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, reference, reference_us, reference_error)
 
 class Evaluator {
  public:
-  static Result<Evaluator> start(Setup setup, const EvaluatorOptions& options = {});
+  static Result<Evaluator> start(const Setup& setup, const EvaluatorOptions& options = {});
   Evaluator(Evaluator&&) noexcept;
   Evaluator& operator=(Evaluator&&) noexcept;
   ~Evaluator();

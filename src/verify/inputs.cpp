@@ -3,9 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <thread>
 
 #include "base/random.h"
+#include "verify/parallel.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define WARPLOOM_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
@@ -85,10 +85,8 @@ Keys keys_of(const Stream& stream, std::int64_t block) {
   return {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), static_cast<std::uint32_t>(b)};
 }
 
-bool is_integer(Dtype dtype) { return !is_float(dtype); }
-
 void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count, Keys keys) {
-  if (is_integer(stream.dtype)) {
+  if (!is_float(stream.dtype)) {
     const std::int64_t bound = stream.dtype == Dtype::boolean ? 2 : stream.index_bound > 0 ? stream.index_bound : 16;
     const bool centred = stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
     unit(out, begin, count, keys);
@@ -180,14 +178,12 @@ const std::vector<InputFamily>& input_families() {
 void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads) {
   auto* bytes = static_cast<std::byte*>(out);
   const auto size = static_cast<std::int64_t>(bytes_of(stream.dtype));
-  const std::int64_t cores = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
-  const std::int64_t parts = std::clamp<std::int64_t>(count / (1 << 18), 1, cores);
-  std::vector<std::jthread> helpers;
-  for (std::int64_t part = 1; part < parts; ++part) {
-    const std::int64_t from = count * part / parts, to = count * (part + 1) / parts;
-    helpers.emplace_back([=, &stream] { fill_range(stream, bytes + from * size, begin + from, begin + to); });
-  }
-  fill_range(stream, bytes, begin, begin + count / parts);
+  (void)in_parallel<char>(
+      count, 1 << 18,
+      [&](char&, std::int64_t from, std::int64_t to) {
+        fill_range(stream, bytes + from * size, begin + from, begin + to);
+      },
+      threads);
 }
 
 Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed) {

@@ -1,7 +1,5 @@
 #include "verify/judge.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 
 #include "runtime/compile.h"
@@ -11,13 +9,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 bool is_fault(ErrorCode code) {
-  return code == ErrorCode::kCandidateCrashed || code == ErrorCode::kCandidateHung || code == ErrorCode::kCudaCall ||
-         code == ErrorCode::kCandidateWroteInput || code == ErrorCode::kCandidateMemory;
+  constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandidateHung, ErrorCode::kCudaCall,
+                                  ErrorCode::kCandidateWroteInput, ErrorCode::kCandidateMemory};
+  return std::ranges::find(kFaults, code) != kFaults.end();
 }
 
 }  // namespace
@@ -45,29 +40,18 @@ Status Judge::prepare() {
   shared_outputs_ = static_cast<double>(need + output_bytes_) > 0.7 * static_cast<double>(free);
   WARPLOOM_TRY(outputs_, make_outputs());
   const runtime::DeviceInfo& info = device_->info();
-  ready_.device = info.name;
-  ready_.arch = info.arch;
-  ready_.environment = info.driver;
+  ready_ = {info.name, info.arch, info.driver};
   if (!setup_.reference) return ok();
 
-  if (shared_outputs_) {
-    vendor_outputs_ = outputs_;
-  } else {
-    WARPLOOM_TRY(vendor_outputs_, make_outputs());
-  }
-  auto vendor = runtime::vendor_reference(*device_, setup_.reference->problem);
-  if (!vendor) return fail(vendor.error());
-  vendor_ = std::move(*vendor);
+  vendor_outputs_ = outputs_;
+  if (!shared_outputs_) { WARPLOOM_TRY(vendor_outputs_, make_outputs()); }
+  WARPLOOM_TRY(vendor_, runtime::vendor_reference(*device_, setup_.reference->problem));
   WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(kScreening[0], 1500));
   ready_.reference = vendor_->name();
   ready_.reference_error = inputs->vendor_error;
   if (!setup_.time_reference) return ok();
   runtime::Runnable* alternative = vendor_.get();
-  runtime::MeasureOptions quick;
-  quick.warm_up = 0;  // it has just run
-  quick.min_samples = 1;
-  quick.max_samples = 20;
-  quick.budget_ms = 100;
+  const runtime::MeasureOptions quick{.warm_up = 0, .min_samples = 1, .max_samples = 20, .budget_ms = 100};
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {&alternative, 1}, quick));
   ready_.reference_us = samples[0].median_us;
   return ok();

@@ -17,6 +17,7 @@
 #include "verify/evaluator.h"
 #include "verify/memory.h"
 #include "verify/oracle.h"
+#include "verify/parallel.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {
@@ -27,28 +28,8 @@ using Announce = std::function<void(bool candidate, double expected_ms)>;
 
 // Input families of a screening: the first is also the one timed.
 inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
-inline constexpr std::int64_t kKeepBytes = std::int64_t{1}
-                                           << 30;  // inputs of several families stay resident up to this
-inline constexpr std::int64_t kScanBytes = std::int64_t{256}
-                                           << 20;  // outputs that are downloaded and scanned whole in a screening
-
-// Calls `each(bytes, first element, count)` for a buffer's contents, in pieces where it lies on a GPU.
-template <class Each>
-Status in_pieces(runtime::Executor& device, const runtime::Buffer& data, Dtype dtype, Each each) {
-  constexpr std::int64_t kBytes = std::int64_t{32} << 20;
-  const std::int64_t size = bytes_of(dtype);
-  if (device.engine() == Engine::cpu) {
-    each(static_cast<const std::byte*>(data.address()), std::int64_t{0}, data.bytes() / size);
-    return ok();
-  }
-  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kBytes, data.bytes())));
-  for (std::int64_t from = 0; from < data.bytes(); from += kBytes) {
-    const std::int64_t bytes = std::min(kBytes, data.bytes() - from);
-    WARPLOOM_CHECK(device.download(data, piece.data(), bytes, from));
-    each(static_cast<const std::byte*>(piece.data()), from / size, bytes / size);
-  }
-  return ok();
-}
+inline constexpr std::int64_t kKeepBytes = 1LL << 30;    // inputs of several families stay resident up to this
+inline constexpr std::int64_t kScanBytes = 256LL << 20;  // outputs that are downloaded and scanned whole in a screening
 
 // The four files judge*.cpp: setting up and judging; inputs and the vendor's kernel; checks; timing.
 class Judge {
@@ -89,13 +70,18 @@ class Judge {
   Result<std::shared_ptr<Inputs>> inputs_of(InputFamily family, double check_ms);
   Status judge_vendor(Inputs& inputs);
   Status bind_vendor(const Inputs& inputs);
+  Status run_vendor(int set = 0);
+  Result<Guarded> make_input(std::size_t input, InputFamily family, std::uint64_t seed, std::vector<std::byte>* host,
+                             Guarded buffer = {});
+  Status bind_set(Candidate& candidate, const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs,
+                  bool poisoned, int set = 0);
   bool vendor_bound_to(const Inputs& inputs) const;
   Result<std::unique_ptr<Candidate>> load(const Request& request);
-  Status bind_candidate(Candidate& candidate, const Inputs& inputs, bool poisoned);
   Status run_candidate(Candidate& candidate, const Inputs& inputs);
   Status check_run(Candidate& candidate, Inputs& inputs, bool whole);
   Result<Evidence> check_family(Candidate& candidate, Inputs& inputs, const Request& request, double check_ms);
-  Status compare_block(Comparison& sum, Candidate& candidate, const Block& block);
+  Status compare_block(Comparison& sum, const std::vector<Guarded>& outputs, const Block& block);
+  Status scan_output(Comparison& sum, const Guarded& output, Dtype dtype);
   Status make_series();
   Status bind_series(Candidate& candidate, bool vendor);
   Status check_series(Inputs& inputs);
@@ -109,8 +95,7 @@ class Judge {
   Announce announce_;
   std::unique_ptr<runtime::Executor> device_;
   std::unique_ptr<runtime::Runnable> vendor_;
-  std::vector<Guarded> outputs_,
-      vendor_outputs_;  // candidate's and vendor's; the same memory where it is scarce
+  std::vector<Guarded> outputs_, vendor_outputs_;  // candidate's and vendor's; the same memory where it is scarce
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<void*> vendor_bound_;  // the addresses of the inputs it is bound to
   std::vector<Tolerance> tolerances_;

@@ -1,10 +1,6 @@
-#include <fmt/format.h>
-
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <thread>
 
 #include "base/hash.h"
 #include "base/random.h"
@@ -15,33 +11,26 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 constexpr std::int64_t kPiece = std::int64_t{8} << 20;  // bytes of an input looked at at once
 
 }  // namespace
 
-Status Judge::bind_candidate(Candidate& candidate, const Inputs& inputs, bool poisoned) {
+Status Judge::bind_set(Candidate& candidate, const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs,
+                       bool poisoned, int set) {
   runtime::Bindings bindings;
   const graph::Graph& graph = setup_.graph;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    bindings[graph.tensor(graph.inputs[i]).name] = inputs.tensors[i].data;
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    bindings[graph.tensor(graph.outputs[i]).name] = outputs_[i].data;
-    if (poisoned) WARPLOOM_CHECK(poison(*device_, outputs_[i]));
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) bindings[graph.tensor(graph.inputs[i]).name] = inputs[i].data;
+  for (std::size_t i = 0; i < candidate.list.outputs.size(); ++i) {  // the graph's, then the candidate's workspaces
+    const Guarded& buffer = i < outputs.size() ? outputs[i] : candidate.workspaces[i - outputs.size()];
+    bindings[candidate.list.outputs[i].name] = buffer.data;
+    if (poisoned) WARPLOOM_CHECK(poison(*device_, buffer));
   }
-  for (std::size_t i = 0; i < candidate.workspaces.size(); ++i) {
-    bindings[candidate.list.outputs[graph.outputs.size() + i].name] = candidate.workspaces[i].data;
-    if (poisoned) WARPLOOM_CHECK(poison(*device_, candidate.workspaces[i]));
-  }
-  WARPLOOM_CHECK(candidate.kernel->bind(bindings));
+  WARPLOOM_CHECK(candidate.kernel->bind(bindings, set));
   return device_->synchronize();
 }
 
 Status Judge::run_candidate(Candidate& candidate, const Inputs& inputs) {
-  WARPLOOM_CHECK(bind_candidate(candidate, inputs, true));
+  WARPLOOM_CHECK(bind_set(candidate, inputs.tensors, outputs_, true));
   announce_(true, 0);
   Status launched = candidate.kernel->launch();
   if (launched) launched = device_->synchronize();
@@ -52,11 +41,9 @@ Status Judge::run_candidate(Candidate& candidate, const Inputs& inputs) {
 // Guards and inputs, after a launch. Large inputs are looked at in places only, unless `whole`.
 Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
   const graph::Graph& graph = setup_.graph;
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    WARPLOOM_CHECK(check_guards(*device_, outputs_[i], graph.tensor(graph.outputs[i]).name));
-  for (std::size_t i = 0; i < candidate.workspaces.size(); ++i)
-    WARPLOOM_CHECK(
-        check_guards(*device_, candidate.workspaces[i], candidate.list.outputs[graph.outputs.size() + i].name));
+  for (std::size_t i = 0; i < candidate.list.outputs.size(); ++i)
+    WARPLOOM_CHECK(check_guards(*device_, i < outputs_.size() ? outputs_[i] : candidate.workspaces[i - outputs_.size()],
+                                candidate.list.outputs[i].name));
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::string& name = graph.tensor(graph.inputs[i]).name;
     WARPLOOM_CHECK(check_guards(*device_, inputs.tensors[i], name));
@@ -94,24 +81,16 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
   return ok();
 }
 
-Status Judge::compare_block(Comparison& sum, Candidate&, const Block& block) {
-  const auto output = static_cast<std::size_t>(block.rows.output);
-  const Dtype dtype = setup_.graph.tensor(setup_.graph.outputs[output]).dtype;
-  const std::int64_t size = bytes_of(dtype), count = static_cast<std::int64_t>(block.value.size());
-  const runtime::Buffer& data = outputs_[output].data;
-  if (setup_.engine == Engine::cpu) {
-    compare(sum, tolerances_[output], dtype, static_cast<const std::byte*>(data.address()) + block.first_element * size,
-            block.value.data(), block.magnitude.data(), block.first_element, count);
-    return ok();
-  }
-  std::vector<std::byte> found(static_cast<std::size_t>(count * size));
-  WARPLOOM_CHECK(device_->download(data, found.data(), count * size, block.first_element * size));
-  compare(sum, tolerances_[output], dtype, found.data(), block.value.data(), block.magnitude.data(),
-          block.first_element, count);
-  return ok();
-}
-
 namespace {
+
+// `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway.
+Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::int64_t from,
+                                 std::int64_t bytes, std::vector<std::byte>& copy) {
+  if (device.engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
+  copy.resize(static_cast<std::size_t>(bytes));
+  WARPLOOM_CHECK(device.download(data, copy.data(), bytes, from));
+  return static_cast<const std::byte*>(copy.data());
+}
 
 constexpr std::int64_t kRun = 4096;  // elements whose errors are added up before they are compared with their bound
 
@@ -147,12 +126,7 @@ auto loader(const std::byte* mine, const std::byte* theirs) {
 }
 
 Difference difference(Dtype dtype, const std::byte* mine, const std::byte* theirs, std::int64_t count) {
-  const std::int64_t runs = (count + kRun - 1) / kRun;
-  const std::int64_t parts = std::clamp<std::int64_t>(runs / 16, 1, std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<Difference> seen(static_cast<std::size_t>(parts));
-  const auto work = [&](std::int64_t part) {
-    Difference& out = seen[static_cast<std::size_t>(part)];
-    const std::int64_t begin = runs * part / parts, end = runs * (part + 1) / parts;
+  const auto work = [&](Difference& out, std::int64_t begin, std::int64_t end) {
     if (dtype == Dtype::f32) return difference_of(out, loader<float>(mine, theirs), begin, end, count);
     if (dtype == Dtype::bf16) return difference_of(out, loader<std::uint16_t>(mine, theirs), begin, end, count);
     const auto any = [&](std::int64_t i) {
@@ -161,13 +135,8 @@ Difference difference(Dtype dtype, const std::byte* mine, const std::byte* their
     };
     difference_of(out, any, begin, end, count);
   };
-  {
-    std::vector<std::jthread> helpers;
-    for (std::int64_t part = 1; part < parts; ++part) helpers.emplace_back([&work, part] { work(part); });
-    work(0);
-  }
   Difference sum;
-  for (const Difference& part : seen) {
+  for (const Difference& part : in_parallel<Difference>((count + kRun - 1) / kRun, 16, work)) {
     if (!(part.worst <= sum.worst)) sum.worst = part.worst, sum.where = part.where;
     sum.reference += part.reference;
     sum.total += part.total;
@@ -175,15 +144,31 @@ Difference difference(Dtype dtype, const std::byte* mine, const std::byte* their
   return sum;
 }
 
-// A buffer's contents on the host, without a copy where they lie there anyway.
-Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::vector<std::byte>& copy) {
-  if (device.engine() == Engine::cpu) return static_cast<const std::byte*>(data.address());
-  copy.resize(static_cast<std::size_t>(data.bytes()));
-  WARPLOOM_CHECK(device.download(data, copy.data(), data.bytes()));
-  return static_cast<const std::byte*>(copy.data());
+}  // namespace
+
+Status Judge::compare_block(Comparison& sum, const std::vector<Guarded>& outputs, const Block& block) {
+  const auto output = static_cast<std::size_t>(block.rows.output);
+  const Dtype dtype = setup_.graph.tensor(setup_.graph.outputs[output]).dtype;
+  const std::int64_t size = bytes_of(dtype), count = static_cast<std::int64_t>(block.value.size());
+  std::vector<std::byte> copy;
+  WARPLOOM_TRY(const std::byte* const found,
+               on_host(*device_, outputs[output].data, block.first_element * size, count * size, copy));
+  compare(sum, tolerances_[output], dtype, found, block.value.data(), block.magnitude.data(), block.first_element,
+          count);
+  return ok();
 }
 
-}  // namespace
+// Looks for what is unwritten, in pieces.
+Status Judge::scan_output(Comparison& sum, const Guarded& output, Dtype dtype) {
+  constexpr std::int64_t kBytes = 32 << 20;
+  std::vector<std::byte> copy;
+  for (std::int64_t from = 0; from < output.data.bytes(); from += kBytes) {
+    const std::int64_t bytes = std::min(kBytes, output.data.bytes() - from), size = bytes_of(dtype);
+    WARPLOOM_TRY(const std::byte* const found, on_host(*device_, output.data, from, bytes, copy));
+    scan(sum, dtype, found, from / size, bytes / size);
+  }
+  return ok();
+}
 
 // Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in the sampled rows.
 Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs) {
@@ -193,8 +178,10 @@ Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vecto
     const double bound = 16 * std::max({tolerances_[output].frobenius, inputs.vendor_error, 1e-6});
     if (!is_float(tensor.dtype) || !std::isfinite(bound)) continue;
     std::vector<std::byte> mine_copy, their_copy;
-    WARPLOOM_TRY(const std::byte* const mine, on_host(*device_, found[output].data, mine_copy));
-    WARPLOOM_TRY(const std::byte* const theirs, on_host(*device_, vendor[output].data, their_copy));
+    WARPLOOM_TRY(const std::byte* const mine,
+                 on_host(*device_, found[output].data, 0, found[output].data.bytes(), mine_copy));
+    WARPLOOM_TRY(const std::byte* const theirs,
+                 on_host(*device_, vendor[output].data, 0, vendor[output].data.bytes(), their_copy));
     const Difference seen = difference(tensor.dtype, mine, theirs, graph::element_count(tensor.shape));
     // The worst run's error against the typical size of a run.
     const double typical = seen.total > 0 ? seen.reference / static_cast<double>(seen.total) * kRun : 0;
@@ -217,37 +204,31 @@ Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const
   evidence.seed = setup_.seed;
   evidence.rows = inputs.oracle->total_rows();
   evidence.reference_error = inputs.vendor_error;
-  const std::vector<Block>& held = inputs.oracle->blocks();
-  const std::vector<RowRange> missing = request.whole ? inputs.oracle->missing() : std::vector<RowRange>();
   evidence.rows_checked = inputs.oracle->held_rows();
   std::vector<Comparison> seen(graph.outputs.size());
-  for (const auto& block : held)
-    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], candidate, block));
-  for (const auto& rows : missing) {
+  for (const auto& block : inputs.oracle->blocks())
+    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], outputs_, block));
+  for (const auto& rows : request.whole ? inputs.oracle->missing() : std::vector<RowRange>()) {
     if (ms_since(start) > check_ms) break;
     WARPLOOM_TRY(const Block block, inputs.oracle->evaluate(inputs.bytes, rows));
-    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(rows.output)], candidate, block));
+    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(rows.output)], outputs_, block));
     evidence.rows_checked += rows.end - rows.begin;
   }
   const bool everything = evidence.rows_checked >= evidence.rows;
   for (std::size_t output = 0; output < seen.size(); ++output) {
     const Dtype dtype = graph.tensor(graph.outputs[output]).dtype;
     if (!everything && (request.whole || outputs_[output].data.bytes() <= kScanBytes))
-      WARPLOOM_CHECK(in_pieces(*device_, outputs_[output].data, dtype,
-                               [&](const std::byte* data, std::int64_t first, std::int64_t count) {
-                                 scan(seen[output], dtype, data, first, count);
-                               }));
+      WARPLOOM_CHECK(scan_output(seen[output], outputs_[output], dtype));
     evidence.error = std::max(evidence.error, seen[output].frobenius());
     evidence.max_error = std::max(evidence.max_error, seen[output].max_error());
-    evidence.worst_ratio = std::max(evidence.worst_ratio, seen[output].worst_ratio);
+    evidence.worst_ratio = std::max(evidence.worst_ratio, seen[output].worst.ratio);
     evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
   }
   if (!everything && vendor_ && (request.whole || vendor_bound_to(inputs)) && inputs.vendor_judged &&
       !shared_outputs_ && output_bytes_ <= kScanBytes) {
     WARPLOOM_CHECK(bind_vendor(inputs));
-    WARPLOOM_CHECK(vendor_->launch());
-    WARPLOOM_CHECK(device_->synchronize());
+    WARPLOOM_CHECK(run_vendor());
     WARPLOOM_CHECK(against_vendor(outputs_, vendor_outputs_, inputs));
   }
   return evidence;

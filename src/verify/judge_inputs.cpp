@@ -27,6 +27,18 @@ Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs, const std
   return bindings;
 }
 
+// One input's values in `buffer`, or in one made for it. On a GPU they are made in `host` first.
+Result<Guarded> Judge::make_input(std::size_t input, InputFamily family, std::uint64_t seed,
+                                  std::vector<std::byte>* host, Guarded buffer) {
+  const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.inputs[input]);
+  if (!buffer.whole) { WARPLOOM_TRY(buffer, allocate_guarded(*device_, graph::byte_count(tensor))); }
+  const Stream stream = stream_of(setup_.graph, static_cast<int>(input), family, seed);
+  if (host) host->resize(static_cast<std::size_t>(buffer.data.bytes()));
+  fill(stream, host ? host->data() : buffer.data.address(), 0, graph::element_count(tensor.shape));
+  if (host) WARPLOOM_CHECK(device_->upload(buffer.data, host->data(), buffer.data.bytes()));
+  return buffer;
+}
+
 // One family's inputs, from memory or made now. When memory is scarce the new ones take the place, and the very buffers, of the
 // last: nothing that is bound to those buffers then needs binding anew.
 Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, double check_ms) {
@@ -43,21 +55,11 @@ Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, doub
   made->tensors.resize(graph.inputs.size());
   made->host.resize(setup_.engine == Engine::cpu ? 0 : graph.inputs.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    const graph::Tensor& tensor = graph.tensor(graph.inputs[i]);
-    const std::int64_t bytes = graph::byte_count(tensor), count = graph::element_count(tensor.shape);
-    Guarded& buffer = made->tensors[i];
-    if (!buffer.whole) { WARPLOOM_TRY(buffer, allocate_guarded(*device_, bytes)); }
-    const Stream stream = stream_of(graph, static_cast<int>(i), family, setup_.seed);
-    if (setup_.engine == Engine::cpu) {
-      fill(stream, buffer.data.address(), 0, count);
-      made->bytes.emplace_back(static_cast<const std::byte*>(buffer.data.address()), static_cast<std::size_t>(bytes));
-    } else {
-      auto& host = made->host[i];
-      host.resize(static_cast<std::size_t>(bytes));
-      fill(stream, host.data(), 0, count);
-      WARPLOOM_CHECK(device_->upload(buffer.data, host.data(), bytes));
-      made->bytes.emplace_back(host.data(), host.size());
-    }
+    std::vector<std::byte>* host = made->host.empty() ? nullptr : &made->host[i];
+    WARPLOOM_TRY(made->tensors[i], make_input(i, family, setup_.seed, host, made->tensors[i]));
+    const runtime::Buffer& data = made->tensors[i].data;
+    made->bytes.emplace_back(host ? host->data() : static_cast<const std::byte*>(data.address()),
+                             static_cast<std::size_t>(data.bytes()));
     made->hashes.push_back(
         hash64({reinterpret_cast<const char*>(made->bytes.back().data()), made->bytes.back().size()}));
   }
@@ -84,22 +86,18 @@ Status Judge::bind_vendor(const Inputs& inputs) {
   return ok();
 }
 
+Status Judge::run_vendor(int set) {
+  WARPLOOM_CHECK(vendor_->launch(set));
+  return device_->synchronize();
+}
+
 // The vendor's own error on these inputs, which the fp32 track allows candidates as well.
 Status Judge::judge_vendor(Inputs& inputs) {
   WARPLOOM_CHECK(bind_vendor(inputs));
   for (const auto& output : vendor_outputs_) WARPLOOM_CHECK(poison(*device_, output));
-  WARPLOOM_CHECK(vendor_->launch());
-  WARPLOOM_CHECK(device_->synchronize());
+  WARPLOOM_CHECK(run_vendor());
   Comparison seen;
-  std::swap(outputs_, vendor_outputs_);
-  Candidate nobody;
-  Status compared = ok();
-  for (const auto& block : inputs.oracle->blocks()) {
-    compared = compare_block(seen, nobody, block);
-    if (!compared) break;
-  }
-  std::swap(outputs_, vendor_outputs_);
-  WARPLOOM_CHECK(compared);
+  for (const auto& block : inputs.oracle->blocks()) WARPLOOM_CHECK(compare_block(seen, vendor_outputs_, block));
   inputs.vendor_judged = true;
   // A vendor kernel that leaves elements unwritten or not finite sets no standard.
   if (seen.unwritten == 0 && seen.nonfinite == 0) inputs.vendor_error = seen.frobenius();

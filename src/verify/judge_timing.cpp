@@ -1,11 +1,8 @@
-#include <fmt/format.h>
-
 #include "verify/judge.h"
 
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kSeriesBytes = std::int64_t{16}
-                                      << 20;  // problems up to this size may be short enough for a series
+constexpr std::int64_t kSeriesBytes = 16 << 20;  // problems up to this size may be short enough for a series
 constexpr std::int64_t kMostSets = 16;
 }  // namespace
 
@@ -17,13 +14,9 @@ Status Judge::make_series() {
   for (std::int64_t set = 1; set < sets; ++set) {
     auto made = std::make_unique<Series>();
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-      const graph::Tensor& tensor = graph.tensor(graph.inputs[i]);
-      WARPLOOM_TRY(Guarded buffer, allocate_guarded(*device_, graph::byte_count(tensor)));
-      std::vector<std::byte> host(static_cast<std::size_t>(buffer.data.bytes()));
-      fill(stream_of(graph, static_cast<int>(i), kScreening[0],
-                     setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set)),
-           host.data(), 0, graph::element_count(tensor.shape));
-      WARPLOOM_CHECK(device_->upload(buffer.data, host.data(), buffer.data.bytes()));
+      std::vector<std::byte> host;
+      WARPLOOM_TRY(Guarded buffer,
+                   make_input(i, kScreening[0], setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set), &host));
       made->inputs.push_back(std::move(buffer));
     }
     WARPLOOM_TRY(made->outputs, make_outputs());
@@ -36,19 +29,9 @@ Status Judge::make_series() {
 // Sets 1 and up of the candidate and, the first time, of the vendor's kernel.
 Status Judge::bind_series(Candidate& candidate, bool vendor) {
   WARPLOOM_CHECK(make_series());
-  const graph::Graph& graph = setup_.graph;
   for (std::size_t set = 0; set < series_.size(); ++set) {
     Series& series = *series_[set];
-    runtime::Bindings bindings;
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-      bindings[graph.tensor(graph.inputs[i]).name] = series.inputs[i].data;
-    for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-      bindings[graph.tensor(graph.outputs[i]).name] = series.outputs[i].data;
-      WARPLOOM_CHECK(poison(*device_, series.outputs[i]));
-    }
-    for (std::size_t i = 0; i < candidate.workspaces.size(); ++i)
-      bindings[candidate.list.outputs[graph.outputs.size() + i].name] = candidate.workspaces[i].data;
-    WARPLOOM_CHECK(candidate.kernel->bind(bindings, static_cast<int>(set) + 1));
+    WARPLOOM_CHECK(bind_set(candidate, series.inputs, series.outputs, true, static_cast<int>(set) + 1));
     if (!vendor || vendor_in_series_) continue;
     Inputs other;
     other.tensors = series.inputs;
@@ -68,15 +51,11 @@ Status Judge::check_series(Inputs& inputs) {
       const graph::Tensor& tensor = graph.tensor(graph.outputs[i]);
       WARPLOOM_CHECK(check_guards(*device_, series.outputs[i], tensor.name));
       Comparison seen;
-      WARPLOOM_CHECK(in_pieces(*device_, series.outputs[i].data, tensor.dtype,
-                               [&](const std::byte* data, std::int64_t first, std::int64_t count) {
-                                 scan(seen, tensor.dtype, data, first, count);
-                               }));
+      WARPLOOM_CHECK(scan_output(seen, series.outputs[i], tensor.dtype));
       WARPLOOM_CHECK(accept(seen, tolerances_[i], -1, "the output of timed calls"));
     }
     if (!vendor_in_series_) continue;
-    WARPLOOM_CHECK(vendor_->launch(static_cast<int>(set) + 1));
-    WARPLOOM_CHECK(device_->synchronize());
+    WARPLOOM_CHECK(run_vendor(static_cast<int>(set) + 1));
     WARPLOOM_CHECK(against_vendor(series.outputs, series.vendor_outputs, inputs));
   }
   return ok();
@@ -89,14 +68,13 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
     WARPLOOM_CHECK(bind_vendor(*inputs));
     alternatives.push_back(vendor_.get());
   }
-  runtime::MeasureOptions options;
-  options.warm_up = 1;
-  options.min_samples = request.min_samples;
-  options.max_samples = request.max_samples;
-  options.budget_ms = request.timing_ms;
-  options.seed = setup_.seed;
+  const runtime::MeasureOptions options{.warm_up = 1,
+                                        .min_samples = request.min_samples,
+                                        .max_samples = request.max_samples,
+                                        .budget_ms = request.timing_ms,
+                                        .seed = setup_.seed};
   // Poisoned, so that what the timed calls leave unwritten shows; a large output was poisoned before the first call only.
-  WARPLOOM_CHECK(bind_candidate(candidate, *inputs, output_bytes_ <= kScanBytes));
+  WARPLOOM_CHECK(bind_set(candidate, inputs->tensors, outputs_, output_bytes_ <= kScanBytes));
   WARPLOOM_CHECK(bind_series(candidate, alternatives.size() > 1));
   announce_(true, 10 * request.timing_ms);
   Result<std::vector<runtime::Samples>> samples = runtime::measure(*device_, alternatives, options);
@@ -125,7 +103,7 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   if (ours.calls_per_sample > 1) WARPLOOM_CHECK(check_series(*inputs));
   std::vector<Comparison> seen(setup_.graph.outputs.size());
   for (const auto& block : inputs->oracle->blocks())
-    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], candidate, block));
+    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], outputs_, block));
   for (std::size_t output = 0; output < seen.size(); ++output)
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs->vendor_error, "the output of timed calls"));
   return ok();

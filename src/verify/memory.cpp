@@ -1,7 +1,5 @@
 #include "verify/memory.h"
 
-#include <fmt/format.h>
-
 #include "verify/tolerance.h"
 
 namespace warploom::verify {
@@ -18,13 +16,9 @@ const std::vector<std::uint32_t>& guard_pattern() {
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes) {
   WARPLOOM_TRY(runtime::Buffer whole, device.allocate(bytes + 2 * kGuardBytes));
   Guarded out{whole, whole.slice(kGuardBytes, bytes)};
-  WARPLOOM_CHECK(write_guards(device, out));
+  for (const std::int64_t from : {std::int64_t{0}, kGuardBytes + bytes})
+    WARPLOOM_CHECK(device.upload(whole, guard_pattern().data(), kGuardBytes, from));
   return out;
-}
-
-Status write_guards(runtime::Executor& device, const Guarded& buffer) {
-  WARPLOOM_CHECK(device.upload(buffer.whole, guard_pattern().data(), kGuardBytes, 0));
-  return device.upload(buffer.whole, guard_pattern().data(), kGuardBytes, kGuardBytes + buffer.data.bytes());
 }
 
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name) {

@@ -17,7 +17,6 @@ struct Guarded {
 };
 
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
-Status write_guards(runtime::Executor& device, const Guarded& buffer);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 // Fills the data with poison, so that what is left unwritten shows.

@@ -1,18 +1,12 @@
 #include "verify/oracle.h"
 
-#include <algorithm>
-#include <set>
-
 #include "base/random.h"
+#include "verify/parallel.h"
 
 namespace warploom::verify {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 int outputs_of(const graph::Graph& graph) { return static_cast<int>(graph.outputs.size()); }
 

@@ -4,7 +4,6 @@
 // the rest block by block when a whole judgement asks for it, so that memory stays bounded whatever the output's size.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -36,7 +35,6 @@ class Oracle {
   // Evaluates blocks: all of them if they are few and `flops` of work is cheap, else scattered rows until `budget_ms` is spent.
   Status sample(std::span<const graph::Bytes> inputs, double flops, double budget_ms);
   const std::vector<Block>& blocks() const { return blocks_; }
-  bool complete() const { return complete_; }
 
   // The rows that blocks() lacks, cut into blocks in an order that is scattered over the output.
   std::vector<RowRange> missing() const;

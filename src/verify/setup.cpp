@@ -1,113 +1,71 @@
 #include "verify/setup.h"
 
-#include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
-namespace warploom::verify {
-namespace {
+#include "verify/channel.h"
+
+// Kept as numbers and text under their own names; only tensors and attributes need more than a list of their fields.
+namespace warploom::runtime {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b, batched_a, batched_b,
+                                   in, out, tf32, bias, bias_dtype, activation, rows, cols)
+}  // namespace warploom::runtime
+
+namespace warploom::graph {
 
 using nlohmann::json;
 
-json attribute_to(const graph::Attribute& attribute) {
-  // The alternative's number goes along: a real 1.0 must not come back as an integer.
-  return std::visit([&](const auto& value) { return json{{"kind", attribute.index()}, {"value", value}}; }, attribute);
+void to_json(json& out, const Tensor& tensor) {
+  out = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
+  if (!tensor.constant) return;
+  std::vector<std::uint8_t> bytes(tensor.constant->size());
+  std::memcpy(bytes.data(), tensor.constant->data(), bytes.size());
+  out["constant"] = json::binary(std::move(bytes));
 }
-graph::Attribute attribute_from(const json& row) {
-  const json& value = row.at("value");
-  switch (row.at("kind").get<int>()) {
-    case 0: return value.get<std::int64_t>();
-    case 1: return value.get<double>();
-    case 2: return value.get<std::string>();
-    default: return value.get<std::vector<std::int64_t>>();
-  }
+void from_json(const json& in, Tensor& tensor) {
+  static_cast<TensorInfo&>(tensor) = {in.at("name"), in.at("dtype"), in.at("shape")};
+  if (!in.contains("constant")) return;
+  const auto& bytes = in["constant"].get_binary();
+  tensor.constant.emplace(bytes.size());
+  std::memcpy(tensor.constant->data(), bytes.data(), bytes.size());
 }
 
-json graph_to(const graph::Graph& graph) {
-  json tensors = json::array(), nodes = json::array();
-  for (const auto& tensor : graph.tensors) {
-    json row = {{"name", tensor.name}, {"dtype", static_cast<int>(tensor.dtype)}, {"shape", tensor.shape}};
-    if (tensor.constant) {
-      std::vector<std::uint8_t> bytes(tensor.constant->size());
-      std::memcpy(bytes.data(), tensor.constant->data(), bytes.size());
-      row["constant"] = json::binary(std::move(bytes));
+// An attribute's alternative goes along by its number: a real 1.0 must not come back as an integer.
+void to_json(json& out, const Node& node) {
+  json attributes = json::object();
+  for (const auto& [key, attribute] : node.attributes)
+    attributes[key] = {attribute.index(), std::visit([](const auto& value) { return json(value); }, attribute)};
+  out = {{"op", name_of(node.op)},
+         {"name", node.name},
+         {"inputs", node.inputs},
+         {"outputs", node.outputs},
+         {"attributes", std::move(attributes)}};
+}
+void from_json(const json& in, Node& node) {
+  node = {op_named(in.at("op").get<std::string>()).value_or(OpKind::Identity), in.at("name"), in.at("inputs"),
+          in.at("outputs")};
+  for (const auto& [key, attribute] : in.at("attributes").items()) {
+    const json& value = attribute.at(1);
+    switch (attribute.at(0).get<int>()) {
+      case 0: node.attributes[key] = value.get<std::int64_t>(); break;
+      case 1: node.attributes[key] = value.get<double>(); break;
+      case 2: node.attributes[key] = value.get<std::string>(); break;
+      default: node.attributes[key] = value.get<std::vector<std::int64_t>>();
     }
-    tensors.push_back(std::move(row));
   }
-  for (const auto& node : graph.nodes) {
-    json attributes = json::object();
-    for (const auto& [key, value] : node.attributes) attributes[key] = attribute_to(value);
-    nodes.push_back({{"op", graph::name_of(node.op)},
-                     {"name", node.name},
-                     {"inputs", node.inputs},
-                     {"outputs", node.outputs},
-                     {"attributes", std::move(attributes)}});
-  }
-  return {{"name", graph.name},
-          {"tensors", tensors},
-          {"nodes", nodes},
-          {"inputs", graph.inputs},
-          {"outputs", graph.outputs}};
 }
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Graph, name, tensors, nodes, inputs, outputs)
 
-graph::Graph graph_from(const json& text) {
-  graph::Graph graph;
-  graph.name = text.at("name");
-  for (const auto& row : text.at("tensors")) {
-    graph::Tensor tensor;
-    tensor.name = row.at("name");
-    tensor.dtype = static_cast<Dtype>(row.at("dtype").get<int>());
-    tensor.shape = row.at("shape").get<graph::Shape>();
-    if (row.contains("constant")) {
-      const auto& bytes = row["constant"].get_binary();
-      tensor.constant.emplace(bytes.size());
-      std::memcpy(tensor.constant->data(), bytes.data(), bytes.size());
-    }
-    graph.tensors.push_back(std::move(tensor));
-  }
-  for (const auto& row : text.at("nodes")) {
-    graph::Node node;
-    node.op = graph::op_named(row.at("op").get<std::string>()).value_or(graph::OpKind::Identity);
-    node.name = row.at("name");
-    node.inputs = row.at("inputs").get<std::vector<int>>();
-    node.outputs = row.at("outputs").get<std::vector<int>>();
-    for (const auto& [key, value] : row.at("attributes").items()) node.attributes[key] = attribute_from(value);
-    graph.nodes.push_back(std::move(node));
-  }
-  graph.inputs = text.at("inputs").get<std::vector<int>>();
-  graph.outputs = text.at("outputs").get<std::vector<int>>();
-  return graph;
-}
+}  // namespace warploom::graph
 
-json reference_to(const Reference& reference) {
-  const runtime::VendorProblem& p = reference.problem;
-  return {{"buffers", reference.buffers},
-          {"kind", static_cast<int>(p.kind)},
-          {"sizes", {p.batch, p.m, p.n, p.k, p.rows, p.cols}},
-          {"flags", {p.transpose_a, p.transpose_b, p.batched_a, p.batched_b, p.tf32}},
-          {"types", {static_cast<int>(p.in), static_cast<int>(p.out), static_cast<int>(p.bias_dtype)}},
-          {"bias", static_cast<int>(p.bias)},
-          {"activation", static_cast<int>(p.activation)}};
-}
+namespace warploom::verify {
 
-Reference reference_from(const json& row) {
-  Reference out;
-  out.buffers = row.at("buffers").get<std::map<std::string, std::string>>();
-  runtime::VendorProblem& p = out.problem;
-  p.kind = static_cast<runtime::VendorKind>(row.at("kind").get<int>());
-  const auto sizes = row.at("sizes").get<std::vector<std::int64_t>>();
-  p.batch = sizes.at(0), p.m = sizes.at(1), p.n = sizes.at(2), p.k = sizes.at(3), p.rows = sizes.at(4),
-  p.cols = sizes.at(5);
-  const auto flags = row.at("flags").get<std::vector<bool>>();
-  p.transpose_a = flags.at(0), p.transpose_b = flags.at(1), p.batched_a = flags.at(2), p.batched_b = flags.at(3);
-  p.tf32 = flags.at(4);
-  const auto types = row.at("types").get<std::vector<int>>();
-  p.in = static_cast<Dtype>(types.at(0)), p.out = static_cast<Dtype>(types.at(1));
-  p.bias_dtype = static_cast<Dtype>(types.at(2));
-  p.bias = static_cast<runtime::BiasKind>(row.at("bias").get<int>());
-  p.activation = static_cast<runtime::Activation>(row.at("activation").get<int>());
-  return out;
-}
+using nlohmann::json;
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reference, problem, buffers)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, ordinal, floor_us, flops, seed, time_reference,
+                                   memory_bytes)
+
+namespace {
 
 double rate_of(const target::Capabilities& capabilities, Track track) {
   switch (track) {
@@ -127,38 +85,17 @@ double bound_us(const target::Capabilities& capabilities, Track track, double fl
 }  // namespace
 
 std::vector<std::uint8_t> pack(const Setup& setup) {
-  json out = {{"graph", graph_to(setup.graph)},
-              {"track", static_cast<int>(setup.track)},
-              {"engine", static_cast<int>(setup.engine)},
-              {"ordinal", setup.ordinal},
-              {"floor_us", setup.floor_us},
-              {"flops", setup.flops},
-              {"seed", setup.seed},
-              {"time_reference", setup.time_reference},
-              {"memory_bytes", setup.memory_bytes}};
-  if (setup.reference) out["reference"] = reference_to(*setup.reference);
+  json out = setup;
+  if (setup.reference) out["reference"] = *setup.reference;
   return json::to_cbor(out);
 }
 
 Result<Setup> unpack(const std::vector<std::uint8_t>& bytes) {
-  try {
-    const json text = json::from_cbor(bytes);
-    Setup out;
-    out.graph = graph_from(text.at("graph"));
-    out.track = static_cast<Track>(text.at("track").get<int>());
-    out.engine = static_cast<Engine>(text.at("engine").get<int>());
-    out.ordinal = text.at("ordinal");
-    out.floor_us = text.at("floor_us");
-    out.flops = text.at("flops");
-    out.seed = text.at("seed");
-    out.time_reference = text.at("time_reference");
-    out.memory_bytes = text.at("memory_bytes");
-    if (text.contains("reference")) out.reference = reference_from(text["reference"]);
-    return out;
-  } catch (const json::exception& error) {
-    return fail({ErrorCode::kInternal, "an evaluator's setup cannot be read", "", "the form that pack writes",
-                 error.what(), ""});
-  }
+  json text = json::from_cbor(bytes, true, false);
+  const json reference = text.is_object() ? text.value("reference", json()) : json();
+  WARPLOOM_TRY(Setup out, record_from<Setup>(std::move(text), "an evaluator's setup"));
+  if (reference.is_object()) { WARPLOOM_TRY(out.reference, record_from<Reference>(reference, "a reference")); }
+  return out;
 }
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {

@@ -22,7 +22,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <thread>
+
+#include "verify/parallel.h"
 
 namespace warploom::verify {
 namespace {
@@ -99,7 +100,6 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
                    const double* magnitude, std::int64_t offset, std::int64_t from, std::int64_t to) {
   const double largest = largest_finite(dtype);
   const bool floating = is_float(dtype);
-  sum.elements += to - from;
   for (std::int64_t i = from; i < to; ++i) {
     const double c = load(dtype, found, i), r = value[i];
     if (std::isnan(r) ||
@@ -126,53 +126,12 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
     sum.largest_error = std::max(sum.largest_error, error);
     sum.largest_reference = std::max(sum.largest_reference, std::abs(r));
     const double bound = t.per_magnitude * e + t.relative * std::abs(r) + t.absolute;
-    const double ratio = error <= bound ? (bound > 0 ? error / bound : 0) : (bound > 0 ? error / bound : HUGE_VAL);
-    if (ratio > sum.worst_ratio) {
-      sum.worst_ratio = ratio;
-      sum.worst_index = offset + i;
-      sum.worst_found = c;
-      sum.worst_expected = r;
-    }
+    const double ratio = bound > 0 ? error / bound : error <= bound ? 0 : HUGE_VAL;
+    if (ratio > sum.worst.ratio) sum.worst = {ratio, offset + i, c, r};
   }
 }
 
-void merge(Comparison& sum, const Comparison& part) {
-  if (part.worst_ratio > sum.worst_ratio) {
-    sum.worst_ratio = part.worst_ratio;
-    sum.worst_index = part.worst_index;
-    sum.worst_found = part.worst_found;
-    sum.worst_expected = part.worst_expected;
-  }
-  if (sum.nonfinite == 0) sum.first_nonfinite = part.first_nonfinite;
-  if (sum.unwritten == 0) sum.first_unwritten = part.first_unwritten;
-  sum.error_squares += part.error_squares;
-  sum.reference_squares += part.reference_squares;
-  sum.magnitude_squares += part.magnitude_squares;
-  sum.largest_error = std::max(sum.largest_error, part.largest_error);
-  sum.largest_reference = std::max(sum.largest_reference, part.largest_reference);
-  sum.elements += part.elements;
-  sum.nonfinite += part.nonfinite;
-  sum.unwritten += part.unwritten;
-  sum.all_zero = sum.all_zero && part.all_zero;
-}
-
-template <class Work>
-void in_parallel(Comparison& sum, std::int64_t count, Work work) {
-  const std::int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::int64_t parts = std::clamp<std::int64_t>(count / (1 << 16), 1, cores);
-  std::vector<Comparison> seen(static_cast<std::size_t>(parts));
-  {
-    std::vector<std::jthread> helpers;
-    for (std::int64_t p = 1; p < parts; ++p)
-      helpers.emplace_back(
-          [&, p] { work(seen[static_cast<std::size_t>(p)], count * p / parts, count * (p + 1) / parts); });
-    work(seen[0], 0, count / parts);
-  }
-  for (const auto& part : seen) merge(sum, part);
-}
-
-}  // namespace
-
+// The longest sum in the graph: a contraction's k, a softmax's row.
 std::int64_t longest_sum(const graph::Graph& graph) {
   std::int64_t longest = 1;
   for (const auto& node : graph.nodes) {
@@ -188,6 +147,8 @@ std::int64_t longest_sum(const graph::Graph& graph) {
   }
   return longest;
 }
+
+}  // namespace
 
 Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   const Dtype out = graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).dtype;
@@ -232,6 +193,19 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   return t;
 }
 
+void Comparison::add(const Comparison& part) {
+  if (part.worst.ratio > worst.ratio) worst = part.worst;
+  if (nonfinite == 0) first_nonfinite = part.first_nonfinite;
+  if (unwritten == 0) first_unwritten = part.first_unwritten;
+  error_squares += part.error_squares;
+  reference_squares += part.reference_squares;
+  magnitude_squares += part.magnitude_squares;
+  largest_error = std::max(largest_error, part.largest_error);
+  largest_reference = std::max(largest_reference, part.largest_reference);
+  nonfinite += part.nonfinite;
+  unwritten += part.unwritten;
+  all_zero = all_zero && part.all_zero;
+}
 double Comparison::frobenius() const {
   if (error_squares == 0) return 0;
   return reference_squares > 0 ? std::sqrt(error_squares / reference_squares) : HUGE_VAL;
@@ -243,16 +217,18 @@ double Comparison::max_error() const {
 
 void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found, const double* value,
              const double* magnitude, std::int64_t begin, std::int64_t count) {
-  in_parallel(sum, count, [&](Comparison& part, std::int64_t from, std::int64_t to) {
+  const auto work = [&](Comparison& part, std::int64_t from, std::int64_t to) {
     compare_range(part, tolerance, dtype, found, value, magnitude, begin, from, to);
-  });
+  };
+  for (const auto& part : in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
 }
 
 void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count) {
-  in_parallel(sum, count, [&](Comparison& part, std::int64_t from, std::int64_t to) {
+  const auto work = [&](Comparison& part, std::int64_t from, std::int64_t to) {
     for (std::int64_t i = from; i < to; ++i)
       if (poisoned(dtype, found, i)) note_unwritten(part, begin + i);
-  });
+  };
+  for (const auto& part : in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
 }
 
 Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place) {
@@ -272,12 +248,12 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
   if (tolerance.stand_in && vendor_error < 0 && seen.reference_squares > 0)
     bound = std::max(bound, 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares));
   const double error = seen.frobenius();
-  if (!(error <= bound) || !(seen.worst_ratio <= 1))
+  if (!(error <= bound) || !(seen.worst.ratio <= 1))
     return fail({ErrorCode::kCandidateWrong, "the output differs from FP64 by more than the track allows", place,
                  fmt::format("relative Frobenius error at most {:.3g}, every element within its bound", bound),
                  fmt::format("relative Frobenius error {:.3g}; element {} is {:.9g} where FP64 has {:.9g}, {:.3g} "
                              "times its bound",
-                             error, seen.worst_index, seen.worst_found, seen.worst_expected, seen.worst_ratio),
+                             error, seen.worst.index, seen.worst.found, seen.worst.expected, seen.worst.ratio),
                  ""});
   return ok();
 }

@@ -36,20 +36,21 @@ struct Tolerance {
 };
 
 Tolerance tolerance_of(const graph::Graph& graph, Track track, int output);
-// The longest sum in the graph: a contraction's k, a softmax's row.
-std::int64_t longest_sum(const graph::Graph& graph);
 
 // What a comparison of outputs with FP64 saw, added up block by block.
 struct Comparison {
   double error_squares = 0, reference_squares = 0, magnitude_squares = 0;
   double largest_error = 0, largest_reference = 0;
-  double worst_ratio = 0;         // |c - r| over its bound; above 1: refused
-  std::int64_t worst_index = -1;  // the element with it, in the whole output
-  double worst_found = 0, worst_expected = 0;
-  std::int64_t elements = 0, nonfinite = 0, unwritten = 0;
+  struct {
+    double ratio = 0;         // |c - r| over its bound; above 1: refused
+    std::int64_t index = -1;  // in the whole output
+    double found = 0, expected = 0;
+  } worst;  // the element with the largest ratio
+  std::int64_t nonfinite = 0, unwritten = 0;
   std::int64_t first_nonfinite = -1, first_unwritten = -1;
   bool all_zero = true;  // of what was compared, while the reference is not
 
+  void add(const Comparison& part);
   double frobenius() const;
   double max_error() const;  // largest error over largest reference
 };

@@ -37,6 +37,5 @@ struct Verdict {
 };
 nlohmann::json to_json(const Verdict& verdict);
 Result<Verdict> verdict_from_json(const nlohmann::json& json);
-Error error_from_json(const nlohmann::json& json);  // the inverse of to_json(Error); an unknown code becomes internal
 
 }  // namespace warploom::verify

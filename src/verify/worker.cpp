@@ -10,11 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "verify/channel.h"
@@ -76,15 +75,6 @@ Result<Setup> read_setup(int fd) {
   return unpack(bytes);
 }
 
-json ready_to(const Ready& ready) {
-  return {{"device", ready.device},
-          {"arch", ready.arch},
-          {"environment", ready.environment},
-          {"reference", ready.reference},
-          {"reference_us", ready.reference_us},
-          {"reference_error", ready.reference_error}};
-}
-
 int serve(int fd, int setup_fd) {
   Channel channel(fd);
   Result<Setup> setup = read_setup(setup_fd);
@@ -99,7 +89,7 @@ int serve(int fd, int setup_fd) {
   };
   auto judge = Judge::open(std::move(*setup), announce);
   if (!judge) return channel.send({{"error", to_json(judge.error())}}), 1;
-  channel.send({{"ready", ready_to((*judge)->ready())}});
+  channel.send({{"ready", (*judge)->ready()}});
   while (auto line = channel.receive(-1)) {
     const auto request = request_from_json(*line);
     if (!request) return channel.send({{"error", to_json(request.error())}}), 1;
@@ -116,12 +106,8 @@ int serve(int fd, int setup_fd) {
 bool evaluator_main(int argc, char** argv, int* status) {
   if (argc < 2 || std::strcmp(argv[1], kEvaluateCommand) != 0) return false;
   int fd = -1, setup_fd = -1;
-  for (int i = 2; i + 1 < argc; i += 2) {
-    int* to = std::strcmp(argv[i], "--fd") == 0 ? &fd : std::strcmp(argv[i], "--setup") == 0 ? &setup_fd : nullptr;
-    if (to) std::from_chars(argv[i + 1], argv[i + 1] + std::strlen(argv[i + 1]), *to);
-  }
   *status = 2;
-  if (fd < 0 || setup_fd < 0) return true;
+  if (argc != 3 || std::sscanf(argv[2], "%d,%d", &fd, &setup_fd) != 2) return true;
   watch_for_crashes();
   volunteer();
   try {

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/print.h"
 
 namespace warploom::cli {
 namespace {

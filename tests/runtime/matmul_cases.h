@@ -22,6 +22,11 @@ inline double activate(Activation activation, double x) {
   return x;
 }
 
+inline double flops_of(const VendorProblem& p) {
+  if (p.kind == VendorKind::softmax) return 5.0 * static_cast<double>(p.rows * p.cols);
+  return 2.0 * static_cast<double>(p.batch * p.m * p.n) * static_cast<double>(p.k);
+}
+
 // The relative Frobenius error of `reference` on random operands, or what failed.
 inline Result<double> matmul_error(Executor& device, const VendorProblem& p, Runnable& reference) {
   const std::int64_t bias_elements = p.bias == BiasKind::none         ? 0

@@ -5,13 +5,13 @@
 #include <numeric>
 #include <thread>
 
-#include "runtime/cpu_pool.h"
+#include "cpu/pool.h"
 
 namespace warploom::runtime {
 namespace {
 
-TEST(CpuPool, RunsEveryTaskOnce) {
-  CpuPool pool(3);
+TEST(Pool, RunsEveryTaskOnce) {
+  wl::Pool pool(3);
   for (const std::int64_t count : {0, 1, 2, 3, 100, 9999}) {
     std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
     pool.run(count, [&](std::int64_t task, int) { ++runs[static_cast<std::size_t>(task)]; });
@@ -19,8 +19,8 @@ TEST(CpuPool, RunsEveryTaskOnce) {
   }
 }
 
-TEST(CpuPool, SurvivesManyShortRunsInARow) {
-  CpuPool pool(4);
+TEST(Pool, SurvivesManyShortRunsInARow) {
+  wl::Pool pool(4);
   std::int64_t total = 0;
   for (int run = 0; run < 5000; ++run) {
     std::atomic<std::int64_t> sum{0};
@@ -30,35 +30,35 @@ TEST(CpuPool, SurvivesManyShortRunsInARow) {
   EXPECT_EQ(total, 5000 * 21);
 }
 
-TEST(CpuPool, WakesSleepingWorkers) {
-  CpuPool pool(2);
+TEST(Pool, WakesSleepingWorkers) {
+  wl::Pool pool(2);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::atomic<int> sum{0};
   pool.run(64, [&](std::int64_t, int) { ++sum; });
   EXPECT_EQ(sum, 64);
 }
 
-TEST(CpuPool, TellsWorkersApart) {
-  CpuPool pool(2);
+TEST(Pool, TellsWorkersApart) {
+  wl::Pool pool(2);
   std::atomic<bool> good{true};
   pool.run(100, [&](std::int64_t, int worker) { good = good && worker >= 0 && worker < 2; });
   EXPECT_TRUE(good);
 }
 
-TEST(CpuPool, GivesEachWorkerAlignedScratchThatStays) {
-  CpuPool pool(2);
+TEST(Pool, GivesEachWorkerAlignedScratchThatStays) {
+  wl::Pool pool(2);
   void* first = pool.scratch(0, 10000);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 4096, 0u);
   EXPECT_NE(first, pool.scratch(1, 10000));
   EXPECT_EQ(first, pool.scratch(0, 5000));
 }
 
-TEST(CpuPool, AlignsBigBuffersForHugePages) {
-  const auto memory = allocate_pages(std::int64_t{8} << 20);
+TEST(Pool, AlignsBigBuffersForHugePages) {
+  const auto memory = wl::allocate_pages(std::int64_t{8} << 20);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.get()) % (2 << 20), 0u);
 }
 
-TEST(CpuPool, UsesTheAllowedCores) { EXPECT_EQ(CpuPool().threads(), static_cast<int>(allowed_cores().size())); }
+TEST(Pool, UsesTheAllowedCores) { EXPECT_EQ(wl::Pool().threads(), static_cast<int>(wl::allowed_cores().size())); }
 
 }  // namespace
 }  // namespace warploom::runtime

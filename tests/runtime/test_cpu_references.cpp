@@ -99,8 +99,8 @@ TEST_F(CpuReferences, DISABLED_Speed) {
   ASSERT_OK(samples);
   for (const Samples& s : *samples)
     printf("%-16s 1024^3 f32: median %.0f us [%.0f, %.0f] %.1f GFLOP/s, fastest %.1f GFLOP/s\n", s.name.c_str(),
-           s.median_us, s.low_us, s.high_us, problem.flops() / s.median_us * 1e-3,
-           problem.flops() / *std::min_element(s.us.begin(), s.us.end()) * 1e-3);
+           s.median_us, s.low_us, s.high_us, flops_of(problem) / s.median_us * 1e-3,
+           flops_of(problem) / *std::min_element(s.us.begin(), s.us.end()) * 1e-3);
   // Copy bandwidth, by all cores: a launch list of its own.
   LaunchList copy = doubling_list(Engine::cpu, device->info().arch);
   constexpr std::int64_t kElements = std::int64_t{64} << 20, kTasks = 256;

@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "matmul_cases.h"
-#include "runtime/child.h"
 #include "runtime/nvrtc.h"
 #include "runtime/vendor_parts.h"
 #include "tma_list.h"
@@ -27,7 +26,7 @@ class Nvrtc : public ::testing::Test {
 TEST_F(Nvrtc, CompilesAKernelOnTheDeviceHeaders) {
   const auto image = compile_cuda(kUsesHeaders, "sm_90a");
   ASSERT_OK(image);
-  EXPECT_EQ(image->cubin.substr(1, 3), "ELF");
+  EXPECT_EQ(image->bytes.substr(1, 3), "ELF");
   const PtxasReport report = parse_ptxas(image->log);
   ASSERT_EQ(report.kernels.size(), 1u);
   EXPECT_EQ(report.kernels[0].name, "k");
@@ -42,7 +41,7 @@ TEST_F(Nvrtc, TakesTheSecondImageFromTheCache) {
   impossible.time = std::chrono::milliseconds(0);  // a compiler would be given up at once
   const auto second = compile_cuda(kUsesHeaders, "sm_90a", impossible);
   ASSERT_OK(second);
-  EXPECT_EQ(first->cubin, second->cubin);
+  EXPECT_EQ(first->bytes, second->bytes);
   EXPECT_EQ(first->log, second->log);
 }
 
@@ -119,7 +118,7 @@ class WithHelper {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     set_helper_program(path);
   }
-  ~WithHelper() { set_helper_program({}); }
+  ~WithHelper() { set_helper_program("/proc/self/exe"); }
 
  private:
   ScratchFolder folder_{"helper"};
@@ -131,7 +130,7 @@ TEST_F(Nvrtc, RunsInTheHelperProgramOnceThereIsOne) {
       "grep -q __global__ $folder/source.cu && echo image > $folder/image.cubin && echo words > $folder/log");
   const auto image = compile_cuda("__global__ void k() {}", "sm_90a");
   ASSERT_OK(image);
-  EXPECT_EQ(image->cubin, "image\n");
+  EXPECT_EQ(image->bytes, "image\n");
   EXPECT_EQ(image->log, "words\n");
 }
 
@@ -147,32 +146,6 @@ TEST_F(Nvrtc, ThatCrashesInTheHelperIsAFailedCompilation) {
 TEST(CompileRequest, ThatIsNotOneIsRefused) {
   const ScratchFolder folder("request");
   EXPECT_EQ(run_compile_request(folder.path() / "request.json"), 2);
-}
-
-TEST(Child, ThatCrashesReportsItsSignal) {
-  const auto done = run_in_fork(
-      [] {
-        std::abort();
-        return 0;
-      },
-      std::chrono::seconds(10));
-  ASSERT_OK(done);
-  EXPECT_EQ(done->signal, SIGABRT);
-}
-
-TEST(Child, ThatHangsIsKilled) {
-  const auto done = run_in_fork(
-      [] {
-        while (true) ::usleep(1000);
-        return 0;
-      },
-      std::chrono::milliseconds(50));
-  ASSERT_OK(done);
-  EXPECT_TRUE(done->timed_out);
-}
-
-TEST(Child, HandsBackItsStatus) {
-  EXPECT_EQ(run_in_fork([] { return 7; }, std::chrono::seconds(10))->exit_status, 7);
 }
 
 TEST(Ptxas, FiguresOfSeveralKernelsAreToldApart) {

@@ -15,7 +15,6 @@
 #include "base/file.h"
 #include "search/explore.h"
 #include "search/proposer.h"
-#include "search/vendor_match.h"
 
 namespace warploom::search {
 namespace {

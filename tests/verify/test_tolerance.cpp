@@ -142,7 +142,7 @@ TEST(Tolerance, ManyBlocksAddUpToTheWhole) {
     compare(parts, tolerance, Dtype::f32, c.found.data() + from, c.truth.value.data() + from,
             c.truth.magnitude.data() + from, from, 40);
   EXPECT_DOUBLE_EQ(whole.frobenius(), parts.frobenius());
-  EXPECT_EQ(whole.worst_index, parts.worst_index);
+  EXPECT_EQ(whole.worst.index, parts.worst.index);
 }
 
 }  // namespace

@@ -1,0 +1,153 @@
+// wl::Pool: one thread for each core this process may use, the caller among them, and tasks handed out by a counter. The
+// executor of this machine's cores runs kernels on it, and so do the launchers of bundles.
+//
+//   wl::Pool pool;                                              // threads pinned one to a core
+//   pool.run(tasks, [&](long long task, int worker) { … });     // returns when all tasks are done
+//
+// Workers spin for a moment after a run, so a run that follows at once starts within a microsecond or so; then they sleep.
+// run() is called from one thread at a time and does not nest. Where the system has no more threads there are fewer workers.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace wl {
+
+// The cores of this process's affinity mask.
+inline std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+// Memory aligned to 4096; from 4 MiB on aligned to 2 MiB and huge pages asked for. Null when there is none.
+inline std::shared_ptr<void> allocate_pages(std::int64_t bytes) {
+  constexpr std::size_t kPage = 4096, kHuge = std::size_t{2} << 20;
+  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  const std::size_t alignment = wanted >= 2 * kHuge ? kHuge : kPage;
+  const std::size_t rounded = (wanted + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, rounded);
+  if (memory && alignment == kHuge) ::madvise(memory, rounded, MADV_HUGEPAGE);
+  return {memory, [](void* p) { std::free(p); }};
+}
+
+// A run is open to late comers: workers join by counting themselves in at the gate, and the caller, when the tasks have run out,
+// closes it and waits for those who are inside. A worker that sleeps through a short run costs nothing.
+class Pool {
+ public:
+  explicit Pool(int threads = 0) {  // 0: one for each allowed core
+    const std::vector<int> cores = allowed_cores();
+    if (threads <= 0) threads = static_cast<int>(cores.size());
+    for (int worker = 1; worker < threads; ++worker) {
+      try {
+        workers_.emplace_back([this, worker] { serve(worker); });
+      } catch (const std::system_error&) { break; }
+      if (threads > static_cast<int>(cores.size())) continue;
+      cpu_set_t set;  // the caller keeps its own affinity: it lands on the core that is left
+      CPU_ZERO(&set);
+      CPU_SET(cores[static_cast<std::size_t>(worker)], &set);
+      ::pthread_setaffinity_np(workers_.back().native_handle(), sizeof set, &set);
+    }
+    scratch_.resize(workers_.size() + 1);
+  }
+  ~Pool() {
+    stop_ = true;
+    run_number_.fetch_add(1);
+    run_number_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  int threads() const { return static_cast<int>(scratch_.size()); }
+
+  // Tasks 0 … count-1, in any order, each once, as task(index, worker).
+  template <class F>
+  void run(std::int64_t count, F&& task) {
+    if (count == 1 || workers_.empty()) {
+      for (std::int64_t i = 0; i < count; ++i) task(i, 0);
+      return;
+    }
+    if (count <= 0) return;
+    count_ = count;
+    chunk_ = std::max<std::int64_t>(1, count / (8 * threads()));
+    context_ = const_cast<void*>(static_cast<const void*>(&task));
+    task_ = [](void* context, std::int64_t index, int worker) {
+      (*static_cast<std::remove_reference_t<F>*>(context))(index, worker);
+    };
+    next_.store(0, std::memory_order_relaxed);
+    gate_.fetch_and(~kClosed, std::memory_order_acq_rel);  // publishes the fields above
+    run_number_.fetch_add(1, std::memory_order_release);
+    run_number_.notify_all();
+    work(0);
+    gate_.fetch_or(kClosed, std::memory_order_acq_rel);
+    for (int spins = 0; gate_.load(std::memory_order_acquire) != kClosed; ++spins) {
+      if (spins < 20000) __builtin_ia32_pause();
+      else std::this_thread::yield();
+    }
+  }
+
+  // `bytes` of memory of worker `worker`'s own, kept between runs; null when there is none.
+  void* scratch(int worker, std::int64_t bytes) {
+    Scratch& own = scratch_[static_cast<std::size_t>(worker)];
+    if (own.bytes < bytes || !own.memory) {
+      own.memory = nullptr;
+      own.memory = allocate_pages(bytes);
+      own.bytes = own.memory ? bytes : 0;
+    }
+    return own.memory.get();
+  }
+
+ private:
+  static constexpr std::int32_t kClosed = 1 << 30;
+  static constexpr auto kSpin = std::chrono::microseconds(60);
+  struct Scratch {
+    std::shared_ptr<void> memory;
+    std::int64_t bytes = 0;
+  };
+
+  void work(int worker) {
+    for (std::int64_t begin; (begin = next_.fetch_add(chunk_, std::memory_order_relaxed)) < count_;)
+      for (std::int64_t i = begin; i < std::min(begin + chunk_, count_); ++i) task_(context_, i, worker);
+  }
+
+  void serve(int worker) {
+    for (std::uint32_t seen = 0; !stop_.load(std::memory_order_relaxed);) {
+      const auto until = std::chrono::steady_clock::now() + kSpin;
+      while (run_number_.load(std::memory_order_acquire) == seen) {
+        for (int i = 0; i < 32; ++i) __builtin_ia32_pause();
+        if (std::chrono::steady_clock::now() >= until) run_number_.wait(seen, std::memory_order_acquire);
+      }
+      seen = run_number_.load(std::memory_order_acquire);
+      if (!(gate_.fetch_add(1, std::memory_order_acq_rel) & kClosed)) work(worker);
+      gate_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  alignas(64) std::atomic<std::int32_t> gate_{kClosed};  // workers inside, plus kClosed
+  alignas(64) std::atomic<std::uint32_t> run_number_{0};
+  alignas(64) std::atomic<std::int64_t> next_{0};
+  std::int64_t count_ = 0, chunk_ = 1;
+  void (*task_)(void* context, std::int64_t index, int worker) = nullptr;
+  void* context_ = nullptr;
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> workers_;
+  std::vector<Scratch> scratch_;
+};
+
+}  // namespace wl

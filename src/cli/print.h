@@ -1,0 +1,41 @@
+// What people read: aligned tables on standard output, progress on standard error (one rewritten line on a terminal, a plain line
+// every few seconds elsewhere). Colours only on a terminal and only without NO_COLOR.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "search/optimize.h"
+
+namespace warploom::cli {
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+// One "label   value" a row, labels padded to the widest. Lines of a value after the first are indented alike.
+std::string two_columns(const Rows& rows);
+
+// `text` in bold or green where standard output is a terminal that may be coloured.
+std::string bold(const std::string& text);
+std::string green(const std::string& text);
+
+// Microseconds as people read them: "812 us", "1.24 ms"; "-" for none.
+std::string time_text(double us);
+
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet);
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  void show(const search::Progress& progress);
+  void clear();
+
+ private:
+  bool quiet_, terminal_, open_ = false;
+  double next_seconds_ = 0;
+};
+
+// "12 of 60 s, 41 tried, 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.
+std::string progress_text(const search::Progress& progress, std::size_t width);
+
+}  // namespace warploom::cli

@@ -1,0 +1,40 @@
+// One text through one compiler in a child process under a clock. For this room alone.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/device_headers.h"
+#include "base/error.h"
+#include "base/process.h"
+
+namespace warploom::runtime {
+
+// The embedded device headers of some kinds, by bare file name.
+struct HeaderSet {
+  std::vector<EmbeddedFile> files;  // `path` is the bare name
+  std::string key;                  // of their names and texts
+};
+const HeaderSet& cuda_headers();      // device/ptx and device/common
+const HeaderSet& cpu_headers();       // device/cpu and device/common
+const HeaderSet& emulated_headers();  // device/emulated and device/common
+
+// The set on disk, flat in one folder of the cache; written once.
+Result<std::filesystem::path> header_folder(const HeaderSet& set);
+
+struct Image {
+  std::string bytes;
+  std::string log;  // the compiler's own words; of CUDA images also ptxas's, with figures
+};
+
+// Runs `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
+Result<Image> compile_text(const std::string& compiler, std::vector<std::string> argv, const HeaderSet& headers,
+                           const std::string& source, const std::string& suffix, std::chrono::milliseconds time);
+
+// compile-timeout, or compile-failed with the compiler's words.
+tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done,
+                                      std::chrono::milliseconds time);
+
+}  // namespace warploom::runtime

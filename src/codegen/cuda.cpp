@@ -19,6 +19,8 @@ template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
 };
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 deduces no aggregates
 
 void tensors_of(const Value& value, std::vector<TensorId>& out) {
   if (value.kind == Value::Kind::tensor) out.push_back(value.tensor);

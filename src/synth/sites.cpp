@@ -11,6 +11,8 @@ template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
 };
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 deduces no aggregates
 
 void collect(const Program& program, const Body& body, Site here, std::vector<Site>& sites) {
   for (const Statement& statement : body) {

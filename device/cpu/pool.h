@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>

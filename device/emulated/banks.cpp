@@ -1,5 +1,4 @@
 #include "banks.h"
-
 #include <algorithm>
 #include <set>
 

@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <utility>
-
 #include "emulator.h"
 
 namespace wl::emu {

@@ -1,6 +1,5 @@
 // Barriers of warps, blocks and clusters; mbarriers.
 #include <algorithm>
-
 #include "machine.h"
 
 namespace wl::emu {

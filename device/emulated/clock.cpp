@@ -1,5 +1,4 @@
 #include "clock.h"
-
 #include <algorithm>
 
 namespace wl::emu {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
 #include "banks.h"
 #include "calls_host.h"
 #include "emulator.h"

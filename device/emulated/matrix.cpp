@@ -1,6 +1,5 @@
 // Warp-wide instructions: ldmatrix, stmatrix, mma.sync, shuffle; and setmaxnreg.
 #include <cstring>
-
 #include "machine.h"
 #include "tiles.h"
 

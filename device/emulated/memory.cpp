@@ -1,6 +1,5 @@
 // Registers, shared memory and global memory as ordinary loads and stores see them, and cp.async.
 #include <cstring>
-
 #include "machine.h"
 
 namespace wl::emu {

@@ -1,5 +1,4 @@
 #include "shadow.h"
-
 #include <algorithm>
 
 namespace wl::emu {

@@ -1,7 +1,6 @@
 // The copy engine: boxes of tensor maps, bulk groups, and the fence between the proxies.
 #include <algorithm>
 #include <cstring>
-
 #include "machine.h"
 #include "tiles.h"
 

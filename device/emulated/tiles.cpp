@@ -1,5 +1,4 @@
 #include "tiles.h"
-
 #include <cstring>
 #include <vector>
 

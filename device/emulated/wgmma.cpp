@@ -2,7 +2,6 @@
 // the first wait that covers them.
 #include <algorithm>
 #include <cstring>
-
 #include "machine.h"
 #include "tiles.h"
 

@@ -1,8 +1,6 @@
 #include "archive/archive.h"
-
 #include <concepts>
 #include <tuple>
-
 #include "archive/database.h"
 
 namespace warploom::archive {

@@ -22,7 +22,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 
 namespace warploom::archive {

@@ -1,10 +1,8 @@
 #include "archive/database.h"
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <system_error>
-
 #include "archive/archive.h"
 #include "archive/schema.h"
 #include "base/file.h"

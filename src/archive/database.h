@@ -2,13 +2,11 @@
 #pragma once
 
 #include <sqlite3.h>
-
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
-
 #include "base/error.h"
 
 namespace warploom::archive {

@@ -1,10 +1,8 @@
 #include "base/file.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>

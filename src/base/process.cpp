@@ -1,5 +1,4 @@
 #include "base/process.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,7 +6,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdlib>

@@ -1,8 +1,6 @@
 #include "base/random.h"
-
 #include <cmath>
 #include <numbers>
-
 #include "base/hash.h"
 
 namespace warploom {

@@ -1,9 +1,7 @@
 #include "base/value_op.h"
-
 #include <array>
 #include <cmath>
 #include <numbers>
-
 #include "base/dtype.h"
 
 namespace warploom {

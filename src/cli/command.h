@@ -12,7 +12,6 @@
 #include <string>
 #include <variant>
 #include <vector>
-
 #include "base/error.h"
 
 namespace warploom::cli {

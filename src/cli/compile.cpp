@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <filesystem>
-
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
-#include "cli/table.h"
+#include "cli/print.h"
 #include "kernels/lower.h"
 #include "layout/draw.h"
 #include "tile/print.h"
@@ -54,12 +52,11 @@ nlohmann::json instructions(const tile::Program& program, const synth::Solution&
 Result<Answer> compile(const Flags& flags) {
   WARPLOOM_TRY(const std::string text, read_file(flags.file));
   WARPLOOM_TRY(const tile::Program program, tile::parse(text, flags.file));
-  WARPLOOM_TRY(const std::string target, resolve_target(flags.target));
-  WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
+  WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
   WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
   const Kernel& kernel = lowered.list.kernels[0];
   nlohmann::json json = {{"program", program.name},
-                         {"target", target},
+                         {"target", capabilities.arch},
                          {"launch_list", to_json(lowered.list)},
                          {"instructions", instructions(program, lowered.solution)}};
   std::string shown = flags.out.empty() ? kernel.source : "";
@@ -75,7 +72,7 @@ Result<Answer> compile(const Flags& flags) {
   if (!flags.check) return Answer{json, shown};
   if (!capabilities.gpu)
     return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU", "--check, --target",
-                 "a GPU target", target, "name sm_80, sm_89 or sm_90a"});
+                 "a GPU target", capabilities.arch, "name sm_80, sm_89 or sm_90a"});
   WARPLOOM_TRY(const verify::ProgramVerdict verdict, verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees)
     return fail({ErrorCode::kCandidateWrong, "the kernel and the program's meaning differ", flags.file,

@@ -1,5 +1,4 @@
 #include <unistd.h>
-
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/command.h"

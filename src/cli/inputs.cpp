@@ -1,8 +1,6 @@
 #include "cli/inputs.h"
-
 #include <charconv>
 #include <sstream>
-
 #include "search/catalogue.h"
 #include "search/optimize.h"
 

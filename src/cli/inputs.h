@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/track.h"

@@ -1,7 +1,5 @@
 #include "search/optimize.h"
-
 #include <filesystem>
-
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/print.h"

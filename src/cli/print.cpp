@@ -1,8 +1,6 @@
 #include "cli/print.h"
-
 #include <sys/ioctl.h>
 #include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 

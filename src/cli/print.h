@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include "search/optimize.h"
 
 namespace warploom::cli {

@@ -1,12 +1,10 @@
 #include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
-
 #include "cli/command.h"
 #include "runtime/compile.h"
 

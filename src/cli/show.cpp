@@ -1,5 +1,4 @@
 #include <filesystem>
-
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/inputs.h"

@@ -2,9 +2,7 @@
 // in registers where the buffer wants it so, and moved element by element where nothing better fits.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <algorithm>
-
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
 

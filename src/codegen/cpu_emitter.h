@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include "codegen/cpu_layout.h"
 #include "codegen/cpu_liveness.h"
 #include "codegen/cpu_ranges.h"

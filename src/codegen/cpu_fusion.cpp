@@ -8,10 +8,8 @@
 // the cache. Runs over single elements are straight lines of code.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
-
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
 #include "tile/shape.h"

@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <vector>
-
 #include "base/error.h"
 #include "target/capabilities.h"
 #include "tile/program.h"

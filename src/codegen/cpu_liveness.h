@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <vector>
-
 #include "tile/program.h"
 
 namespace warploom::codegen {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-
 #include "tile/program.h"
 
 namespace warploom::codegen {

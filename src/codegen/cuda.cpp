@@ -1,9 +1,6 @@
 #include "codegen/cuda.h"
-
 #include <fmt/ranges.h>
-
 #include <algorithm>
-
 #include "codegen/cuda_emitter.h"
 #include "tile/print.h"
 
@@ -21,30 +18,6 @@ struct Overloaded : Fs... {
 };
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 deduces no aggregates
-
-void tensors_of(const Value& value, std::vector<TensorId>& out) {
-  if (value.kind == Value::Kind::tensor) out.push_back(value.tensor);
-  for (const Value& operand : value.operands) tensors_of(operand, out);
-}
-
-// The tensors that a statement without a body names.
-std::vector<TensorId> tensors_of(const Statement& statement) {
-  std::vector<TensorId> out;
-  std::visit(
-      Overloaded{[&](const Copy& n) {
-                   out = {n.src.tensor, n.dst.tensor};
-                 },
-                 [&](const Fill& n) { out = {n.dst}; }, [&](const Map& n) { out = {n.dst}, tensors_of(n.value, out); },
-                 [&](const Mma& n) {
-                   out = {n.acc, n.a.tensor, n.b.tensor};
-                 },
-                 [&](const Reduce& n) {
-                   out = {n.dst, n.src};
-                 },
-                 [&](const ClusterReduce& n) { out = {n.dst}; }, [](const auto&) {}},
-      statement.node);
-  return out;
-}
 
 }  // namespace
 

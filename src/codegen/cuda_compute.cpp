@@ -1,9 +1,7 @@
 // Elementwise statements and matrix statements.
 
 #include <fmt/ranges.h>
-
 #include <cmath>
-
 #include "codegen/cuda_emitter.h"
 
 namespace warploom::codegen {
@@ -20,11 +18,6 @@ std::string float_text(double value) {
   std::string text = fmt::format("{:.9g}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return value < 0 ? "(" + text + "f)" : text + "f";
-}
-
-void leaves(const Value& value, std::vector<TensorId>& out) {
-  if (value.kind == Value::Kind::tensor) out.push_back(value.tensor);
-  for (const Value& operand : value.operands) leaves(operand, out);
 }
 
 }  // namespace
@@ -60,7 +53,7 @@ void CudaEmitter::map(const Map& node) {
   const TvLayout& layout = registers(node.dst);
   const auto& full = tensor(node.dst).shape;
   std::vector<TensorId> operands;
-  leaves(node.value, operands);
+  tensors_of(node.value, operands);
   bool broadcasts = false;
   for (const TensorId id : operands) broadcasts |= tensor(id).shape != full;
 

@@ -1,10 +1,8 @@
 // Copies: every pair of scopes, every method.
 
 #include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
-
 #include "codegen/cuda_emitter.h"
 #include "synth/shared.h"
 

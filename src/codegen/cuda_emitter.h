@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
 #include "codegen/cuda.h"
 #include "codegen/terms.h"
 #include "codegen/writer.h"

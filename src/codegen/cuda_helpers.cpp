@@ -1,7 +1,6 @@
 // Coordinates, conditions and addresses: how a register layout meets a memory tile.
 
 #include <fmt/ranges.h>
-
 #include "codegen/cuda_emitter.h"
 
 namespace warploom::codegen {

@@ -3,9 +3,7 @@
 // of the block at the head of every Consume, which also proves that the slot the next Produce overwrites has been read.
 
 #include <fmt/format.h>
-
 #include <set>
-
 #include "codegen/cuda_emitter.h"
 
 namespace warploom::codegen {

@@ -2,7 +2,6 @@
 // the blocks of a cluster through each other's shared memory.
 
 #include <fmt/ranges.h>
-
 #include "codegen/cuda_emitter.h"
 
 namespace warploom::codegen {

@@ -1,5 +1,4 @@
 #include "codegen/launch_list.h"
-
 #include <nlohmann/json.hpp>
 
 namespace warploom {

@@ -12,7 +12,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
-
 #include "base/dtype.h"
 #include "base/error.h"
 

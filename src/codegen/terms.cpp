@@ -1,5 +1,4 @@
 #include "codegen/terms.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include "layout/memory_layout.h"
 #include "tile/index.h"
 

@@ -1,5 +1,4 @@
 #include "export/bundle.h"
-
 #include "base/file.h"
 #include "export/parts.h"
 #include "export/text.h"

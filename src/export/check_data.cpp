@@ -7,7 +7,6 @@
 #include <cstring>
 #include <new>
 #include <numeric>
-
 #include "base/random.h"
 #include "export/parts.h"
 #include "graph/reference.h"

@@ -1,5 +1,4 @@
 #include <sstream>
-
 #include "export/parts.h"
 #include "export/text.h"
 

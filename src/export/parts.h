@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include "base/device_headers.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"

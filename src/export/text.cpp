@@ -1,5 +1,4 @@
 #include "export/text.h"
-
 #include <cctype>
 
 namespace warploom::export_ {

@@ -1,7 +1,5 @@
 #include "graph/demand.h"
-
 #include <algorithm>
-
 #include "graph/elements.h"
 #include "graph/operators.h"
 

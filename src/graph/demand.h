@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <vector>
-
 #include "graph/graph.h"
 
 namespace warploom::graph {

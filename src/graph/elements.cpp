@@ -1,10 +1,8 @@
 #include "graph/elements.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
-
 #include "graph/pointwise.h"
 
 namespace warploom::graph {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-
 #include "base/value_op.h"
 #include "graph/operators.h"
 

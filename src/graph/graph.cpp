@@ -1,7 +1,5 @@
 #include "graph/graph.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 
 namespace warploom::graph {

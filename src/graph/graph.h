@@ -27,7 +27,6 @@
 #include <string_view>
 #include <variant>
 #include <vector>
-
 #include "base/dtype.h"
 #include "base/error.h"
 

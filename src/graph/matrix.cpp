@@ -1,8 +1,6 @@
 #include "graph/matrix.h"
-
 #include <algorithm>
 #include <cmath>
-
 #include "graph/parallel.h"
 
 namespace warploom::graph {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <vector>
-
 #include "base/dtype.h"
 
 namespace warploom::graph {

@@ -1,7 +1,5 @@
 #include "graph/operators.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <string>
-
 #include "graph/graph.h"
 
 namespace warploom::graph {

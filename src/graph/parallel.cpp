@@ -1,5 +1,4 @@
 #include "graph/parallel.h"
-
 #include <algorithm>
 #include <atomic>
 #include <exception>

@@ -1,5 +1,4 @@
 #include "graph/pointwise.h"
-
 #include <cctype>
 #include <cmath>
 #include <functional>

@@ -18,7 +18,6 @@
 #include <optional>
 #include <span>
 #include <vector>
-
 #include "base/value_op.h"
 #include "graph/graph.h"
 

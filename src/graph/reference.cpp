@@ -1,10 +1,7 @@
 #include "graph/reference.h"
-
 #include <fmt/format.h>
-
 #include <new>
 #include <stdexcept>
-
 #include "graph/evaluator.h"
 
 namespace warploom::graph {

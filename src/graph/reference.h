@@ -27,7 +27,6 @@
 #include <cstdint>
 #include <span>
 #include <vector>
-
 #include "graph/graph.h"
 
 namespace warploom::graph {

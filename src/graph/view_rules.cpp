@@ -1,9 +1,7 @@
 // Rules of the operators that keep, move or leave out elements: their shapes follow from constants.
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
-
 #include "graph/operators.h"
 
 namespace warploom::graph {

@@ -1,10 +1,7 @@
 #include "kernels/cpu_matmul.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-
 #include "kernels/pieces.h"
 
 namespace warploom::kernels {

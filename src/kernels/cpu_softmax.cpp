@@ -1,11 +1,8 @@
 #include "kernels/cpu_softmax.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
 #include "kernels/pieces.h"
 
 namespace warploom::kernels {

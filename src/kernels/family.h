@@ -13,7 +13,6 @@
 #include <map>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"

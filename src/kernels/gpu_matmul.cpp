@@ -1,5 +1,4 @@
 #include "kernels/gpu_matmul.h"
-
 #include <fmt/format.h>
 
 namespace warploom::kernels {

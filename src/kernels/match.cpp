@@ -1,5 +1,4 @@
 #include "kernels/match.h"
-
 #include "kernels/match_chain.h"
 
 namespace warploom::kernels {

@@ -26,7 +26,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include "graph/graph.h"
 #include "graph/pointwise.h"
 #include "tile/program.h"

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <vector>
-
 #include "graph/graph.h"
 #include "graph/pointwise.h"
 

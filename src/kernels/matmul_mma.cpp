@@ -2,9 +2,7 @@
 // multiply: with mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
 
 #include <fmt/format.h>
-
 #include <cmath>
-
 #include "kernels/gpu_matmul.h"
 
 namespace warploom::kernels {

@@ -3,9 +3,7 @@
 // next tile while the consumers still store the last one.
 
 #include <fmt/format.h>
-
 #include <cmath>
-
 #include "kernels/gpu_matmul.h"
 
 namespace warploom::kernels {

@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 #include <vector>
-
 #include "kernels/match.h"
 #include "tile/build.h"
 

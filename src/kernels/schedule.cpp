@@ -1,7 +1,5 @@
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
-
 #include "kernels/family.h"
 
 namespace warploom::kernels {

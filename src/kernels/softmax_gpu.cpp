@@ -3,9 +3,7 @@
 // nowhere (two passes with running maximum and sum).
 
 #include <fmt/format.h>
-
 #include <limits>
-
 #include "kernels/gpu_matmul.h"
 
 namespace warploom::kernels {

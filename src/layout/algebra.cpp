@@ -1,7 +1,5 @@
 #include "layout/algebra.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 
 namespace warploom::layout {

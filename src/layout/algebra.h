@@ -8,7 +8,6 @@
 
 #include <utility>
 #include <vector>
-
 #include "layout/layout.h"
 
 namespace warploom::layout {

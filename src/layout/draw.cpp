@@ -1,7 +1,5 @@
 #include "layout/draw.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 

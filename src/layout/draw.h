@@ -11,7 +11,6 @@
 #pragma once
 
 #include <string>
-
 #include "layout/memory_layout.h"
 
 namespace warploom::layout {

@@ -1,7 +1,5 @@
 #include "layout/f2.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 

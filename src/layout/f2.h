@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <vector>
-
 #include "layout/layout.h"
 #include "layout/memory_layout.h"
 

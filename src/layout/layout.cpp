@@ -1,5 +1,4 @@
 #include "layout/layout.h"
-
 #include <cassert>
 #include <cctype>
 #include <charconv>

@@ -4,7 +4,6 @@
 #include <bit>
 #include <limits>
 #include <set>
-
 #include "layout/f2.h"
 
 namespace warploom::layout {

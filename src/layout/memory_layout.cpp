@@ -1,7 +1,5 @@
 #include "layout/memory_layout.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 

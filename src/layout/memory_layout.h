@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include "layout/tv_layout.h"
 
 namespace warploom::layout {

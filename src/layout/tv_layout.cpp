@@ -1,7 +1,5 @@
 #include "layout/tv_layout.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 

@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "layout/layout.h"
 

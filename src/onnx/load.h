@@ -17,7 +17,6 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-
 #include "base/error.h"
 #include "graph/graph.h"
 

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <onnx/onnx.pb.h>
-
 #include <filesystem>
 #include <string>
 #include <string_view>
-
 #include "base/error.h"
 #include "graph/graph.h"
 

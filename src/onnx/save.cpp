@@ -1,5 +1,4 @@
 #include <google/protobuf/text_format.h>
-
 #include "onnx/load.h"
 #include "onnx/model.h"
 

@@ -1,11 +1,9 @@
 // Tensors with their bytes: raw, typed or in a file beside the model.
 #include <fmt/format.h>
-
 #include <bit>
 #include <charconv>
 #include <cstring>
 #include <fstream>
-
 #include "onnx/model.h"
 
 namespace warploom::onnx_import {

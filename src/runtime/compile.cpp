@@ -1,5 +1,4 @@
 #include "runtime/compile.h"
-
 #include "runtime/cpu_compiler.h"
 #include "runtime/nvrtc.h"
 

@@ -3,7 +3,6 @@
 // A request is a folder: request.json {"arch"}, source.cu in; image.cubin and log, or error.json, out.
 
 #include <mutex>
-
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"

@@ -1,5 +1,4 @@
 #include "runtime/compile_text.h"
-
 #include "base/file.h"
 #include "base/hash.h"
 

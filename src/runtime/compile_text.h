@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <string>
 #include <vector>
-
 #include "base/device_headers.h"
 #include "base/error.h"
 #include "base/process.h"

@@ -1,8 +1,6 @@
 #include "runtime/cpu_compiler.h"
-
 #include <cstdlib>
 #include <mutex>
-
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"

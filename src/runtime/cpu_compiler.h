@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "runtime/compile_text.h"
 

@@ -1,9 +1,7 @@
 #include <unistd.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-
 #include "base/file.h"
 #include "runtime/bound.h"
 #include "runtime/engines.h"

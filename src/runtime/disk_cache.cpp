@@ -1,11 +1,8 @@
 #include "runtime/disk_cache.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
-
 #include <atomic>
 #include <cstdlib>
-
 #include "base/file.h"
 
 namespace warploom::runtime {

@@ -1,5 +1,4 @@
 #include "runtime/driver.h"
-
 #include "runtime/library.h"
 
 namespace warploom::runtime {

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-
 #include "base/error.h"
 
 namespace warploom::runtime {

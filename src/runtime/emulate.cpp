@@ -1,10 +1,7 @@
 #include "runtime/emulate.h"
-
 #include <dlfcn.h>
-
 #include <iterator>
 #include <sstream>
-
 #include "emulator.h"
 #include "runtime/cpu_compiler.h"
 #include "tensor_map.h"

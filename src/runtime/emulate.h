@@ -12,7 +12,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "codegen/launch_list.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-
 #include "cpu/pool.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"

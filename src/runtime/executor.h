@@ -23,7 +23,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"

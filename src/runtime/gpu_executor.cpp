@@ -1,5 +1,4 @@
 #include <bit>
-
 #include "runtime/bound.h"
 #include "runtime/engines.h"
 

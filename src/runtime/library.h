@@ -6,7 +6,6 @@
 #pragma once
 
 #include <dlfcn.h>
-
 #include <initializer_list>
 #include <span>
 #include <string>

@@ -1,9 +1,6 @@
 #include "runtime/nvrtc.h"
-
 #include <glob.h>
-
 #include <cstdlib>
-
 #include "base/file.h"
 #include "base/process.h"
 #include "runtime/library.h"

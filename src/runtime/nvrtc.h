@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include "base/error.h"
 #include "runtime/compile.h"
 #include "runtime/compile_text.h"

@@ -5,7 +5,6 @@
 //   ptxas         .     0 bytes stack frame, 16 bytes spill stores, 24 bytes spill loads
 //   ptxas info    : Used 168 registers, used 1 barriers, 256 bytes smem
 #include <charconv>
-
 #include "runtime/nvrtc.h"
 
 namespace warploom::runtime {

@@ -1,7 +1,5 @@
 #include "runtime/timing.h"
-
 #include <chrono>
-
 #include "base/random.h"
 
 namespace warploom::runtime {

@@ -13,7 +13,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "runtime/executor.h"
 

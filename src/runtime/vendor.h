@@ -18,7 +18,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-
 #include "base/dtype.h"
 #include "base/error.h"
 #include "runtime/executor.h"

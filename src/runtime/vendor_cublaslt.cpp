@@ -3,7 +3,6 @@
 // cuBLAS counts columns first, so the row-major C = A B is asked for as Cᵀ = Bᵀ Aᵀ: its first operand is our B.
 
 #include <bit>
-
 #include "runtime/bound.h"
 #include "runtime/library.h"
 #include "runtime/type_codes.h"

@@ -2,7 +2,6 @@
 // Source: oneDNN developer guide, "C API", and the numbers of dnnl_types.h.
 
 #include <cstddef>
-
 #include "runtime/bound.h"
 #include "runtime/library.h"
 #include "runtime/type_codes.h"

@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
 #include "base/random.h"
 #include "kernels/family.h"
 

@@ -1,10 +1,8 @@
 #include "search/compile_ahead.h"
-
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
-
 #include "runtime/compile.h"
 
 namespace warploom::search {

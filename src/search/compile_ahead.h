@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "kernels/family.h"

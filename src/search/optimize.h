@@ -10,7 +10,6 @@
 #include <functional>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "kernels/family.h"
 

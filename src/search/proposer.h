@@ -11,7 +11,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
 #include "search/catalogue.h"
 #include "search/optimize.h"
 

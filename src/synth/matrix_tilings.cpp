@@ -3,7 +3,6 @@
 // elements that the warps read together.
 
 #include <algorithm>
-
 #include "synth/registers.h"
 
 namespace warploom::synth {

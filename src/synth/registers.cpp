@@ -1,7 +1,5 @@
 #include "synth/registers.h"
-
 #include <fmt/format.h>
-
 #include "tile/print.h"
 
 namespace warploom::synth {
@@ -9,16 +7,6 @@ namespace {
 
 using layout::TvLayout;
 using namespace tile;
-
-std::string place_of(const Statement& statement) {
-  return statement.location.file.empty() ? std::string()
-                                         : fmt::format("{}:{}", statement.location.file, statement.location.line);
-}
-
-void leaves(const Value& value, std::vector<TensorId>& out) {
-  if (value.kind == Value::Kind::tensor) out.push_back(value.tensor);
-  for (const Value& operand : value.operands) leaves(operand, out);
-}
 
 class Solver {
  public:
@@ -68,7 +56,7 @@ class Solver {
 
   bool propagate_map(State& state, const Statement& statement, const Map& map, bool& changed) {
     std::vector<TensorId> tensors = {map.dst};
-    leaves(map.value, tensors);
+    tensors_of(map.value, tensors);
     const auto& full = program_.tensor(map.dst).shape;
     const TvLayout* known = nullptr;
     for (const TensorId id : tensors) {

@@ -1,9 +1,6 @@
 #include "synth/shared.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
-
 #include "tile/print.h"
 
 namespace warploom::synth {
@@ -24,11 +21,6 @@ const Instruction* row_of(const target::Capabilities& capabilities, Method metho
     if (row.m == 0 && row.method == method && row.from == from && row.to == to && row.transpose == transpose)
       return &row;
   return nullptr;
-}
-
-std::string place_of(const Statement& statement) {
-  return statement.location.file.empty() ? std::string()
-                                         : fmt::format("{}:{}", statement.location.file, statement.location.line);
 }
 
 // A use of a shared tensor by one statement.

@@ -1,5 +1,4 @@
 #include "synth/sites.h"
-
 #include <algorithm>
 
 namespace warploom::synth {

@@ -1,5 +1,4 @@
 #include "synth/synthesize.h"
-
 #include "synth/registers.h"
 #include "synth/shared.h"
 #include "synth/sites.h"

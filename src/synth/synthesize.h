@@ -12,7 +12,6 @@
 #include <map>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "layout/memory_layout.h"
 #include "layout/tv_layout.h"

@@ -1,5 +1,4 @@
 #include "target/capabilities.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>

@@ -1,9 +1,6 @@
 #include "target/instruction.h"
-
 #include <fmt/format.h>
-
 #include <map>
-
 #include "target/rows.h"
 
 namespace warploom::target {

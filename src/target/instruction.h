@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include "base/dtype.h"
 #include "base/error.h"
 #include "layout/tv_layout.h"

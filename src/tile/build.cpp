@@ -1,5 +1,4 @@
 #include "tile/build.h"
-
 #include "tile/shape.h"
 
 namespace warploom::tile {

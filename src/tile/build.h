@@ -15,7 +15,6 @@
 #pragma once
 
 #include <functional>
-
 #include "tile/program.h"
 
 namespace warploom::tile {

@@ -1,5 +1,4 @@
 #include "tile/index.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -1,9 +1,6 @@
 #include "tile/interpret.h"
-
 #include <fmt/format.h>
-
 #include <array>
-
 #include "tile/machine.h"
 #include "tile/shape.h"
 #include "tile/verify.h"

@@ -7,7 +7,6 @@
 #include <map>
 #include <span>
 #include <string>
-
 #include "base/error.h"
 #include "tile/program.h"
 

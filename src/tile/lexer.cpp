@@ -1,7 +1,5 @@
 #include "tile/lexer.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>

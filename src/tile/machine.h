@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "tile/interpret.h"
 #include "tile/program.h"

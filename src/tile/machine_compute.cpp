@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-
 #include "tile/machine.h"
 #include "tile/shape.h"
 

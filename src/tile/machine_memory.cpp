@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <optional>
-
 #include "tile/machine.h"
 #include "tile/shape.h"
 

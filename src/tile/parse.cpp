@@ -1,7 +1,5 @@
 #include <fmt/format.h>
-
 #include <algorithm>
-
 #include "tile/print.h"
 #include "tile/reader.h"
 #include "tile/syntax.h"

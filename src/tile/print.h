@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-
 #include "base/error.h"
 #include "tile/program.h"
 

@@ -1,5 +1,4 @@
 #include "tile/program.h"
-
 #include "tile/shape.h"
 
 namespace warploom::tile {
@@ -7,6 +6,33 @@ namespace warploom::tile {
 Tile whole(const Program& program, TensorId id) {
   const std::vector<std::int64_t>& shape = program.tensor(id).shape;
   return Tile{id, std::vector<Index>(shape.size(), Index(0)), shape};
+}
+
+std::string place_of(const Statement& statement) {
+  const Location& at = statement.location;
+  return at.file.empty() ? std::string() : at.file + ":" + std::to_string(at.line);
+}
+
+void tensors_of(const Value& value, std::vector<TensorId>& out) {
+  if (value.kind == Value::Kind::tensor) out.push_back(value.tensor);
+  for (const Value& operand : value.operands) tensors_of(operand, out);
+}
+
+std::vector<TensorId> tensors_of(const Statement& statement) {
+  std::vector<TensorId> out;
+  const auto add = [&](const auto& member) {
+    if constexpr (std::is_same_v<decltype(member), const Tile&>) out.push_back(member.tensor);
+    else out.push_back(member);
+  };
+  std::visit(
+      [&](const auto& node) {
+        if constexpr (requires { node.src; }) add(node.src);
+        if constexpr (requires { node.dst; }) add(node.dst);
+        if constexpr (requires { node.acc; }) add(node.acc), add(node.a), add(node.b);
+        if constexpr (requires { node.value.operands; }) tensors_of(node.value, out);
+      },
+      statement.node);
+  return out;
 }
 
 std::vector<std::int64_t> squeezed(const std::vector<std::int64_t>& extent) {

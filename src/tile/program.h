@@ -35,7 +35,6 @@
 #include <string>
 #include <variant>
 #include <vector>
-
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "tile/index.h"
@@ -170,6 +169,10 @@ struct Program {
 
 // A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps one).
 Tile whole(const Program& program, TensorId id);
+std::string place_of(const Statement& statement);  // "gemm.cpp:42", "" where nobody knows
+// The tensors that a value, or a statement without those of its body, names; with repeats.
+void tensors_of(const Value& value, std::vector<TensorId>& out);
+std::vector<TensorId> tensors_of(const Statement& statement);
 std::vector<std::int64_t> squeezed(const std::vector<std::int64_t>& extent);
 
 }  // namespace warploom::tile

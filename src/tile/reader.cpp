@@ -1,7 +1,5 @@
 #include "tile/reader.h"
-
 #include <fmt/format.h>
-
 #include <array>
 
 namespace warploom::tile {

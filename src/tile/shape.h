@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <vector>
-
 #include "tile/program.h"
 
 namespace warploom::tile {

@@ -7,7 +7,6 @@
 #include <concepts>
 #include <optional>
 #include <string_view>
-
 #include "tile/shape.h"
 
 namespace warploom::tile {

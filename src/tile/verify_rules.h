@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include "base/error.h"
 #include "tile/program.h"
 

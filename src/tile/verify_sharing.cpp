@@ -2,9 +2,7 @@
 //
 // A place is where a statement runs: -1 for the single thread of control (all warps), otherwise the number of a role.
 #include <fmt/format.h>
-
 #include <set>
-
 #include "tile/verify.h"
 #include "tile/verify_rules.h"
 

@@ -1,8 +1,6 @@
 #include "verify/channel.h"
-
 #include <poll.h>
 #include <sys/socket.h>
-
 #include <cerrno>
 
 namespace warploom::verify {

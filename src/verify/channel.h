@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-
 #include "base/error.h"
 
 namespace warploom::verify {

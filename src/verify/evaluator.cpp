@@ -1,5 +1,4 @@
 #include "verify/evaluator.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -8,11 +7,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-
 #include "verify/channel.h"
 
 namespace warploom::verify {

@@ -20,7 +20,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "verify/setup.h"

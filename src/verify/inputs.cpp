@@ -1,9 +1,7 @@
 #include "verify/inputs.h"
-
 #include <bit>
 #include <cmath>
 #include <cstring>
-
 #include "base/random.h"
 #include "verify/parallel.h"
 

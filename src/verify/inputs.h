@@ -17,7 +17,6 @@
 #include <optional>
 #include <string_view>
 #include <vector>
-
 #include "base/dtype.h"
 #include "graph/graph.h"
 

@@ -1,7 +1,5 @@
 #include "verify/judge.h"
-
 #include <chrono>
-
 #include "runtime/compile.h"
 
 namespace warploom::verify {

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "runtime/executor.h"
 #include "runtime/timing.h"

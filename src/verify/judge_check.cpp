@@ -1,7 +1,6 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
-
 #include "base/hash.h"
 #include "base/random.h"
 #include "verify/judge.h"

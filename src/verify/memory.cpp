@@ -1,5 +1,4 @@
 #include "verify/memory.h"
-
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "runtime/executor.h"
 

@@ -1,5 +1,4 @@
 #include "verify/oracle.h"
-
 #include "base/random.h"
 #include "verify/parallel.h"
 

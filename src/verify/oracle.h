@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <vector>
-
 #include "base/error.h"
 #include "graph/reference.h"
 

@@ -1,7 +1,5 @@
 #include "verify/setup.h"
-
 #include <cstring>
-
 #include "verify/channel.h"
 
 // Kept as numbers and text under their own names; only tensors and attributes need more than a list of their fields.

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"

@@ -15,14 +15,11 @@
 // Results rounded to u_out: each rounding moves an element by at most u_out |r|; a chain of d operators may round d times, and
 // an epilogue may double what came before (hence the 2 in the element bound).
 #include "verify/tolerance.h"
-
 #include <fmt/format.h>
-
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-
 #include "verify/parallel.h"
 
 namespace warploom::verify {

@@ -18,7 +18,6 @@
 
 #include <cstdint>
 #include <string>
-
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/track.h"

@@ -1,5 +1,4 @@
 #include "verify/verdict.h"
-
 #include "verify/channel.h"
 
 namespace warploom::verify {

@@ -5,9 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <fstream>
-
 #include "archive/archive.h"
 #include "base/file.h"
 

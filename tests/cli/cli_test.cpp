@@ -1,9 +1,7 @@
 // The executable as programs see it: one JSON object on standard output, a stable code, an exit status.
 #include <gtest/gtest.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
-
 #include "base/file.h"
 #include "base/process.h"
 

@@ -1,9 +1,7 @@
 // `warploom compile`: tile programs of the examples, and what is said of programs that cannot be.
 #include <gtest/gtest.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
-
 #include "base/file.h"
 #include "base/process.h"
 

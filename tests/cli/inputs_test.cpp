@@ -1,7 +1,5 @@
 #include "cli/inputs.h"
-
 #include <gtest/gtest.h>
-
 #include "cli/print.h"
 
 namespace warploom::cli {

@@ -1,9 +1,7 @@
 // Emitted CPU kernels compute what the interpreter says their program means.
 #include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
-
 #include "base/random.h"
 #include "codegen/cpu.h"
 #include "cpu_run.h"

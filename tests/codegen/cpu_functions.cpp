@@ -1,9 +1,7 @@
 // The vector functions of device/cpu against the C library in FP64, over floats of every exponent.
 #include <gtest/gtest.h>
-
 #include <bit>
 #include <cmath>
-
 #include "base/value_op.h"
 #include "cpu_run.h"
 

@@ -3,10 +3,8 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <memory>
-
 #include "base/file.h"
 #include "base/process.h"
 #include "codegen/launch_list.h"

@@ -1,6 +1,5 @@
 // Wavefronts of shared-memory instructions, line by line.
 #include <gtest/gtest.h>
-
 #include "harness.h"
 
 namespace warploom::emulator::testing {

@@ -1,5 +1,4 @@
 #include "conformance.h"
-
 #include <bit>
 #include <cmath>
 #include <cstring>

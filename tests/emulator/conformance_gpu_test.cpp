@@ -1,11 +1,9 @@
 // The other side of the interface: the same kernels and the same answers on a GPU of compute capability 9.0. Skipped where
 // there is none. WARPLOOM_CONFORMANCE_CUBIN names a cubin of kernels/conformance.cu for machines without nvcc.
 #include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-
 #include "conformance.h"
 #include "gpu.h"
 #include "harness.h"

@@ -1,7 +1,5 @@
 #include "conformance.h"
-
 #include <gtest/gtest.h>
-
 #include "harness.h"
 
 namespace warploom::emulator::testing {

@@ -1,12 +1,9 @@
 #include "gpu.h"
-
 #include <dlfcn.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
-
 #include "harness.h"
 
 namespace warploom::emulator::testing {

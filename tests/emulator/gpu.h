@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
 #include "tensor_map.h"
 
 namespace warploom::emulator::testing {

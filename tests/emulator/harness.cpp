@@ -1,9 +1,7 @@
 #include "harness.h"
-
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
 #include <bit>
 #include <cstdio>
 #include <cstdlib>

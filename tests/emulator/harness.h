@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include "emulator.h"
 #include "tensor_map.h"
 

@@ -1,6 +1,5 @@
 // The emulator's own kernels on the GPU's side of the interface, where there is a compiler for it.
 #include <gtest/gtest.h>
-
 #include "harness.h"
 
 namespace warploom::emulator::testing {

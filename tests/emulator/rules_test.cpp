@@ -1,6 +1,5 @@
 // One small kernel a rule: what the emulator must say, and that the legal neighbour passes.
 #include <gtest/gtest.h>
-
 #include "harness.h"
 
 namespace warploom::emulator::testing {

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-
 #include "harness.h"
 
 namespace warploom::emulator::testing {

@@ -1,8 +1,6 @@
 // Not a gate on a busy machine: prints what a K-step of a 128 x 128 x 64 tile costs, and fails only when it is far off.
 #include <gtest/gtest.h>
-
 #include <ctime>
-
 #include "harness.h"
 
 namespace warploom::emulator::testing {

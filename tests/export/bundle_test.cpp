@@ -1,11 +1,8 @@
 #include "export/bundle.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-
 #include <csignal>
 #include <fstream>
-
 #include "../graph/builder.h"
 #include "base/file.h"
 #include "base/process.h"

@@ -1,5 +1,4 @@
 #include "export/text.h"
-
 #include <gtest/gtest.h>
 
 namespace warploom::export_ {

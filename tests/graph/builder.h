@@ -2,9 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
-
 #include <span>
-
 #include "graph/graph.h"
 
 namespace warploom::graph {

@@ -1,6 +1,5 @@
 // Shapes, types, order and folding.
 #include <gtest/gtest.h>
-
 #include "builder.h"
 #include "graph/graph.h"
 

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-
 #include "graph/elements.h"
 #include "graph/reference.h"
 

@@ -1,10 +1,7 @@
 // The expressions that kernels use against the functions that the reference uses.
 #include "graph/pointwise.h"
-
 #include <gtest/gtest.h>
-
 #include <cmath>
-
 #include "builder.h"
 #include "graph/elements.h"
 

@@ -1,10 +1,7 @@
 // The fast reference against the naive one, rows against the whole, magnitudes against their definition.
 #include "graph/reference.h"
-
 #include <gtest/gtest.h>
-
 #include <cmath>
-
 #include "base/random.h"
 #include "builder.h"
 #include "naive.h"

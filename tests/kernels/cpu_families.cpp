@@ -1,8 +1,6 @@
 // Kernels of the CPU families against the FP64 reference, over shapes, orientations, types and epilogues.
 #include <gtest/gtest.h>
-
 #include <cmath>
-
 #include "../codegen/cpu_run.h"
 #include "../graph/builder.h"
 #include "base/random.h"

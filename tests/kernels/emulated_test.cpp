@@ -1,7 +1,6 @@
 // Every GPU schedule family, built from a graph, emitted as CUDA text and run on the emulator with hazard rules on, against FP64.
 
 #include <gtest/gtest.h>
-
 #include "kernels/families.h"
 #include "problems.h"
 #include "runtime/emulate.h"

@@ -1,5 +1,4 @@
 #include "equivalent_mutants.h"
-
 #include <algorithm>
 #include <regex>
 #include <set>

@@ -1,7 +1,5 @@
 #include "mutants.h"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 
 int wl_mutant = 0;

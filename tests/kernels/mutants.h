@@ -8,7 +8,6 @@
 
 #include <string>
 #include <vector>
-
 #include "codegen/launch_list.h"
 
 extern "C" int wl_mutant;  // 0: the text as it was

@@ -7,11 +7,9 @@
 // tools/mutants.py does that and writes docs/mutation.md.
 
 #include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
-
 #include "equivalent_mutants.h"
 #include "kernels/families.h"
 #include "problems.h"

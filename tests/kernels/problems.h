@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <string>
 #include <vector>
-
 #include "../graph/builder.h"
 #include "base/random.h"
 #include "graph/graph.h"

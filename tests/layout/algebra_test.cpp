@@ -1,5 +1,4 @@
 #include "layout/algebra.h"
-
 #include "layouts.h"
 
 namespace warploom::layout {

@@ -1,5 +1,4 @@
 #include "layout/draw.h"
-
 #include "tv_layouts.h"
 
 namespace warploom::layout {

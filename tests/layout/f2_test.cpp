@@ -1,5 +1,4 @@
 #include "layout/f2.h"
-
 #include "tv_layouts.h"
 
 namespace warploom::layout {

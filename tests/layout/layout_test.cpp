@@ -1,5 +1,4 @@
 #include "layout/layout.h"
-
 #include "layouts.h"
 
 namespace warploom::layout {

@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
-
 #include <set>
 #include <vector>
-
 #include "layout/layout.h"
 #include "layout/tv_layout.h"
 

@@ -1,9 +1,7 @@
 #include "layout/memory_layout.h"
-
 #include <array>
 #include <chrono>
 #include <set>
-
 #include "tv_layouts.h"
 
 namespace warploom::layout {

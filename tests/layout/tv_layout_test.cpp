@@ -1,7 +1,5 @@
 #include "layout/tv_layout.h"
-
 #include <map>
-
 #include "tv_layouts.h"
 
 namespace warploom::layout {

@@ -1,12 +1,10 @@
 // Stored cases of the ONNX project, where they are installed: outputs against evaluate(), or a coded refusal.
 #include <gtest/gtest.h>
 #include <onnx/onnx.pb.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-
 #include "base/file.h"
 #include "graph/reference.h"
 #include "onnx/load.h"

@@ -1,11 +1,8 @@
 // What is accepted, and the code of every refusal.
 #include "onnx/load.h"
-
 #include <gtest/gtest.h>
 #include <onnx/onnx.pb.h>
-
 #include <filesystem>
-
 #include "base/file.h"
 #include "base/random.h"
 #include "graph/reference.h"

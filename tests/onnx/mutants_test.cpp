@@ -1,9 +1,7 @@
 // Damaged models: never a crash, always quick.
 #include <gtest/gtest.h>
-
 #include <chrono>
 #include <filesystem>
-
 #include "../graph/naive.h"
 #include "base/file.h"
 #include "base/random.h"

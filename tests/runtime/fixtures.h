@@ -2,12 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
-
 #include "base/dtype.h"
 #include "base/file.h"
 #include "base/random.h"

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-
 #include "runtime/compile.h"
 
 // NVRTC runs in this very program again.

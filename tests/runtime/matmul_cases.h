@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-
 #include "base/value_op.h"
 #include "fixtures.h"
 #include "runtime/vendor.h"

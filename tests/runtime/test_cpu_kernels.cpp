@@ -1,5 +1,4 @@
 #include <numeric>
-
 #include "base/process.h"
 #include "fixtures.h"
 #include "runtime/cpu_compiler.h"

@@ -1,10 +1,8 @@
 #include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstring>
 #include <numeric>
 #include <thread>
-
 #include "cpu/pool.h"
 
 namespace warploom::runtime {

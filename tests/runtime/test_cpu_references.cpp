@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdio>
-
 #include "matmul_cases.h"
 #include "runtime/cpu_compiler.h"
 #include "runtime/timing.h"

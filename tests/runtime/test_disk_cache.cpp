@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-
 #include <fstream>
-
 #include "base/file.h"
 #include "runtime/disk_cache.h"
 

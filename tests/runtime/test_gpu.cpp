@@ -1,6 +1,5 @@
 // What only a GPU can show. Skipped, with the reason, where there is none.
 #include <numeric>
-
 #include "matmul_cases.h"
 #include "runtime/driver.h"
 #include "runtime/timing.h"

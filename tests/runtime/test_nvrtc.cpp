@@ -1,7 +1,5 @@
 #include <unistd.h>
-
 #include <csignal>
-
 #include "base/file.h"
 #include "matmul_cases.h"
 #include "runtime/nvrtc.h"

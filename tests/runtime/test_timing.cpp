@@ -1,5 +1,4 @@
 #include <chrono>
-
 #include "fixtures.h"
 #include "runtime/timing.h"
 

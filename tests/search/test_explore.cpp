@@ -4,11 +4,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
-
 #include "../graph/builder.h"
 #include "../verify/fake_kernels.h"
 #include "archive/archive.h"

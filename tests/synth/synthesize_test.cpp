@@ -1,9 +1,6 @@
 #include "synth/synthesize.h"
-
 #include <gtest/gtest.h>
-
 #include <set>
-
 #include "synth/registers.h"
 #include "synth/sites.h"
 #include "tile/build.h"

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
-
 #include <set>
-
 #include "target/capabilities.h"
 #include "target/instruction.h"
 

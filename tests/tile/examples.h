@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <vector>
-
 #include "base/random.h"
 #include "tile/build.h"
 #include "tile/interpret.h"

@@ -1,7 +1,5 @@
 #include "tile/index.h"
-
 #include <gtest/gtest.h>
-
 #include "base/random.h"
 #include "tile/reader.h"
 

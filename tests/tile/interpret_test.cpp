@@ -1,7 +1,5 @@
 #include "tile/interpret.h"
-
 #include <gtest/gtest.h>
-
 #include "examples.h"
 #include "tile/print.h"
 #include "tile/verify.h"

@@ -1,8 +1,6 @@
 #include "tile/print.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
-
 #include "examples.h"
 #include "tile/verify.h"
 

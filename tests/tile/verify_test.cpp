@@ -1,7 +1,5 @@
 #include "tile/verify.h"
-
 #include <gtest/gtest.h>
-
 #include "examples.h"
 
 namespace warploom::tile {

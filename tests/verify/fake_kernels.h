@@ -2,10 +2,8 @@
 #pragma once
 
 #include <fmt/format.h>
-
 #include <map>
 #include <string>
-
 #include "../graph/builder.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-
 #include "verify/evaluator.h"
 
 // The evaluator is this very program again.

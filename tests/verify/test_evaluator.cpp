@@ -1,11 +1,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
-
 #include "base/file.h"
 #include "fake_kernels.h"
 #include "verify/evaluator.h"

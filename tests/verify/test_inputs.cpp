@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
-
 #include <cmath>
-
 #include "verify/inputs.h"
 
 namespace warploom::verify {

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
-
 #include <cmath>
-
 #include "base/random.h"
 #include "base/value_op.h"
 #include "fake_kernels.h"

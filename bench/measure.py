@@ -17,6 +17,7 @@ import sys
 import torch
 
 import launch
+import search
 import timing
 
 PEAK_TFLOPS = {"bf16": 989.4, "fp16": 989.4, "tf32": 494.7, "fp32": 164.9}  # datasheet; fp32: three tf32 products
@@ -150,7 +151,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0, help="of timing a row")
     parser.add_argument("--commit", default=os.environ.get("WARPLOOM_COMMIT", ""))
     options = parser.parse_args()
+    order = [row["case"] for row, _ in search.CASES]
     rows = [json.loads(p.read_text()) for p in sorted(options.plans.glob("*.json"))]
+    rows.sort(key=lambda row: order.index(row["case"]) if row["case"] in order else len(order))
     groups = {}
     for row in rows:
         if (options.group and row["group"] != options.group) or (options.case and row["case"] != options.case):

@@ -5,7 +5,7 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
 
   errors                  the table of error codes, from src/base/error_codes.def
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
-  results MACHINE N       one table of the first N rows of every group, the columns that matter most
+  results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
 
 With --check nothing is written and the exit status is 1 when a document differs.
 """
@@ -111,11 +111,11 @@ def render(what, root):
     words = what.split()
     if words == ["errors"]:
         return render_errors(root)
-    if words[:1] == ["results"] and len(words) in (2, 3):
-        groups = load_groups(root, words[1])
+    if words[:1] == ["results"] and len(words) >= 2:
+        groups = [group for group in load_groups(root, words[1]) if len(words) < 4 or group[0] in words[3:]]
         if not groups:
             return f"No measurements on this machine ({words[1]}) are stored yet.\n"
-        return short_results(groups, int(words[2])) if len(words) == 3 else full_results(groups)
+        return short_results(groups, int(words[2])) if len(words) >= 3 else full_results(groups)
     raise SystemExit(f"render_docs.py: nobody knows how to render '{what}'")
 
 

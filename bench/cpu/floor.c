@@ -1,5 +1,6 @@
 // What a CPU kernel is measured against: a naive loop nest (one thread, as a person writes it first) and the rate at which all
-// cores copy memory past the caches. Prints seconds and bytes a second. Usage: floor N MEGABYTES THREADS
+// cores copy memory past the caches, on pages of 4 KiB and on huge ones. Prints seconds and bytes a second.
+// Usage: floor N MEGABYTES THREADS
 #define _GNU_SOURCE
 #include <immintrin.h>
 #include <pthread.h>
@@ -37,20 +38,9 @@ static void* copy(void* argument) {
   return NULL;
 }
 
-int main(int argc, char** argv) {
-  const int n = atoi(argv[1]), threads = atoi(argv[3]);
-  const size_t bytes = (size_t)atoi(argv[2]) << 20;
-  float *a = malloc(4ul * n * n), *b = malloc(4ul * n * n), *c = malloc(4ul * n * n);
-  for (int i = 0; i < n * n; ++i) a[i] = i % 7, b[i] = i % 5;
-  double best = 1e9;
-  for (int turn = 0; turn < 3; ++turn) {
-    const double start = now();
-    naive(n, a, b, c);
-    const double took = now() - start;
-    if (took < best) best = took;
-  }
+static double copy_rate(size_t bytes, int threads, int huge) {
   char *from = aligned_alloc(2 << 20, bytes), *to = aligned_alloc(2 << 20, bytes);
-  madvise(from, bytes, MADV_HUGEPAGE), madvise(to, bytes, MADV_HUGEPAGE);  // as the kernels' buffers are
+  madvise(from, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE), madvise(to, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   memset(from, 1, bytes), memset(to, 2, bytes);
   double rate = 0;
   for (int turn = 0; turn < 9; ++turn) {
@@ -66,6 +56,22 @@ int main(int argc, char** argv) {
     const double r = 2.0 * bytes / (now() - start);
     if (r > rate) rate = r;
   }
-  printf("%.9f %.0f %.0f\n", best, rate, (double)c[n]);
+  free(from), free(to);
+  return rate;
+}
+
+int main(int argc, char** argv) {
+  const int n = atoi(argv[1]), threads = atoi(argv[3]);
+  const size_t bytes = (size_t)atoi(argv[2]) << 20;
+  float *a = malloc(4ul * n * n), *b = malloc(4ul * n * n), *c = malloc(4ul * n * n);
+  for (int i = 0; i < n * n; ++i) a[i] = i % 7, b[i] = i % 5;
+  double best = 1e9;
+  for (int turn = 0; turn < 3; ++turn) {
+    const double start = now();
+    naive(n, a, b, c);
+    const double took = now() - start;
+    if (took < best) best = took;
+  }
+  printf("%.9f %.0f %.0f %.0f\n", best, copy_rate(bytes, threads, 0), copy_rate(bytes, threads, 1), (double)c[n]);
   return argc > 4;
 }

@@ -64,6 +64,14 @@ template <class T>
 struct Keyword {  // that begins a tensor's declaration
   T& tensor;
 };
+template <class T>
+Flag(std::string_view, T&) -> Flag<T>;
+template <class T>
+Named(T&, bool = false) -> Named<T>;
+template <class T>
+Extents(T&) -> Extents<T>;
+template <class T>
+Keyword(T&) -> Keyword<T>;
 
 void all(auto& io, auto&&... items) { (io.item(items), ...); }
 

@@ -53,6 +53,9 @@ Result<Answer> compile(const Flags& flags) {
   WARPLOOM_TRY(const std::string text, read_file(flags.file));
   WARPLOOM_TRY(const tile::Program program, tile::parse(text, flags.file));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
+  if (flags.check && !capabilities.gpu)
+    return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU", "--check, --target",
+                 "a GPU target", capabilities.arch, "name sm_80, sm_89 or sm_90a"});
   WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
   const Kernel& kernel = lowered.list.kernels[0];
   nlohmann::json json = {{"program", program.name},
@@ -70,9 +73,6 @@ Result<Answer> compile(const Flags& flags) {
     WARPLOOM_CHECK(write_file(picture, one.svg));
   }
   if (!flags.check) return Answer{json, shown};
-  if (!capabilities.gpu)
-    return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU", "--check, --target",
-                 "a GPU target", capabilities.arch, "name sm_80, sm_89 or sm_90a"});
   WARPLOOM_TRY(const verify::ProgramVerdict verdict, verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees)
     return fail({ErrorCode::kCandidateWrong, "the kernel and the program's meaning differ", flags.file,

@@ -11,7 +11,6 @@ namespace warploom::kernels {
 struct Precision {
   Dtype operand = Dtype::bf16;  // of the matrix instruction
   int terms = 1;
-  Dtype accumulator() const { return operand == Dtype::i8 ? Dtype::i32 : Dtype::f32; }
 };
 std::optional<Precision> precision_of(const MatmulRegion& region, Track track);
 

@@ -22,6 +22,13 @@ Error illegal(const Schedule& schedule, const std::string& expected, const std::
       "change one of the fields named"};
 }
 
+Status fits_shared(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities) {
+  if (bytes <= capabilities.shared_bytes) return ok();
+  return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", schedule.text(),
+               fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
+               "use fewer stages or a smaller tile"});
+}
+
 bool engine_reads(const View& view) {
   const std::size_t rank = view.batch_rank();
   const auto fast = static_cast<std::size_t>(view.fast_axis()) + rank;

@@ -21,6 +21,9 @@ inline std::int64_t field(const Schedule& schedule, const std::string& name, std
 
 Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found);
 
+// ok, or kResourceLimit where a block's shared memory does not hold `bytes`.
+Status fits_shared(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities);
+
 // Whether the copy engine can read a view: neighbours along one of its last two axes, all else in steps of 16 bytes.
 bool engine_reads(const View& view);
 

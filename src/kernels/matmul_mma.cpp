@@ -60,11 +60,7 @@ class MatmulThreads : public Family {
       return fail(
           illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
     const auto bytes = (m + n) * k * bytes_of(matmul.a.dtype) * field(s, "stages");
-    if (bytes > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", s.text(),
-                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
-                   "use fewer stages or a smaller tile"});
-    return ok();
+    return fits_shared(s, bytes, capabilities);
   }
 
   double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {

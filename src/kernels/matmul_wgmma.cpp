@@ -75,11 +75,7 @@ class MatmulWgmma : public Family {
     const auto slot = (m + n) * k * bytes_of(precision.operand) * (precision.terms > 1 ? 2 : 1);
     const auto staging = field(s, "through_shared") ? m * n * bytes_of(stored) : 0;
     const auto bytes = slot * field(s, "stages") + staging + 1024;
-    if (bytes > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", s.text(),
-                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
-                   "use fewer stages or a smaller tile"});
-    return ok();
+    return fits_shared(s, bytes, capabilities);
   }
 
   // Time of the waves of tiles, each bound by multiplying or by filling slots, plus storing.

@@ -56,6 +56,20 @@ bool no_copies(const Lines& lines, const Mutant&) {
   return std::none_of(lines.begin(), lines.end(), [](const std::string& line) { return has(line, "wl::cp_async<"); });
 }
 
+// Every access to the ring's slots has one address within its slot: a thread reads what it copied itself.
+bool slots_of_one_thread(const Lines& lines, const Mutant&) {
+  static const std::regex access(R"(\bslot \+ ring_(?:write|read) \* \d+([^,;]*))");
+  std::set<std::string> addresses;
+  for (const std::string& line : lines) {
+    std::smatch found;
+    if (!has(line, "wl::") || !std::regex_search(line, found, access)) continue;
+    std::string address = found[1].str();
+    if (has(line, "ld_shared")) address = address.substr(0, address.rfind(')'));
+    addresses.insert(address);
+  }
+  return addresses.size() == 1;
+}
+
 // The barrier stands before an access to `kept`, all of which have one address.
 bool words_of_one_thread(const Lines& lines, const Mutant& m) {
   const std::regex access(R"(\b(kept \+ .*?)(, wl::at.*)?\);$)");
@@ -94,6 +108,9 @@ const Equivalent kEquivalent[] = {
      "a block may end once the engine has read its shared memory; the writes complete before the grid does"},
     {"cp_async", "", no_copies,
      "the operands are unaligned and go through registers: there is no cp.async to wait for"},
+    {"sync_threads", "", slots_of_one_thread, "each thread reads the ring's words that it copied itself"},
+    {"cp_async_wait", "behind the barrier", slots_of_one_thread,
+     "each thread reads the ring's words that it copied itself, and waits for its own copies before that"},
     {"sync_threads", "", words_of_one_thread,
      "every access has the same address: each thread meets its own words alone"},
     {"cluster_sync", "", another_cluster_barrier,

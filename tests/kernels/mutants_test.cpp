@@ -40,6 +40,7 @@ std::vector<Case> cases() {
     std::vector<std::int64_t>
         fields;  // block_m, block_n, block_k, stages; wgmma: consumers, through_shared; others: warps
     double tolerance;
+    std::map<std::string, std::int64_t> more = {};  // further fields
   };
   // Two blocks share the tiles (see below), and K has more steps than the ring has slots.
   const Track bf16 = Track::bf16, fp16 = Track::fp16, tf32 = Track::tf32, fp32 = Track::fp32;
@@ -79,6 +80,31 @@ std::vector<Case> cases() {
        {128, 64, 64, 3, 2, 1},
        kHalf},
       {"wgmma_fp16_one_consumer", "sm_90a", "matmul_wgmma", fp16, {128, 128, 320}, {64, 64, 64, 3, 1, 0}, kHalf},
+      {"wgmma_bf16_split_k",
+       "sm_90a",
+       "matmul_wgmma",
+       bf16,
+       {64, 128, 640},
+       {64, 64, 64, 3, 1, 0},
+       kHalf,
+       {{"split", 2}}},
+      {"wgmma_bf16_exchanged",
+       "sm_90a",
+       "matmul_wgmma",
+       bf16,
+       {5, 512, 320},
+       {128, 16, 64, 3, 2, 0},
+       kHalf,
+       {{"exchange", 1}}},
+      {"wgmma_bf16_exchanged_shared",
+       "sm_90a",
+       "matmul_wgmma",
+       bf16,
+       {64, 512, 320},
+       {128, 64, 64, 3, 2, 1},
+       kHalf,
+       {{"exchange", 1}}},
+      {"wgmma_bf16_odd", "sm_90a", "matmul_wgmma", bf16, {130, 77, 331}, {128, 64, 64, 3, 2, 1}, kHalf},
       {"wgmma_tf32", "sm_90a", "matmul_wgmma", tf32, {256, 128, 160}, {128, 64, 32, 3, 2, 0}, kTf32},
       {"wgmma_tf32_one_consumer", "sm_90a", "matmul_wgmma", tf32, {128, 128, 128}, {64, 64, 32, 2, 1, 0}, kTf32},
       {"wgmma_fp32_split", "sm_90a", "matmul_wgmma", fp32, {256, 128, 128}, {128, 64, 32, 2, 2, 0}, kSplit},
@@ -119,12 +145,13 @@ std::vector<Case> cases() {
     const char* const names[] = {"block_m",       "block_n", "block_k", "stages", wgmma ? "consumers" : "warps",
                                  "through_shared"};
     for (std::size_t i = 0; i < m.fields.size(); ++i) schedule.fields[names[i]] = m.fields[i];
+    schedule.fields.insert(m.more.begin(), m.more.end());
     const Dtype dtype = m.track == bf16 ? Dtype::bf16 : m.track == fp16 ? Dtype::f16 : Dtype::f32;
     all.push_back({m.name, m.target, {test::matmul_graph(m.shape, dtype), m.track}, schedule, m.tolerance});
   }
   struct Softmax {
     const char *name, *target;
-    std::int64_t rows, columns, place, cluster, warps, together, chunk;
+    std::int64_t rows, columns, place, cluster, warps, together, chunk, stages = 2, blocks = 2;
   };
   const Softmax softmaxes[] = {
       {"softmax_registers", "sm_90a", 4, 1024, 0, 1, 8, 1, 4},
@@ -132,18 +159,25 @@ std::vector<Case> cases() {
       {"softmax_registers_rows_of_two_warps", "sm_89", 10, 256, 0, 1, 4, 2, 4},
       {"softmax_registers_cluster", "sm_90a", 2, 4096, 0, 4, 4, 1, 4},
       {"softmax_registers_cluster_ragged", "sm_90a", 2, 2050, 0, 2, 4, 1, 4},
+      {"softmax_ring", "sm_80", 9, 512, 3, 1, 4, 1, 4, 3, 1},
+      {"softmax_ring_cluster", "sm_90a", 4, 2048, 3, 2, 4, 1, 4, 2, 1},
       {"softmax_shared", "sm_80", 3, 2048, 1, 1, 4, 1, 4},
       {"softmax_shared_cluster", "sm_90a", 2, 8191, 1, 4, 4, 1, 8},
       {"softmax_streamed", "sm_89", 3, 3000, 2, 1, 4, 1, 4},
   };
   for (const Softmax& s : softmaxes)
-    all.push_back(
-        {s.name,
-         s.target,
-         {test::softmax_graph(s.rows, s.columns, Dtype::f32), fp32},
-         {"softmax_rows",
-          {{"place", s.place}, {"cluster", s.cluster}, {"warps", s.warps}, {"rows", s.together}, {"chunk", s.chunk}}},
-         kFloat});
+    all.push_back({s.name,
+                   s.target,
+                   {test::softmax_graph(s.rows, s.columns, Dtype::f32), fp32},
+                   {"softmax_rows",
+                    {{"place", s.place},
+                     {"cluster", s.cluster},
+                     {"warps", s.warps},
+                     {"rows", s.together},
+                     {"chunk", s.chunk},
+                     {"stages", s.stages},
+                     {"blocks", s.blocks}}},
+                   kFloat});
   return all;
 }
 

@@ -38,14 +38,16 @@ class MatmulThreads : public Family {
                {"block_k", {32, 64, 16}, "depth of one slot"},
                {"stages", {3, 4, 2}, "slots of the ring"},
                {"warps", {8, 4}, "warps a block"},
-               {"group", {8, 1}, "rows of tiles taken together"}}};
+               {"group", {8, 1}, "rows of tiles taken together"},
+               {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
     return {name(),
             {{"block_m", {128, 64, 32}, "rows of an output tile"},
              {"block_n", {128, 64, 32}, "columns of an output tile"},
              {"block_k", {16, 8, 32}, "depth of one slot"},
              {"stages", {3, 2, 4}, "slots of the ring"},
              {"warps", {8, 4}, "warps a block"},
-             {"group", {8, 1}, "rows of tiles taken together"}}};
+             {"group", {8, 1}, "rows of tiles taken together"},
+             {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {

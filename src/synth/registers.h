@@ -8,11 +8,15 @@ namespace warploom::synth {
 
 struct RegisterSolution {
   std::map<tile::TensorId, layout::TvLayout> registers;
+  std::map<tile::TensorId, const tile::Statement*> set_by;              // the statement that asked for the layout
   std::map<const tile::Statement*, const target::Instruction*> matrix;  // by Mma statement
 };
 
-Result<RegisterSolution> solve_registers(const tile::Program& program, const std::vector<Site>& sites,
-                                         const Bounds& bounds, const target::Capabilities& capabilities);
+// All that the search finds within its node budget, at most kMostSolutions: every tiling of the matrix statements, each with the
+// widest vectors that fit. Fails when there is none.
+inline constexpr std::size_t kMostSolutions = 24;
+Result<std::vector<RegisterSolution>> solve_registers(const tile::Program& program, const std::vector<Site>& sites,
+                                                      const Bounds& bounds, const target::Capabilities& capabilities);
 
 // The ways to spread one matrix statement over `threads` threads, cheapest first.
 struct MatrixTiling {

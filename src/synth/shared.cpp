@@ -136,6 +136,10 @@ class SharedSolver {
       const auto layout = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
       if (!layout) return fail(layout.error());
       solution_.shared[id] = *layout;
+      const Use& by = matrix ? *matrix : *engine;
+      solution_.reasons[id] = {by.site->statement,
+                               fmt::format("{}-byte panels, as the {} reads them, contiguous along dimension {}", panel,
+                                           matrix ? "matrix unit" : "copy engine", contiguous)};
       return ok();
     }
     return fail({ErrorCode::kNoLayout, fmt::format("shared tensor '{}' is too narrow for the copy engine", tensor.name),
@@ -159,7 +163,10 @@ class SharedSolver {
         cost += static_cast<double>(access.registers.values() * access.registers.threads()) * bits_of(tensor.dtype) /
                 8 / access.access_bytes * bank_conflict_ways(access.registers, layout, access.access_bytes);
       cost += memory_copy_cost(uses, contiguous);
-      if (best_cost < 0 || cost < best_cost) best_cost = cost, solution_.shared[id] = layout;
+      if (best_cost >= 0 && cost >= best_cost) continue;
+      best_cost = cost, solution_.shared[id] = layout;
+      solution_.reasons[id] = {uses.empty() ? nullptr : uses.front().site->statement,
+                               fmt::format("the cheapest order and swizzle for its {} uses", uses.size())};
     }
     return ok();
   }
@@ -235,7 +242,10 @@ class SharedSolver {
     view.element_bits = bits_of(tensor.dtype);
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) view.dims.push_back({{memory.extent[d], tensor.strides[d]}});
     const auto limit = vector_limit(program_, bounds_, memory, 16);
-    Choice choice{row_of(capabilities_, Method::plain, from, to), 1, {}};
+    Choice choice{row_of(capabilities_, Method::plain, from, to),
+                  1,
+                  {},
+                  "the widest vectors that lanes, strides and edges allow"};
     choice.vector = static_cast<int>(std::min<std::int64_t>(limit, common_vector(tv, view, 16)));
     solution_.choices[site.statement] = choice;
     return ok();
@@ -253,13 +263,16 @@ class SharedSolver {
       const Instruction* row = row_of(capabilities_, Method::matrix, from, to, transpose);
       const int count = row && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
       if (!count) continue;
-      solution_.choices[site.statement] = {row, count, {}};
+      solution_.choices[site.statement] = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
       return ok();
     }
     std::int64_t vector = tensor.dtype == other.dtype ? common_vector(tv, layout, 16) : 1;
     const auto& offset = memory.offset[static_cast<std::size_t>(contiguous)];
     while (vector > 1 && offset.known_divisor() % vector) vector /= 2;
-    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to), static_cast<int>(vector), {}};
+    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to),
+                                         static_cast<int>(vector),
+                                         {},
+                                         "the widest vectors that both layouts have in common"};
     return ok();
   }
 
@@ -270,7 +283,8 @@ class SharedSolver {
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
     const bool between_roles = site.producing >= 0 && is_between_roles(sites_, site.producing);
     if (engine_can(site, copy) && (load ? between_roles : true)) {
-      solution_.choices[site.statement] = {row_of(capabilities_, Method::tensor_copy, from, to), 1, {}};
+      solution_.choices[site.statement] = {
+          row_of(capabilities_, Method::tensor_copy, from, to), 1, {}, "strides, start and width in steps of 16 bytes"};
       return ok();
     }
     if (between_roles)
@@ -304,7 +318,8 @@ class SharedSolver {
       if (!mapping) return fail(mapping.error());
       const bool wide_enough = vector * bytes_of(tensor.dtype) >= 4;
       solution_.choices[site.statement] = {
-          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping)};
+          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping),
+          async ? "a fill by the threads that use it" : "through registers: no asynchronous copy fits"};
       return ok();
     }
     return ok();

@@ -170,7 +170,7 @@ class Model {
   Work cost_of(const Statement&, const Consume& node, Environment& at, int threads) {
     Work work = walk(node.body, at, threads);
     const bool roles = is_between_roles(sites_, node.pipeline);
-    const double slots = program_.pipeline(node.pipeline).stages - (roles ? 0 : 1);
+    const double slots = program_.pipeline(node.pipeline).stages - (roles ? node.lag : 1);
     // The producing role comes first in the program; where a loop consumes before it produces, the fill of its last round is known.
     work.chain = std::max(work.chain + 2 * rates_.barrier_cycles, fill_[node.pipeline] / std::max(1.0, slots));
     work.issue += 12.0 * threads / 32;
@@ -249,7 +249,10 @@ class Model {
 
   Work cost_of(const Statement& statement, const Copy& node, Environment& at, int threads) {
     const Scope from = program_.tensor(node.src.tensor).scope, to = program_.tensor(node.dst.tensor).scope;
-    if (from == Scope::reg && to == Scope::reg) return compute(values(node.dst.tensor), threads);
+    if (from == Scope::reg && to == Scope::reg) {
+      const bool rounds = program_.tensor(node.dst.tensor).dtype == Dtype::tf32;
+      return compute(values(node.dst.tensor) * (rounds ? 2 * rates_.special_issue : 1), threads);
+    }
     const Choice& choice = solution_.choices.at(&statement);
     const bool from_global = from == Scope::global, touches_global = from_global || to == Scope::global;
     const Tile &global = from_global ? node.src : node.dst, &other = from_global ? node.dst : node.src;

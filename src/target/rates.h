@@ -14,7 +14,7 @@ struct Rates {
   double warp_matrix_cycles = 8;  // one mma.sync of 256 bits of k on one quarter
   double shared_bytes = 128;      // shared memory and L1 serve
   double l2_bytes = 64;           // one multiprocessor draws from the L2 when the others rest
-  double l2_total_bytes = 3000;   // all of them together
+  double l2_total_bytes = 8400;   // all of them together
   double dram_fraction = 0.9;     // of the datasheet's bandwidth that plain copies reach
   double memory_latency = 800;    // of a load that misses the L2
   double store_latency = 300;     // until a multiprocessor's next block may start behind stores

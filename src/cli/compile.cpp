@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <filesystem>
 #include "base/file.h"

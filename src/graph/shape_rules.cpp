@@ -1,5 +1,4 @@
 // Rules of contractions, softmax and elementwise operators; view_rules.cpp has those that move elements.
-#include <fmt/format.h>
 #include "graph/operators.h"
 
 namespace warploom::graph {

@@ -1,12 +1,9 @@
 #include "onnx/load.h"
-#include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
-#include <algorithm>
 #include <new>
-#include <optional>
 #include "base/file.h"
 #include "onnx/model.h"
 

@@ -60,8 +60,7 @@ namespace warploom::verify {
 using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reference, problem, buffers)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, ordinal, floor_us, flops, seed, time_reference,
-                                   memory_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, floor_us, flops, seed, time_reference)
 
 namespace {
 

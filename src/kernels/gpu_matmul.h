@@ -7,10 +7,11 @@
 namespace warploom::kernels {
 
 // How products are computed under a track. 16-bit inputs: their own type. fp32 inputs: tf32 once (tf32, tolerance tracks), or
-// three products of two-part splits (fp32 track).
+// three products of two-part splits (fp32 track). 8-bit inputs, scaled: their own type.
 struct Precision {
   Dtype operand = Dtype::bf16;  // of the matrix instruction
   int terms = 1;
+  Dtype accumulator() const { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 };
 std::optional<Precision> precision_of(const MatmulRegion& region, Track track);
 

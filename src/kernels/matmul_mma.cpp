@@ -113,7 +113,7 @@ class MatmulThreads : public Family {
     const Dtype stored = region.a.dtype;
     const TensorId sa = t.shared("a", stored, {bm, bk}), sb = t.shared("b", stored, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
-    const TensorId acc = t.reg("acc", Dtype::f32, {bm, bn});
+    const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
     // As in matmul_wgmma: the tensor core truncates, so split products add up one slot at a time.
     const bool split = precision.terms > 1;
     const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;

@@ -1,7 +1,4 @@
 #include "codegen/cpu.h"
-#include <fmt/format.h>
-#include <cmath>
-#include <set>
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
 

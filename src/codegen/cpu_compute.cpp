@@ -1,7 +1,4 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products cut into register blocks.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
 

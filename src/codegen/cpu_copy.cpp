@@ -1,8 +1,5 @@
 // Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it, packed into panels or transposed
 // in registers where the buffer wants it so, and moved element by element where nothing better fits.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
 

@@ -1,7 +1,4 @@
 #include "codegen/cpu_layout.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <optional>
 #include "codegen/cpu_ranges.h"
 
 namespace warploom::codegen {

@@ -9,9 +9,6 @@
 //            micro_m, micro_n           elements; micro_n in whole vectors
 //
 // Matrix times vector is computed as vector times matrix.
-#include <fmt/format.h>
-#include <algorithm>
-#include <cmath>
 #include "kernels/families.h"
 #include "kernels/pieces.h"
 

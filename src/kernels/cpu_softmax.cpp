@@ -4,9 +4,6 @@
 // its maximum and sum together, then for the result. With resident=1 its exponentials stay in scratch memory (the L2 cache) in
 // between, so memory is read once and written once; with resident=0 the row is read again. A row's second walk goes chunk by chunk
 // with the next row's first. streaming=1 writes the result past the caches.
-#include <fmt/format.h>
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include "kernels/families.h"
 #include "kernels/pieces.h"

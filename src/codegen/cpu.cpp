@@ -1,7 +1,4 @@
 #include "codegen/cpu.h"
-#include <fmt/format.h>
-#include <cmath>
-#include <set>
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
 
@@ -13,28 +10,15 @@ using tile::Scope;
 
 constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
 
-// Names become C identifiers, each different, none a word of the function.
-std::vector<std::string> identifiers(const Program& program) {
-  static constexpr const char* kTaken[] = {
-      "buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",     "float",  "double",
-      "int",     "long", "char",    "short",   "bool",    "void",    "auto",         "const",  "for",    "if",
-      "else",    "new",  "delete",  "this",    "return",  "min",     "max",          "static", "struct", "class"};
-  std::set<std::string> taken(std::begin(kTaken), std::end(kTaken));
+// The tensors' names (identifiers of C, as tile::verify() holds them to), none a word of the function.
+std::vector<std::string> names_of(const Program& program) {
+  std::set<std::string> taken = {"buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank"};
   std::vector<std::string> names;
   for (const tile::Tensor& tensor : program.tensors) {
-    std::string name;
-    for (const char c : tensor.name) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t_" + name;
-    while (!taken.insert(name).second) name += '_';
-    names.push_back(name);
+    names.push_back(tensor.name);
+    while (!taken.insert(names.back()).second) names.back() += '_';
   }
   return names;
-}
-
-std::string identifier(const std::string& text) {
-  std::string name;
-  for (const char c : text) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
-  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "k_" + name : name;
 }
 
 }  // namespace
@@ -61,7 +45,7 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
       layouts_(std::move(layouts)),
       ranges_(program),
       liveness_(program),
-      names_(identifiers(program)),
+      names_(names_of(program)),
       named_(names_.size()),
       lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
 
@@ -122,7 +106,7 @@ Status CpuEmitter::body(const tile::Body& statements) {
 
 Result<Kernel> CpuEmitter::emit() {
   Kernel kernel;
-  kernel.name = identifier(program_.name);
+  kernel.name = program_.name;
   kernel.threads = 1;
   kernel.shared_bytes = layouts_.shared_floats * 4;
   for (std::size_t i = 0; i < 3 && i < program_.grid.size(); ++i) kernel.grid[i] = program_.grid[i];

@@ -1,7 +1,4 @@
 #include "codegen/cpu_layout.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <optional>
 #include "codegen/cpu_ranges.h"
 
 namespace warploom::codegen {
@@ -98,6 +95,17 @@ void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
 }  // namespace
 
 std::int64_t CpuLayout::matrix_floats() const { return (fast() + panel - 1) / panel * panel * slow(); }
+
+std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& shape) const {
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t next = matrix_floats();
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    const bool last = i + 1 == shape.size(), matrix = i + 2 >= shape.size();
+    strides[i] = !matrix ? next : last != rows_fast ? 1 : panel;
+    if (!matrix) next *= shape[i];
+  }
+  return strides;
+}
 
 Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capabilities& capabilities) {
   const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);

@@ -1,6 +1,5 @@
 // From a schedule to a launch list: programs, verified, synthesized and written as source for the target.
 
-#include <algorithm>
 #include "codegen/cpu.h"
 #include "codegen/cuda.h"
 #include "kernels/family.h"

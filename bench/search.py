@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-TYPES = {"bf16": 16, "fp16": 10, "fp32": 1}  # TensorProto.DataType
+TYPES = {"bf16": 16, "fp16": 10, "fp32": 1, "e4m3": 17, "e5m2": 19, "int8": 3}  # TensorProto.DataType
 
 
 def model(name, inputs, output, node):
@@ -38,6 +38,24 @@ def matmul(dtype, m, n, k, track=None, majors="nn"):
     text = model(name, [("x", dtype, stored((m, k), majors[0])), ("w", dtype, stored((k, n), majors[1]))], ("y", dtype, (m, n)), nodes)
     problem = {"kind": "matmul", "m": m, "n": n, "k": k, "transpose_a": majors[0] == "t", "transpose_b": majors[1] == "t"}
     return {"case": name, "group": "dense", "dtype": dtype, "track": track, "problem": problem}, text
+
+
+def scaled(dtype, m, n, k, majors="nn"):
+    """8-bit operands, each with one scale: DequantizeLinear → MatMul, in bf16."""
+    row, text = matmul(dtype, m, n, k, "fp8", majors)
+    name = f"gemm_{dtype}_{m}x{n}x{k}" + ("" if majors == "nn" else f"_{majors}")
+    text = text.replace(row["case"], name)
+    for operand in "xw":
+        text = text.replace(f'input: "{operand}" output', f'input: "{operand}f" output').replace(f'input: "{operand}" input', f'input: "{operand}f" input')
+        text = text.replace(f'input: "{operand}" }}', f'input: "{operand}f" }}').replace(f' input: "{operand}" output: "y"', f' input: "{operand}f" output: "y"')
+    scales = "".join(f'  initializer {{ name: "s{o}" data_type: 16 int32_data: {bits} }}\n' for o, bits in (("x", 0x3f00), ("w", 0x3e80)))
+    nodes = "".join(f'  node {{ op_type: "DequantizeLinear" input: "{o}" input: "s{o}" output: "{o}f" }}\n' for o in "xw")
+    text = text.replace("  node {", nodes + "  node {", 1).replace("  input {", scales + "  input {", 1)
+    text = text.replace("version: 17", "version: 21").replace('output { name: "y" type { tensor_type { elem_type: %d' % TYPES[dtype],
+                                                              'output { name: "y" type { tensor_type { elem_type: 16')
+    row |= {"case": name}
+    row["problem"] |= {"scales": [0.5, 0.25]}
+    return row, text
 
 
 def softmax(dtype, rows, columns):

@@ -70,14 +70,8 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   if (load && bounds.empty()) {
     out_.line("wl::ld_global{}<{}>({}, {});", stream, bytes, value, global_address(memory, at));
   } else if (load) {
-    const std::string fill =
-        std::isinf(node.fill) ? (node.fill < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)") : fmt::format("{}", node.fill);
-    const Dtype dtype = tensor(side.tensor).dtype;
-    const std::string typed =
-        dtype == Dtype::f32
-            ? (std::isinf(node.fill) ? fill : fill + (fill.find('.') == std::string::npos ? ".0f" : "f"))
-            : fmt::format("wl::cast<{}>({})", cuda_type(dtype), std::isinf(node.fill) ? fill : fill + ".f");
-    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds, typed);
+    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds,
+              literal(tensor(side.tensor).dtype, node.fill));
   } else {
     out_.line("wl::st_global{}<{}>({}, {}{});", stream, bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
@@ -180,11 +174,8 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
               global_address(global, global_at), tail);
   } else if (load) {
     out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
-    const std::string fill = tensor(global.tensor).dtype == Dtype::f32
-                                 ? "0.0f"
-                                 : fmt::format("wl::cast<{}>(0.0f)", cuda_type(tensor(global.tensor).dtype));
     out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, global_address(global, global_at),
-              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, fill));
+              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(tensor(global.tensor).dtype, 0)));
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, shared_address(shared, shared_at));
   } else {
     out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);

@@ -27,7 +27,9 @@ class MatmulThreads : public Family {
     if (!capabilities.gpu) return false;
     const auto matmul = match_matmul(region.graph);
     if (!matmul || matmul->a.dtype != matmul->b.dtype || matmul->batch.size() > 3) return false;
-    return precision(*matmul, region.track).has_value();
+    const auto p = precision(*matmul, region.track);
+    const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
+    return p && (!fp8 || capabilities.fp8_tflops > 0);
   }
 
   Space space(const Region&, const target::Capabilities&) const override {

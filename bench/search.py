@@ -54,7 +54,7 @@ def scaled(dtype, m, n, k, majors="nn"):
     text = text.replace("version: 17", "version: 21").replace('output { name: "y" type { tensor_type { elem_type: %d' % TYPES[dtype],
                                                               'output { name: "y" type { tensor_type { elem_type: 16')
     row |= {"case": name}
-    row["problem"] |= {"scales": [0.5, 0.25]}
+    row["problem"] |= {"kind": "scaled", "scales": [0.5, 0.25]}
     return row, text
 
 
@@ -71,7 +71,9 @@ CASES = [*[matmul("bf16", *shape) for shape in DENSE], *[matmul("fp16", *shape) 
          *[matmul("bf16", m, n, k) for m in (1, 16, 64, 128) for n, k in ((4096, 4096), (14336, 4096), (4096, 14336))],
          *[matmul("fp32", 4096, 4096, 4096, "tf32", majors) for majors in ("nn", "nt", "tn", "tt")],
          matmul("fp32", 4096, 4096, 4096), *[matmul("fp32", 512, 512, k) for k in (27, 147, 363, 4096)],
-         matmul("bf16", 2049, 3073, 4097), softmax("fp32", 4096, 65536), softmax("fp32", 4096, 1024), softmax("fp32", 16384, 4096),
+         matmul("bf16", 2049, 3073, 4097),
+         *[scaled("e4m3", *shape, "nt") for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096), (2049, 3073, 4097))],
+         *[scaled("int8", *shape, "nt") for shape in ((4096, 4096, 4096), (2049, 3073, 4097))], scaled("e4m3", 4096, 4096, 4096), softmax("fp32", 4096, 65536), softmax("fp32", 4096, 1024), softmax("fp32", 16384, 4096),
          softmax("bf16", 4096, 8192), softmax("fp32", 4096, 393216)]
 
 

@@ -62,7 +62,7 @@ class MatmulWgmma : public Family {
       return fail(
           illegal(s, "block_m a multiple of 64 rows a consumer", fmt::format("block_m={} consumers={}", m, consumers)));
     const auto accumulators = m * n / (128 * consumers);
-    const auto most = precision.terms > 1 ? 64 : 128;  // split products keep a second set
+    const auto most = precision.promotes() ? 64 : 128;  // a second set
     if (accumulators > most)
       return fail(illegal(s, fmt::format("at most {} accumulators a thread", most), fmt::format("{}", accumulators)));
     if (precision.operand == Dtype::i8 && n % 16 && n > 24)
@@ -204,20 +204,19 @@ class MatmulWgmma : public Family {
       });
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
         const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
-        // The tensor core truncates as it adds, an error that grows with k. Split products therefore add up one slot at a time,
-        // and the threads add the slots, rounding to nearest.
-        const TensorId part_sum = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
+        const bool promotes = precision.promotes();
+        const TensorId part_sum = promotes ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
         tiles("tile", [&](const TileOrder::Position& at, const Index& part, const Index& begin, const Index& end) {
           t.fill(acc, 0);
           t.for_("k", begin, end, 1, [&](const Index&) {
-            if (split) t.fill(part_sum, 0);
-            t.consume(ring, split ? 0 : 1, [&] {
+            if (promotes) t.fill(part_sum, 0);
+            t.consume(ring, promotes ? 0 : 1, [&] {
               if (split)
                 t.mma(part_sum, t.all(sa2), t.all(sb), false, true),
                     t.mma(part_sum, t.all(sa), t.all(sb2), false, true);
               t.mma(part_sum, t.all(sa), t.all(sb), false, true);
             });
-            if (split) t.map(acc, t.value(acc) + t.value(part_sum));
+            if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
           });
           const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
           const auto where = parts > 1 ? std::vector<Index>{at.batch + part * order.batch, at.m * bm, at.n * bn}

@@ -42,7 +42,8 @@ class Model {
     const Work block = walk(program_.body, first, program_.warps * 32);
     Cost cost;
     cost.resident = resident_blocks();
-    const double processors = capabilities_.processors, running = std::min(blocks_, processors);
+    const double processors = capabilities_.cluster_processors(static_cast<int>(cluster_size(program_))),
+                 running = std::min(blocks_, processors);
     cost.tensor = block.tensor, cost.issue = block.issue / 4, cost.shared = block.shared;
     cost.l2 = block.l2_bytes / std::min(rates_.l2_bytes, rates_.l2_total_bytes / running);
     cost.chain = block.chain + rates_.block_cycles;

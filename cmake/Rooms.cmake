@@ -90,3 +90,12 @@ function(warploom_tests)
     endif()
   endforeach()
 endfunction()
+
+# What bench/compiler/measure.py runs: built on demand alone.
+function(warploom_bench)
+  add_executable(bench_compiler EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/compiler/measure.cpp)
+  target_link_libraries(bench_compiler PRIVATE warploom_kernels warploom_runtime)
+  target_compile_definitions(bench_compiler PRIVATE WARPLOOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_options(bench_compiler PRIVATE -fPIC)
+  target_precompile_headers(bench_compiler REUSE_FROM warploom_pch_holder)
+endfunction()

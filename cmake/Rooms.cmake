@@ -79,6 +79,9 @@ function(warploom_tests)
       if(room STREQUAL "cli" AND TARGET warploom)
         add_dependencies(test_${room} warploom)  # its tests start the executable
       endif()
+      if(room STREQUAL "synth")
+        target_link_libraries(test_${room} PRIVATE warploom_kernels)  # some of its tests go on to the source
+      endif()
       if(room STREQUAL "kernels")
         target_link_libraries(test_${room} PRIVATE warploom_runtime)  # its tests run what it builds
       endif()

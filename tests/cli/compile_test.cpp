@@ -46,7 +46,7 @@ TEST_F(Compile, ProgramsWithoutRolesAgreeOnEveryGpuTarget) {
     }
 }
 
-TEST_F(Compile, EveryOperandTypeOfTheMatrixUnitAgreesFromRegistersAndFromSharedMemory) {
+TEST_F(Compile, ProgramsOfEveryOperandTypeAndOfOddShapesAgree) {
   for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/cli/tile")) {
     const json out = compile(entry.path(), {"--check"});
     EXPECT_TRUE(out.contains("verdict")) << entry.path() << out.dump(1);

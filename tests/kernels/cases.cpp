@@ -7,21 +7,26 @@ namespace {
 using kernels::Schedule;
 using Fields = std::map<std::string, std::int64_t>;
 
-constexpr Track bf16 = Track::bf16, fp16 = Track::fp16, tf32 = Track::tf32, fp32 = Track::fp32;
+constexpr Track bf16 = Track::bf16, fp16 = Track::fp16, tf32 = Track::tf32, fp32 = Track::fp32, fp8 = Track::fp8;
 
 double tolerance_of(Track track, const std::string& family) {
   if (track == bf16 || track == fp16) return 4e-3;
   if (track == tf32) return 1e-3;
+  if (track == fp8) return 1e-5;
   return family == "matmul_wgmma" || family == "matmul_mma" ? 4.8e-7 : 1e-6;  // operands split into three parts: finer
 }
 
-Case matmul(const std::string& name, const std::string& target, Track track, const MatmulShape& shape,
+Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track, const MatmulShape& shape,
             Schedule schedule, const Fields& more = {}) {
-  const Dtype dtype = track == bf16 ? Dtype::bf16 : track == fp16 ? Dtype::f16 : Dtype::f32;
   const double tolerance = tolerance_of(track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   return {name, target, {matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
+}
+Case matmul(const std::string& name, const std::string& target, Track track, const MatmulShape& shape,
+            Schedule schedule, const Fields& more = {}) {
+  const Dtype dtype = track == bf16 ? Dtype::bf16 : track == fp16 ? Dtype::f16 : Dtype::f32;
+  return matmul(name, target, dtype, track, shape, std::move(schedule), more);
 }
 Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t consumers,
                std::int64_t through_shared) {
@@ -125,33 +130,37 @@ std::vector<Case> mutated_cases() {
 
 std::vector<Case> all_cases() {
   const MatmulShape ragged{200, 136, 104}, odd{130, 77, 51}, skinny{5, 256, 320};
-  std::vector<Case> all = mutated_cases(),
-                    more = {
-                        matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
-                        matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
-                        matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000}, wgmma(64, 64, 64, 3, 1, 0),
-                               {{"split", 3}}),
-                        matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-                               wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
-                        matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
-                               {{"exchange", 1}, {"split", 2}}),
-                        matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-                               wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
-                        matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}},
-                               wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
-                        matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
-                        matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0),
-                               {{"exchange", 1}}),
-                        matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged),
-                               wgmma(128, 64, 32, 2, 2, 0)),
-                        matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
-                        matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
-                        matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
-                        softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
-                        softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
-                        softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
-                        softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
-                    };
+  std::vector<Case>
+      all = mutated_cases(),
+      more = {
+          matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
+          matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
+          matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000}, wgmma(64, 64, 64, 3, 1, 0),
+                 {{"split", 3}}),
+          matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+                 wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
+          matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
+                 {{"exchange", 1}, {"split", 2}}),
+          matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+                 wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
+          matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}}, wgmma(64, 64, 64, 3, 1, 0),
+                 {{"split", 2}}),
+          matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
+          matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0), {{"exchange", 1}}),
+          matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged), wgmma(128, 64, 32, 2, 2, 0)),
+          matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
+          matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
+          matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
+          matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+          matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+          softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
+          softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
+          softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
+          softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
+      };
   std::move(more.begin(), more.end(), std::back_inserter(all));
   return all;
 }

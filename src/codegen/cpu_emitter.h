@@ -108,7 +108,7 @@ class CpuEmitter {
   };
   std::map<tile::TensorId, Alias> aliases_;
   std::int64_t lanes_;
-  tile::Location place_;
+  const tile::Statement* at_ = nullptr;
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;

@@ -14,6 +14,7 @@ using namespace tile;
 namespace {
 
 std::string float_text(double value) {
+  if (std::isnan(value)) return "(0.0f / 0.0f)";
   if (std::isinf(value)) return value < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
   std::string text = fmt::format("{:.9g}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";

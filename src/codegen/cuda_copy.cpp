@@ -5,6 +5,7 @@
 #include <cmath>
 #include "codegen/cuda_emitter.h"
 #include "synth/shared.h"
+#include "tile/print.h"
 
 namespace warploom::codegen {
 
@@ -15,8 +16,9 @@ using namespace tile;
 
 namespace {
 
-bool same_storage(Dtype a, Dtype b) {
-  return a == b || (bits_of(a) == 32 && bits_of(b) == 32 && is_float(a) && is_float(b));
+// Only the copy engine rounds on the way, from f32 to tf32; a tf32 is an f32 as it is.
+bool moves_as_it_is(Dtype from, Dtype to, bool engine) {
+  return from == to || (from == Dtype::tf32 && to == Dtype::f32) || (engine && from == Dtype::f32 && to == Dtype::tf32);
 }
 
 }  // namespace
@@ -29,12 +31,15 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
     return error(
         {ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
   const Choice& choice = found->second;
-  if (!same_storage(tensor(node.src.tensor).dtype, tensor(node.dst.tensor).dtype))
-    return error({ErrorCode::kNoInstruction, "no copy changes the element type between memory and registers",
-                  program_.name, std::string(name_of(tensor(node.src.tensor).dtype)),
-                  std::string(name_of(tensor(node.dst.tensor).dtype)),
-                  "copy to a register tensor of the same type and map it to the other"});
-  if (choice.instruction && choice.instruction->method == Method::tensor_copy) return copy_by_engine(node, choice);
+  const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
+  const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
+  if (!moves_as_it_is(src.dtype, dst.dtype, engine))
+    return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(statement),
+                  "one type on both sides",
+                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, statement), src.name, name_of(src.dtype),
+                              dst.name, name_of(dst.dtype)),
+                  "copy to a register tensor of the same type, then that one to a register tensor of the other"});
+  if (engine) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
   if (choice.instruction && choice.instruction->method == Method::matrix)
     return copy_matrices(node, choice, to == Scope::reg);
@@ -175,7 +180,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   } else if (load) {
     out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
     out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, global_address(global, global_at),
-              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(tensor(global.tensor).dtype, 0)));
+              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(tensor(global.tensor).dtype, node.fill)));
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, shared_address(shared, shared_at));
   } else {
     out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);

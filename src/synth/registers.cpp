@@ -1,5 +1,6 @@
 #include "synth/registers.h"
 #include <fmt/format.h>
+#include "synth/shared.h"
 #include "tile/print.h"
 
 namespace warploom::synth {
@@ -75,7 +76,7 @@ class Solver {
     if (source == state.registers.end()) return true;
     const auto reduced = layout::reduce(source->second, node.axis);
     if (!reduced) {
-      if (!first_error_) first_error_ = reduced.error();
+      if (!first_error_) first_error_ = reduced.error(), first_error_->place = place_of(statement);
       return false;
     }
     return want(state, node.dst, *reduced, statement, changed);
@@ -83,11 +84,11 @@ class Solver {
 
   bool propagate_cast(State& state, const Statement& statement, const Copy& copy, bool& changed) {
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
-    if (src.scope != Scope::reg || dst.scope != Scope::reg || src.shape != dst.shape) return true;
+    if (src.scope != Scope::reg || dst.scope != Scope::reg) return true;
     const auto a = state.registers.find(copy.src.tensor), b = state.registers.find(copy.dst.tensor);
     const auto end = state.registers.end();
-    if (a != end) return want(state, copy.dst.tensor, TvLayout(a->second), statement, changed);
-    if (b != end) return want(state, copy.src.tensor, TvLayout(b->second), statement, changed);
+    if (a != end) return want(state, copy.dst.tensor, seen_from(a->second, src.shape, dst.shape), statement, changed);
+    if (b != end) return want(state, copy.src.tensor, seen_from(b->second, dst.shape, src.shape), statement, changed);
     return true;
   }
 
@@ -135,16 +136,19 @@ class Solver {
   }
 
   Error no_matrix_instruction(const Site& site, const Mma& mma) const {
-    const Tensor &acc = program_.tensor(mma.acc), &a = program_.tensor(mma.a.tensor);
+    const auto operand = [&](const Tile& tile) {
+      const Tensor& tensor = program_.tensor(tile.tensor);
+      return fmt::format("'{}' {} {} in {}", tensor.name, name_of(tensor.dtype), text_of(tile.extent),
+                         tensor.scope == Scope::shared ? "shared memory" : "registers");
+    };
+    const Tensor& acc = program_.tensor(mma.acc);
     return {ErrorCode::kNoInstruction,
             fmt::format("no matrix instruction of {} fits a statement", capabilities_.arch),
             place_of(*site.statement),
-            "a tile that the instruction's m, n and k divide once it is spread over the role's warps, "
-            "operands both shared or both in "
-            "registers",
-            fmt::format("{}: {} operands, accumulator {}x{}, {} warps", print(program_, *site.statement),
-                        name_of(a.dtype), acc.shape[0], acc.shape[1], site.threads / 32),
-            "change the tile shape, the number of warps or where the operands live"};
+            why_no_tiling(program_, mma, site.threads, capabilities_),
+            fmt::format("{}: '{}' {} {}, {}, {}, {} warps", print(program_, *site.statement), acc.name,
+                        name_of(acc.dtype), text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32),
+            "change the tile shape, the number of warps, the type or where the operands live"};
   }
 
   static const Tile* register_side(const Program& program, const Copy& copy, Scope other, const Tile** memory) {
@@ -193,7 +197,7 @@ class Solver {
     for (; width >= 1; width /= 2) {
       const auto layout = layout::coalesced(program_.tensor(side->tensor).shape, contiguous, width, site.threads);
       if (!layout) {
-        if (width == 1 && !first_error_) first_error_ = layout.error();
+        if (width == 1 && !first_error_) first_error_ = not_spread(program_, site, side->tensor);
         continue;
       }
       State next = state;
@@ -214,7 +218,7 @@ class Solver {
       const auto& shape = program_.tensor(open).shape;
       const auto layout = layout::coalesced(shape, static_cast<int>(shape.size()) - 1, 1, site.threads);
       if (!layout) {
-        if (!first_error_) first_error_ = layout.error();
+        if (!first_error_) first_error_ = not_spread(program_, site, open);
         return;
       }
       bool changed = false;
@@ -238,6 +242,17 @@ class Solver {
 Result<std::vector<RegisterSolution>> solve_registers(const Program& program, const std::vector<Site>& sites,
                                                       const Bounds& bounds, const target::Capabilities& capabilities) {
   return Solver(program, sites, bounds, capabilities).run();
+}
+
+Error not_spread(const Program& program, const Site& site, TensorId tensor) {
+  const Tensor& of = program.tensor(tensor);
+  return {ErrorCode::kNoLayout,
+          fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name),
+          place_of(*site.statement),
+          fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements than threads",
+                      of.name, site.threads),
+          fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape), site.threads),
+          "pad the tile, or change the number of warps"};
 }
 
 }  // namespace warploom::synth

@@ -35,10 +35,14 @@ Result<std::vector<Solution>> synthesize_best(const tile::Program& program, cons
                                               std::size_t most) {
   const std::vector<Site> sites = sites_of(program);
   const Bounds bounds(program);
+  WARPLOOM_CHECK(check_limits(program, sites, capabilities));
   WARPLOOM_TRY(std::vector<RegisterSolution> found, solve_registers(program, sites, bounds, capabilities));
   std::vector<Solution> solutions;
   std::optional<Error> first_error;
   for (RegisterSolution& registers : found) {
+    const Status fits = check_registers(program, sites, capabilities, registers);
+    if (!fits && !first_error) first_error = fits.error();
+    if (!fits) continue;
     Solution solution;
     solution.registers = std::move(registers.registers);
     for (const auto& [id, by] : registers.set_by) solution.reasons[id] = {by, "its threads and values"};

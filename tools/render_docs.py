@@ -113,12 +113,12 @@ def full_results(groups):
 def render_compiler(root, machine):
     data = json.loads((root / "bench/results" / machine / "compiler.json").read_text())
     compilers = ", ".join(data["compilers"].values())
-    steps = [[row["case"], number(row["ms"]), " to ".join(number(ms) for ms in row["interval_ms"]), number(row["cpu_ms"]),
-              number(row["bar_ms"])] for row in data["rows"]]
+    steps = [[row["case"], number(row["ms"]), " to ".join(number(ms) for ms in row["interval_ms"]), number(row["least_ms"]),
+              number(row["cpu_ms"]), number(row["bar_ms"])] for row in data["rows"]]
     programs = [[f"{row['kernel']} (`{row['example']}`)", *(str(row[key]) for key in ("lines", "hexcute", "cutlass"))]
                 for row in data["programs"]]
-    return (f"{data['device']}; {compilers}. Made by `{data['command']}` at {data['commit'][:12]}.\n\n" +
-            table(["step", "median, ms", "95 % interval", "processor, ms", "bar, ms"], steps) + "\n" +
+    return (f"{data['device']}, load {data['load']:.0f}; {compilers}. Made by `{data['command']}` at {data['commit'][:12]}.\n\n" +
+            table(["step", "median, ms", "95 % interval", "least, ms", "processor, ms", "bar, ms"], steps) + "\n" +
             table(["program", "lines", "Hexcute", "CUTLASS"], programs))
 
 

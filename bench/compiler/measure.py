@@ -58,6 +58,7 @@ def main():
     flags.add_argument("--samples", type=int, default=25)
     samples = flags.parse_args().samples
     run("ninja", "-C", BUILD, "-j2", "bench_compiler")
+    load = os.getloadavg()[0]
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     times = collections.OrderedDict()
     compilers, *taken = map(json.loads, run(BUILD / "bench_compiler", str(samples)).splitlines())
@@ -66,13 +67,13 @@ def main():
     rows = []
     for case, of_case in times.items():
         ms = [sample["ms"] for sample in of_case]
-        rows.append({"case": case, "ms": statistics.median(ms), "interval_ms": interval(ms),
+        rows.append({"case": case, "ms": statistics.median(ms), "interval_ms": interval(ms), "least_ms": min(ms),
                      "cpu_ms": statistics.median(sample["cpu_ms"] for sample in of_case), "bar_ms": BARS.get(case),
                      "samples": len(ms)})
     programs = [{"kernel": kernel, "example": f"examples/tile/{example}", "lines": lines_of(example), "hexcute": hexcute,
                  "cutlass": cutlass} for kernel, example, hexcute, cutlass in PROGRAMS]
     name = re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text()).group(1).strip()
-    result = {"device": f"{name}, one core", "compilers": compilers, "commit": run("git", "rev-parse", "HEAD").strip(),
+    result = {"device": f"{name}, one core", "compilers": compilers, "load": load, "commit": run("git", "rev-parse", "HEAD").strip(),
               "command": f"bench/compiler/measure.py --samples {samples}", "rows": rows, "programs": programs}
     folder = ROOT / "bench/results" / re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     folder.mkdir(parents=True, exist_ok=True)

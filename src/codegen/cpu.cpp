@@ -75,7 +75,7 @@ template <class Other>
 Status CpuEmitter::visit(const Other&) {
   return unsupported("a statement has no counterpart on a CPU",
                      "copies, maps, matrix products, reductions, loops and branches",
-                     "a role, a pipeline or a reduction over a cluster");
+                     "a role, a pipeline, a reduction over a cluster or another view of bits");
 }
 
 Status CpuEmitter::visit(const tile::For& loop) {
@@ -138,7 +138,8 @@ Result<Kernel> CpuEmitter::emit() {
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const tile::Tensor& tensor = program_.tensors[i];
     if (tensor.scope != Scope::global) continue;
-    const std::string type = cpu_element_type(tensor.dtype);
+    const bool indices = !tensor.writable && (tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64);
+    const std::string type = indices ? std::string(cpu_type(tensor.dtype)) : cpu_element_type(tensor.dtype);
     if (type.empty() || (tensor.writable && tensor.dtype == Dtype::tf32))
       return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
                          fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));

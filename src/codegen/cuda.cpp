@@ -122,8 +122,9 @@ void CudaEmitter::role_prologue(const std::vector<const Statement*>& statements)
     for (const TensorId id : tensors_of(*statement))
       if (tensor(id).scope == Scope::reg) used.insert(id);
   for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), registers(id).values(),
-              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
+              array_length(id, registers(id).values()), fmt::join(tensor(id).shape, ", "),
+              layout::to_string(coalesce(registers(id))));
 }
 
 void CudaEmitter::body(const Body& statements) {
@@ -144,7 +145,9 @@ void CudaEmitter::statement(const Statement& one) {
   if (simple) out_.line("// {}", print(program_, one));
   std::visit(Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
                         [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
-                        [&](const Reduce& node) { reduce(node); },
+                        [&](const Reduce& node) { reduce(node); }, [&](const Scan& node) { scan(node); },
+                        [&](const Rearrange& node) { rearrange(one, node); },
+                        [&](const Reinterpret& node) { reinterpret(node); },
                         [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
                         [&](const If& node) {
                           out_.open("if ({} < {}) {{", node.left.text(), node.right.text());

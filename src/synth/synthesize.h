@@ -21,11 +21,13 @@
 
 namespace warploom::synth {
 
-// What was chosen for one Copy or Mma statement.
+// What was chosen for one Copy, Mma or Rearrange statement.
 struct Choice {
   const target::Instruction* instruction = nullptr;
   int vector = 1;            // copies by threads: elements an access moves
   layout::TvLayout mapping;  // copies between two memories by threads: who moves which vector, over the squeezed tile
+  layout::MemoryLayout scratch = {};  // rearrangements through shared memory; without dimensions: within warps
+  std::int64_t scratch_offset = 0;    // bytes from the start of the block's shared memory
 };
 
 struct Solution {

@@ -153,6 +153,10 @@ void CudaEmitter::statement(const Statement& one) {
                           out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
                           body(node.body);
                           out_.close();
+                          for (const Statement& inner : node.body)
+                            if (const auto* made = std::get_if<Produce>(&inner.node);
+                                made && !barriers_.count(made->pipeline))
+                              out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
                         },
                         [&](const Produce& node) { produce(node); }, [&](const Consume& node) { consume(node); },
                         [&](const Roles& node) { roles(node); }},

@@ -281,7 +281,7 @@ std::string CudaEmitter::note_pointer(TensorId id) {
   pointers_[id] = name(id);
   params_.push_back(
       fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
-  args_.push_back({name(id), false, {}});
+  args_.push_back({tensor(id).name, false, {}});
   return name(id);
 }
 
@@ -296,7 +296,7 @@ std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   const std::string map_name = of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
   maps_.emplace_back(key, map_name);
   params_.push_back("WL_TENSOR_MAP " + map_name);
-  args_.push_back({name(global), true, spec});
+  args_.push_back({tensor(global).name, true, spec});
   return map_name;
 }
 

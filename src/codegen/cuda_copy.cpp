@@ -76,8 +76,10 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   const std::string guard = load ? "" : first_replica(seen), stream = node.streaming ? "_stream" : "",
                     value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops, per_byte(dtype)));
   const std::int64_t bytes = bytes_of(dtype, choice.vector);
+  const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(loops);
+  if (scope) out_.open("{{");
   look_up(memory, at);
   const std::string bounds = bounds_condition(memory, at);
   if (load && bounds.empty()) {
@@ -89,6 +91,7 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
     out_.line("wl::st_global{}<{}>({}, {}{});", stream, bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
   }
+  if (scope) out_.close();
   close_loops(loops);
   if (!guard.empty()) out_.close();
 }
@@ -191,6 +194,8 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const std::string guard = first_replica(choice.mapping);
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(global_loops, false);
+  const bool scope = global_loops.empty() && (global.lookup >= 0 || !choice.instruction);
+  if (scope) out_.open("{{");
   look_up(global, global_at);
   const std::string bounds = bounds_condition(global, global_at), tail = bounds.empty() ? "" : ", " + bounds;
   if (choice.instruction) {
@@ -206,6 +211,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
     out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, shared_address(shared, shared_at));
     out_.line("wl::st_global<{}>({}, wl::at(moved, 0){});", bytes, global_address(global, global_at), tail);
   }
+  if (scope) out_.close();
   close_loops(global_loops);
   if (!guard.empty()) out_.close();
 }
@@ -269,8 +275,8 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     }
   };
   auto all = [&] {
-    if (panels > 1) out_.open("WL_UNROLL for (int p = 0; p < {}; ++p) {{", panels);
-    for (std::int64_t box = 0; box < row_boxes; ++box) call("p", box);
+    if (panels > 1) out_.open("WL_UNROLL for (int panel = 0; panel < {}; ++panel) {{", panels);
+    for (std::int64_t box = 0; box < row_boxes; ++box) call("panel", box);
     if (panels > 1) out_.close();
   };
   if (load) return all();

@@ -27,6 +27,8 @@ struct ValueLoop {
   std::int64_t value_stride;  // in the thread's array
 };
 
+std::string emitted_name(const std::string& tensor);  // another one where the text needs the name for itself
+
 class CudaEmitter {
  public:
   CudaEmitter(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
@@ -91,7 +93,7 @@ class CudaEmitter {
 
   // Helpers
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
-  std::string name(tile::TensorId id) const { return tensor(id).name; }
+  std::string name(tile::TensorId id) const { return emitted_name(tensor(id).name); }
   const layout::TvLayout& registers(tile::TensorId id) const { return solution_.registers.at(id); }
   // Terms of the thread's own digits along a dimension of a register layout; digits become named constants of the role.
   std::vector<Term> thread_terms(const layout::TvLayout& layout, int dim, std::size_t skip_modes = 0);

@@ -8,6 +8,17 @@ namespace warploom::codegen {
 using layout::TvLayout;
 using namespace tile;
 
+std::string emitted_name(const std::string& tensor) {
+  static constexpr std::string_view kOwn =
+      " t smem i j e m n w kk panel peer slot done moved wide other run total block before lower next from pick a_desc "
+      "b_desc ";
+  const std::string stem = tensor.substr(0, tensor.find_last_not_of('_') + 1);
+  const bool digits = stem.size() > 1 && stem.find_first_not_of("0123456789", 1) == std::string::npos;
+  const bool own =
+      kOwn.find(" " + stem + " ") != std::string_view::npos || (stem[0] == 'i' && digits) || stem.starts_with("t_");
+  return own ? tensor + "_" : tensor;
+}
+
 std::string CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
   const bool top = below * extent >= role_threads_;
   if (below == 1 && top) return "t";

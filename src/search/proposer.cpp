@@ -8,11 +8,6 @@ constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
 constexpr std::size_t kWidth = 5;                           // the best few that are changed
 constexpr std::size_t kChanges = 3;                         // of each, a round
 
-template <class T>
-void shuffle(std::vector<T>& list, Random& random) {
-  for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random.below(i)]);
-}
-
 }  // namespace
 
 Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed)
@@ -28,7 +23,7 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
   for (std::size_t rank = 0; rank < longest; ++rank)  // families in turn: their guesses need not compare
     for (const auto& family : families)
       if (rank < family.size()) order_.push_back(family[rank]);
-  if (strategy_ == Strategy::random) shuffle(order_, random_);
+  if (strategy_ == Strategy::random) random_.shuffle(order_);
   if (strategy_ != Strategy::beam) return;
   for (std::size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i) offer(order_[i], "");
   for (const auto& family : families)
@@ -60,7 +55,7 @@ void Proposer::mutate() {
   ++rounds_;
   for (std::size_t i = 0; i < std::min(kWidth, best_.size()); ++i) {
     std::vector<kernels::Schedule> changed = neighbours(*catalogue_, best_[i].second);
-    shuffle(changed, random_);
+    random_.shuffle(changed);
     std::size_t taken = 0;
     for (const auto& schedule : changed)
       if (taken < kChanges && offer(schedule, best_[i].second.text())) ++taken;

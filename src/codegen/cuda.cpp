@@ -143,8 +143,9 @@ void CudaEmitter::role_prologue(const std::vector<const Statement*>& statements)
     for (const TensorId id : tensors_of(*statement))
       if (tensor(id).scope == Scope::reg) used.insert(id);
   for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), registers(id).values(),
-              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
+              array_length(id, registers(id).values()), fmt::join(tensor(id).shape, ", "),
+              layout::to_string(coalesce(registers(id))));
 }
 
 void CudaEmitter::body(const Body& statements) {
@@ -165,12 +166,18 @@ void CudaEmitter::statement(const Statement& one) {
   if (simple) out_.line("// {}", print(program_, one));
   std::visit(Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
                         [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
-                        [&](const Reduce& node) { reduce(node); },
+                        [&](const Reduce& node) { reduce(node); }, [&](const Scan& node) { scan(node); },
+                        [&](const Rearrange& node) { rearrange(one, node); },
+                        [&](const Reinterpret& node) { reinterpret(node); },
                         [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
                         [&](const If& node) {
                           out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
                           body(node.body);
                           out_.close();
+                          for (const Statement& inner : node.body)
+                            if (const auto* made = std::get_if<Produce>(&inner.node);
+                                made && !barriers_.count(made->pipeline))
+                              out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
                         },
                         [&](const Produce& node) { produce(node); }, [&](const Consume& node) { consume(node); },
                         [&](const Roles& node) { roles(node); }},
@@ -295,7 +302,7 @@ std::string CudaEmitter::note_pointer(TensorId id) {
   pointers_[id] = name(id);
   params_.push_back(
       fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
-  args_.push_back({name(id), false, {}});
+  args_.push_back({tensor(id).name, false, {}});
   return name(id);
 }
 
@@ -310,7 +317,7 @@ std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   const std::string map_name = of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
   maps_.emplace_back(key, map_name);
   params_.push_back("WL_TENSOR_MAP " + map_name);
-  args_.push_back({name(global), true, spec});
+  args_.push_back({tensor(global).name, true, spec});
   return map_name;
 }
 

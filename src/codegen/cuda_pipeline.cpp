@@ -97,7 +97,7 @@ void CudaEmitter::produce(const Produce& node) {
       if (const auto* copy = std::get_if<Copy>(&statement.node)) {
         std::int64_t elements = 1;
         for (const auto extent : copy->dst.extent) elements *= extent;
-        bytes += elements * bytes_of(tensor(copy->dst.tensor).dtype);
+        bytes += bytes_of(tensor(copy->dst.tensor).dtype, elements);
       }
     out_.line("wl::mbarrier_wait({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name);
     out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);

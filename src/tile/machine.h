@@ -56,6 +56,9 @@ Status run(const Site& site, const Fill& fill);
 Status run(const Site& site, const Map& map);
 Status run(const Site& site, const Mma& mma);
 Status run(const Site& site, const Reduce& reduce);
+Status run(const Site& site, const Scan& scan);
+Status run(const Site& site, const Rearrange& rearrange);
+Status run(const Site& site, const Reinterpret& reinterpret);
 float combine(ReduceOp op, float a, float b);
 
 }  // namespace warploom::tile

@@ -44,13 +44,16 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
 // Which instruction each copy and matrix statement became.
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution) {
   std::vector<std::pair<int, nlohmann::json>> rows;
-  for (const auto& [statement, choice] : solution.choices)
+  for (const auto& [statement, choice] : solution.choices) {
+    const bool exchanged = std::holds_alternative<tile::Rearrange>(statement->node) && choice.scratch.dims.empty();
+    const std::string otherwise = exchanged ? "shfl" : "ld and st";
     rows.push_back({statement->location.line,
                     {{"statement", tile::print(program, *statement)},
                      {"line", statement->location.line},
-                     {"instruction", choice.instruction ? std::string(choice.instruction->name) : "ld and st"},
+                     {"instruction", choice.instruction ? std::string(choice.instruction->name) : otherwise},
                      {"elements", choice.vector},
                      {"why", choice.why}}});
+  }
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   nlohmann::json json = nlohmann::json::array();
   for (auto& [line, row] : rows) json.push_back(std::move(row));

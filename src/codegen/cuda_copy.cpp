@@ -47,26 +47,23 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
 }
 
 void CudaEmitter::cast_registers(const Copy& node) {
-  const auto values = registers(node.dst.tensor).values();
-  const auto is_whole = [&](const Tile& tile) {
-    const auto zero = [](const Index& offset) { return offset.constant() == 0; };
-    return tile.extent == tensor(tile.tensor).shape && std::all_of(tile.offset.begin(), tile.offset.end(), zero);
-  };
-  if (!is_whole(node.src) || !is_whole(node.dst) || node.src.extent != node.dst.extent)
-    return error({ErrorCode::kNoInstruction, "a copy between registers moves less than two tensors of one shape",
-                  program_.name, "whole tensors of equal shape", name(node.src.tensor) + ", " + name(node.dst.tensor),
-                  "copy the part through a shared tensor"});
+  const TensorId src = node.src.tensor, dst = node.dst.tensor;
+  const Dtype from = tensor(src).dtype, to = tensor(dst).dtype;
+  const std::int64_t values = registers(dst).values();
   Value element;
-  element.kind = Value::Kind::tensor, element.tensor = node.src.tensor;
-  if (per_byte(tensor(node.src.tensor).dtype) * per_byte(tensor(node.dst.tensor).dtype) > 1)
-    return map({node.dst.tensor, std::move(element)});
-  const Dtype from = tensor(node.src.tensor).dtype, to = tensor(node.dst.tensor).dtype;
-  const std::string source = name(node.src.tensor) + "[i]";
-  const std::string value = from == to           ? source
-                            : to == Dtype::f32   ? fmt::format("wl::to_float({})", source)
-                            : from == Dtype::f32 ? fmt::format("wl::cast<{}>({})", cuda_type(to), source)
-                                                 : fmt::format("wl::cast<{}>(wl::to_float({}))", cuda_type(to), source);
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, name(node.dst.tensor), value);
+  element.kind = Value::Kind::tensor, element.tensor = src;
+  const std::string value = value_text(element, {dst, element}, {{}, {{src, "i"}}});
+  const auto assign = [&](std::int64_t count, const std::string& array, const std::string& what) {
+    out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", count, array, what);
+  };
+  if (from == to) return assign(array_length(dst, values), name(dst), name(src) + "[i]");
+  if (per_byte(to) == 1)
+    return assign(values, name(dst), to == Dtype::f32 ? value : fmt::format("wl::cast<{}>({})", cuda_type(to), value));
+  out_.open("{{");
+  out_.line("WL_REG(float, wide, {});", values);
+  assign(values, "wide", value);
+  pack(dst, "wide");
+  out_.close();
 }
 
 void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, bool load) {

@@ -27,7 +27,8 @@ struct ValueLoop {
   std::int64_t value_stride;  // in the thread's array
 };
 
-std::string literal(Dtype dtype, double value);       // a constant of the type in emitted CUDA C++
+// A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
+std::string literal(Dtype dtype, double value);
 std::string emitted_name(const std::string& tensor);  // another one where the text needs the name for itself
 
 class CudaEmitter {
@@ -163,8 +164,6 @@ class CudaEmitter {
   std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
 };
 
-std::string literal(Dtype dtype,
-                    double value);  // an element of a register array; all elements of a byte for the types below one
 std::string combined(tile::ReduceOp op, const std::string& a, const std::string& b);
 
 // The digits of a thread's number that a layout names, cut at the warp's edge.
@@ -174,5 +173,7 @@ struct ThreadDigit {
   bool of_lane() const { return below < 32; }
 };
 std::vector<ThreadDigit> thread_digits(const layout::TvLayout& layout);
+bool lanes_pair_up(const layout::TvLayout& layout,
+                   std::size_t axis);  // those along the axis, in steps of powers of two
 
 }  // namespace warploom::codegen

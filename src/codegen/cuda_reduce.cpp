@@ -26,6 +26,12 @@ std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
   return a;
 }
 
+bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
+  for (const ThreadDigit& digit : thread_digits(layout))
+    if (digit.step[axis] != 0 && digit.of_lane() && 32 % (digit.below * digit.extent)) return false;
+  return true;
+}
+
 void CudaEmitter::reduce(const Reduce& node) {
   const TvLayout& src = registers(node.src);
   const std::string dst = name(node.dst);
@@ -54,6 +60,9 @@ void CudaEmitter::reduce(const Reduce& node) {
     bool along;
   };
   std::vector<Digit> lanes, warps;
+  if (!lanes_pair_up(src, axis))
+    return error({ErrorCode::kNoInstruction, "no reduction follows this layout along the axis", program_.name,
+                  "powers of two of a warp's lanes", layout::to_string(coalesce(src)), "use another number of warps"});
   for (const ThreadDigit& digit : thread_digits(src))
     (digit.of_lane() ? lanes : warps).push_back({digit.below, digit.extent, digit.step[axis] != 0});
   std::vector<std::int64_t> masks;

@@ -45,10 +45,9 @@ void CudaEmitter::scan(const Scan& node) {
     if (d.step[axis] != 0) levels.push_back({d.step[axis], d.extent, nullptr, &d});
   std::sort(levels.begin(), levels.end(), [](const Level& a, const Level& b) { return a.step < b.step; });
   std::int64_t reach = 1;
-  bool fits = true;
+  bool fits = lanes_pair_up(layout, axis);
   for (const Level& level : levels) {
     fits &= level.step == reach;
-    if (level.digit && level.digit->of_lane()) fits &= 32 % (level.digit->below * level.extent) == 0;
     reach *= level.extent;
   }
   if (!fits || reach != layout.tile[axis])

@@ -112,7 +112,7 @@ class Model {
       std::int64_t element = 0;
       const auto at = lanes.coord(lane, 0);
       for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * tensor.strides[d];
-      const std::int64_t first = bytes_of(tensor.dtype, element), last = first + bytes_of(tensor.dtype, vector) - 1;
+      const std::int64_t first = element * bits_of(tensor.dtype) / 8, last = first + bytes_of(tensor.dtype, vector) - 1;
       for (std::int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
     }
     return static_cast<double>(touched.size());
@@ -123,6 +123,7 @@ class Model {
     const Tensor& tensor = program_.tensor(global.tensor);
     double part = 1;
     for (std::size_t d = 0; d < global.extent.size(); ++d) {
+      if (global.lookup >= 0 && global.lookup_dim == static_cast<int>(d)) continue;
       const std::int64_t start = global.offset[d].evaluate(at),
                          kept = std::clamp<std::int64_t>(tensor.shape[d] - start, 0, global.extent[d]);
       part *= static_cast<double>(kept) / static_cast<double>(global.extent[d]);

@@ -11,27 +11,22 @@ using layout::TvLayout;
 using namespace tile;
 
 // The layout of the same bits as elements of another width, along the last dimension; nothing where an element would be torn apart.
-std::optional<TvLayout> rescaled(const TvLayout& layout, int from_bits, int to_bits,
-                                 const std::vector<std::int64_t>& tile) {
+std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to, const std::vector<std::int64_t>& tile) {
   TvLayout out = coalesce(layout);
   out.tile = tile;
   layout::Coord unit(tile.size(), 0);
   unit.back() = 1;
-  const std::int64_t ratio = std::max(from_bits, to_bits) / std::min(from_bits, to_bits);
-  if (from_bits >= to_bits) {
-    for (auto* modes : {&out.thread, &out.value})
-      for (layout::TvMode& mode : *modes) mode.step.back() *= ratio;
-    out.value.insert(out.value.begin(), {ratio, unit});
-    return out;
+  const std::int64_t ratio = std::max(from, to) / std::min(from, to);
+  if (from < to) {
+    if (out.value.empty() || out.value[0].step != unit || out.value[0].extent % ratio) return std::nullopt;
+    out.value[0].extent /= ratio, out.value[0].step.back() = ratio;
   }
-  if (out.value.empty() || out.value[0].step != unit || out.value[0].extent % ratio) return std::nullopt;
-  out.value[0].extent /= ratio;
-  out.value[0].step.back() *= ratio;
   for (auto* modes : {&out.thread, &out.value})
     for (layout::TvMode& mode : *modes) {
-      if (mode.step.back() % ratio) return std::nullopt;
-      mode.step.back() /= ratio;
+      if (from < to && mode.step.back() % ratio) return std::nullopt;
+      mode.step.back() = from < to ? mode.step.back() / ratio : mode.step.back() * ratio;
     }
+  if (from >= to) out.value.insert(out.value.begin(), {ratio, unit});
   return out;
 }
 
@@ -268,13 +263,11 @@ class Solver {
 
   // Tensors no copy and no matrix statement reaches: the layout with which a rearrangement moves nothing, else any.
   void settle_rest(State state) {
-    const auto known = [&](TensorId id) { return state.registers.find(id); };
-    const auto none = state.registers.end();
     for (const Site& site : sites_) {
       const auto* node = std::get_if<Rearrange>(&site.statement->node);
-      if (!node || (known(node->src) == none) == (known(node->dst) == none)) continue;
-      const bool forward = known(node->dst) == none;
-      const TvLayout layout = flipped(known(forward ? node->src : node->dst)->second, node->transpose);
+      if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
+      const bool forward = state.registers.count(node->src) > 0;
+      const TvLayout layout = flipped(state.registers.at(forward ? node->src : node->dst), node->transpose);
       bool changed = false;
       if (want(state, forward ? node->dst : node->src, layout, *site.statement, changed)) search(std::move(state));
       return;
@@ -283,7 +276,7 @@ class Solver {
       TensorId open = -1;
       if (const auto* fill = std::get_if<Fill>(&site.statement->node)) open = fill->dst;
       if (const auto* map = std::get_if<Map>(&site.statement->node)) open = map->dst;
-      if (open < 0 || known(open) != none) continue;
+      if (open < 0 || state.registers.count(open)) continue;
       const auto& shape = program_.tensor(open).shape;
       const int least = per_byte(program_.tensor(open).dtype);
       const auto layout = layout::coalesced(shape, static_cast<int>(shape.size()) - 1, least, site.threads);

@@ -391,7 +391,8 @@ class SharedSolver {
     if (engine || choice.vector >= least) return ok();
     return fail({ErrorCode::kNoLayout, "an access would move less than a byte", place_of(*site.statement),
                  fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)),
-                 print(program_, *site.statement), "let the dimension that is contiguous in memory run fastest"});
+                 print(program_, *site.statement),
+                 "let the dimension that is contiguous in memory run fastest, or copy to a wider type first"});
   }
 
   // Within warps where that takes less than a way through shared memory, whose layout suits the writers and the readers.
@@ -425,6 +426,8 @@ class SharedSolver {
     if (exchange && (best < 0 || static_cast<double>(exchange->shuffles()) <= best))
       choice.scratch = {}, choice.vector = exchange->unit;
     else if (best < 0) choice.vector = 0;
+    choice.why = choice.scratch.dims.empty() ? "no element changes warps, and lanes exchange few"
+                                             : "a way through shared memory takes less than exchanges between lanes";
     return check_bytes(site, whole(program_, node.dst), choice);
   }
 

@@ -53,9 +53,7 @@ struct Collect {
     if constexpr (std::is_same_v<Node, Fill> || std::is_same_v<Node, ClusterReduce>) write(s.dst);
     if constexpr (std::is_same_v<Node, Map>) read(s.value), write(s.dst);
     if constexpr (std::is_same_v<Node, Mma>) read(s.a.tensor), read(s.b.tensor), write(s.acc);
-    if constexpr (std::is_same_v<Node, Reduce> || std::is_same_v<Node, Scan> || std::is_same_v<Node, Rearrange> ||
-                  std::is_same_v<Node, Reinterpret>)
-      read(s.src), write(s.dst);
+    if constexpr (requires { this->read(s.src); }) read(s.src), write(s.dst);
     if constexpr (std::is_same_v<Node, Produce>) note(sharing.pipelines, s.pipeline).writers.insert(place);
     if constexpr (std::is_same_v<Node, Consume>) note(sharing.pipelines, s.pipeline).readers.insert(place);
     if constexpr (requires { s.body; }) body(s.body);

@@ -239,53 +239,45 @@ class Verifier {
     return ok();
   }
 
-  Status check(const Reduce& reduce) const {
-    WARPLOOM_CHECK(in_registers(reduce.src, false, "reduce"));
-    WARPLOOM_CHECK(in_registers(reduce.dst, true, "reduce"));
-    std::vector<std::int64_t> shape = program_.tensor(reduce.src).shape;
-    if (reduce.axis < 0 || static_cast<std::size_t>(reduce.axis) >= shape.size())
-      return refuse(fmt::format("'{}' has no axis {}", name(reduce.src), reduce.axis));
-    shape[static_cast<std::size_t>(reduce.axis)] = 1;
-    if (program_.tensor(reduce.dst).shape == shape) return ok();
-    return refuse("the result of a reduce has the wrong shape", text(shape), text(program_.tensor(reduce.dst).shape));
+  template <class Node>
+  requires(std::is_same_v<Node, Reduce> || std::is_same_v<Node, Scan>) Status check(const Node& node)
+  const {
+    constexpr bool kKeeps = std::is_same_v<Node, Scan>;
+    const std::string_view word = kKeeps ? "scan" : "reduce";
+    WARPLOOM_CHECK(in_registers(node.src, false, word));
+    WARPLOOM_CHECK(in_registers(node.dst, true, word));
+    std::vector<std::int64_t> shape = program_.tensor(node.src).shape;
+    if (node.axis < 0 || static_cast<std::size_t>(node.axis) >= shape.size())
+      return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
+    if (!kKeeps) shape[static_cast<std::size_t>(node.axis)] = 1;
+    if (program_.tensor(node.dst).shape == shape) return ok();
+    return refuse(fmt::format("the result of a {} has the wrong shape", word), text(shape),
+                  text(program_.tensor(node.dst).shape));
   }
 
-  Status check(const Scan& scan) const {
-    WARPLOOM_CHECK(in_registers(scan.src, false, "scan"));
-    WARPLOOM_CHECK(in_registers(scan.dst, true, "scan"));
-    const auto& shape = program_.tensor(scan.src).shape;
-    if (scan.axis < 0 || static_cast<std::size_t>(scan.axis) >= shape.size())
-      return refuse(fmt::format("'{}' has no axis {}", name(scan.src), scan.axis));
-    if (program_.tensor(scan.dst).shape == shape) return ok();
-    return refuse("the result of a scan has the wrong shape", text(shape), text(program_.tensor(scan.dst).shape));
-  }
-
-  Status check(const Rearrange& rearrange) const {
-    WARPLOOM_CHECK(in_registers(rearrange.src, false, "rearrange"));
-    WARPLOOM_CHECK(in_registers(rearrange.dst, true, "rearrange"));
-    const Tensor &src = program_.tensor(rearrange.src), &dst = program_.tensor(rearrange.dst);
+  Status check(const Rearrange& node) const {
+    WARPLOOM_CHECK(in_registers(node.src, false, "rearrange"));
+    WARPLOOM_CHECK(in_registers(node.dst, true, "rearrange"));
+    const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
     std::vector<std::int64_t> shape = src.shape;
-    if (rearrange.transpose) std::reverse(shape.begin(), shape.end());
-    if (src.dtype == dst.dtype && shape == dst.shape && rearrange.src != rearrange.dst &&
-        (!rearrange.transpose || shape.size() == 2))
-      return ok();
-    return refuse(
-        "the two sides of a rearrange do not fit each other",
-        "two tensors of one type and shape, or of two dimensions, transposed",
-        fmt::format("{} {}, {} {}", name_of(src.dtype), text(src.shape), name_of(dst.dtype), text(dst.shape)));
+    if (node.transpose) std::reverse(shape.begin(), shape.end());
+    const bool fits = src.dtype == dst.dtype && shape == dst.shape && node.src != node.dst;
+    if (node.transpose && shape.size() != 2) return unlike("rearrange", src, dst, "two dimensions");
+    return fits ? ok() : unlike("rearrange", src, dst, "one type and shape, or two dimensions turned round");
   }
-
   Status check(const Reinterpret& node) const {
     WARPLOOM_CHECK(in_registers(node.src, false, "reinterpret"));
     WARPLOOM_CHECK(in_registers(node.dst, true, "reinterpret"));
     const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
     auto bits = src.shape, wanted = dst.shape;
     bits.back() *= bits_of(src.dtype), wanted.back() *= bits_of(dst.dtype);
-    const auto fits = [](Dtype d) { return !is_float(d) && d != Dtype::boolean && bits_of(d) <= 8; };
-    if (bits == wanted && fits(src.dtype) && fits(dst.dtype) && node.src != node.dst) return ok();
+    const auto small = [](Dtype d) { return !is_float(d) && d != Dtype::boolean && bits_of(d) <= 8; };
+    const bool fits = bits == wanted && small(src.dtype) && small(dst.dtype);
+    return fits ? ok() : unlike("reinterpret", src, dst, "integers of at most a byte, last extents of equal bits");
+  }
+  Status unlike(std::string_view word, const Tensor& src, const Tensor& dst, std::string expected) const {
     return refuse(
-        "the two sides of a reinterpret do not hold the same bits",
-        "integers of at most a byte, the last extent scaled by the ratio of their bits",
+        fmt::format("the two sides of a {} do not fit each other", word), std::move(expected),
         fmt::format("{} {}, {} {}", name_of(src.dtype), text(src.shape), name_of(dst.dtype), text(dst.shape)));
   }
 

@@ -1,8 +1,5 @@
 #include "verify/program_check.h"
-#include <fmt/format.h>
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include "base/random.h"
 #include "runtime/emulate.h"
 #include "synth/sites.h"

@@ -64,11 +64,12 @@ constexpr std::string_view kExchanges = R"(program p grid(1) warps @w
 global A f16 [@r, 16]
 global B f16 [16, @c]
 global W @code [@r, @c]
+global V @small [@r, @c]
 output S f32 [@r, @c]
 output M f32 [@r, @c]
 output Y @type [@r, @c]
 output T @type [@c, @r]
-output P @code [@r, @c]
+output P @small [@r, @c]
 register a f16 [@r, 16]
 register b f16 [16, @c]
 register acc f32 [@r, @c]
@@ -79,8 +80,9 @@ register t @type [@c, @r]
 register w @code [@r, @c]
 register v @code [@r, @c]
 register bytes u8 [@r, @bytes]
-register q @code [@r, @c]
-register p @code [@r, @c]
+register u @small [@r, @c]
+register q @small [@r, @c]
+register p @small [@r, @c]
 copy A -> a
 copy B -> b
 fill acc 0
@@ -98,7 +100,8 @@ copy W -> w
 rearrange w -> v
 map s = fma(acc, v, index(1, 3))
 copy s -> M
-reinterpret w -> bytes
+copy V -> u
+reinterpret u -> bytes
 reinterpret bytes -> q
 map p = sub(q, 1)
 copy p -> P
@@ -109,11 +112,12 @@ TEST_F(Compile, RandomLayoutsAreScannedRearrangedAndPackedAlike) {
   using Words = std::vector<std::string>;
   const auto any = [&](const Words& of) { return of[random.below(of.size())]; };
   for (int i = 0; i < 8; ++i) {
-    const std::string columns = any({"16", "32", "48", "64"}), code = any({"u4", "i4", "u2"});
-    const int bytes = std::stoi(columns) / (code == "u2" ? 4 : 2);
+    const std::string columns = any({"16", "32", "48", "64"}), small = any({"u4", "u2", "u1"});
+    const int bytes = std::stoi(columns) * (small[1] - '0') / 8;
     const std::pair<std::string, Words> choices[] = {{"@w", {any({"1", "2", "4"})}},
                                                      {"@r", {any({"64", "128"})}},
-                                                     {"@code", {code}},
+                                                     {"@code", {any({"u4", "i4"})}},
+                                                     {"@small", {small}},
                                                      {"@c", {columns}},
                                                      {"@bytes", {std::to_string(bytes)}},
                                                      {"@type", {any({"f32", "f16", "bf16"})}},
@@ -125,6 +129,13 @@ TEST_F(Compile, RandomLayoutsAreScannedRearrangedAndPackedAlike) {
     const json out = compile_text(text, {"--check", "--target", any({"sm_80", "sm_90a"})});
     EXPECT_TRUE(out.contains("verdict")) << out.dump(1) << text;
   }
+}
+
+TEST_F(Compile, AReductionOverLanesThatDoNotPairUpIsRefused) {
+  const json out = compile_text(
+      "program p grid(1) warps 3\nglobal X f32 [8, 96]\noutput Y f32 [8, 1]\nregister x f32 [8, 96]\n"
+      "register y f32 [8, 1]\ncopy X -> x\nreduce sum over 1: x -> y\ncopy y -> Y\n");
+  EXPECT_EQ(out["error"]["code"], "no-instruction") << out.dump(1);
 }
 
 // What the engine cannot do between roles is refused with the statement's line.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 #include "codegen/cpu_emitter.h"
+#include "synth/sites.h"
 #include "tile/print.h"
 
 namespace warploom::codegen {
@@ -144,7 +145,7 @@ Result<Kernel> CpuEmitter::emit() {
                          fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
     const std::string full = tensor.writable ? type : "const " + type;
     out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
-    kernel.args.push_back({tensor.name, false, {}});
+    kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
   }
   for (const tile::Tensor& tensor : program_.tensors)
     if (tensor.scope != Scope::global && cpu_element_type(tensor.dtype).empty())
@@ -187,6 +188,11 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
     return fail({ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
                  fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
                  fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
+  for (const synth::Site& site : synth::sites_of(program))
+    if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node); copy && copy->combine)
+      return fail({ErrorCode::kNoInstruction, "blocks of a CPU program do not combine in memory",
+                   tile::place_of(*site.statement), "a copy that stores", "a copy that combines",
+                   "give each block an output of its own and add them in another program"});
   return CpuEmitter(program, capabilities, std::move(layouts)).emit();
 }
 

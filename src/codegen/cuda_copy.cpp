@@ -19,6 +19,12 @@ bool same_storage(Dtype a, Dtype b) {
   return a == b || (bits_of(a) == 32 && bits_of(b) == 32 && is_float(a) && is_float(b));
 }
 
+std::string store_call(const Copy& copy) {
+  constexpr const char* kCombine[] = {"wl::red_add", "wl::red_max", "wl::red_min"};
+  if (copy.combine) return kCombine[static_cast<std::size_t>(*copy.combine)];
+  return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
+}
+
 }  // namespace
 
 void CudaEmitter::copy(const Statement& statement, const Copy& node) {
@@ -34,6 +40,9 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
                   program_.name, std::string(name_of(tensor(node.src.tensor).dtype)),
                   std::string(name_of(tensor(node.dst.tensor).dtype)),
                   "copy to a register tensor of the same type and map it to the other"});
+  if (node.combine && tensor(node.dst.tensor).dtype == Dtype::bf16 && !capabilities_.tensor_copy)
+    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", program_.name, "f32 or i32",
+                  "bf16", "copy to an f32 tensor"});
   if (choice.instruction && choice.instruction->method == Method::tensor_copy) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
   if (choice.instruction && choice.instruction->method == Method::matrix)
@@ -79,7 +88,7 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
             : fmt::format("wl::cast<{}>({})", cuda_type(dtype), std::isinf(node.fill) ? fill : fill + ".f");
     out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds, typed);
   } else {
-    out_.line("wl::st_global{}<{}>({}, {}{});", stream, bytes, global_address(memory, at), value,
+    out_.line("{}<{}>({}, {}{});", store_call(node), bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
   }
   close_loops(loops);
@@ -189,7 +198,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   } else {
     out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
     out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, shared_address(shared, shared_at));
-    out_.line("wl::st_global<{}>({}, wl::at(moved, 0){});", bytes, global_address(global, global_at), tail);
+    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, global_address(global, global_at), tail);
   }
   close_loops(global_loops);
   if (!guard.empty()) out_.close();
@@ -213,7 +222,16 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   std::int64_t rows = 1;
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     if (d != panel_dim) rows *= shared.extent[d];
-  const std::int64_t box_rows = std::min<std::int64_t>(rows, 256), row_boxes = (rows + 255) / 256;
+  // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
+  const Sharing among = sharing(node.multicast);
+  const bool by_panels = panels % among.blocks == 0;
+  const std::int64_t my_panels = by_panels ? panels / among.blocks : panels,
+                     my_rows = by_panels ? rows : rows / among.blocks;
+  if (!by_panels && rows % (8 * among.blocks) != 0)
+    return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
+                  fmt::format("a multiple of {} panels or of {} rows", among.blocks, 8 * among.blocks),
+                  fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
+  const std::int64_t box_rows = std::min<std::int64_t>(my_rows, 256), row_boxes = (my_rows + 255) / 256;
 
   // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 in tensor and tile are left out.
   std::vector<std::size_t> order = {contiguous};
@@ -230,7 +248,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   for (const std::size_t d : order) {
     spec.dims.push_back(g.shape[d]);
     if (d != contiguous) spec.strides_bytes.push_back(g.strides[d] * bytes_of(g.dtype));
-    spec.box.push_back(d == contiguous ? panel : std::min<std::int64_t>(global.extent[d], 256));
+    spec.box.push_back(d == contiguous ? panel : std::min(global.extent[d], box_rows));
   }
   const std::string map = note_map(global.tensor, spec);
 
@@ -238,24 +256,32 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
       Coordinate c{offset(global, d), {}};
-      if (d == contiguous && panels > 1) c.terms.push_back({panel_variable, panels, panel});
-      if (d != contiguous && global.extent[d] > 1 && row_boxes > 1) c.offset = c.offset + row_box * 256;
+      if (d == contiguous && my_panels > 1) c.terms.push_back({panel_variable, my_panels, panel});
+      if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel);
+      if (d != contiguous && global.extent[d] > 1)
+        c.offset = c.offset + row_box * 256 + (by_panels ? Index(0) : among.share * my_rows);
       coordinates.push_back(text(c));
     }
     const std::int64_t panel_bytes = rows * panel * bytes_of(dtype);
-    const std::string address = sum({shared_base(shared.tensor), panels > 1 ? times(panel_variable, panel_bytes) : "0",
-                                     row_box ? std::to_string(row_box * box_rows * panel * bytes_of(dtype)) : "0"});
+    const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : my_rows * panel * bytes_of(dtype);
+    const std::string address =
+        sum({shared_base(shared.tensor), my_panels > 1 ? times(panel_variable, panel_bytes) : "0",
+             (among.share * part_bytes).text(),
+             row_box ? std::to_string(row_box * box_rows * panel * bytes_of(dtype)) : "0"});
     if (load) {
-      out_.line("{}({}, {}, {}_full + 8 * {}, {});", choice.instruction->call, address, map,
-                program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_, fmt::join(coordinates, ", "));
+      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "",
+                address, map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
+                among.blocks > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
     } else {
-      out_.line("{}({}, {}, {});", choice.instruction->call, map, address, fmt::join(coordinates, ", "));
+      out_.line("{}({}, {}, {});",
+                node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype)) : choice.instruction->call, map,
+                address, fmt::join(coordinates, ", "));
     }
   };
   auto all = [&] {
-    if (panels > 1) out_.open("WL_UNROLL for (int p = 0; p < {}; ++p) {{", panels);
+    if (my_panels > 1) out_.open("WL_UNROLL for (int p = 0; p < {}; ++p) {{", my_panels);
     for (std::int64_t box = 0; box < row_boxes; ++box) call("p", box);
-    if (panels > 1) out_.close();
+    if (my_panels > 1) out_.close();
   };
   if (load) return all();
   if (unsynced_[shared.tensor].written) {

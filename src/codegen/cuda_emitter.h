@@ -9,6 +9,7 @@
 #include "codegen/terms.h"
 #include "codegen/writer.h"
 #include "synth/sites.h"
+#include "tile/shape.h"
 
 namespace warploom::codegen {
 
@@ -75,6 +76,24 @@ class CudaEmitter {
   void drain(const tile::Body& body);
   void pipeline_counters(const tile::Body& body);
 
+  // cuda_grid.cpp
+  struct Sharing {  // of a multicast
+    int blocks;
+    tile::Index share;  // which part this block fetches
+    std::string mask;   // the ranks that receive it
+  };
+  Sharing sharing(const std::string& along) const;
+  struct Peers {  // the blocks whose fetches fill this block's slots of a pipeline, itself among them
+    int blocks;
+    std::string mask;
+  };
+  Peers peers_of(tile::PipelineId id) const;
+  bool ends_together() const;  // blocks of a cluster reach into each other up to their end
+  void release_slot(tile::PipelineId id, const std::string& slot);
+  std::string flag_address(const tile::Tile& flag);
+  void signal(const tile::Signal& node);
+  void wait(const tile::Wait& node);
+
   // Helpers
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
   std::string name(tile::TensorId id) const { return tensor(id).name; }
@@ -99,6 +118,7 @@ class CudaEmitter {
   std::string shared_base(tile::TensorId id) const;  // of the current slot
   std::string note_pointer(tile::TensorId id);
   std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
+  void note_argument(tile::TensorId id, bool tensor_map, TensorMapSpec spec = {});
   std::int64_t scratch(std::int64_t bytes);  // offset of new scratch memory behind the tensors
 
   // Barriers among the threads of the role

@@ -52,8 +52,12 @@ Status LoadedList::bind(const Bindings& buffers, int set) {
 
 Status LoadedList::launch(int set) {
   WARPLOOM_CHECK(check_set(set, sets()));
-  auto& parameters = sets_[static_cast<std::size_t>(set)].parameters;
-  for (std::size_t i = 0; i < parameters.size(); ++i) WARPLOOM_CHECK(run(i, parameters[i].data()));
+  Set& bound = sets_[static_cast<std::size_t>(set)];
+  for (std::size_t i = 0; i < bound.parameters.size(); ++i) {
+    for (const Argument& argument : list_.kernels[i].args)
+      if (argument.zeroed) WARPLOOM_CHECK(device_.fill(bound.buffers[argument.buffer], 0));
+    WARPLOOM_CHECK(run(i, bound.parameters[i].data()));
+  }
   return ok();
 }
 

@@ -37,6 +37,7 @@ struct CUlaunchAttribute {
     struct {
       unsigned x, y, z;
     } cluster;
+    int enabled;
   } value = {};
 };
 
@@ -61,6 +62,7 @@ enum CUconstants : int {
   kFunctionRegisters = 4,
   kFunctionMaxDynamicShared = 8,
   kFunctionNonPortableCluster = 14,
+  kLaunchCooperative = 2,
   kLaunchClusterDimension = 4,
   kStreamNonBlocking = 1,
   kCaptureThreadLocal = 1,

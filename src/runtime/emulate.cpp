@@ -67,6 +67,10 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
       return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name,
                    "a buffer of the launch list", arg.buffer, ""});
     pointers[i] = space->second.bytes.data();
+    if (arg.zeroed) {
+      std::ranges::fill(space->second.bytes, std::byte{0});
+      space->second.initialised = true;
+    }
     args[i] = &pointers[i];
     if (arg.tensor_map) {
       maps[i] = map_over(arg.map, pointers[i]);

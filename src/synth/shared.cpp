@@ -73,6 +73,7 @@ class SharedSolver {
     const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
     if (!capabilities_.tensor_copy || !contiguous || (tensor.dtype != shared.dtype && !converts)) return false;
+    if (copy.combine && *copy.combine != ReduceOp::sum) return false;
     if (load && (copy.fill != 0 || site.producing < 0 || !is_between_roles(sites_, site.producing))) return false;
     int rank = 0;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {

@@ -1,5 +1,6 @@
 #include "tile/interpret.h"
 #include <fmt/format.h>
+#include <algorithm>
 #include <array>
 #include "tile/machine.h"
 #include "tile/shape.h"
@@ -229,6 +230,8 @@ Status interpret(const Program& program, const Buffers& buffers) {
   WARPLOOM_CHECK(verify(program));
   WARPLOOM_CHECK(check_buffers(program, buffers));
   WARPLOOM_CHECK(check_memory(program));
+  for (const Tensor& tensor : program.tensors)
+    if (tensor.zeroed) std::ranges::fill(buffers.at(tensor.name), std::byte{0});
   for (std::int64_t z = 0; z < program.grid[2]; z += program.cluster[2])
     for (std::int64_t y = 0; y < program.grid[1]; y += program.cluster[1])
       for (std::int64_t x = 0; x < program.grid[0]; x += program.cluster[0])

@@ -56,6 +56,8 @@ Status run(const Site& site, const Fill& fill);
 Status run(const Site& site, const Map& map);
 Status run(const Site& site, const Mma& mma);
 Status run(const Site& site, const Reduce& reduce);
+Status run(const Site& site, const Signal& signal);
+Status run(const Site& site, const Wait& wait);
 float combine(ReduceOp op, float a, float b);
 
 }  // namespace warploom::tile

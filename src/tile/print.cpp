@@ -20,6 +20,7 @@ class Writer {
   void item(const std::vector<std::int64_t>& shape) { out += fmt::format("[{}]", fmt::join(shape, ", ")); }
   void item(Dtype dtype) { out += name_of(dtype); }
   void item(ReduceOp op) { out += name_of(op); }
+  void item(std::optional<ReduceOp> op) { item(*op); }
   void item(const Index& index) { out += index.text(); }
   void item(Extents<const std::vector<std::int64_t>> extents) {
     out += fmt::format("({})", fmt::join(extents.list, ", "));

@@ -18,6 +18,7 @@ class Reader : public Cursor {
   void item(std::vector<TensorId>& tensors);
   void item(Dtype& to);
   void item(ReduceOp& to);
+  void item(std::optional<ReduceOp>& to) { item(to.emplace()); }
   void item(Index& to);
   void item(Tile& to);  // "a" or "a[k * 64 +64, 0 +16]"
   void item(Value& to) { to = value(0); }

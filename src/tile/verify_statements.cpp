@@ -62,12 +62,13 @@ class Verifier {
     return ok();
   }
 
-  // Blocks of one cluster may disagree on the index.
-  bool differs(const Index& index) const {
+  // Blocks of one cluster that differ in these dimensions alone may disagree on the index.
+  bool differs(const Index& index, std::string_view along = "xyz") const {
     if (index.op() == IndexOp::constant) return false;
     if (index.op() == IndexOp::variable) {
       for (int d = 0; d < 3; ++d)
-        if (index.same(block(d))) return program_.cluster[static_cast<std::size_t>(d)] > 1;
+        if (index.same(block(d)))
+          return program_.cluster[static_cast<std::size_t>(d)] > 1 && along.find("xyz"[d]) != along.npos;
       return index.same(cluster_rank()) && cluster_size(program_) > 1;
     }
     // The cluster's own number: block_x / 4 in clusters of 4 along x.
@@ -75,7 +76,7 @@ class Verifier {
       if (index.op() == IndexOp::div && index.left().same(block(d)) && index.right().constant() &&
           *index.right().constant() % program_.cluster[static_cast<std::size_t>(d)] == 0)
         return false;
-    return differs(index.left()) || differs(index.right());
+    return differs(index.left(), along) || differs(index.right(), along);
   }
 
   // Inside a Produce: nothing but copies from global memory into the slot, perhaps in loops and branches.
@@ -161,7 +162,57 @@ class Verifier {
       return refuse(fmt::format("'{}' is written and is no output", dst.name));
     if (squeezed(copy.src.extent) != squeezed(copy.dst.extent))
       return refuse("the two tiles of a copy differ in shape", text(copy.src.extent), text(copy.dst.extent));
+    if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
+    return copy.multicast.empty() ? ok() : shared_along(copy);
+  }
+
+  Status combined(const Tensor& dst, ReduceOp op) const {
+    const bool half = dst.dtype == Dtype::f16 || dst.dtype == Dtype::bf16;
+    const bool typed = dst.dtype == Dtype::f32 || dst.dtype == Dtype::i32 || (half && op == ReduceOp::sum);
+    if (dst.scope == Scope::global && typed) return ok();
+    return refuse(fmt::format("a copy cannot combine with '{}'", dst.name),
+                  "a global tensor of f32 or i32; for sums also of f16 or bf16", text(dst.dtype));
+  }
+
+  // Every block of the cluster along the copy's dimensions produces the same tiles in the same order.
+  Status shared_along(const Copy& copy) const {
+    const std::string& along = copy.multicast;
+    if (along.find_first_not_of("xyz") != along.npos || !std::is_sorted(along.begin(), along.end()) ||
+        std::adjacent_find(along.begin(), along.end()) != along.end())
+      return refuse(fmt::format("'{}' names no dimensions of a cluster", along), "x, y, z, xy, xz, yz or xyz", along);
+    if (producing_.empty()) return refuse("a multicast stands outside a produce");
+    if (divergent_)
+      return refuse("not every block of a cluster may reach this multicast",
+                    "loops and conditions around it that all blocks of the cluster decide alike");
+    for (const Index& offset : copy.src.offset)
+      if (differs(offset, along))
+        return refuse("the blocks that share a multicast may read different tiles",
+                      fmt::format("an offset that does not depend on the block's place along {}, but on block_x / {} "
+                                  "and its like",
+                                  along, program_.cluster[0]),
+                      offset.text());
     return ok();
+  }
+
+  Status check_flag(const Tile& flag, bool written) const {
+    WARPLOOM_CHECK(check(flag, written));
+    const Tensor& tensor = program_.tensor(flag.tensor);
+    if (tensor.scope == Scope::global && tensor.dtype == Dtype::i32 && element_count(flag.extent) == 1 &&
+        (tensor.writable || !written))
+      return ok();
+    return refuse(fmt::format("'{}' holds no such flag", tensor.name),
+                  "one element of a global tensor of i32; to signal, of an output",
+                  fmt::format("{} of {}", text(flag.extent), text(tensor.dtype)));
+  }
+  Status check(const Signal& signal) const {
+    WARPLOOM_CHECK(check_flag(signal.flag, true));
+    return check(signal.by);
+  }
+  Status check(const Wait& wait) const {
+    WARPLOOM_CHECK(check_flag(wait.flag, false));
+    if (!program_.cooperative)
+      return refuse("a wait stands in a program whose blocks need not run at the same time", "a cooperative program");
+    return check(wait.least);
   }
 
   Status check(const Fill& fill) const { return in_registers(fill.dst, true, "fill"); }

@@ -158,6 +158,8 @@ class Arbitrary {
       if (i > 3) b.reg(name, dtype, shape);
     }
     b.pipeline("ring", static_cast<int>(1 + below(5)), {2, 3});
+    if (below(2)) b.cooperative();
+    if (below(2)) b.zeroed(1);
     statements(b, 3);
     if (below(2)) {
       b.roles([&] {
@@ -207,18 +209,22 @@ class Arbitrary {
   }
   void statement(Builder& b, int depth) {
     const auto inner = [&] { statements(b, depth - 1); };
-    switch (below(depth > 0 ? 10 : 6)) {
+    switch (below(depth > 0 ? 14 : 10)) {
       case 0: return b.copy(tile(b), tile(b), number(), below(2));
       case 1: return b.fill(tensor(), number());
       case 2: return b.map(tensor(), value(b, 3));
       case 3: return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
       case 4: return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
       case 5: return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
-      case 6:
+      case 6: return b.multicast(tile(b), tile(b), below(2) ? "x" : "yz");
+      case 7: return b.combine(static_cast<ReduceOp>(below(3)), tile(b), tile(b));
+      case 8: return b.signal(tile(b), index(3));
+      case 9: return b.wait(tile(b), index(3));
+      case 10:
         return b.for_(
             "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
-      case 7: return b.if_less(index(3), index(3), inner);
-      case 8: return b.produce(0, inner);
+      case 11: return b.if_less(index(3), index(3), inner);
+      case 12: return b.produce(0, inner);
       default: return b.consume(0, static_cast<int>(below(3)), inner);
     }
   }

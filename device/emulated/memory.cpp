@@ -199,7 +199,7 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
     hazard("out-of-range", std::string(what) + " writes the input " + g->allocation->name, line, t);
     return nullptr;
   }
-  if (t && launch_.options.after_launch && !t->dependency_waited)
+  if (t && launch_.options.after_launch && !g->allocation->settled && !t->dependency_waited)
     hazard("grid-dependency", std::string(what) + " before griddepcontrol_wait", line, t);
   return g;
 }

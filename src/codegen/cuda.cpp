@@ -13,6 +13,9 @@ namespace {
 constexpr int kBarrierBytes = 8;
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 
+template <class Node, class... Nodes>
+constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
+
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
@@ -50,6 +53,7 @@ Result<Kernel> CudaEmitter::run() {
         out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
         break;
       }
+    end_together();
     std::swap(out_, body_writer);
     std::vector<const Statement*> all;
     for (const auto& site : sites_) all.push_back(site.statement);
@@ -62,7 +66,7 @@ Result<Kernel> CudaEmitter::run() {
   }
   barrier_setup();
   body(program_.body);
-  if (ends_together()) out_.line("wl::cluster_sync();  // no block ends while others may still reach into it");
+  end_together();
   if (error_) return fail(*error_);
   const std::string text = out_.text();
   return Kernel{program_.name, head(text), {}, {}, program_.warps * 32, shared_bytes_, args_};
@@ -155,7 +159,9 @@ void CudaEmitter::statement(const Statement& one) {
                         },
                         [&](const Produce& node) { produce(node); }, [&](const Consume& node) { consume(node); },
                         [&](const Roles& node) { roles(node); }, [&](const Signal& node) { signal(node); },
-                        [&](const Wait& node) { wait(node); }},
+                        [&](const Wait& node) { wait(node); }, [&](const ClusterSync&) { cluster_sync(); },
+                        [&](const WaitPrevious&) { overlap("wl::griddepcontrol_wait();"); },
+                        [&](const LaunchNext&) { overlap("wl::griddepcontrol_launch();"); }},
              one.node);
 }
 
@@ -236,10 +242,11 @@ void CudaEmitter::roles(const Roles& node) {
         only_engine &= choice != solution_.choices.end() && choice->second.instruction &&
                        choice->second.instruction->method == target::Method::tensor_copy;
       } else {
-        only_engine &=
-            std::holds_alternative<For>(site.statement->node) || std::holds_alternative<If>(site.statement->node) ||
-            std::holds_alternative<Produce>(site.statement->node) ||
-            std::holds_alternative<Signal>(site.statement->node) || std::holds_alternative<Wait>(site.statement->node);
+        only_engine &= std::visit(
+            []<class Node>(const Node&) {
+              return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>;
+            },
+            site.statement->node);
       }
     }
     const std::string condition = i == 0 ? fmt::format("if (wl::thread() < {}) {{", first)
@@ -314,6 +321,8 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(program, solution, capabilities).run());
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
+  for (const synth::Site& site : synth::sites_of(program))
+    kernel.overlaps |= capabilities.max_cluster > 1 && std::holds_alternative<WaitPrevious>(site.statement->node);
   if (cluster_size(program) > capabilities.max_cluster)
     return fail({ErrorCode::kResourceLimit, "the target has no clusters of so many blocks", program.name,
                  fmt::format("at most {} blocks", capabilities.max_cluster), fmt::format("{}", cluster_size(program)),

@@ -110,7 +110,9 @@ void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, 
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(loops);
   if (load) {
-    out_.line("wl::ld_shared<{}>({}, {});", bytes, value, shared_address(memory, at));
+    const std::string address = shared_address(memory, at);
+    out_.line("wl::ld_shared{}<{}>({}, {});", node.peer ? "_cluster" : "", bytes, value,
+              node.peer ? fmt::format("wl::mapa({}, {})", address, node.peer->text()) : address);
   } else {
     out_.line("wl::st_shared<{}>({}, {});", bytes, shared_address(memory, at), value);
   }

@@ -88,11 +88,13 @@ class CudaEmitter {
     std::string mask;
   };
   Peers peers_of(tile::PipelineId id) const;
-  bool ends_together() const;  // blocks of a cluster reach into each other up to their end
+  void end_together();  // where blocks of a cluster reach into each other up to their end
   void release_slot(tile::PipelineId id, const std::string& slot);
   std::string flag_address(const tile::Tile& flag);
   void signal(const tile::Signal& node);
   void wait(const tile::Wait& node);
+  void cluster_sync();
+  void overlap(const char* call);
 
   // Helpers
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }

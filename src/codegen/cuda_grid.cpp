@@ -62,10 +62,12 @@ CudaEmitter::Peers CudaEmitter::peers_of(PipelineId id) const {
   return {static_cast<int>(ranks.size()), fmt::format("{}", fmt::join(masks, " | "))};
 }
 
-bool CudaEmitter::ends_together() const {
+void CudaEmitter::end_together() {
   bool together = false;
   for (const auto& [id, offset] : barriers_) together |= peers_of(id).blocks > 1;
-  return together;
+  for (const auto& site : sites_)
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node)) together |= copy->peer.has_value();
+  if (together) out_.line("wl::cluster_sync();  // no block ends while others may still reach into it");
 }
 
 // Each consuming warp frees the slot in every block whose fetches reach this one.
@@ -104,6 +106,17 @@ void CudaEmitter::wait(const Wait& node) {
   out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", flag_address(node.flag),
             node.least.text());
   if (!single_thread_) meet();
+}
+
+void CudaEmitter::cluster_sync() {
+  out_.line("wl::cluster_sync();");
+  for (auto& [id, state] : unsynced_) state.written = state.read = false;
+  read_slots_.clear();
+}
+
+// Before sm_90 a kernel begins when the one before it has ended.
+void CudaEmitter::overlap(const char* call) {
+  if (capabilities_.max_cluster > 1) out_.line("{}", call);
 }
 
 }  // namespace warploom::codegen

@@ -29,6 +29,7 @@ json to_json(const Kernel& kernel) {
           {"threads", kernel.threads},
           {"shared_bytes", kernel.shared_bytes},
           {"args", args},
+          {"overlaps", kernel.overlaps},
           {"cooperative", kernel.cooperative}};
 }
 json to_json(const BufferSpec& buffer) {
@@ -102,6 +103,7 @@ Result<LaunchList> launch_list_from_json(const json& text) {
                     row.at("threads"),
                     row.at("shared_bytes"),
                     {},
+                    row.value("overlaps", false),
                     row.value("cooperative", false)};
       for (const auto& arg : row.at("args")) kernel.args.push_back(argument_from(arg));
       list.kernels.push_back(std::move(kernel));

@@ -39,10 +39,10 @@ namespace {
   if (const cudaError_t status = (call); status != cudaSuccess) return status
 
 @HELPERS@cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads, std::size_t shared_bytes, void** args,
-                   bool cooperative, cudaStream_t stream) {
+                   bool cooperative, bool overlaps, cudaStream_t stream) {
   if (shared_bytes > 0)
     TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
-  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchAttribute attributes[3] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
@@ -61,6 +61,11 @@ namespace {
     cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
+  }
+  if (overlaps) {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
   }
   config.attrs = attributes;
   return cudaLaunchKernelExC(&config, kernel, args);
@@ -137,9 +142,9 @@ Result<std::string> launch_text(const Frame& frame, std::size_t index) {
             (arg.tensor_map ? "" : ")");
   }
   text += fmt::format(
-      "    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, {}, stream));\n  }}\n", args,
-      frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads, kernel.shared_bytes,
-      kernel.cooperative);
+      "    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, {}, {}, stream));\n  }}\n",
+      args, frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads, kernel.shared_bytes,
+      kernel.cooperative, kernel.overlaps && index > 0);
   return text;
 }
 

@@ -64,6 +64,7 @@ enum CUconstants : int {
   kFunctionNonPortableCluster = 14,
   kLaunchCooperative = 2,
   kLaunchClusterDimension = 4,
+  kLaunchProgrammaticSerialization = 6,
   kStreamNonBlocking = 1,
   kCaptureThreadLocal = 1,
 };

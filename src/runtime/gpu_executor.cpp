@@ -53,7 +53,7 @@ class GpuKernels final : public LoadedList {
 
   Status run(std::size_t index, void** parameters) override {
     const Kernel& kernel = list_.kernels[index];
-    std::array<CUlaunchAttribute, 2> attributes;
+    std::array<CUlaunchAttribute, 3> attributes;
     CUlaunchConfig config;
     const auto attribute_of = [&](int id) -> auto& {
       CUlaunchAttribute& attribute = attributes[config.attribute_count++];
@@ -63,6 +63,7 @@ class GpuKernels final : public LoadedList {
     if (cluster_size(kernel) > 1)
       attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]),
                                                        size(kernel.cluster[2])};
+    if (kernel.overlaps && index > 0) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
     if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
     config.grid_x = size(kernel.grid[0]);
     config.grid_y = size(kernel.grid[1]);

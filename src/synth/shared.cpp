@@ -250,9 +250,11 @@ class SharedSolver {
     for (std::size_t d = 0; d < layout.dims.size(); ++d)
       if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1)
         contiguous = static_cast<int>(d);
+    const bool remote = std::get<Copy>(site.statement->node).peer.has_value();  // by plain loads alone
     for (const bool transpose : {false, true}) {
       const Instruction* row = row_of(capabilities_, Method::matrix, from, to, transpose);
-      const int count = row && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
+      const int count =
+          row && !remote && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
       if (!count) continue;
       solution_.choices[site.statement] = {row, count, {}};
       return ok();

@@ -97,7 +97,10 @@ void Builder::multicast(Tile src, Tile dst, std::string along, Where where) {
   add(at(where, Copy{std::move(src), std::move(dst), 0, false, std::move(along)}));
 }
 void Builder::combine(ReduceOp op, Tile src, Tile dst, Where where) {
-  add(at(where, Copy{std::move(src), std::move(dst), 0, false, {}, op}));
+  add(at(where, Copy{std::move(src), std::move(dst), 0, false, {}, {}, op}));
+}
+void Builder::copy_peer(Tile src, Index rank, Tile dst, Where where) {
+  add(at(where, Copy{std::move(src), std::move(dst), 0, false, {}, std::move(rank)}));
 }
 void Builder::signal(Tile flag, Index by, Where where) { add(at(where, Signal{std::move(flag), std::move(by)})); }
 void Builder::wait(Tile flag, Index least, Where where) { add(at(where, Wait{std::move(flag), std::move(least)})); }

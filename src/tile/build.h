@@ -62,6 +62,10 @@ class Builder {
   void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current());
   void multicast(Tile src, Tile dst, std::string along, Where where = Where::current());
   void combine(ReduceOp op, Tile src, Tile dst, Where where = Where::current());
+  void copy_peer(Tile src, Index rank, Tile dst, Where where = Where::current());
+  void cluster_sync(Where where = Where::current()) { add({ClusterSync{}, {where.file, where.line}}); }
+  void wait_previous(Where where = Where::current()) { add({WaitPrevious{}, {where.file, where.line}}); }
+  void launch_next(Where where = Where::current()) { add({LaunchNext{}, {where.file, where.line}}); }
   void signal(Tile flag, Index by = 1, Where where = Where::current());
   void wait(Tile flag, Index least, Where where = Where::current());
   void fill(TensorId dst, double value, Where where = Where::current());

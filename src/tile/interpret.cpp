@@ -59,6 +59,28 @@ class Cluster {
     return ok();
   }
 
+  // The tensors of the peer, the indices of the block itself.
+  Status run_node(const Copy& s, const Location& at, const Active& active) {
+    for (Block* block : active) {
+      Block from{block->variables, block->tensors, {}};
+      if (s.peer) {
+        WARPLOOM_TRY(const std::int64_t rank, value_of(site(at, block), *s.peer));
+        if (rank < 0 || rank >= cluster_size(program_))
+          return undefined(site(at, block), "a copy from a peer that the cluster does not have",
+                           fmt::format("a rank of 0 to {}", cluster_size(program_) - 1), std::to_string(rank));
+        from.tensors = blocks_[static_cast<std::size_t>(rank)].tensors;
+      }
+      WARPLOOM_CHECK(tile::run(site(at, block), site(at, &from), s));
+    }
+    return ok();
+  }
+  Status run_node(const ClusterSync&, const Location& at, const Active& active) {
+    if (active.size() == blocks_.size()) return ok();
+    return undefined(site(at, active[0]), "some blocks of the cluster do not reach this cluster_sync");
+  }
+  Status run_node(const WaitPrevious&, const Location&, const Active&) { return ok(); }
+  Status run_node(const LaunchNext&, const Location&, const Active&) { return ok(); }
+
   Status run_node(const ClusterReduce& s, const Location& at, const Active& active) {
     if (active.size() != blocks_.size())
       return undefined(site(at, active[0]), "some blocks of the cluster do not reach this cluster_reduce");

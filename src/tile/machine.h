@@ -51,7 +51,7 @@ Result<std::vector<double>> read_all(const Site& site, TensorId tensor);
 Status write_all(const Site& site, TensorId tensor, const std::vector<double>& values);
 
 // Statements that concern one block alone.
-Status run(const Site& site, const Copy& copy);
+Status run(const Site& site, const Site& source, const Copy& copy);  // `source`: where its source lies
 Status run(const Site& site, const Fill& fill);
 Status run(const Site& site, const Map& map);
 Status run(const Site& site, const Mma& mma);

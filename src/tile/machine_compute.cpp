@@ -73,8 +73,8 @@ double accumulate(Dtype type, double acc, double a, double b) {
 
 }  // namespace
 
-Status run(const Site& site, const Copy& copy) {
-  WARPLOOM_TRY(std::vector<double> values, read_tile(site, copy.src, copy.fill));
+Status run(const Site& site, const Site& source, const Copy& copy) {
+  WARPLOOM_TRY(std::vector<double> values, read_tile(source, copy.src, copy.fill));
   if (copy.combine) {
     WARPLOOM_TRY(const std::vector<double> before, read_tile(site, copy.dst, 0));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = apply(value_op_of(*copy.combine), before[i], values[i]);

@@ -86,6 +86,7 @@ struct Copy {
   bool streaming = false;  // global side: used once, keep it out of the caches
   // Dimensions of the cluster ("x", "y", "xy") along which all blocks produce this same tile: one fetch may serve them all.
   std::string multicast;
+  std::optional<Index> peer;        // src is the shared tile of the block of this rank in the cluster
   std::optional<ReduceOp> combine;  // a global dst ← op(dst, src), indivisible and in any order among blocks
 };
 struct Fill {
@@ -125,6 +126,12 @@ struct Wait {
   Tile flag;
   Index least;
 };
+// Every block of the cluster gets here before any goes on; then each sees what the others have written to their shared tensors.
+struct ClusterSync {};
+// A program may begin while the programs before it in its launch list still run: it touches nothing that they write, or that it
+// writes and they read, before WaitPrevious. LaunchNext lets the next one begin so.
+struct WaitPrevious {};
+struct LaunchNext {};
 struct For {
   std::string variable;
   Index begin, end, step = 1;
@@ -160,7 +167,9 @@ struct Location {  // where the builder call or the text stands
 };
 
 struct Statement {
-  std::variant<Copy, Fill, Map, Mma, Reduce, ClusterReduce, For, If, Produce, Consume, Roles, Signal, Wait> node;
+  std::variant<Copy, Fill, Map, Mma, Reduce, ClusterReduce, For, If, Produce, Consume, Roles, Signal, Wait, ClusterSync,
+               WaitPrevious, LaunchNext>
+      node;
   Location location;
 };
 

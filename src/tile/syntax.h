@@ -13,9 +13,9 @@ namespace warploom::tile {
 
 inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
 // In the order of Statement::node.
-inline constexpr std::array<std::string_view, 13> kStatementWords = {
-    "copy",    "fill",    "map",   "mma",    "reduce", "cluster_reduce", "for", "if",
-    "produce", "consume", "roles", "signal", "wait"};
+inline constexpr std::array<std::string_view, 16> kStatementWords = {
+    "copy",    "fill",    "map",   "mma",    "reduce", "cluster_reduce", "for",           "if",
+    "produce", "consume", "roles", "signal", "wait",   "cluster_sync",   "wait_previous", "launch_next"};
 
 struct TensorWord {
   std::string_view word;
@@ -92,7 +92,7 @@ void line(auto& io, Of<Pipeline> auto& p) {
 void line(auto& io, Of<Copy> auto& s) {
   all(io, s.src, " -> ", s.dst, Optional{" fill ", s.fill != 0 || std::signbit(s.fill), s.fill},
       Flag{" streaming", s.streaming}, Optional{" multicast ", !s.multicast.empty(), s.multicast},
-      Optional{" combine ", s.combine.has_value(), s.combine});
+      Optional{" peer ", s.peer.has_value(), s.peer}, Optional{" combine ", s.combine.has_value(), s.combine});
 }
 void line(auto& io, Of<Fill> auto& s) { all(io, Named{s.dst}, " ", s.value); }
 void line(auto& io, Of<Map> auto& s) { all(io, Named{s.dst}, " = ", s.value); }
@@ -112,6 +112,9 @@ void line(auto& io, Of<Consume> auto& s) {
 }
 void line(auto& io, Of<Signal> auto& s) { all(io, s.flag, " by ", s.by); }
 void line(auto& io, Of<Wait> auto& s) { all(io, s.flag, " >= ", s.least); }
+template <class Bare>
+requires std::is_empty_v<Bare>
+void line(auto&, Bare&) {}
 void line(auto& io, Of<Roles> auto&) { all(io, ":"); }
 void line(auto& io, Of<Role> auto& r) {
   all(io, "role ", r.name, " warps ", r.warps, Optional{" registers ", r.registers != 0, r.registers}, ":");

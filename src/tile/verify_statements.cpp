@@ -54,6 +54,7 @@ class Verifier {
       inner.divergent_ |= differs(node.begin) || differs(node.end) || differs(node.step);
     }
     if constexpr (std::is_same_v<Node, If>) inner.divergent_ |= differs(node.left) || differs(node.right);
+    inner.in_role_ |= std::is_same_v<Node, Roles>;
     if constexpr (std::is_same_v<Node, Produce>) inner.producing_.push_back(node.pipeline);
     if constexpr (std::is_same_v<Node, Consume>) inner.consuming_.push_back(node.pipeline);
     if constexpr (requires { node.body; }) return inner.body(node.body, false);
@@ -163,6 +164,7 @@ class Verifier {
     if (squeezed(copy.src.extent) != squeezed(copy.dst.extent))
       return refuse("the two tiles of a copy differ in shape", text(copy.src.extent), text(copy.dst.extent));
     if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
+    if (copy.peer) WARPLOOM_CHECK(from_peer(src, dst, *copy.peer));
     return copy.multicast.empty() ? ok() : shared_along(copy);
   }
 
@@ -172,6 +174,14 @@ class Verifier {
     if (dst.scope == Scope::global && typed) return ok();
     return refuse(fmt::format("a copy cannot combine with '{}'", dst.name),
                   "a global tensor of f32 or i32; for sums also of f16 or bf16", text(dst.dtype));
+  }
+
+  Status from_peer(const Tensor& src, const Tensor& dst, const Index& rank) const {
+    WARPLOOM_CHECK(check(rank));
+    if (src.scope == Scope::shared && src.pipeline < 0 && dst.scope == Scope::reg && cluster_size(program_) > 1)
+      return ok();
+    return refuse(fmt::format("'{}' cannot be copied from a peer to '{}'", src.name, dst.name),
+                  "a shared tensor of no pipeline, a register tensor, a cluster of more than one block");
   }
 
   // Every block of the cluster along the copy's dimensions produces the same tiles in the same order.
@@ -276,14 +286,24 @@ class Verifier {
     return refuse("the result of a reduce has the wrong shape", text(shape), text(program_.tensor(reduce.dst).shape));
   }
 
-  Status check(const ClusterReduce& reduce) const {
-    WARPLOOM_CHECK(in_registers(reduce.dst, true, "cluster_reduce"));
+  // All threads of all blocks of the cluster meet.
+  Status meets(std::string_view statement) const {
     if (cluster_size(program_) < 2)
-      return refuse("a cluster_reduce stands in a program without clusters", "a cluster of more than one block");
+      return refuse(fmt::format("a {} stands in a program without clusters", statement),
+                    "a cluster of more than one block");
+    if (in_role_)
+      return refuse(fmt::format("only some threads of a block reach this {}", statement), "a place outside the roles");
     if (!divergent_) return ok();
-    return refuse("not every block of a cluster may reach this cluster_reduce",
+    return refuse(fmt::format("not every block of a cluster may reach this {}", statement),
                   "loops and conditions around it that all blocks of the cluster decide alike");
   }
+  Status check(const ClusterReduce& reduce) const {
+    WARPLOOM_CHECK(in_registers(reduce.dst, true, "cluster_reduce"));
+    return meets("cluster_reduce");
+  }
+  Status check(const ClusterSync&) const { return meets("cluster_sync"); }
+  Status check(const WaitPrevious&) const { return ok(); }
+  Status check(const LaunchNext&) const { return ok(); }
 
   Status check(const For& loop) const {
     for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));
@@ -337,7 +357,8 @@ class Verifier {
   const Location* location_ = nullptr;             // of the innermost statement
   std::vector<std::string> loops_;                 // variables in scope, outermost first
   std::vector<PipelineId> producing_, consuming_;  // Produce and Consume around, outermost first
-  bool divergent_ = false;                         // blocks of one cluster may disagree on whether they get here
+  bool in_role_ = false;
+  bool divergent_ = false;  // blocks of one cluster may disagree on whether they get here
 };
 
 }  // namespace

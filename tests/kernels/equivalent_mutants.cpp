@@ -92,7 +92,8 @@ bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
     if (rounds == 0 && i != at(m)) barriers += has(lines[i], "wl::cluster_sync");
     if (std::regex_search(lines[i], found, slot)) ++rounds, slots.insert(found[1]);
   }
-  return has(m.text, "//") && indent(lines[at(m)]) == 2 && slots.size() == rounds && barriers > 0;
+  return has(m.text, "//") && !has(m.text, "no block ends") && indent(lines[at(m)]) == 2 && slots.size() == rounds &&
+         barriers > 0;
 }
 
 std::size_t next_line(const Lines& lines, std::size_t from, const char* part) {

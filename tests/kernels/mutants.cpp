@@ -70,6 +70,7 @@ const Change kChanges[] = {
     {"red_add", "stores", "wl::st_global<$N>($@)"},
     {"signal_flag", "removed", kNothing},
     {"signal_flag", "one more", "wl::signal_flag($1, $2 + 1)"},
+    {"griddepcontrol_wait", "removed", kNothing},
     {"wait_flag", "removed", kNothing},
     {"wait_flag", "for one fewer", "wl::wait_flag($1, $2 - 1)"},
     {"wait_flag", "for one more", "wl::wait_flag($1, $2 + 1)"},

@@ -235,6 +235,35 @@ TEST(Interpret, CombiningCopiesMeetInOneElement) {
   EXPECT_EQ(arrays.get("most", 0), 7);
 }
 
+// Block 0 holds 1 and block 1 holds 5; each stores what the peer holds.
+std::pair<Program, int> from_peer(const Index& rank) {
+  Builder b("peers");
+  b.grid(2).cluster(2);
+  const auto y = b.output("Y", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {1});
+  const auto r = b.reg("r", Dtype::f32, {1});
+  b.fill(r, 1);
+  b.if_less(0, block(0), [&] { b.fill(r, 5); });
+  b.copy(b.all(r), b.all(s));
+  b.cluster_sync();
+  const int line = (b.copy_peer(b.all(s), rank, b.all(r)), __LINE__);
+  b.copy(b.all(r), b.tile(y, {block(0)}, {1}));
+  return {b.finish(), line};
+}
+
+TEST(Interpret, APeersTileIsReadFromItsOwnMemory) {
+  const Program program = from_peer(1 - cluster_rank()).first;
+  Arrays arrays(program);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  EXPECT_EQ(arrays.get("Y", 0), 5);
+  EXPECT_EQ(arrays.get("Y", 1), 1);
+}
+
+TEST(Interpret, APeerOutsideTheClusterIsUndefined) {
+  const auto [program, line] = from_peer(cluster_rank() + 1);
+  expect_undefined(program, line, "peer");
+}
+
 TEST(Interpret, AWaitForALaterBlockIsUndefined) {
   for (const bool earlier : {true, false}) {
     Builder b("flags");

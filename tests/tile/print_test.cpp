@@ -209,7 +209,7 @@ class Arbitrary {
   }
   void statement(Builder& b, int depth) {
     const auto inner = [&] { statements(b, depth - 1); };
-    switch (below(depth > 0 ? 14 : 10)) {
+    switch (below(depth > 0 ? 18 : 14)) {
       case 0: return b.copy(tile(b), tile(b), number(), below(2));
       case 1: return b.fill(tensor(), number());
       case 2: return b.map(tensor(), value(b, 3));
@@ -220,11 +220,15 @@ class Arbitrary {
       case 7: return b.combine(static_cast<ReduceOp>(below(3)), tile(b), tile(b));
       case 8: return b.signal(tile(b), index(3));
       case 9: return b.wait(tile(b), index(3));
-      case 10:
+      case 10: return b.copy_peer(tile(b), index(3), tile(b));
+      case 11: return b.cluster_sync();
+      case 12: return b.wait_previous();
+      case 13: return b.launch_next();
+      case 14:
         return b.for_(
             "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
-      case 11: return b.if_less(index(3), index(3), inner);
-      case 12: return b.produce(0, inner);
+      case 15: return b.if_less(index(3), index(3), inner);
+      case 16: return b.produce(0, inner);
       default: return b.consume(0, static_cast<int>(below(3)), inner);
     }
   }

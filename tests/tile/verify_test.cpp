@@ -312,6 +312,29 @@ TEST_F(Verify, RefusesAWaitAmongBlocksThatNeedNotRunTogether) {
   const int line = (b.wait(b.tile(flags, {1}, {1}), 1), __LINE__);
   expect_invalid(b.finish(), line, "same time");
 }
+TEST_F(Verify, AcceptsCopiesFromAPeer) {
+  b.grid(4).cluster(2);
+  b.cluster_sync();
+  b.copy_peer(b.all(s), 1 - cluster_rank(), b.all(r));
+  expect_valid(b.finish());
+}
+TEST_F(Verify, RefusesAPeerWithoutAClusterOrOutsideSharedMemory) {
+  Builder own = b;
+  int line = (own.copy_peer(own.all(s), 0, own.all(r)), __LINE__);
+  expect_invalid(own.finish(), line, "peer");
+  b.grid(4).cluster(2);
+  line = (b.copy_peer(corner(x), 0, b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "peer");
+}
+TEST_F(Verify, RefusesAClusterSyncOfSomeThreadsOrSomeBlocks) {
+  b.grid(4).cluster(2);
+  Builder own = b;
+  int line = 0;
+  b.roles([&] { b.role("one", 4, 0, [&] { line = (b.cluster_sync(), __LINE__); }); });
+  expect_invalid(b.finish(), line, "some threads");
+  own.if_less(block(0), 2, [&] { line = (own.cluster_sync(), __LINE__); });
+  expect_invalid(own.finish(), line, "every block");
+}
 TEST_F(Verify, RefusesAZeroedInput) {
   b.zeroed(x);
   expect_invalid(b.finish(), "'X'", "zeroed");

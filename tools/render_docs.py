@@ -5,6 +5,7 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
 
   errors                  the table of error codes, from src/base/error_codes.def
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
+  compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
   results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
 
 With --check nothing is written and the exit status is 1 when a document differs.
@@ -57,7 +58,8 @@ def table(headers, rows):
 def load_groups(root, machine):
     groups = []
     for path in sorted((root / "bench/results" / machine).glob("*.json")):
-        groups.append((path.stem, json.loads(path.read_text())))
+        if path.stem != "compiler":
+            groups.append((path.stem, json.loads(path.read_text())))
     return groups
 
 
@@ -107,10 +109,24 @@ def full_results(groups):
     return "\n".join(parts)
 
 
+def render_compiler(root, machine):
+    data = json.loads((root / "bench/results" / machine / "compiler.json").read_text())
+    compilers = ", ".join(data["compilers"].values())
+    steps = [[row["case"], number(row["ms"]), " to ".join(number(ms) for ms in row["interval_ms"]), number(row["cpu_ms"]),
+              number(row["bar_ms"])] for row in data["rows"]]
+    programs = [[f"{row['kernel']} (`{row['example']}`)", *(str(row[key]) for key in ("lines", "hexcute", "cutlass"))]
+                for row in data["programs"]]
+    return (f"{data['device']}; {compilers}. Made by `{data['command']}` at {data['commit'][:12]}.\n\n" +
+            table(["step", "median, ms", "95 % interval", "processor, ms", "bar, ms"], steps) + "\n" +
+            table(["program", "lines", "Hexcute", "CUTLASS"], programs))
+
+
 def render(what, root):
     words = what.split()
     if words == ["errors"]:
         return render_errors(root)
+    if words[:1] == ["compiler"] and len(words) == 2:
+        return render_compiler(root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:
         groups = [group for group in load_groups(root, words[1]) if len(words) < 4 or group[0] in words[3:]]
         if not groups:

@@ -1,7 +1,4 @@
 #include "base/error.h"
-#include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
 
 namespace warploom {
 namespace {

@@ -1,6 +1,5 @@
 #include "base/file.h"
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <atomic>

@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>

@@ -1,7 +1,4 @@
 #include "codegen/cpu.h"
-#include <fmt/format.h>
-#include <cmath>
-#include <set>
 #include "codegen/cpu_emitter.h"
 #include "synth/sites.h"
 #include "tile/print.h"
@@ -14,28 +11,15 @@ using tile::Scope;
 
 constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
 
-// Names become C identifiers, each different, none a word of the function.
-std::vector<std::string> identifiers(const Program& program) {
-  static constexpr const char* kTaken[] = {
-      "buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",     "float",  "double",
-      "int",     "long", "char",    "short",   "bool",    "void",    "auto",         "const",  "for",    "if",
-      "else",    "new",  "delete",  "this",    "return",  "min",     "max",          "static", "struct", "class"};
-  std::set<std::string> taken(std::begin(kTaken), std::end(kTaken));
+// The tensors' names (identifiers of C, as tile::verify() holds them to), none a word of the function.
+std::vector<std::string> names_of(const Program& program) {
+  std::set<std::string> taken = {"buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank"};
   std::vector<std::string> names;
   for (const tile::Tensor& tensor : program.tensors) {
-    std::string name;
-    for (const char c : tensor.name) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t_" + name;
-    while (!taken.insert(name).second) name += '_';
-    names.push_back(name);
+    names.push_back(tensor.name);
+    while (!taken.insert(names.back()).second) names.back() += '_';
   }
   return names;
-}
-
-std::string identifier(const std::string& text) {
-  std::string name;
-  for (const char c : text) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
-  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "k_" + name : name;
 }
 
 }  // namespace
@@ -62,21 +46,21 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
       layouts_(std::move(layouts)),
       ranges_(program),
       liveness_(program),
-      names_(identifiers(program)),
+      names_(names_of(program)),
       named_(names_.size()),
       lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
 
 tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
                                               const std::string& found) const {
-  return fail({ErrorCode::kNoInstruction, message, fmt::format("{}:{}", place_.file, place_.line), expected, found,
+  return fail({ErrorCode::kNoInstruction, message,
+               at_ ? tile::place_of(*at_) : fmt::format("program '{}'", program_.name), expected, found,
                "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"});
 }
 
 template <class Other>
 Status CpuEmitter::visit(const Other&) {
   return unsupported("a statement has no counterpart on a CPU",
-                     "copies, maps, matrix products, reductions, loops and branches",
-                     "a role, a pipeline or a reduction over a cluster");
+                     "copies, maps, matrix products, reductions, loops and branches", tile::print(program_, *at_));
 }
 
 Status CpuEmitter::visit(const tile::For& loop) {
@@ -100,7 +84,7 @@ Status CpuEmitter::visit(const tile::If& branch) {
 }
 
 Status CpuEmitter::statement(const tile::Statement& statement) {
-  place_ = statement.location;
+  at_ = &statement;
   const bool control =
       std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
   if (!control) out_.line("// {}", tile::print(program_, statement));
@@ -123,7 +107,7 @@ Status CpuEmitter::body(const tile::Body& statements) {
 
 Result<Kernel> CpuEmitter::emit() {
   Kernel kernel;
-  kernel.name = identifier(program_.name);
+  kernel.name = program_.name;
   kernel.threads = 1;
   kernel.shared_bytes = layouts_.shared_floats * 4;
   for (std::size_t i = 0; i < 3 && i < program_.grid.size(); ++i) kernel.grid[i] = program_.grid[i];
@@ -136,21 +120,22 @@ Result<Kernel> CpuEmitter::emit() {
       "extern \"C\" void {}([[maybe_unused]] void* const* buffers, [[maybe_unused]] long long task, "
       "[[maybe_unused]] void* scratch) {{",
       kernel.name);
+  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program_.tensors.size()); ++id) {
+    const tile::Tensor& tensor = program_.tensor(id);
+    if (!cpu_element_type(tensor.dtype).empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)) continue;
+    at_ = synth::first_use(synth::sites_of(program_), id);
+    return unsupported(
+        "a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
+        fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + tile::print(program_, *at_) : ""));
+  }
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const tile::Tensor& tensor = program_.tensors[i];
     if (tensor.scope != Scope::global) continue;
     const std::string type = cpu_element_type(tensor.dtype);
-    if (type.empty() || (tensor.writable && tensor.dtype == Dtype::tf32))
-      return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
-                         fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
     const std::string full = tensor.writable ? type : "const " + type;
     out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
     kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
   }
-  for (const tile::Tensor& tensor : program_.tensors)
-    if (tensor.scope != Scope::global && cpu_element_type(tensor.dtype).empty())
-      return unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
-                         fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
   // The body tells which tensors need memory.
   Writer head = std::exchange(out_, Writer());
   out_.indent();
@@ -172,6 +157,27 @@ Result<Kernel> CpuEmitter::emit() {
   return kernel;
 }
 
+namespace {
+
+// The error of tensors of one scope that take too much; the place is where the largest of them is used first.
+tl::unexpected<Error> too_much(const Program& program, const CpuLayouts& layouts, Scope scope, std::string message,
+                               std::int64_t most_bytes, std::int64_t bytes) {
+  tile::TensorId largest = -1;
+  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program.tensors.size()); ++id) {
+    const auto floats = [&](tile::TensorId of) { return layouts.of[static_cast<std::size_t>(of)].floats; };
+    if (program.tensor(id).scope == scope && (largest < 0 || floats(id) > floats(largest))) largest = id;
+  }
+  const tile::Statement* use = synth::first_use(synth::sites_of(program), largest);
+  return fail({ErrorCode::kResourceLimit, std::move(message),
+               use ? tile::place_of(*use) : fmt::format("program '{}'", program.name),
+               fmt::format("at most {} bytes", most_bytes),
+               fmt::format("{} bytes, most of them for '{}' {}", bytes, program.tensor(largest).name,
+                           synth::text_of(program.tensor(largest).shape)),
+               "take smaller tiles"});
+}
+
+}  // namespace
+
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
   std::int64_t cluster = 1;
   for (const auto size : program.cluster) cluster *= size;
@@ -181,13 +187,11 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
                  "take a family of the CPU"});
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(program, capabilities));
   if (layouts.shared_floats * 4 > capabilities.shared_bytes)
-    return fail({ErrorCode::kResourceLimit, "the shared tensors do not fit in a core's L2 cache",
-                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", capabilities.shared_bytes),
-                 fmt::format("{} bytes", layouts.shared_floats * 4), "take smaller blocks"});
+    return too_much(program, layouts, Scope::shared, "the shared tensors do not fit in a core's L2 cache",
+                    capabilities.shared_bytes, layouts.shared_floats * 4);
   if (layouts.register_floats * 4 > kMaxRegisterBytes)
-    return fail({ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
-                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
-                 fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
+    return too_much(program, layouts, Scope::reg, "the register tensors are larger than a thread's stack should hold",
+                    kMaxRegisterBytes, layouts.register_floats * 4);
   for (const synth::Site& site : synth::sites_of(program))
     if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node); copy && copy->combine)
       return fail({ErrorCode::kNoInstruction, "blocks of a CPU program do not combine in memory",

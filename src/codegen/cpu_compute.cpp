@@ -1,7 +1,4 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products cut into register blocks.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
 
@@ -13,8 +10,6 @@ using tile::Value;
 
 namespace {
 
-std::int64_t at(const std::vector<std::int64_t>& list, std::size_t index) { return list[index]; }
-
 // The dimension that vectors run along: the last one of extent above 1.
 std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
   std::size_t dim = shape.size() - 1;
@@ -23,20 +18,6 @@ std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
 }
 
 }  // namespace
-
-std::vector<std::int64_t> CpuEmitter::strides_of(TensorId id) const {
-  const tile::Tensor& t = tensor(id);
-  const CpuLayout& l = layout(id);
-  const std::size_t rank = t.shape.size();
-  std::vector<std::int64_t> strides(rank, 0);
-  std::int64_t next = l.matrix_floats();
-  for (std::size_t i = rank; i-- > 0;) {
-    if (i + 1 == rank) strides[i] = 1;
-    else if (i + 2 == rank) strides[i] = l.panel;
-    else strides[i] = next, next *= t.shape[i];
-  }
-  return strides;
-}
 
 std::string CpuEmitter::rounded(Dtype dtype, const std::string& value) const {
   return is_narrow(dtype) ? fmt::format("wl::rounded<wl::{}>({})", name_of(dtype), value) : value;
@@ -55,11 +36,11 @@ std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int6
 
 // name + Σ loop · stride, dimensions of extent 1 staying where they are.
 std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) const {
-  const auto strides = strides_of(id);
+  const auto strides = layout(id).strides(tensor(id).shape);
   Index sum = 0;
   for (const Loop& loop : loops)
-    if (tensor(id).shape[loop.dim] > 1) sum = sum + Index::variable(loop.variable) * at(strides, loop.dim);
-  return sum.constant() == 0 ? name(id) : name(id) + " + " + sum.text();
+    if (tensor(id).shape[loop.dim] > 1) sum = sum + Index::variable(loop.variable) * strides[loop.dim];
+  return plus(name(id), sum.text());
 }
 
 Status CpuEmitter::visit(const tile::Fill& fill) {
@@ -205,19 +186,13 @@ void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t ve
   const auto base = [&](const tile::Tile& tile) {
     return address(tile.tensor, tile.offset,
                    ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)],
-                                     layout(tile.tensor).panel))
-        .text();
+                                     layout(tile.tensor).panel));
   };
   const Index r = row == "0" ? Index(0) : Index::variable(row);
-  const auto plus = [](const std::string& text, const Index& more) {
-    return more.constant() == 0 ? text : text == "0" ? more.text() : text + " + " + more.text();
-  };
-  const auto place = [&](TensorId id, const std::string& offset) {
-    return offset == "0" ? name(id) : name(id) + " + " + offset;
-  };
+  const auto place = [&](TensorId id, const Index& offset) { return plus(name(id), offset.text()); };
   out_.line("wl::mma<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", m, vectors, step_m, step_k, lb.panel, pitch,
-            place(mma.acc, (r * pitch + column).text()), place(mma.a.tensor, plus(base(mma.a), r * step_m)),
-            place(mma.b.tensor, plus(base(mma.b), Index(column))), k);
+            place(mma.acc, r * pitch + column), place(mma.a.tensor, base(mma.a) + r * step_m),
+            place(mma.b.tensor, base(mma.b) + column), k);
 }
 
 Status CpuEmitter::visit(const tile::Mma& mma) {

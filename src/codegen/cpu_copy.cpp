@@ -1,8 +1,5 @@
 // Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it, packed into panels or transposed
 // in registers where the buffer wants it so, and moved element by element where nothing better fits.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
 
@@ -41,10 +38,6 @@ std::vector<std::size_t> squeezed_dims(const tile::Tile& tile) {
   return dims;
 }
 
-std::string plus(const std::string& base, const std::string& offset) {
-  return offset == "0" ? base : base + " + " + offset;
-}
-
 }  // namespace
 
 // The element's place in its tensor. Where the fast coordinate is known to be a multiple of the panel the formula is linear.
@@ -81,17 +74,8 @@ CpuEmitter::Side CpuEmitter::side_of(const tile::Tile& tile, const std::vector<I
   if (dims.size() > 1)
     side.row = static_cast<int>(dims[dims.size() - 2]), side.rows = tile.extent[dims[dims.size() - 2]];
   if (!dims.empty()) side.col = static_cast<int>(dims.back()), side.cols = tile.extent[dims.back()];
-  const auto stride_along = [&](int dim) -> std::int64_t {
-    const auto d = static_cast<std::size_t>(dim);
-    if (side.global) return t.strides[d];
-    const CpuLayout& l = layout(tile.tensor);
-    const std::size_t rank = t.shape.size();
-    if (d + 1 == rank) return l.rows_fast ? l.panel : 1;
-    if (d + 2 == rank) return l.rows_fast ? 1 : l.panel;
-    std::int64_t stride = l.matrix_floats();
-    for (std::size_t i = d + 1; i + 2 < rank; ++i) stride *= t.shape[i];
-    return stride;
-  };
+  const auto strides = side.global ? t.strides : layout(tile.tensor).strides(t.shape);
+  const auto stride_along = [&](int dim) { return strides[static_cast<std::size_t>(dim)]; };
   if (side.row >= 0) side.row_stride = stride_along(side.row);
   if (side.col >= 0) side.col_stride = stride_along(side.col);
   if (side.global) return side;

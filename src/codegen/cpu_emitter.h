@@ -75,7 +75,6 @@ class CpuEmitter {
   };
   std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip);
   std::string element(tile::TensorId id, const std::vector<Loop>& loops) const;
-  std::vector<std::int64_t> strides_of(tile::TensorId id) const;  // of a register tensor
   std::string value_text(const tile::Value& value, const std::function<std::string(tile::TensorId)>& leaf,
                          std::map<std::string, std::string>& known, const std::string& stem);
   std::string local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known);
@@ -109,7 +108,7 @@ class CpuEmitter {
   };
   std::map<tile::TensorId, Alias> aliases_;
   std::int64_t lanes_;
-  tile::Location place_;
+  const tile::Statement* at_ = nullptr;
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
@@ -120,6 +119,9 @@ class CpuEmitter {
 std::string cpu_element_type(Dtype dtype);
 bool is_narrow(Dtype dtype);           // 16-bit, or tf32: values are rounded as they are written
 std::string float_text(double value);  // a literal of type float
+inline std::string plus(const std::string& base, const std::string& offset) {
+  return offset == "0" ? base : base + " + " + offset;
+}
 
 struct Reduction {
   const char* combine;     // of two vectors

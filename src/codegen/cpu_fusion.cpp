@@ -6,10 +6,6 @@
 // In the loop a tensor's value is a local vector: loaded where it is first read, stored to its array only where a later statement
 // wants it. A tensor just copied from memory that nobody writes needs no array at all: later loops read that memory again, from
 // the cache. Runs over single elements are straight lines of code.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
-#include <utility>
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
 #include "tile/shape.h"

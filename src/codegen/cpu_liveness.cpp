@@ -1,5 +1,4 @@
 #include "codegen/cpu_liveness.h"
-#include <algorithm>
 
 namespace warploom::codegen {
 

@@ -16,6 +16,27 @@ constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 template <class Node, class... Nodes>
 constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 
+// Which tensors take the block's shared memory; the place is where the largest of them is used first.
+Error too_much_shared(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities,
+                      const Kernel& kernel) {
+  std::string tensors;
+  TensorId largest = -1;
+  std::int64_t most = 0;
+  for (const auto& [id, slot] : solution.stage_bytes) {
+    const Tensor& tensor = program.tensor(id);
+    const int slots = tensor.pipeline >= 0 ? program.pipeline(tensor.pipeline).stages : 1;
+    if (slot * slots > most) most = slot * slots, largest = id;
+    tensors += fmt::format("{}'{}' {} x {}", tensors.empty() ? "" : ", ", tensor.name, slots, slot);
+  }
+  const Statement* use = synth::first_use(synth::sites_of(program), largest);
+  return {ErrorCode::kResourceLimit,
+          "a block needs more shared memory than the target has",
+          use ? place_of(*use) : fmt::format("program '{}'", program.name),
+          fmt::format("at most {} bytes on {}", capabilities.shared_bytes, capabilities.arch),
+          fmt::format("{} bytes: {}, barriers and scratch", kernel.shared_bytes, tensors),
+          "use fewer stages or a smaller tile"};
+}
+
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
@@ -336,9 +357,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
                  program.name, fmt::format("at most {} blocks", together),
                  fmt::format("{}", element_count(program.grid)), "use fewer blocks, each with more of the work"});
   if (kernel.shared_bytes > capabilities.shared_bytes)
-    return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", program.name,
-                 fmt::format("at most {} bytes", capabilities.shared_bytes),
-                 fmt::format("{} bytes", kernel.shared_bytes), "use fewer stages or a smaller tile"});
+    return fail(too_much_shared(program, solution, capabilities, kernel));
   return kernel;
 }
 

@@ -14,6 +14,7 @@ using namespace tile;
 namespace {
 
 std::string float_text(double value) {
+  if (std::isnan(value)) return "(0.0f / 0.0f)";
   if (std::isinf(value)) return value < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
   std::string text = fmt::format("{:.9g}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
@@ -22,13 +23,15 @@ std::string float_text(double value) {
 
 }  // namespace
 
+std::string literal(Dtype dtype, double value) {
+  if (dtype == Dtype::f32) return float_text(value);
+  if (is_float(dtype)) return fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(value));
+  return fmt::format("{}", static_cast<std::int64_t>(value));
+}
+
 void CudaEmitter::fill(const Fill& node) {
-  const Dtype dtype = tensor(node.dst).dtype;
-  const std::string value = dtype == Dtype::f32 ? float_text(node.value)
-                            : is_float(dtype)
-                                ? fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(node.value))
-                                : fmt::format("{}", static_cast<std::int64_t>(node.value));
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(node.dst).values(), name(node.dst), value);
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(node.dst).values(), name(node.dst),
+            literal(tensor(node.dst).dtype, node.value));
 }
 
 std::string CudaEmitter::value_text(const Value& value, const std::map<TensorId, std::string>& index) const {

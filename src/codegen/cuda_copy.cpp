@@ -5,6 +5,7 @@
 #include <cmath>
 #include "codegen/cuda_emitter.h"
 #include "synth/shared.h"
+#include "tile/print.h"
 
 namespace warploom::codegen {
 
@@ -15,8 +16,9 @@ using namespace tile;
 
 namespace {
 
-bool same_storage(Dtype a, Dtype b) {
-  return a == b || (bits_of(a) == 32 && bits_of(b) == 32 && is_float(a) && is_float(b));
+// Only the copy engine rounds on the way, from f32 to tf32; a tf32 is an f32 as it is.
+bool moves_as_it_is(Dtype from, Dtype to, bool engine) {
+  return from == to || (from == Dtype::tf32 && to == Dtype::f32) || (engine && from == Dtype::f32 && to == Dtype::tf32);
 }
 
 std::string store_call(const Copy& copy) {
@@ -35,15 +37,18 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
     return error(
         {ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
   const Choice& choice = found->second;
-  if (!same_storage(tensor(node.src.tensor).dtype, tensor(node.dst.tensor).dtype))
-    return error({ErrorCode::kNoInstruction, "no copy changes the element type between memory and registers",
-                  program_.name, std::string(name_of(tensor(node.src.tensor).dtype)),
-                  std::string(name_of(tensor(node.dst.tensor).dtype)),
-                  "copy to a register tensor of the same type and map it to the other"});
-  if (node.combine && tensor(node.dst.tensor).dtype == Dtype::bf16 && !capabilities_.tensor_copy)
-    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", program_.name, "f32 or i32",
+  const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
+  const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
+  if (!moves_as_it_is(src.dtype, dst.dtype, engine))
+    return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(statement),
+                  "one type on both sides",
+                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, statement), src.name, name_of(src.dtype),
+                              dst.name, name_of(dst.dtype)),
+                  "copy to a register tensor of the same type, then that one to a register tensor of the other"});
+  if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
+    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(statement), "f32 or i32",
                   "bf16", "copy to an f32 tensor"});
-  if (choice.instruction && choice.instruction->method == Method::tensor_copy) return copy_by_engine(node, choice);
+  if (engine) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
   if (choice.instruction && choice.instruction->method == Method::matrix)
     return copy_matrices(node, choice, to == Scope::reg);
@@ -79,14 +84,8 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   if (load && bounds.empty()) {
     out_.line("wl::ld_global{}<{}>({}, {});", stream, bytes, value, global_address(memory, at));
   } else if (load) {
-    const std::string fill =
-        std::isinf(node.fill) ? (node.fill < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)") : fmt::format("{}", node.fill);
-    const Dtype dtype = tensor(side.tensor).dtype;
-    const std::string typed =
-        dtype == Dtype::f32
-            ? (std::isinf(node.fill) ? fill : fill + (fill.find('.') == std::string::npos ? ".0f" : "f"))
-            : fmt::format("wl::cast<{}>({})", cuda_type(dtype), std::isinf(node.fill) ? fill : fill + ".f");
-    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds, typed);
+    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds,
+              literal(tensor(side.tensor).dtype, node.fill));
   } else {
     out_.line("{}<{}>({}, {}{});", store_call(node), bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
@@ -191,11 +190,8 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
               global_address(global, global_at), tail);
   } else if (load) {
     out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
-    const std::string fill = tensor(global.tensor).dtype == Dtype::f32
-                                 ? "0.0f"
-                                 : fmt::format("wl::cast<{}>(0.0f)", cuda_type(tensor(global.tensor).dtype));
     out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, global_address(global, global_at),
-              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, fill));
+              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(tensor(global.tensor).dtype, node.fill)));
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, shared_address(shared, shared_at));
   } else {
     out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);

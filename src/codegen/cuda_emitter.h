@@ -28,6 +28,8 @@ struct ValueLoop {
   std::int64_t value_stride;  // in the thread's array
 };
 
+std::string literal(Dtype dtype, double value);  // a constant of the type in emitted CUDA C++
+
 class CudaEmitter {
  public:
   CudaEmitter(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);

@@ -1,7 +1,4 @@
 #include "graph/operators.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <array>
 
 namespace warploom::graph {
 

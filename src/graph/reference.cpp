@@ -1,5 +1,4 @@
 #include "graph/reference.h"
-#include <fmt/format.h>
 #include <new>
 #include <stdexcept>
 #include "graph/evaluator.h"

@@ -58,15 +58,6 @@ class CpuKernels final : public LoadedList {
   std::vector<CpuKernel> functions_;
 };
 
-class Calls final : public Recording {
- public:
-  explicit Calls(std::function<Status()> work) : work_(std::move(work)) {}
-  Status replay() override { return work_(); }
-
- private:
-  std::function<Status()> work_;
-};
-
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor(int threads, DeviceInfo info) : info_(std::move(info)), pool_(threads) {}
@@ -120,9 +111,7 @@ class CpuExecutor final : public Executor {
     WARPLOOM_CHECK(work());
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   }
-  Result<std::unique_ptr<Recording>> record(const std::function<Status()>& work) override {
-    return std::make_unique<Calls>(work);
-  }
+  Result<std::function<Status()>> record(const std::function<Status()>& work) override { return work; }
 
   Status flush_caches() override {
     constexpr std::int64_t kMost = std::int64_t{256} << 20;
@@ -139,8 +128,8 @@ class CpuExecutor final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int ordinal, int threads) {
-  return engine == Engine::cuda ? open_gpu(ordinal) : open_cpu(threads);
+Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {
+  return engine == Engine::cuda ? open_gpu() : open_cpu(threads);
 }
 
 Result<std::unique_ptr<Executor>> open_cpu(int threads) {

@@ -51,15 +51,11 @@ struct CUlaunchConfig {
 };
 
 enum CUconstants : int {
-  kAttributeClockRate = 13,
   kAttributeProcessors = 16,
   kAttributeL2Bytes = 38,
   kAttributeMajor = 75,
   kAttributeMinor = 76,
   kAttributeSharedBytesOptin = 97,
-  kFunctionSharedBytes = 1,
-  kFunctionLocalBytes = 3,
-  kFunctionRegisters = 4,
   kFunctionMaxDynamicShared = 8,
   kFunctionNonPortableCluster = 14,
   kLaunchCooperative = 2,

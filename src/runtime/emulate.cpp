@@ -12,7 +12,7 @@ namespace {
 Result<std::filesystem::path> compile_emulated(const Kernel& kernel) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
-  return compile_shared_object(kernel.source, flags, emulated_headers(), std::chrono::minutes(10));
+  return compile_shared_object(kernel.source, flags, headers_of("emulated"), std::chrono::minutes(10));
 }
 
 wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {

@@ -86,21 +86,6 @@ class GpuKernels final : public LoadedList {
   std::vector<CUfunction> functions_;
 };
 
-class GpuGraph final : public Recording {
- public:
-  GpuGraph(const Driver& cuda, CUstream stream, CUgraphExec graph) : cuda_(cuda), stream_(stream), graph_(graph) {}
-  ~GpuGraph() override {
-    cuda_.cuStreamSynchronize(stream_);
-    cuda_.cuGraphExecDestroy(graph_);
-  }
-  Status replay() override { return cuda_.check(cuda_.cuGraphLaunch(graph_, stream_), "cuGraphLaunch"); }
-
- private:
-  const Driver& cuda_;
-  CUstream stream_;
-  CUgraphExec graph_;
-};
-
 class GpuExecutor final : public Executor {
  public:
   explicit GpuExecutor(const Driver& cuda) : cuda_(cuda) {}
@@ -112,13 +97,8 @@ class GpuExecutor final : public Executor {
     if (retained_) cuda_.cuDevicePrimaryCtxRelease(gpu_);
   }
 
-  Status open(int ordinal) {
-    int count = 0;
-    WARPLOOM_CUDA(cuda_, cuDeviceGetCount, &count);
-    if (ordinal < 0 || ordinal >= count)
-      return fail({ErrorCode::kNoGpu, "there is no GPU with this number", "ordinal", fmt::format("0 to {}", count - 1),
-                   fmt::format("{}", ordinal), "check CUDA_VISIBLE_DEVICES"});
-    WARPLOOM_CUDA(cuda_, cuDeviceGet, &gpu_, ordinal);
+  Status open() {
+    WARPLOOM_CUDA(cuda_, cuDeviceGet, &gpu_, 0);
     std::array<char, 256> text{};
     WARPLOOM_CUDA(cuda_, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu_);
     info_.name = text.data();
@@ -211,7 +191,7 @@ class GpuExecutor final : public Executor {
     return static_cast<double>(milliseconds) * 1000.0;
   }
 
-  Result<std::unique_ptr<Recording>> record(const std::function<Status()>& work) override {
+  Result<std::function<Status()>> record(const std::function<Status()>& work) override {
     WARPLOOM_CUDA(cuda_, cuStreamBeginCapture, stream_, kCaptureThreadLocal);
     const Status worked = work();
     CUgraph graph = nullptr;
@@ -221,7 +201,11 @@ class GpuExecutor final : public Executor {
     if (graph) cuda_.cuGraphDestroy(graph);
     WARPLOOM_CHECK(worked);
     WARPLOOM_CHECK(made);
-    return std::make_unique<GpuGraph>(cuda_, stream_, executable);
+    const std::shared_ptr<CUgraphExec_st> kept(executable, [this](CUgraphExec done) {
+      cuda_.cuStreamSynchronize(stream_);
+      cuda_.cuGraphExecDestroy(done);
+    });
+    return [this, kept] { return cuda_.check(cuda_.cuGraphLaunch(kept.get(), stream_), "cuGraphLaunch"); };
   }
 
   Status flush_caches() override {
@@ -251,10 +235,10 @@ class GpuExecutor final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> open_gpu(int ordinal) {
+Result<std::unique_ptr<Executor>> open_gpu() {
   WARPLOOM_TRY(const Driver* cuda, Driver::get());
   auto device = std::make_unique<GpuExecutor>(*cuda);
-  WARPLOOM_CHECK(device->open(ordinal));
+  WARPLOOM_CHECK(device->open());
   return device;
 }
 

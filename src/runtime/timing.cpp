@@ -16,14 +16,13 @@ double median_of(std::vector<double>& values) {
 // One alternative while it is measured.
 struct Entry {
   Runnable* what = nullptr;
-  std::unique_ptr<Recording> series;
+  std::function<Status()> series;
   Samples samples;
 };
 
 Result<double> sample(Executor& device, Entry& entry, bool flush) {
   if (flush) WARPLOOM_CHECK(device.flush_caches());
-  WARPLOOM_TRY(const double us,
-               device.time_us([&] { return entry.series ? entry.series->replay() : entry.what->launch(0); }));
+  WARPLOOM_TRY(const double us, device.time_us([&] { return entry.series ? entry.series() : entry.what->launch(0); }));
   return us / entry.samples.calls_per_sample;
 }
 

@@ -5,7 +5,7 @@ namespace warploom::runtime {
 namespace {
 
 constexpr std::array kRows = {
-#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, text) ActivationRow{#name, dnnl2, dnnl3, text},
+#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) ActivationRow{#name, dnnl2, dnnl3, #value},
 #include "runtime/activations.def"
 #undef WARPLOOM_ACTIVATION
 };

@@ -32,6 +32,8 @@ Result<target::Capabilities> resolve_target(const std::string& name) {
 }
 
 Track default_track(const graph::Graph& graph) {
+  for (const auto& node : graph.nodes)
+    if (node.op == graph::OpKind::DequantizeLinear) return Track::fp8;  // 8-bit operands, scaled
   bool bf16 = false, fp16 = false, fp8 = false;
   for (const auto id : graph.inputs) {
     const Dtype dtype = graph.tensor(id).dtype;

@@ -2,7 +2,9 @@
 // contiguous rectangle, so that neighbouring fragments can be loaded by one wide matrix load. Cheapest means the fewest operand
 // elements that the warps read together.
 
+#include <fmt/format.h>
 #include <algorithm>
+#include <set>
 #include "synth/registers.h"
 
 namespace warploom::synth {
@@ -95,7 +97,50 @@ void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, st
   out.push_back(std::move(tiling));
 }
 
+// What a statement whose operands lie where the row wants them lacks for a tiling.
+std::string misfit(const Instruction& row, const Problem& p, int threads, const std::string& acc,
+                   const std::string& a) {
+  const int groups = threads / 128;
+  const bool warpgroup = row.method == Method::warpgroup;
+  const std::int64_t m = warpgroup ? std::int64_t{row.m} * groups : row.m;
+  const std::int64_t n = !warpgroup ? row.n : p.n > 24 ? row.n_step : 8;
+  if (warpgroup && threads % 128) return "a multiple of 4 warps";
+  if (p.m % m) return fmt::format("m, dimension 0 of '{}', in multiples of {}", acc, m);
+  if (p.n % n) return fmt::format("n, dimension 1 of '{}', in multiples of {}", acc, n);
+  if (warpgroup && p.n > 256) return fmt::format("n, dimension 1 of '{}', of at most 256", acc);
+  if (p.k % row.k) return fmt::format("k, dimension {} of '{}', in multiples of {}", p.transpose_a ? 0 : 1, a, row.k);
+  if (row.method == Method::warp)
+    return fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc, threads / 32, row.m, row.n);
+  return fmt::format("m and n of '{}' to be shared evenly by {} threads, at most 128 elements each", acc, threads);
+}
+
 }  // namespace
+
+std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, int threads,
+                          const target::Capabilities& capabilities) {
+  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
+                     &b = program.tensor(mma.b.tensor);
+  const auto a_dims = tile::squeezed(mma.a.extent);
+  const std::int64_t k = a_dims.size() == 2 ? a_dims[mma.transpose_a ? 0 : 1] : 1;
+  const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
+  std::string rows;
+  std::set<std::string> types;
+  for (const Instruction& row : target::instructions_of(capabilities.arch)) {
+    if (row.m == 0) continue;
+    types.insert(fmt::format("{}", name_of(row.operand)));
+    if (row.operand != a.dtype) continue;
+    const bool a_lies = row.a_shared == (a.scope == tile::Scope::shared),
+               b_lies = row.b_shared == (b.scope == tile::Scope::shared);
+    const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
+    const std::string lacks = a_lies && b_lies ? misfit(row, problem, threads, acc.name, a.name)
+                                               : fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared),
+                                                             b.name, place(row.b_shared));
+    rows += fmt::format("{}{} wants {}", rows.empty() ? "" : "; ", row.name, lacks);
+  }
+  if (!rows.empty()) return rows;
+  for (const std::string& type : types) rows += (rows.empty() ? "" : ", ") + type;
+  return fmt::format("operands of a type that {} multiplies: {}", capabilities.arch, rows);
+}
 
 std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int threads,
                                          const target::Capabilities& capabilities) {

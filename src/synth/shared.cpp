@@ -63,29 +63,58 @@ class SharedSolver {
     return uses;
   }
 
-  // Whether the copy engine can move this box of a global tensor: strides, base and the box's start in its row in multiples of 16
-  // bytes, no fill but zero.
-  bool engine_can(const Site& site, const Copy& copy) const {
+  // What the copy engine asks of a copy and does not get; nothing: it can move this box. It wants strides, base and the box's
+  // start in its row in multiples of 16 bytes, and fills with zeros alone.
+  struct Lack {
+    std::string expected, found;
+  };
+  std::optional<Lack> engine_lacks(const Site& site, const Copy& copy) const {
     const bool load = scope_of(copy.src) == Scope::global;
-    const Tile& global = load ? copy.src : copy.dst;
-    const Tensor& tensor = program_.tensor(global.tensor);
-    const Tensor& shared = program_.tensor(load ? copy.dst.tensor : copy.src.tensor);
+    const Tile &global = load ? copy.src : copy.dst, &slot = load ? copy.dst : copy.src;
+    const Tensor &tensor = program_.tensor(global.tensor), &shared = program_.tensor(slot.tensor);
     const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
-    if (!capabilities_.tensor_copy || !contiguous || (tensor.dtype != shared.dtype && !converts)) return false;
-    if (copy.combine && *copy.combine != ReduceOp::sum) return false;
-    if (load && (copy.fill != 0 || site.producing < 0 || !is_between_roles(sites_, site.producing))) return false;
+    if (!capabilities_.tensor_copy) return Lack{"a target that has one", capabilities_.arch};
+    if (!contiguous)
+      return Lack{fmt::format("a dimension of '{}' whose elements are neighbours", tensor.name),
+                  fmt::format("strides {}", text_of(tensor.strides))};
+    if (tensor.dtype != shared.dtype && !converts)
+      return Lack{"one type on both sides", fmt::format("'{}' {} and '{}' {}", tensor.name, name_of(tensor.dtype),
+                                                        shared.name, name_of(shared.dtype))};
+    if (copy.combine && *copy.combine != ReduceOp::sum)
+      return Lack{"a sum", *copy.combine == ReduceOp::max ? "a maximum" : "a minimum"};
+    if (load && copy.fill != 0) return Lack{"a fill of 0", fmt::format("{}", copy.fill)};
+    if (load && (site.producing < 0 || !is_between_roles(sites_, site.producing)))
+      return Lack{"a pipeline between roles", "one thread of control"};
     int rank = 0;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
       if (tensor.shape[d] == 1 && global.extent[d] == 1) continue;
       ++rank;
-      if (static_cast<int>(d) != *contiguous && tensor.strides[d] * bytes_of(tensor.dtype) % 16) return false;
+      const std::int64_t stride = tensor.strides[d] * bytes_of(tensor.dtype);
+      if (static_cast<int>(d) != *contiguous && stride % 16)
+        return Lack{fmt::format("dimension {} of '{}' in steps of a multiple of 16 bytes", d, tensor.name),
+                    fmt::format("{} bytes", stride)};
     }
+    if (rank > 5)
+      return Lack{fmt::format("at most 5 dimensions of '{}'", tensor.name), fmt::format("{} dimensions", rank)};
     const auto inner = static_cast<std::size_t>(*contiguous);
     const auto extent = global.extent[inner] * bytes_of(tensor.dtype);
     const auto start = global.offset[inner].known_divisor() * bytes_of(tensor.dtype);
-    return rank <= 5 && extent % 32 == 0 && start % 16 == 0 && wide_dims(global.extent).size() <= 2;
+    if (extent % 32)
+      return Lack{fmt::format("a multiple of 32 bytes of dimension {} of '{}'", inner, tensor.name),
+                  fmt::format("{} bytes", extent)};
+    if (start % 16)
+      return Lack{fmt::format("a start in dimension {} of '{}' at a multiple of 16 bytes", inner, tensor.name),
+                  fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
+    if (wide_dims(global.extent).size() > 2)
+      return Lack{fmt::format("at most two dimensions of '{}' above 1", shared.name), text_of(slot.extent)};
+    const auto met = met_by({&site, &slot, &global}, contiguous);
+    const auto row = met ? shared.shape[static_cast<std::size_t>(*met)] * bytes_of(shared.dtype) : 0;
+    if (row % 32)
+      return Lack{fmt::format("rows of '{}' of a multiple of 32 bytes", shared.name), fmt::format("{} bytes", row)};
+    return std::nullopt;
   }
+  bool engine_can(const Site& site, const Copy& copy) const { return !engine_lacks(site, copy); }
 
   // The dimension of the shared tensor that meets the other side's contiguous dimension.
   static std::optional<int> met_by(const Use& use, std::optional<int> other_dim) {
@@ -102,46 +131,56 @@ class SharedSolver {
     const Use* engine = nullptr;
     const Use* matrix = nullptr;
     for (const Use& use : uses) {
-      if (use.mma) matrix = &use;
+      if (use.mma && (!matrix || (transposable(*matrix) && !transposable(use)))) matrix = &use;
       const auto* copy = std::get_if<Copy>(&use.site->statement->node);
       if (!copy || scope_of(*use.other) != Scope::global || !engine_can(*use.site, *copy)) continue;
       engine = &use;
       engine_dim = met_by(use, contiguous_dim(program_.tensor(use.other->tensor)));
     }
-    if (matrix || engine) return solve_panels(id, tensor, engine, engine_dim, matrix);
+    if (matrix || engine) return solve_panels(id, tensor, uses, engine, engine_dim, matrix);
     return solve_free(id, tensor, uses);
   }
 
-  Status solve_panels(TensorId id, const Tensor& tensor, const Use* engine, std::optional<int> engine_dim,
-                      const Use* matrix) {
-    int contiguous = engine_dim.value_or(matrix ? matrix->k_dim : static_cast<int>(tensor.shape.size()) - 1);
-    if (matrix) {
-      const auto row = solution_.choices.find(matrix->site->statement);
-      const bool transposable = row != solution_.choices.end() && row->second.instruction->transposable;
-      if (!transposable && contiguous != matrix->k_dim)
+  bool transposable(const Use& use) const {
+    const auto choice = solution_.choices.find(use.site->statement);
+    return choice != solution_.choices.end() && choice->second.instruction->transposable;
+  }
+  // "mma acc += a * b (gemm.tile:20)"
+  std::string quoted(const Use& use) const {
+    return fmt::format("{} ({})", print(program_, *use.site->statement), place_of(*use.site->statement));
+  }
+
+  Status solve_panels(TensorId id, const Tensor& tensor, const std::vector<Use>& uses, const Use* engine,
+                      std::optional<int> engine_dim, const Use* matrix) {
+    const int contiguous = engine_dim.value_or(matrix ? matrix->k_dim : static_cast<int>(tensor.shape.size()) - 1);
+    const Use& first = engine ? *engine : *matrix;  // that wants this dimension contiguous
+    for (const Use& use : uses)
+      if (use.mma && !transposable(use) && use.k_dim != contiguous)
         return fail({ErrorCode::kNoLayout,
-                     fmt::format("shared tensor '{}': the matrix instruction and the copy engine ask for different "
-                                 "contiguous dimensions",
-                                 tensor.name),
-                     place_of(*matrix->site->statement),
-                     fmt::format("dimension {} (k) contiguous, for {}: {}", matrix->k_dim,
-                                 row != solution_.choices.end() ? row->second.instruction->name : "?",
-                                 print(program_, *matrix->site->statement)),
-                     fmt::format("dimension {} contiguous, by: {}", contiguous,
-                                 engine ? print(program_, *engine->site->statement) : ""),
+                     fmt::format("shared tensor '{}': the matrix instruction and {} ask for different contiguous "
+                                 "dimensions",
+                                 tensor.name, engine ? "the copy engine" : "another one"),
+                     place_of(*use.site->statement),
+                     fmt::format("dimension {} (k) contiguous, for {}: {}", use.k_dim,
+                                 solution_.choices.at(use.site->statement).instruction->name, quoted(use)),
+                     fmt::format("dimension {} contiguous, by: {}", contiguous, quoted(first)),
                      "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
-    }
     const std::int64_t bytes = tensor.shape[static_cast<std::size_t>(contiguous)] * bytes_of(tensor.dtype);
     for (const int panel : {128, 64, 32}) {
       if (bytes % panel) continue;
       const auto layout = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
       if (!layout) return fail(layout.error());
       solution_.shared[id] = *layout;
+      const Use& by = matrix ? *matrix : *engine;
+      solution_.reasons[id] = {by.site->statement,
+                               fmt::format("{}-byte panels, as the {} reads them, contiguous along dimension {}", panel,
+                                           matrix ? "matrix unit" : "copy engine", contiguous)};
       return ok();
     }
-    return fail({ErrorCode::kNoLayout, fmt::format("shared tensor '{}' is too narrow for the copy engine", tensor.name),
-                 "", "a contiguous extent of a multiple of 32 bytes", fmt::format("{} bytes", bytes),
-                 "use a wider tile"});
+    return fail({ErrorCode::kNoLayout, fmt::format("shared tensor '{}' is too narrow for the matrix unit", tensor.name),
+                 place_of(*first.site->statement),
+                 fmt::format("dimension {} contiguous, of a multiple of 32 bytes, by: {}", contiguous, quoted(first)),
+                 fmt::format("{}: {} bytes", text_of(tensor.shape), bytes), "use a wider tile"});
   }
 
   // No engine involved: try each dimension as the contiguous one, with the best swizzle for each; keep the cheapest.
@@ -160,7 +199,10 @@ class SharedSolver {
         cost += static_cast<double>(access.registers.values() * access.registers.threads()) * bits_of(tensor.dtype) /
                 8 / access.access_bytes * bank_conflict_ways(access.registers, layout, access.access_bytes);
       cost += memory_copy_cost(uses, contiguous);
-      if (best_cost < 0 || cost < best_cost) best_cost = cost, solution_.shared[id] = layout;
+      if (best_cost >= 0 && cost >= best_cost) continue;
+      best_cost = cost, solution_.shared[id] = layout;
+      solution_.reasons[id] = {uses.empty() ? nullptr : uses.front().site->statement,
+                               fmt::format("the cheapest order and swizzle for its {} uses", uses.size())};
     }
     return ok();
   }
@@ -236,7 +278,10 @@ class SharedSolver {
     view.element_bits = bits_of(tensor.dtype);
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) view.dims.push_back({{memory.extent[d], tensor.strides[d]}});
     const auto limit = vector_limit(program_, bounds_, memory, 16);
-    Choice choice{row_of(capabilities_, Method::plain, from, to), 1, {}};
+    Choice choice{row_of(capabilities_, Method::plain, from, to),
+                  1,
+                  {},
+                  "the widest vectors that lanes, strides and edges allow"};
     choice.vector = static_cast<int>(std::min<std::int64_t>(limit, common_vector(tv, view, 16)));
     solution_.choices[site.statement] = choice;
     return ok();
@@ -256,14 +301,35 @@ class SharedSolver {
       const int count =
           row && !remote && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
       if (!count) continue;
-      solution_.choices[site.statement] = {row, count, {}};
+      solution_.choices[site.statement] = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
       return ok();
     }
     std::int64_t vector = tensor.dtype == other.dtype ? common_vector(tv, layout, 16) : 1;
     const auto& offset = memory.offset[static_cast<std::size_t>(contiguous)];
     while (vector > 1 && offset.known_divisor() % vector) vector /= 2;
-    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to), static_cast<int>(vector), {}};
+    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to),
+                                         static_cast<int>(vector),
+                                         {},
+                                         "the widest vectors that both layouts have in common"};
     return ok();
+  }
+
+  // Nothing but the copy engine signals the roles that wait for a slot.
+  Error cannot_fill(const Site& site, const Lack& lack) const {
+    std::string consumer;
+    for (const Site& other : sites_)
+      if (const auto* consume = std::get_if<Consume>(&other.statement->node);
+          consume && consume->pipeline == site.producing && consumer.empty())
+        consumer = place_of(*other.statement);
+    return {
+        ErrorCode::kNoInstruction,
+        fmt::format("no instruction of {} can fill pipeline '{}' from another role", capabilities_.arch,
+                    program_.pipeline(site.producing).name),
+        place_of(*site.statement),
+        fmt::format("for the copy engine: {}", lack.expected),
+        fmt::format("{}: {}; another role consumes the slot ({})", print(program_, *site.statement), lack.found,
+                    consumer),
+        "pad or copy the tensor first, or produce and consume in one thread of control: its threads copy themselves"};
   }
 
   Status choose_between(const Site& site, const Copy& copy, Scope from, Scope to) {
@@ -273,18 +339,11 @@ class SharedSolver {
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
     const bool between_roles = site.producing >= 0 && is_between_roles(sites_, site.producing);
     if (engine_can(site, copy) && (load ? between_roles : true)) {
-      solution_.choices[site.statement] = {row_of(capabilities_, Method::tensor_copy, from, to), 1, {}};
+      solution_.choices[site.statement] = {
+          row_of(capabilities_, Method::tensor_copy, from, to), 1, {}, "strides, start and width in steps of 16 bytes"};
       return ok();
     }
-    if (between_roles)
-      return fail({ErrorCode::kNoInstruction,
-                   fmt::format("no instruction of {} can fill a pipeline from another role", capabilities_.arch),
-                   place_of(*site.statement),
-                   "a tensor whose rows start at multiples of 16 bytes, a tile at least 32 bytes wide, a fill of "
-                   "zero",
-                   fmt::format("{}: {} of {} elements of {} bytes", print(program_, *site.statement), tensor.name,
-                               tensor.shape.back(), bytes_of(tensor.dtype)),
-                   "use a family whose threads copy for themselves (matmul_mma)"});
+    if (between_roles) return fail(cannot_fill(site, *engine_lacks(site, copy)));
     // Threads copy: spread vectors over them.
     Use use{&site, &shared, &global};
     const auto along = contiguous_dim(tensor);
@@ -299,15 +358,20 @@ class SharedSolver {
     const bool aligned = met && !layout.dims[static_cast<std::size_t>(*met)].empty() &&
                          layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
     int vector = aligned ? vector_limit(program_, bounds_, global, 16) : 1;
+    for (const auto& modes : layout.dims)  // and starts where a vector may start in shared memory
+      for (const auto& mode : modes)
+        while (mode.stride > 1 && mode.stride % vector) vector /= 2;
+    while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;
     const bool async = capabilities_.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
                        vector * bytes_of(tensor.dtype) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
     for (; vector >= 1; vector /= 2) {
       auto mapping = layout::coalesced(extent, position, vector, site.threads);
       if (!mapping && vector > 1) continue;
-      if (!mapping) return fail(mapping.error());
+      if (!mapping) return fail(not_spread(program_, site, shared.tensor));
       const bool wide_enough = vector * bytes_of(tensor.dtype) >= 4;
       solution_.choices[site.statement] = {
-          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping)};
+          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping),
+          async ? "a fill by the threads that use it" : "through registers: no asynchronous copy fits"};
       return ok();
     }
     return ok();

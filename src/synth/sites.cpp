@@ -1,4 +1,6 @@
 #include "synth/sites.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 
 namespace warploom::synth {
@@ -63,6 +65,16 @@ bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline) {
   }
   return producer != consumer;
 }
+
+const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
+  for (const Site& site : sites) {
+    const auto named = tensors_of(*site.statement);
+    if (std::find(named.begin(), named.end(), tensor) != named.end()) return site.statement;
+  }
+  return nullptr;
+}
+
+std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }
 
 std::vector<int> wide_dims(const std::vector<std::int64_t>& extent) {
   std::vector<int> dims;

@@ -1,4 +1,6 @@
 #include "synth/synthesize.h"
+#include <algorithm>
+#include "synth/cost.h"
 #include "synth/registers.h"
 #include "synth/shared.h"
 #include "synth/sites.h"
@@ -29,16 +31,41 @@ void allocate(const tile::Program& program, Solution& solution) {
 
 }  // namespace
 
-Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities) {
+Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
+                                              std::size_t most) {
   const std::vector<Site> sites = sites_of(program);
   const Bounds bounds(program);
-  WARPLOOM_TRY(RegisterSolution registers, solve_registers(program, sites, bounds, capabilities));
-  Solution solution;
-  solution.registers = std::move(registers.registers);
-  for (const auto& [statement, instruction] : registers.matrix) solution.choices[statement] = {instruction, 1, {}};
-  WARPLOOM_CHECK(solve_shared(program, sites, bounds, capabilities, solution));
-  allocate(program, solution);
-  return solution;
+  WARPLOOM_CHECK(check_limits(program, sites, capabilities));
+  WARPLOOM_TRY(std::vector<RegisterSolution> found, solve_registers(program, sites, bounds, capabilities));
+  std::vector<Solution> solutions;
+  std::optional<Error> first_error;
+  for (RegisterSolution& registers : found) {
+    const Status fits = check_registers(program, sites, capabilities, registers);
+    if (!fits && !first_error) first_error = fits.error();
+    if (!fits) continue;
+    Solution solution;
+    solution.registers = std::move(registers.registers);
+    for (const auto& [id, by] : registers.set_by) solution.reasons[id] = {by, "its threads and values"};
+    for (const auto& [statement, instruction] : registers.matrix)
+      solution.choices[statement] = {
+          instruction, 1, {}, "operands of these types in these memories, tiles that it divides"};
+    const Status shared = solve_shared(program, sites, bounds, capabilities, solution);
+    if (!shared && !first_error) first_error = shared.error();
+    if (!shared) continue;
+    allocate(program, solution);
+    solution.cost = predict(program, solution, capabilities);
+    solutions.push_back(std::move(solution));
+  }
+  if (solutions.empty()) return fail(*first_error);
+  std::stable_sort(solutions.begin(), solutions.end(),
+                   [](const Solution& a, const Solution& b) { return a.cost.us < b.cost.us; });
+  if (solutions.size() > most) solutions.resize(most);
+  return solutions;
+}
+
+Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities) {
+  WARPLOOM_TRY(std::vector<Solution> best, synthesize_best(program, capabilities, 1));
+  return std::move(best.front());
 }
 
 }  // namespace warploom::synth

@@ -1,7 +1,4 @@
 #include "verify/program_check.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <cmath>
 #include "base/random.h"
 #include "runtime/emulate.h"
 #include "tile/interpret.h"

@@ -58,7 +58,6 @@ std::int64_t memory_limit(const Setup& setup) {
   return 0;  // sanitizers reserve address space freely
 #endif
   if (setup.engine != Engine::cpu) return 0;  // and so does CUDA
-  if (setup.memory_bytes > 0) return setup.memory_bytes;
   std::int64_t tensors = 0;
   for (const auto& tensor : setup.graph.tensors) tensors += graph::byte_count(tensor);
   // Two copies of everything, the oracle's blocks, thread stacks and their arenas' reservations, and room for workspaces.

@@ -35,10 +35,18 @@ TEST_F(Compile, EveryExampleAgreesWithItsMeaningOnTheEmulator) {
     EXPECT_EQ(out["verdict"]["wavefronts"], out["verdict"]["wavefronts_least"]) << "bank conflicts in " << entry.path();
     ++examples;
   }
-  EXPECT_GE(examples, 3);
+  EXPECT_GE(examples, 6);
 }
 
-TEST_F(Compile, EveryOperandTypeOfTheMatrixUnitAgreesFromRegistersAndFromSharedMemory) {
+TEST_F(Compile, ProgramsWithoutRolesAgreeOnEveryGpuTarget) {
+  for (const char* name : {"attention.tile", "gemm_mma.tile", "softmax.tile"})
+    for (const char* target : {"sm_80", "sm_89"}) {
+      const json out = compile(fs::path(WARPLOOM_SOURCE_DIR "/examples/tile") / name, {"--check", "--target", target});
+      EXPECT_TRUE(out.contains("verdict")) << name << " for " << target << out.dump(1);
+    }
+}
+
+TEST_F(Compile, ProgramsOfEveryOperandTypeAndOfOddShapesAgree) {
   for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/cli/tile")) {
     const json out = compile(entry.path(), {"--check"});
     EXPECT_TRUE(out.contains("verdict")) << entry.path() << out.dump(1);

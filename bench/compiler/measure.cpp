@@ -123,10 +123,11 @@ void emulation(int samples) {
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
   Emulated few(gemm(128, 128, 256)), many(gemm(128, 128, 256 + 32 * 64)), whole(gemm(1024, 1024, 1024));
   for (int i = 0; i < samples; ++i)
-    print("gemm compiled for the emulator", time_of([&] {
-            const std::string source = fmt::format("{}// {}\n", few.list.kernels[0].source, i);
-            must(runtime::compile_shared_object(source, flags, runtime::emulated_headers(), std::chrono::minutes(1)));
-          }));
+    print(
+        "gemm compiled for the emulator", time_of([&] {
+          const std::string source = fmt::format("{}// {}\n", few.list.kernels[0].source, i);
+          must(runtime::compile_shared_object(source, flags, runtime::headers_of("emulated"), std::chrono::minutes(1)));
+        }));
   for (Emulated* one : {&few, &many, &whole}) one->run();  // compiled from here on
   for (const bool hazards : {true, false}) {
     const char* how = hazards ? "hazard rules on" : "numbers alone";
@@ -145,7 +146,8 @@ void emulation(int samples) {
 
 int main(int argc, char** argv) {
   using namespace warploom;
-  if (argc == 3 && std::string_view(argv[1]) == "__compile") return runtime::run_compile_request(argv[2]);
+  int status = 0;
+  if (runtime::compiler_main(argc, argv, &status)) return status;
   runtime::set_helper_program("/proc/self/exe");
   const ScratchFolder cache("bench-compiler");
   setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);

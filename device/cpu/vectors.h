@@ -56,6 +56,11 @@ using lane_numbers = long_list<0, 1, 2, 3>;
 #endif
 
 WL_INLINE vf splat(float x) { return x - vf{}; }
+WL_INLINE vf counted(long first) {  // first, first + 1, …
+  vf x;
+  for (long i = 0; i < kLanes; ++i) x[i] = static_cast<float>(first + i);
+  return x;
+}
 WL_INLINE vf select(vi condition, vf yes, vf no) {
   return __builtin_bit_cast(vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
 }

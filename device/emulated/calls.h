@@ -60,6 +60,7 @@ void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Si
 enum class Element { bf16, f16, tf32, e4m3, e5m2, int8 };
 void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site);
 unsigned shuffle(unsigned bits, int lane, Site site);
+void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take, Site site);
 
 void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site);
 void copy_async_commit(Site site);

@@ -57,6 +57,13 @@ WL_GLOBAL_FORMS(ld_global, st_global)
 WL_GLOBAL_FORMS(ld_global_stream, st_global_stream)
 #undef WL_GLOBAL_FORMS
 
+template <class I>
+int lookup(const I* p, bool pred = true, WL_SITE) {
+  I index = -1;
+  if (pred) emu::load_global({&index, nullptr, 0, 1}, p, sizeof(I), site);
+  return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
+}
+
 // Updates of global memory, each element by itself.
 struct Sum {
   static float of(float a, float b) { return a + b; }
@@ -234,6 +241,10 @@ WL_MMA_SYNC(mma_m16n8k32)
 inline float shfl(float x, int source, WL_SITE) { return float_of(emu::shuffle(bits_of(x), source & 31, site)); }
 inline int shfl(int x, int source, WL_SITE) {
   return static_cast<int>(emu::shuffle(static_cast<unsigned>(x), source & 31, site));
+}
+template <int BYTES, class D, class S>
+void shfl(D&& dst, S&& src, int source, bool take = true, WL_SITE) {
+  emu::shuffle_registers(run_of<BYTES>(emu::regs(dst)), run_of<BYTES>(emu::regs(src)), BYTES, source & 31, take, site);
 }
 inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 #include "banks.h"
+#include "base/random.h"
 #include "calls_host.h"
 #include "emulator.h"
 #include "shadow.h"
@@ -234,7 +235,7 @@ class Machine {
     t->queued = true;
   }
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
-  std::uint64_t next_random();
+  std::uint64_t next_random() { return random_.next(); }
   bool effect_now();  // does an asynchronous effect take place at issue?
   Timing timing() const { return launch_.options.timing; }
   bool hazards() const { return launch_.options.hazards; }
@@ -306,7 +307,7 @@ class Machine {
 
   Launch launch_;
   Report report_;
-  std::uint64_t random_;
+  warploom::Random random_;
   std::deque<Thread*> ready_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Actor> actors_;

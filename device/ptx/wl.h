@@ -8,6 +8,7 @@
 #include "types.h"
 #include "layout.h"
 #include "casts.h"
+#include "packed.h"
 #include "ids.h"
 #include "value_functions.h"
 #include "moves.h"

@@ -122,7 +122,10 @@ Result<Kernel> CpuEmitter::emit() {
       kernel.name);
   for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program_.tensors.size()); ++id) {
     const tile::Tensor& tensor = program_.tensor(id);
-    if (!cpu_element_type(tensor.dtype).empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)) continue;
+    const bool indices =
+        tensor.scope == Scope::global && !tensor.writable && (tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64);
+    if (indices || (!cpu_element_type(tensor.dtype).empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)))
+      continue;
     at_ = synth::first_use(synth::sites_of(program_), id);
     return unsupported(
         "a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
@@ -131,7 +134,8 @@ Result<Kernel> CpuEmitter::emit() {
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const tile::Tensor& tensor = program_.tensors[i];
     if (tensor.scope != Scope::global) continue;
-    const std::string type = cpu_element_type(tensor.dtype);
+    const bool indices = tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64;
+    const std::string type = indices ? std::string(cpu_type(tensor.dtype)) : cpu_element_type(tensor.dtype);
     const std::string full = tensor.writable ? type : "const " + type;
     out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
     kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});

@@ -8,16 +8,11 @@ using tile::Index;
 using tile::TensorId;
 using tile::Value;
 
-namespace {
-
-// The dimension that vectors run along: the last one of extent above 1.
 std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
   std::size_t dim = shape.size() - 1;
   while (dim > 0 && shape[dim] == 1) --dim;
   return dim;
 }
-
-}  // namespace
 
 std::string CpuEmitter::rounded(Dtype dtype, const std::string& value) const {
   return is_narrow(dtype) ? fmt::format("wl::rounded<wl::{}>({})", name_of(dtype), value) : value;
@@ -62,10 +57,10 @@ std::string CpuEmitter::local(const std::string& text, const std::string& stem,
 }
 
 // The name of a local vector with the value, or a constant.
-std::string CpuEmitter::value_text(const Value& value, const std::function<std::string(TensorId)>& leaf,
+std::string CpuEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
                                    std::map<std::string, std::string>& known, const std::string& stem) {
   if (value.kind == Value::Kind::constant) return fmt::format("wl::splat({})", float_text(value.constant));
-  if (value.kind == Value::Kind::tensor) return leaf(value.tensor);
+  if (value.kind != Value::Kind::op) return leaf(value);
   std::vector<std::string> operands;
   for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf, known, stem));
   return local(fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", ")), stem, known);
@@ -74,7 +69,7 @@ std::string CpuEmitter::value_text(const Value& value, const std::function<std::
 Status CpuEmitter::visit(const tile::Map& map) {
   const tile::Tensor& dst = tensor(map.dst);
   // Tensors of one shape, and single elements beside them, need no loops over dimensions.
-  bool flat = true;
+  bool flat = !has_coordinates(map.value);
   const auto look = [&](const auto& self, const Value& value) -> void {
     if (value.kind == Value::Kind::tensor)
       flat &= tensor(value.tensor).shape == dst.shape || tile::element_count(tensor(value.tensor).shape) == 1;
@@ -89,7 +84,16 @@ Status CpuEmitter::visit(const tile::Map& map) {
   if (count <= 8 * lanes_) out_.line("#pragma GCC unroll 8");
   out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
   std::map<std::string, std::string> known;
-  const auto leaf = [&](TensorId id) {
+  const auto leaf = [&](const Value& value) {
+    if (value.kind == Value::Kind::coordinate) {
+      Index at = value.shift;
+      for (const Loop& loop : loops)
+        if (static_cast<int>(loop.dim) == value.axis) at = at + Index::variable(loop.variable);
+      if (static_cast<int>(along) == value.axis) at = at + Index::variable(v);
+      return local(fmt::format("wl::{}({})", static_cast<int>(along) == value.axis ? "counted" : "splat", at.text()),
+                   "x", known);
+    }
+    const TensorId id = value.tensor;
     const bool spread = tensor(id).shape[along] == 1;
     const std::string place = element(id, loops);
     return local(spread ? "wl::splat(*(" + place + "))" : "wl::load(" + place + " + " + v + ")", "x", known);

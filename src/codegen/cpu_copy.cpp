@@ -100,6 +100,7 @@ std::string CpuEmitter::pointer(const Side& side) const {
 
 // Where a tile of one row of contiguous elements starts, if it lies inside its tensor whatever the indices hold; or empty.
 std::string CpuEmitter::row_pointer(const tile::Tile& tile) const {
+  if (tile.lookup >= 0) return "";
   const Side side = side_of(tile, {});
   const bool row = squeezed_dims(tile).size() < 2 && side.strided && (side.cols == 1 || side.col_stride == 1);
   return row && (!side.global || conditions(side, true, true).empty()) ? pointer(side) : "";
@@ -222,7 +223,35 @@ void CpuEmitter::copy_matrix(const tile::Copy& copy, const Side& src, const Side
   if (!copy_rows(copy, from, to) && !load_tile(copy, from, to)) copy_elements(copy, from, to);
 }
 
+// One element of the gathered dimension after another, each at the index that is read for it.
+Status CpuEmitter::gathered(tile::Copy copy) {
+  const bool reads = copy.src.lookup >= 0;
+  tile::Tile &global = reads ? copy.src : copy.dst, &other = reads ? copy.dst : copy.src;
+  const auto dim = static_cast<std::size_t>(global.lookup_dim);
+  const auto mine = squeezed_dims(global), theirs = squeezed_dims(other);
+  const tile::Tensor& lookup = tensor(global.lookup);
+  tile::For loop{fresh("g"), 0, global.extent[dim], 1, false, {}};
+  const Index g = Index::variable(loop.variable), place = global.offset[dim] + g;
+  const std::string at = fresh("at");
+  out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", loop.variable, global.extent[dim]);
+  out_.line("const long {0} = {1} >= 0 && {1} < {2} ? {3}[{4}] : -1;", at, place.text(), lookup.shape[0],
+            name(global.lookup), (place * lookup.strides[0]).text());
+  ranges_.enter(loop);
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    if (mine[i] == dim) other.offset[theirs[i]] = other.offset[theirs[i]] + g, other.extent[theirs[i]] = 1;
+  global.offset[dim] = Index::variable(at), global.extent[dim] = 1, global.lookup = -1;
+  WARPLOOM_CHECK(visit(copy));
+  ranges_.leave(loop);
+  out_.close();
+  return ok();
+}
+
 Status CpuEmitter::visit(const tile::Copy& copy) {
+  for (const tile::Tile* tile : {&copy.src, &copy.dst})
+    if (const tile::Tensor& t = tensor(tile->tensor); cpu_element_type(t.dtype).empty())
+      return unsupported("a copy moves a type that CPU kernels do not compute with", "f32, bf16 or f16",
+                         fmt::format("'{}' of {}", t.name, name_of(t.dtype)));
+  if (copy.src.lookup >= 0 || copy.dst.lookup >= 0) return gathered(copy);
   const auto dims = squeezed_dims(copy.src);
   const std::size_t loops = dims.size() > 2 ? dims.size() - 2 : 0;
   std::vector<Index> outer;

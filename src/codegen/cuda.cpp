@@ -149,8 +149,9 @@ void CudaEmitter::role_prologue(const std::vector<const Statement*>& statements)
     for (const TensorId id : tensors_of(*statement))
       if (tensor(id).scope == Scope::reg) used.insert(id);
   for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), registers(id).values(),
-              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
+              array_length(id, registers(id).values()), fmt::join(tensor(id).shape, ", "),
+              layout::to_string(coalesce(registers(id))));
 }
 
 void CudaEmitter::body(const Body& statements) {
@@ -171,12 +172,18 @@ void CudaEmitter::statement(const Statement& one) {
   if (simple) out_.line("// {}", print(program_, one));
   std::visit(Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
                         [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
-                        [&](const Reduce& node) { reduce(node); },
+                        [&](const Reduce& node) { reduce(node); }, [&](const Scan& node) { scan(node); },
+                        [&](const Rearrange& node) { rearrange(one, node); },
+                        [&](const Reinterpret& node) { reinterpret(node); },
                         [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
                         [&](const If& node) {
                           out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
                           body(node.body);
                           out_.close();
+                          for (const Statement& inner : node.body)
+                            if (const auto* made = std::get_if<Produce>(&inner.node);
+                                made && !barriers_.count(made->pipeline))
+                              out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
                         },
                         [&](const Produce& node) { produce(node); }, [&](const Consume& node) { consume(node); },
                         [&](const Roles& node) { roles(node); }, [&](const Signal& node) { signal(node); },
@@ -312,8 +319,8 @@ std::string CudaEmitter::note_pointer(TensorId id) {
 
 void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {
   const bool first =
-      std::none_of(args_.begin(), args_.end(), [&](const Argument& arg) { return arg.buffer == name(id); });
-  args_.push_back({name(id), tensor_map, std::move(spec), tensor(id).zeroed && first});
+      std::none_of(args_.begin(), args_.end(), [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
+  args_.push_back({tensor(id).name, tensor_map, std::move(spec), tensor(id).zeroed && first});
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {

@@ -26,30 +26,57 @@ std::string float_text(double value) {
 std::string literal(Dtype dtype, double value) {
   if (dtype == Dtype::f32) return float_text(value);
   if (is_float(dtype)) return fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(value));
-  return fmt::format("{}", static_cast<std::int64_t>(value));
+  auto bits = static_cast<std::int64_t>(rounded(dtype, value));
+  if (bits_of(dtype) < 8) bits &= (1 << bits_of(dtype)) - 1;
+  for (int width = bits_of(dtype); width < 8; width *= 2) bits |= bits << width;
+  return std::to_string(bits);
 }
 
 void CudaEmitter::fill(const Fill& node) {
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(node.dst).values(), name(node.dst),
-            literal(tensor(node.dst).dtype, node.value));
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", array_length(node.dst, registers(node.dst).values()),
+            name(node.dst), literal(tensor(node.dst).dtype, node.value));
 }
 
-std::string CudaEmitter::value_text(const Value& value, const std::map<TensorId, std::string>& index) const {
+std::string CudaEmitter::value_text(const Value& value, const Map& node, const Elements& elements) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
   switch (value.kind) {
     case Value::Kind::constant: return float_text(value.constant);
     case Value::Kind::tensor: {
-      const std::string element = fmt::format("{}[{}]", name(value.tensor), index.at(value.tensor));
-      return tensor(value.tensor).dtype == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
+      const Dtype dtype = tensor(value.tensor).dtype;
+      const std::string& index = elements.index.at(value.tensor);
+      if (const int per = per_byte(dtype); per > 1)
+        return fmt::format("wl::unpacked<{0}, {1}>({2}[{3} / {4}], {3} % {4})", bits_of(dtype), is_signed(dtype),
+                           name(value.tensor), parenthesized(index), per);
+      const std::string element = fmt::format("{}[{}]", name(value.tensor), index);
+      return dtype == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
+    }
+    case Value::Kind::coordinate: {
+      Coordinate at{value.shift, thread_terms(registers(node.dst), value.axis)};
+      for (const ValueLoop& loop : elements.loops)
+        if (const auto step = loop.step[static_cast<std::size_t>(value.axis)]; step != 0)
+          at.terms.push_back({loop.variable, loop.extent, step});
+      return fmt::format("wl::to_float({})", text(at));
     }
     case Value::Kind::op: break;
   }
   std::vector<std::string> operands;
-  for (const Value& operand : value.operands) operands.push_back(value_text(operand, index));
+  for (const Value& operand : value.operands) operands.push_back(value_text(operand, node, elements));
   for (const auto& [op, sign] : kInfix)
     if (op == value.op) return fmt::format("({} {} {})", operands[0], sign, operands[1]);
   return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
+}
+
+// Floats into elements of less than a byte.
+void CudaEmitter::pack(TensorId id, const std::string& wide) {
+  const Dtype dtype = tensor(id).dtype;
+  const int per = per_byte(dtype);
+  std::vector<std::string> parts;
+  for (int place = 0; place < per; ++place)
+    parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype), wide,
+                                sum({times("i", per), std::to_string(place)}), place));
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", array_length(id, registers(id).values()), name(id),
+            fmt::join(parts, " | "));
 }
 
 void CudaEmitter::map(const Map& node) {
@@ -57,16 +84,16 @@ void CudaEmitter::map(const Map& node) {
   const auto& full = tensor(node.dst).shape;
   std::vector<TensorId> operands;
   tensors_of(node.value, operands);
-  bool broadcasts = false;
+  bool broadcasts = has_coordinates(node.value);
   for (const TensorId id : operands) broadcasts |= tensor(id).shape != full;
 
-  std::vector<ValueLoop> loops;
+  Elements elements;
+  auto& [loops, index] = elements;
   if (broadcasts) {
     loops = value_loops(layout, 1);
   } else if (layout.values() > 1) {
     loops = {{"i", layout.values(), {}, 1}};
   }
-  std::map<TensorId, std::string> index;
   for (const TensorId id : operands) {
     if (tensor(id).shape == full) {
       index[id] = value_index(loops);
@@ -85,7 +112,7 @@ void CudaEmitter::map(const Map& node) {
     index[id] = sum(parts);
   }
   const Dtype dtype = tensor(node.dst).dtype;
-  std::string value = value_text(node.value, index);
+  std::string value = value_text(node.value, node, elements);
   if (value.size() > 2 && value.front() == '(' && value.back() == ')' &&
       parenthesized(value.substr(1, value.size() - 2)) != value.substr(1, value.size() - 2)) {
     // the outermost parentheses of an infix expression are not needed
@@ -97,10 +124,17 @@ void CudaEmitter::map(const Map& node) {
     }
     if (outer) value = value.substr(1, value.size() - 2);
   }
-  if (dtype != Dtype::f32) value = fmt::format("wl::cast<{}>({})", cuda_type(dtype), value);
+  const bool packs = per_byte(dtype) > 1;
+  if (packs) {
+    out_.open("{{");
+    out_.line("WL_REG(float, wide, {});", layout.values());
+  } else if (dtype != Dtype::f32) value = fmt::format("wl::cast<{}>({})", cuda_type(dtype), value);
   open_loops(loops);
-  out_.line("{}[{}] = {};", name(node.dst), value_index(loops), value);
+  out_.line("{}[{}] = {};", packs ? "wide" : name(node.dst), value_index(loops), value);
   close_loops(loops);
+  if (!packs) return;
+  pack(node.dst, "wide");
+  out_.close();
 }
 
 void CudaEmitter::mma(const Statement& statement, const Mma& node) {

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cmath>
 #include "codegen/cuda_emitter.h"
 #include "synth/shared.h"
 #include "tile/print.h"
@@ -58,6 +57,18 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
 
 void CudaEmitter::cast_registers(const Copy& node) {
   const auto values = registers(node.dst.tensor).values();
+  const auto is_whole = [&](const Tile& tile) {
+    const auto zero = [](const Index& offset) { return offset.constant() == 0; };
+    return tile.extent == tensor(tile.tensor).shape && std::all_of(tile.offset.begin(), tile.offset.end(), zero);
+  };
+  if (!is_whole(node.src) || !is_whole(node.dst) || node.src.extent != node.dst.extent)
+    return error({ErrorCode::kNoInstruction, "a copy between registers moves less than two tensors of one shape",
+                  program_.name, "whole tensors of equal shape", name(node.src.tensor) + ", " + name(node.dst.tensor),
+                  "copy the part through a shared tensor"});
+  Value element;
+  element.kind = Value::Kind::tensor, element.tensor = node.src.tensor;
+  if (per_byte(tensor(node.src.tensor).dtype) * per_byte(tensor(node.dst.tensor).dtype) > 1)
+    return map({node.dst.tensor, std::move(element)});
   const Dtype from = tensor(node.src.tensor).dtype, to = tensor(node.dst.tensor).dtype;
   const std::string source = name(node.src.tensor) + "[i]";
   const std::string value = from == to           ? source
@@ -75,21 +86,26 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   for (std::size_t d = 0; d < memory.extent.size(); ++d)
     at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
   note_pointer(memory.tensor);
-  const std::string guard = load ? "" : first_replica(seen), bounds = bounds_condition(memory, at);
-  const int bytes = choice.vector * bytes_of(tensor(memory.tensor).dtype);
-  const std::string stream = node.streaming ? "_stream" : "",
-                    value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops));
+  const Dtype dtype = tensor(side.tensor).dtype;
+  const std::string guard = load ? "" : first_replica(seen), stream = node.streaming ? "_stream" : "",
+                    value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops, per_byte(dtype)));
+  const std::int64_t bytes = bytes_of(dtype, choice.vector);
+  const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(loops);
+  if (scope) out_.open("{{");
+  look_up(memory, at);
+  const std::string bounds = bounds_condition(memory, at);
   if (load && bounds.empty()) {
     out_.line("wl::ld_global{}<{}>({}, {});", stream, bytes, value, global_address(memory, at));
   } else if (load) {
     out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds,
-              literal(tensor(side.tensor).dtype, node.fill));
+              literal(dtype, node.fill));
   } else {
     out_.line("{}<{}>({}, {}{});", store_call(node), bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
   }
+  if (scope) out_.close();
   close_loops(loops);
   if (!guard.empty()) out_.close();
 }
@@ -97,23 +113,31 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
 void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, bool load) {
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
   const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
-  const auto loops = value_loops(seen, choice.vector);
   if (is_slot(memory.tensor)) slot_read_ = true;
   else load ? before_read(memory.tensor) : before_write(memory.tensor);
+  move_shared(side.tensor, memory, seen, solution_.shared.at(memory.tensor), shared_base(memory.tensor), choice.vector,
+              load, node.peer);
+}
+
+// A register tensor to or from a piece of shared memory, a vector a thread.
+void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
+                              const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector,
+                              bool load, const std::optional<Index>& peer) {
+  const auto loops = value_loops(seen, vector);
   std::vector<Coordinate> at;
   for (std::size_t d = 0; d < memory.extent.size(); ++d)
     at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
-  const std::string guard = load ? "" : first_replica(seen);
-  const int bytes = choice.vector * bytes_of(tensor(memory.tensor).dtype);
-  const std::string value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops));
+  const std::string guard = load ? "" : first_replica(seen), address = address_in(layout, base, at);
+  const Dtype dtype = tensor(side).dtype;
+  const std::int64_t bytes = bytes_of(dtype, vector);
+  const std::string value = fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)));
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(loops);
   if (load) {
-    const std::string address = shared_address(memory, at);
-    out_.line("wl::ld_shared{}<{}>({}, {});", node.peer ? "_cluster" : "", bytes, value,
-              node.peer ? fmt::format("wl::mapa({}, {})", address, node.peer->text()) : address);
+    out_.line("wl::ld_shared{}<{}>({}, {});", peer ? "_cluster" : "", bytes, value,
+              peer ? fmt::format("wl::mapa({}, {})", address, peer->text()) : address);
   } else {
-    out_.line("wl::st_shared<{}>({}, {});", bytes, shared_address(memory, at), value);
+    out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
   }
   close_loops(loops);
   if (!guard.empty()) out_.close();
@@ -180,24 +204,29 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     shared_at.push_back(coordinate(shared, static_cast<int>(d), of_shared, shared_loops));
   note_pointer(global.tensor);
-  const int bytes = choice.vector * bytes_of(tensor(global.tensor).dtype);
-  const std::string guard = first_replica(choice.mapping), bounds = bounds_condition(global, global_at);
-  const std::string tail = bounds.empty() ? "" : ", " + bounds;
+  const Dtype dtype = tensor(global.tensor).dtype;
+  const std::int64_t bytes = bytes_of(dtype, choice.vector), length = choice.vector / per_byte(dtype);
+  const std::string guard = first_replica(choice.mapping);
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(global_loops, false);
+  const bool scope = global_loops.empty() && (global.lookup >= 0 || !choice.instruction);
+  if (scope) out_.open("{{");
+  look_up(global, global_at);
+  const std::string bounds = bounds_condition(global, global_at), tail = bounds.empty() ? "" : ", " + bounds;
   if (choice.instruction) {
     out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, shared_address(shared, shared_at),
               global_address(global, global_at), tail);
   } else if (load) {
-    out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
+    out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
     out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, global_address(global, global_at),
-              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(tensor(global.tensor).dtype, node.fill)));
+              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(dtype, node.fill)));
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, shared_address(shared, shared_at));
   } else {
-    out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
+    out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
     out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, shared_address(shared, shared_at));
     out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, global_address(global, global_at), tail);
   }
+  if (scope) out_.close();
   close_loops(global_loops);
   if (!guard.empty()) out_.close();
 }
@@ -208,7 +237,8 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   const Tile &global = load ? node.src : node.dst, &shared = load ? node.dst : node.src;
   const Tensor& g = tensor(global.tensor);
   const auto& layout = solution_.shared.at(shared.tensor);
-  const Dtype dtype = tensor(shared.tensor).dtype;
+  const Dtype packed = tensor(shared.tensor).dtype, dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
+  const std::int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
   const auto along = synth::contiguous_dim(g);
   const auto contiguous = static_cast<std::size_t>(*along);
 
@@ -244,28 +274,28 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   spec.dtype = dtype;
   spec.swizzle_bytes = layout.swizzle.bits ? 16 << layout.swizzle.bits : 0;
   for (const std::size_t d : order) {
-    spec.dims.push_back(g.shape[d]);
-    if (d != contiguous) spec.strides_bytes.push_back(g.strides[d] * bytes_of(g.dtype));
-    spec.box.push_back(d == contiguous ? panel : std::min(global.extent[d], box_rows));
+    spec.dims.push_back(d == contiguous ? g.shape[d] / per : g.shape[d]);
+    if (d != contiguous) spec.strides_bytes.push_back(bytes_of(g.dtype, g.strides[d]));
+    spec.box.push_back(d == contiguous ? panel / per : std::min(global.extent[d], box_rows));
   }
   const std::string map = note_map(global.tensor, spec);
 
   auto call = [&](const std::string& panel_variable, std::int64_t row_box) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
-      Coordinate c{offset(global, d), {}};
-      if (d == contiguous && my_panels > 1) c.terms.push_back({panel_variable, my_panels, panel});
-      if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel);
+      Coordinate c{d == contiguous ? offset(global, d) / per : offset(global, d), {}};
+      if (d == contiguous && my_panels > 1) c.terms.push_back({panel_variable, my_panels, panel / per});
+      if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel / per);
       if (d != contiguous && global.extent[d] > 1)
         c.offset = c.offset + row_box * 256 + (by_panels ? Index(0) : among.share * my_rows);
       coordinates.push_back(text(c));
     }
-    const std::int64_t panel_bytes = rows * panel * bytes_of(dtype);
-    const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : my_rows * panel * bytes_of(dtype);
+    const std::int64_t panel_bytes = bytes_of(packed, rows * panel);
+    const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
     const std::string address =
         sum({shared_base(shared.tensor), my_panels > 1 ? times(panel_variable, panel_bytes) : "0",
              (among.share * part_bytes).text(),
-             row_box ? std::to_string(row_box * box_rows * panel * bytes_of(dtype)) : "0"});
+             row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
     if (load) {
       out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "",
                 address, map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
@@ -277,8 +307,8 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     }
   };
   auto all = [&] {
-    if (my_panels > 1) out_.open("WL_UNROLL for (int p = 0; p < {}; ++p) {{", my_panels);
-    for (std::int64_t box = 0; box < row_boxes; ++box) call("p", box);
+    if (my_panels > 1) out_.open("WL_UNROLL for (int panel = 0; panel < {}; ++panel) {{", my_panels);
+    for (std::int64_t box = 0; box < row_boxes; ++box) call("panel", box);
     if (my_panels > 1) out_.close();
   };
   if (load) return all();

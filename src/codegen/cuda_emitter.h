@@ -28,7 +28,8 @@ struct ValueLoop {
   std::int64_t value_stride;  // in the thread's array
 };
 
-std::string literal(Dtype dtype, double value);  // a constant of the type in emitted CUDA C++
+std::string literal(Dtype dtype, double value);       // a constant of the type in emitted CUDA C++
+std::string emitted_name(const std::string& tensor);  // another one where the text needs the name for itself
 
 class CudaEmitter {
  public:
@@ -52,6 +53,9 @@ class CudaEmitter {
   void copy(const tile::Statement& statement, const tile::Copy& node);
   void copy_global_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
   void copy_shared_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
+  void move_shared(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen,
+                   const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector, bool load,
+                   const std::optional<tile::Index>& peer = {});
   void copy_matrices(const tile::Copy& node, const synth::Choice& choice, bool load);
   void copy_by_threads(const tile::Copy& node, const synth::Choice& choice);
   void copy_by_engine(const tile::Copy& node, const synth::Choice& choice);
@@ -60,7 +64,12 @@ class CudaEmitter {
   // cuda_compute.cpp
   void fill(const tile::Fill& node);
   void map(const tile::Map& node);
-  std::string value_text(const tile::Value& value, const std::map<tile::TensorId, std::string>& index) const;
+  struct Elements {  // how a map's loops name them
+    std::vector<ValueLoop> loops;
+    std::map<tile::TensorId, std::string> index;
+  };
+  std::string value_text(const tile::Value& value, const tile::Map& node, const Elements& elements);
+  void pack(tile::TensorId id, const std::string& wide);
   void mma(const tile::Statement& statement, const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
   void finish_matrix(int lag);
@@ -69,6 +78,13 @@ class CudaEmitter {
   // cuda_reduce.cpp
   void reduce(const tile::Reduce& node);
   void cluster_reduce(const tile::ClusterReduce& node);
+
+  // cuda_scan.cpp
+  void scan(const tile::Scan& node);
+
+  // cuda_exchange.cpp
+  void rearrange(const tile::Statement& statement, const tile::Rearrange& node);
+  void reinterpret(const tile::Reinterpret& node);
 
   // cuda_pipeline.cpp
   void barrier_setup();
@@ -100,7 +116,7 @@ class CudaEmitter {
 
   // Helpers
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
-  std::string name(tile::TensorId id) const { return tensor(id).name; }
+  std::string name(tile::TensorId id) const { return emitted_name(tensor(id).name); }
   const layout::TvLayout& registers(tile::TensorId id) const { return solution_.registers.at(id); }
   // Terms of the thread's own digits along a dimension of a register layout; digits become named constants of the role.
   std::vector<Term> thread_terms(const layout::TvLayout& layout, int dim, std::size_t skip_modes = 0);
@@ -112,13 +128,21 @@ class CudaEmitter {
   void open_loops(const std::vector<ValueLoop>& loops, bool registers = true);
   void close_loops(const std::vector<ValueLoop>& loops);
   tile::Index offset(const tile::Tile& tile, std::size_t dim) const;
-  static std::string value_index(const std::vector<ValueLoop>& loops);
+  // `per`: elements to one of the array, for types of less than a byte.
+  static std::string value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
+  std::int64_t array_length(tile::TensorId id, std::int64_t elements) const {
+    return elements / per_byte(tensor(id).dtype);
+  }
   // Coordinate of a memory tile's dimension, from a register-side layout whose dimensions correspond to it.
   Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen,
                         const std::vector<ValueLoop>& loops, std::size_t skip_modes = 0);
+  // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
+  void look_up(const tile::Tile& memory, std::vector<Coordinate>& coordinates);
   std::string bounds_condition(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   std::string global_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   std::string shared_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
+  static std::string address_in(const layout::MemoryLayout& layout, const std::string& base,
+                                std::vector<Coordinate> coordinates);
   std::string shared_base(tile::TensorId id) const;  // of the current slot
   std::string note_pointer(tile::TensorId id);
   std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
@@ -161,5 +185,17 @@ class CudaEmitter {
   std::set<std::string> digits_;
   std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
 };
+
+std::string literal(Dtype dtype,
+                    double value);  // an element of a register array; all elements of a byte for the types below one
+std::string combined(tile::ReduceOp op, const std::string& a, const std::string& b);
+
+// The digits of a thread's number that a layout names, cut at the warp's edge.
+struct ThreadDigit {
+  std::int64_t below, extent;
+  layout::Coord step;
+  bool of_lane() const { return below < 32; }
+};
+std::vector<ThreadDigit> thread_digits(const layout::TvLayout& layout);
 
 }  // namespace warploom::codegen

@@ -100,7 +100,7 @@ void CudaEmitter::produce(const Produce& node) {
       if (const auto* copy = std::get_if<Copy>(&statement.node)) {
         std::int64_t elements = 1;
         for (const auto extent : copy->dst.extent) elements *= extent;
-        bytes += elements * bytes_of(tensor(copy->dst.tensor).dtype);
+        bytes += bytes_of(tensor(copy->dst.tensor).dtype, elements);
       }
     out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
               peers_of(node.pipeline).blocks > 1 ? "_cluster" : "");

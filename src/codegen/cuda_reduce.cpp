@@ -11,7 +11,13 @@ using namespace tile;
 
 namespace {
 
-std::string combine(ReduceOp op, const std::string& a, const std::string& b) {
+const char* identity(ReduceOp op) {
+  return op == ReduceOp::sum ? "0.0f" : op == ReduceOp::max ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
+}
+
+}  // namespace
+
+std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
   switch (op) {
     case ReduceOp::sum: return fmt::format("{} + {}", a, b);
     case ReduceOp::max: return fmt::format("wl::max({}, {})", a, b);
@@ -19,12 +25,6 @@ std::string combine(ReduceOp op, const std::string& a, const std::string& b) {
   }
   return a;
 }
-
-const char* identity(ReduceOp op) {
-  return op == ReduceOp::sum ? "0.0f" : op == ReduceOp::max ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
-}
-
-}  // namespace
 
 void CudaEmitter::reduce(const Reduce& node) {
   const TvLayout& src = registers(node.src);
@@ -45,29 +45,17 @@ void CudaEmitter::reduce(const Reduce& node) {
   const std::string target = fmt::format("{}[{}]", dst, sum(kept));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
   open_loops(loops);
-  out_.line("{} = {};", target, combine(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
+  out_.line("{} = {};", target, combined(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
   close_loops(loops);
 
-  // 2. Lanes along the axis. Thread modes are cut at the warp's edge.
+  // 2. Lanes along the axis.
   struct Digit {
     std::int64_t below, extent;
     bool along;
   };
   std::vector<Digit> lanes, warps;
-  std::int64_t below = 1;
-  for (const auto& mode : src.thread) {
-    const bool along = mode.step[axis] != 0;
-    std::int64_t extent = mode.extent;
-    if (below < 32) {
-      const std::int64_t inside = std::min(extent, 32 / below);
-      lanes.push_back({below, inside, along});
-      below *= inside, extent /= inside;
-    }
-    if (extent > 1) {
-      warps.push_back({below, extent, along});
-      below *= extent;
-    }
-  }
+  for (const ThreadDigit& digit : thread_digits(src))
+    (digit.of_lane() ? lanes : warps).push_back({digit.below, digit.extent, digit.step[axis] != 0});
   std::vector<std::int64_t> masks;
   for (const Digit& d : lanes)
     if (d.along)
@@ -75,7 +63,8 @@ void CudaEmitter::reduce(const Reduce& node) {
   if (!masks.empty()) {
     out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
     for (const auto mask : masks)
-      out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
+      out_.line("{0}[i] = {1};", dst,
+                combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
     out_.close();
   }
 
@@ -121,7 +110,7 @@ void CudaEmitter::reduce(const Reduce& node) {
   out_.line("WL_REG(float, other, 1);");
   out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
             sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}));
-  out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
+  out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();
 }
@@ -167,7 +156,7 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
   out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
             sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row),
                  times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
-  out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
+  out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();
 }

@@ -68,7 +68,7 @@ std::int64_t BufferSpec::elements() const {
   for (const auto extent : shape) count *= extent;
   return count;
 }
-std::int64_t BufferSpec::bytes() const { return elements() * bytes_of(dtype); }
+std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
 
 std::int64_t LaunchList::workspace_bytes() const {
   std::int64_t total = 0;

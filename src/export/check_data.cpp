@@ -18,15 +18,11 @@ constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sample
 constexpr std::int64_t kSampledRows = 16;
 constexpr std::int64_t kSamplesPerRow = 4096;
 
-constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ull;
-
-std::uint64_t mixed(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
+std::uint64_t input_seed(std::uint64_t seed, std::size_t input) {
+  Random random(seed);
+  while (input-- > 0) random.next();
+  return random.next();
 }
-
-std::uint64_t input_seed(std::uint64_t seed, std::size_t input) { return mixed(seed + kGolden * (input + 1)); }
 
 // The leading bits that a generated value keeps, the sign among them; below 0 for integers, whose values have -kept bits.
 int kept_bits(Dtype dtype) {
@@ -37,8 +33,9 @@ int kept_bits(Dtype dtype) {
 std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
   const int kept = kept_bits(dtype);
+  Random random(seed);
   for (std::int64_t i = 0; i < elements; ++i) {
-    const std::uint64_t bits = mixed(seed + kGolden * (static_cast<std::uint64_t>(i) + 1));
+    const std::uint64_t bits = random.next();
     const double value = kept > 0
                              ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)), 1 - kept)
                              : static_cast<double>(bits >> (64 + kept));

@@ -35,10 +35,6 @@ class CpuKernels final : public LoadedList {
         return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name,
                      "a shared object with the kernel", image ? binary.images[i] : image.why_not(),
                      "clear the cache folder and compile again"});
-      for (int worker = 0; worker < pool_.threads(); ++worker)
-        if (kernel.shared_bytes > 0 && !pool_.scratch(worker, kernel.shared_bytes))
-          return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
-                       fmt::format("{} bytes a thread", kernel.shared_bytes), "no room", "take a smaller schedule"});
     }
     return ok();
   }
@@ -47,11 +43,10 @@ class CpuKernels final : public LoadedList {
   Result<void*> parameter(const Kernel&, const Argument&, void*& address, Kept&) override { return address; }
   Status run(std::size_t index, void** parameters) override {
     const Kernel& kernel = list_.kernels[index];
-    pool_.run(kernel.grid[0] * kernel.grid[1] * kernel.grid[2], [&, this](std::int64_t task, int worker) {
-      void* scratch = kernel.shared_bytes > 0 ? pool_.scratch(worker, kernel.shared_bytes) : nullptr;
-      functions_[index](parameters, task, scratch);
-    });
-    return ok();
+    const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+    if (wl::run_blocks(pool_, functions_[index], parameters, blocks, kernel.shared_bytes)) return ok();
+    return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
+                 fmt::format("{} bytes a thread", kernel.shared_bytes), "no room", "take a smaller schedule"});
   }
 
   wl::Pool& pool_;

@@ -45,7 +45,6 @@ Result<Driver> open_driver() {
   Driver driver;
 #define WARPLOOM_DRIVER(name, symbol, ...) driver.name = library[symbol];
 #include "runtime/driver.def"
-#undef WARPLOOM_DRIVER
   if (!library.complete())
     return fail({ErrorCode::kNoDriver, "the CUDA driver is too old", "libcuda.so.1", "a driver for CUDA 12.0 or later",
                  "no " + library.missing(), "update the NVIDIA driver"});

@@ -69,7 +69,6 @@ class Driver {
  public:
 #define WARPLOOM_DRIVER(name, symbol, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
 #include "runtime/driver.def"
-#undef WARPLOOM_DRIVER
 
   // Opened and initialised once a process. Fails with no-driver, or no-gpu where cuInit or the count finds none.
   static Result<const Driver*> get();

@@ -66,7 +66,7 @@ Interval median_interval(std::span<const double> values, std::uint64_t seed, int
 Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const> alternatives,
                                      const MeasureOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const bool flush = device.engine() == Engine::cuda ? options.flush : options.flush_cpu;
+  const bool flush = device.engine() == Engine::cuda && options.flush;
   std::vector<Entry> entries(alternatives.size());
   double shortest = 1e30;
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -29,7 +29,6 @@ enum class VendorKind : std::uint8_t { matmul, softmax };
 enum class Activation : std::uint8_t {
 #define WARPLOOM_ACTIVATION(name, ...) name,
 #include "runtime/activations.def"
-#undef WARPLOOM_ACTIVATION
 };
 std::string_view name_of(Activation activation);
 

@@ -11,11 +11,6 @@ constexpr std::size_t kChanges = 3;                         // of each, a round
 constexpr std::size_t kModelled = 64;                       // guesses, and random looks, that the model is asked about
 constexpr std::size_t kClimbers = 8, kClimbs = 6;           // the best few whose neighbours it sees, and how often
 
-template <class T>
-void shuffle(std::vector<T>& list, Random& random) {
-  for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random.below(i)]);
-}
-
 }  // namespace
 
 Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed)
@@ -31,7 +26,7 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
   for (std::size_t rank = 0; rank < longest; ++rank)  // families in turn: their guesses need not compare
     for (const auto& family : families)
       if (rank < family.size()) order_.push_back(family[rank]);
-  if (strategy_ == Strategy::random) shuffle(order_, random_);
+  if (strategy_ == Strategy::random) random_.shuffle(order_);
   if (strategy_ != Strategy::beam) return;
   std::vector<kernels::Schedule> starts;
   for (const auto& family : families)
@@ -68,7 +63,7 @@ void Proposer::mutate() {
   ++rounds_;
   for (std::size_t i = 0; i < std::min(kWidth, best_.size()); ++i) {
     std::vector<kernels::Schedule> changed = neighbours(*catalogue_, best_[i].second);
-    shuffle(changed, random_);
+    random_.shuffle(changed);
     if (random_.below(3)) by_prediction(changed);
     std::size_t taken = 0;
     for (const auto& schedule : changed)

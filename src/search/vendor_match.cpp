@@ -12,7 +12,6 @@ using Function = float (*)(float);
 constexpr std::pair<Activation, Function> kActivations[] = {
 #define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) {Activation::name, [](float x) -> float { return value; }},
 #include "runtime/activations.def"
-#undef WARPLOOM_ACTIVATION
 };
 
 // The activation f with epilogue(s, b) = f(s + b), found by trying them all at random points: two expressions that agree there

@@ -58,6 +58,9 @@ class Model {
   }
 
  private:
+  double bytes_in(const Tile& tile) const {
+    return elements_of(tile) * bits_of(program_.tensor(tile.tensor).dtype) / 8;
+  }
   void bind_block(Environment& at, std::int64_t block) const {
     const auto& grid = program_.grid;
     const auto extent = [&](std::size_t d) { return d < grid.size() ? grid[d] : 1; };
@@ -109,7 +112,7 @@ class Model {
       std::int64_t element = 0;
       const auto at = lanes.coord(lane, 0);
       for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * tensor.strides[d];
-      const std::int64_t first = element * bytes_of(tensor.dtype), last = first + vector * bytes_of(tensor.dtype) - 1;
+      const std::int64_t first = bytes_of(tensor.dtype, element), last = first + bytes_of(tensor.dtype, vector) - 1;
       for (std::int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
     }
     return static_cast<double>(touched.size());
@@ -218,6 +221,21 @@ class Model {
       work.chain += 2 * rates_.barrier_cycles + 2 * rates_.shared_latency + static_cast<double>(warps) * results;
     return work;
   }
+  // A scan is a reduction whose steps every element takes part in; a rearrangement crosses shared memory, or shuffles.
+  Work cost_of(const Statement& statement, const Scan& node, Environment& at, int threads) {
+    Work work = cost_of(statement, Reduce{node.dst, node.src, node.axis, node.op}, at, threads);
+    work.add(compute(values(node.src), threads));
+    return work;
+  }
+  Work cost_of(const Statement& statement, const Rearrange& node, Environment&, int threads) {
+    Work work = compute(values(node.src), threads);
+    const auto choice = solution_.choices.find(&statement);
+    if (choice == solution_.choices.end() || choice->second.scratch.dims.empty()) return work;
+    work.shared = 2 * values(node.src) * threads * bits_of(program_.tensor(node.src).dtype) / 8 / rates_.shared_bytes;
+    work.chain += 2 * rates_.barrier_cycles + rates_.shared_latency + work.shared;
+    return work;
+  }
+  Work cost_of(const Statement&, const Reinterpret&, Environment&, int) { return {}; }
   Work cost_of(const Statement&, const ClusterReduce& node, Environment&, int threads) {
     Work work = compute(values(node.dst) * static_cast<double>(cluster_size(program_)), threads);
     work.chain += rates_.cluster_cycles;
@@ -269,17 +287,16 @@ class Model {
     const double warps = threads / 32.0;
     Work work;
     if (choice.instruction && choice.instruction->method == Method::tensor_copy) {
-      work.l2_bytes = elements_of(global) * inside(global, at) * bytes_of(program_.tensor(global.tensor).dtype);
+      work.l2_bytes = bytes_in(global) * inside(global, at);
       for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
         if (node.multicast.find("xyz"[d]) != std::string::npos)
           work.l2_bytes /= static_cast<double>(program_.cluster[d]);
-      work.shared = elements_of(global) * bytes_of(program_.tensor(global.tensor).dtype) / rates_.shared_bytes;
+      work.shared = bytes_in(global) / rates_.shared_bytes;
       work.issue = 16;
       if (!from_global) work.chain = rates_.store_latency + 2 * rates_.barrier_cycles + work.l2_bytes / rates_.l2_bytes;
       return work;
     }
     if (touches_global) {
-      const Tensor& tensor = program_.tensor(global.tensor);
       const bool registers = program_.tensor(other.tensor).scope == Scope::reg;
       const TvLayout& tv = registers ? solution_.registers.at(other.tensor) : choice.mapping;
       const TvLayout lanes = seen_from(tv, registers ? program_.tensor(other.tensor).shape : tv.tile, global.extent);
@@ -288,7 +305,7 @@ class Model {
       work.issue = accesses * warps * rates_.access_issue;
       work.l2_bytes = accesses * warps * touched * 32 * part;
       work.shared = accesses * warps * std::max(1.0, touched * 32 / rates_.shared_bytes);
-      if (!registers) work.shared += elements_of(other) * bytes_of(tensor.dtype) / rates_.shared_bytes;
+      if (!registers) work.shared += bytes_in(other) / rates_.shared_bytes;
       const double waiting = from_global ? rates_.memory_latency : rates_.store_latency;
       work.chain = waiting + std::max(work.l2_bytes / rates_.l2_bytes, work.issue / 4);
       return work;
@@ -299,10 +316,10 @@ class Model {
     const TvLayout tv =
         seen_from(solution_.registers.at(side.tensor), program_.tensor(side.tensor).shape, memory.extent);
     const bool matrix = choice.instruction && choice.instruction->method == Method::matrix;
-    const int bytes = shared.element_bits / 8,
-              width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
+    const double bytes = shared.element_bits / 8.0,
+                 width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
     const double accesses = std::max(1.0, static_cast<double>(tv.values()) * bytes / width);
-    const double ways = matrix ? 1 : layout::bank_conflict_ways(tv, shared, width);
+    const double ways = matrix ? 1 : layout::bank_conflict_ways(tv, shared, std::max(1, static_cast<int>(width)));
     work.issue = accesses * warps * rates_.access_issue / 2;
     work.shared = accesses * warps * std::max(1.0, 32.0 * width / rates_.shared_bytes) * ways;
     work.chain = rates_.shared_latency + work.shared + (to == Scope::shared ? rates_.barrier_cycles : 0);
@@ -330,7 +347,7 @@ class Model {
     double span = 1;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d)
       span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
-    return span * bytes_of(tensor.dtype);
+    return span * bits_of(tensor.dtype) / 8;
   }
 
   struct Loop {
@@ -371,7 +388,7 @@ class Model {
       for (const Index& offset : tile.offset) where.push_back(offset.evaluate(at));
       if (boxes.insert(std::move(where)).second) part += inside(tile, at);
     }
-    double bytes = part * elements_of(tile) * bytes_of(program_.tensor(tile.tensor).dtype) * waves;
+    double bytes = part * bytes_in(tile) * waves;
     for (const Loop& loop : loops)
       if (std::any_of(tile.offset.begin(), tile.offset.end(),
                       [&](const Index& o) { return o.depends_on(loop.variable); }))

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <set>
+#include "synth/exchange.h"
 #include "synth/registers.h"
 
 namespace warploom::synth {
@@ -23,14 +24,6 @@ struct Problem {
 
 void append(std::vector<TvMode>& modes, std::int64_t extent, layout::Coord step) {
   if (extent > 1) modes.push_back({extent, std::move(step)});
-}
-// A layout over (x, y) as one over (y, x).
-TvLayout flipped(TvLayout layout, bool flip) {
-  if (!flip) return layout;
-  std::swap(layout.tile[0], layout.tile[1]);
-  for (auto* modes : {&layout.thread, &layout.value})
-    for (TvMode& mode : *modes) std::swap(mode.step[0], mode.step[1]);
-  return layout;
 }
 
 // An operand: the atom's modes, then `warps` modes, then repeats of the atom over values, first along one dimension.

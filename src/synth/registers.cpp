@@ -1,5 +1,6 @@
 #include "synth/registers.h"
 #include <fmt/format.h>
+#include "synth/exchange.h"
 #include "synth/shared.h"
 #include "tile/print.h"
 
@@ -8,6 +9,31 @@ namespace {
 
 using layout::TvLayout;
 using namespace tile;
+
+// The layout of the same bits as elements of another width, along the last dimension; nothing where an element would be torn apart.
+std::optional<TvLayout> rescaled(const TvLayout& layout, int from_bits, int to_bits,
+                                 const std::vector<std::int64_t>& tile) {
+  TvLayout out = coalesce(layout);
+  out.tile = tile;
+  layout::Coord unit(tile.size(), 0);
+  unit.back() = 1;
+  const std::int64_t ratio = std::max(from_bits, to_bits) / std::min(from_bits, to_bits);
+  if (from_bits >= to_bits) {
+    for (auto* modes : {&out.thread, &out.value})
+      for (layout::TvMode& mode : *modes) mode.step.back() *= ratio;
+    out.value.insert(out.value.begin(), {ratio, unit});
+    return out;
+  }
+  if (out.value.empty() || out.value[0].step != unit || out.value[0].extent % ratio) return std::nullopt;
+  out.value[0].extent /= ratio;
+  out.value[0].step.back() *= ratio;
+  for (auto* modes : {&out.thread, &out.value})
+    for (layout::TvMode& mode : *modes) {
+      if (mode.step.back() % ratio) return std::nullopt;
+      mode.step.back() /= ratio;
+    }
+  return out;
+}
 
 class Solver {
  public:
@@ -49,7 +75,7 @@ class Solver {
         place_of(second),
         fmt::format("{} ({}: {})", to_string(coalesce(have)), place_of(first), print(program_, first)),
         fmt::format("{} (by: {})", to_string(coalesce(asked)), print(program_, second)),
-        "copy one of them through a shared tensor, or give both the same tile shape"};
+        "rearrange one of them, or give both the same tile shape"};
   }
 
   bool propagate_map(State& state, const Statement& statement, const Map& map, bool& changed) {
@@ -85,11 +111,38 @@ class Solver {
   bool propagate_cast(State& state, const Statement& statement, const Copy& copy, bool& changed) {
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
     if (src.scope != Scope::reg || dst.scope != Scope::reg) return true;
-    const auto a = state.registers.find(copy.src.tensor), b = state.registers.find(copy.dst.tensor);
-    const auto end = state.registers.end();
-    if (a != end) return want(state, copy.dst.tensor, seen_from(a->second, src.shape, dst.shape), statement, changed);
-    if (b != end) return want(state, copy.src.tensor, seen_from(b->second, dst.shape, src.shape), statement, changed);
-    return true;
+    return propagate_pair(state, statement, copy.src.tensor, copy.dst.tensor, changed);
+  }
+
+  // Two tensors that hold the same bits, each in the layout that the other's gives.
+  bool propagate_pair(State& state, const Statement& statement, TensorId src, TensorId dst, bool& changed) {
+    const bool known = state.registers.count(src) > 0;
+    const TensorId from = known ? src : dst, to = known ? dst : src;
+    const auto layout = state.registers.find(from);
+    if (layout == state.registers.end()) return true;
+    if (!std::holds_alternative<Reinterpret>(statement.node))
+      return want(state, to, seen_from(layout->second, program_.tensor(from).shape, program_.tensor(to).shape),
+                  statement, changed);
+    const auto other = rescaled(layout->second, bits_of(program_.tensor(from).dtype),
+                                bits_of(program_.tensor(to).dtype), program_.tensor(to).shape);
+    if (other) return want(state, to, *other, statement, changed);
+    if (!first_error_)
+      first_error_ = Error{ErrorCode::kNoLayout,
+                           "a thread does not hold whole elements of a wider type",
+                           place_of(statement),
+                           "neighbours along the last dimension in one thread",
+                           to_string(coalesce(layout->second)),
+                           "rearrange the tensor first"};
+    return false;
+  }
+
+  bool propagate_scan(State& state, const Statement& statement, const Scan& node, bool& changed) {
+    if (!propagate_pair(state, statement, node.src, node.dst, changed)) return false;
+    const auto known = state.registers.find(node.dst);
+    if (known == state.registers.end()) return true;
+    const auto along = layout::reduce(known->second, node.axis);
+    if (!along && !first_error_) first_error_ = along.error();
+    return along.has_value();
   }
 
   bool propagate(State& state) {
@@ -101,6 +154,10 @@ class Solver {
         if (const auto* map = std::get_if<Map>(&statement.node)) fits = propagate_map(state, statement, *map, changed);
         if (const auto* node = std::get_if<Reduce>(&statement.node))
           fits = propagate_reduce(state, statement, *node, changed);
+        if (const auto* node = std::get_if<Scan>(&statement.node))
+          fits = propagate_scan(state, statement, *node, changed);
+        if (const auto* node = std::get_if<Reinterpret>(&statement.node))
+          fits = propagate_pair(state, statement, node->src, node->dst, changed);
         if (const auto* copy = std::get_if<Copy>(&statement.node))
           fits = propagate_cast(state, statement, *copy, changed);
         if (!fits) return false;
@@ -182,7 +239,7 @@ class Solver {
     const Tile* memory = nullptr;
     const Tile* side = register_side(program_, copy, Scope::global, &memory);
     int contiguous = static_cast<int>(program_.tensor(copy.dst.tensor).shape.size()) - 1;
-    int width = 16 / bytes_of(program_.tensor(copy.dst.tensor).dtype);
+    int width = 128 / bits_of(program_.tensor(copy.dst.tensor).dtype);
     if (side) {
       width = vector_limit(program_, bounds_, *memory, 16);
       const auto along = contiguous_dim(program_.tensor(memory->tensor));
@@ -194,10 +251,11 @@ class Solver {
       side = register_side(program_, copy, Scope::shared, &memory);
       contiguous = static_cast<int>(side->extent.size()) - 1;
     }
-    for (; width >= 1; width /= 2) {
+    const int least = per_byte(program_.tensor(side->tensor).dtype);
+    for (; width >= least; width /= 2) {
       const auto layout = layout::coalesced(program_.tensor(side->tensor).shape, contiguous, width, site.threads);
       if (!layout) {
-        if (width == 1 && !first_error_) first_error_ = not_spread(program_, site, side->tensor);
+        if (width == least && !first_error_) first_error_ = not_spread(program_, site, side->tensor);
         continue;
       }
       State next = state;
@@ -208,15 +266,27 @@ class Solver {
     }
   }
 
-  // Tensors no copy and no matrix statement reaches: any layout serves.
+  // Tensors no copy and no matrix statement reaches: the layout with which a rearrangement moves nothing, else any.
   void settle_rest(State state) {
+    const auto known = [&](TensorId id) { return state.registers.find(id); };
+    const auto none = state.registers.end();
+    for (const Site& site : sites_) {
+      const auto* node = std::get_if<Rearrange>(&site.statement->node);
+      if (!node || (known(node->src) == none) == (known(node->dst) == none)) continue;
+      const bool forward = known(node->dst) == none;
+      const TvLayout layout = flipped(known(forward ? node->src : node->dst)->second, node->transpose);
+      bool changed = false;
+      if (want(state, forward ? node->dst : node->src, layout, *site.statement, changed)) search(std::move(state));
+      return;
+    }
     for (const Site& site : sites_) {
       TensorId open = -1;
       if (const auto* fill = std::get_if<Fill>(&site.statement->node)) open = fill->dst;
       if (const auto* map = std::get_if<Map>(&site.statement->node)) open = map->dst;
-      if (open < 0 || state.registers.count(open)) continue;
+      if (open < 0 || known(open) != none) continue;
       const auto& shape = program_.tensor(open).shape;
-      const auto layout = layout::coalesced(shape, static_cast<int>(shape.size()) - 1, 1, site.threads);
+      const int least = per_byte(program_.tensor(open).dtype);
+      const auto layout = layout::coalesced(shape, static_cast<int>(shape.size()) - 1, least, site.threads);
       if (!layout) {
         if (!first_error_) first_error_ = not_spread(program_, site, open);
         return;

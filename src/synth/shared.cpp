@@ -1,6 +1,7 @@
 #include "synth/shared.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include "synth/exchange.h"
 #include "tile/print.h"
 
 namespace warploom::synth {
@@ -41,8 +42,15 @@ class SharedSolver {
   Status run() {
     for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id)
       if (program_.tensor(id).scope == Scope::shared) WARPLOOM_CHECK(solve(id));
-    for (const Site& site : sites_)
-      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) WARPLOOM_CHECK(choose(site, *copy));
+    for (const Site& site : sites_) {
+      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
+        WARPLOOM_CHECK(choose(site, *copy));
+        const auto choice = solution_.choices.find(site.statement);
+        if (choice != solution_.choices.end()) WARPLOOM_CHECK(check_bytes(site, copy->src, choice->second));
+      }
+      if (const auto* node = std::get_if<Rearrange>(&site.statement->node))
+        WARPLOOM_CHECK(choose_rearrange(site, *node));
+    }
     return ok();
   }
 
@@ -75,6 +83,7 @@ class SharedSolver {
     const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
     if (!capabilities_.tensor_copy) return Lack{"a target that has one", capabilities_.arch};
+    if (global.lookup >= 0) return Lack{"a box that is not gathered", fmt::format("'{}' gathered", tensor.name)};
     if (!contiguous)
       return Lack{fmt::format("a dimension of '{}' whose elements are neighbours", tensor.name),
                   fmt::format("strides {}", text_of(tensor.strides))};
@@ -90,7 +99,7 @@ class SharedSolver {
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
       if (tensor.shape[d] == 1 && global.extent[d] == 1) continue;
       ++rank;
-      const std::int64_t stride = tensor.strides[d] * bytes_of(tensor.dtype);
+      const std::int64_t stride = bytes_of(tensor.dtype, tensor.strides[d]);
       if (static_cast<int>(d) != *contiguous && stride % 16)
         return Lack{fmt::format("dimension {} of '{}' in steps of a multiple of 16 bytes", d, tensor.name),
                     fmt::format("{} bytes", stride)};
@@ -98,8 +107,8 @@ class SharedSolver {
     if (rank > 5)
       return Lack{fmt::format("at most 5 dimensions of '{}'", tensor.name), fmt::format("{} dimensions", rank)};
     const auto inner = static_cast<std::size_t>(*contiguous);
-    const auto extent = global.extent[inner] * bytes_of(tensor.dtype);
-    const auto start = global.offset[inner].known_divisor() * bytes_of(tensor.dtype);
+    const auto extent = bytes_of(tensor.dtype, global.extent[inner]);
+    const auto start = bytes_of(tensor.dtype, global.offset[inner].known_divisor());
     if (extent % 32)
       return Lack{fmt::format("a multiple of 32 bytes of dimension {} of '{}'", inner, tensor.name),
                   fmt::format("{} bytes", extent)};
@@ -109,7 +118,7 @@ class SharedSolver {
     if (wide_dims(global.extent).size() > 2)
       return Lack{fmt::format("at most two dimensions of '{}' above 1", shared.name), text_of(slot.extent)};
     const auto met = met_by({&site, &slot, &global}, contiguous);
-    const auto row = met ? shared.shape[static_cast<std::size_t>(*met)] * bytes_of(shared.dtype) : 0;
+    const auto row = met ? bytes_of(shared.dtype, shared.shape[static_cast<std::size_t>(*met)]) : 0;
     if (row % 32)
       return Lack{fmt::format("rows of '{}' of a multiple of 32 bytes", shared.name), fmt::format("{} bytes", row)};
     return std::nullopt;
@@ -165,7 +174,7 @@ class SharedSolver {
                                  solution_.choices.at(use.site->statement).instruction->name, quoted(use)),
                      fmt::format("dimension {} contiguous, by: {}", contiguous, quoted(first)),
                      "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
-    const std::int64_t bytes = tensor.shape[static_cast<std::size_t>(contiguous)] * bytes_of(tensor.dtype);
+    const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape[static_cast<std::size_t>(contiguous)]);
     for (const int panel : {128, 64, 32}) {
       if (bytes % panel) continue;
       const auto layout = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
@@ -188,6 +197,7 @@ class SharedSolver {
     double best_cost = -1;
     const int rank = static_cast<int>(tensor.shape.size());
     for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
+      if (tensor.shape[static_cast<std::size_t>(contiguous)] % per_byte(tensor.dtype)) continue;
       std::vector<int> order = {contiguous};
       for (int d = rank - 1; d >= 0; --d)
         if (d != contiguous) order.push_back(d);
@@ -240,7 +250,8 @@ class SharedSolver {
         rows.value.push_back({16 / bytes, along});
         accesses.push_back({rows, 16});
       }
-      if (!matrix) accesses.push_back({tv, static_cast<int>(common_vector(tv, layout, 16)) * bytes});
+      if (const auto width = common_vector(tv, layout, 16) * layout.element_bits / 8; !matrix && width > 0)
+        accesses.push_back({tv, static_cast<int>(width)});
     }
     return accesses;
   }
@@ -363,18 +374,62 @@ class SharedSolver {
         while (mode.stride > 1 && mode.stride % vector) vector /= 2;
     while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;
     const bool async = capabilities_.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
-                       vector * bytes_of(tensor.dtype) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
+                       bytes_of(tensor.dtype, vector) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
     for (; vector >= 1; vector /= 2) {
       auto mapping = layout::coalesced(extent, position, vector, site.threads);
       if (!mapping && vector > 1) continue;
       if (!mapping) return fail(not_spread(program_, site, shared.tensor));
-      const bool wide_enough = vector * bytes_of(tensor.dtype) >= 4;
+      const bool wide_enough = bytes_of(tensor.dtype, vector) >= 4;
       solution_.choices[site.statement] = {
           async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping),
           async ? "a fill by the threads that use it" : "through registers: no asynchronous copy fits"};
       return ok();
     }
     return ok();
+  }
+
+  Status check_bytes(const Site& site, const Tile& tile, const Choice& choice) const {
+    const Tensor& tensor = program_.tensor(tile.tensor);
+    const int least = per_byte(tensor.dtype);
+    const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
+    if (engine || choice.vector >= least) return ok();
+    return fail({ErrorCode::kNoLayout, "an access would move less than a byte", place_of(*site.statement),
+                 fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)),
+                 print(program_, *site.statement), "let the dimension that is contiguous in memory run fastest"});
+  }
+
+  // Within warps where that takes less than a way through shared memory, whose layout suits the writers and the readers.
+  Status choose_rearrange(const Site& site, const Rearrange& node) {
+    constexpr double kBarriers = 16;  // of the way there and back, in shuffles
+    const Tensor& tensor = program_.tensor(node.dst);
+    const int bits = bits_of(tensor.dtype), rank = static_cast<int>(tensor.shape.size());
+    const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose),
+                              solution_.registers.at(node.dst)};
+    Choice& choice = solution_.choices[site.statement];
+    double best = -1;
+    for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
+      std::vector<int> order = {contiguous};
+      for (int d = rank - 1; d >= 0; --d)
+        if (d != contiguous) order.push_back(d);
+      MemoryLayout layout = layout::dense(tensor.shape, order, bits);
+      std::vector<SharedAccess> accesses;
+      for (const TvLayout& side : sides)
+        if (const auto bytes = common_vector(side, layout, 16) * bits / 8; bytes > 0)
+          accesses.push_back({side, static_cast<int>(bytes)});
+      if (accesses.size() < 2) continue;
+      layout.swizzle = choose_swizzle(accesses, layout);
+      double cost = kBarriers;
+      for (const auto& [side, bytes] : accesses)
+        cost += static_cast<double>(side.values() * bits) / std::min(32, bytes * 8) *
+                bank_conflict_ways(side, layout, bytes);
+      if (best < 0 || cost < best)
+        best = cost, choice.scratch = layout, choice.vector = accesses[1].access_bytes * 8 / bits;
+    }
+    const auto exchange = exchange_of(sides[0], sides[1], bits);
+    if (exchange && (best < 0 || static_cast<double>(exchange->shuffles()) <= best))
+      choice.scratch = {}, choice.vector = exchange->unit;
+    else if (best < 0) choice.vector = 0;
+    return check_bytes(site, whole(program_, node.dst), choice);
   }
 
   const Program& program_;
@@ -407,7 +462,8 @@ TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& r
 
 int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int contiguous, bool transpose) {
   const int bytes = memory.element_bits / 8;
-  if (registers.rank() != 2 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2) return 0;
+  if (registers.rank() != 2 || bytes < 1 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2)
+    return 0;
   const auto c = static_cast<std::size_t>(contiguous), o = 1 - c;
   auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
     return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;

@@ -12,8 +12,8 @@ constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
-// One tensor behind another; a pipeline's tensor takes `stages` slots.
-void allocate(const tile::Program& program, Solution& solution) {
+// One tensor behind another; a pipeline's tensor takes `stages` slots. The rearrangements of a role share one piece.
+void allocate(const tile::Program& program, const std::vector<Site>& sites, Solution& solution) {
   std::int64_t next = 0;
   for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program.tensors.size()); ++id) {
     const tile::Tensor& tensor = program.tensor(id);
@@ -26,6 +26,20 @@ void allocate(const tile::Program& program, Solution& solution) {
     solution.stage_bytes[id] = stage;
     next += stage * (tensor.pipeline >= 0 ? program.pipeline(tensor.pipeline).stages : 1);
   }
+  std::map<int, std::int64_t> scratch;  // bytes, by role
+  const auto for_scratch = [&](auto use) {
+    for (const Site& site : sites)
+      if (const auto choice = solution.choices.find(site.statement);
+          choice != solution.choices.end() && !choice->second.scratch.dims.empty())
+        use(scratch[site.role], choice->second);
+  };
+  for_scratch([](std::int64_t& bytes, Choice& choice) { bytes = std::max(bytes, choice.scratch.bytes()); });
+  for (auto& [role, bytes] : scratch) {
+    const std::int64_t at = round_up(next, kAlignment);
+    next = at + bytes;
+    bytes = at;
+  }
+  for_scratch([](std::int64_t at, Choice& choice) { choice.scratch_offset = at; });
   solution.shared_bytes = next;
 }
 
@@ -52,7 +66,7 @@ Result<std::vector<Solution>> synthesize_best(const tile::Program& program, cons
     const Status shared = solve_shared(program, sites, bounds, capabilities, solution);
     if (!shared && !first_error) first_error = shared.error();
     if (!shared) continue;
-    allocate(program, solution);
+    allocate(program, sites, solution);
     solution.cost = predict(program, solution, capabilities);
     solutions.push_back(std::move(solution));
   }

@@ -21,12 +21,14 @@
 
 namespace warploom::synth {
 
-// What was chosen for one Copy or Mma statement.
+// What was chosen for one Copy, Mma or Rearrange statement.
 struct Choice {
   const target::Instruction* instruction = nullptr;
   int vector = 1;            // copies by threads: elements an access moves
   layout::TvLayout mapping;  // copies between two memories by threads: who moves which vector, over the squeezed tile
-  std::string why;           // in words
+  std::string why = {};      // in words
+  layout::MemoryLayout scratch = {};  // rearrangements through shared memory; without dimensions: within warps
+  std::int64_t scratch_offset = 0;    // bytes from the start of the block's shared memory
 };
 
 // Why a tensor has its layout: the statement that asked for it first, and what it asked.

@@ -17,6 +17,14 @@ Value constant(double value) {
   return result;
 }
 
+Value coordinate(int axis, Index shift) {
+  Value result;
+  result.kind = Value::Kind::coordinate;
+  result.axis = axis;
+  result.shift = std::move(shift);
+  return result;
+}
+
 Value apply(ValueOp op, std::vector<Value> operands) {
   Value result;
   result.kind = Value::Kind::op;
@@ -82,6 +90,11 @@ PipelineId Builder::pipeline(std::string name, int stages, std::vector<TensorId>
 Tile Builder::tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const {
   return Tile{tensor, std::move(offset), std::move(extent)};
 }
+Tile Builder::gathered(Tile tile, int dim, TensorId lookup) const {
+  tile.lookup = lookup;
+  tile.lookup_dim = dim;
+  return tile;
+}
 Tile Builder::all(TensorId tensor) const { return whole(program_, tensor); }
 Value Builder::value(TensorId tensor) const {
   Value result;
@@ -112,6 +125,13 @@ void Builder::mma(TensorId acc, Tile a, Tile b, bool transpose_a, bool transpose
 void Builder::reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where) {
   add(at(where, Reduce{dst, src, axis, op}));
 }
+void Builder::scan(TensorId dst, TensorId src, int axis, ReduceOp op, Where where) {
+  add(at(where, Scan{dst, src, axis, op}));
+}
+void Builder::rearrange(TensorId dst, TensorId src, bool transpose, Where where) {
+  add(at(where, Rearrange{dst, src, transpose}));
+}
+void Builder::reinterpret(TensorId dst, TensorId src, Where where) { add(at(where, Reinterpret{dst, src})); }
 void Builder::cluster_reduce(TensorId dst, ReduceOp op, Where where) { add(at(where, ClusterReduce{dst, op})); }
 
 void Builder::for_(const std::string& variable, Index begin, Index end, Index step,

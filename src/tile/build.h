@@ -20,6 +20,7 @@
 namespace warploom::tile {
 
 Value constant(double value);
+Value coordinate(int axis, Index shift = 0);  // the element's own along an axis of the destination, plus the shift
 Value apply(ValueOp op, std::vector<Value> operands);
 inline Value operator+(Value a, Value b) { return apply(ValueOp::add, {std::move(a), std::move(b)}); }
 inline Value operator-(Value a, Value b) { return apply(ValueOp::sub, {std::move(a), std::move(b)}); }
@@ -56,6 +57,7 @@ class Builder {
 
   Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const;
   Tile all(TensorId tensor) const;
+  Tile gathered(Tile tile, int dim, TensorId lookup) const;  // the offset along dim counts in lookup's elements
   Value value(TensorId tensor) const;
   Dtype dtype_of(TensorId tensor) const { return program_.tensor(tensor).dtype; }
 
@@ -73,6 +75,9 @@ class Builder {
   void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false,
            Where where = Where::current());
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current());
+  void scan(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current());
+  void rearrange(TensorId dst, TensorId src, bool transpose = false, Where where = Where::current());
+  void reinterpret(TensorId dst, TensorId src, Where where = Where::current());
   void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current());
   void for_(const std::string& variable, Index begin, Index end, Index step, const std::function<void(Index)>& body,
             bool unroll = false, Where where = Where::current());

@@ -3,7 +3,8 @@
 // A program has tensors in three scopes. Global tensors are the kernel's parameters, with strides; shared tensors belong to the
 // block; register tensors are spread over the threads of the role that uses them, in a way that synthesis decides. Statements
 // move and compute whole tiles. A Tile names a box of a tensor: an offset (index expressions) and an extent for each of its
-// dimensions; dimensions of extent 1 are squeezed where tiles of different rank meet.
+// dimensions; dimensions of extent 1 are squeezed where tiles of different rank meet. Along one dimension a global
+// tile may be gathered: the coordinates of its elements are then read from a tensor of integers.
 //
 // Meaning (the interpreter in interpret.h is its definition):
 //  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and for those that Signal and Wait: a
@@ -63,13 +64,19 @@ struct Tile {
   TensorId tensor = -1;
   std::vector<Index> offset;
   std::vector<std::int64_t> extent;  // one entry a dimension of the tensor
+  // Gathered along lookup_dim: element e has the coordinate that `lookup`, a global tensor of integers, holds at offset + e. One that
+  // lies outside either tensor counts as outside.
+  TensorId lookup = -1;
+  int lookup_dim = -1;
 };
 
 // A value computed from elements of register tensors, point by point. Tensors of equal rank; extent 1 broadcasts.
 struct Value {
-  enum class Kind : std::uint8_t { constant, tensor, op } kind = Kind::constant;
+  enum class Kind : std::uint8_t { constant, tensor, coordinate, op } kind = Kind::constant;
   double constant = 0;
   TensorId tensor = -1;
+  int axis = 0;     // coordinate: the element's own along this axis of the destination,
+  Index shift = 0;  // plus this
   ValueOp op = ValueOp::add;
   std::vector<Value> operands;
 };
@@ -110,6 +117,21 @@ struct Reduce {
   TensorId dst = -1, src = -1;
   int axis = 0;
   ReduceOp op = ReduceOp::sum;
+};
+// dst[.., i, ..] ← op over elements 0 to i of src along `axis`.
+struct Scan {
+  TensorId dst = -1, src = -1;
+  int axis = 0;
+  ReduceOp op = ReduceOp::sum;
+};
+// dst ← src, or src transposed, in a layout of its own: what the two tensors' statements ask of their layouts stays apart.
+struct Rearrange {
+  TensorId dst = -1, src = -1;
+  bool transpose = false;
+};
+// dst ← the bits of src as elements of dst's type, the last extent scaled; integers of at most a byte.
+struct Reinterpret {
+  TensorId dst = -1, src = -1;
 };
 // dst ← op of dst over all blocks of the cluster; every block gets the result.
 struct ClusterReduce {
@@ -167,8 +189,8 @@ struct Location {  // where the builder call or the text stands
 };
 
 struct Statement {
-  std::variant<Copy, Fill, Map, Mma, Reduce, ClusterReduce, For, If, Produce, Consume, Roles, Signal, Wait, ClusterSync,
-               WaitPrevious, LaunchNext>
+  std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If, Produce, Consume,
+               Roles, Signal, Wait, ClusterSync, WaitPrevious, LaunchNext>
       node;
   Location location;
 };

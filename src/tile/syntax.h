@@ -13,9 +13,9 @@ namespace warploom::tile {
 
 inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
 // In the order of Statement::node.
-inline constexpr std::array<std::string_view, 16> kStatementWords = {
-    "copy",    "fill",    "map",   "mma",    "reduce", "cluster_reduce", "for",           "if",
-    "produce", "consume", "roles", "signal", "wait",   "cluster_sync",   "wait_previous", "launch_next"};
+inline constexpr std::array<std::string_view, 19> kStatementWords = {
+    "copy", "fill",    "map",     "mma",   "reduce", "scan", "rearrange",    "reinterpret",   "cluster_reduce", "for",
+    "if",   "produce", "consume", "roles", "signal", "wait", "cluster_sync", "wait_previous", "launch_next"};
 
 struct TensorWord {
   std::string_view word;
@@ -99,7 +99,12 @@ void line(auto& io, Of<Map> auto& s) { all(io, Named{s.dst}, " = ", s.value); }
 void line(auto& io, Of<Mma> auto& s) {
   all(io, Named{s.acc}, " += ", s.a, Flag{"^T", s.transpose_a}, " * ", s.b, Flag{"^T", s.transpose_b});
 }
-void line(auto& io, Of<Reduce> auto& s) { all(io, s.op, " over ", s.axis, ": ", Named{s.src}, " -> ", Named{s.dst}); }
+template <class Node>
+requires(Of<Node, Reduce> || Of<Node, Scan>) void line(auto& io, Node& s) {
+  all(io, s.op, " over ", s.axis, ": ", Named{s.src}, " -> ", Named{s.dst});
+}
+void line(auto& io, Of<Rearrange> auto& s) { all(io, Named{s.src}, Flag{"^T", s.transpose}, " -> ", Named{s.dst}); }
+void line(auto& io, Of<Reinterpret> auto& s) { all(io, Named{s.src}, " -> ", Named{s.dst}); }
 void line(auto& io, Of<ClusterReduce> auto& s) { all(io, s.op, " ", Named{s.dst}); }
 void line(auto& io, Of<For> auto& s) {
   all(io, s.variable, " in ", s.begin, " .. ", s.end, Optional{" step ", s.step.constant() != 1, s.step},

@@ -75,7 +75,19 @@ struct Declaration {
       if (tensor.writable && tensor.strides[i] == 0 && tensor.shape[i] > 1)
         return refuse("an output has a stride of 0, so that elements share their place");
     }
-    return ok();
+    return check_packing(tensor);
+  }
+
+  // Elements of less than a byte: rows begin and end with a byte.
+  Status check_packing(const Tensor& tensor) const {
+    const std::int64_t per = per_byte(tensor.dtype);
+    bool whole = tensor.scope != Scope::global && tensor.shape.back() % per == 0;
+    for (std::size_t i = 0; i < tensor.strides.size() && per > 1; ++i)
+      if (tensor.strides[i] == 1 && tensor.shape[i] > 1) whole = tensor.shape[i] % per == 0;
+    for (std::size_t i = 0; i < tensor.strides.size(); ++i)
+      if (tensor.strides[i] != 1 && tensor.shape[i] > 1) whole &= tensor.strides[i] % per == 0;
+    if (whole || per == 1) return ok();
+    return refuse(fmt::format("rows of {} are no whole bytes: {} elements make one", name_of(tensor.dtype), per));
   }
 
   // `owner`: the pipeline of each tensor, -1 where it has none yet.

@@ -140,6 +140,14 @@ class Verifier {
                     std::to_string(tensor.shape.size()),
                     fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
     for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
+    if (tile.lookup >= 0) WARPLOOM_CHECK(check_lookup(tile));
+    for (std::size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global; ++i)
+      if (const int per = per_byte(tensor.dtype);
+          tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
+          (tile.extent[i] % per || tile.offset[i].known_divisor() % per || tile.lookup_dim == static_cast<int>(i)))
+        return refuse(fmt::format("a tile of '{}' is not known to begin and end with a byte", tensor.name),
+                      fmt::format("multiples of {} elements", per),
+                      fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
     if (element_count(tile.extent) < 1)
       return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name), "extents of at least 1",
                     text(tile.extent));
@@ -151,6 +159,19 @@ class Verifier {
                       fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
     }
     return ok();
+  }
+
+  Status check_lookup(const Tile& tile) const {
+    WARPLOOM_CHECK(use(tile.lookup, false));
+    const Tensor& lookup = program_.tensor(tile.lookup);
+    const bool integers = lookup.dtype == Dtype::i32 || lookup.dtype == Dtype::i64;
+    if (program_.tensor(tile.tensor).scope != Scope::global || tile.lookup_dim < 0 ||
+        static_cast<std::size_t>(tile.lookup_dim) >= tile.offset.size())
+      return refuse(fmt::format("a tile of '{}' cannot be gathered", name(tile.tensor)),
+                    "a dimension of a global tensor");
+    if (lookup.scope == Scope::global && lookup.shape.size() == 1 && integers && !lookup.writable) return ok();
+    return refuse(fmt::format("'{}' holds no coordinates to gather by", lookup.name),
+                  "a global i32 or i64 tensor of one dimension, no output");
   }
 
   Status check(const Copy& copy) const {
@@ -208,7 +229,7 @@ class Verifier {
     WARPLOOM_CHECK(check(flag, written));
     const Tensor& tensor = program_.tensor(flag.tensor);
     if (tensor.scope == Scope::global && tensor.dtype == Dtype::i32 && element_count(flag.extent) == 1 &&
-        (tensor.writable || !written))
+        flag.lookup < 0 && (tensor.writable || !written))
       return ok();
     return refuse(fmt::format("'{}' holds no such flag", tensor.name),
                   "one element of a global tensor of i32; to signal, of an output",
@@ -233,6 +254,10 @@ class Verifier {
   }
   Status check(const Value& value, const Tensor& dst) const {
     if (value.kind == Value::Kind::constant) return ok();
+    if (value.kind == Value::Kind::coordinate) {
+      if (value.axis >= 0 && static_cast<std::size_t>(value.axis) < dst.shape.size()) return check(value.shift);
+      return refuse(fmt::format("'{}' has no axis {}", dst.name, value.axis));
+    }
     if (value.kind == Value::Kind::op) {
       if (value.operands.size() != static_cast<std::size_t>(arity_of(value.op)))
         return refuse(fmt::format("'{}' has the wrong number of operands", name_of(value.op)),
@@ -284,6 +309,45 @@ class Verifier {
     shape[static_cast<std::size_t>(reduce.axis)] = 1;
     if (program_.tensor(reduce.dst).shape == shape) return ok();
     return refuse("the result of a reduce has the wrong shape", text(shape), text(program_.tensor(reduce.dst).shape));
+  }
+
+  Status check(const Scan& scan) const {
+    WARPLOOM_CHECK(in_registers(scan.src, false, "scan"));
+    WARPLOOM_CHECK(in_registers(scan.dst, true, "scan"));
+    const auto& shape = program_.tensor(scan.src).shape;
+    if (scan.axis < 0 || static_cast<std::size_t>(scan.axis) >= shape.size())
+      return refuse(fmt::format("'{}' has no axis {}", name(scan.src), scan.axis));
+    if (program_.tensor(scan.dst).shape == shape) return ok();
+    return refuse("the result of a scan has the wrong shape", text(shape), text(program_.tensor(scan.dst).shape));
+  }
+
+  Status check(const Rearrange& rearrange) const {
+    WARPLOOM_CHECK(in_registers(rearrange.src, false, "rearrange"));
+    WARPLOOM_CHECK(in_registers(rearrange.dst, true, "rearrange"));
+    const Tensor &src = program_.tensor(rearrange.src), &dst = program_.tensor(rearrange.dst);
+    std::vector<std::int64_t> shape = src.shape;
+    if (rearrange.transpose) std::reverse(shape.begin(), shape.end());
+    if (src.dtype == dst.dtype && shape == dst.shape && rearrange.src != rearrange.dst &&
+        (!rearrange.transpose || shape.size() == 2))
+      return ok();
+    return refuse(
+        "the two sides of a rearrange do not fit each other",
+        "two tensors of one type and shape, or of two dimensions, transposed",
+        fmt::format("{} {}, {} {}", name_of(src.dtype), text(src.shape), name_of(dst.dtype), text(dst.shape)));
+  }
+
+  Status check(const Reinterpret& node) const {
+    WARPLOOM_CHECK(in_registers(node.src, false, "reinterpret"));
+    WARPLOOM_CHECK(in_registers(node.dst, true, "reinterpret"));
+    const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
+    auto bits = src.shape, wanted = dst.shape;
+    bits.back() *= bits_of(src.dtype), wanted.back() *= bits_of(dst.dtype);
+    const auto fits = [](Dtype d) { return !is_float(d) && d != Dtype::boolean && bits_of(d) <= 8; };
+    if (bits == wanted && fits(src.dtype) && fits(dst.dtype) && node.src != node.dst) return ok();
+    return refuse(
+        "the two sides of a reinterpret do not hold the same bits",
+        "integers of at most a byte, the last extent scaled by the ratio of their bits",
+        fmt::format("{} {}, {} {}", name_of(src.dtype), text(src.shape), name_of(dst.dtype), text(dst.shape)));
   }
 
   // All threads of all blocks of the cluster meet.

@@ -65,11 +65,8 @@ std::int64_t memory_limit(const Setup& setup) {
 }
 
 Result<Setup> read_setup(int fd) {
-  std::vector<std::uint8_t> bytes;
-  std::array<std::uint8_t, 65536> piece;
-  for (ssize_t got; (got = ::pread(fd, piece.data(), piece.size(), static_cast<off_t>(bytes.size()))) > 0;)
-    bytes.insert(bytes.end(), piece.begin(), piece.begin() + got);
-  return unpack(bytes);
+  WARPLOOM_TRY(const std::string text, read_file(fmt::format("/proc/self/fd/{}", fd)));  // opened anew: from its start
+  return unpack({text.begin(), text.end()});
 }
 
 int serve(int fd, int setup_fd) {

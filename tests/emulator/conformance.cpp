@@ -352,6 +352,46 @@ void add_moves(std::vector<Conformance>& all) {
   all.push_back(simple("shuffles", {0}, want));
 }
 
+void add_data(std::vector<Conformance>& all) {
+  Words in = random_words(128, 6), want;
+  for (const std::uint32_t mask : {~0u, 0xffffu, 0xffu})
+    for (std::uint32_t l = 0; l < 32; ++l) want.push_back((in[l % 4 == 1 ? l / 2 : l ^ 3] & mask) | (in[l] & ~mask));
+  all.push_back(simple("register_shuffles", in, want));
+
+  for (std::size_t i = 0; i < 64; i += 2)
+    in[i + 1] = i % 8 == 0 ? in[i + 1] : i % 8 == 2 ? ~0u : 0;  // 64 bits: high words
+  in[0] = 0x80000000u, in[1] = 0, in[2] = 0x80000005u, in[3] = ~0u;
+  want.clear();
+  for (std::size_t i = 0; i < 32; ++i) {
+    const auto wide = static_cast<std::int64_t>(in[2 * i] | std::uint64_t{in[2 * i + 1]} << 32);
+    const std::uint32_t narrow = wide == static_cast<std::int32_t>(wide) ? in[2 * i] : ~0u;
+    want.insert(want.end(), {in[i], i % 3 ? ~0u : in[i], narrow, i % 3 ? ~0u : narrow});
+  }
+  all.push_back(simple("lookups", in, want));
+
+  in = random_words(64, 7);
+  const double edges[] = {0, -0.0, 0.5, 1.5, 2.5, 14.5, 15.5, 16, 1e9, -0.5, -1.5, -7.5, -8.5, -9, -1e9, NAN, INFINITY};
+  for (std::size_t i = 0; i < 64; ++i)
+    in.push_back(word(i < std::size(edges) ? edges[i] : static_cast<double>(i) * 0.37 - 12));
+  want.clear();
+  const auto code = [](double x, int bits, bool is_signed) {
+    const double low = is_signed ? -std::ldexp(1, bits - 1) : 0, high = low + std::ldexp(1, bits) - 1;
+    const double in_range = std::isnan(x) ? 0 : std::clamp(x, low, high);
+    return static_cast<std::uint32_t>(static_cast<int>(std::nearbyint(in_range))) & ((1u << bits) - 1);
+  };
+  for (std::size_t i = 0; i < 64; ++i) {
+    const std::uint32_t b = in[i];
+    const auto nibble = [&](std::uint32_t n) { return static_cast<int>((b >> n & 15) ^ 8) - 8; };
+    const double x = number(in[64 + i]);
+    for (const double y : {static_cast<double>(b & 255), nibble(8) + 16.0 * nibble(12),
+                           (b >> 22 & 3) + 16.0 * (b >> 16 & 3), (b >> 31) + 16.0 * (b >> 24 & 1)})
+      want.push_back(word(y));
+    want.insert(want.end(),
+                {code(x, 4, false) * 17, code(x, 4, true) << 4, code(x, 2, false) << 4, code(x, 1, false) << 5});
+  }
+  all.push_back(simple("packed_elements", in, want, 64));
+}
+
 void add_values(std::vector<Conformance>& all) {
   Dice d{5};
   Words in;
@@ -423,6 +463,7 @@ void add_values(std::vector<Conformance>& all) {
 std::vector<Conformance> conformance_cases() {
   std::vector<Conformance> all;
   add_moves(all);
+  add_data(all);
   add_values(all);
   all.push_back(multiply("multiply_bf16", kBf16));
   all.push_back(multiply("multiply_f16", kF16));

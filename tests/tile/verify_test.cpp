@@ -359,6 +359,56 @@ TEST_F(Verify, AcceptsALoopVariableUsedAgainAfterItsLoop) {
   expect_valid(b.finish());
 }
 
+TEST_F(Verify, AcceptsGatheredTilesScansAndRearrangements) {
+  const auto rows = b.global("rows", Dtype::i64, {40}), t = b.reg("t", Dtype::f32, {16, 16});
+  b.copy(b.gathered(b.tile(x, {3, 0}, {16, 16}), 0, rows), b.all(r));
+  b.copy(b.all(r), b.gathered(b.tile(y, {3, 0}, {16, 16}), 1, rows));
+  b.scan(r, r, 1, ReduceOp::max);
+  b.rearrange(t, r, true);
+  b.map(t, coordinate(1, block(0)));
+  expect_valid(b.finish());
+}
+TEST_F(Verify, RefusesToGatherByAnythingButIntegers) {
+  const int line = (b.copy(b.gathered(corner(x), 0, x), b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "coordinates");
+}
+TEST_F(Verify, RefusesToGatherFromSharedMemory) {
+  const auto rows = b.global("rows", Dtype::i32, {40});
+  const int line = (b.copy(b.gathered(b.all(s), 0, rows), b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "gathered");
+}
+TEST_F(Verify, RefusesACoordinateOfAMissingAxis) {
+  const int line = (b.map(r, coordinate(2)), __LINE__);
+  expect_invalid(b.finish(), line, "axis 2");
+}
+TEST_F(Verify, RefusesACoordinateOfAnUnknownVariable) {
+  const int line = (b.map(r, coordinate(0, Index::variable("k"))), __LINE__);
+  expect_invalid(b.finish(), line, "'k'");
+}
+TEST_F(Verify, RefusesAScanIntoAnotherShape) {
+  const int line = (b.scan(q, r, 1, ReduceOp::sum), __LINE__);
+  expect_invalid(b.finish(), line, "scan");
+}
+TEST_F(Verify, RefusesARearrangementIntoAnotherShape) {
+  const auto t = b.reg("t", Dtype::f32, {16, 8});
+  const int line = (b.rearrange(t, r, true), __LINE__);
+  expect_invalid(b.finish(), line, "rearrange");
+}
+TEST_F(Verify, RefusesToReinterpretFloats) {
+  const auto t = b.reg("t", Dtype::u8, {16, 64});
+  const int line = (b.reinterpret(t, r), __LINE__);
+  expect_invalid(b.finish(), line, "reinterpret");
+}
+TEST_F(Verify, RefusesRowsThatAreNoWholeBytes) {
+  b.reg("odd", Dtype::u4, {8, 3});
+  expect_invalid(b.finish(), "odd", "whole bytes");
+}
+TEST_F(Verify, RefusesATileThatMayBeginWithinAByte) {
+  const auto w = b.global("W", Dtype::u4, {16, 64}), c = b.reg("c", Dtype::u4, {16, 16});
+  const int line = (b.copy(b.tile(w, {0, block(0)}, {16, 16}), b.all(c)), __LINE__);
+  expect_invalid(b.finish(), line, "byte");
+}
+
 // Pipelines
 
 TEST_F(Verify, RefusesASlotUsedOutsideItsPipeline) {

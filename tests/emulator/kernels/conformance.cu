@@ -212,6 +212,51 @@ WL_KERNEL(shuffles, 32, 1) PARAMETERS {
 }
 WL_EXPORT(shuffles)
 
+template <int BYTES, class T>
+WL_FN void shuffle_width(const unsigned* in, unsigned* out) {
+  WL_REG(T, r, 4 / sizeof(T));
+  WL_REG(T, moved, 4 / sizeof(T));
+  wl::ld_global<4>(wl::at(r, 0), reinterpret_cast<const T*>(in + wl::lane()));
+  wl::ld_global<4>(wl::at(moved, 0), reinterpret_cast<const T*>(in + wl::lane()));
+  wl::shfl<BYTES>(wl::at(moved, 0), wl::at(r, 0), wl::lane() ^ 3, wl::lane() % 4 != 1);
+  wl::shfl<BYTES>(wl::at(moved, 0), wl::at(r, 0), wl::lane() / 2, wl::lane() % 4 == 1);
+  wl::st_global<4>(reinterpret_cast<T*>(out + wl::lane()), wl::at(moved, 0));
+}
+WL_KERNEL(register_shuffles, 32, 1) PARAMETERS {
+  shuffle_width<4, float>(in, out);
+  shuffle_width<2, wl::f16>(in, out + 32);
+  shuffle_width<1, unsigned char>(in, out + 64);
+}
+WL_EXPORT(register_shuffles)
+
+WL_KERNEL(lookups, 32, 1) PARAMETERS {
+  const int i = wl::thread();
+  put_bits(out + 4 * i, wl::lookup(reinterpret_cast<const int*>(in) + i));
+  put_bits(out + 4 * i + 1, wl::lookup(reinterpret_cast<const int*>(in) + i, i % 3 == 0));
+  put_bits(out + 4 * i + 2, wl::lookup(reinterpret_cast<const long long*>(in) + i));
+  put_bits(out + 4 * i + 3, wl::lookup(reinterpret_cast<const long long*>(in) + i, i % 3 == 0));
+}
+WL_EXPORT(lookups)
+
+// Each byte of a word apart, then a float into each type at each place.
+WL_KERNEL(packed_elements, 64, 1) PARAMETERS {
+  WL_REG(unsigned char, b, 4);
+  wl::ld_global<4>(wl::at(b, 0), reinterpret_cast<const unsigned char*>(in + wl::thread()));
+  unsigned* o = out + wl::thread() * 8;
+  put(o, wl::unpacked<4, false>(b[0], 0) + 16 * wl::unpacked<4, false>(b[0], 1));
+  put(o + 1, wl::unpacked<4, true>(b[1], 0) + 16 * wl::unpacked<4, true>(b[1], 1));
+  put(o + 2, wl::unpacked<2, false>(b[2], 3) + 16 * wl::unpacked<2, false>(b[2], 0));
+  put(o + 3, wl::unpacked<1, false>(b[3], 7) + 16 * wl::unpacked<1, false>(b[3], 0));
+  WL_REG(unsigned, w, 1);
+  wl::ld_global<4>(wl::at(w, 0), in + 64 + wl::thread());
+  const float x = as_float(w[0]);
+  put_bits(o + 4, wl::packed<4, false>(x, 0) | wl::packed<4, false>(x, 1));
+  put_bits(o + 5, wl::packed<4, true>(x, 1));
+  put_bits(o + 6, wl::packed<2, false>(x, 2));
+  put_bits(o + 7, wl::packed<1, false>(x, 5));
+}
+WL_EXPORT(packed_elements)
+
 // a: 8 (4) elements a lane, b: 4 (2), d starts as 1.
 #define MULTIPLY_CASE(name, T, Acc, call)                                                    \
   WL_KERNEL(name, 32, 1) PARAMETERS {                                                        \

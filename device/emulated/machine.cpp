@@ -82,6 +82,8 @@ void Machine::start_cluster(const int origin[3]) {
   cluster_phase = 0;
   cluster_clock = ClockBuilder();
   cluster_completed = Clock();
+  acquired.clear();
+  flag_waiters.clear();
   alive_ = total;
   ctas.resize(static_cast<std::size_t>(blocks));
   int registers = launch_.registers;
@@ -261,6 +263,7 @@ std::string Machine::state_of(const Thread& t) const {
         "missing",
         what, t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
   }
+  if (what == "wait_flag") return "wait_flag: blocks before this one have not signalled enough";
   if (what != "barrier") return what;
   const NamedBarrier& b = t.cta->named[t.wait_addr & 15];
   return fmt::format("barrier {}: {} of {} threads are there", t.wait_addr, b.here.size(),

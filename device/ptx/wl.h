@@ -13,6 +13,7 @@
 #include "value_functions.h"
 #include "moves.h"
 #include "global_memory.h"
+#include "atomics.h"
 #include "shared_memory.h"
 #include "barriers.h"
 #include "mma_sync.h"

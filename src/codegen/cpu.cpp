@@ -138,7 +138,7 @@ Result<Kernel> CpuEmitter::emit() {
     const std::string type = indices ? std::string(cpu_type(tensor.dtype)) : cpu_element_type(tensor.dtype);
     const std::string full = tensor.writable ? type : "const " + type;
     out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
-    kernel.args.push_back({tensor.name, false, {}});
+    kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
   }
   // The body tells which tensors need memory.
   Writer head = std::exchange(out_, Writer());
@@ -196,6 +196,11 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   if (layouts.register_floats * 4 > kMaxRegisterBytes)
     return too_much(program, layouts, Scope::reg, "the register tensors are larger than a thread's stack should hold",
                     kMaxRegisterBytes, layouts.register_floats * 4);
+  for (const synth::Site& site : synth::sites_of(program))
+    if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node); copy && copy->combine)
+      return fail({ErrorCode::kNoInstruction, "blocks of a CPU program do not combine in memory",
+                   tile::place_of(*site.statement), "a copy that stores", "a copy that combines",
+                   "give each block an output of its own and add them in another program"});
   return CpuEmitter(program, capabilities, std::move(layouts)).emit();
 }
 

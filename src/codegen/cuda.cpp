@@ -11,6 +11,10 @@ using namespace tile;
 namespace {
 
 constexpr int kBarrierBytes = 8;
+constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
+
+template <class Node, class... Nodes>
+constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 
 // Which tensors take the block's shared memory; the place is where the largest of them is used first.
 Error too_much_shared(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities,
@@ -70,6 +74,7 @@ Result<Kernel> CudaEmitter::run() {
         out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
         break;
       }
+    end_together();
     std::swap(out_, body_writer);
     std::vector<const Statement*> all;
     for (const auto& site : sites_) all.push_back(site.statement);
@@ -82,6 +87,7 @@ Result<Kernel> CudaEmitter::run() {
   }
   barrier_setup();
   body(program_.body);
+  end_together();
   if (error_) return fail(*error_);
   const std::string text = out_.text();
   return Kernel{program_.name, head(text), {}, {}, program_.warps * 32, shared_bytes_, args_};
@@ -180,7 +186,10 @@ void CudaEmitter::statement(const Statement& one) {
                               out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
                         },
                         [&](const Produce& node) { produce(node); }, [&](const Consume& node) { consume(node); },
-                        [&](const Roles& node) { roles(node); }},
+                        [&](const Roles& node) { roles(node); }, [&](const Signal& node) { signal(node); },
+                        [&](const Wait& node) { wait(node); }, [&](const ClusterSync&) { cluster_sync(); },
+                        [&](const WaitPrevious&) { overlap("wl::griddepcontrol_wait();"); },
+                        [&](const LaunchNext&) { overlap("wl::griddepcontrol_launch();"); }},
              one.node);
 }
 
@@ -261,9 +270,11 @@ void CudaEmitter::roles(const Roles& node) {
         only_engine &= choice != solution_.choices.end() && choice->second.instruction &&
                        choice->second.instruction->method == target::Method::tensor_copy;
       } else {
-        only_engine &= std::holds_alternative<For>(site.statement->node) ||
-                       std::holds_alternative<If>(site.statement->node) ||
-                       std::holds_alternative<Produce>(site.statement->node);
+        only_engine &= std::visit(
+            []<class Node>(const Node&) {
+              return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>;
+            },
+            site.statement->node);
       }
     }
     const std::string condition = i == 0 ? fmt::format("if (wl::thread() < {}) {{", first)
@@ -302,8 +313,14 @@ std::string CudaEmitter::note_pointer(TensorId id) {
   pointers_[id] = name(id);
   params_.push_back(
       fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
-  args_.push_back({tensor(id).name, false, {}});
+  note_argument(id, false);
   return name(id);
+}
+
+void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {
+  const bool first =
+      std::none_of(args_.begin(), args_.end(), [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
+  args_.push_back({tensor(id).name, tensor_map, std::move(spec), tensor(id).zeroed && first});
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
@@ -317,7 +334,7 @@ std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   const std::string map_name = of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
   maps_.emplace_back(key, map_name);
   params_.push_back("WL_TENSOR_MAP " + map_name);
-  args_.push_back({tensor(global).name, true, spec});
+  note_argument(global, true, spec);
   return map_name;
 }
 
@@ -331,6 +348,21 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
                          const target::Capabilities& capabilities) {
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(program, solution, capabilities).run());
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
+  kernel.cooperative = program.cooperative;
+  for (const synth::Site& site : synth::sites_of(program))
+    kernel.overlaps |= capabilities.max_cluster > 1 && std::holds_alternative<WaitPrevious>(site.statement->node);
+  if (cluster_size(program) > capabilities.max_cluster)
+    return fail({ErrorCode::kResourceLimit, "the target has no clusters of so many blocks", program.name,
+                 fmt::format("at most {} blocks", capabilities.max_cluster), fmt::format("{}", cluster_size(program)),
+                 "use a smaller cluster"});
+  // An upper bound; registers may allow fewer, which the driver knows.
+  const std::int64_t together =
+      capabilities.processors * std::min(kMostThreads / kernel.threads,
+                                         capabilities.shared_bytes / std::max<std::int64_t>(kernel.shared_bytes, 1));
+  if (program.cooperative && element_count(program.grid) > together)
+    return fail({ErrorCode::kResourceLimit, "the blocks of a cooperative program cannot all run at the same time",
+                 program.name, fmt::format("at most {} blocks", together),
+                 fmt::format("{}", element_count(program.grid)), "use fewer blocks, each with more of the work"});
   if (kernel.shared_bytes > capabilities.shared_bytes)
     return fail(too_much_shared(program, solution, capabilities, kernel));
   return kernel;

@@ -197,6 +197,10 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group
 void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const Tensor& acc = tensor(node.acc);
   const int groups = role_threads_ / 128;
+  if (role_first_ % 128 != 0)
+    return error({ErrorCode::kNoInstruction, "a role of warpgroup matrix instructions begins inside a warpgroup",
+                  program_.name, "a multiple of 4 warps in the roles before it", std::to_string(role_first_ / 32),
+                  "give the roles before it warps in multiples of 4"});
   const int a_k = node.transpose_a ? 0 : 1, b_k = node.transpose_b ? 1 : 0;
   const auto mn_major = [&](const Tile& tile, int k_dim) {
     return solution_.shared.at(tile.tensor).dims[static_cast<std::size_t>(k_dim)][0].stride != 1;

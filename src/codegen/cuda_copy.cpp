@@ -20,6 +20,12 @@ bool moves_as_it_is(Dtype from, Dtype to, bool engine) {
   return from == to || (from == Dtype::tf32 && to == Dtype::f32) || (engine && from == Dtype::f32 && to == Dtype::tf32);
 }
 
+std::string store_call(const Copy& copy) {
+  constexpr const char* kCombine[] = {"wl::red_add", "wl::red_max", "wl::red_min"};
+  if (copy.combine) return kCombine[static_cast<std::size_t>(*copy.combine)];
+  return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
+}
+
 }  // namespace
 
 void CudaEmitter::copy(const Statement& statement, const Copy& node) {
@@ -38,6 +44,9 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
                   fmt::format("{}: '{}' {} and '{}' {}", print(program_, statement), src.name, name_of(src.dtype),
                               dst.name, name_of(dst.dtype)),
                   "copy to a register tensor of the same type, then that one to a register tensor of the other"});
+  if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
+    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(statement), "f32 or i32",
+                  "bf16", "copy to an f32 tensor"});
   if (engine) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
   if (choice.instruction && choice.instruction->method == Method::matrix)
@@ -90,7 +99,7 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
     out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds,
               literal(dtype, node.fill));
   } else {
-    out_.line("wl::st_global{}<{}>({}, {}{});", stream, bytes, global_address(memory, at), value,
+    out_.line("{}<{}>({}, {}{});", store_call(node), bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
   }
   if (scope) out_.close();
@@ -104,13 +113,13 @@ void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, 
   if (is_slot(memory.tensor)) slot_read_ = true;
   else load ? before_read(memory.tensor) : before_write(memory.tensor);
   move_shared(side.tensor, memory, seen, solution_.shared.at(memory.tensor), shared_base(memory.tensor), choice.vector,
-              load);
+              load, node.peer);
 }
 
 // A register tensor to or from a piece of shared memory, a vector a thread.
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
                               const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector,
-                              bool load) {
+                              bool load, const std::optional<Index>& peer) {
   const auto loops = value_loops(seen, vector);
   std::vector<Coordinate> at;
   for (std::size_t d = 0; d < memory.extent.size(); ++d)
@@ -122,7 +131,8 @@ void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout&
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(loops);
   if (load) {
-    out_.line("wl::ld_shared<{}>({}, {});", bytes, value, address);
+    out_.line("wl::ld_shared{}<{}>({}, {});", peer ? "_cluster" : "", bytes, value,
+              peer ? fmt::format("wl::mapa({}, {})", address, peer->text()) : address);
   } else {
     out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
   }
@@ -211,7 +221,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   } else {
     out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
     out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, shared_address(shared, shared_at));
-    out_.line("wl::st_global<{}>({}, wl::at(moved, 0){});", bytes, global_address(global, global_at), tail);
+    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, global_address(global, global_at), tail);
   }
   if (scope) out_.close();
   close_loops(global_loops);
@@ -237,7 +247,16 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   std::int64_t rows = 1;
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     if (d != panel_dim) rows *= shared.extent[d];
-  const std::int64_t box_rows = std::min<std::int64_t>(rows, 256), row_boxes = (rows + 255) / 256;
+  // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
+  const Sharing among = sharing(node.multicast);
+  const bool by_panels = panels % among.blocks == 0;
+  const std::int64_t my_panels = by_panels ? panels / among.blocks : panels,
+                     my_rows = by_panels ? rows : rows / among.blocks;
+  if (!by_panels && rows % (8 * among.blocks) != 0)
+    return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
+                  fmt::format("a multiple of {} panels or of {} rows", among.blocks, 8 * among.blocks),
+                  fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
+  const std::int64_t box_rows = std::min<std::int64_t>(my_rows, 256), row_boxes = (my_rows + 255) / 256;
 
   // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 in tensor and tile are left out.
   std::vector<std::size_t> order = {contiguous};
@@ -254,7 +273,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   for (const std::size_t d : order) {
     spec.dims.push_back(d == contiguous ? g.shape[d] / per : g.shape[d]);
     if (d != contiguous) spec.strides_bytes.push_back(bytes_of(g.dtype, g.strides[d]));
-    spec.box.push_back(d == contiguous ? panel / per : std::min<std::int64_t>(global.extent[d], 256));
+    spec.box.push_back(d == contiguous ? panel / per : std::min(global.extent[d], box_rows));
   }
   const std::string map = note_map(global.tensor, spec);
 
@@ -262,24 +281,32 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
       Coordinate c{d == contiguous ? offset(global, d) / per : offset(global, d), {}};
-      if (d == contiguous && panels > 1) c.terms.push_back({panel_variable, panels, panel / per});
-      if (d != contiguous && global.extent[d] > 1 && row_boxes > 1) c.offset = c.offset + row_box * 256;
+      if (d == contiguous && my_panels > 1) c.terms.push_back({panel_variable, my_panels, panel / per});
+      if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel / per);
+      if (d != contiguous && global.extent[d] > 1)
+        c.offset = c.offset + row_box * 256 + (by_panels ? Index(0) : among.share * my_rows);
       coordinates.push_back(text(c));
     }
     const std::int64_t panel_bytes = bytes_of(packed, rows * panel);
-    const std::string address = sum({shared_base(shared.tensor), panels > 1 ? times(panel_variable, panel_bytes) : "0",
-                                     row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
+    const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
+    const std::string address =
+        sum({shared_base(shared.tensor), my_panels > 1 ? times(panel_variable, panel_bytes) : "0",
+             (among.share * part_bytes).text(),
+             row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
     if (load) {
-      out_.line("{}({}, {}, {}_full + 8 * {}, {});", choice.instruction->call, address, map,
-                program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_, fmt::join(coordinates, ", "));
+      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "",
+                address, map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
+                among.blocks > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
     } else {
-      out_.line("{}({}, {}, {});", choice.instruction->call, map, address, fmt::join(coordinates, ", "));
+      out_.line("{}({}, {}, {});",
+                node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype)) : choice.instruction->call, map,
+                address, fmt::join(coordinates, ", "));
     }
   };
   auto all = [&] {
-    if (panels > 1) out_.open("WL_UNROLL for (int panel = 0; panel < {}; ++panel) {{", panels);
+    if (my_panels > 1) out_.open("WL_UNROLL for (int panel = 0; panel < {}; ++panel) {{", my_panels);
     for (std::int64_t box = 0; box < row_boxes; ++box) call("panel", box);
-    if (panels > 1) out_.close();
+    if (my_panels > 1) out_.close();
   };
   if (load) return all();
   if (unsynced_[shared.tensor].written) {

@@ -9,6 +9,7 @@
 #include "codegen/terms.h"
 #include "codegen/writer.h"
 #include "synth/sites.h"
+#include "tile/shape.h"
 
 namespace warploom::codegen {
 
@@ -54,7 +55,8 @@ class CudaEmitter {
   void copy_global_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
   void copy_shared_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
   void move_shared(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen,
-                   const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector, bool load);
+                   const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector, bool load,
+                   const std::optional<tile::Index>& peer = {});
   void copy_matrices(const tile::Copy& node, const synth::Choice& choice, bool load);
   void copy_by_threads(const tile::Copy& node, const synth::Choice& choice);
   void copy_by_engine(const tile::Copy& node, const synth::Choice& choice);
@@ -93,6 +95,26 @@ class CudaEmitter {
   void drain(const tile::Body& body);
   void pipeline_counters(const tile::Body& body);
 
+  // cuda_grid.cpp
+  struct Sharing {  // of a multicast
+    int blocks;
+    tile::Index share;  // which part this block fetches
+    std::string mask;   // the ranks that receive it
+  };
+  Sharing sharing(const std::string& along) const;
+  struct Peers {  // the blocks whose fetches fill this block's slots of a pipeline, itself among them
+    int blocks;
+    std::string mask;
+  };
+  Peers peers_of(tile::PipelineId id) const;
+  void end_together();  // where blocks of a cluster reach into each other up to their end
+  void release_slot(tile::PipelineId id, const std::string& slot);
+  std::string flag_address(const tile::Tile& flag);
+  void signal(const tile::Signal& node);
+  void wait(const tile::Wait& node);
+  void cluster_sync();
+  void overlap(const char* call);
+
   // Helpers
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
   std::string name(tile::TensorId id) const { return emitted_name(tensor(id).name); }
@@ -125,6 +147,7 @@ class CudaEmitter {
   std::string shared_base(tile::TensorId id) const;  // of the current slot
   std::string note_pointer(tile::TensorId id);
   std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
+  void note_argument(tile::TensorId id, bool tensor_map, TensorMapSpec spec = {});
   std::int64_t scratch(std::int64_t bytes);  // offset of new scratch memory behind the tensors
 
   // Barriers among the threads of the role

@@ -27,6 +27,7 @@ int @NAME@_run(@DECLARED@void* workspace);
 
 constexpr std::string_view kSource = R"(@SUMMARY@#include "@NAME@.h"
 
+#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -53,15 +54,16 @@ Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame) {
   std::string kernels, body;
   for (const auto& kernel : frame.list.kernels) {
     kernels += fmt::format("extern \"C\" void {}(void* const* buffers, long long task, void* scratch);\n", kernel.name);
-    std::string buffers;
+    std::string buffers, zeroed;
     for (const auto& arg : kernel.args) {
       WARPLOOM_TRY(const std::string address, address_of(frame, arg.buffer));
+      if (arg.zeroed) zeroed += fmt::format("      std::memset({}, 0, {});\n", address, bytes_of(frame, arg.buffer));
       buffers += fmt::format("{}const_cast<void*>(static_cast<const void*>({}))", buffers.empty() ? "" : ", ", address);
     }
     body += fmt::format(
-        "    {{\n      void* const buffers[] = {{{}}};\n      if (!wl::run_blocks(pool, {}, buffers, {}, {})) return "
+        "    {{\n{}      void* const buffers[] = {{{}}};\n      if (!wl::run_blocks(pool, {}, buffers, {}, {})) return "
         "2;\n    }}\n",
-        buffers, kernel.name, kernel.grid[0] * kernel.grid[1] * kernel.grid[2], kernel.shared_bytes);
+        zeroed, buffers, kernel.name, kernel.grid[0] * kernel.grid[1] * kernel.grid[2], kernel.shared_bytes);
   }
   const std::int64_t bytes = workspace_offsets(frame.list).back();
   const Values values = {

@@ -43,7 +43,11 @@ Status LoadedList::bind(const Bindings& buffers, int set) {
 
 Status LoadedList::launch(int set) {
   WARPLOOM_TRY(LoadedSet* const bound, kept(set));
-  for (std::size_t i = 0; i < bound->parameters.size(); ++i) WARPLOOM_CHECK(run(i, bound->parameters[i].data()));
+  for (std::size_t i = 0; i < bound->parameters.size(); ++i) {
+    for (const Argument& argument : list_.kernels[i].args)
+      if (argument.zeroed) WARPLOOM_CHECK(device_.fill(bound->buffers[argument.buffer], 0));
+    WARPLOOM_CHECK(run(i, bound->parameters[i].data()));
+  }
   return ok();
 }
 

@@ -37,6 +37,7 @@ struct CUlaunchAttribute {
     struct {
       unsigned x, y, z;
     } cluster;
+    int enabled;
   } value = {};
 };
 
@@ -57,7 +58,9 @@ enum CUconstants : int {
   kAttributeSharedBytesOptin = 97,
   kFunctionMaxDynamicShared = 8,
   kFunctionNonPortableCluster = 14,
+  kLaunchCooperative = 2,
   kLaunchClusterDimension = 4,
+  kLaunchProgrammaticSerialization = 6,
   kStreamNonBlocking = 1,
   kCaptureThreadLocal = 1,
 };

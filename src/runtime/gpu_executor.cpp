@@ -53,18 +53,25 @@ class GpuKernels final : public LoadedList {
 
   Status run(std::size_t index, void** parameters) override {
     const Kernel& kernel = list_.kernels[index];
-    CUlaunchAttribute cluster;
-    cluster.id = kLaunchClusterDimension;
-    cluster.value.cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
+    std::array<CUlaunchAttribute, 3> attributes;
     CUlaunchConfig config;
+    const auto attribute_of = [&](int id) -> auto& {
+      CUlaunchAttribute& attribute = attributes[config.attribute_count++];
+      attribute.id = id;
+      return attribute.value;
+    };
+    if (cluster_size(kernel) > 1)
+      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]),
+                                                       size(kernel.cluster[2])};
+    if (kernel.overlaps && index > 0) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
+    if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
     config.grid_x = size(kernel.grid[0]);
     config.grid_y = size(kernel.grid[1]);
     config.grid_z = size(kernel.grid[2]);
     config.block_x = size(kernel.threads);
     config.shared_bytes = size(kernel.shared_bytes);
     config.stream = stream_;
-    config.attributes = &cluster;
-    config.attribute_count = cluster_size(kernel) > 1 ? 1 : 0;
+    config.attributes = attributes.data();
     return cuda_.check(cuda_.cuLaunchKernelEx(&config, functions_[index], parameters, nullptr), "cuLaunchKernelEx");
   }
 

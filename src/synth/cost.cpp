@@ -243,6 +243,15 @@ class Model {
     return work;
   }
 
+  // What only waits for others.
+  template <class Node>
+  Work cost_of(const Statement&, const Node&, Environment&, int) {
+    Work work;
+    if constexpr (std::is_same_v<Node, Signal> || std::is_same_v<Node, Wait>) work.chain = rates_.memory_latency;
+    if constexpr (std::is_same_v<Node, ClusterSync>) work.chain = rates_.cluster_cycles;
+    return work;
+  }
+
   Work cost_of(const Statement& statement, const Mma& node, Environment&, int threads) {
     const Instruction& row = *solution_.choices.at(&statement).instruction;
     const auto& acc = program_.tensor(node.acc).shape;
@@ -280,6 +289,9 @@ class Model {
     Work work;
     if (choice.instruction && choice.instruction->method == Method::tensor_copy) {
       work.l2_bytes = bytes_in(global) * inside(global, at);
+      for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
+        if (node.multicast.find("xyz"[d]) != std::string::npos)
+          work.l2_bytes /= static_cast<double>(program_.cluster[d]);
       work.shared = bytes_in(global) / rates_.shared_bytes;
       work.issue = 16;
       if (!from_global) work.chain = rates_.store_latency + 2 * rates_.barrier_cycles + work.l2_bytes / rates_.l2_bytes;

@@ -90,6 +90,8 @@ class SharedSolver {
     if (tensor.dtype != shared.dtype && !converts)
       return Lack{"one type on both sides", fmt::format("'{}' {} and '{}' {}", tensor.name, name_of(tensor.dtype),
                                                         shared.name, name_of(shared.dtype))};
+    if (copy.combine && *copy.combine != ReduceOp::sum)
+      return Lack{"a sum", *copy.combine == ReduceOp::max ? "a maximum" : "a minimum"};
     if (load && copy.fill != 0) return Lack{"a fill of 0", fmt::format("{}", copy.fill)};
     if (load && (site.producing < 0 || !is_between_roles(sites_, site.producing)))
       return Lack{"a pipeline between roles", "one thread of control"};
@@ -304,9 +306,11 @@ class SharedSolver {
     for (std::size_t d = 0; d < layout.dims.size(); ++d)
       if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1)
         contiguous = static_cast<int>(d);
+    const bool remote = std::get<Copy>(site.statement->node).peer.has_value();  // by plain loads alone
     for (const bool transpose : {false, true}) {
       const Instruction* row = row_of(capabilities_, Method::matrix, from, to, transpose);
-      const int count = row && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
+      const int count =
+          row && !remote && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
       if (!count) continue;
       solution_.choices[site.statement] = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
       return ok();

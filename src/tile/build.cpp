@@ -48,6 +48,11 @@ Builder& Builder::warps(int count) {
   return *this;
 }
 
+Builder& Builder::cooperative() {
+  program_.cooperative = true;
+  return *this;
+}
+
 TensorId Builder::global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
                          std::vector<std::int64_t> strides) {
   if (strides.empty()) strides = dense_strides(shape);
@@ -59,6 +64,10 @@ TensorId Builder::output(std::string name, Dtype dtype, std::vector<std::int64_t
   const TensorId id = global(std::move(name), dtype, std::move(shape), std::move(strides));
   program_.tensors.back().writable = true;
   return id;
+}
+TensorId Builder::zeroed(TensorId output) {
+  program_.tensors[static_cast<std::size_t>(output)].zeroed = true;
+  return output;
 }
 TensorId Builder::shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
   program_.tensors.push_back({std::move(name), dtype, Scope::shared, std::move(shape), {}});
@@ -97,6 +106,17 @@ Value Builder::value(TensorId tensor) const {
 void Builder::copy(Tile src, Tile dst, double fill, bool streaming, Where where) {
   add(at(where, Copy{std::move(src), std::move(dst), fill, streaming}));
 }
+void Builder::multicast(Tile src, Tile dst, std::string along, Where where) {
+  add(at(where, Copy{std::move(src), std::move(dst), 0, false, std::move(along)}));
+}
+void Builder::combine(ReduceOp op, Tile src, Tile dst, Where where) {
+  add(at(where, Copy{std::move(src), std::move(dst), 0, false, {}, {}, op}));
+}
+void Builder::copy_peer(Tile src, Index rank, Tile dst, Where where) {
+  add(at(where, Copy{std::move(src), std::move(dst), 0, false, {}, std::move(rank)}));
+}
+void Builder::signal(Tile flag, Index by, Where where) { add(at(where, Signal{std::move(flag), std::move(by)})); }
+void Builder::wait(Tile flag, Index least, Where where) { add(at(where, Wait{std::move(flag), std::move(least)})); }
 void Builder::fill(TensorId dst, double value, Where where) { add(at(where, Fill{dst, value})); }
 void Builder::map(TensorId dst, Value value, Where where) { add(at(where, Map{dst, std::move(value)})); }
 void Builder::mma(TensorId acc, Tile a, Tile b, bool transpose_a, bool transpose_b, Where where) {

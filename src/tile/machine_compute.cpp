@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include "tile/machine.h"
@@ -70,9 +71,26 @@ double accumulate(Dtype type, double acc, double a, double b) {
 
 }  // namespace
 
-Status run(const Site& site, const Copy& copy) {
-  WARPLOOM_TRY(const std::vector<double> values, read_tile(site, copy.src, copy.fill));
-  return write_tile(site, copy.dst, values);
+Status run(const Site& site, const Site& source, const Copy& copy) {
+  WARPLOOM_TRY(const std::vector<double> values, read_tile(source, copy.src, copy.fill));
+  return write_tile(site, copy.dst, values, copy.combine);
+}
+
+Status run(const Site& site, const Signal& signal) {
+  WARPLOOM_TRY(const std::vector<double> flag, read_tile(site, signal.flag, 0));
+  WARPLOOM_TRY(const std::int64_t by, value_of(site, signal.by));
+  return write_tile(site, signal.flag, {flag[0] + static_cast<double>(by)});
+}
+
+// Blocks run one after another, so that only those before this one can have signalled.
+Status run(const Site& site, const Wait& wait) {
+  WARPLOOM_TRY(const std::vector<double> flag, read_tile(site, wait.flag, 0));
+  WARPLOOM_TRY(const std::int64_t least, value_of(site, wait.least));
+  if (flag[0] >= static_cast<double>(least)) return ok();
+  return undefined(
+      site,
+      fmt::format("a wait for '{}' that no block before this one ends", site.program.tensor(wait.flag.tensor).name),
+      fmt::format("at least {}", least), fmt::format("{}", flag[0]));
 }
 
 Status run(const Site& site, const Fill& fill) {
@@ -107,10 +125,12 @@ Status run(const Site& site, const Mma& mma) {
   return write_all(site, mma.acc, acc);
 }
 
-float combine(ReduceOp op, float a, float b) {
+ValueOp value_op_of(ReduceOp op) {
   constexpr ValueOp kOps[] = {ValueOp::add, ValueOp::max, ValueOp::min};
-  return static_cast<float>(apply(kOps[static_cast<std::size_t>(op)], a, b));
+  return kOps[static_cast<std::size_t>(op)];
 }
+
+float combine(ReduceOp op, float a, float b) { return static_cast<float>(apply(value_op_of(op), a, b)); }
 
 Status run(const Site& site, const Reduce& reduce) {
   const std::vector<std::int64_t>& shape = site.program.tensor(reduce.src).shape;

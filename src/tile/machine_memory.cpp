@@ -82,13 +82,16 @@ Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double
   return values;
 }
 
-Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values) {
+Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values,
+                  std::optional<ReduceOp> combine) {
   const Tensor& tensor = site.program.tensor(tile.tensor);
   void* bytes = tensor.scope == Scope::global ? site.buffers.at(tensor.name).data() : nullptr;
   Storage* storage = bytes ? nullptr : &storage_to_write(site, tile.tensor);
   auto value = values.begin();
   return for_elements(site, tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
-    const double stored = rounded(tensor.dtype, *value++);
+    double stored = *value++;
+    if (combine && place) stored = apply(value_op_of(*combine), load_as_double(tensor.dtype, bytes, *place), stored);
+    stored = rounded(tensor.dtype, stored);
     if (bytes && place) store_from_double(tensor.dtype, bytes, *place, stored);
     if (bytes) return ok();
     if (!place)

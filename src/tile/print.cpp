@@ -20,7 +20,9 @@ class Writer {
   void item(const std::vector<std::int64_t>& shape) { out += fmt::format("[{}]", fmt::join(shape, ", ")); }
   void item(Dtype dtype) { out += name_of(dtype); }
   void item(ReduceOp op) { out += name_of(op); }
+  void item(std::optional<ReduceOp> op) { item(*op); }
   void item(const Index& index) { out += index.text(); }
+  void item(const std::optional<Index>& index) { item(*index); }
   void item(Extents<const std::vector<std::int64_t>> extents) {
     out += fmt::format("({})", fmt::join(extents.list, ", "));
   }
@@ -106,8 +108,13 @@ class Writer {
 std::string print(const Program& program, const Statement& statement) {
   Writer io(program);
   io.out = kStatementWords[statement.node.index()];
-  if (!std::holds_alternative<Roles>(statement.node)) io.out += ' ';
-  std::visit([&](const auto& node) { line(io, node); }, statement.node);
+  std::visit(
+      [&](const auto& node) {
+        if constexpr (!Of<decltype(node), const Roles&> && !std::is_empty_v<std::remove_cvref_t<decltype(node)>>)
+          io.out += ' ';
+        line(io, node);
+      },
+      statement.node);
   return io.out;
 }
 

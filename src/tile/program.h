@@ -7,7 +7,8 @@
 // tile may be gathered: the coordinates of its elements are then read from a tensor of integers.
 //
 // Meaning (the interpreter in interpret.h is its definition):
-//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce.
+//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and for those that Signal and Wait: a
+//    block waits only for blocks before it, in the order of their numbers, x fastest.
 //  * Statements run in order. Loading a global element outside the tensor gives the copy's fill value; storing one is dropped.
 //    Shared and register tiles must lie inside their tensors.
 //  * Arithmetic on values is fp32 (Map, Reduce); Mma multiplies exactly and accumulates in the accumulator's type. Storing to a
@@ -33,6 +34,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -55,6 +57,7 @@ struct Tensor {
   std::vector<std::int64_t> strides;  // global only, in elements; dense row-major when the builder is given none
   bool writable = false;              // global only: an output of the kernel
   PipelineId pipeline = -1;           // shared only: slots of this pipeline
+  bool zeroed = false;                // an output that holds zeros when the program begins
 };
 
 struct Tile {
@@ -88,6 +91,10 @@ struct Copy {
   Tile src, dst;
   double fill = 0;         // what elements outside a global source count as
   bool streaming = false;  // global side: used once, keep it out of the caches
+  // Dimensions of the cluster ("x", "y", "xy") along which all blocks produce this same tile: one fetch may serve them all.
+  std::string multicast;
+  std::optional<Index> peer;        // src is the shared tile of the block of this rank in the cluster
+  std::optional<ReduceOp> combine;  // a global dst ← op(dst, src), indivisible and in any order among blocks
 };
 struct Fill {
   TensorId dst = -1;  // a register tensor
@@ -131,6 +138,22 @@ struct ClusterReduce {
   TensorId dst = -1;
   ReduceOp op = ReduceOp::sum;
 };
+// flag ← flag + by, once what the role (without roles: the block) has written before can be seen by whoever waits for it.
+struct Signal {
+  Tile flag;  // one element of a global i32 tensor
+  Index by;
+};
+// Goes on once flag ≥ least. Only in cooperative programs, whose blocks all run at the same time.
+struct Wait {
+  Tile flag;
+  Index least;
+};
+// Every block of the cluster gets here before any goes on; then each sees what the others have written to their shared tensors.
+struct ClusterSync {};
+// A program may begin while the programs before it in its launch list still run: it touches nothing that they write, or that it
+// writes and they read, before WaitPrevious. LaunchNext lets the next one begin so.
+struct WaitPrevious {};
+struct LaunchNext {};
 struct For {
   std::string variable;
   Index begin, end, step = 1;
@@ -167,7 +190,7 @@ struct Location {  // where the builder call or the text stands
 
 struct Statement {
   std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If, Produce, Consume,
-               Roles>
+               Roles, Signal, Wait, ClusterSync, WaitPrevious, LaunchNext>
       node;
   Location location;
 };
@@ -183,6 +206,7 @@ struct Program {
   std::vector<std::int64_t> grid = {1, 1, 1};     // blocks
   std::vector<std::int64_t> cluster = {1, 1, 1};  // blocks a cluster
   int warps = 4;                                  // of 32 threads; with Roles, the sum of theirs
+  bool cooperative = false;                       // all blocks run at the same time
   std::vector<Tensor> tensors;
   std::vector<Pipeline> pipelines;
   Body body;

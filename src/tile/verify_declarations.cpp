@@ -62,6 +62,7 @@ struct Declaration {
     const std::int64_t count = element_count(tensor.shape);
     if (count < 1 || count > kLargestTensor) return refuse("an extent is below 1, or the tensor is too large");
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
+    if (tensor.zeroed && !tensor.writable) return refuse("only an output is zeroed");
     if (!global && !tensor.strides.empty()) return refuse("only a global tensor has strides");
     if (global && tensor.strides.size() != tensor.shape.size())
       return refuse("a global tensor needs one stride a dimension");

@@ -298,6 +298,69 @@ TEST(Interpret, OneThreadOfControlMayPrefetchPastItsLoop) {
   EXPECT_TRUE(interpret(program, arrays.buffers()).has_value());
 }
 
+TEST(Interpret, CombiningCopiesMeetInOneElement) {
+  Builder b("sums");
+  b.grid(4);
+  const auto x = b.global("X", Dtype::f32, {4});
+  const auto sum = b.zeroed(b.output("sum", Dtype::f32, {1})), most = b.zeroed(b.output("most", Dtype::i32, {1}));
+  const auto r = b.reg("r", Dtype::f32, {1});
+  const auto n = b.reg("n", Dtype::i32, {1});
+  b.copy(b.tile(x, {block(0)}, {1}), b.all(r));
+  b.combine(ReduceOp::sum, b.all(r), b.all(sum));
+  b.copy(b.all(r), b.all(n));
+  b.combine(ReduceOp::max, b.all(n), b.all(most));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  for (std::size_t i = 0; i < 4; ++i) arrays.set("X", i, 7 - static_cast<double>(i));
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  EXPECT_EQ(arrays.get("sum", 0), 7 + 6 + 5 + 4);
+  EXPECT_EQ(arrays.get("most", 0), 7);
+}
+
+// Block 0 holds 1 and block 1 holds 5; each stores what the peer holds.
+std::pair<Program, int> from_peer(const Index& rank) {
+  Builder b("peers");
+  b.grid(2).cluster(2);
+  const auto y = b.output("Y", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {1});
+  const auto r = b.reg("r", Dtype::f32, {1});
+  b.fill(r, 1);
+  b.if_less(0, block(0), [&] { b.fill(r, 5); });
+  b.copy(b.all(r), b.all(s));
+  b.cluster_sync();
+  const int line = (b.copy_peer(b.all(s), rank, b.all(r)), __LINE__);
+  b.copy(b.all(r), b.tile(y, {block(0)}, {1}));
+  return {b.finish(), line};
+}
+
+TEST(Interpret, APeersTileIsReadFromItsOwnMemory) {
+  const Program program = from_peer(1 - cluster_rank()).first;
+  Arrays arrays(program);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  EXPECT_EQ(arrays.get("Y", 0), 5);
+  EXPECT_EQ(arrays.get("Y", 1), 1);
+}
+
+TEST(Interpret, APeerOutsideTheClusterIsUndefined) {
+  const auto [program, line] = from_peer(cluster_rank() + 1);
+  expect_undefined(program, line, "peer");
+}
+
+TEST(Interpret, AWaitForALaterBlockIsUndefined) {
+  for (const bool earlier : {true, false}) {
+    Builder b("flags");
+    b.grid(3).cooperative();
+    const auto flags = b.zeroed(b.output("flags", Dtype::i32, {5}));
+    b.signal(b.tile(flags, {block(0) + 1}, {1}), 2);
+    int line = 0;
+    b.if_less(0, block(0), [&] { line = (b.wait(b.tile(flags, {block(0) + (earlier ? 0 : 2)}, {1}), 2), __LINE__); });
+    if (!earlier) expect_undefined(b.finish(), line, "no block before");
+    const Program program = b.finish();
+    Arrays arrays(program);
+    EXPECT_EQ(interpret(program, arrays.buffers()).has_value(), earlier);
+  }
+}
+
 TEST(Interpret, DividingByZeroIsUndefined) {
   Builder b("zero");
   const auto x = b.global("X", Dtype::f32, {2});

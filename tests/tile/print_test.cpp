@@ -158,6 +158,8 @@ class Arbitrary {
       if (i > 3) b.reg(name, dtype, shape);
     }
     b.pipeline("ring", static_cast<int>(1 + below(5)), {2, 3});
+    if (below(2)) b.cooperative();
+    if (below(2)) b.zeroed(1);
     statements(b, 3);
     if (below(2)) {
       b.roles([&] {
@@ -214,7 +216,7 @@ class Arbitrary {
   }
   void statement(Builder& b, int depth) {
     const auto inner = [&] { statements(b, depth - 1); };
-    switch (below(depth > 0 ? 13 : 9)) {
+    switch (below(depth > 0 ? 21 : 17)) {
       case 0: return b.copy(tile(b), tile(b), number(), below(2));
       case 1: return b.fill(tensor(), number());
       case 2: return b.map(tensor(), value(b, 3));
@@ -224,11 +226,19 @@ class Arbitrary {
       case 6: return b.scan(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
       case 7: return b.rearrange(tensor(), tensor(), below(2));
       case 8: return b.reinterpret(tensor(), tensor());
-      case 9:
+      case 9: return b.multicast(tile(b), tile(b), below(2) ? "x" : "yz");
+      case 10: return b.combine(static_cast<ReduceOp>(below(3)), tile(b), tile(b));
+      case 11: return b.signal(tile(b), index(3));
+      case 12: return b.wait(tile(b), index(3));
+      case 13: return b.copy_peer(tile(b), index(3), tile(b));
+      case 14: return b.cluster_sync();
+      case 15: return b.wait_previous();
+      case 16: return b.launch_next();
+      case 17:
         return b.for_(
             "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
-      case 10: return b.if_less(index(3), index(3), inner);
-      case 11: return b.produce(0, inner);
+      case 18: return b.if_less(index(3), index(3), inner);
+      case 19: return b.produce(0, inner);
       default: return b.consume(0, static_cast<int>(below(3)), inner);
     }
   }

@@ -457,6 +457,110 @@ WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
 }
 WL_EXPORT(cluster_ring)
 
+// Four blocks in two pairs (ranks r and r + 2): each fetches half a box for its pair.
+WL_KERNEL_CLUSTER(cluster_pairs, 32, 1, 4, 1, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE(), full = smem + 2048;
+  const int rank = wl::cluster_rank(), pair = rank % 2, share = rank / 2;
+  if (wl::thread() == 0) {
+    wl::mbarrier_init(full, 1);
+    wl::fence_mbarrier_init();
+  }
+  wl::cluster_sync();
+  if (wl::thread() == 0) {
+    wl::mbarrier_arrive_expect_tx(full, 2048);
+    wl::tma_load_multicast(smem + share * 1024, map_in, full, 5 << pair, 0, pair * 16 + share * 8);
+  }
+  wl::mbarrier_wait(full, 0);
+  WL_REG(unsigned, w, 1);
+  wl::ld_shared<4>(wl::at(w, 0), smem + wl::thread() / 2 * 128 + wl::thread() % 2 * 4);
+  wl::st_global<4>(out + rank * 32 + wl::thread(), wl::at(w, 0));
+  wl::cluster_sync();
+}
+WL_EXPORT(cluster_pairs)
+
+// All threads combine with the same few words: sums of every width and type, then extremes of either sign.
+template <int BYTES, class T>
+WL_FN void add_width(unsigned* out) {
+  constexpr int n = BYTES / static_cast<int>(sizeof(T));
+  WL_REG(T, x, n);
+  for (int i = 0; i < n; ++i) x[i] = wl::cast<T>(static_cast<float>(i + wl::thread() % 2));
+  wl::red_add<BYTES>(reinterpret_cast<T*>(out), wl::at(x, 0));
+  wl::red_add<BYTES>(reinterpret_cast<T*>(out), wl::at(x, 0), wl::thread() < 2);
+}
+WL_KERNEL(combined, 32, 1) PARAMETERS {
+  add_width<16, float>(out);
+  add_width<8, float>(out + 4);
+  add_width<4, float>(out + 6);
+  add_width<16, int>(out + 8);
+  add_width<8, int>(out + 12);
+  add_width<4, int>(out + 14);
+  add_width<16, wl::f16>(out + 16);
+  add_width<8, wl::f16>(out + 20);
+  add_width<4, wl::f16>(out + 22);
+  add_width<2, wl::f16>(out + 23);
+  add_width<16, wl::bf16>(out + 24);
+  add_width<8, wl::bf16>(out + 28);
+  add_width<4, wl::bf16>(out + 30);
+  add_width<2, wl::bf16>(out + 31);
+  WL_REG(float, x, 2);
+  WL_REG(int, n, 2);
+  for (int i = 0; i < 2; ++i) {
+    x[i] = (wl::thread() - 16.0f) * (i ? 0.5f : 1.0f);
+    n[i] = (wl::thread() - 16) * (i + 1);
+  }
+  wl::red_max<8>(reinterpret_cast<float*>(out + 32), wl::at(x, 0));
+  wl::red_min<8>(reinterpret_cast<float*>(out + 34), wl::at(x, 0));
+  wl::red_max<8>(reinterpret_cast<int*>(out + 36), wl::at(n, 0), wl::thread() < 31);
+  wl::red_min<8>(reinterpret_cast<int*>(out + 38), wl::at(n, 0));
+  wl::sync_threads();
+  if (wl::thread() == 0) x[0] = as_float(in[0]);  // NaN
+  wl::red_max<4>(reinterpret_cast<float*>(out + 40), wl::at(x, 0));
+  wl::red_min<4>(reinterpret_cast<float*>(out + 41), wl::at(x, 0));
+  x[0] = -1.0f - wl::thread();
+  wl::red_min<4>(reinterpret_cast<float*>(out + 42), wl::at(x, 0));
+  wl::sync_threads();
+  x[0] = -0.5f;
+  wl::red_max<4>(reinterpret_cast<float*>(out + 42), wl::at(x, 0));
+}
+WL_EXPORT(combined)
+
+// A box added twice to what is there.
+WL_KERNEL(reduced_box, 32, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE();
+  WL_REG(unsigned, w, 1);
+  for (int i = wl::thread(); i < 256; i += 32) {
+    wl::ld_global<4>(wl::at(w, 0), in + i);
+    wl::st_shared<4>(smem + 4 * i, wl::at(w, 0));
+  }
+  wl::fence_async_shared();
+  wl::sync_threads();
+  if (wl::thread() == 0) {
+    wl::tma_reduce_add<wl::bf16>(map_out, smem, 0, 4);
+    wl::tma_reduce_add<wl::bf16>(map_out, smem, 0, 4);
+    wl::bulk_commit();
+    wl::bulk_wait<0>();
+  }
+}
+WL_EXPORT(reduced_box)
+
+// Each block hands what it was handed, and one more, to the next.
+WL_KERNEL(flags, 64, 1) PARAMETERS {
+  int* flag = reinterpret_cast<int*>(out);
+  const int block = wl::block_x();
+  WL_REG(unsigned, w, 1);
+  w[0] = 0;
+  if (block > 0) {
+    if (wl::thread() == 0) wl::wait_flag(flag + block - 1, 3);
+    wl::sync_threads();
+    wl::ld_global<4>(wl::at(w, 0), out + 64 * block + wl::thread());
+  }
+  w[0] += 1 + wl::thread();
+  wl::st_global<4>(out + 64 * (block + 1) + wl::thread(), wl::at(w, 0));
+  wl::sync_threads();
+  if (wl::thread() == 0) wl::signal_flag(flag + block, 3);
+}
+WL_EXPORT(flags)
+
 WL_KERNEL(registers_moved, 256, 1) PARAMETERS {
   wl::griddepcontrol_wait();
   if (wl::warp() < 4) {

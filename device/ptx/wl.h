@@ -9,7 +9,7 @@
 #include "layout.h"
 #include "casts.h"
 #include "packed.h"
-#include "ids.h"
+#include "threads.h"
 #include "value_functions.h"
 #include "moves.h"
 #include "global_memory.h"
@@ -18,6 +18,5 @@
 #include "barriers.h"
 #include "mma_sync.h"
 #include "tma.h"
-#include "warp_and_grid.h"
 #include "wgmma.h"
 // clang-format on

@@ -1,4 +1,4 @@
-#include "export/text.h"
+#include "export/parts.h"
 #include <cctype>
 
 namespace warploom::export_ {

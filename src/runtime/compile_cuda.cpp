@@ -1,7 +1,6 @@
 // compile_cuda: the cache, and the child process NVRTC runs in. The host program's hidden subcommand stands in for a compiler:
 //
 //   PROGRAM __compile ARCH -I HEADERS -o IMAGE SOURCE      its own headers it knows; what NVRTC and ptxas say goes to stderr
-#include <cstdio>
 #include "base/file.h"
 #include "base/hash.h"
 #include "runtime/disk_cache.h"

@@ -1,6 +1,5 @@
 #include <bit>
 #include "runtime/bound.h"
-#include "runtime/engines.h"
 
 namespace warploom::runtime {
 namespace {

@@ -1,6 +1,6 @@
 // Tensor maps in the driver's form. Source: CUDA Driver API, "Tensor Map Object Management".
 
-#include "runtime/engines.h"
+#include "runtime/bound.h"
 #include "runtime/type_codes.h"
 
 namespace warploom::runtime {

@@ -14,12 +14,6 @@
 // Where the library lacks something, a plain kernel of ours does it: the epilogue alone, or all ("plain").
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include "base/dtype.h"
-#include "base/error.h"
 #include "runtime/executor.h"
 
 namespace warploom::runtime {

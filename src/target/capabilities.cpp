@@ -1,8 +1,8 @@
 #include "target/capabilities.h"
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
 #include <unistd.h>
+#include "target/rates.h"
 
 namespace warploom::target {
 namespace {
@@ -109,6 +109,14 @@ Result<Capabilities> capabilities_of(const std::string& target) {
     if (target == row.name) return row.make();
   return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
                fmt::format("one of {}", fmt::join(known_targets(), ", ")), target, "name one of these, or `auto`"});
+}
+
+const Rates& rates_of(const std::string& arch) {
+  static constexpr Rates h200{.clock_ghz = 1.75};
+  static constexpr Rates a100{.clock_ghz = 1.41, .l2_total_bytes = 2600, .memory_latency = 600};
+  static constexpr Rates l40s{
+      .clock_ghz = 2.5, .warp_matrix_cycles = 16, .l2_total_bytes = 2000, .memory_latency = 900};
+  return arch == "sm_90a" ? h200 : arch == "sm_89" ? l40s : a100;
 }
 
 }  // namespace warploom::target

@@ -1,6 +1,6 @@
 // sm_80: mma.sync, ldmatrix, cp.async, and plain vector accesses.
 
-#include "target/rows.h"
+#include "target/instruction.h"
 
 namespace warploom::target {
 namespace {

@@ -1,6 +1,6 @@
 // sm_90a adds: warpgroup matrix instructions, the tensor copy engine, stmatrix.
 
-#include "target/rows.h"
+#include "target/instruction.h"
 
 namespace warploom::target {
 namespace {

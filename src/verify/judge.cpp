@@ -1,6 +1,4 @@
 #include "verify/judge.h"
-#include <chrono>
-#include "runtime/compile.h"
 
 namespace warploom::verify {
 namespace {

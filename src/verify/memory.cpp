@@ -1,4 +1,4 @@
-#include "verify/memory.h"
+#include "verify/judge.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

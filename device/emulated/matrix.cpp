@@ -1,7 +1,5 @@
 // Warp-wide instructions: ldmatrix, stmatrix, mma.sync, shuffle; and setmaxnreg.
-#include <cstring>
 #include "machine.h"
-#include "tiles.h"
 
 namespace wl::emu {
 namespace {
@@ -116,6 +114,6 @@ void set_registers(int count, bool increase, Site site) {
   machine->part(w);
 }
 
-void grid_dependency_wait(Site) { me().dependency_waited = true; }
+void griddepcontrol_wait(Site) { me().dependency_waited = true; }
 
 }  // namespace wl::emu

@@ -12,7 +12,6 @@
 #include "threads.h"
 #include "value_functions.h"
 #include "moves.h"
-#include "global_memory.h"
 #include "atomics.h"
 #include "shared_memory.h"
 #include "barriers.h"

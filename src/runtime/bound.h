@@ -66,8 +66,4 @@ class LoadedList : public WithSets<LoadedSet> {
 Result<std::unique_ptr<Executor>> open_gpu();
 Result<std::unique_ptr<Executor>> open_cpu(int threads);
 
-// The driver's form of `map` over the memory at `address`.
-Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address,
-                                      const std::string& place);
-
 }  // namespace warploom::runtime

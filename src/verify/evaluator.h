@@ -15,8 +15,8 @@
 #pragma once
 
 #include <atomic>
-#include "verify/setup.h"
 #include "verify/inputs.h"
+#include "verify/setup.h"
 
 namespace warploom::verify {
 

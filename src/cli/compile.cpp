@@ -1,9 +1,7 @@
 #include <fmt/ranges.h>
-#include <filesystem>
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/print.h"
+#include "cli/text.h"
 #include "kernels/lower.h"
 #include "layout/draw.h"
 #include "tile/print.h"

@@ -1,8 +1,10 @@
 #include "codegen/cpu.h"
 #include <fmt/format.h>
 #include <cmath>
+#include <regex>
 #include <set>
 #include "codegen/cpu_emitter.h"
+#include "codegen/names.h"
 #include "tile/print.h"
 
 namespace warploom::codegen {
@@ -29,6 +31,12 @@ std::vector<std::string> identifiers(const Program& program) {
     names.push_back(name);
   }
   return names;
+}
+
+// What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
+bool is_own_name(const std::string& name) {
+  static const std::regex own("buffers|task|scratch|.*_[0-9]+(_box)?");
+  return std::regex_match(name, own);
 }
 
 std::string identifier(const std::string& text) {
@@ -178,7 +186,8 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
     return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks",
                  fmt::format("program '{}'", program.name), "a cluster of 1 block", std::to_string(cluster),
                  "take a family of the CPU"});
-  WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(program, capabilities));
+  const Program own = in_source_terms(program, is_own_name);
+  WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
   if (layouts.shared_floats * 4 > capabilities.shared_bytes)
     return fail({ErrorCode::kResourceLimit, "the shared tensors do not fit in a core's L2 cache",
                  fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", capabilities.shared_bytes),
@@ -187,7 +196,9 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
     return fail({ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
                  fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
                  fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
-  return CpuEmitter(program, capabilities, std::move(layouts)).emit();
+  WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
+  restore_names(kernel, own, program);
+  return kernel;
 }
 
 }  // namespace warploom::codegen

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include "synth/registers.h"
+#include "tile/shape.h"
 
 namespace warploom::synth {
 namespace {
@@ -95,22 +96,31 @@ void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, st
   out.push_back(std::move(tiling));
 }
 
+// Whether the instruction can take its operand where the tile begins: registers whole, shared memory where the swizzle repeats.
+bool reaches(const Instruction& row, const tile::Program& program, const tile::Tile& tile, bool shared,
+             std::size_t k_dim) {
+  if (!shared) return tile.extent == program.tensor(tile.tensor).shape;
+  return tile.extent.size() == 2 && tile.offset[k_dim].known_divisor() % row.k == 0 &&
+         tile.offset[1 - k_dim].known_divisor() % (row.transposable ? 64 : 8) == 0;
+}
+
 }  // namespace
 
-std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int threads,
+std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
                                          const target::Capabilities& capabilities) {
   const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
                      &b = program.tensor(mma.b.tensor);
-  const auto a_dims = tile::squeezed(mma.a.extent);
-  const std::int64_t k = a_dims.size() == 2 ? a_dims[mma.transpose_a ? 0 : 1] : 1;
+  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const bool a_shared = a.scope == tile::Scope::shared, b_shared = b.scope == tile::Scope::shared;
   std::vector<MatrixTiling> tilings;
   const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
   for (const Instruction& row : target::instructions_of(capabilities.arch)) {
     if (row.m == 0 || row.operand != a.dtype || row.a_shared != a_shared || row.b_shared != b_shared ||
-        acc.dtype != row.accumulator)
+        acc.dtype != row.accumulator || acc.shape.size() != 2 ||
+        !reaches(row, program, mma.a, a_shared, mma.transpose_a ? 0 : 1) ||
+        !reaches(row, program, mma.b, b_shared, mma.transpose_b ? 1 : 0))
       continue;
-    if (row.method == Method::warpgroup) warpgroup_tilings(row, problem, threads, tilings);
+    if (row.method == Method::warpgroup && first % 128 == 0) warpgroup_tilings(row, problem, threads, tilings);
     if (row.method == Method::warp) warp_tilings(row, problem, threads, tilings);
     if (row.method == Method::simt) simt_tilings(row, problem, threads, tilings);
   }

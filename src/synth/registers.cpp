@@ -125,7 +125,7 @@ class Solver {
   }
 
   bool try_tilings(State& state, const Site& site, const Mma& mma) {
-    const auto tilings = matrix_tilings(program_, mma, site.threads, capabilities_);
+    const auto tilings = matrix_tilings(program_, mma, site.first, site.threads, capabilities_);
     if (tilings.empty() && !first_error_) first_error_ = no_matrix_instruction(site, mma);
     for (const MatrixTiling& tiling : tilings) {
       State next = state;

@@ -23,6 +23,12 @@ const Instruction* row_of(const target::Capabilities& capabilities, Method metho
   return nullptr;
 }
 
+// The widest panel that divides rows of so many bytes; 0 where none does.
+std::int64_t panel_of(std::int64_t bytes) {
+  return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0;
+}
+bool is_whole(const Program& program, const Tile& tile) { return tile.extent == program.tensor(tile.tensor).shape; }
+
 // A use of a shared tensor by one statement.
 struct Use {
   const Site* site;
@@ -64,19 +70,25 @@ class SharedSolver {
   }
 
   // Whether the copy engine can move this box of a global tensor: strides, base and the box's start in its row in multiples of 16
-  // bytes, no fill but zero.
+  // bytes, no fill but zero; all of a shared matrix, whose panels begin where their swizzle does.
   bool engine_can(const Site& site, const Copy& copy) const {
     const bool load = scope_of(copy.src) == Scope::global;
     const Tile& global = load ? copy.src : copy.dst;
     const Tensor& tensor = program_.tensor(global.tensor);
-    const Tensor& shared = program_.tensor(load ? copy.dst.tensor : copy.src.tensor);
+    const Tile& other = load ? copy.dst : copy.src;
+    const Tensor& shared = program_.tensor(other.tensor);
     const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
     if (!capabilities_.tensor_copy || !contiguous || (tensor.dtype != shared.dtype && !converts)) return false;
+    if (shared.shape.size() != 2 || !is_whole(program_, other)) return false;
+    const auto met = met_by({&site, &other, &global}, contiguous);
+    if (!met) return false;
+    const std::int64_t row = shared.shape[static_cast<std::size_t>(*met)] * bytes_of(shared.dtype);
+    if (row != panel_of(row) && shared.shape[static_cast<std::size_t>(1 - *met)] % 8) return false;
     if (load && (copy.fill != 0 || site.producing < 0 || !is_between_roles(sites_, site.producing))) return false;
     int rank = 0;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-      if (tensor.shape[d] == 1 && global.extent[d] == 1) continue;
+      if (tensor.shape[d] == 1 && !bounds_.may_exceed(program_, global, static_cast<int>(d))) continue;
       ++rank;
       if (static_cast<int>(d) != *contiguous && tensor.strides[d] * bytes_of(tensor.dtype) % 16) return false;
     }
@@ -131,8 +143,7 @@ class SharedSolver {
                      "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
     }
     const std::int64_t bytes = tensor.shape[static_cast<std::size_t>(contiguous)] * bytes_of(tensor.dtype);
-    for (const int panel : {128, 64, 32}) {
-      if (bytes % panel) continue;
+    if (const auto panel = static_cast<int>(panel_of(bytes))) {
       const auto layout = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
       if (!layout) return fail(layout.error());
       solution_.shared[id] = *layout;
@@ -217,6 +228,14 @@ class SharedSolver {
 
   Status choose(const Site& site, const Copy& copy) {
     const Scope from = scope_of(copy.src), to = scope_of(copy.dst);
+    const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
+    const bool part =
+        (from == Scope::reg && !is_whole(program_, copy.src)) || (to == Scope::reg && !is_whole(program_, copy.dst));
+    if (part || (from == to && (from == Scope::shared || src.shape != dst.shape)))
+      return fail({ErrorCode::kNoInstruction,
+                   "a copy moves a part of a register tensor, or from shared to shared memory",
+                   place_of(*site.statement), "all of a register tensor, or one of equal shape, on a side",
+                   print(program_, *site.statement), "copy through a register tensor of the tile's shape"});
     if (from == Scope::reg && to == Scope::reg) return ok();
     if (from == Scope::reg || to == Scope::reg) {
       const Tile& memory = from == Scope::reg ? copy.dst : copy.src;
@@ -269,7 +288,10 @@ class SharedSolver {
     const Tensor& tensor = program_.tensor(global.tensor);
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
     const bool between_roles = site.producing >= 0 && is_between_roles(sites_, site.producing);
-    if (engine_can(site, copy) && (load ? between_roles : true)) {
+    const auto met = met_by({&site, &shared, &global}, contiguous_dim(tensor));
+    const bool aligned = met && !layout.dims[static_cast<std::size_t>(*met)].empty() &&
+                         layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
+    if (engine_can(site, copy) && aligned && (load ? between_roles : true)) {
       solution_.choices[site.statement] = {row_of(capabilities_, Method::tensor_copy, from, to), 1, {}};
       return ok();
     }
@@ -283,9 +305,6 @@ class SharedSolver {
                                tensor.shape.back(), bytes_of(tensor.dtype)),
                    "use a family whose threads copy for themselves (matmul_mma)"});
     // Threads copy: spread vectors over them.
-    Use use{&site, &shared, &global};
-    const auto along = contiguous_dim(tensor);
-    const auto met = met_by(use, along);
     const auto mine = wide_dims(shared.extent);
     std::vector<std::int64_t> extent;
     for (const int d : mine) extent.push_back(shared.extent[static_cast<std::size_t>(d)]);
@@ -293,15 +312,16 @@ class SharedSolver {
     for (std::size_t i = 0; i < mine.size(); ++i)
       if (met && mine[i] == *met) position = static_cast<int>(i);
     if (extent.empty()) extent = {1}, position = 0;
-    const bool aligned = met && !layout.dims[static_cast<std::size_t>(*met)].empty() &&
-                         layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
     int vector = aligned ? vector_limit(program_, bounds_, global, 16) : 1;
     const bool async = capabilities_.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
                        vector * bytes_of(tensor.dtype) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
+    if (met)
+      while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;
     for (; vector >= 1; vector /= 2) {
       auto mapping = layout::coalesced(extent, position, vector, site.threads);
       if (!mapping && vector > 1) continue;
       if (!mapping) return fail(mapping.error());
+      if (common_vector(seen_from(*mapping, extent, shared.extent), layout, 16) < vector) continue;
       const bool wide_enough = vector * bytes_of(tensor.dtype) >= 4;
       solution_.choices[site.statement] = {
           async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping)};

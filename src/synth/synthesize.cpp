@@ -29,7 +29,8 @@ void allocate(const tile::Program& program, Solution& solution) {
 
 }  // namespace
 
-Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities) {
+namespace {
+Result<Solution> solve(const tile::Program& program, const target::Capabilities& capabilities) {
   const std::vector<Site> sites = sites_of(program);
   const Bounds bounds(program);
   WARPLOOM_TRY(RegisterSolution registers, solve_registers(program, sites, bounds, capabilities));
@@ -39,6 +40,14 @@ Result<Solution> synthesize(const tile::Program& program, const target::Capabili
   WARPLOOM_CHECK(solve_shared(program, sites, bounds, capabilities, solution));
   allocate(program, solution);
   return solution;
+}
+}  // namespace
+
+Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities) {
+  return solve(program, capabilities).map_error([](Error error) {
+    if (error.code == ErrorCode::kLayout) error.code = ErrorCode::kNoLayout;  // a layout that does not exist
+    return error;
+  });
 }
 
 }  // namespace warploom::synth

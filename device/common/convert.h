@@ -66,7 +66,9 @@ struct Cast<float> {
 };
 template <>
 struct Cast<int> {
-  static WL_PURE int from(float x) { return static_cast<int>(__builtin_rintf(x)); }
+  static WL_PURE int from(float x) {  // towards zero, saturating, NaN 0
+    return x >= 0x1p31f ? 0x7fffffff : x >= -0x1p31f ? static_cast<int>(x) : x < 0 ? -0x7fffffff - 1 : 0;
+  }
 };
 template <>
 struct Cast<tf32> {

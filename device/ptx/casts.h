@@ -45,7 +45,7 @@ struct Cast<float> {
 };
 template <>
 struct Cast<int> {
-  static WL_FN int from(float x) { return __float2int_rn(x); }
+  static WL_FN int from(float x) { return __float2int_rz(x); }
 };
 template <>
 struct Cast<bf16> {

@@ -15,9 +15,7 @@ using namespace tile;
 
 namespace {
 
-bool same_storage(Dtype a, Dtype b) {
-  return a == b || (bits_of(a) == 32 && bits_of(b) == 32 && is_float(a) && is_float(b));
-}
+bool same_storage(Dtype a, Dtype b) { return a == b || (a == Dtype::tf32 && b == Dtype::f32); }
 
 }  // namespace
 
@@ -29,12 +27,13 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
     return error(
         {ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
   const Choice& choice = found->second;
-  if (!same_storage(tensor(node.src.tensor).dtype, tensor(node.dst.tensor).dtype))
+  const bool by_engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
+  if (!by_engine && !same_storage(tensor(node.src.tensor).dtype, tensor(node.dst.tensor).dtype))
     return error({ErrorCode::kNoInstruction, "no copy changes the element type between memory and registers",
                   program_.name, std::string(name_of(tensor(node.src.tensor).dtype)),
                   std::string(name_of(tensor(node.dst.tensor).dtype)),
                   "copy to a register tensor of the same type and map it to the other"});
-  if (choice.instruction && choice.instruction->method == Method::tensor_copy) return copy_by_engine(node, choice);
+  if (by_engine) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
   if (choice.instruction && choice.instruction->method == Method::matrix)
     return copy_matrices(node, choice, to == Scope::reg);
@@ -45,11 +44,7 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
 void CudaEmitter::cast_registers(const Copy& node) {
   const auto values = registers(node.dst.tensor).values();
   const Dtype from = tensor(node.src.tensor).dtype, to = tensor(node.dst.tensor).dtype;
-  const std::string source = name(node.src.tensor) + "[i]";
-  const std::string value = from == to           ? source
-                            : to == Dtype::f32   ? fmt::format("wl::to_float({})", source)
-                            : from == Dtype::f32 ? fmt::format("wl::cast<{}>({})", cuda_type(to), source)
-                                                 : fmt::format("wl::cast<{}>(wl::to_float({}))", cuda_type(to), source);
+  const std::string value = from == to ? name(node.src.tensor) + "[i]" : from_float(to, as_float(node.src.tensor, "i"));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, name(node.dst.tensor), value);
 }
 
@@ -70,14 +65,8 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   if (load && bounds.empty()) {
     out_.line("wl::ld_global{}<{}>({}, {});", stream, bytes, value, global_address(memory, at));
   } else if (load) {
-    const std::string fill =
-        std::isinf(node.fill) ? (node.fill < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)") : fmt::format("{}", node.fill);
-    const Dtype dtype = tensor(side.tensor).dtype;
-    const std::string typed =
-        dtype == Dtype::f32
-            ? (std::isinf(node.fill) ? fill : fill + (fill.find('.') == std::string::npos ? ".0f" : "f"))
-            : fmt::format("wl::cast<{}>({})", cuda_type(dtype), std::isinf(node.fill) ? fill : fill + ".f");
-    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds, typed);
+    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds,
+              constant(tensor(memory.tensor).dtype, node.fill));
   } else {
     out_.line("wl::st_global{}<{}>({}, {}{});", stream, bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
@@ -164,6 +153,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const TvLayout of_shared = synth::seen_from(choice.mapping, extent, shared.extent);
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
+  else if (load) now_.unsynced[shared.tensor].unfenced = true;
   std::vector<Coordinate> global_at, shared_at;
   for (std::size_t d = 0; d < global.extent.size(); ++d)
     global_at.push_back(coordinate(global, static_cast<int>(d), of_global, global_loops));
@@ -173,16 +163,15 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const int bytes = choice.vector * bytes_of(tensor(global.tensor).dtype);
   const std::string guard = first_replica(choice.mapping), bounds = bounds_condition(global, global_at);
   const std::string tail = bounds.empty() ? "" : ", " + bounds;
-  if (!guard.empty()) out_.open("if ({}) {{", guard);
+  const bool scoped = !guard.empty() || global_loops.empty();  // a scope for what is declared
+  if (scoped) out_.open("{}{{", guard.empty() ? "" : "if (" + guard + ") ");
   open_loops(global_loops, false);
   if (choice.instruction) {
     out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, shared_address(shared, shared_at),
               global_address(global, global_at), tail);
   } else if (load) {
     out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
-    const std::string fill = tensor(global.tensor).dtype == Dtype::f32
-                                 ? "0.0f"
-                                 : fmt::format("wl::cast<{}>(0.0f)", cuda_type(tensor(global.tensor).dtype));
+    const std::string fill = constant(tensor(global.tensor).dtype, node.fill);
     out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, global_address(global, global_at),
               bounds.empty() ? "" : fmt::format(", {}, {}", bounds, fill));
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, shared_address(shared, shared_at));
@@ -192,7 +181,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
     out_.line("wl::st_global<{}>({}, wl::at(moved, 0){});", bytes, global_address(global, global_at), tail);
   }
   close_loops(global_loops);
-  if (!guard.empty()) out_.close();
+  if (scoped) out_.close();
 }
 
 // The copy engine: one thread, one call a panel of the shared layout (and at most 256 rows).
@@ -215,11 +204,12 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     if (d != panel_dim) rows *= shared.extent[d];
   const std::int64_t box_rows = std::min<std::int64_t>(rows, 256), row_boxes = (rows + 255) / 256;
 
-  // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 in tensor and tile are left out.
+  // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the tile never leaves are left out.
   std::vector<std::size_t> order = {contiguous};
   std::vector<std::size_t> others;
   for (std::size_t d = 0; d < g.shape.size(); ++d)
-    if (d != contiguous && !(g.shape[d] == 1 && global.extent[d] == 1)) others.push_back(d);
+    if (d != contiguous && (g.shape[d] > 1 || bounds_.may_exceed(program_, global, static_cast<int>(d))))
+      others.push_back(d);
   std::stable_sort(others.begin(), others.end(),
                    [&](std::size_t a, std::size_t b) { return g.strides[a] < g.strides[b]; });
   order.insert(order.end(), others.begin(), others.end());
@@ -258,15 +248,12 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     if (panels > 1) out_.close();
   };
   if (load) return all();
-  if (unsynced_[shared.tensor].written) {
-    out_.line("wl::fence_async_shared();  // what the threads wrote, for the engine to see");
-    meet();
-  }
+  before_async_read(shared.tensor);
   out_.open("if (t == 0) {{");
   all();
   out_.line("wl::bulk_commit();");
   out_.close();
-  unsynced_[shared.tensor].engine_reads = true;
+  now_.unsynced[shared.tensor].engine_reads = true;
 }
 
 }  // namespace warploom::codegen

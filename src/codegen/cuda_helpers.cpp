@@ -102,9 +102,13 @@ Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& 
 
 std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> conditions;
-  for (std::size_t d = 0; d < coordinates.size(); ++d)
-    if (bounds_.may_exceed(program_, memory, static_cast<int>(d)))
-      conditions.push_back(fmt::format("{} < {}", text(coordinates[d]), tensor(memory.tensor).shape[d]));
+  for (std::size_t d = 0; d < coordinates.size(); ++d) {
+    if (!bounds_.may_exceed(program_, memory, static_cast<int>(d))) continue;
+    const auto reach = bounds_.range(memory.offset[d]);
+    const bool below = !reach || reach->first < 0;  // what is negative is large without its sign
+    conditions.push_back(fmt::format(fmt::runtime(below ? "unsigned({}) < {}u" : "{} < {}"), text(coordinates[d]),
+                                     tensor(memory.tensor).shape[d]));
+  }
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
@@ -148,24 +152,32 @@ void CudaEmitter::meet() {
   } else {
     out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
   }
-  for (auto& [id, state] : unsynced_) state.written = state.read = false;
+  for (auto& [id, state] : now_.unsynced) state.written = state.read = false;
+  now_.consumed.clear();
 }
 
 void CudaEmitter::before_write(TensorId id) {
-  Unsynced& state = unsynced_[id];
+  Unsynced& state = now_.unsynced[id];
   if (state.engine_reads) {
     out_.line("if (t == 0) wl::bulk_wait_read<0>();  // the engine has read what is about to be overwritten");
-    for (auto& [other, s] : unsynced_) s.engine_reads = false;
+    for (auto& [other, s] : now_.unsynced) s.engine_reads = false;
     meet();
   } else if (state.written || state.read) {
     meet();
   }
-  unsynced_[id].written = true;
+  now_.unsynced[id].written = now_.unsynced[id].unfenced = true;
 }
 
 void CudaEmitter::before_read(TensorId id) {
-  if (unsynced_[id].written) meet();
-  unsynced_[id].read = true;
+  if (now_.unsynced[id].written) meet();
+  now_.unsynced[id].read = true;
+}
+
+void CudaEmitter::before_async_read(TensorId id) {
+  if (!now_.unsynced[id].unfenced) return;
+  out_.line("wl::fence_async_shared();  // what the threads wrote, for asynchronous readers to see");
+  for (auto& [other, state] : now_.unsynced) state.unfenced = false;
+  meet();
 }
 
 }  // namespace warploom::codegen

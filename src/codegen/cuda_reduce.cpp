@@ -26,9 +26,28 @@ const char* identity(ReduceOp op) {
 
 }  // namespace
 
-void CudaEmitter::reduce(const Reduce& node) {
+// Reductions combine floats; a result of another type is rounded once, at the end.
+template <class Node>
+void CudaEmitter::reduce_as_float(const Node& node, bool from_dst,
+                                  void (CudaEmitter::*make)(const Node&, const std::string&)) {
+  const Dtype dtype = tensor(node.dst).dtype;
+  if (dtype == Dtype::f32) return (this->*make)(node, name(node.dst));
+  const std::int64_t values = registers(node.dst).values();
+  out_.open("{{");
+  out_.line("WL_REG(float, total, {});", values);
+  if (from_dst) out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) total[i] = {};", values, as_float(node.dst, "i"));
+  (this->*make)(node, "total");
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, name(node.dst),
+            from_float(dtype, "total[i]"));
+  out_.close();
+}
+void CudaEmitter::reduce(const Reduce& node) { reduce_as_float(node, false, &CudaEmitter::reduce_into); }
+void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
+  reduce_as_float(node, true, &CudaEmitter::cluster_reduce_into);
+}
+
+void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   const TvLayout& src = registers(node.src);
-  const std::string dst = name(node.dst);
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::int64_t dst_values = registers(node.dst).values();
 
@@ -45,7 +64,7 @@ void CudaEmitter::reduce(const Reduce& node) {
   const std::string target = fmt::format("{}[{}]", dst, sum(kept));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
   open_loops(loops);
-  out_.line("{} = {};", target, combine(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
+  out_.line("{} = {};", target, combine(node.op, target, as_float(node.src, value_index(loops))));
   close_loops(loops);
 
   // 2. Lanes along the axis. Thread modes are cut at the warp's edge.
@@ -60,6 +79,9 @@ void CudaEmitter::reduce(const Reduce& node) {
     std::int64_t extent = mode.extent;
     if (below < 32) {
       const std::int64_t inside = std::min(extent, 32 / below);
+      if (32 % below || 32 % (below * inside) || extent % inside)
+        error({ErrorCode::kNoLayout, "a reduction's threads do not fall into warps evenly", program_.name,
+               "digits of the lane that are powers of 2", layout::to_string(src), "use 1, 2, 4, 8 or 16 warps"});
       lanes.push_back({below, inside, along});
       below *= inside, extent /= inside;
     }
@@ -127,10 +149,12 @@ void CudaEmitter::reduce(const Reduce& node) {
 }
 
 // Every block writes its part into a slot of every block of the cluster, then all combine the same slots in the same order.
-void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
+void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::string& dst) {
   const std::int64_t blocks = program_.cluster[0] * program_.cluster[1] * program_.cluster[2];
+  if (role_threads_ < program_.warps * 32)
+    error({ErrorCode::kNoInstruction, "a role reduces over a cluster, where threads of all roles would have to meet",
+           program_.name, "cluster_reduce in one thread of control", "roles", "use one thread of control"});
   const TvLayout& layout = registers(node.dst);
-  const std::string dst = name(node.dst);
   const std::int64_t values = layout.values();
   std::int64_t below = 1, others = 1;
   std::vector<std::string> other_index;
@@ -147,7 +171,7 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
   const std::int64_t row = others * values * 4;
   if (!scratch_of_.count(key)) scratch_of_[key] = scratch(blocks * row);
   const auto offset = scratch_of_[key];
-  if (read_slots_.count(offset))
+  if (now_.read_slots.count(offset))
     out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
   const std::string guard = first_replica(layout);
   const std::string slot = sum({fmt::format("smem + {}", offset), fmt::format("wl::cluster_rank() * {}", row),
@@ -159,7 +183,7 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
   out_.close();
   if (!guard.empty()) out_.close();
   out_.line("wl::cluster_sync();");
-  read_slots_ = {offset};  // whatever was read before this barrier has been read by all
+  now_.read_slots = {offset};  // whatever was read before this barrier has been read by all
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, dst, identity(node.op));
   out_.open("WL_UNROLL for (int peer = 0; peer < {}; ++peer) {{", blocks);
   out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);

@@ -1,0 +1,30 @@
+// How many slots of a pipeline are filled and not yet consumed where one thread of control produces and consumes them.
+//
+//   for p in 0 .. 2: produce ring            before the third Produce, in the loop: [1, 1] after its Consume
+//   for k in 0 .. 9:  consume ring; produce ring            before each Consume: [2, 2], so one group may stay under way
+#pragma once
+
+#include <map>
+#include "tile/program.h"
+
+namespace warploom::codegen {
+
+class SlotsInFlight {
+ public:
+  struct Range {
+    int least = 0, most = 0;
+  };
+  explicit SlotsInFlight(const tile::Program& program);
+  // Of its pipeline when a Produce or Consume begins. A valid program never consumes nothing and never overfills.
+  Range before(const void* node) const { return before_.at(node); }
+
+ private:
+  using Counts = std::map<tile::PipelineId, Range>;
+  void walk(const tile::Body& body, Counts& counts);
+  void note(const void* node, tile::PipelineId pipeline, Counts& counts, int step);
+
+  const tile::Program& program_;
+  std::map<const void*, Range> before_;
+};
+
+}  // namespace warploom::codegen

@@ -52,7 +52,8 @@ Storage inputs_of(const Case& c) {
         std::memcpy(bytes.data() + i * size, &bits, size);
         if (is_float(t.dtype) && is_nan(t.dtype, bytes.data(), i)) std::memset(bytes.data() + i * size, 0, size);
       } else if (natural) {
-        store_from_double(t.dtype, bytes.data(), i, static_cast<double>(random.below(t.dtype == Dtype::boolean ? 2 : 4)));
+        store_from_double(t.dtype, bytes.data(), i,
+                          static_cast<double>(random.below(t.dtype == Dtype::boolean ? 2 : 4)));
       } else if (c.data != Data::real || !is_float(t.dtype)) {
         store_from_double(t.dtype, bytes.data(), i, static_cast<double>(random.below(7)) - 3);
       } else {
@@ -166,7 +167,8 @@ bool meaning(const Case& c, Storage& meant, Outcome& outcome) {
     return false;
   }
   meant = inputs_of(c);
-  if (const auto done = tile::interpret(c.program, views_of<tile::Buffers>(meant)); !done) return set(outcome, done.error()), false;
+  if (const auto done = tile::interpret(c.program, views_of<tile::Buffers>(meant)); !done)
+    return set(outcome, done.error()), false;
   return true;
 }
 
@@ -174,7 +176,8 @@ void finish(const Job& job, const Storage& meant, const runtime::Binary* binary)
   Storage made = inputs_of(*job.made);
   const auto ran = binary ? run_on_cpu(job.list, *binary, made) : [&]() -> Status {
     const runtime::EmulateOptions options{.seed = job.made->seed, .timing = static_cast<int>(job.made->seed % 3)};
-    WARPLOOM_TRY([[maybe_unused]] const auto emulation, runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(made), options));
+    WARPLOOM_TRY([[maybe_unused]] const auto emulation,
+                 runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(made), options));
     return ok();
   }();
   if (!ran) return set(*job.outcome, ran.error());
@@ -189,7 +192,7 @@ bool Outcome::is_bug() const {
   return !kFine.contains(code);
 }
 
-std::vector<Outcome> check_cases(const std::vector<Case>& cases) {
+std::vector<Outcome> check_cases(const std::vector<Case>& cases, const std::function<void(int)>& working_on) {
   std::vector<Outcome> outcomes;
   std::vector<Storage> meant(cases.size());
   std::vector<Job> jobs;
@@ -198,6 +201,7 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases) {
   std::vector<std::size_t> case_of;
   std::size_t next = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
+    working_on(static_cast<int>(i));
     const bool means = meaning(cases[i], meant[i], outcomes[next]);
     for (const std::string& target : cases[i].targets) {
       Outcome& outcome = outcomes[next++];
@@ -219,12 +223,14 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases) {
     std::vector<std::size_t> mine;
     std::vector<std::string> texts;
     for (std::size_t j = 0; j < jobs.size(); ++j)
-      if ((jobs[j].list.engine == Engine::cuda) == gpu) mine.push_back(j), texts.push_back(jobs[j].list.kernels[0].source);
+      if ((jobs[j].list.engine == Engine::cuda) == gpu)
+        mine.push_back(j), texts.push_back(jobs[j].list.kernels[0].source);
     if (mine.empty()) continue;
     const std::string text = mine.size() == 1 ? texts[0] : joined(texts);
     for (const std::size_t j : mine) jobs[j].list.kernels[0].source = text;
     for (std::size_t at = 0; at < mine.size(); ++at) {
       const Job& job = jobs[mine[at]];
+      working_on(at == 0 ? -1 : static_cast<int>(case_of[mine[at]]));  // the first of them has the text compiled
       if (gpu) {
         finish(job, meant[case_of[mine[at]]], nullptr);
       } else if (const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)}); binary) {
@@ -237,6 +243,7 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases) {
       for (std::size_t k = 0; k < mine.size(); ++k) {
         Case alone = *jobs[mine[k]].made;
         alone.targets = {jobs[mine[k]].target};
+        working_on(static_cast<int>(case_of[mine[k]]));
         *jobs[mine[k]].outcome = check_case(alone)[0];
       }
       break;

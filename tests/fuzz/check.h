@@ -5,6 +5,7 @@
 // tile-runtime, compile-failed, emulator-hazard, emulator-deadlock). Refusals: no-layout, no-instruction, resource-limit.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -21,15 +22,17 @@ struct Outcome {
   bool agrees() const { return code == "agrees"; }
 };
 
-std::vector<Outcome> check_cases(const std::vector<Case>& cases);
+// `working_on` hears each program's number among `cases` before work on it alone begins, and -1 before work on all of them.
+std::vector<Outcome> check_cases(
+    const std::vector<Case>& cases, const std::function<void(int)>& working_on = [](int) {});
 std::vector<Outcome> check_case(const Case& one);
 
 struct Run {
   std::uint64_t first = 1;
   int count = 100;
   int workers = 2;
-  int batch = 40;                // programs a text
-  int seconds_of_silence = 120;  // after which a worker hangs
+  int batch = 40;                                    // programs a text
+  int seconds_a_program = 40, seconds_a_text = 300;  // before a worker hangs
 };
 // In child processes, so that a program that crashes or hangs costs itself alone.
 std::vector<Outcome> run(const Run& run);

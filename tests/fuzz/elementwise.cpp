@@ -23,8 +23,8 @@ const Generator::Register* Generator::any_register(const std::function<bool(cons
 Value Generator::value(const Shape& shape, int depth) {
   if (depth == 0 || chance(0.25)) {
     const Register* r = any_register([&](const Register& x) {
-      return x.shape.size() == shape.size() &&
-             std::equal(x.shape.begin(), x.shape.end(), shape.begin(), [](auto own, auto full) { return own == full || own == 1; });
+      return x.shape.size() == shape.size() && std::equal(x.shape.begin(), x.shape.end(), shape.begin(),
+                                                          [](auto own, auto full) { return own == full || own == 1; });
     });
     if (r && chance(0.85)) return b_.value(r->id);
     return constant(pick({0.5, 1.0, 2.0, -1.0, 0.25, 3.0}));
@@ -100,7 +100,8 @@ void Generator::add_fill() {
 }
 
 void Generator::add_reduce() {
-  const Register* from = any_register([](const Register& r) { return std::any_of(r.shape.begin(), r.shape.end(), [](auto e) { return e > 1; }); });
+  const Register* from = any_register(
+      [](const Register& r) { return std::any_of(r.shape.begin(), r.shape.end(), [](auto e) { return e > 1; }); });
   if (!from) return;
   Register src = *from;
   std::size_t axis = random_.below(src.shape.size());
@@ -171,7 +172,14 @@ void Generator::add_statements(int count, int depth) {
       const bool diverged = divergent_;
       const int inner = static_cast<int>(between(1, 3));
       if (u < 0.94) {
-        loop(between(1, 4), [&](const Variable&) { add_statements(inner, depth + 1); });
+        const bool triangle = chance(0.15) && !vars_.empty() && vars_.back().scale == 1;
+        if (triangle) {  // as many turns as the variable around says: nothing is stored by them
+          const std::string name = fresh("j");
+          b_.for_(name, chance(0.5) ? Index(0) : vars_.back().index, vars_.back().count, 1,
+                  [&](const Index&) { add_map(); });
+        } else {
+          loop(between(1, 4), [&](const Variable&) { add_statements(inner, depth + 1); });
+        }
       } else if (!vars_.empty()) {
         const Variable v = pick(vars_);
         divergent_ = true;
@@ -183,9 +191,9 @@ void Generator::add_statements(int count, int depth) {
   }
 }
 
-bool Generator::elementwise() {
+void Generator::elementwise() {
   make_grid(true);
-  warps_ = pick({1, 2, 4, 4, 8});
+  warps_ = chance(0.08) ? pick({3, 5, 6}) : pick({1, 2, 4, 4, 8});
   b_.warps(warps_);
   const std::int64_t threads = warps_ * 32;
   Shape shape;
@@ -197,13 +205,14 @@ bool Generator::elementwise() {
     default: shape = {rows, columns};
   }
   if (chance(0.05)) shape.back() = pick({1, 3, 7, 33});
+  if (warps_ % 3 == 0 || warps_ % 5 == 0) shape.back() *= warps_ / (warps_ % 2 ? 1 : 2);
   add_load(shape);
   // Something that persists: a block takes tile after tile.
   if (chance(0.15) && cluster_ == 1) {
     const std::int64_t tiles = between(2, 5);
     const auto around = vars_;
-    const std::int64_t blocks = vars_.empty() ? 1 : vars_[0].count;
-    if (!vars_.empty()) {
+    if (!vars_.empty() && vars_[0].index.depends_on("block_x")) {
+      const std::int64_t blocks = vars_[0].count;
       vars_.erase(vars_.begin());
       b_.for_(fresh("tile"), block(0), tiles, blocks, [&](const Index& t) {
         vars_.push_back({t, tiles, 1});
@@ -219,9 +228,6 @@ bool Generator::elementwise() {
   add_statements(static_cast<int>(between(2, 8)), 0);
   add_store(registers_.back());
   if (chance(0.5)) add_store(registers_.front());
-  return cluster_ == 1 && std::none_of(registers_.begin(), registers_.end(), [](const Register& r) {
-           return bits_of(r.dtype) == 8 || !is_float(r.dtype);
-         });
 }
 
 }  // namespace warploom::fuzz

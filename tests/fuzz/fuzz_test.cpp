@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 #include "base/file.h"
-#include "check.h"
+#include "shrink.h"
 #include "tile/print.h"
 
 namespace warploom {
@@ -28,12 +28,11 @@ TEST(Fuzz, RandomProgramsMeanTheSameEverywhere) {
   std::size_t refused = 0;
   for (const auto& o : outcomes) {
     refused += !o.is_bug() && !o.agrees();
-    EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.kind << ", " << o.target << "): " << o.code << "\n" << o.detail;
+    EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.kind << ", " << o.target << "): " << o.code << "\n"
+                             << o.detail;
   }
   const auto figures = fuzz::figures(run, outcomes, seconds);
-  if (const char* out = std::getenv("WARPLOOM_FUZZ_OUT")) {
-    ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));
-  }
+  if (const char* out = std::getenv("WARPLOOM_FUZZ_OUT")) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
   std::cout << figures.dump(1) << "\n";
   EXPECT_GE(outcomes.size(), static_cast<std::size_t>(run.count));
   EXPECT_LT(static_cast<double>(refused), (sample ? 0.25 : 0.15) * static_cast<double>(outcomes.size()))
@@ -43,11 +42,12 @@ TEST(Fuzz, RandomProgramsMeanTheSameEverywhere) {
 TEST(Fuzz, OneProgramIsShown) {
   const char* seed = std::getenv("WARPLOOM_FUZZ_SHOW");
   if (!seed) GTEST_SKIP() << "WARPLOOM_FUZZ_SHOW names no seed";
-  fuzz::Case c = fuzz::make_case(std::strtoull(seed, nullptr, 10));
+  const fuzz::Case c = fuzz::make_case(std::strtoull(seed, nullptr, 10));
   std::cout << tile::print(c.program) << std::flush;
   for (const auto& o : fuzz::check_case(c)) {
     std::cout << o.kind << ", " << o.target << ": " << o.code << "\n" << o.detail << "\n";
     EXPECT_FALSE(o.is_bug());
+    if (o.is_bug()) std::cout << "\nsmaller:\n" << tile::print(fuzz::shrunk(c, o.target, o.code).program);
   }
 }
 

@@ -9,6 +9,29 @@ namespace warploom::fuzz {
 
 using namespace tile;
 
+// Now and then a name that emitted source would like for itself.
+std::string Generator::fresh(const std::string& stem) {
+  if (!odd_names_.empty() && chance(0.15)) {
+    const std::size_t at = random_.below(odd_names_.size());
+    const std::string name = odd_names_[at];
+    odd_names_.erase(odd_names_.begin() + static_cast<std::ptrdiff_t>(at));
+    return name;
+  }
+  return stem + std::to_string(++fresh_);
+}
+
+Index Generator::at_same(const Variable& v) {
+  const Index i = v.scale == 1 ? v.index : v.index / v.scale;
+  switch (between(0, 12)) {
+    case 0: return min(i, v.count + 3);
+    case 1: return max(i, 0) + (i - v.count) / (2 * v.count) + 1;  // the quotient is floored: -1
+    case 2: return (i - 3 * v.count) % v.count;
+    case 3: return i * 6 / 6;
+    case 4: return v.count - 1 - (v.count - 1 - i);
+    default: return i;
+  }
+}
+
 Dtype Generator::any_dtype() {
   if (!on_gpu()) return pick({Dtype::f32, Dtype::f32, Dtype::f32, Dtype::bf16, Dtype::f16});
   const double u = random_.uniform();
@@ -35,7 +58,7 @@ void Generator::make_grid(bool clusters) {
 
 void Generator::loop(std::int64_t turns, const std::function<void(const Variable&)>& body) {
   Variable v{0, turns, 1};
-  const std::string name = fresh("i");
+  const std::string name = fresh("j");
   const auto made = [&](const Index& i) {
     v.index = i;
     vars_.push_back(v);
@@ -48,7 +71,8 @@ void Generator::loop(std::int64_t turns, const std::function<void(const Variable
     b_.for_(name, 0, turns * scale, scale, made, chance(0.1));
   } else {
     const std::int64_t begin = chance(0.2) ? between(1, 3) : 0;
-    b_.for_(name, begin, begin + turns, 1, [&](const Index& i) { made(i - begin); }, chance(0.1));
+    b_.for_(
+        name, begin, begin + turns, 1, [&](const Index& i) { made(i - begin); }, chance(0.1));
   }
 }
 
@@ -78,15 +102,16 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
   for (const Variable& v : outer) {
     shape.push_back(v.count);
     full.push_back(1);
-    offset.push_back(v.scale == 1 ? v.index : v.index / v.scale);
+    offset.push_back(at_same(v));
   }
   if (!o.aligned && chance(0.1)) shape.push_back(1), full.push_back(1), offset.push_back(0);
   for (std::size_t d = 0; d < rank; ++d) {
     std::int64_t count = 1, scale = 1;
     Index at = 0;
     for (const Variable& v : moved[d]) {
-      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0) at = v.index * (extent[d] / v.scale), scale = 0;
-      else at = at * v.count + (v.scale == 1 ? v.index : v.index / v.scale);
+      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0)
+        at = v.index * (extent[d] / v.scale), scale = 0;
+      else at = at * v.count + at_same(v);
       count *= v.count;
     }
     if (scale) at = at * extent[d];
@@ -128,13 +153,22 @@ namespace {
 
 struct Kind {
   const char* name;
-  bool (Generator::*make)();
+  void (Generator::*make)();
   int weight;
 };
 constexpr Kind kKinds[] = {{"elementwise", &Generator::elementwise, 30},
                            {"moves", &Generator::moves, 20},
                            {"matmul", &Generator::matmul, 40},
                            {"ring", &Generator::ring, 10}};
+
+// What the CPU's code generation has no counterpart for.
+bool fits_cpu(const Program& program) {
+  bool fits = program.pipelines.empty() && cluster_size(program) == 1;
+  for (const Tensor& t : program.tensors)
+    fits &= t.dtype == Dtype::f32 || t.dtype == Dtype::bf16 || t.dtype == Dtype::f16;
+  for (const Statement& s : program.body) fits &= !std::holds_alternative<Roles>(s.node);
+  return fits;
+}
 
 Known known_input(Data data, Dtype dtype) {
   if (data == Data::raw) return {-HUGE_VAL, HUGE_VAL, 0, 0x1p-149};
@@ -144,6 +178,15 @@ Known known_input(Data data, Dtype dtype) {
 }
 
 }  // namespace
+
+std::optional<Case> with_program(const Case& like, Program program) {
+  std::map<std::string, Known> inputs;
+  for (const Tensor& t : program.tensors)
+    if (t.scope == Scope::global && !t.writable) inputs[t.name] = known_input(like.data, t.dtype);
+  auto known = known_of(program, inputs);
+  if (!known) return std::nullopt;
+  return Case{like.seed, like.kind, like.targets, std::move(program), like.data, std::move(*known)};
+}
 
 Case make_case(std::uint64_t seed) {
   // What the analysis refuses is made anew from the next stream of the same seed.
@@ -160,18 +203,14 @@ Case make_case(std::uint64_t seed) {
     const std::string gpu = c.kind == "ring" ? "sm_90a" : kGpus[random.below(4)];
     const std::string target = c.kind != "ring" && random.below(10) < 3 ? "cpu" : gpu;
     Generator generator(seed * 1000 + static_cast<std::uint64_t>(attempt), target, c.data);
-    const bool plain = (generator.*kind->make)();
+    (generator.*kind->make)();
     c.program = generator.finish();
     c.program.name = "fuzz_" + std::to_string(seed);
     c.targets = {target};
-    if (plain) c.targets = {gpu, "cpu"};
-    std::map<std::string, Known> inputs;
-    for (const Tensor& t : c.program.tensors)
-      if (t.scope == Scope::global && !t.writable) inputs[t.name] = known_input(c.data, t.dtype);
-    if (auto known = known_of(c.program, inputs)) {
-      c.known = std::move(*known);
-      return c;
-    }
+    const bool fits = fits_cpu(c.program), product = c.kind == "matmul";
+    if (fits && !product) c.targets = {gpu, "cpu"};
+    else if (target == "cpu" && !fits) continue;
+    if (auto made = with_program(c, c.program)) return std::move(*made);
   }
 }
 

@@ -28,11 +28,11 @@ class Generator {
   Generator(std::uint64_t seed, std::string target, Data data)
       : random_(seed, "program"), b_("fuzz_" + std::to_string(seed)), target_(std::move(target)), data_(data) {}
 
-  // The kinds; each builds a whole program. False where it is none for the CPU.
-  bool elementwise();  // elementwise.cpp
-  bool moves();        // moves.cpp
-  bool matmul();       // matmul.cpp
-  bool ring();         // matmul.cpp
+  // The kinds; each builds a whole program.
+  void elementwise();  // elementwise.cpp
+  void moves();        // moves.cpp
+  void matmul();       // matmul.cpp
+  void ring();         // matmul.cpp
 
   tile::Program finish() { return b_.finish(); }
 
@@ -50,8 +50,9 @@ class Generator {
   const T& pick(const std::vector<T>& list) {
     return list[random_.below(list.size())];
   }
-  std::string fresh(const std::string& stem) { return stem + std::to_string(++fresh_); }
+  std::string fresh(const std::string& stem);
   Dtype any_dtype();
+  Index at_same(const Variable& v);  // the variable's number of turns, spelled in one of many ways
   bool on_gpu() const { return target_ != "cpu"; }
 
   // The grid, with its variables in vars_; clusters where the target has them.
@@ -98,17 +99,21 @@ class Generator {
   void multiply(const Product& p);
   void product_in_roles(Product& p);
   void product_in_one_thread(Product& p);
-  static bool divisible(std::int64_t turns);
+  void product_in_threads(Product& p, bool ring);
 
   Random random_;
   tile::Builder b_;
   std::string target_;
   Data data_;
   int fresh_ = 0, warps_ = 4;
+  std::vector<std::string> odd_names_ = {"t",      "i",    "i0",    "i1",    "w",      "m",    "n",    "p",
+                                         "kk",     "smem", "moved", "other", "peer",   "slot", "done", "total",
+                                         "a_desc", "i0_",  "x_1",   "v_1",   "t_div4", "task"};
   std::int64_t cluster_ = 1;
   std::vector<Variable> vars_;  // around the statement being made
   std::vector<Register> registers_;
-  bool divergent_ = false;  // inside something that blocks of a cluster may decide differently
+  bool persistent_ = false;  // a product inside a loop
+  bool divergent_ = false;   // inside something that blocks of a cluster may decide differently
 };
 
 }  // namespace warploom::fuzz

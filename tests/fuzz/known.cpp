@@ -56,7 +56,10 @@ Known stored(Dtype dtype, Known k) {
                                                          : dtype == Dtype::e5m2 ? 57344
                                                          : dtype == Dtype::f16  ? 65504
                                                                                 : 0x1p60;
-  const double least = dtype == Dtype::e4m3 ? 0x1p-9 : dtype == Dtype::e5m2 ? 0x1p-16 : dtype == Dtype::f16 ? 0x1p-24 : kTiny;
+  const double least = dtype == Dtype::e4m3   ? 0x1p-9
+                       : dtype == Dtype::e5m2 ? 0x1p-16
+                       : dtype == Dtype::f16  ? 0x1p-24
+                                              : kTiny;
   const double size = k.size();
   if (k.error > 0) k.error += spacing * size + least;
   if (dtype != Dtype::f32 && dtype != Dtype::f64 && size / k.unit > 1 / unit_roundoff(dtype))
@@ -92,15 +95,18 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::mul: return in_fp32(product(a, b));
     case ValueOp::fma: return in_fp32(added(product(a, b), c), 2);
     case ValueOp::neg: return {-a.high, -a.low, a.error, a.unit};
-    case ValueOp::max: return {std::max(a.low, b.low), std::max(a.high, b.high), std::max(a.error, b.error), std::min(a.unit, b.unit)};
-    case ValueOp::min: return {std::min(a.low, b.low), std::min(a.high, b.high), std::max(a.error, b.error), std::min(a.unit, b.unit)};
+    case ValueOp::max:
+      return {std::max(a.low, b.low), std::max(a.high, b.high), std::max(a.error, b.error), std::min(a.unit, b.unit)};
+    case ValueOp::min:
+      return {std::min(a.low, b.low), std::min(a.high, b.high), std::max(a.error, b.error), std::min(a.unit, b.unit)};
     case ValueOp::abs: return {std::max({0.0, a.low, -a.high}), a.size(), a.error, a.unit};
     case ValueOp::relu: return {std::max(0.0, a.low), std::max(0.0, a.high), a.error, a.unit};
     case ValueOp::where: return demand(a.error == 0), hull(b, c);
     case ValueOp::less:
     case ValueOp::equal: return demand(a.error == 0 && b.error == 0), Known{0, 1, 0, 1};
     case ValueOp::floor:
-      return demand(a.error == 0 && a.size() < 0x1p30), Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
+      return demand(a.error == 0 && a.size() < 0x1p30),
+             Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
     case ValueOp::round_tf32: return demand(a.size() < 0x1p30), stored(Dtype::tf32, a);
     case ValueOp::div: {
       const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
@@ -114,7 +120,8 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::sqrt:
       demand(low > 0.01 || (a.low >= 0 && a.error == 0));
       return function(a, std::sqrt(a.low), std::sqrt(a.high), a.error == 0 ? 0 : 0.5 / std::sqrt(low));
-    case ValueOp::rsqrt: return demand(low > 0.01), function(a, 1 / std::sqrt(a.low), 1 / std::sqrt(a.high), 0.5 * std::pow(low, -1.5));
+    case ValueOp::rsqrt:
+      return demand(low > 0.01), function(a, 1 / std::sqrt(a.low), 1 / std::sqrt(a.high), 0.5 * std::pow(low, -1.5));
     case ValueOp::reciprocal: return demand(low > 0.01), function(a, 1 / a.low, 1 / a.high, 1 / (low * low));
     case ValueOp::tanh: return function(a, std::tanh(a.low), std::tanh(a.high), 1);
     case ValueOp::erf: return function(a, std::erf(a.low), std::erf(a.high), 1.2);
@@ -142,9 +149,11 @@ class Follower {
       for (std::int64_t z = 0; z < program_.grid[2]; ++z)
         for (std::int64_t y = 0; y < program_.grid[1]; ++y)
           for (std::int64_t x = 0; x < program_.grid[0]; ++x) block(x, y, z);
-      const bool stable = before == met_.size() && std::equal(met_.begin(), met_.end(), known.begin(), [](const auto& a, const auto& b) {
-                            return a.second.low == b.second.low && a.second.high == b.second.high && a.second.error == b.second.error;
-                          });
+      const bool stable =
+          before == met_.size() &&
+          std::equal(met_.begin(), met_.end(), known.begin(), [](const auto& a, const auto& b) {
+            return a.second.low == b.second.low && a.second.high == b.second.high && a.second.error == b.second.error;
+          });
       if (stable) return outputs_;
     }
     throw Unbounded{};
@@ -153,7 +162,9 @@ class Follower {
  private:
   void block(std::int64_t x, std::int64_t y, std::int64_t z) {
     const auto& c = program_.cluster;
-    variables_ = {{"block_x", x}, {"block_y", y}, {"block_z", z},
+    variables_ = {{"block_x", x},
+                  {"block_y", y},
+                  {"block_z", z},
                   {"cluster_rank", x % c[0] + c[0] * (y % c[1] + c[1] * (z % c[2]))}};
     tensors_.clear();
     body(program_.body);
@@ -255,14 +266,13 @@ class Follower {
 
 double Known::size() const { return std::max(std::fabs(low), std::fabs(high)); }
 
-std::optional<std::map<std::string, Known>> known_of(const Program& program, const std::map<std::string, Known>& inputs) {
+std::optional<std::map<std::string, Known>> known_of(const Program& program,
+                                                     const std::map<std::string, Known>& inputs) {
   try {
     auto known = Follower(program, inputs).run();
     for (const auto& [name, k] : known) demand(k.error == 0 || k.error <= 0.01 * k.size());
     return known;
-  } catch (const Unbounded&) {
-    return std::nullopt;
-  }
+  } catch (const Unbounded&) { return std::nullopt; }
 }
 
 }  // namespace warploom::fuzz

@@ -1,6 +1,7 @@
 // Matrix products with operands in every place and orientation, and rings of slots: within one thread of control, or filled by a
 // role for others.
 #include <algorithm>
+#include <utility>
 #include "generator.h"
 
 namespace warploom::fuzz {
@@ -11,13 +12,16 @@ struct Generator::Product {
   Dtype global = Dtype::bf16, operand = Dtype::bf16, acc_dtype = Dtype::f32;
   std::int64_t m = 64, n = 64, k = 32, steps = 1;
   bool transpose_a = false, transpose_b = false;
-  bool a_in_registers = false, b_in_registers = false;
+  bool a_in_registers = false, b_in_registers = false, loop_inside = false;
+  std::int64_t inner = 1;      // parts of k that are taken into registers one after another
   bool through_shared = true;  // operands in registers come from shared memory, else from global
   TensorId acc = -1, sa = -1, sb = -1, fa = -1, fb = -1;
-  Tile a, b;  // boxes of the global operands; offsets in terms of the step, which load_operands puts in
+  Tile a, b;                 // boxes of the global operands; offsets in terms of the step, which load_operands puts in
   bool either_major = true;  // shared operands may be contiguous along m or n
   Shape a_shape() const { return transpose_a ? Shape{k, m} : Shape{m, k}; }
   Shape b_shape() const { return transpose_b ? Shape{n, k} : Shape{k, n}; }
+  Shape a_part() const { return transpose_a ? Shape{k / inner, m} : Shape{m, k / inner}; }
+  Shape b_part() const { return transpose_b ? Shape{n, k / inner} : Shape{k / inner, n}; }
 };
 
 namespace {
@@ -41,6 +45,21 @@ void Generator::load_operands(const Product& p, const Index& step) {
 }
 
 void Generator::multiply(const Product& p) {
+  if (p.inner > 1) {  // fragments of a part of k at a time
+    const std::int64_t part = p.k / p.inner;
+    const auto piece = [&](const Index& i) {
+      const auto of_a =
+          p.transpose_a ? b_.tile(p.sa, {i * part, 0}, {part, p.m}) : b_.tile(p.sa, {0, i * part}, {p.m, part});
+      const auto of_b =
+          p.transpose_b ? b_.tile(p.sb, {0, i * part}, {p.n, part}) : b_.tile(p.sb, {i * part, 0}, {part, p.n});
+      b_.copy(of_a, b_.all(p.fa));
+      b_.copy(of_b, b_.all(p.fb));
+      b_.mma(p.acc, b_.all(p.fa), b_.all(p.fb), p.transpose_a, p.transpose_b);
+    };
+    if (p.loop_inside) return b_.for_("inside", 0, p.inner, 1, piece, true);
+    for (std::int64_t i = 0; i < p.inner; ++i) piece(i);
+    return;
+  }
   if (p.sa >= 0 && p.fa >= 0) b_.copy(b_.all(p.sa), b_.all(p.fa));
   if (p.sb >= 0 && p.fb >= 0) b_.copy(b_.all(p.sb), b_.all(p.fb));
   b_.mma(p.acc, b_.all(p.fa >= 0 ? p.fa : p.sa), b_.all(p.fb >= 0 ? p.fb : p.sb), p.transpose_a, p.transpose_b);
@@ -80,11 +99,11 @@ void Generator::epilogue(TensorId acc, const Shape& shape, Dtype dtype) {
 
 // Slots filled ahead and consumed in one loop.
 void Generator::product_in_one_thread(Product& p) {
-  const int stages = static_cast<int>(between(2, 4));
+  const int stages = static_cast<int>(between(1, 4));
   const PipelineId ring = b_.pipeline(fresh("ring"), stages, {p.sa, p.sb});
-  const std::int64_t ahead = chance(0.8) ? stages - 1 : between(1, stages);
+  const std::int64_t ahead = stages > 1 && chance(0.8) ? stages - 1 : between(1, stages);
   const auto produce = [&](const Index& k) { b_.produce(ring, [&] { load_operands(p, k); }); };
-  const bool past_the_end = chance(0.5);  // slots outside the tensors rather than a branch
+  const bool past_the_end = !persistent_ && chance(0.5);  // slots outside the tensors rather than a branch
   const std::string first = fresh("p"), k = fresh("k");
   b_.for_(first, 0, past_the_end ? Index(ahead) : min(ahead, p.steps), 1, produce, chance(0.5));
   b_.for_(k, 0, p.steps, 1, [&](const Index& step) {
@@ -99,7 +118,7 @@ void Generator::product_in_roles(Product& p) {
   const int stages = static_cast<int>(between(2, 4));
   const int consumers = p.a_in_registers || p.m % 128 ? 1 : static_cast<int>(between(1, 2));
   const PipelineId ring = b_.pipeline(fresh("ring"), stages, {p.sa, p.sb});
-  const int producer_warps = pick({1, 4, 4}), lag = p.a_in_registers ? 0 : static_cast<int>(between(0, 1));
+  const int producer_warps = chance(0.1) ? 1 : 4, lag = p.a_in_registers ? 0 : static_cast<int>(between(0, 1));
   const bool budgets = producer_warps == 4 && chance(0.5);
   const int tiles = chance(0.3) ? static_cast<int>(between(2, 3)) : 1;  // a persistent loop in every role
   const auto around = vars_;
@@ -114,6 +133,14 @@ void Generator::product_in_roles(Product& p) {
   p.b = box(p.b_shape(), p.global, {.aligned = true, .transposed = p.either_major && chance(0.3)});
   vars_.pop_back();
   b_.warps(producer_warps + 4 * consumers);
+  if (chance(0.2)) {  // something before the roles
+    registers_.clear();
+    const auto in_tiles = std::exchange(vars_, around);
+    add_load({16, 32});
+    if (chance(0.5)) add_through_shared(registers_.back());
+    add_store(registers_.back());
+    vars_ = in_tiles;
+  }
   b_.roles([&] {
     b_.role("producer", producer_warps, budgets ? 40 : 0, [&] {
       each_tile([&] {
@@ -127,7 +154,8 @@ void Generator::product_in_roles(Product& p) {
         Product mine = p;
         mine.acc = acc;
         if (p.a_in_registers) mine.fa = b_.reg(fresh("fa"), p.operand, p.a_shape());
-        const auto part = p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows}) : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
+        const auto part =
+            p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows}) : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
         each_tile([&] {
           b_.fill(acc, 0);
           b_.for_(k, 0, p.steps, 1, [&](const Index&) {
@@ -144,7 +172,7 @@ void Generator::product_in_roles(Product& p) {
   vars_ = around;
 }
 
-bool Generator::matmul() {
+void Generator::matmul() {
   Product p;
   make_grid(false);
   const bool cpu = !on_gpu();
@@ -153,19 +181,21 @@ bool Generator::matmul() {
   };
   const std::vector<Types> halves = {{Dtype::bf16, Dtype::bf16, Dtype::f32}, {Dtype::f16, Dtype::f16, Dtype::f32}};
   const std::vector<Types> others = {{Dtype::f32, Dtype::f32, Dtype::f32}, {Dtype::tf32, Dtype::tf32, Dtype::f32}};
-  const std::vector<Types> bytes = {{Dtype::i8, Dtype::i8, Dtype::i32}, {Dtype::e4m3, Dtype::e4m3, Dtype::f32}, {Dtype::e5m2, Dtype::e5m2, Dtype::f32}};
+  const std::vector<Types> bytes = {{Dtype::i8, Dtype::i8, Dtype::i32},
+                                    {Dtype::e4m3, Dtype::e4m3, Dtype::f32},
+                                    {Dtype::e5m2, Dtype::e5m2, Dtype::f32}};
   const double u = random_.uniform();
   Types types = u < 0.55 ? pick(halves) : u < 0.75 ? pick(others) : pick(bytes);
   if (target_ == "sm_80" && is_float(types.operand) && bits_of(types.operand) == 8) types = bytes[0];
   if (cpu) types = pick({halves[0], halves[1], others[0]});
   if (data_ == Data::real && !is_float(types.operand)) types = halves[0];
   p.global = types.global, p.operand = types.operand, p.acc_dtype = types.acc;
-  if (p.operand == Dtype::tf32 && chance(0.7)) p.global = Dtype::f32;
   const bool simt = p.operand == Dtype::f32;
   p.steps = between(1, 5);
   p.transpose_a = chance(0.3), p.transpose_b = chance(0.5);
   const std::int64_t atom = simt ? 4 : 32 / bytes_of(p.operand);  // of k
   const bool warpgroups = target_ == "sm_90a" && !simt && chance(0.65);
+  if (p.operand == Dtype::tf32 && chance(warpgroups ? 0.7 : 0.1)) p.global = Dtype::f32;  // the copy engine rounds
   registers_.clear();
   if (warpgroups) {
     p.m = pick({64, 64, 128}), p.n = pick({8, 16, 32, 64, 96});
@@ -177,8 +207,11 @@ bool Generator::matmul() {
     if (p.a_in_registers) p.transpose_a = false;
     p.sa = b_.shared("sa", p.operand, p.a_shape()), p.sb = b_.shared("sb", p.operand, p.b_shape());
     p.either_major = bits_of(p.operand) == 16 || chance(0.05);
-    product_in_roles(p);
-    return false;
+    if (chance(0.7)) return product_in_roles(p);
+    warps_ = p.m % 128 == 0 && chance(0.5) ? 8 : 4;  // the matrix unit fed by threads of one thread of control
+    b_.warps(warps_);
+    if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_shape());
+    return product_in_threads(p, chance(0.5));
   }
   warps_ = pick({1, 2, 4, 4, 8});
   const std::int64_t wm = pick({1, 2}), wn = std::max<std::int64_t>(1, warps_ / wm);
@@ -190,17 +223,21 @@ bool Generator::matmul() {
   }
   b_.warps(warps_);
   p.a_in_registers = p.b_in_registers = !cpu || chance(0.2);
+  if (cpu && p.b_in_registers && chance(0.9)) p.transpose_b = false;
   p.through_shared = cpu ? !p.a_in_registers : chance(0.8);
   const bool ring = p.through_shared && !cpu && chance(0.6);
-  const bool persistent = chance(0.15);
+  if (p.through_shared && p.a_in_registers && !simt && chance(0.3)) p.inner = p.k / atom, p.loop_inside = chance(0.5);
   if (p.through_shared) p.sa = b_.shared("sa", p.operand, p.a_shape()), p.sb = b_.shared("sb", p.operand, p.b_shape());
-  if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_shape()), p.fb = b_.reg("fb", p.operand, p.b_shape());
+  if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_part()), p.fb = b_.reg("fb", p.operand, p.b_part());
+  product_in_threads(p, ring);
+}
+
+void Generator::product_in_threads(Product& p, bool ring) {
   p.acc = b_.reg("acc", p.acc_dtype, {p.m, p.n});
   const auto whole = [&] {
     const auto around = vars_;
     vars_.push_back({kStep, p.steps, 1});
-    const bool transposed = chance(0.3);
-    p.a = box(p.a_shape(), p.global, {.aligned = chance(0.6), .transposed = transposed});
+    p.a = box(p.a_shape(), p.global, {.aligned = chance(0.6), .transposed = chance(0.3)});
     p.b = box(p.b_shape(), p.global, {.aligned = chance(0.6), .transposed = chance(0.3)});
     vars_ = around;
     b_.fill(p.acc, 0);
@@ -214,24 +251,26 @@ bool Generator::matmul() {
     }
     epilogue(p.acc, {p.m, p.n}, p.acc_dtype);
   };
-  if (persistent && !ring) loop(between(2, 3), [&](const Variable&) { whole(); });
+  persistent_ = chance(0.15);
+  if (persistent_) loop(between(2, 3), [&](const Variable&) { whole(); });
   else whole();
-  return cpu;
 }
 
 // Slots that a role fills for one or two others, which take them into registers.
-bool Generator::ring() {
+void Generator::ring() {
   make_grid(true);
   const int stages = static_cast<int>(between(1, 4)), consumers = static_cast<int>(between(1, 2));
   const Dtype dtype = pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f32});
-  const Shape shape = {pick({1, 2, 4, 8, 16}), pick({64, 128, 256})};
+  Shape shape = {pick({8, 16, 32}), pick({32, 64, 128})};
+  if (chance(0.3)) shape = {pick({1, 2, 4}), 128 / bytes_of(dtype)};  // one panel
+  if (chance(0.05)) shape = {pick({1, 2, 4}), 256};
   const std::int64_t turns = between(1, 6);
-  const TensorId slot = b_.shared("slot", dtype, shape);
+  const TensorId slot = b_.shared(fresh("ring_slot"), dtype, shape);
   const PipelineId ring = b_.pipeline("ring", stages, {slot});
   std::vector<PipelineId> rings = {ring};
   TensorId other = -1;
   if (chance(0.2)) {
-    other = b_.shared("other", dtype, shape);
+    other = b_.shared(fresh("second_slot"), dtype, shape);
     rings.push_back(b_.pipeline("second", static_cast<int>(between(1, 3)), {other}));
   }
   vars_.push_back({kStep, turns, 1});
@@ -256,7 +295,7 @@ bool Generator::ring() {
     for (int c = 0; c < consumers; ++c)
       b_.role("consumer" + std::to_string(c), consumer_warps, 0, [&] {
         const TensorId sum = b_.reg(fresh("sum"), Dtype::f32, shape);
-        const bool clusters = cluster_ > 1 && consumers == 1;
+        const bool clusters = cluster_ > 1 && chance(0.05);  // refused
         b_.fill(sum, 0);
         b_.for_(k, 0, turns, 1, [&](const Index& step) {
           const TensorId v = b_.reg(fresh("v"), dtype, shape);
@@ -281,7 +320,6 @@ bool Generator::ring() {
         add_store(registers_.back());
       });
   });
-  return false;
 }
 
 }  // namespace warploom::fuzz

@@ -6,19 +6,21 @@ namespace warploom::fuzz {
 
 using namespace tile;
 
-bool Generator::moves() {
+void Generator::moves() {
   make_grid(true);
   warps_ = pick({1, 2, 4, 8});
   b_.warps(warps_);
   static constexpr Scope kG = Scope::global, kS = Scope::shared, kR = Scope::reg;
-  const std::vector<std::vector<Scope>> chains = {{kG, kS, kG}, {kG, kR, kG},         {kG, kS, kR, kG},     {kG, kR, kS, kG},
-                                                  {kG, kS, kR, kS, kG}, {kG, kR, kS, kR, kG}, {kG, kS, kR, kS, kR, kG}};
-  bool plain = cluster_ == 1;
+  const std::vector<std::vector<Scope>> chains = {
+      {kG, kS, kG},         {kG, kR, kG},         {kG, kS, kR, kG},        {kG, kR, kS, kG},
+      {kG, kS, kR, kS, kG}, {kG, kR, kS, kR, kG}, {kG, kS, kR, kS, kR, kG}};
   const auto chain = [&] {
-    Dtype dtype = chance(0.3) ? Dtype::f32 : pick({Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2, Dtype::i32, Dtype::i8, Dtype::u8});
+    Dtype dtype =
+        chance(0.3)
+            ? Dtype::f32
+            : pick({Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2, Dtype::i32, Dtype::i8, Dtype::u8});
     if (chance(0.02)) dtype = pick({Dtype::i64, Dtype::f64, Dtype::boolean, Dtype::tf32});
     if (!on_gpu()) dtype = pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-    plain &= dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
     Shape shape;
     const std::int64_t rows = pick({1, 4, 8, 16, 32}), columns = pick({8, 16, 32, 64, 128});
     switch (between(0, 4)) {
@@ -49,7 +51,8 @@ bool Generator::moves() {
       if (chance(0.1)) own.insert(own.begin(), 1), extent.insert(extent.begin(), 1), at.insert(at.begin(), 0);
       const TensorId id = scopes[i] == kS ? b_.shared(fresh("s"), dtype, own) : b_.reg(fresh("r"), dtype, own);
       const Tile here = b_.tile(id, at, extent);
-      if (scopes[i] == kS && i == 1 && chance(0.25) && shape.size() == extent.size() && shape[0] % 2 == 0 && shape[0] > 2) {
+      if (scopes[i] == kS && i == 1 && chance(0.25) && shape.size() == extent.size() && shape[0] % 2 == 0 &&
+          shape[0] > 2) {
         // Two halves of the first dimension, in a loop or one after the other.
         Shape half = extent;
         half[0] /= 2;
@@ -77,7 +80,6 @@ bool Generator::moves() {
     if (chance(0.3)) loop(between(1, 4), [&](const Variable&) { chain(); });
     else chain();
   }
-  return plain;
 }
 
 }  // namespace warploom::fuzz

@@ -18,9 +18,12 @@ struct Case {
   std::vector<std::string> targets;  // that it is made for: a GPU, the CPU, or both
   tile::Program program;
   Data data = Data::small;
-  std::map<std::string, Known> known;  // of outputs: what they may hold and how far a target may be from the interpreter
+  std::map<std::string, Known>
+      known;  // of outputs: what they may hold and how far a target may be from the interpreter
 };
 
 Case make_case(std::uint64_t seed);
+// The case with another program; nothing where no bound for it is known (known.h).
+std::optional<Case> with_program(const Case& like, tile::Program program);
 
 }  // namespace warploom::fuzz

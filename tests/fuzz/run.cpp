@@ -1,11 +1,13 @@
 // Batches of programs in child processes.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <chrono>
 #include <deque>
+#include <regex>
 #include <set>
 #include "check.h"
 
@@ -32,19 +34,31 @@ nlohmann::json to_json(const Outcome& o) {
 }
 Outcome outcome_of(const nlohmann::json& j) { return {j["seed"], j["kind"], j["target"], j["code"], j["detail"]}; }
 
-[[noreturn]] void work(const Batch& batch, int pipe) {
-  std::vector<Case> cases;
-  for (int i = 0; i < batch.count; ++i) cases.push_back(make_case(batch.first + static_cast<std::uint64_t>(i)));
-  std::string text;
-  for (const Outcome& o : check_cases(cases))
-    text += to_json(o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  text += "done\n";
+void say(int pipe, const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t n = ::write(pipe, text.data() + at, text.size() - at);
     if (n <= 0) ::_exit(1);
     at += static_cast<std::size_t>(n);
   }
+}
+
+[[noreturn]] void work(const Batch& batch, int pipe) {
+  std::vector<Case> cases;
+  for (int i = 0; i < batch.count; ++i) {
+    say(pipe, fmt::format("at {}\n", i));
+    cases.push_back(make_case(batch.first + static_cast<std::uint64_t>(i)));
+  }
+  std::string text;
+  for (const Outcome& o : check_cases(cases, [&](int i) { say(pipe, fmt::format("at {}\n", i)); }))
+    text += to_json(o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  say(pipe, text + "done\n");
   ::_exit(0);
+}
+
+// What the worker said it works on last: a program's number, or -1.
+int working_on(const std::string& said) {
+  const std::size_t at = said.rfind("at ");
+  return at == std::string::npos ? -1 : std::atoi(said.c_str() + at + 3);
 }
 
 Worker start(const Batch& batch) {
@@ -81,10 +95,11 @@ std::vector<Outcome> run(const Run& run) {
       if (polled[i].revents) {
         char buffer[1 << 16];
         const ssize_t n = ::read(w.pipe, buffer, sizeof buffer);
-        if (n > 0) w.said.append(buffer, static_cast<std::size_t>(n));
+        if (n > 0) w.said.append(buffer, static_cast<std::size_t>(n)), w.spoke = Clock::now();
         ended = n <= 0;
       }
-      if (!ended && Clock::now() - w.spoke > std::chrono::seconds(run.seconds_of_silence)) {
+      const int patience = working_on(w.said) < 0 ? run.seconds_a_text : run.seconds_a_program;
+      if (!ended && Clock::now() - w.spoke > std::chrono::seconds(patience)) {
         ::kill(w.process, SIGKILL);
         ended = hangs = true;
       }
@@ -98,30 +113,37 @@ std::vector<Outcome> run(const Run& run) {
       if (said.ends_with("done\n")) {
         for (std::size_t at = 0, end = 0; (end = said.find('\n', at)) != std::string::npos; at = end + 1)
           if (said[at] == '{') outcomes.push_back(outcome_of(nlohmann::json::parse(said.substr(at, end - at))));
-      } else if (batch.count == 1) {
-        outcomes.push_back({batch.first, "", "", hangs ? "hang" : "crash", "signal " + std::to_string(WTERMSIG(status))});
-      } else {  // one of these: halves
-        const int half = batch.count / 2;
-        waiting.push_front({batch.first + static_cast<std::uint64_t>(half), batch.count - half});
-        waiting.push_front({batch.first, half});
+      } else {
+        const int culprit = batch.count == 1 ? 0 : working_on(said);
+        const auto again = [&](int from, int to) {  // the others
+          if (from < to) waiting.push_front({batch.first + static_cast<std::uint64_t>(from), to - from});
+        };
+        if (culprit >= 0)
+          outcomes.push_back({batch.first + static_cast<std::uint64_t>(culprit), "", "", hangs ? "hang" : "crash",
+                              fmt::format("signal {}", WTERMSIG(status))});
+        again(culprit >= 0 ? culprit + 1 : batch.count / 2, batch.count);
+        again(0, culprit >= 0 ? culprit : batch.count / 2);
       }
     }
   }
-  std::sort(outcomes.begin(), outcomes.end(), [](const Outcome& a, const Outcome& b) {
-    return std::tie(a.seed, a.target) < std::tie(b.seed, b.target);
-  });
+  std::sort(outcomes.begin(), outcomes.end(),
+            [](const Outcome& a, const Outcome& b) { return std::tie(a.seed, a.target) < std::tie(b.seed, b.target); });
   return outcomes;
 }
 
 nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds) {
   std::map<std::string, std::map<std::string, int>> by_target, by_kind;
   int refused = 0, bugs = 0;
+  std::map<std::string, int> refusals;  // by the first line of what was said, numbers and names aside
   for (const Outcome& o : outcomes) {
     ++by_target[o.target][o.code], ++by_kind[o.kind][o.code];
     bugs += o.is_bug(), refused += !o.is_bug() && !o.agrees();
+    if (!o.agrees())
+      ++refusals[std::regex_replace(o.detail.substr(0, o.detail.find('\n')), std::regex("'[^']*'|[0-9]+"), "…")];
   }
-  return {{"first_seed", run.first}, {"programs", run.count}, {"runs", outcomes.size()}, {"refused", refused}, {"bugs", bugs},
-          {"seconds", std::round(seconds)}, {"by_target", by_target}, {"by_kind", by_kind}};
+  return {{"first_seed", run.first}, {"programs", run.count}, {"runs", outcomes.size()},
+          {"refused", refused},      {"bugs", bugs},          {"seconds", std::round(seconds)},
+          {"by_target", by_target},  {"by_kind", by_kind},    {"refusals", refusals}};
 }
 
 }  // namespace warploom::fuzz

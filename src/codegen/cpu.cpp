@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <cmath>
 #include <regex>
-#include <set>
 #include "codegen/cpu_emitter.h"
 #include "codegen/names.h"
 #include "tile/print.h"
@@ -15,34 +14,10 @@ using tile::Scope;
 
 constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
 
-// Names become C identifiers, each different, none a word of the function.
-std::vector<std::string> identifiers(const Program& program) {
-  static constexpr const char* kTaken[] = {
-      "buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank", "wl",     "float",  "double",
-      "int",     "long", "char",    "short",   "bool",    "void",    "auto",         "const",  "for",    "if",
-      "else",    "new",  "delete",  "this",    "return",  "min",     "max",          "static", "struct", "class"};
-  std::set<std::string> taken(std::begin(kTaken), std::end(kTaken));
-  std::vector<std::string> names;
-  for (const tile::Tensor& tensor : program.tensors) {
-    std::string name;
-    for (const char c : tensor.name) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t_" + name;
-    while (!taken.insert(name).second) name += '_';
-    names.push_back(name);
-  }
-  return names;
-}
-
 // What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
 bool is_own_name(const std::string& name) {
   static const std::regex own("buffers|task|scratch|.*_[0-9]+(_box)?");
   return std::regex_match(name, own);
-}
-
-std::string identifier(const std::string& text) {
-  std::string name;
-  for (const char c : text) name += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
-  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "k_" + name : name;
 }
 
 }  // namespace
@@ -69,8 +44,7 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
       layouts_(std::move(layouts)),
       ranges_(program),
       liveness_(program),
-      names_(identifiers(program)),
-      named_(names_.size()),
+      named_(program.tensors.size()),
       lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
 
 tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
@@ -130,7 +104,7 @@ Status CpuEmitter::body(const tile::Body& statements) {
 
 Result<Kernel> CpuEmitter::emit() {
   Kernel kernel;
-  kernel.name = identifier(program_.name);
+  kernel.name = program_.name;
   kernel.threads = 1;
   kernel.shared_bytes = layouts_.shared_floats * 4;
   for (std::size_t i = 0; i < 3 && i < program_.grid.size(); ++i) kernel.grid[i] = program_.grid[i];
@@ -151,7 +125,7 @@ Result<Kernel> CpuEmitter::emit() {
       return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
                          fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
     const std::string full = tensor.writable ? type : "const " + type;
-    out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
+    out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, program_.tensors[i].name, kernel.args.size());
     kernel.args.push_back({tensor.name, false, {}});
   }
   for (const tile::Tensor& tensor : program_.tensors)
@@ -166,8 +140,9 @@ Result<Kernel> CpuEmitter::emit() {
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const CpuLayout& layout = layouts_.of[i];
     if (!named_[i] || program_.tensors[i].scope == Scope::global) continue;
-    if (program_.tensors[i].scope == Scope::reg) out_.line("alignas(64) float {}[{}];", names_[i], layout.floats);
-    else out_.line("float* {} = static_cast<float*>(scratch) + {};", names_[i], layout.offset);
+    if (program_.tensors[i].scope == Scope::reg)
+      out_.line("alignas(64) float {}[{}];", program_.tensors[i].name, layout.floats);
+    else out_.line("float* {} = static_cast<float*>(scratch) + {};", program_.tensors[i].name, layout.offset);
   }
   out_.line("[[maybe_unused]] const long block_x = task % {};", kernel.grid[0]);
   out_.line("[[maybe_unused]] const long block_y = task / {} % {};", kernel.grid[0], kernel.grid[1]);

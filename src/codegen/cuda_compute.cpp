@@ -25,6 +25,11 @@ std::string float_text(double value) {
 }  // namespace
 
 std::string CudaEmitter::constant(Dtype dtype, double value) {
+  if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
+    unsigned char code = 0;
+    store_from_double(dtype, &code, 0, value);
+    return fmt::format("{}{{{}}}", cuda_type(dtype), code);
+  }
   if (dtype == Dtype::f64) return fmt::format("(double){}", float_text(value));
   if (!is_float(dtype))
     return fmt::format("({}){}", cuda_type(dtype), static_cast<std::int64_t>(rounded(dtype, value)));
@@ -39,17 +44,18 @@ void CudaEmitter::fill(const Fill& node) {
 // Arithmetic is done on float.
 std::string CudaEmitter::as_float(TensorId id, const std::string& index) {
   const Dtype from = tensor(id).dtype;
-  if (bits_of(from) == 64 || from == Dtype::boolean) no_arithmetic(from);
+  if (bits_of(from) == 64 || from == Dtype::boolean || is_foreign(from)) no_arithmetic(from);
   const std::string element = fmt::format("{}[{}]", name(id), index);
   return from == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
 }
 std::string CudaEmitter::from_float(Dtype to, const std::string& value) {
-  if ((!is_float(to) || to == Dtype::f64) && to != Dtype::i32) no_arithmetic(to);
+  if (((!is_float(to) || to == Dtype::f64) && to != Dtype::i32) || is_foreign(to)) no_arithmetic(to);
   return to == Dtype::f32 ? value : fmt::format("wl::cast<{}>({})", cuda_type(to), value);
 }
 void CudaEmitter::no_arithmetic(Dtype dtype) {
   error({ErrorCode::kNoInstruction, "elements of a type that kernels only move are computed", program_.name,
-         "floats of at most 32 bits or i32; i8 and u8 as operands", std::string(name_of(dtype)), "take another type"});
+         "floats of 16 or 32 bits, or 8 where the target converts them, or i32; i8 and u8 as operands",
+         std::string(name_of(dtype)), "take another type"});
 }
 
 std::string CudaEmitter::value_text(const Value& value, const std::map<TensorId, std::string>& index) {

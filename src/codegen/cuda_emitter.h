@@ -77,6 +77,9 @@ class CudaEmitter {
   std::string as_float(tile::TensorId id, const std::string& index);
   std::string from_float(Dtype to, const std::string& value);
   void no_arithmetic(Dtype dtype);
+  bool is_foreign(Dtype dtype) const {  // an 8-bit float, where the target has none
+    return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
+  }
   std::string value_text(const tile::Value& value, const std::map<tile::TensorId, std::string>& index);
   void mma(const tile::Statement& statement, const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);

@@ -104,9 +104,8 @@ TEST(Found, VectorsThatAnOffsetInSharedMemoryMisaligns) {
 }
 
 TEST(Found, TwoCopiesOfOneVectorEachInOneScope) {
-  EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal X f32 [32]\nglobal Z f32 [32]\noutput Y f32 [32]\nshared s f32 "
-                    "[32]\nshared u f32 [32]\n"
-                    "copy X -> s\ncopy Z -> u\ncopy u -> Y\n",
+  EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal X f32 [128]\nglobal Z f32 [128]\noutput Y f32 [128]\n"
+                    "shared s f32 [128]\nshared u f32 [128]\ncopy X -> s\ncopy Z -> u\ncopy u -> Y\n",
                     "sm_80"),
             kAgrees);
 }
@@ -193,10 +192,10 @@ TEST(Found, StatementsBeforeRoles) {
 }
 
 TEST(Found, ABarrierInABranchDoesNotCountBehindIt) {
-  EXPECT_EQ(outcome("program p grid(2) warps 4\nglobal X f32 [8, 64]\noutput Y f32 [2, 8, 64]\nshared s f32 [8, "
-                    "64]\nregister r f32 [8, 64]\nregister u f32 [8, 64]\n"
-                    "copy X -> r\ncopy r -> s\nif block_x < 1:\n  copy s -> u\n  copy u -> s\ncopy s -> u\ncopy u -> "
-                    "Y[block_x +1, 0 +8, 0 +64]\n",
+  EXPECT_EQ(outcome("program p grid(2) warps 4\nglobal X f32 [8, 64]\noutput Y f32 [2, 4, 64]\noutput Z f32 [4, 64]\n"
+                    "shared s f32 [8, 64]\nregister r f32 [8, 64]\nregister u f32 [4, 64]\ncopy X -> r\ncopy r -> s\n"
+                    "if block_x < 1:\n  copy s[4 +4, 0 +64] -> u\n  copy u -> Z\n"
+                    "copy s[4 +4, 0 +64] -> u\ncopy u -> Y[block_x +1, 0 +4, 0 +64]\n",
                     "sm_80"),
             kAgrees);
 }
@@ -242,6 +241,15 @@ TEST(Found, ArithmeticOnTypesThatOnlyMoveIsRefused) {
                           " [64]\ncopy X -> x\nmap y = less(x, 1)\ncopy y -> Y\n",
                       "sm_80"),
               "no-instruction");
+}
+
+TEST(Found, ArithmeticOnEightBitFloatsNeedsATargetThatConvertsThem) {
+  const std::string text =
+      "program p grid(1) warps 1\nglobal X e4m3 [60]\noutput Y e4m3 [64]\nregister x e4m3 [64]\ncopy X[0 +64] -> x "
+      "fill 2\n";
+  EXPECT_EQ(outcome(text + "copy x -> Y\n", "sm_80"), kAgrees);
+  EXPECT_EQ(outcome(text + "map x = neg(x)\ncopy x -> Y\n", "sm_80"), "no-instruction");
+  EXPECT_EQ(outcome(text + "map x = neg(x)\ncopy x -> Y\n", "sm_89"), kAgrees);
 }
 
 TEST(Found, WarpsThatDoNotDivideAReductionAreRefused) {

@@ -37,6 +37,7 @@ Dtype Generator::any_dtype() {
   const double u = random_.uniform();
   if (u < 0.5) return Dtype::f32;
   if (u < 0.8) return pick({Dtype::bf16, Dtype::f16});
+  if (target_ == "sm_80" && chance(0.9)) return Dtype::f32;
   if (u < 0.97 || data_ == Data::real) return pick({Dtype::e4m3, Dtype::e5m2, Dtype::tf32});
   return pick({Dtype::i32, Dtype::i8, Dtype::u8, Dtype::i64, Dtype::f64, Dtype::boolean});
 }

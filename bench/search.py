@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-TYPES = {"bf16": 16, "fp16": 10, "fp32": 1}  # TensorProto.DataType
+TYPES = {"bf16": 16, "fp16": 10, "fp32": 1, "e4m3": 17, "e5m2": 19, "int8": 3}  # TensorProto.DataType
 
 
 def model(name, inputs, output, node):
@@ -40,6 +40,24 @@ def matmul(dtype, m, n, k, track=None, majors="nn"):
     return {"case": name, "group": "dense", "dtype": dtype, "track": track, "problem": problem}, text
 
 
+def scaled(dtype, m, n, k, majors="nn"):
+    """8-bit operands, each with one scale: DequantizeLinear → MatMul, in bf16."""
+    row, text = matmul(dtype, m, n, k, "fp8", majors)
+    name = f"gemm_{dtype}_{m}x{n}x{k}" + ("" if majors == "nn" else f"_{majors}")
+    text = text.replace(row["case"], name)
+    for operand in "xw":
+        text = text.replace(f'input: "{operand}" output', f'input: "{operand}f" output').replace(f'input: "{operand}" input', f'input: "{operand}f" input')
+        text = text.replace(f'input: "{operand}" }}', f'input: "{operand}f" }}').replace(f' input: "{operand}" output: "y"', f' input: "{operand}f" output: "y"')
+    scales = "".join(f'  initializer {{ name: "s{o}" data_type: 16 int32_data: {bits} }}\n' for o, bits in (("x", 0x3f00), ("w", 0x3e80)))
+    nodes = "".join(f'  node {{ op_type: "DequantizeLinear" input: "{o}" input: "s{o}" output: "{o}f" }}\n' for o in "xw")
+    text = text.replace("  node {", nodes + "  node {", 1).replace("  input {", scales + "  input {", 1)
+    text = text.replace("version: 17", "version: 21").replace('output { name: "y" type { tensor_type { elem_type: %d' % TYPES[dtype],
+                                                              'output { name: "y" type { tensor_type { elem_type: 16')
+    row |= {"case": name}
+    row["problem"] |= {"kind": "scaled", "scales": [0.5, 0.25]}
+    return row, text
+
+
 def softmax(dtype, rows, columns):
     name = f"softmax_{dtype}_{rows}x{columns}"
     text = model(name, [("x", dtype, (rows, columns))], ("y", dtype, (rows, columns)),
@@ -53,7 +71,9 @@ CASES = [*[matmul("bf16", *shape) for shape in DENSE], *[matmul("fp16", *shape) 
          *[matmul("bf16", m, n, k) for m in (1, 16, 64, 128) for n, k in ((4096, 4096), (14336, 4096), (4096, 14336))],
          *[matmul("fp32", 4096, 4096, 4096, "tf32", majors) for majors in ("nn", "nt", "tn", "tt")],
          matmul("fp32", 4096, 4096, 4096), *[matmul("fp32", 512, 512, k) for k in (27, 147, 363, 4096)],
-         matmul("bf16", 2049, 3073, 4097), softmax("fp32", 4096, 65536), softmax("fp32", 4096, 1024), softmax("fp32", 16384, 4096),
+         matmul("bf16", 2049, 3073, 4097),
+         *[scaled("e4m3", *shape, "nt") for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096), (2049, 3073, 4097))],
+         *[scaled("int8", *shape, "nt") for shape in ((4096, 4096, 4096), (2049, 3073, 4097))], scaled("e4m3", 4096, 4096, 4096), softmax("fp32", 4096, 65536), softmax("fp32", 4096, 1024), softmax("fp32", 16384, 4096),
          softmax("bf16", 4096, 8192), softmax("fp32", 4096, 393216)]
 
 

@@ -81,6 +81,9 @@ function(warploom_tests)
       if(room STREQUAL "cli" AND TARGET warploom)
         add_dependencies(test_${room} warploom)  # its tests start the executable
       endif()
+      if(room STREQUAL "synth")
+        target_link_libraries(test_${room} PRIVATE warploom_kernels)  # some of its tests go on to the source
+      endif()
       if(room STREQUAL "kernels")
         target_link_libraries(test_${room} PRIVATE warploom_runtime)  # its tests run what it builds
       endif()
@@ -91,4 +94,13 @@ function(warploom_tests)
       gtest_discover_tests(test_${room} TEST_PREFIX ${room}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
     endif()
   endforeach()
+endfunction()
+
+# What bench/compiler/measure.py runs: built on demand alone.
+function(warploom_bench)
+  add_executable(bench_compiler EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/compiler/measure.cpp)
+  target_link_libraries(bench_compiler PRIVATE warploom_kernels warploom_runtime)
+  target_compile_definitions(bench_compiler PRIVATE WARPLOOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_options(bench_compiler PRIVATE -fPIC)
+  target_precompile_headers(bench_compiler REUSE_FROM warploom_pch_holder)
 endfunction()

@@ -6,6 +6,7 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   errors                  the table of error codes, from src/base/error_codes.def
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
   fuzz                    the last long run of random programs, tests/fuzz/last_run.json
+  compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
   results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
 
 With --check nothing is written and the exit status is 1 when a document differs.
@@ -58,7 +59,9 @@ def table(headers, rows):
 def load_groups(root, machine):
     groups = []
     for path in sorted((root / "bench/results" / machine).glob("*.json")):
-        groups.append((path.stem, json.loads(path.read_text())))
+        data = json.loads(path.read_text())
+        if "ours_us" in (data.get("rows") or [{}])[0]:  # others are no comparisons with peers
+            groups.append((path.stem, data))
     return groups
 
 
@@ -123,6 +126,16 @@ def render_fuzz(root):
             sorted(run["refusals"].items(), key=lambda item: -item[1])]
     return head + "\n".join([table(["target"] + codes + ["all"], rows("by_target")),
                              table(["kind"] + codes + ["all"], rows("by_kind")), table(["times", "refusal"], said)])
+def render_compiler(root, machine):
+    data = json.loads((root / "bench/results" / machine / "compiler.json").read_text())
+    compilers = ", ".join(data["compilers"].values())
+    steps = [[row["case"], number(row["ms"]), " to ".join(number(ms) for ms in row["interval_ms"]), number(row["least_ms"]),
+              number(row["cpu_ms"]), number(row["bar_ms"])] for row in data["rows"]]
+    programs = [[f"{row['kernel']} (`{row['example']}`)", *(str(row[key]) for key in ("lines", "hexcute", "cutlass"))]
+                for row in data["programs"]]
+    return (f"{data['device']}, load {data['load']:.0f}; {compilers}. Made by `{data['command']}` at {data['commit'][:12]}.\n\n" +
+            table(["step", "median, ms", "95 % interval", "least, ms", "processor, ms", "bar, ms"], steps) + "\n" +
+            table(["program", "lines", "Hexcute", "CUTLASS"], programs))
 
 
 def render(what, root):
@@ -131,6 +144,8 @@ def render(what, root):
         return render_errors(root)
     if words == ["fuzz"]:
         return render_fuzz(root)
+    if words[:1] == ["compiler"] and len(words) == 2:
+        return render_compiler(root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:
         groups = [group for group in load_groups(root, words[1]) if len(words) < 4 or group[0] in words[3:]]
         if not groups:

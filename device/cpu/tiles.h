@@ -46,12 +46,14 @@ WL_INLINE void prefetch(const T* p) {
 }
 
 // One element, and all elements of a buffer as they are after a store in T.
-WL_INLINE float load_one(const float* p) { return *p; }
-WL_INLINE float load_one(const bf16* p) { return __builtin_bit_cast(float, static_cast<unsigned>(p->bits) << 16); }
-WL_INLINE float load_one(const f16* p) { return widen_f16(p->bits); }
-WL_INLINE void store_one(float* p, float x) { *p = x; }
-WL_INLINE void store_one(bf16* p, float x) { store_first(p, splat(x), 1); }
-WL_INLINE void store_one(f16* p, float x) { p->bits = narrow_f16(x); }
+template <class T>
+WL_INLINE float load_one(const T* p) {
+  return to_float(*p);
+}
+template <class T>
+WL_INLINE void store_one(T* p, float x) {
+  *p = cast<T>(x);
+}
 template <class T>
 inline void round_all(float* p, long count) {
   for (long i = 0; i < count; i += kLanes) store(p + i, rounded<T>(load(p + i)));

@@ -30,18 +30,12 @@
 #define WL_UNROLL_4 _Pragma("GCC unroll 4")
 #endif
 
+#define WL_PURE WL_INLINE
+#include "convert.h"
+
 namespace wl {
 
 inline constexpr long kLanes = WL_VECTOR_BYTES / 4;
-
-struct bf16 {
-  unsigned short bits;
-};
-struct f16 {
-  unsigned short bits;
-};
-
-struct tf32;  // a name for rounding to: stored as float
 
 typedef float vf __attribute__((vector_size(WL_VECTOR_BYTES)));
 typedef int vi __attribute__((vector_size(WL_VECTOR_BYTES)));
@@ -62,6 +56,11 @@ using lane_numbers = long_list<0, 1, 2, 3>;
 #endif
 
 WL_INLINE vf splat(float x) { return x - vf{}; }
+WL_INLINE vf counted(long first) {  // first, first + 1, …
+  vf x;
+  for (long i = 0; i < kLanes; ++i) x[i] = static_cast<float>(first + i);
+  return x;
+}
 WL_INLINE vf select(vi condition, vf yes, vf no) {
   return __builtin_bit_cast(vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
 }
@@ -75,21 +74,6 @@ WL_INLINE vh narrow_bf16(vf x) {
   const vu is_nan = __builtin_bit_cast(vu, x != x);
   return __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), vh);
 }
-WL_INLINE float widen_f16(unsigned short bits) {
-  const unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
-  const unsigned normal = __builtin_bit_cast(unsigned, __builtin_bit_cast(float, magnitude << 13) * 0x1p112f);
-  return __builtin_bit_cast(float, sign | (magnitude >= 0x7c00u ? 0x7f800000u | magnitude << 13 : normal));
-}
-WL_INLINE unsigned short narrow_f16(float x) {
-  const unsigned u = __builtin_bit_cast(unsigned, x), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-  if (a > 0x7f800000u) return static_cast<unsigned short>(sign | 0x7e00u);
-  if (a >= 0x477ff000u) return static_cast<unsigned short>(sign | 0x7c00u);
-  if (a < 0x38800000u) {  // adding 1/2 leaves the subnormal's bits, rounded, at the low end
-    const float shifted = __builtin_bit_cast(float, a) + 0.5f;
-    return static_cast<unsigned short>(sign | (__builtin_bit_cast(unsigned, shifted) - 0x3f000000u));
-  }
-  return static_cast<unsigned short>(sign | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13));
-}
 WL_INLINE vf widen_f16(vh bits) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   return (vf)_mm512_cvtph_ps((__m256i)bits);
@@ -97,7 +81,7 @@ WL_INLINE vf widen_f16(vh bits) {
   return (vf)_mm256_cvtph_ps((__m128i)bits);
 #else
   vf out;
-  for (long i = 0; i < kLanes; ++i) out[i] = widen_f16(static_cast<unsigned short>(bits[i]));
+  for (long i = 0; i < kLanes; ++i) out[i] = to_float(f16{static_cast<unsigned short>(bits[i])});
   return out;
 #endif
 }
@@ -108,7 +92,7 @@ WL_INLINE vh narrow_f16(vf x) {
   return (vh)_mm256_cvtps_ph((__m256)x, 0);
 #else
   vh out;
-  for (long i = 0; i < kLanes; ++i) out[i] = narrow_f16(x[i]);
+  for (long i = 0; i < kLanes; ++i) out[i] = cast<f16>(x[i]).bits;
   return out;
 #endif
 }

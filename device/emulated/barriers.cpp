@@ -172,6 +172,7 @@ void Machine::complete_if_done(Mbarrier& b, int line) {
   b.pending = b.count;
   ++b.phase;
   b.completed = b.gathering.take();
+  b.completed_remote = std::exchange(b.gathers_remote, false);
   for (Thread* waiter : b.waiters) wake(waiter);
   b.waiters.clear();
 }
@@ -194,10 +195,11 @@ void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
   Mbarrier* b = machine->barrier(*cta, remote, site.line, "mbarrier_arrive_cluster", true);
   if (!b) return;
   machine->release(b->gathering, t);
+  b->gathers_remote |= cta != t.cta;
   machine->arrive(*b, site.line, &t);
 }
 
-void mbarrier_wait(unsigned addr, unsigned parity, Site site) {
+void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site) {
   Thread& t = me();
   if (addr >> 24)
     return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line, &t);
@@ -211,6 +213,10 @@ void mbarrier_wait(unsigned addr, unsigned parity, Site site) {
       machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one",
                       site.line, &t, b->init_line);
   }
+  if (b->completed_remote && !cluster)
+    machine->hazard("mbarrier",
+                    "the wait acquires nothing from the other blocks that arrived: mbarrier_wait_cluster does",
+                    site.line, &t, b->init_line);
   b->waited_phase = std::max(b->waited_phase, b->phase);
   machine->acquire(t, b->completed);
 }

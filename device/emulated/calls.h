@@ -43,6 +43,13 @@ struct RegisterRun {
 
 void load_global(RegisterRun dst, const void* p, int bytes, Site site);
 void store_global(void* p, RegisterRun src, int bytes, Site site);
+struct Combine {  // an element of memory with another one
+  int bytes;
+  void (*into)(void* to, const void* with);
+};
+void reduce_global(void* p, RegisterRun src, int bytes, Combine combine, Site site);
+void signal_flag(int* p, int n, Site site);
+void wait_flag(const int* p, int least, Site site);
 void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site);
 void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site site);
 unsigned map_address(unsigned addr, int rank, Site site);
@@ -53,6 +60,7 @@ void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Si
 enum class Element { bf16, f16, tf32, e4m3, e5m2, int8 };
 void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site);
 unsigned shuffle(unsigned bits, int lane, Site site);
+void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take, Site site);
 
 void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site);
 void copy_async_commit(Site site);
@@ -67,10 +75,10 @@ void mbarrier_init(unsigned addr, int count, Site site);
 void mbarrier_init_fence(Site site);
 void mbarrier_arrive(unsigned addr, int expect_bytes, Site site);
 void mbarrier_arrive_at(unsigned addr, int rank, Site site);
-void mbarrier_wait(unsigned addr, unsigned parity, Site site);
+void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site);
 
 void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site);
-void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Site site);
+void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine, Site site);
 void bulk_commit(Site site);
 void bulk_wait(int n, bool read, Site site);
 void async_fence(Site site);

@@ -6,10 +6,9 @@
 // comparison. What a thread alone knows about itself lies beside it in Private entries.
 #pragma once
 
+#include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <utility>
 #include <vector>
 
 namespace wl::emu {
@@ -25,30 +24,22 @@ class Clock {
     int n;
     Epoch* known() { return reinterpret_cast<Epoch*>(this + 1); }
     Epoch* fenced() { return known() + n; }
+    friend void intrusive_ptr_add_ref(Data* data) { ++data->refs; }
+    friend void intrusive_ptr_release(Data* data) {
+      if (--data->refs == 0) std::free(data);
+    }
   };
   Clock() = default;
   explicit Clock(int n)
       : data_(static_cast<Data*>(std::calloc(1, sizeof(Data) + sizeof(Epoch) * 2 * static_cast<std::size_t>(n)))) {
-    data_->refs = 1;
     data_->n = n;
   }
-  Clock(const Clock& o) : data_(o.data_) {
-    if (data_) ++data_->refs;
-  }
-  Clock(Clock&& o) noexcept : data_(std::exchange(o.data_, nullptr)) {}
-  Clock& operator=(Clock o) noexcept {
-    std::swap(data_, o.data_);
-    return *this;
-  }
-  ~Clock() {
-    if (data_ && --data_->refs == 0) std::free(data_);
-  }
-  Data* get() const { return data_; }
+  Data* get() const { return data_.get(); }
   int size() const { return data_ ? data_->n : 0; }
   friend bool operator==(const Clock& a, const Clock& b) { return a.data_ == b.data_; }
 
  private:
-  Data* data_ = nullptr;
+  boost::intrusive_ptr<Data> data_;
 };
 
 Clock join(const Clock& a, const Clock& b);                              // remembers the last pair

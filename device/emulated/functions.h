@@ -57,6 +57,46 @@ WL_GLOBAL_FORMS(ld_global, st_global)
 WL_GLOBAL_FORMS(ld_global_stream, st_global_stream)
 #undef WL_GLOBAL_FORMS
 
+template <class I>
+int lookup(const I* p, bool pred = true, WL_SITE) {
+  I index = -1;
+  if (pred) emu::load_global({&index, nullptr, 0, 1}, p, sizeof(I), site);
+  return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
+}
+
+// Updates of global memory, each element by itself.
+struct Sum {
+  static float of(float a, float b) { return a + b; }
+  static int of(int a, int b) { return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)); }
+};
+struct Max {
+  static float of(float a, float b) { return max(a, b); }
+  static int of(int a, int b) { return a > b ? a : b; }
+};
+struct Min {
+  static float of(float a, float b) { return min(a, b); }
+  static int of(int a, int b) { return a < b ? a : b; }
+};
+template <class T, class Op>
+emu::Combine combining() {
+  return {sizeof(T), [](void* to, const void* with) {
+            T &a = *static_cast<T*>(to), b = *static_cast<const T*>(with);
+            if constexpr (emu::is_same<T, int>) a = Op::of(a, b);
+            else a = cast<T>(Op::of(to_float(a), to_float(b)));
+          }};
+}
+#define WL_REDUCTION(name, Op)                                                                       \
+  template <int BYTES, class S, class T>                                                             \
+  void name(T* p, S&& src, bool pred = true, WL_SITE) {                                              \
+    if (pred) emu::reduce_global(p, run_of<BYTES>(emu::regs(src)), BYTES, combining<T, Op>(), site); \
+  }
+WL_REDUCTION(red_add, Sum)
+WL_REDUCTION(red_max, Max)
+WL_REDUCTION(red_min, Min)
+#undef WL_REDUCTION
+inline void signal_flag(int* p, int n, WL_SITE) { emu::signal_flag(p, n, site); }
+inline void wait_flag(const int* p, int least, WL_SITE) { emu::wait_flag(p, least, site); }
+
 // Shared memory.
 #define WL_SHARED_FORMS(load, store, cluster)                                     \
   template <int BYTES, class D>                                                   \
@@ -102,8 +142,10 @@ inline void mbarrier_init(unsigned addr, int count, WL_SITE) { emu::mbarrier_ini
 inline void fence_mbarrier_init(WL_SITE) { emu::mbarrier_init_fence(site); }
 inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0, site); }
 inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes, site); }
-inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, site); }
-inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, site); }
+inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, false, site); }
+inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) {
+  emu::mbarrier_wait(addr, parity, true, site);
+}
 inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) {
   emu::mbarrier_arrive_at(addr, cta_rank, site);
 }
@@ -122,7 +164,12 @@ inline void tma_prefetch(const TensorMap&) {}
   }                                                                                                      \
   inline void tma_store(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                \
     const int c[] = {WL_UNPACK coords};                                                                  \
-    emu::tensor_store(map, smem, c, rank, site);                                                         \
+    emu::tensor_store(map, smem, c, rank, {}, site);                                                     \
+  }                                                                                                      \
+  template <class T>                                                                                     \
+  void tma_reduce_add(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                  \
+    const int c[] = {WL_UNPACK coords};                                                                  \
+    emu::tensor_store(map, smem, c, rank, combining<T, Sum>(), site);                                    \
   }
 #define WL_UNPACK(...) __VA_ARGS__
 WL_TENSOR_FORM(1, (int c0), (c0))
@@ -194,6 +241,10 @@ WL_MMA_SYNC(mma_m16n8k32)
 inline float shfl(float x, int source, WL_SITE) { return float_of(emu::shuffle(bits_of(x), source & 31, site)); }
 inline int shfl(int x, int source, WL_SITE) {
   return static_cast<int>(emu::shuffle(static_cast<unsigned>(x), source & 31, site));
+}
+template <int BYTES, class D, class S>
+void shfl(D&& dst, S&& src, int source, bool take = true, WL_SITE) {
+  emu::shuffle_registers(run_of<BYTES>(emu::regs(dst)), run_of<BYTES>(emu::regs(src)), BYTES, source & 31, take, site);
 }
 inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }

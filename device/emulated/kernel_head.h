@@ -44,6 +44,10 @@ struct Same {
 };
 template <class T>
 using same = typename Same<T>::type;
+template <class, class>
+inline constexpr bool is_same = false;
+template <class T>
+inline constexpr bool is_same<T, T> = true;
 
 }  // namespace wl::emu
 

@@ -46,12 +46,6 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
   }
 }
 
-std::uint64_t Machine::next_random() {
-  std::uint64_t z = (random_ += 0x9e3779b97f4a7c15ull);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
 bool Machine::effect_now() { return timing() == Timing::early || (timing() == Timing::random && chance(2)); }
 
 int Machine::add_actor(ActorKind kind, int number, Cta* cta) {
@@ -88,6 +82,8 @@ void Machine::start_cluster(const int origin[3]) {
   cluster_phase = 0;
   cluster_clock = ClockBuilder();
   cluster_completed = Clock();
+  acquired.clear();
+  flag_waiters.clear();
   alive_ = total;
   ctas.resize(static_cast<std::size_t>(blocks));
   int registers = launch_.registers;
@@ -146,7 +142,7 @@ void Machine::start_cluster(const int origin[3]) {
   std::vector<Warp*> order;
   for (auto& cta : ctas)
     for (auto& w : cta->warps) order.push_back(w.get());
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random() % i]);
+  random_.shuffle(order);
   for (Warp* w : order)
     for (int i = 0; i < w->size; ++i) wake(w->lane[i]);
   ++cluster_number;
@@ -267,6 +263,7 @@ std::string Machine::state_of(const Thread& t) const {
         "missing",
         what, t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
   }
+  if (what == "wait_flag") return "wait_flag: blocks before this one have not signalled enough";
   if (what != "barrier") return what;
   const NamedBarrier& b = t.cta->named[t.wait_addr & 15];
   return fmt::format("barrier {}: {} of {} threads are there", t.wait_addr, b.here.size(),

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 #include "banks.h"
+#include "base/random.h"
 #include "calls_host.h"
 #include "emulator.h"
 #include "shadow.h"
@@ -56,6 +57,7 @@ struct StoreOp {
   unsigned smem;
   int c[5];
   Epoch group;
+  Combine combine;
 };
 
 struct Thread {
@@ -131,7 +133,8 @@ struct Mbarrier {
   int actor = 0;  // of the copies that complete here
   int init_actor = 0, init_line = 0;
   Epoch init_epoch = 0;
-  bool published = false;  // fence_mbarrier_init came after
+  bool published = false;                                 // fence_mbarrier_init came after
+  bool gathers_remote = false, completed_remote = false;  // an arrival came from another block
   ClockBuilder gathering;
   Clock completed;
   std::vector<Thread*> waiters;                 // each woken once, when the phase it saw under way completes
@@ -175,8 +178,21 @@ struct GlobalCell {
   Epoch epoch = 0;
   std::uint32_t cluster = 0;  // number of the writer's cluster, from 1; 0: not written by this launch
   std::uint32_t reader = 0;   // of the reader's, or kSeveral
-  std::uint16_t actor = 0;
+  Epoch reader_epoch = 0;
+  std::uint16_t actor = 0, reader_actor = 0;
   std::uint16_t line = 0;
+  bool combined = false;  // by red_add or its like
+};
+// What a flag hands on: of each cluster that signalled, how far its actors had come.
+using Signalled = std::map<std::uint32_t, Clock>;
+struct Signal {
+  int value;       // of the flag from then on
+  Signalled what;  // by this signal and those before it
+};
+struct Acquired {  // by a wait of the cluster that runs
+  int actor;
+  Epoch epoch;
+  Signalled what;
 };
 struct GlobalRange {
   std::uintptr_t begin, end;
@@ -219,7 +235,7 @@ class Machine {
     t->queued = true;
   }
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
-  std::uint64_t next_random();
+  std::uint64_t next_random() { return random_.next(); }
   bool effect_now();  // does an asynchronous effect take place at issue?
   Timing timing() const { return launch_.options.timing; }
   bool hazards() const { return launch_.options.hazards; }
@@ -245,7 +261,9 @@ class Machine {
 
   // Global memory
   GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what);
-  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& me);
+  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& me,
+                    bool combine = false);
+  bool knows(const View& view, std::uint32_t cluster, int actor, Epoch epoch) const;
 
   // Warps
   bool meet(const char* what, int line, RegisterRun a, RegisterRun b, RegisterRun c, unsigned value);
@@ -274,6 +292,9 @@ class Machine {
   ClockBuilder cluster_clock;
   Clock cluster_completed;
   std::uint32_t cluster_number = 0;
+  std::map<const int*, std::vector<Signal>> flags;  // by address, in the order of the signals
+  std::vector<Acquired> acquired;
+  std::vector<Thread*> flag_waiters;
 
  private:
   void start_cluster(const int origin[3]);
@@ -286,7 +307,7 @@ class Machine {
 
   Launch launch_;
   Report report_;
-  std::uint64_t random_;
+  warploom::Random random_;
   std::deque<Thread*> ready_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Actor> actors_;

@@ -86,6 +86,13 @@ unsigned shuffle(unsigned bits, int lane, Site site) {
   return w.argument[mine].value;
 }
 
+void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take, Site site) {
+  unsigned bits = 0;
+  if (use_registers(src, false, site.line)) std::memcpy(&bits, src.data, static_cast<std::size_t>(bytes));
+  bits = shuffle(bits, lane, site);
+  if (take && use_registers(dst, true, site.line)) std::memcpy(dst.data, &bits, static_cast<std::size_t>(bytes));
+}
+
 void set_registers(int count, bool increase, Site site) {
   Thread& t = me();
   Warp& w = *t.warp;

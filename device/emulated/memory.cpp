@@ -1,4 +1,5 @@
 // Registers, shared memory and global memory as ordinary loads and stores see them, and cp.async.
+#include <algorithm>
 #include <cstring>
 #include "machine.h"
 
@@ -198,12 +199,23 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
     hazard("out-of-range", std::string(what) + " writes the input " + g->allocation->name, line, t);
     return nullptr;
   }
-  if (t && launch_.options.after_launch && !t->dependency_waited)
+  if (t && launch_.options.after_launch && !g->allocation->settled && !t->dependency_waited)
     hazard("grid-dependency", std::string(what) + " before griddepcontrol_wait", line, t);
   return g;
 }
 
-void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& by) {
+// Whether something that an actor of a cluster did lies before this view: known within the running cluster by its clocks, of an
+// earlier one by a flag that it signalled.
+bool Machine::knows(const View& view, std::uint32_t cluster, int actor, Epoch epoch) const {
+  if (cluster == cluster_number) return view.knows(actor, epoch);
+  return std::any_of(acquired.begin(), acquired.end(), [&](const Acquired& a) {
+    const auto found = a.what.find(cluster);
+    return found != a.what.end() && view.knows(a.actor, a.epoch) && View(found->second, nullptr, 0).knows(actor, epoch);
+  });
+}
+
+void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& by,
+                           bool combine) {
   if (g.cells.empty()) return;
   const std::size_t at = reinterpret_cast<std::uintptr_t>(p) - g.begin;
   const View view = t.view();
@@ -213,30 +225,34 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
       hazard(kind, fmt::format("byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how),
              by.line, &t, c.line);
     };
+    const bool own = c.cluster == cluster_number;
     if (c.cluster == 0) {
-      if (!write && !g.allocation->initialised) report("uninitialised", "before it was written");
-    } else if (c.cluster != cluster_number && bytes > 1) {
-      report("race", "here and was written by another block");
-    } else if (c.cluster == cluster_number && bytes > 1 && !view.knows(c.actor, c.epoch)) {
-      report("race", "unordered with the write by " + name_of(c.actor));
+      if ((!write || combine) && !g.allocation->initialised) report("uninitialised", "before it was written");
+    } else if (bytes > 1 && !(combine && c.combined) && !knows(view, c.cluster, c.actor, c.epoch)) {
+      report("race", own ? "unordered with the write by " + name_of(c.actor) : "here and was written by another block");
     }
-    if (write && c.reader && c.reader != cluster_number) report("race", "here and was read by another block");
-    if (write) c = {by.epoch, cluster_number, c.reader, by.actor, by.line};
-    else c.reader = c.reader && c.reader != cluster_number ? kSeveral : cluster_number;
+    const bool read_before = !c.reader || c.reader == cluster_number ||
+                             (c.reader != kSeveral && knows(view, c.reader, c.reader_actor, c.reader_epoch));
+    if (write && !read_before) report("race", "here and was read by another block");
+    if (write) {
+      c.epoch = by.epoch, c.cluster = cluster_number, c.actor = by.actor, c.line = by.line, c.combined = combine;
+    } else {
+      c.reader = read_before ? cluster_number : kSeveral, c.reader_epoch = by.epoch, c.reader_actor = by.actor;
+    }
   }
 }
 
 namespace {
 
 // Where an ordinary access of global memory goes, or null and a hazard.
-GlobalRange* global_access(const void* p, int bytes, bool write, int line, const char* what) {
+GlobalRange* global_access(const void* p, int bytes, bool write, int line, const char* what, bool combine = false) {
   Thread& t = me();
   if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes)) {
     machine->hazard("alignment", fmt::format("{} of {} bytes at an unaligned address", what, bytes), line, &t);
     return nullptr;
   }
   GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, line, &t, what);
-  if (g) machine->touch_global(*g, p, bytes, write, t, t.access(line));
+  if (g) machine->touch_global(*g, p, bytes, write, t, t.access(line), combine);
   return g;
 }
 
@@ -251,6 +267,50 @@ void load_global(RegisterRun dst, const void* p, int bytes, Site site) {
 void store_global(void* p, RegisterRun src, int bytes, Site site) {
   if (!use_registers(src, false, site.line)) return;
   if (global_access(p, bytes, true, site.line, "st_global")) std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
+}
+
+void reduce_global(void* p, RegisterRun src, int bytes, Combine combine, Site site) {
+  if (!use_registers(src, false, site.line) || !global_access(p, bytes, true, site.line, "red", true)) return;
+  for (int at = 0; at < bytes; at += combine.bytes)
+    combine.into(static_cast<char*>(p) + at, static_cast<const char*>(src.data) + at);
+}
+
+// Flags. What a thread knows when it signals belongs to whoever waits for the flag.
+void signal_flag(int* p, int n, Site site) {
+  Thread& t = me();
+  if (!global_access(p, 4, true, site.line, "signal_flag", true)) return;
+  std::vector<Signal>& flag = machine->flags[p];
+  if (flag.empty()) flag.push_back({*p, {}});
+  flag.push_back({* p += n, flag.back().what});
+  Signalled& what = flag.back().what;
+  const auto add = [&](std::uint32_t cluster, const Clock& clock) { what[cluster] = join(what[cluster], clock); };
+  ClockBuilder clock;
+  machine->release(clock, t);
+  for (const Acquired& a : machine->acquired)
+    if (t.view().knows(a.actor, a.epoch))
+      for (const auto& [cluster, known] : a.what) add(cluster, known);
+  add(machine->cluster_number, clock.take());
+  for (Thread* waiter : std::exchange(machine->flag_waiters, {})) machine->wake(waiter);
+}
+
+void wait_flag(const int* p, int least, Site site) {
+  Thread& t = me();
+  if (!machine->find(p, 4, false, site.line, &t, "wait_flag")) return;
+  while (*p < least) {
+    machine->flag_waiters.push_back(&t);
+    machine->suspend("wait_flag", site.line);
+  }
+  while (machine->chance(2)) {  // a signal is seen at some later time
+    machine->wake(&t);
+    machine->suspend("wait_flag", site.line);
+  }
+  // Nothing is known of signals beyond the one that was enough.
+  const std::vector<Signal>& flag = machine->flags[p];
+  const auto enough = std::find_if(flag.begin(), flag.end(), [&](const Signal& s) { return s.value >= least; });
+  if (enough == flag.end()) return;
+  machine->acquired.push_back({t.actor, t.own[0].known, enough->what});
+  if (const auto own = enough->what.find(machine->cluster_number); own != enough->what.end())
+    machine->acquire(t, own->second);
 }
 
 // cp.async.

@@ -128,7 +128,7 @@ void Machine::finish_load(std::size_t i) {
   complete_if_done(b, load.line);
 }
 
-void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Site site) {
+void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine, Site site) {
   Thread& t = me();
   if (!check_map(map, smem, c, rank, site.line, "tma_store")) return;
   const std::int64_t bytes = box_bytes(map);
@@ -146,9 +146,9 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, S
   const Access a = access_by(t.own[t.bulk_own + 1].actor, group, site.line, true);
   if (machine->hazards())
     for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
-      if (last > first) machine->touch_global(*g, p + first, last - first, true, t, a);
+      if (last > first) machine->touch_global(*g, p + first, last - first, true, t, a, combine.into);
     });
-  StoreOp op{map, smem, {}, group};
+  StoreOp op{map, smem, {}, group, combine};
   std::copy_n(c, rank, op.c);
   t.stores.ops.push_back(op);
   t.stores.last_used = group;
@@ -159,7 +159,10 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, S
 void Machine::flush_stores(Thread& t, Epoch up_to) {
   t.stores.flush(up_to, [&](const StoreOp& op) {
     for_each_piece(op.map, op.smem, op.c, [&](unsigned addr, char* g, int first, int last) {
-      if (last > first) std::memcpy(g + first, memory(*t.cta, addr) + first, static_cast<std::size_t>(last - first));
+      const std::uint8_t* from = memory(*t.cta, addr);
+      if (last > first && !op.combine.into)
+        std::memcpy(g + first, from + first, static_cast<std::size_t>(last - first));
+      for (int at = first; op.combine.into && at < last; at += op.combine.bytes) op.combine.into(g + at, from + at);
     });
   });
 }

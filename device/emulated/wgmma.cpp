@@ -54,11 +54,13 @@ struct Meet {
     for (const auto& c : clocks) view.n = std::min(view.n, c.size());
     known.assign(view.known, view.known + view.n);
     fenced.assign(view.fenced, view.fenced + view.n);
-    for (const auto& c : clocks)
-      for (std::size_t i = 0; i < known.size(); ++i) {
-        known[i] = std::min(known[i], c.get()->known()[i]);
-        fenced[i] = std::min(fenced[i], c.get()->fenced()[i]);
-      }
+    const auto lower = [&](Epoch* to, const Epoch* from) {  // every step of every wgmma comes through here
+      for (int i = 0, n = view.n; i < n; ++i) to[i] = std::min(to[i], from[i]);
+    };
+    for (const auto& c : clocks) {
+      lower(known.data(), c.get()->known());
+      lower(fenced.data(), c.get()->fenced());
+    }
     view.known = known.data();
     view.fenced = fenced.data();
   }

@@ -8,6 +8,7 @@
 #include "types.h"
 #include "layout.h"
 #include "convert.h"
+#include "packed.h"
 #include "calls.h"
 #include "registers.h"
 #include "value_functions.h"

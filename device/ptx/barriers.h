@@ -10,8 +10,9 @@ WL_FN void sync_named(int id, int threads) {
 }
 WL_FN void sync_warp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
-WL_FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
-WL_FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+// Not the aligned forms: the lanes of a warp may come one after another.
+WL_FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+WL_FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 WL_FN void cluster_sync() {
   cluster_arrive();
   cluster_wait();

@@ -9,6 +9,7 @@ WL_FN void tma_prefetch(const TensorMap& map) { asm volatile("prefetch.tensormap
 
 // One row a rank: its number, parameters, their asm operands, and the coordinates' numbers behind 2, 3 and 4 other operands.
 // tma_load_multicast: to the same address of every block whose bit is set in mask, signalling each one's own barrier.
+// tma_reduce_add: adds to what global memory holds, element by element; T is the map's type.
 #define WL_ARGS(...) __VA_ARGS__
 #define WL_TMA(rank, params, operands, after2, after3, after4)                                                      \
   WL_FN void tma_load(unsigned smem, const TensorMap& map, unsigned bar, WL_ARGS params) {                          \
@@ -28,6 +29,13 @@ WL_FN void tma_prefetch(const TensorMap& map) { asm volatile("prefetch.tensormap
   }                                                                                                                 \
   WL_FN void tma_store(const TensorMap& map, unsigned smem, WL_ARGS params) {                                       \
     asm volatile("cp.async.bulk.tensor." rank ".global.shared::cta.tile.bulk_group [%0, {" after2                   \
+                 "}], [%1];" ::"l"(&map),                                                                           \
+                 "r"(smem), WL_ARGS operands                                                                        \
+                 : "memory");                                                                                       \
+  }                                                                                                                 \
+  template <class T>                                                                                                \
+  WL_FN void tma_reduce_add(const TensorMap& map, unsigned smem, WL_ARGS params) {                                  \
+    asm volatile("cp.reduce.async.bulk.tensor." rank ".global.shared::cta.add.tile.bulk_group [%0, {" after2        \
                  "}], [%1];" ::"l"(&map),                                                                           \
                  "r"(smem), WL_ARGS operands                                                                        \
                  : "memory");                                                                                       \

@@ -100,6 +100,18 @@ double looked_up(std::uint16_t bits) {
   return table[bits];
 }
 
+// Elements of less than a byte.
+unsigned bits_at(Dtype dtype, const void* data, std::int64_t index) {
+  const auto bit = static_cast<std::size_t>(index) * static_cast<std::size_t>(bits_of(dtype));
+  return static_cast<const std::uint8_t*>(data)[bit / 8] >> (bit % 8) & ((1u << bits_of(dtype)) - 1);
+}
+void put_bits(Dtype dtype, void* data, std::size_t index, double value) {
+  const auto bit = index * static_cast<std::size_t>(bits_of(dtype));
+  const unsigned mask = (1u << bits_of(dtype)) - 1, bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
+  std::uint8_t& byte = static_cast<std::uint8_t*>(data)[bit / 8];
+  byte = static_cast<std::uint8_t>((byte & ~(mask << (bit % 8))) | bits << (bit % 8));
+}
+
 // Round to nearest even at 10 mantissa bits.
 float round_tf32(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value);
@@ -126,6 +138,7 @@ int bits_of(Dtype dtype) { return row(dtype).bits; }
 std::string_view cuda_type(Dtype dtype) { return row(dtype).cuda; }
 std::string_view cpu_type(Dtype dtype) { return row(dtype).cpu; }
 bool is_float(Dtype dtype) { return row(dtype).mantissa > 0; }
+bool is_signed(Dtype dtype) { return row(dtype).name[0] != 'u' && dtype != Dtype::boolean; }
 
 double unit_roundoff(Dtype dtype) { return is_float(dtype) ? std::ldexp(0.5, -row(dtype).mantissa) : 0; }
 
@@ -147,6 +160,15 @@ void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t s
     case Dtype::i8: return run<std::int8_t>(data, offset, stride, count, to, plain);
     case Dtype::u8:
     case Dtype::boolean: return run<std::uint8_t>(data, offset, stride, count, to, plain);
+    case Dtype::i4:
+    case Dtype::u4:
+    case Dtype::u2:
+    case Dtype::u1:
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto bits = static_cast<int>(bits_at(dtype, data, offset + i * stride));
+        to[i] = dtype == Dtype::i4 && bits > 7 ? bits - 16 : bits;
+      }
+      return;
   }
 }
 
@@ -170,6 +192,10 @@ void store_from_double(Dtype dtype, void* data, std::size_t index, double value)
     case Dtype::i8: return put(data, index, static_cast<std::int8_t>(value));
     case Dtype::u8: return put(data, index, static_cast<std::uint8_t>(value));
     case Dtype::boolean: return put(data, index, static_cast<std::uint8_t>(value != 0));
+    case Dtype::i4:
+    case Dtype::u4:
+    case Dtype::u2:
+    case Dtype::u1: return put_bits(dtype, data, index, rounded(dtype, value));
   }
 }
 
@@ -177,11 +203,11 @@ double rounded(Dtype dtype, double value) {
   if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
   if (!is_float(dtype)) {
     if (std::isnan(value)) return 0;
-    const bool is_signed = dtype != Dtype::u8;
-    const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed ? 1 : 0));
+    const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed(dtype) ? 1 : 0));
     // The largest double below 2^63, or the largest integer of a narrower type.
     const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
-    return std::clamp(std::trunc(value), is_signed ? -top : 0, high);
+    return std::clamp(bits_of(dtype) < 8 ? std::nearbyint(value) : std::trunc(value), is_signed(dtype) ? -top : 0,
+                      high);
   }
   double stored = 0;  // room for any type
   store_from_double(dtype, &stored, 0, value);

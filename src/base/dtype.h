@@ -19,10 +19,13 @@ std::optional<Dtype> dtype_named(std::string_view name);  // the inverse
 std::optional<Dtype> dtype_of_onnx(int onnx_data_type);   // TensorProto.DataType
 int onnx_type_of(Dtype dtype);                            // 0 where ONNX has none
 int bits_of(Dtype dtype);
-inline int bytes_of(Dtype dtype) { return bits_of(dtype) / 8; }
+inline int bytes_of(Dtype dtype) { return bits_of(dtype) / 8; }  // of types of whole bytes
+inline std::int64_t bytes_of(Dtype dtype, std::int64_t elements) { return (elements * bits_of(dtype) + 7) / 8; }
+inline int per_byte(Dtype dtype) { return bits_of(dtype) < 8 ? 8 / bits_of(dtype) : 1; }  // elements, at least 1
 std::string_view cuda_type(Dtype dtype);  // the spelling in emitted CUDA C++
 std::string_view cpu_type(Dtype dtype);   // the spelling in emitted C++ for the CPU
 bool is_float(Dtype dtype);
+bool is_signed(Dtype dtype);
 double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-8 bf16
 
 // Element `index` of a packed array of `dtype` as a double, and back with rounding to nearest even. tf32 is stored as
@@ -32,7 +35,8 @@ double load_as_double(Dtype dtype, const void* data, std::size_t index);
 void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to);
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value);
 
-// `value` as an element of the type: floats round to nearest even, integers truncate and saturate, NaN becomes the integer 0.
+// `value` as an element of the type: floats round to nearest even, integers truncate and saturate (those of less than a byte round to
+// nearest even and saturate), NaN becomes the integer 0.
 double rounded(Dtype dtype, double value);
 
 }  // namespace warploom

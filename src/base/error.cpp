@@ -1,7 +1,4 @@
 #include "base/error.h"
-#include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
 
 namespace warploom {
 namespace {
@@ -15,7 +12,6 @@ struct Row {
 constexpr std::array kRows = {
 #define WARPLOOM_ERROR(name, text, exit_status, meaning) Row{text, exit_status, meaning},
 #include "base/error_codes.def"
-#undef WARPLOOM_ERROR
 };
 
 const Row& row(ErrorCode code) { return kRows[static_cast<std::size_t>(code)]; }

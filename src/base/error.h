@@ -23,7 +23,6 @@ namespace warploom {
 enum class ErrorCode : std::uint16_t {
 #define WARPLOOM_ERROR(name, text, exit_status, meaning) name,
 #include "base/error_codes.def"
-#undef WARPLOOM_ERROR
 };
 
 struct Error {

@@ -1,6 +1,5 @@
 #include "base/file.h"
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <atomic>
@@ -57,16 +56,20 @@ Result<std::string> read_file(const fs::path& path) {
   return text;
 }
 
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(file, bytes.data(), bytes.size());
+    if (put < 0 && errno != EINTR) return false;
+    if (put > 0) bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
 Status write_file(const fs::path& path, std::string_view text) {
   const fs::path temporary = path.string() + ".part-" + unique_suffix();
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return fail(write_error(path, errno));
-  int error_number = 0;
-  while (!text.empty() && !error_number) {
-    const ssize_t put = ::write(fd, text.data(), text.size());
-    if (put < 0 && errno != EINTR) error_number = errno;
-    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
-  }
+  int error_number = write_all(fd, text) ? 0 : errno;
   if (!error_number && ::fsync(fd) != 0) error_number = errno;
   if (::close(fd) != 0 && !error_number) error_number = errno;
   if (!error_number && ::rename(temporary.c_str(), path.c_str()) != 0) error_number = errno;

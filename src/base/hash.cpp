@@ -1,5 +1,4 @@
 #include "base/hash.h"
-#include <fmt/format.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -21,29 +20,33 @@ void append_limited(std::string& text, const char* data, std::size_t size, std::
   text.append(data, std::min(size, room));
 }
 
-[[noreturn]] void become(const std::vector<std::string>& argv, const ProcessLimits& limits,
-                         const std::filesystem::path& folder, int out, int err) {
-  ::setsid();
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(err, STDERR_FILENO);
-  const int null = ::open("/dev/null", O_RDONLY);
-  ::dup2(null, STDIN_FILENO);
-  if (limits.memory_bytes > 0) {
-    const rlimit limit{static_cast<rlim_t>(limits.memory_bytes), static_cast<rlim_t>(limits.memory_bytes)};
-    ::setrlimit(RLIMIT_AS, &limit);
-  }
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(127);
+}  // namespace
+
+Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare) {
   std::vector<char*> raw;
   for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
   raw.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0)
+    return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
+  if (child > 0) return child;
+  ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  prepare();
   ::execvp(raw[0], raw.data());
   ::_exit(127);
 }
 
-}  // namespace
+int end_process(int process, bool kill) {
+  int status = 0;
+  if (kill) ::kill(-process, SIGKILL), ::kill(process, SIGKILL);
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {}
+  ::kill(-process, SIGKILL);
+  return status;
+}
 
 Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits,
                                   const std::filesystem::path& working_folder) {
@@ -51,10 +54,14 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
     return fail(
         {ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno), "raise ulimit -n"});
-  const pid_t child = ::fork();
-  if (child < 0)
-    return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
-  if (child == 0) become(argv, limits, working_folder, out[1], err[1]);
+  WARPLOOM_TRY(
+      const int child, start_process(argv, [&] {
+        ::dup2(out[1], STDOUT_FILENO);
+        ::dup2(err[1], STDERR_FILENO);
+        const rlimit memory{static_cast<rlim_t>(limits.memory_bytes), static_cast<rlim_t>(limits.memory_bytes)};
+        if (limits.memory_bytes > 0) ::setrlimit(RLIMIT_AS, &memory);
+        if (!working_folder.empty() && ::chdir(working_folder.c_str()) != 0) ::_exit(127);
+      }));
   ::close(out[1]);
   ::close(err[1]);
 
@@ -83,18 +90,13 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
       }
     }
   }
-  int status = 0;
-  while (!result.timed_out) {  // both ends closed; the process may still run
-    const pid_t done = ::waitpid(child, &status, WNOHANG);
-    if (done == child) break;
-    if (Clock::now() >= deadline) result.timed_out = true;
+  for (siginfo_t ended{}; !result.timed_out;) {  // both ends closed; the process may still run
+    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == child)
+      break;
+    result.timed_out = Clock::now() >= deadline;
     ::usleep(500);
   }
-  ::kill(-child, SIGKILL);
-  if (result.timed_out) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
-  }
+  const int status = end_process(child, result.timed_out);
   ::close(out[0]);
   ::close(err[0]);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 #include "base/error.h"
@@ -27,6 +28,11 @@ struct ProcessResult {
 // Runs argv[0] (found through PATH) to its end. Fails only when it cannot be started at all.
 Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits = {},
                                   const std::filesystem::path& working_folder = {});
+
+// Starts argv[0] in a session of its own, without standard input and core files, which dies with the calling thread; `prepare` runs in
+// it first, between fork and exec. And its end, waited for: its wait status; `kill`: at once. What it started ends with it.
+Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare);
+int end_process(int process, bool kill);
 
 // A program's full path by PATH, or empty.
 std::filesystem::path find_program(const std::string& name);

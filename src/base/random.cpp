@@ -1,5 +1,4 @@
 #include "base/random.h"
-#include <cmath>
 #include <numbers>
 #include "base/hash.h"
 

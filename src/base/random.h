@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace warploom {
 
@@ -22,6 +23,11 @@ class Random {
   std::uint64_t below(std::uint64_t bound) { return bound ? next() % bound : 0; }  // [0, bound)
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }         // [0, 1)
   double normal();                                                                 // mean 0, deviation 1
+
+  template <class List>
+  void shuffle(List& list) {
+    for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[below(i)]);
+  }
 
  private:
   std::uint64_t state_;

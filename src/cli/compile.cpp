@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <filesystem>
 #include "base/file.h"
@@ -18,34 +17,63 @@ namespace fs = std::filesystem;
 struct Flags {
   std::string file, target = "sm_90a", out, layouts = "none";
   bool check = false;
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1, solution = 0;
 };
 
 // Every layout that synthesis chose: one line, and its picture where wanted.
 struct Drawn {
-  std::string tensor, layout, text, svg;
+  std::string tensor, layout, why, text, svg;
 };
 std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution) {
   std::vector<Drawn> out;
+  const auto why = [&](tile::TensorId id) {
+    const auto found = solution.reasons.find(id);
+    if (found == solution.reasons.end()) return std::string();
+    const synth::Reason& reason = found->second;
+    return reason.by
+               ? fmt::format("{}, line {}: {}", reason.why, reason.by->location.line, tile::print(program, *reason.by))
+               : reason.why;
+  };
   for (const auto& [id, tv] : solution.registers)
-    out.push_back({program.tensor(id).name, to_string(coalesce(tv)), draw_text(tv), draw_svg(tv)});
+    out.push_back({program.tensor(id).name, to_string(coalesce(tv)), why(id), draw_text(tv), draw_svg(tv)});
   for (const auto& [id, memory] : solution.shared)
-    out.push_back({program.tensor(id).name, to_string(memory), draw_text(memory), draw_svg(memory)});
+    out.push_back({program.tensor(id).name, to_string(memory), why(id), draw_text(memory), draw_svg(memory)});
   return out;
 }
 
 // Which instruction each copy and matrix statement became.
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution) {
   std::vector<std::pair<int, nlohmann::json>> rows;
-  for (const auto& [statement, choice] : solution.choices)
+  for (const auto& [statement, choice] : solution.choices) {
+    const bool exchanged = std::holds_alternative<tile::Rearrange>(statement->node) && choice.scratch.dims.empty();
+    const std::string otherwise = exchanged ? "shfl" : "ld and st";
     rows.push_back({statement->location.line,
                     {{"statement", tile::print(program, *statement)},
                      {"line", statement->location.line},
-                     {"instruction", choice.instruction ? std::string(choice.instruction->name) : "ld and st"},
-                     {"elements", choice.vector}}});
+                     {"instruction", choice.instruction ? std::string(choice.instruction->name) : otherwise},
+                     {"elements", choice.vector},
+                     {"why", choice.why}}});
+  }
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   nlohmann::json json = nlohmann::json::array();
   for (auto& [line, row] : rows) json.push_back(std::move(row));
+  return json;
+}
+
+// What each solution would cost, and what tells it from the first.
+nlohmann::json alternatives(const tile::Program& program, const std::vector<synth::Solution>& solutions) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const synth::Solution& solution : solutions) {
+    nlohmann::json differs = nlohmann::json::object();
+    for (const auto& [id, tv] : solution.registers)
+      if (!(tv == solutions[0].registers.at(id))) differs[program.tensor(id).name] = to_string(coalesce(tv));
+    for (const auto& [id, memory] : solution.shared)
+      if (!(memory == solutions[0].shared.at(id))) differs[program.tensor(id).name] = to_string(memory);
+    json.push_back({{"predicted_us", solution.cost.us},
+                    {"bound", solution.cost.bound()},
+                    {"blocks_per_multiprocessor", solution.cost.resident},
+                    {"differs", differs}});
+  }
   return json;
 }
 
@@ -56,22 +84,37 @@ Result<Answer> compile(const Flags& flags) {
   if (flags.check && !capabilities.gpu)
     return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU", "--check, --target",
                  "a GPU target", capabilities.arch, "name sm_80, sm_89 or sm_90a"});
-  WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
+  WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities, flags.solution));
+  if (lowered.which != flags.solution)
+    return fail({ErrorCode::kUsage, "synthesis found fewer solutions", "--solution", "a number it found",
+                 fmt::format("{} of {}", flags.solution, lowered.solutions.size()),
+                 "take a lower number; 0 is the best"});
+  const synth::Solution none, &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
   const Kernel& kernel = lowered.list.kernels[0];
   nlohmann::json json = {{"program", program.name},
                          {"target", capabilities.arch},
                          {"launch_list", to_json(lowered.list)},
-                         {"instructions", instructions(program, lowered.solution)}};
+                         {"instructions", instructions(program, solution)},
+                         {"solutions", alternatives(program, lowered.solutions)}};
   std::string shown = flags.out.empty() ? kernel.source : "";
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, kernel.source));
-  for (const Drawn& one : drawn(program, lowered.solution)) {
-    json["layouts"][one.tensor] = one.layout;
-    if (flags.layouts == "text") shown += fmt::format("\n{}: {}\n{}", one.tensor, one.layout, one.text);
+  for (const Drawn& one : drawn(program, solution)) {
+    json["layouts"][one.tensor] = one.layout, json["reasons"][one.tensor] = one.why;
+    if (flags.layouts == "text") shown += fmt::format("\n{}: {}\n  {}\n{}", one.tensor, one.layout, one.why, one.text);
     if (flags.layouts != "svg") continue;
     const fs::path picture =
         fs::path(flags.out.empty() ? "." : flags.out).replace_filename(program.name + "_" + one.tensor + ".svg");
     WARPLOOM_CHECK(write_file(picture, one.svg));
   }
+  if (flags.layouts == "text")
+    for (const auto& row : json["instructions"])
+      shown += fmt::format("line {}: {}: {}\n", row["line"].get<int>(), row["instruction"].get<std::string>(),
+                           row["why"].get<std::string>());
+  if (flags.layouts == "text")
+    for (const auto& row : json["solutions"])
+      shown += fmt::format("predicted {:.1f} us, bound by {}{}\n", row["predicted_us"].get<double>(),
+                           row["bound"].get<std::string>(),
+                           row["differs"].empty() ? "" : ", were it instead " + row["differs"].dump());
   if (!flags.check) return Answer{json, shown};
   WARPLOOM_TRY(const verify::ProgramVerdict verdict, verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees)
@@ -101,6 +144,7 @@ Command compile_command() {
            {"--out", &flags->out, "where the source goes; default: standard output"},
            {"--layouts", &flags->layouts, "draw the layouts", {"none", "text", "svg"}},
            {"--check", &flags->check, "run it on the emulator and compare it with the program's meaning"},
+           {"--solution", &flags->solution, "which of synthesis's solutions, cheapest predicted first"},
            {"--seed", &flags->seed, "of the inputs"}},
           [flags](const Session&) { return compile(*flags); }};
 }

@@ -6,7 +6,6 @@ namespace {
 constexpr ErrorCode kCodes[] = {
 #define WARPLOOM_ERROR(name, text, exit_status, meaning) ErrorCode::name,
 #include "base/error_codes.def"
-#undef WARPLOOM_ERROR
 };
 
 Result<Answer> list_errors(const Session&) {

@@ -6,6 +6,6 @@
 int main(int argc, char** argv) {
   int status = 0;
   if (warploom::verify::evaluator_main(argc, argv, &status)) return status;
-  if (argc == 3 && std::string_view(argv[1]) == "__compile") return warploom::runtime::run_compile_request(argv[2]);
+  if (warploom::runtime::compiler_main(argc, argv, &status)) return status;
   return warploom::cli::run(argc, argv);
 }

@@ -20,7 +20,8 @@ struct Flags {
 };
 
 const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames), std::end(search::kStrategyNames));
-constexpr std::int64_t kMostModelText = 8 << 20;  // a model of more text is not copied into plan.json
+constexpr std::int64_t kMostModelText =
+    8 << 20;  // a model of more text, or more bytes of constants, is not copied into plan.json
 
 tl::unexpected<Error> contradiction(std::string message, std::string place, std::string found, std::string remedy) {
   return fail({ErrorCode::kFlagsContradict, std::move(message), std::move(place), "flags that can hold together",
@@ -74,8 +75,17 @@ double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome
   return bound > 0 ? bound : 1e-4;
 }
 
-Status write_outcome(const fs::path& folder, const std::string& name, const graph::Graph& graph,
-                     const search::Outcome& outcome) {
+// The model's text, "" for a large one.
+Result<std::string> text_of(const fs::path& file, const graph::Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const auto& tensor : graph.tensors) bytes += tensor.constant ? graph::byte_count(tensor) : 0;
+  if (bytes > kMostModelText) return "";
+  WARPLOOM_TRY(std::string text, onnx_text(file));
+  return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
+}
+
+Status write_outcome(const fs::path& folder, const std::string& name, const std::string& model,
+                     const graph::Graph& graph, const search::Outcome& outcome) {
   export_::BundleInfo info;
   info.name = name;
   info.summary = summary_of(graph, outcome);
@@ -84,8 +94,7 @@ Status write_outcome(const fs::path& folder, const std::string& name, const grap
   info.plan = search::to_json(outcome);
   info.plan["warploom"] = kVersion;
   info.plan["schedule"] = kernels::to_json(outcome.schedule);
-  const std::string model = to_onnx_text(graph);
-  if (static_cast<std::int64_t>(model.size()) <= kMostModelText) info.plan["model"] = model;
+  if (!model.empty()) info.plan["model"] = model;
   return export_::write_bundle(folder, info, outcome.list, graph);
 }
 
@@ -110,6 +119,7 @@ std::string table_of(const search::Outcome& o, const std::string& bundle) {
 Result<Answer> optimize(const Flags& flags, const Session& session) {
   WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
+  WARPLOOM_TRY(const std::string model, text_of(flags.file, graph));
   const std::string name = name_of_model(flags.file);
   const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
   ProgressLine line(session.json || session.quiet);
@@ -120,7 +130,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
 
-  const Status written = write_outcome(folder, name, graph, outcome);
+  const Status written = write_outcome(folder, name, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
   if (!written) {  // what was found is not lost with the folder it should have gone to
     json["bundle"] = nullptr;

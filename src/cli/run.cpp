@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include "base/file.h"
 #include "cli/command.h"
 #include "runtime/compile.h"
 
@@ -15,17 +16,6 @@ std::atomic<bool> interrupt_flag{false};
 
 extern "C" void on_interrupt(int signal) {
   if (interrupt_flag.exchange(true)) ::_exit(128 + signal);
-}
-
-// Writes all of `text` to standard output. False with errno where that fails; a reader that went away is no failure.
-bool put(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t done = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return errno == EPIPE;
-    text.remove_prefix(static_cast<std::size_t>(done));
-  }
-  return true;
 }
 
 void complain(const Error& error) {
@@ -46,7 +36,7 @@ int print(const Result<Answer>& answer, const Session& session) {
   const std::string text = !answer        ? dump({{"error", to_json(answer.error())}})
                            : session.json ? dump(answer->json)
                                           : answer->text;
-  if (put(text)) return status;
+  if (write_all(STDOUT_FILENO, text) || errno == EPIPE) return status;  // a reader that went away is no failure
   const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
   complain({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "the result could not be printed",
             "standard output", "", std::strerror(errno), "send standard output elsewhere"});

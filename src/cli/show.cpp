@@ -73,6 +73,9 @@ Result<Answer> show(const Flags& flags) {
     return answer_of(flags, json, text);
   }
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
+  json["predicted_us"] = list.predicted_us;
+  if (flags.what == "cost")
+    return answer_of(flags, json, fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
   for (const auto& kernel : list.kernels)
     text +=
         fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n", kernel.name, kernel.grid[0],
@@ -86,9 +89,9 @@ Result<Answer> show(const Flags& flags) {
 Command show_command() {
   const auto flags = std::make_shared<Flags>();
   return {"show",
-          "a model's graph, its schedule space, a tile program or the emitted source",
+          "a model's graph, its schedule space, a tile program, the emitted source or its predicted cost",
           {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
-           {"--what", &flags->what, "what to show", {"graph", "space", "program", "source"}},
+           {"--what", &flags->what, "what to show", {"graph", "space", "program", "source", "cost"}},
            {"--target", &flags->target, kTargetHelp},
            {"--track", &flags->track, kTrackHelp},
            {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},

@@ -1,9 +1,8 @@
 #include "codegen/cpu.h"
-#include <fmt/format.h>
-#include <cmath>
 #include <regex>
 #include "codegen/cpu_emitter.h"
 #include "codegen/names.h"
+#include "synth/sites.h"
 #include "tile/print.h"
 
 namespace warploom::codegen {
@@ -49,15 +48,15 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
 
 tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
                                               const std::string& found) const {
-  return fail({ErrorCode::kNoInstruction, message, fmt::format("{}:{}", place_.file, place_.line), expected, found,
+  return fail({ErrorCode::kNoInstruction, message,
+               at_ ? tile::place_of(*at_) : fmt::format("program '{}'", program_.name), expected, found,
                "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"});
 }
 
 template <class Other>
 Status CpuEmitter::visit(const Other&) {
   return unsupported("a statement has no counterpart on a CPU",
-                     "copies, maps, matrix products, reductions, loops and branches",
-                     "a role, a pipeline or a reduction over a cluster");
+                     "copies, maps, matrix products, reductions, loops and branches", tile::print(program_, *at_));
 }
 
 Status CpuEmitter::visit(const tile::For& loop) {
@@ -81,7 +80,7 @@ Status CpuEmitter::visit(const tile::If& branch) {
 }
 
 Status CpuEmitter::statement(const tile::Statement& statement) {
-  place_ = statement.location;
+  at_ = &statement;
   const bool control =
       std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
   if (!control) out_.line("// {}", tile::print(program_, statement));
@@ -117,21 +116,26 @@ Result<Kernel> CpuEmitter::emit() {
       "extern \"C\" void {}([[maybe_unused]] void* const* buffers, [[maybe_unused]] long long task, "
       "[[maybe_unused]] void* scratch) {{",
       kernel.name);
+  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program_.tensors.size()); ++id) {
+    const tile::Tensor& tensor = program_.tensor(id);
+    const bool indices =
+        tensor.scope == Scope::global && !tensor.writable && (tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64);
+    if (indices || (!cpu_element_type(tensor.dtype).empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)))
+      continue;
+    at_ = synth::first_use(synth::sites_of(program_), id);
+    return unsupported(
+        "a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
+        fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + tile::print(program_, *at_) : ""));
+  }
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const tile::Tensor& tensor = program_.tensors[i];
     if (tensor.scope != Scope::global) continue;
-    const std::string type = cpu_element_type(tensor.dtype);
-    if (type.empty() || (tensor.writable && tensor.dtype == Dtype::tf32))
-      return unsupported("a global tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
-                         fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
+    const bool indices = tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64;
+    const std::string type = indices ? std::string(cpu_type(tensor.dtype)) : cpu_element_type(tensor.dtype);
     const std::string full = tensor.writable ? type : "const " + type;
-    out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, program_.tensors[i].name, kernel.args.size());
-    kernel.args.push_back({tensor.name, false, {}});
+    out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, tensor.name, kernel.args.size());
+    kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
   }
-  for (const tile::Tensor& tensor : program_.tensors)
-    if (tensor.scope != Scope::global && cpu_element_type(tensor.dtype).empty())
-      return unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
-                         fmt::format("'{}' of {}", tensor.name, name_of(tensor.dtype)));
   // The body tells which tensors need memory.
   Writer head = std::exchange(out_, Writer());
   out_.indent();
@@ -154,6 +158,27 @@ Result<Kernel> CpuEmitter::emit() {
   return kernel;
 }
 
+namespace {
+
+// The error of tensors of one scope that take too much; the place is where the largest of them is used first.
+tl::unexpected<Error> too_much(const Program& program, const CpuLayouts& layouts, Scope scope, std::string message,
+                               std::int64_t most_bytes, std::int64_t bytes) {
+  tile::TensorId largest = -1;
+  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program.tensors.size()); ++id) {
+    const auto floats = [&](tile::TensorId of) { return layouts.of[static_cast<std::size_t>(of)].floats; };
+    if (program.tensor(id).scope == scope && (largest < 0 || floats(id) > floats(largest))) largest = id;
+  }
+  const tile::Statement* use = synth::first_use(synth::sites_of(program), largest);
+  return fail({ErrorCode::kResourceLimit, std::move(message),
+               use ? tile::place_of(*use) : fmt::format("program '{}'", program.name),
+               fmt::format("at most {} bytes", most_bytes),
+               fmt::format("{} bytes, most of them for '{}' {}", bytes, program.tensor(largest).name,
+                           synth::text_of(program.tensor(largest).shape)),
+               "take smaller tiles"});
+}
+
+}  // namespace
+
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
   std::int64_t cluster = 1;
   for (const auto size : program.cluster) cluster *= size;
@@ -164,13 +189,16 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   const Program own = in_source_terms(program, is_own_name);
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
   if (layouts.shared_floats * 4 > capabilities.shared_bytes)
-    return fail({ErrorCode::kResourceLimit, "the shared tensors do not fit in a core's L2 cache",
-                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", capabilities.shared_bytes),
-                 fmt::format("{} bytes", layouts.shared_floats * 4), "take smaller blocks"});
+    return too_much(program, layouts, Scope::shared, "the shared tensors do not fit in a core's L2 cache",
+                    capabilities.shared_bytes, layouts.shared_floats * 4);
   if (layouts.register_floats * 4 > kMaxRegisterBytes)
-    return fail({ErrorCode::kResourceLimit, "the register tensors are larger than a thread's stack should hold",
-                 fmt::format("program '{}'", program.name), fmt::format("at most {} bytes", kMaxRegisterBytes),
-                 fmt::format("{} bytes", layouts.register_floats * 4), "take smaller register tiles"});
+    return too_much(program, layouts, Scope::reg, "the register tensors are larger than a thread's stack should hold",
+                    kMaxRegisterBytes, layouts.register_floats * 4);
+  for (const synth::Site& site : synth::sites_of(program))
+    if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node); copy && copy->combine)
+      return fail({ErrorCode::kNoInstruction, "blocks of a CPU program do not combine in memory",
+                   tile::place_of(*site.statement), "a copy that stores", "a copy that combines",
+                   "give each block an output of its own and add them in another program"});
   WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
   restore_names(kernel, own, program);
   return kernel;

@@ -1,7 +1,4 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products cut into register blocks.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
 
@@ -11,31 +8,10 @@ using tile::Index;
 using tile::TensorId;
 using tile::Value;
 
-namespace {
-
-std::int64_t at(const std::vector<std::int64_t>& list, std::size_t index) { return list[index]; }
-
-// The dimension that vectors run along: the last one of extent above 1.
 std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
   std::size_t dim = shape.size() - 1;
   while (dim > 0 && shape[dim] == 1) --dim;
   return dim;
-}
-
-}  // namespace
-
-std::vector<std::int64_t> CpuEmitter::strides_of(TensorId id) const {
-  const tile::Tensor& t = tensor(id);
-  const CpuLayout& l = layout(id);
-  const std::size_t rank = t.shape.size();
-  std::vector<std::int64_t> strides(rank, 0);
-  std::int64_t next = l.matrix_floats();
-  for (std::size_t i = rank; i-- > 0;) {
-    if (i + 1 == rank) strides[i] = 1;
-    else if (i + 2 == rank) strides[i] = l.panel;
-    else strides[i] = next, next *= t.shape[i];
-  }
-  return strides;
 }
 
 std::string CpuEmitter::rounded(Dtype dtype, const std::string& value) const {
@@ -55,11 +31,11 @@ std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int6
 
 // name + Σ loop · stride, dimensions of extent 1 staying where they are.
 std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) const {
-  const auto strides = strides_of(id);
+  const auto strides = layout(id).strides(tensor(id).shape);
   Index sum = 0;
   for (const Loop& loop : loops)
-    if (tensor(id).shape[loop.dim] > 1) sum = sum + Index::variable(loop.variable) * at(strides, loop.dim);
-  return sum.constant() == 0 ? name(id) : name(id) + " + " + sum.text();
+    if (tensor(id).shape[loop.dim] > 1) sum = sum + Index::variable(loop.variable) * strides[loop.dim];
+  return plus(name(id), sum.text());
 }
 
 Status CpuEmitter::visit(const tile::Fill& fill) {
@@ -81,10 +57,10 @@ std::string CpuEmitter::local(const std::string& text, const std::string& stem,
 }
 
 // The name of a local vector with the value, or a constant.
-std::string CpuEmitter::value_text(const Value& value, const std::function<std::string(TensorId)>& leaf,
+std::string CpuEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
                                    std::map<std::string, std::string>& known, const std::string& stem) {
   if (value.kind == Value::Kind::constant) return fmt::format("wl::splat({})", float_text(value.constant));
-  if (value.kind == Value::Kind::tensor) return leaf(value.tensor);
+  if (value.kind != Value::Kind::op) return leaf(value);
   std::vector<std::string> operands;
   for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf, known, stem));
   return local(fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", ")), stem, known);
@@ -93,7 +69,7 @@ std::string CpuEmitter::value_text(const Value& value, const std::function<std::
 Status CpuEmitter::visit(const tile::Map& map) {
   const tile::Tensor& dst = tensor(map.dst);
   // Tensors of one shape, and single elements beside them, need no loops over dimensions.
-  bool flat = true;
+  bool flat = !has_coordinates(map.value);
   const auto look = [&](const auto& self, const Value& value) -> void {
     if (value.kind == Value::Kind::tensor)
       flat &= tensor(value.tensor).shape == dst.shape || tile::element_count(tensor(value.tensor).shape) == 1;
@@ -108,7 +84,16 @@ Status CpuEmitter::visit(const tile::Map& map) {
   if (count <= 8 * lanes_) out_.line("#pragma GCC unroll 8");
   out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
   std::map<std::string, std::string> known;
-  const auto leaf = [&](TensorId id) {
+  const auto leaf = [&](const Value& value) {
+    if (value.kind == Value::Kind::coordinate) {
+      Index at = value.shift;
+      for (const Loop& loop : loops)
+        if (static_cast<int>(loop.dim) == value.axis) at = at + Index::variable(loop.variable);
+      if (static_cast<int>(along) == value.axis) at = at + Index::variable(v);
+      return local(fmt::format("wl::{}({})", static_cast<int>(along) == value.axis ? "counted" : "splat", at.text()),
+                   "x", known);
+    }
+    const TensorId id = value.tensor;
     const bool spread = tensor(id).shape[along] == 1;
     const std::string place = element(id, loops);
     return local(spread ? "wl::splat(*(" + place + "))" : "wl::load(" + place + " + " + v + ")", "x", known);
@@ -205,19 +190,13 @@ void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t ve
   const auto base = [&](const tile::Tile& tile) {
     return address(tile.tensor, tile.offset,
                    ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)],
-                                     layout(tile.tensor).panel))
-        .text();
+                                     layout(tile.tensor).panel));
   };
   const Index r = row == "0" ? Index(0) : Index::variable(row);
-  const auto plus = [](const std::string& text, const Index& more) {
-    return more.constant() == 0 ? text : text == "0" ? more.text() : text + " + " + more.text();
-  };
-  const auto place = [&](TensorId id, const std::string& offset) {
-    return offset == "0" ? name(id) : name(id) + " + " + offset;
-  };
+  const auto place = [&](TensorId id, const Index& offset) { return plus(name(id), offset.text()); };
   out_.line("wl::mma<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", m, vectors, step_m, step_k, lb.panel, pitch,
-            place(mma.acc, (r * pitch + column).text()), place(mma.a.tensor, plus(base(mma.a), r * step_m)),
-            place(mma.b.tensor, plus(base(mma.b), Index(column))), k);
+            place(mma.acc, r * pitch + column), place(mma.a.tensor, base(mma.a) + r * step_m),
+            place(mma.b.tensor, base(mma.b) + column), k);
 }
 
 Status CpuEmitter::visit(const tile::Mma& mma) {

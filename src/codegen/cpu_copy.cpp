@@ -1,8 +1,5 @@
 // Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it, packed into panels or transposed
 // in registers where the buffer wants it so, and moved element by element where nothing better fits.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
 
@@ -41,10 +38,6 @@ std::vector<std::size_t> squeezed_dims(const tile::Tile& tile) {
   return dims;
 }
 
-std::string plus(const std::string& base, const std::string& offset) {
-  return offset == "0" ? base : base + " + " + offset;
-}
-
 }  // namespace
 
 // The element's place in its tensor. Where the fast coordinate is known to be a multiple of the panel the formula is linear.
@@ -81,17 +74,8 @@ CpuEmitter::Side CpuEmitter::side_of(const tile::Tile& tile, const std::vector<I
   if (dims.size() > 1)
     side.row = static_cast<int>(dims[dims.size() - 2]), side.rows = tile.extent[dims[dims.size() - 2]];
   if (!dims.empty()) side.col = static_cast<int>(dims.back()), side.cols = tile.extent[dims.back()];
-  const auto stride_along = [&](int dim) -> std::int64_t {
-    const auto d = static_cast<std::size_t>(dim);
-    if (side.global) return t.strides[d];
-    const CpuLayout& l = layout(tile.tensor);
-    const std::size_t rank = t.shape.size();
-    if (d + 1 == rank) return l.rows_fast ? l.panel : 1;
-    if (d + 2 == rank) return l.rows_fast ? 1 : l.panel;
-    std::int64_t stride = l.matrix_floats();
-    for (std::size_t i = d + 1; i + 2 < rank; ++i) stride *= t.shape[i];
-    return stride;
-  };
+  const auto strides = side.global ? t.strides : layout(tile.tensor).strides(t.shape);
+  const auto stride_along = [&](int dim) { return strides[static_cast<std::size_t>(dim)]; };
   if (side.row >= 0) side.row_stride = stride_along(side.row);
   if (side.col >= 0) side.col_stride = stride_along(side.col);
   if (side.global) return side;
@@ -116,6 +100,7 @@ std::string CpuEmitter::pointer(const Side& side) const {
 
 // Where a tile of one row of contiguous elements starts, if it lies inside its tensor whatever the indices hold; or empty.
 std::string CpuEmitter::row_pointer(const tile::Tile& tile) const {
+  if (tile.lookup >= 0) return "";
   const Side side = side_of(tile, {});
   const bool row = squeezed_dims(tile).size() < 2 && side.strided && (side.cols == 1 || side.col_stride == 1);
   return row && (!side.global || conditions(side, true, true).empty()) ? pointer(side) : "";
@@ -238,7 +223,35 @@ void CpuEmitter::copy_matrix(const tile::Copy& copy, const Side& src, const Side
   if (!copy_rows(copy, from, to) && !load_tile(copy, from, to)) copy_elements(copy, from, to);
 }
 
+// One element of the gathered dimension after another, each at the index that is read for it.
+Status CpuEmitter::gathered(tile::Copy copy) {
+  const bool reads = copy.src.lookup >= 0;
+  tile::Tile &global = reads ? copy.src : copy.dst, &other = reads ? copy.dst : copy.src;
+  const auto dim = static_cast<std::size_t>(global.lookup_dim);
+  const auto mine = squeezed_dims(global), theirs = squeezed_dims(other);
+  const tile::Tensor& lookup = tensor(global.lookup);
+  tile::For loop{fresh("g"), 0, global.extent[dim], 1, false, {}};
+  const Index g = Index::variable(loop.variable), place = global.offset[dim] + g;
+  const std::string at = fresh("at");
+  out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", loop.variable, global.extent[dim]);
+  out_.line("const long {0} = {1} >= 0 && {1} < {2} ? {3}[{4}] : -1;", at, place.text(), lookup.shape[0],
+            name(global.lookup), (place * lookup.strides[0]).text());
+  ranges_.enter(loop);
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    if (mine[i] == dim) other.offset[theirs[i]] = other.offset[theirs[i]] + g, other.extent[theirs[i]] = 1;
+  global.offset[dim] = Index::variable(at), global.extent[dim] = 1, global.lookup = -1;
+  WARPLOOM_CHECK(visit(copy));
+  ranges_.leave(loop);
+  out_.close();
+  return ok();
+}
+
 Status CpuEmitter::visit(const tile::Copy& copy) {
+  for (const tile::Tile* tile : {&copy.src, &copy.dst})
+    if (const tile::Tensor& t = tensor(tile->tensor); cpu_element_type(t.dtype).empty())
+      return unsupported("a copy moves a type that CPU kernels do not compute with", "f32, bf16 or f16",
+                         fmt::format("'{}' of {}", t.name, name_of(t.dtype)));
+  if (copy.src.lookup >= 0 || copy.dst.lookup >= 0) return gathered(copy);
   const auto dims = squeezed_dims(copy.src);
   const std::size_t loops = dims.size() > 2 ? dims.size() - 2 : 0;
   std::vector<Index> outer;

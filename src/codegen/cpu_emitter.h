@@ -1,5 +1,6 @@
-// The writer of CPU kernels, in four files: cpu.cpp (the function and control flow), cpu_fusion.cpp (statements that share a loop),
-// cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers). Private to this room.
+// The writer of CPU kernels, in five files: cpu.cpp (the function and control flow), cpu_fusion.cpp (statements that share a loop),
+// cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers but what is in
+// cpu_scan.cpp). Private to this room.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "codegen/cpu_liveness.h"
 #include "codegen/cpu_ranges.h"
 #include "codegen/launch_list.h"
+#include "codegen/terms.h"
 #include "codegen/writer.h"
 #include "target/capabilities.h"
 #include "tile/program.h"
@@ -52,6 +54,7 @@ class CpuEmitter {
   // cpu_copy.cpp
   struct Side;  // one tile of a copy
   Status visit(const tile::Copy& copy);
+  Status gathered(tile::Copy copy);
   Side side_of(const tile::Tile& tile, const std::vector<tile::Index>& outer) const;
   tile::Index address(tile::TensorId id, const std::vector<tile::Index>& at, bool panels_start) const;
   std::string pointer(const Side& side) const;
@@ -68,6 +71,9 @@ class CpuEmitter {
   Status visit(const tile::Map& map);
   Status visit(const tile::Mma& mma);
   Status visit(const tile::Reduce& reduce);
+  // cpu_scan.cpp
+  Status visit(const tile::Scan& scan);
+  Status visit(const tile::Rearrange& node);
   struct Loop {
     std::string variable;
     std::int64_t extent;
@@ -75,8 +81,7 @@ class CpuEmitter {
   };
   std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip);
   std::string element(tile::TensorId id, const std::vector<Loop>& loops) const;
-  std::vector<std::int64_t> strides_of(tile::TensorId id) const;  // of a register tensor
-  std::string value_text(const tile::Value& value, const std::function<std::string(tile::TensorId)>& leaf,
+  std::string value_text(const tile::Value& value, const std::function<std::string(const tile::Value&)>& leaf,
                          std::map<std::string, std::string>& known, const std::string& stem);
   std::string local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known);
   std::string rounded(Dtype dtype, const std::string& value) const;
@@ -103,7 +108,7 @@ class CpuEmitter {
   };
   std::map<tile::TensorId, Alias> aliases_;
   std::int64_t lanes_;
-  tile::Location place_;
+  const tile::Statement* at_ = nullptr;
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
@@ -114,6 +119,9 @@ class CpuEmitter {
 std::string cpu_element_type(Dtype dtype);
 bool is_narrow(Dtype dtype);           // 16-bit, or tf32: values are rounded as they are written
 std::string float_text(double value);  // a literal of type float
+inline std::string plus(const std::string& base, const std::string& offset) {
+  return offset == "0" ? base : base + " + " + offset;
+}
 
 struct Reduction {
   const char* combine;     // of two vectors
@@ -121,5 +129,7 @@ struct Reduction {
   double identity;
 };
 Reduction reduction_of(tile::ReduceOp op);
+std::size_t vector_dim_of(
+    const std::vector<std::int64_t>& shape);  // the last one of extent above 1: vectors run along it
 
 }  // namespace warploom::codegen

@@ -6,10 +6,6 @@
 // In the loop a tensor's value is a local vector: loaded where it is first read, stored to its array only where a later statement
 // wants it. A tensor just copied from memory that nobody writes needs no array at all: later loops read that memory again, from
 // the cache. Runs over single elements are straight lines of code.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
-#include <utility>
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
 #include "tile/shape.h"
@@ -46,7 +42,7 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   if (const auto* fill = std::get_if<tile::Fill>(&statement.node)) {
     fits = takes(fill->dst);
   } else if (const auto* map = std::get_if<tile::Map>(&statement.node)) {
-    fits = takes(map->dst);
+    fits = takes(map->dst) && !has_coordinates(map->value);
     for (const TensorId id : uses_of(program_, statement).reads)
       fits = fits && (flat_extent(id) == 1 ? !run.reduced.contains(id) : tensor(id).shape == tensor(map->dst).shape);
   } else if (const auto* reduce = std::get_if<tile::Reduce>(&statement.node)) {
@@ -145,6 +141,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
       out_.line("wl::prefetch<wl::kLanes>({});", from);
     return found->second;
   };
+  const auto leaf = [&](const tile::Value& one) { return current(one.tensor); };
   const auto set = [&](TensorId id, const std::string& to, const tile::Copy* copy = nullptr) {
     const bool exact = copy && tensor(copy->src.tensor).dtype == tensor(id).dtype;
     value[id] = exact || !is_narrow(tensor(id).dtype) ? to : local(rounded(tensor(id).dtype, to), stem(id), known);
@@ -156,7 +153,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     if (const auto* fill = std::get_if<tile::Fill>(&each.node)) {
       set(fill->dst, fmt::format("wl::splat({})", float_text(fill->value)));
     } else if (const auto* map = std::get_if<tile::Map>(&each.node)) {
-      set(map->dst, value_text(map->value, current, known, stem(map->dst)));
+      set(map->dst, value_text(map->value, leaf, known, stem(map->dst)));
     } else if (const auto* reduce = std::get_if<tile::Reduce>(&each.node)) {
       const std::string part = fmt::format("{}[{}]", total[reduce->dst], parts > 1 ? u : "0");
       out_.line("{0} = {1}({2}, {0});", part, reduction_of(reduce->op).combine, current(reduce->src));

@@ -1,8 +1,7 @@
 #include "codegen/cpu_layout.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <optional>
 #include "codegen/cpu_ranges.h"
+#include "synth/sites.h"
+#include "tile/print.h"
 
 namespace warploom::codegen {
 namespace {
@@ -95,9 +94,36 @@ void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
   }
 }
 
+// Two products that read a tensor as second operand, one as it is and one transposed.
+Error contradiction(const Program& program, TensorId id) {
+  const Statement* as_is = nullptr;
+  const Statement* transposed = nullptr;
+  for (const synth::Site& site : synth::sites_of(program))
+    if (const auto* mma = std::get_if<Mma>(&site.statement->node); mma && mma->b.tensor == id)
+      (mma->transpose_b ? transposed : as_is) = site.statement;
+  const auto quoted = [&](const Statement& s) { return fmt::format("{} ({})", tile::print(program, s), place_of(s)); };
+  return {ErrorCode::kNoLayout,
+          fmt::format("matrix products read '{}' both as it is and transposed", program.tensor(id).name),
+          place_of(*transposed),
+          fmt::format("one orientation of '{}', as in {}", program.tensor(id).name, quoted(*as_is)),
+          quoted(*transposed),
+          "copy it into a tensor of its own for each orientation"};
+}
+
 }  // namespace
 
 std::int64_t CpuLayout::matrix_floats() const { return (fast() + panel - 1) / panel * panel * slow(); }
+
+std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& shape) const {
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t next = matrix_floats();
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    const bool last = i + 1 == shape.size(), matrix = i + 2 >= shape.size();
+    strides[i] = !matrix ? next : last != rows_fast ? 1 : panel;
+    if (!matrix) next *= shape[i];
+  }
+  return strides;
+}
 
 Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capabilities& capabilities) {
   const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
@@ -110,11 +136,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
     layouts.of.emplace_back();
     if (tensor.scope == Scope::global) continue;
     CpuLayout& layout = layouts.of.back() = plain(tensor, lanes);
-    if (uses[i].contradicts)
-      return fail({ErrorCode::kNoLayout,
-                   fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),
-                   fmt::format("tensor '{}'", tensor.name), "one orientation of a second operand", "both",
-                   "copy it into a tensor of its own for each orientation"});
+    if (uses[i].contradicts) return fail(contradiction(program, static_cast<TensorId>(i)));
     if (tensor.scope == Scope::shared) choose_shared(layout, uses[i], lanes);
     // One vector of slack: a whole vector may be read or written at any element.
     layout.floats = round_up(layout.matrix_floats() * layout.matrices + lanes, lanes);

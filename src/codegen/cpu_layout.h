@@ -30,6 +30,8 @@ struct CpuLayout {
   std::int64_t slow() const { return rows_fast ? cols : rows; }
   bool one_panel() const { return panel >= fast(); }
   std::int64_t matrix_floats() const;
+  // Of each dimension of a tensor of this shape, within one panel.
+  std::vector<std::int64_t> strides(const std::vector<std::int64_t>& shape) const;
 };
 
 struct CpuLayouts {

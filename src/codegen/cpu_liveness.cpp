@@ -1,5 +1,4 @@
 #include "codegen/cpu_liveness.h"
-#include <algorithm>
 
 namespace warploom::codegen {
 
@@ -36,14 +35,11 @@ struct Collector {
     uses.reads.insert(uses.reads.end(), {mma.acc, mma.a.tensor, mma.b.tensor});
     uses.writes.push_back(mma.acc);
   }
-  void operator()(const tile::Reduce& reduce) {
-    uses.reads.push_back(reduce.src);
-    uses.writes.push_back(reduce.dst);
-  }
   template <class Node>
   void operator()(const Node& node) {
     if constexpr (requires { node.body; })
       for (const Statement& each : node.body) std::visit(*this, each.node);
+    if constexpr (requires { node.src; }) uses.reads.push_back(node.src), uses.writes.push_back(node.dst);
   }
 };
 

@@ -1,5 +1,4 @@
 #include "codegen/cpu_ranges.h"
-#include <algorithm>
 
 namespace warploom::codegen {
 

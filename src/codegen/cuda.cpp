@@ -13,12 +13,38 @@ using namespace tile;
 namespace {
 
 constexpr int kBarrierBytes = 8;
+constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
+
+template <class Node, class... Nodes>
+constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
+
+// Which tensors take the block's shared memory; the place is where the largest of them is used first.
+Error too_much_shared(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities,
+                      const Kernel& kernel) {
+  std::string tensors;
+  TensorId largest = -1;
+  std::int64_t most = 0;
+  for (const auto& [id, slot] : solution.stage_bytes) {
+    const Tensor& tensor = program.tensor(id);
+    const int slots = tensor.pipeline >= 0 ? program.pipeline(tensor.pipeline).stages : 1;
+    if (slot * slots > most) most = slot * slots, largest = id;
+    tensors += fmt::format("{}'{}' {} x {}", tensors.empty() ? "" : ", ", tensor.name, slots, slot);
+  }
+  const Statement* use = synth::first_use(synth::sites_of(program), largest);
+  return {ErrorCode::kResourceLimit,
+          "a block needs more shared memory than the target has",
+          use ? place_of(*use) : fmt::format("program '{}'", program.name),
+          fmt::format("at most {} bytes on {}", capabilities.shared_bytes, capabilities.arch),
+          fmt::format("{} bytes: {}, barriers and scratch", kernel.shared_bytes, tensors),
+          "use fewer stages or a smaller tile"};
+}
 
 // What the text names for itself, beside digits of the thread's number and loops over its values.
 bool is_own_name(const std::string& name) {
   static const std::regex own(
-      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[wmnp]|kk|smem|moved|other|peer|slot|done|total|[ab]_desc|"
-      ".*_(full|empty|slot|phase|pending|write|read|map[0-9]*|at[0-9]+)");
+      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
+      "before|"
+      "lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   return std::regex_match(name, own);
 }
 
@@ -61,6 +87,7 @@ Result<Kernel> CudaEmitter::run() {
     }
     statement(all.back());
   }
+  end_together();
   if (error_) return fail(*error_);
   return Kernel{program_.name, head(out_.text()), {}, {}, program_.warps * 32, shared_bytes_, args_};
 }
@@ -141,8 +168,9 @@ void CudaEmitter::role_prologue() {
     for (const TensorId id : tensors_of(*site.statement))
       if (site.role == role_ && tensor(id).scope == Scope::reg) used.insert(id);
   for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), registers(id).values(),
-              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
+              array_length(id, registers(id).values()), fmt::join(tensor(id).shape, ", "),
+              layout::to_string(coalesce(registers(id))));
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
@@ -163,10 +191,16 @@ void CudaEmitter::statement(const Statement& one) {
   if (simple) out_.line("// {}", print(program_, one));
   std::visit(Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
                         [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
-                        [&](const Reduce& node) { reduce(node); },
+                        [&](const Reduce& node) { reduce(node); }, [&](const Scan& node) { scan(node); },
+                        [&](const Rearrange& node) { rearrange(one, node); },
+                        [&](const Reinterpret& node) { reinterpret(node); },
                         [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
                         [&](const If& node) { branch(node); }, [&](const Produce& node) { produce(node); },
-                        [&](const Consume& node) { consume(node); }, [&](const Roles& node) { roles(node); }},
+                        [&](const Consume& node) { consume(node); }, [&](const Roles& node) { roles(node); },
+                        [&](const Signal& node) { signal(node); }, [&](const Wait& node) { wait(node); },
+                        [&](const ClusterSync&) { cluster_sync(); },
+                        [&](const WaitPrevious&) { overlap("wl::griddepcontrol_wait();"); },
+                        [&](const LaunchNext&) { overlap("wl::griddepcontrol_launch();"); }},
              one.node);
 }
 
@@ -229,6 +263,9 @@ void CudaEmitter::branch(const If& node) {
   out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
   body(node.body);
   out_.close();
+  for (const Statement& inner : node.body)
+    if (const auto* made = std::get_if<Produce>(&inner.node); made && !barriers_.count(made->pipeline))
+      out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
   now_.join(entry);
 }
 
@@ -261,9 +298,11 @@ void CudaEmitter::roles(const Roles& node) {
         single_thread_ &= choice != solution_.choices.end() && choice->second.instruction &&
                           choice->second.instruction->method == target::Method::tensor_copy;
       } else {
-        single_thread_ &= std::holds_alternative<For>(site.statement->node) ||
-                          std::holds_alternative<If>(site.statement->node) ||
-                          std::holds_alternative<Produce>(site.statement->node);
+        single_thread_ &= std::visit(
+            []<class Node>(const Node&) {
+              return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>;
+            },
+            site.statement->node);
       }
     }
     const std::string condition = i == 0 ? fmt::format("if (wl::thread() < {}) {{", first)
@@ -286,8 +325,14 @@ std::string CudaEmitter::note_pointer(TensorId id) {
   pointers_[id] = name(id);
   params_.push_back(
       fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
-  args_.push_back({name(id), false, {}});
+  note_argument(id, false);
   return name(id);
+}
+
+void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {
+  const bool first =
+      std::none_of(args_.begin(), args_.end(), [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
+  args_.push_back({tensor(id).name, tensor_map, std::move(spec), tensor(id).zeroed && first});
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
@@ -301,7 +346,7 @@ std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   const std::string map_name = of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
   maps_.emplace_back(key, map_name);
   params_.push_back("WL_TENSOR_MAP " + map_name);
-  args_.push_back({name(global), true, spec});
+  note_argument(global, true, spec);
   return map_name;
 }
 
@@ -323,10 +368,23 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, of_own, capabilities).run());
   restore_names(kernel, own, program);
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
+  kernel.cooperative = program.cooperative;
+  for (const synth::Site& site : synth::sites_of(program))
+    kernel.overlaps |= capabilities.max_cluster > 1 && std::holds_alternative<WaitPrevious>(site.statement->node);
+  if (cluster_size(program) > capabilities.max_cluster)
+    return fail({ErrorCode::kResourceLimit, "the target has no clusters of so many blocks", program.name,
+                 fmt::format("at most {} blocks", capabilities.max_cluster), fmt::format("{}", cluster_size(program)),
+                 "use a smaller cluster"});
+  // An upper bound; registers may allow fewer, which the driver knows.
+  const std::int64_t together =
+      capabilities.processors * std::min(kMostThreads / kernel.threads,
+                                         capabilities.shared_bytes / std::max<std::int64_t>(kernel.shared_bytes, 1));
+  if (program.cooperative && element_count(program.grid) > together)
+    return fail({ErrorCode::kResourceLimit, "the blocks of a cooperative program cannot all run at the same time",
+                 program.name, fmt::format("at most {} blocks", together),
+                 fmt::format("{}", element_count(program.grid)), "use fewer blocks, each with more of the work"});
   if (kernel.shared_bytes > capabilities.shared_bytes)
-    return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", program.name,
-                 fmt::format("at most {} bytes", capabilities.shared_bytes),
-                 fmt::format("{} bytes", kernel.shared_bytes), "use fewer stages or a smaller tile"});
+    return fail(too_much_shared(program, solution, capabilities, kernel));
   return kernel;
 }
 

@@ -24,27 +24,32 @@ std::string float_text(double value) {
 
 }  // namespace
 
-std::string CudaEmitter::constant(Dtype dtype, double value) {
+std::string literal(Dtype dtype, double value) {
   if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
     unsigned char code = 0;
     store_from_double(dtype, &code, 0, value);
     return fmt::format("{}{{{}}}", cuda_type(dtype), code);
   }
-  if (dtype == Dtype::f64) return fmt::format("(double){}", float_text(value));
-  if (!is_float(dtype))
-    return fmt::format("({}){}", cuda_type(dtype), static_cast<std::int64_t>(rounded(dtype, value)));
-  return dtype == Dtype::f32 ? float_text(value) : fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(value));
+  if (dtype == Dtype::f32 || dtype == Dtype::f64) return float_text(value);
+  if (is_float(dtype)) return fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(value));
+  auto bits = static_cast<std::int64_t>(rounded(dtype, value));
+  if (bits_of(dtype) < 8) bits &= (1 << bits_of(dtype)) - 1;
+  for (int width = bits_of(dtype); width < 8; width *= 2) bits |= bits << width;
+  return std::to_string(bits);
 }
 
 void CudaEmitter::fill(const Fill& node) {
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(node.dst).values(), name(node.dst),
-            constant(tensor(node.dst).dtype, node.value));
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", array_length(node.dst, registers(node.dst).values()),
+            name(node.dst), literal(tensor(node.dst).dtype, node.value));
 }
 
 // Arithmetic is done on float.
 std::string CudaEmitter::as_float(TensorId id, const std::string& index) {
   const Dtype from = tensor(id).dtype;
   if (bits_of(from) == 64 || from == Dtype::boolean || is_foreign(from)) no_arithmetic(from);
+  if (const int per = per_byte(from); per > 1)
+    return fmt::format("wl::unpacked<{0}, {1}>({2}[{3} / {4}], {3} % {4})", bits_of(from), is_signed(from), name(id),
+                       parenthesized(index), per);
   const std::string element = fmt::format("{}[{}]", name(id), index);
   return from == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
 }
@@ -54,23 +59,44 @@ std::string CudaEmitter::from_float(Dtype to, const std::string& value) {
 }
 void CudaEmitter::no_arithmetic(Dtype dtype) {
   error({ErrorCode::kNoInstruction, "elements of a type that kernels only move are computed", program_.name,
-         "floats of 16 or 32 bits, or 8 where the target converts them, or i32; i8 and u8 as operands",
+         "floats of 16 or 32 bits, or 8 where the target converts them, i32 or less than a byte; i8 and u8 as operands",
          std::string(name_of(dtype)), "take another type"});
 }
 
-std::string CudaEmitter::value_text(const Value& value, const std::map<TensorId, std::string>& index) {
+std::string CudaEmitter::value_text(const Value& value, const Map& node, const Elements& elements) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
   switch (value.kind) {
     case Value::Kind::constant: return float_text(value.constant);
-    case Value::Kind::tensor: return as_float(value.tensor, index.at(value.tensor));
+    case Value::Kind::tensor: return as_float(value.tensor, elements.index.at(value.tensor));
+    case Value::Kind::coordinate: {
+      Coordinate at{value.shift, thread_terms(registers(node.dst), value.axis)};
+      for (const ValueLoop& loop : elements.loops)
+        if (const auto step = loop.step[static_cast<std::size_t>(value.axis)]; step != 0)
+          at.terms.push_back({loop.variable, loop.extent, step});
+      return fmt::format("wl::to_float({})", text(at));
+    }
     case Value::Kind::op: break;
   }
   std::vector<std::string> operands;
-  for (const Value& operand : value.operands) operands.push_back(value_text(operand, index));
+  for (const Value& operand : value.operands) operands.push_back(value_text(operand, node, elements));
   for (const auto& [op, sign] : kInfix)
     if (op == value.op) return fmt::format("({} {} {})", operands[0], sign, operands[1]);
   return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
+}
+
+void CudaEmitter::store_floats(TensorId id, const std::string& wide) {
+  const Dtype dtype = tensor(id).dtype;
+  const int per = per_byte(dtype);
+  if (per == 1)
+    return out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(id).values(), name(id),
+                     from_float(dtype, wide + "[i]"));
+  std::vector<std::string> parts;
+  for (int place = 0; place < per; ++place)
+    parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype), wide,
+                                sum({times("i", per), std::to_string(place)}), place));
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", array_length(id, registers(id).values()), name(id),
+            fmt::join(parts, " | "));
 }
 
 void CudaEmitter::map(const Map& node) {
@@ -78,16 +104,16 @@ void CudaEmitter::map(const Map& node) {
   const auto& full = tensor(node.dst).shape;
   std::vector<TensorId> operands;
   tensors_of(node.value, operands);
-  bool broadcasts = false;
+  bool broadcasts = has_coordinates(node.value);
   for (const TensorId id : operands) broadcasts |= tensor(id).shape != full;
 
-  std::vector<ValueLoop> loops;
+  Elements elements;
+  auto& [loops, index] = elements;
   if (broadcasts) {
     loops = value_loops(layout, 1);
   } else if (layout.values() > 1) {
     loops = {{"i", layout.values(), {}, 1}};
   }
-  std::map<TensorId, std::string> index;
   for (const TensorId id : operands) {
     if (tensor(id).shape == full) {
       index[id] = value_index(loops);
@@ -105,7 +131,8 @@ void CudaEmitter::map(const Map& node) {
     }
     index[id] = sum(parts);
   }
-  std::string value = value_text(node.value, index);
+  const Dtype dtype = tensor(node.dst).dtype;
+  std::string value = value_text(node.value, node, elements);
   if (value.size() > 2 && value.front() == '(' && value.back() == ')' &&
       parenthesized(value.substr(1, value.size() - 2)) != value.substr(1, value.size() - 2)) {
     // the outermost parentheses of an infix expression are not needed
@@ -117,9 +144,18 @@ void CudaEmitter::map(const Map& node) {
     }
     if (outer) value = value.substr(1, value.size() - 2);
   }
+  const bool packs = per_byte(dtype) > 1;
+  if (packs) {
+    out_.open("{{");
+    out_.line("WL_REG(float, wide, {});", layout.values());
+  }
   open_loops(loops);
-  out_.line("{}[{}] = {};", name(node.dst), value_index(loops), from_float(tensor(node.dst).dtype, value));
+  out_.line("{}[{}] = {};", packs ? "wide" : name(node.dst), value_index(loops),
+            packs ? value : from_float(dtype, value));
   close_loops(loops);
+  if (!packs) return;
+  store_floats(node.dst, "wide");
+  out_.close();
 }
 
 void CudaEmitter::mma(const Statement& statement, const Mma& node) {

@@ -2,9 +2,9 @@
 
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cmath>
 #include "codegen/cuda_emitter.h"
 #include "synth/shared.h"
+#include "tile/print.h"
 
 namespace warploom::codegen {
 
@@ -15,7 +15,11 @@ using namespace tile;
 
 namespace {
 
-bool same_storage(Dtype a, Dtype b) { return a == b || (a == Dtype::tf32 && b == Dtype::f32); }
+std::string store_call(const Copy& copy) {
+  constexpr const char* kCombine[] = {"wl::red_add", "wl::red_max", "wl::red_min"};
+  if (copy.combine) return kCombine[static_cast<std::size_t>(*copy.combine)];
+  return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
+}
 
 }  // namespace
 
@@ -27,13 +31,18 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
     return error(
         {ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
   const Choice& choice = found->second;
-  const bool by_engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
-  if (!by_engine && !same_storage(tensor(node.src.tensor).dtype, tensor(node.dst.tensor).dtype))
-    return error({ErrorCode::kNoInstruction, "no copy changes the element type between memory and registers",
-                  program_.name, std::string(name_of(tensor(node.src.tensor).dtype)),
-                  std::string(name_of(tensor(node.dst.tensor).dtype)),
-                  "copy to a register tensor of the same type and map it to the other"});
-  if (by_engine) return copy_by_engine(node, choice);
+  const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
+  const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
+  if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
+    return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(statement),
+                  "one type on both sides",
+                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, statement), src.name, name_of(src.dtype),
+                              dst.name, name_of(dst.dtype)),
+                  "copy to a register tensor of the same type, then that one to a register tensor of the other"});
+  if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
+    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(statement), "f32 or i32",
+                  "bf16", "copy to an f32 tensor"});
+  if (engine) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
   if (choice.instruction && choice.instruction->method == Method::matrix)
     return copy_matrices(node, choice, to == Scope::reg);
@@ -42,10 +51,22 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
 }
 
 void CudaEmitter::cast_registers(const Copy& node) {
-  const auto values = registers(node.dst.tensor).values();
-  const Dtype from = tensor(node.src.tensor).dtype, to = tensor(node.dst.tensor).dtype;
-  const std::string value = from == to ? name(node.src.tensor) + "[i]" : from_float(to, as_float(node.src.tensor, "i"));
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, name(node.dst.tensor), value);
+  const TensorId src = node.src.tensor, dst = node.dst.tensor;
+  const Dtype from = tensor(src).dtype, to = tensor(dst).dtype;
+  const std::int64_t values = registers(dst).values();
+  const bool packs = from != to && per_byte(to) > 1;
+  if (packs) {
+    out_.open("{{");
+    out_.line("WL_REG(float, wide, {});", values);
+  }
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", from == to ? array_length(dst, values) : values,
+            packs ? "wide" : name(dst),
+            from == to ? name(src) + "[i]"
+            : packs    ? as_float(src, "i")
+                       : from_float(to, as_float(src, "i")));
+  if (!packs) return;
+  store_floats(dst, "wide");
+  out_.close();
 }
 
 void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, bool load) {
@@ -56,21 +77,26 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   for (std::size_t d = 0; d < memory.extent.size(); ++d)
     at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
   note_pointer(memory.tensor);
-  const std::string guard = load ? "" : first_replica(seen), bounds = bounds_condition(memory, at);
-  const int bytes = choice.vector * bytes_of(tensor(memory.tensor).dtype);
-  const std::string stream = node.streaming ? "_stream" : "",
-                    value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops));
+  const Dtype dtype = tensor(side.tensor).dtype;
+  const std::string guard = load ? "" : first_replica(seen), stream = node.streaming ? "_stream" : "",
+                    value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops, per_byte(dtype)));
+  const std::int64_t bytes = bytes_of(dtype, choice.vector);
+  const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(loops);
+  if (scope) out_.open("{{");
+  look_up(memory, at);
+  const std::string bounds = bounds_condition(memory, at);
   if (load && bounds.empty()) {
     out_.line("wl::ld_global{}<{}>({}, {});", stream, bytes, value, global_address(memory, at));
   } else if (load) {
     out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds,
-              constant(tensor(memory.tensor).dtype, node.fill));
+              literal(dtype, node.fill));
   } else {
-    out_.line("wl::st_global{}<{}>({}, {}{});", stream, bytes, global_address(memory, at), value,
+    out_.line("{}<{}>({}, {}{});", store_call(node), bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
   }
+  if (scope) out_.close();
   close_loops(loops);
   if (!guard.empty()) out_.close();
 }
@@ -78,21 +104,31 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
 void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, bool load) {
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
   const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
-  const auto loops = value_loops(seen, choice.vector);
   if (is_slot(memory.tensor)) slot_read_ = true;
   else load ? before_read(memory.tensor) : before_write(memory.tensor);
+  move_shared(side.tensor, memory, seen, solution_.shared.at(memory.tensor), shared_base(memory.tensor), choice.vector,
+              load, node.peer);
+}
+
+// A register tensor to or from a piece of shared memory, a vector a thread.
+void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
+                              const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector,
+                              bool load, const std::optional<Index>& peer) {
+  const auto loops = value_loops(seen, vector);
   std::vector<Coordinate> at;
   for (std::size_t d = 0; d < memory.extent.size(); ++d)
     at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
-  const std::string guard = load ? "" : first_replica(seen);
-  const int bytes = choice.vector * bytes_of(tensor(memory.tensor).dtype);
-  const std::string value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops));
+  const std::string guard = load ? "" : first_replica(seen), address = address_in(layout, base, at);
+  const Dtype dtype = tensor(side).dtype;
+  const std::int64_t bytes = bytes_of(dtype, vector);
+  const std::string value = fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)));
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(loops);
   if (load) {
-    out_.line("wl::ld_shared<{}>({}, {});", bytes, value, shared_address(memory, at));
+    out_.line("wl::ld_shared{}<{}>({}, {});", peer ? "_cluster" : "", bytes, value,
+              peer ? fmt::format("wl::mapa({}, {})", address, peer->text()) : address);
   } else {
-    out_.line("wl::st_shared<{}>({}, {});", bytes, shared_address(memory, at), value);
+    out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
   }
   close_loops(loops);
   if (!guard.empty()) out_.close();
@@ -160,28 +196,31 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     shared_at.push_back(coordinate(shared, static_cast<int>(d), of_shared, shared_loops));
   note_pointer(global.tensor);
-  const int bytes = choice.vector * bytes_of(tensor(global.tensor).dtype);
-  const std::string guard = first_replica(choice.mapping), bounds = bounds_condition(global, global_at);
-  const std::string tail = bounds.empty() ? "" : ", " + bounds;
-  const bool scoped = !guard.empty() || global_loops.empty();  // a scope for what is declared
-  if (scoped) out_.open("{}{{", guard.empty() ? "" : "if (" + guard + ") ");
+  const Dtype dtype = tensor(global.tensor).dtype;
+  const std::int64_t bytes = bytes_of(dtype, choice.vector), length = choice.vector / per_byte(dtype);
+  const std::string guard = first_replica(choice.mapping);
+  if (!guard.empty()) out_.open("if ({}) {{", guard);
   open_loops(global_loops, false);
+  const bool scope = global_loops.empty() && (global.lookup >= 0 || !choice.instruction);
+  if (scope) out_.open("{{");
+  look_up(global, global_at);
+  const std::string bounds = bounds_condition(global, global_at), tail = bounds.empty() ? "" : ", " + bounds;
   if (choice.instruction) {
     out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, shared_address(shared, shared_at),
               global_address(global, global_at), tail);
   } else if (load) {
-    out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
-    const std::string fill = constant(tensor(global.tensor).dtype, node.fill);
+    out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
     out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, global_address(global, global_at),
-              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, fill));
+              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(dtype, node.fill)));
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, shared_address(shared, shared_at));
   } else {
-    out_.line("WL_REG({}, moved, {});", cuda_type(tensor(global.tensor).dtype), choice.vector);
+    out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
     out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, shared_address(shared, shared_at));
-    out_.line("wl::st_global<{}>({}, wl::at(moved, 0){});", bytes, global_address(global, global_at), tail);
+    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, global_address(global, global_at), tail);
   }
+  if (scope) out_.close();
   close_loops(global_loops);
-  if (scoped) out_.close();
+  if (!guard.empty()) out_.close();
 }
 
 // The copy engine: one thread, one call a panel of the shared layout (and at most 256 rows).
@@ -190,7 +229,8 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   const Tile &global = load ? node.src : node.dst, &shared = load ? node.dst : node.src;
   const Tensor& g = tensor(global.tensor);
   const auto& layout = solution_.shared.at(shared.tensor);
-  const Dtype dtype = tensor(shared.tensor).dtype;
+  const Dtype packed = tensor(shared.tensor).dtype, dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
+  const std::int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
   const auto along = synth::contiguous_dim(g);
   const auto contiguous = static_cast<std::size_t>(*along);
 
@@ -202,7 +242,16 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   std::int64_t rows = 1;
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     if (d != panel_dim) rows *= shared.extent[d];
-  const std::int64_t box_rows = std::min<std::int64_t>(rows, 256), row_boxes = (rows + 255) / 256;
+  // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
+  const Sharing among = sharing(node.multicast);
+  const bool by_panels = panels % among.blocks == 0;
+  const std::int64_t my_panels = by_panels ? panels / among.blocks : panels,
+                     my_rows = by_panels ? rows : rows / among.blocks;
+  if (!by_panels && rows % (8 * among.blocks) != 0)
+    return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
+                  fmt::format("a multiple of {} panels or of {} rows", among.blocks, 8 * among.blocks),
+                  fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
+  const std::int64_t box_rows = std::min<std::int64_t>(my_rows, 256), row_boxes = (my_rows + 255) / 256;
 
   // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the tile never leaves are left out.
   std::vector<std::size_t> order = {contiguous};
@@ -218,34 +267,42 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   spec.dtype = dtype;
   spec.swizzle_bytes = layout.swizzle.bits ? 16 << layout.swizzle.bits : 0;
   for (const std::size_t d : order) {
-    spec.dims.push_back(g.shape[d]);
-    if (d != contiguous) spec.strides_bytes.push_back(g.strides[d] * bytes_of(g.dtype));
-    spec.box.push_back(d == contiguous ? panel : std::min<std::int64_t>(global.extent[d], 256));
+    spec.dims.push_back(d == contiguous ? g.shape[d] / per : g.shape[d]);
+    if (d != contiguous) spec.strides_bytes.push_back(bytes_of(g.dtype, g.strides[d]));
+    spec.box.push_back(d == contiguous ? panel / per : std::min(global.extent[d], box_rows));
   }
   const std::string map = note_map(global.tensor, spec);
 
   auto call = [&](const std::string& panel_variable, std::int64_t row_box) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
-      Coordinate c{offset(global, d), {}};
-      if (d == contiguous && panels > 1) c.terms.push_back({panel_variable, panels, panel});
-      if (d != contiguous && global.extent[d] > 1 && row_boxes > 1) c.offset = c.offset + row_box * 256;
+      Coordinate c{d == contiguous ? offset(global, d) / per : offset(global, d), {}};
+      if (d == contiguous && my_panels > 1) c.terms.push_back({panel_variable, my_panels, panel / per});
+      if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel / per);
+      if (d != contiguous && global.extent[d] > 1)
+        c.offset = c.offset + row_box * 256 + (by_panels ? Index(0) : among.share * my_rows);
       coordinates.push_back(text(c));
     }
-    const std::int64_t panel_bytes = rows * panel * bytes_of(dtype);
-    const std::string address = sum({shared_base(shared.tensor), panels > 1 ? times(panel_variable, panel_bytes) : "0",
-                                     row_box ? std::to_string(row_box * box_rows * panel * bytes_of(dtype)) : "0"});
+    const std::int64_t panel_bytes = bytes_of(packed, rows * panel);
+    const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
+    const std::string address =
+        sum({shared_base(shared.tensor), my_panels > 1 ? times(panel_variable, panel_bytes) : "0",
+             (among.share * part_bytes).text(),
+             row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
     if (load) {
-      out_.line("{}({}, {}, {}_full + 8 * {}, {});", choice.instruction->call, address, map,
-                program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_, fmt::join(coordinates, ", "));
+      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "",
+                address, map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
+                among.blocks > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
     } else {
-      out_.line("{}({}, {}, {});", choice.instruction->call, map, address, fmt::join(coordinates, ", "));
+      out_.line("{}({}, {}, {});",
+                node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype)) : choice.instruction->call, map,
+                address, fmt::join(coordinates, ", "));
     }
   };
   auto all = [&] {
-    if (panels > 1) out_.open("WL_UNROLL for (int p = 0; p < {}; ++p) {{", panels);
-    for (std::int64_t box = 0; box < row_boxes; ++box) call("p", box);
-    if (panels > 1) out_.close();
+    if (my_panels > 1) out_.open("WL_UNROLL for (int panel = 0; panel < {}; ++panel) {{", my_panels);
+    for (std::int64_t box = 0; box < row_boxes; ++box) call("panel", box);
+    if (my_panels > 1) out_.close();
   };
   if (load) return all();
   before_async_read(shared.tensor);

@@ -11,6 +11,7 @@
 #include "codegen/terms.h"
 #include "codegen/writer.h"
 #include "synth/sites.h"
+#include "tile/shape.h"
 
 namespace warploom::codegen {
 
@@ -41,6 +42,9 @@ struct ValueLoop {
   std::int64_t value_stride;  // in the thread's array
 };
 
+// A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
+std::string literal(Dtype dtype, double value);
+
 class CudaEmitter {
  public:
   CudaEmitter(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
@@ -65,13 +69,15 @@ class CudaEmitter {
   void copy(const tile::Statement& statement, const tile::Copy& node);
   void copy_global_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
   void copy_shared_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
+  void move_shared(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen,
+                   const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector, bool load,
+                   const std::optional<tile::Index>& peer = {});
   void copy_matrices(const tile::Copy& node, const synth::Choice& choice, bool load);
   void copy_by_threads(const tile::Copy& node, const synth::Choice& choice);
   void copy_by_engine(const tile::Copy& node, const synth::Choice& choice);
   void cast_registers(const tile::Copy& node);
 
   // cuda_compute.cpp
-  static std::string constant(Dtype dtype, double value);  // of the type, as text
   void fill(const tile::Fill& node);
   void map(const tile::Map& node);
   std::string as_float(tile::TensorId id, const std::string& index);
@@ -80,7 +86,12 @@ class CudaEmitter {
   bool is_foreign(Dtype dtype) const {  // an 8-bit float, where the target has none
     return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
   }
-  std::string value_text(const tile::Value& value, const std::map<tile::TensorId, std::string>& index);
+  struct Elements {  // how a map's loops name them
+    std::vector<ValueLoop> loops;
+    std::map<tile::TensorId, std::string> index;
+  };
+  std::string value_text(const tile::Value& value, const tile::Map& node, const Elements& elements);
+  void store_floats(tile::TensorId id, const std::string& wide);  // an array of floats into the tensor's
   void mma(const tile::Statement& statement, const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
   void finish_matrix(int lag);
@@ -94,6 +105,13 @@ class CudaEmitter {
   template <class Node>
   void reduce_as_float(const Node& node, bool from_dst, void (CudaEmitter::*make)(const Node&, const std::string&));
 
+  // cuda_scan.cpp
+  void scan(const tile::Scan& node);
+
+  // cuda_exchange.cpp
+  void rearrange(const tile::Statement& statement, const tile::Rearrange& node);
+  void reinterpret(const tile::Reinterpret& node);
+
   // cuda_pipeline.cpp
   void barrier_setup();
   void produce(const tile::Produce& node);
@@ -101,6 +119,26 @@ class CudaEmitter {
   void advance(const std::string& stage, const std::string& phase, int stages);
   void drain(const tile::Body& body);
   void pipeline_counters(std::span<const tile::Statement> statements);
+
+  // cuda_grid.cpp
+  struct Sharing {  // of a multicast
+    int blocks;
+    tile::Index share;  // which part this block fetches
+    std::string mask;   // the ranks that receive it
+  };
+  Sharing sharing(const std::string& along) const;
+  struct Peers {  // the blocks whose fetches fill this block's slots of a pipeline, itself among them
+    int blocks;
+    std::string mask;
+  };
+  Peers peers_of(tile::PipelineId id) const;
+  void end_together();  // where blocks of a cluster reach into each other up to their end
+  void release_slot(tile::PipelineId id, const std::string& slot);
+  std::string flag_address(const tile::Tile& flag);
+  void signal(const tile::Signal& node);
+  void wait(const tile::Wait& node);
+  void cluster_sync();
+  void overlap(const char* call);
 
   // Helpers
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
@@ -116,16 +154,25 @@ class CudaEmitter {
   void open_loops(const std::vector<ValueLoop>& loops, bool registers = true);
   void close_loops(const std::vector<ValueLoop>& loops);
   tile::Index offset(const tile::Tile& tile, std::size_t dim) const;
-  static std::string value_index(const std::vector<ValueLoop>& loops);
+  // `per`: elements to one of the array, for types of less than a byte.
+  static std::string value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
+  std::int64_t array_length(tile::TensorId id, std::int64_t elements) const {
+    return elements / per_byte(tensor(id).dtype);
+  }
   // Coordinate of a memory tile's dimension, from a register-side layout whose dimensions correspond to it.
   Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen,
                         const std::vector<ValueLoop>& loops, std::size_t skip_modes = 0);
+  // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
+  void look_up(const tile::Tile& memory, std::vector<Coordinate>& coordinates);
   std::string bounds_condition(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   std::string global_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   std::string shared_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
+  static std::string address_in(const layout::MemoryLayout& layout, const std::string& base,
+                                std::vector<Coordinate> coordinates);
   std::string shared_base(tile::TensorId id) const;  // of the current slot
   std::string note_pointer(tile::TensorId id);
   std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
+  void note_argument(tile::TensorId id, bool tensor_map, TensorMapSpec spec = {});
   std::int64_t scratch(std::int64_t bytes);  // offset of new scratch memory behind the tensors
 
   // Barriers among the threads of the role
@@ -162,5 +209,17 @@ class CudaEmitter {
   std::set<std::string> digits_;
   std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
 };
+
+std::string combined(tile::ReduceOp op, const std::string& a, const std::string& b);
+
+// The digits of a thread's number that a layout names, cut at the warp's edge.
+struct ThreadDigit {
+  std::int64_t below, extent;
+  layout::Coord step;
+  bool of_lane() const { return below < 32; }
+};
+std::vector<ThreadDigit> thread_digits(const layout::TvLayout& layout);
+bool lanes_pair_up(const layout::TvLayout& layout,
+                   std::size_t axis);  // those along the axis, in steps of powers of two
 
 }  // namespace warploom::codegen

@@ -52,6 +52,21 @@ std::string CudaEmitter::first_replica(const TvLayout& layout) const {
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
+std::vector<ThreadDigit> thread_digits(const TvLayout& layout) {
+  std::vector<ThreadDigit> digits;
+  std::int64_t below = 1;
+  for (const auto& mode : layout.thread) {
+    const std::int64_t inside = below < 32 ? std::min(mode.extent, 32 / below) : mode.extent;
+    for (const auto& [extent, times] : {std::pair{inside, std::int64_t{1}}, std::pair{mode.extent / inside, inside}}) {
+      if (extent == 1) continue;
+      digits.push_back({below, extent, mode.step});
+      for (auto& step : digits.back().step) step *= times;
+      below *= extent;
+    }
+  }
+  return digits;
+}
+
 std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int64_t vector) const {
   std::vector<ValueLoop> loops;
   std::int64_t stride = 1;
@@ -85,9 +100,9 @@ Index CudaEmitter::offset(const Tile& tile, std::size_t dim) const {
   return named == offsets_.end() ? tile.offset[dim] : Index::variable(named->second);
 }
 
-std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops) {
+std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t per) {
   std::vector<std::string> parts;
-  for (const ValueLoop& loop : loops) parts.push_back(times(loop.variable, loop.value_stride));
+  for (const ValueLoop& loop : loops) parts.push_back(times(loop.variable, loop.value_stride / per));
   return sum(parts);
 }
 
@@ -100,29 +115,54 @@ Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& 
   return out;
 }
 
+void CudaEmitter::look_up(const Tile& memory, std::vector<Coordinate>& coordinates) {
+  if (memory.lookup < 0) return;
+  Coordinate& at = coordinates[static_cast<std::size_t>(memory.lookup_dim)];
+  const auto d = static_cast<std::size_t>(memory.lookup_dim);
+  const Tile indices{memory.lookup, {memory.offset[d]}, {memory.extent[d]}};
+  const std::string variable = name(memory.lookup) + "_at", bounds = bounds_condition(indices, {at});
+  note_pointer(memory.lookup);
+  out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at}),
+            bounds.empty() ? "" : ", " + bounds);
+  at = {Index::variable(variable), {}};
+}
+
 std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
     if (!bounds_.may_exceed(program_, memory, static_cast<int>(d))) continue;
-    const auto reach = bounds_.range(memory.offset[d]);
-    const bool below = !reach || reach->first < 0;  // what is negative is large without its sign
-    conditions.push_back(fmt::format(fmt::runtime(below ? "unsigned({}) < {}u" : "{} < {}"), text(coordinates[d]),
-                                     tensor(memory.tensor).shape[d]));
+    const auto range = bounds_.range(coordinates[d].offset);
+    const std::string at = text(coordinates[d]);
+    conditions.push_back(range && range->first >= 0
+                             ? fmt::format("{} < {}", at, tensor(memory.tensor).shape[d])
+                             : fmt::format("(unsigned)({}) < {}u", at, tensor(memory.tensor).shape[d]));
   }
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
+
+namespace {
+
+// In bytes, along a dimension whose neighbours share them.
+Coordinate divided(Coordinate coordinate, std::int64_t per) {
+  coordinate.offset = coordinate.offset / per;
+  for (Term& term : coordinate.terms) term.step /= per;
+  return coordinate;
+}
+
+}  // namespace
 
 std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> parts = {name(memory.tensor)};
   const Tensor& t = tensor(memory.tensor);
   std::int64_t elements = 1;
   for (const auto extent : t.shape) elements *= extent;
-  const bool wide = elements * bytes_of(t.dtype) > (std::int64_t{1} << 31);
+  const bool wide = bytes_of(t.dtype, elements) > (std::int64_t{1} << 31);
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    const std::string c = text(coordinates[d]);
-    if (c == "0" || t.strides[d] == 0) continue;
-    parts.push_back(wide && t.strides[d] != 1 ? fmt::format("(long long)({}) * {}", c, t.strides[d])
-                                              : times(c, t.strides[d]));
+    const std::int64_t per = per_byte(t.dtype), left = t.strides[d] % per;
+    const std::int64_t stride = left ? t.strides[d] : t.strides[d] / per;
+    const std::string c = text(left ? divided(coordinates[d], per) : coordinates[d]);
+    if (c == "0" || stride == 0) continue;
+    parts.push_back(wide && stride != 1 ? fmt::format("(long long)({}) * {}", c, stride) : times(c, stride));
   }
   return sum(parts);
 }
@@ -133,17 +173,30 @@ std::string CudaEmitter::shared_base(TensorId id) const {
 }
 
 std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
-  const auto& layout = solution_.shared.at(memory.tensor);
-  const int bytes = layout.element_bits / 8;
+  return address_in(solution_.shared.at(memory.tensor), shared_base(memory.tensor), coordinates);
+}
+
+std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const std::string& base,
+                                    std::vector<Coordinate> coordinates) {
+  const int per = std::max(1, 8 / layout.element_bits), bytes = std::max(1, layout.element_bits / 8);
   std::vector<std::string> parts;
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    const auto dim = offset_parts(coordinates[d], layout.dims[d], bytes);
+    auto modes = layout.dims[d];
+    for (layout::MemoryMode& mode : modes) {
+      if (mode.stride % per == 0) {
+        mode.stride /= per;
+      } else {
+        mode.extent = std::max<std::int64_t>(1, mode.extent / per);
+        coordinates[d] = divided(std::move(coordinates[d]), per);
+      }
+    }
+    const auto dim = offset_parts(coordinates[d], modes, bytes);
     parts.insert(parts.end(), dim.begin(), dim.end());
   }
   const std::string offset = sum(parts);
-  if (!layout.swizzle.bits) return sum({shared_base(memory.tensor), offset});
-  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", shared_base(memory.tensor), layout.swizzle.bits,
-                     layout.swizzle.base, layout.swizzle.shift, offset);
+  if (!layout.swizzle.bits) return sum({base, offset});
+  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base, layout.swizzle.bits, layout.swizzle.base,
+                     layout.swizzle.shift, offset);
 }
 
 void CudaEmitter::meet() {

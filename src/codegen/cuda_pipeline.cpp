@@ -44,7 +44,7 @@ void CudaEmitter::barrier_setup() {
           consuming_warps += site.threads / 32;
       out_.open("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
       out_.line("wl::mbarrier_init({}_full + 8 * slot, 1);", pipeline.name);
-      out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps);
+      out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks);
       out_.close();
     }
     out_.line("wl::fence_mbarrier_init();");
@@ -67,6 +67,9 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
     if (barriers_.count(id)) {
       out_.line("int {0}_slot = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
+      if (const Peers peers = peers_of(id); consumed.count(id) && peers.blocks > 1)
+        out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name,
+                  peers.mask);
       for (const auto& site : sites_)
         if (const auto* node = std::get_if<Consume>(&site.statement->node);
             node && node->pipeline == id && node->lag > 0 && site.role == role_ && consumed.count(id)) {
@@ -98,9 +101,10 @@ void CudaEmitter::produce(const Produce& node) {
       if (const auto* copy = std::get_if<Copy>(&statement.node)) {
         std::int64_t elements = 1;
         for (const auto extent : copy->dst.extent) elements *= extent;
-        bytes += elements * bytes_of(tensor(copy->dst.tensor).dtype);
+        bytes += bytes_of(tensor(copy->dst.tensor).dtype, elements);
       }
-    out_.line("wl::mbarrier_wait({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name);
+    out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
+              peers_of(node.pipeline).blocks > 1 ? "_cluster" : "");
     out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);
     body(node.body);
     advance(slot_stage_, pipeline.name + "_phase", pipeline.stages);
@@ -121,7 +125,7 @@ void CudaEmitter::consume(const Consume& node) {
   out_.line("// consume {}", pipeline.name);
   if (!barriers_.count(node.pipeline)) {
     slot_stage_ = pipeline.name + "_read";
-    out_.line("wl::cp_async_wait<{}>();", in_flight_.before(&node).least - 1);
+    out_.line("wl::cp_async_wait<{}>();", in_flight_.before(&node).groups - 1);
     meet();
     body(node.body);
     if (now_.wgmma_open) finish_matrix(0);
@@ -142,11 +146,11 @@ void CudaEmitter::consume(const Consume& node) {
     // The slot that the finished matrix instructions have read is the one before; the first round of a loop has none.
     out_.open("if ({}_pending) {{", pipeline.name);
     out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
-    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * done);", pipeline.name);
+    release_slot(node.pipeline, "done");
     out_.close();
     out_.line("{}_pending = true;", pipeline.name);
   } else {
-    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({0}_empty + 8 * {0}_slot);", pipeline.name);
+    release_slot(node.pipeline, slot_stage_);
   }
   advance(slot_stage_, pipeline.name + "_phase", pipeline.stages);
   slot_of_ = -1;
@@ -162,7 +166,7 @@ void CudaEmitter::drain(const Body& body) {
     finish_matrix(0);
     out_.open("if ({}_pending) {{", pipeline.name);
     out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
-    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * done);", pipeline.name);
+    release_slot(node->pipeline, "done");
     out_.line("{}_pending = false;", pipeline.name);
     out_.close();
   }

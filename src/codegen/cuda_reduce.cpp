@@ -11,7 +11,13 @@ using namespace tile;
 
 namespace {
 
-std::string combine(ReduceOp op, const std::string& a, const std::string& b) {
+const char* identity(ReduceOp op) {
+  return op == ReduceOp::sum ? "0.0f" : op == ReduceOp::max ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
+}
+
+}  // namespace
+
+std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
   switch (op) {
     case ReduceOp::sum: return fmt::format("{} + {}", a, b);
     case ReduceOp::max: return fmt::format("wl::max({}, {})", a, b);
@@ -20,25 +26,27 @@ std::string combine(ReduceOp op, const std::string& a, const std::string& b) {
   return a;
 }
 
-const char* identity(ReduceOp op) {
-  return op == ReduceOp::sum ? "0.0f" : op == ReduceOp::max ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
+bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
+  std::int64_t below = 1;
+  for (const auto& mode : layout.thread) {
+    const std::int64_t inside = below < 32 ? std::min(mode.extent, 32 / below) : mode.extent;
+    if (mode.extent % inside || (mode.step[axis] != 0 && below < 32 && 32 % (below * inside))) return false;
+    below *= mode.extent;
+  }
+  return true;
 }
-
-}  // namespace
 
 // Reductions combine floats; a result of another type is rounded once, at the end.
 template <class Node>
 void CudaEmitter::reduce_as_float(const Node& node, bool from_dst,
                                   void (CudaEmitter::*make)(const Node&, const std::string&)) {
-  const Dtype dtype = tensor(node.dst).dtype;
-  if (dtype == Dtype::f32) return (this->*make)(node, name(node.dst));
+  if (tensor(node.dst).dtype == Dtype::f32) return (this->*make)(node, name(node.dst));
   const std::int64_t values = registers(node.dst).values();
   out_.open("{{");
   out_.line("WL_REG(float, total, {});", values);
   if (from_dst) out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) total[i] = {};", values, as_float(node.dst, "i"));
   (this->*make)(node, "total");
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, name(node.dst),
-            from_float(dtype, "total[i]"));
+  store_floats(node.dst, "total");
   out_.close();
 }
 void CudaEmitter::reduce(const Reduce& node) { reduce_as_float(node, false, &CudaEmitter::reduce_into); }
@@ -64,32 +72,20 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   const std::string target = fmt::format("{}[{}]", dst, sum(kept));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
   open_loops(loops);
-  out_.line("{} = {};", target, combine(node.op, target, as_float(node.src, value_index(loops))));
+  out_.line("{} = {};", target, combined(node.op, target, as_float(node.src, value_index(loops))));
   close_loops(loops);
 
-  // 2. Lanes along the axis. Thread modes are cut at the warp's edge.
+  // 2. Lanes along the axis.
   struct Digit {
     std::int64_t below, extent;
     bool along;
   };
   std::vector<Digit> lanes, warps;
-  std::int64_t below = 1;
-  for (const auto& mode : src.thread) {
-    const bool along = mode.step[axis] != 0;
-    std::int64_t extent = mode.extent;
-    if (below < 32) {
-      const std::int64_t inside = std::min(extent, 32 / below);
-      if (32 % below || 32 % (below * inside) || extent % inside)
-        error({ErrorCode::kNoLayout, "a reduction's threads do not fall into warps evenly", program_.name,
-               "digits of the lane that are powers of 2", layout::to_string(src), "use 1, 2, 4, 8 or 16 warps"});
-      lanes.push_back({below, inside, along});
-      below *= inside, extent /= inside;
-    }
-    if (extent > 1) {
-      warps.push_back({below, extent, along});
-      below *= extent;
-    }
-  }
+  if (!lanes_pair_up(src, axis))
+    return error({ErrorCode::kNoInstruction, "no reduction follows this layout along the axis", program_.name,
+                  "powers of two of a warp's lanes", layout::to_string(coalesce(src)), "use another number of warps"});
+  for (const ThreadDigit& digit : thread_digits(src))
+    (digit.of_lane() ? lanes : warps).push_back({digit.below, digit.extent, digit.step[axis] != 0});
   std::vector<std::int64_t> masks;
   for (const Digit& d : lanes)
     if (d.along)
@@ -97,7 +93,8 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   if (!masks.empty()) {
     out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
     for (const auto mask : masks)
-      out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
+      out_.line("{0}[i] = {1};", dst,
+                combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
     out_.close();
   }
 
@@ -143,7 +140,7 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   out_.line("WL_REG(float, other, 1);");
   out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
             sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}));
-  out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
+  out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();
 }
@@ -151,9 +148,6 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
 // Every block writes its part into a slot of every block of the cluster, then all combine the same slots in the same order.
 void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::string& dst) {
   const std::int64_t blocks = program_.cluster[0] * program_.cluster[1] * program_.cluster[2];
-  if (role_threads_ < program_.warps * 32)
-    error({ErrorCode::kNoInstruction, "a role reduces over a cluster, where threads of all roles would have to meet",
-           program_.name, "cluster_reduce in one thread of control", "roles", "use one thread of control"});
   const TvLayout& layout = registers(node.dst);
   const std::int64_t values = layout.values();
   std::int64_t below = 1, others = 1;
@@ -191,7 +185,7 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
             sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row),
                  times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
-  out_.line("{0}[i] = {1};", dst, combine(node.op, dst + "[i]", "other[0]"));
+  out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();
 }

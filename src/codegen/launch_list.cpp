@@ -16,6 +16,7 @@ json to_json(const TensorMapSpec& map) {
 json to_json(const Argument& arg) {
   json out = {{"buffer", arg.buffer}};
   if (arg.tensor_map) out["tensor_map"] = to_json(arg.map);
+  if (arg.zeroed) out["zeroed"] = true;
   return out;
 }
 json to_json(const Kernel& kernel) {
@@ -27,7 +28,9 @@ json to_json(const Kernel& kernel) {
           {"cluster", kernel.cluster},
           {"threads", kernel.threads},
           {"shared_bytes", kernel.shared_bytes},
-          {"args", args}};
+          {"args", args},
+          {"overlaps", kernel.overlaps},
+          {"cooperative", kernel.cooperative}};
 }
 json to_json(const BufferSpec& buffer) {
   return {{"name", buffer.name}, {"dtype", name_of(buffer.dtype)}, {"shape", buffer.shape}};
@@ -50,7 +53,7 @@ std::vector<BufferSpec> buffers_from(const json& list) {
   return out;
 }
 Argument argument_from(const json& row) {
-  Argument arg{row.at("buffer"), row.contains("tensor_map"), {}};
+  Argument arg{row.at("buffer"), row.contains("tensor_map"), {}, row.value("zeroed", false)};
   if (!arg.tensor_map) return arg;
   const json& map = row["tensor_map"];
   arg.map = {dtype_from(map.at("dtype")), map.at("dims"), map.at("strides_bytes"), map.at("box"),
@@ -65,7 +68,7 @@ std::int64_t BufferSpec::elements() const {
   for (const auto extent : shape) count *= extent;
   return count;
 }
-std::int64_t BufferSpec::bytes() const { return elements() * bytes_of(dtype); }
+std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
 
 std::int64_t LaunchList::workspace_bytes() const {
   std::int64_t total = 0;
@@ -99,7 +102,9 @@ Result<LaunchList> launch_list_from_json(const json& text) {
                     row.at("cluster"),
                     row.at("threads"),
                     row.at("shared_bytes"),
-                    {}};
+                    {},
+                    row.value("overlaps", false),
+                    row.value("cooperative", false)};
       for (const auto& arg : row.at("args")) kernel.args.push_back(argument_from(arg));
       list.kernels.push_back(std::move(kernel));
     }

@@ -32,6 +32,7 @@ struct Argument {
   std::string buffer;       // which buffer
   bool tensor_map = false;  // passed as a tensor map over the buffer instead of its address
   TensorMapSpec map;
+  bool zeroed = false;  // the buffer is filled with zeros before the launch
 };
 
 struct Kernel {
@@ -42,6 +43,8 @@ struct Kernel {
   int threads = 128;  // a block; for the CPU engine 1
   std::int64_t shared_bytes = 0;
   std::vector<Argument> args;
+  bool overlaps = false;     // may begin before the kernel before it in the list has ended
+  bool cooperative = false;  // all blocks run at the same time, or the launch fails
 };
 
 struct BufferSpec {
@@ -59,6 +62,7 @@ struct LaunchList {
   std::vector<BufferSpec> outputs;
   std::vector<BufferSpec> workspaces;
   std::vector<Kernel> kernels;  // launched in order, each seeing what the ones before it wrote
+  double predicted_us = 0;  // of all kernels by the cost model; 0 where there is none (the CPU). Not part of the record
   std::int64_t workspace_bytes() const;
 };
 

@@ -38,6 +38,10 @@ struct Renamer {
   void tile(Tile& tile) const {
     for (Index& at : tile.offset) at = index(at);
   }
+  void value(Value& value) const {
+    value.shift = index(value.shift);
+    for (Value& operand : value.operands) this->value(operand);
+  }
   void body(Body& statements) {
     for (Statement& s : statements) std::visit([this](auto& node) { statement(node); }, s.node);
   }
@@ -45,6 +49,12 @@ struct Renamer {
   void statement(Node& s) {
     if constexpr (requires { s.src.offset; }) tile(s.src), tile(s.dst);
     if constexpr (requires { s.a.offset; }) tile(s.a), tile(s.b);
+    if constexpr (requires { s.flag; }) tile(s.flag);
+    if constexpr (requires { s.by; }) s.by = index(s.by);
+    if constexpr (requires { s.least; }) s.least = index(s.least);
+    if constexpr (requires { s.peer; })
+      if (s.peer) s.peer = index(*s.peer);
+    if constexpr (requires { s.value.shift; }) value(s.value);
     if constexpr (requires { s.left; }) s.left = index(s.left), s.right = index(s.right);
     if constexpr (requires { s.variable; }) {
       s.begin = index(s.begin), s.end = index(s.end), s.step = index(s.step);

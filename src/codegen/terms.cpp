@@ -1,6 +1,7 @@
 #include "codegen/terms.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 
 namespace warploom::codegen {
 namespace {
@@ -68,6 +69,11 @@ std::string text(const Coordinate& coordinate) {
   for (const Term& term : coordinate.terms)
     if (term.extent > 1) parts.push_back(times(term.variable, term.step));
   return sum(parts);
+}
+
+bool has_coordinates(const tile::Value& value) {
+  return value.kind == tile::Value::Kind::coordinate ||
+         std::any_of(value.operands.begin(), value.operands.end(), has_coordinates);
 }
 
 std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<MemoryMode>& modes,

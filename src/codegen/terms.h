@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 #include "layout/memory_layout.h"
-#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 
@@ -30,6 +30,7 @@ std::string times(const std::string& variable, std::int64_t factor);
 std::string parenthesized(const std::string& expression);  // only where it is no single name or number
 
 std::string text(const Coordinate& coordinate);
+bool has_coordinates(const tile::Value& value);
 
 // The element offset along one dimension of a memory layout: a sum of C expressions.
 std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<layout::MemoryMode>& modes,

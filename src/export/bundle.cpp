@@ -24,8 +24,8 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
   WARPLOOM_TRY(std::vector<BundleFile> check, check_files(frame, graph, info.seed, info.tolerance));
   files.push_back(kernel_file(frame));
   const auto append = [&](std::vector<BundleFile> more) { std::ranges::move(more, std::back_inserter(files)); };
-  append(device_files(list, files));
   append(std::move(check));
+  append(device_files(list, files));
   files.push_back(makefile(frame));
   files.push_back(readme(frame, info.tolerance));
   nlohmann::json plan = info.plan.is_object() ? info.plan : nlohmann::json::object();

@@ -18,42 +18,24 @@ constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sample
 constexpr std::int64_t kSampledRows = 16;
 constexpr std::int64_t kSamplesPerRow = 4096;
 
-// A type by its bits: floats have an exponent and a mantissa, unsigned integers only the latter, signed ones neither. `kept` are
-// the leading bits that a generated value keeps, the sign among them; below 0 for integers, whose values have -kept bits.
-struct Bits {
-  int exponent = 0, mantissa = 0, kept = -2;
-};
-
-constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ull;
-
-std::uint64_t mixed(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
+std::uint64_t input_seed(std::uint64_t seed, std::size_t input) {
+  Random random(seed);
+  while (input-- > 0) random.next();
+  return random.next();
 }
 
-std::uint64_t input_seed(std::uint64_t seed, std::size_t input) { return mixed(seed + kGolden * (input + 1)); }
-
-Bits bits_of_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f64: return {11, 52, 24};
-    case Dtype::f32: return {8, 23, 24};
-    case Dtype::tf32: return {8, 23, 11};
-    case Dtype::f16: return {5, 10, 11};
-    case Dtype::bf16: return {8, 7, 8};
-    case Dtype::e4m3: return {4, 3, 4};
-    case Dtype::e5m2: return {5, 2, 3};
-    case Dtype::u8: return {0, 8, -2};
-    case Dtype::boolean: return {0, 8, -1};
-    default: return {};
-  }
+// The leading bits that a generated value keeps, the sign among them; below 0 for integers, whose values have -kept bits.
+int kept_bits(Dtype dtype) {
+  if (dtype == Dtype::boolean) return -1;
+  return is_float(dtype) ? std::min(24, -std::ilogb(unit_roundoff(dtype))) : -2;
 }
 
 std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
-  const int kept = bits_of_type(dtype).kept;
+  const int kept = kept_bits(dtype);
+  Random random(seed);
   for (std::int64_t i = 0; i < elements; ++i) {
-    const std::uint64_t bits = mixed(seed + kGolden * (static_cast<std::uint64_t>(i) + 1));
+    const std::uint64_t bits = random.next();
     const double value = kept > 0
                              ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)), 1 - kept)
                              : static_cast<double>(bits >> (64 + kept));
@@ -130,10 +112,10 @@ Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> 
 
 // A row of the tables in check.cpp; `second` is an input's seed or an output's file of indices.
 std::string row(const Parameter& parameter, const std::string& file, const std::string& second) {
-  const Bits bits = bits_of_type(parameter.buffer.dtype);
-  return fmt::format("\n    {{\"{}\", {}, {}, {}, {{{}, {}, {}, {}}}}},", parameter.variable, file, second,
-                     parameter.buffer.elements(), bytes_of(parameter.buffer.dtype), bits.exponent, bits.mantissa,
-                     bits.kept);
+  const Dtype dtype = parameter.buffer.dtype;
+  return fmt::format("\n    {{\"{}\", {}, {}, {}, type<{}>({})}},", parameter.variable, file, second,
+                     parameter.buffer.elements(), dtype == Dtype::boolean ? "unsigned char" : cpu_type(dtype),
+                     kept_bits(dtype));
 }
 
 Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,

@@ -16,16 +16,40 @@ constexpr std::string_view kProgram =
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#define WL_PURE inline
+#include "convert.h"
 
 namespace {
 
-// A type is given by its bits: floats have an exponent and a mantissa, unsigned integers only the latter,
-// signed ones neither.
 using Bytes = std::vector<unsigned char>;
+
+// An element as a number, and back where the number is exact in the type.
+template <class T>
+double number_at(const unsigned char* at) {
+  T x;
+  std::memcpy(&x, at, sizeof x);
+  if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(x);
+  else return wl::to_float(x);
+}
+template <class T>
+void put(unsigned char* at, double value) {
+  T x;
+  if constexpr (std::is_arithmetic_v<T>) x = static_cast<T>(value);
+  else x = wl::cast<T>(static_cast<float>(value));
+  std::memcpy(at, &x, sizeof x);
+}
 struct Type {
-  int bytes, exponent, mantissa, kept;
+  int bytes, kept;
+  double (*number_at)(const unsigned char*);
+  void (*put)(unsigned char*, double);
 };
+template <class T>
+constexpr Type type(int kept) {
+  return {static_cast<int>(sizeof(T)), kept, number_at<T>, put<T>};
+}
 struct Input {
   const char* name;
   const char* file;  // null: made from the seed
@@ -59,44 +83,6 @@ Bytes read(const std::string& path) {
   return bytes;
 }
 
-// The bits of `value` in the type; value is exact in it.
-unsigned long long bits_of(double value, Type type) {
-  if (type.exponent == 0) return static_cast<unsigned long long>(static_cast<long long>(value));
-  if (value == 0) return 0;
-  int exponent;
-  const double fraction = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
-  const long long bias = (1ll << (type.exponent - 1)) - 1;
-  long long code = bias + exponent - 1;
-  long long mantissa;
-  if (code > 0) {
-    mantissa = static_cast<long long>(std::ldexp(2 * fraction - 1, type.mantissa));
-  } else {
-    mantissa = static_cast<long long>(std::ldexp(fraction, static_cast<int>(type.mantissa + code)));
-    code = 0;
-  }
-  const unsigned long long sign = value < 0 ? 1ull << (8 * type.bytes - 1) : 0;
-  return sign | static_cast<unsigned long long>(code) << (8 * type.bytes - 1 - type.exponent) |
-         static_cast<unsigned long long>(mantissa) << (8 * type.bytes - 1 - type.exponent - type.mantissa);
-}
-
-double value_of(const unsigned char* at, Type type) {
-  unsigned long long bits = 0;
-  std::memcpy(&bits, at, static_cast<std::size_t>(type.bytes));
-  const int width = 8 * type.bytes;
-  if (type.exponent == 0 && type.mantissa > 0) return static_cast<double>(bits);
-  if (type.exponent == 0) return static_cast<double>(static_cast<long long>(bits << (64 - width)) >> (64 - width));
-  const long long top = (1ll << type.exponent) - 1;
-  const long long code = static_cast<long long>(bits >> (width - 1 - type.exponent)) & top;
-  const int stored = width - 1 - type.exponent;
-  const double mantissa = static_cast<double>(bits & ((1ull << stored) - 1)) / static_cast<double>(1ull << stored);
-  const int bias = static_cast<int>((1ll << (type.exponent - 1)) - 1);
-  double value = code ? std::ldexp(1 + mantissa, static_cast<int>(code) - bias) : std::ldexp(mantissa, 1 - bias);
-  const bool e4m3 = type.exponent == 4;  // no infinity, one NaN
-  if (e4m3 ? (bits & 0x7f) == 0x7f : code == top && mantissa != 0) return std::nan("");
-  if (!e4m3 && code == top) value = HUGE_VAL;
-  return bits >> (width - 1) & 1 ? -value : value;
-}
-
 // SplitMix64's numbers, their leading bits as a fraction in [-1, 1), integers in [0, 4), truth values 0 or 1.
 Bytes make(const Input& input) {
   Bytes bytes(static_cast<std::size_t>(input.elements * input.type.bytes));
@@ -108,8 +94,7 @@ Bytes make(const Input& input) {
     const int kept = input.type.kept;
     const double value = kept > 0 ? static_cast<double>(static_cast<long long>(z) >> (64 - kept)) / static_cast<double>(1ll << (kept - 1))
                                   : static_cast<double>(z >> (64 + kept));
-    const unsigned long long bits = bits_of(value, input.type);
-    std::memcpy(bytes.data() + i * input.type.bytes, &bits, static_cast<std::size_t>(input.type.bytes));
+    input.type.put(bytes.data() + i * input.type.bytes, value);
   }
   return bytes;
 }
@@ -128,7 +113,7 @@ bool agrees(const Output& output, const Bytes& found, const std::string& folder)
     std::memcpy(&expected, values.data() + i * 8, 8);
     if (output.indices) std::memcpy(&at, indices.data() + i * 8, 8);
     if (at < 0 || at >= output.elements) stop("the stored tensors are damaged");
-    const double value = value_of(found.data() + at * output.type.bytes, output.type);
+    const double value = output.type.number_at(found.data() + at * output.type.bytes);
     if (!std::isfinite(value) && std::isfinite(expected)) ++broken;
     if (std::isfinite(expected)) norm += expected * expected;
     if (value != expected) error += (value - expected) * (value - expected);

@@ -27,26 +27,13 @@ int @NAME@_run(@DECLARED@void* workspace);
 
 constexpr std::string_view kSource = R"(@SUMMARY@#include "@NAME@.h"
 
+#include <cstring>
 #include <mutex>
 #include <new>
 
 #include "pool.h"
 
 @KERNELS@
-namespace {
-
-using Kernel = void (*)(void* const* buffers, long long task, void* scratch);
-constexpr std::int64_t kScratchBytes = @SCRATCH_BYTES@;  // a thread
-
-bool run(wl::Pool& pool, Kernel kernel, void* const* buffers, long long tasks) {
-  for (int worker = 0; worker < pool.threads(); ++worker)
-    if (pool.scratch(worker, kScratchBytes) == nullptr) return false;
-  pool.run(tasks, [&](long long task, int worker) { kernel(buffers, task, pool.scratch(worker, kScratchBytes)); });
-  return true;
-}
-
-}  // namespace
-
 std::size_t @NAME@_workspace_bytes(void) { return @WORKSPACE_BYTES@; }
 
 int @NAME@_run(@DECLARED@void* workspace) {
@@ -65,18 +52,18 @@ int @NAME@_run(@DECLARED@void* workspace) {
 
 Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame) {
   std::string kernels, body;
-  std::int64_t scratch = 0;
   for (const auto& kernel : frame.list.kernels) {
     kernels += fmt::format("extern \"C\" void {}(void* const* buffers, long long task, void* scratch);\n", kernel.name);
-    std::string buffers;
+    std::string buffers, zeroed;
     for (const auto& arg : kernel.args) {
       WARPLOOM_TRY(const std::string address, address_of(frame, arg.buffer));
+      if (arg.zeroed) zeroed += fmt::format("      std::memset({}, 0, {});\n", address, bytes_of(frame, arg.buffer));
       buffers += fmt::format("{}const_cast<void*>(static_cast<const void*>({}))", buffers.empty() ? "" : ", ", address);
     }
     body += fmt::format(
-        "    {{\n      void* const buffers[] = {{{}}};\n      if (!run(pool, {}, buffers, {})) return 2;\n    }}\n",
-        buffers, kernel.name, kernel.grid[0] * kernel.grid[1] * kernel.grid[2]);
-    scratch = std::max(scratch, kernel.shared_bytes);
+        "    {{\n{}      void* const buffers[] = {{{}}};\n      if (!wl::run_blocks(pool, {}, buffers, {}, {})) return "
+        "2;\n    }}\n",
+        zeroed, buffers, kernel.name, kernel.grid[0] * kernel.grid[1] * kernel.grid[2], kernel.shared_bytes);
   }
   const std::int64_t bytes = workspace_offsets(frame.list).back();
   const Values values = {
@@ -85,7 +72,6 @@ Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame) {
       {"PARAMETERS", describe_parameters(frame)},
       {"DECLARED", declare_parameters(frame)},
       {"KERNELS", kernels},
-      {"SCRATCH_BYTES", std::to_string(scratch)},
       {"WORKSPACE_BYTES", std::to_string(bytes)},
       {"CHECK", bytes > 0 ? "  if (workspace == nullptr) return 1;\n" : "  static_cast<void>(workspace);\n"},
       {"BODY", body}};

@@ -39,10 +39,10 @@ namespace {
   if (const cudaError_t status = (call); status != cudaSuccess) return status
 
 @HELPERS@cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads, std::size_t shared_bytes, void** args,
-                   cudaStream_t stream) {
+                   bool cooperative, bool overlaps, cudaStream_t stream) {
   if (shared_bytes > 0)
     TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
-  cudaLaunchAttribute attribute = {};
+  cudaLaunchAttribute attributes[3] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
@@ -51,13 +51,23 @@ namespace {
   const unsigned blocks = cluster.x * cluster.y * cluster.z;
   if (blocks > 1) {
     if (blocks > 8) TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim.x = cluster.x;
     attribute.val.clusterDim.y = cluster.y;
     attribute.val.clusterDim.z = cluster.z;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
   }
+  if (cooperative) {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+  }
+  if (overlaps) {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+  }
+  config.attrs = attributes;
   return cudaLaunchKernelExC(&config, kernel, args);
 }
 
@@ -112,6 +122,8 @@ Result<std::string> launch_text(const Frame& frame, std::size_t index) {
   for (std::size_t i = 0; i < kernel.args.size(); ++i) {
     const Argument& arg = kernel.args[i];
     WARPLOOM_TRY(const std::string address, address_of(frame, arg.buffer));
+    if (arg.zeroed)
+      text += fmt::format("    TRY(cudaMemsetAsync({}, 0, {}, stream));\n", address, bytes_of(frame, arg.buffer));
     if (arg.tensor_map) {
       const TensorMapSpec& map = arg.map;
       const std::vector<std::int64_t> strides =
@@ -130,8 +142,9 @@ Result<std::string> launch_text(const Frame& frame, std::size_t index) {
             (arg.tensor_map ? "" : ")");
   }
   text += fmt::format(
-      "    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, stream));\n  }}\n", args,
-      frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads, kernel.shared_bytes);
+      "    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, {}, {}, stream));\n  }}\n",
+      args, frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads, kernel.shared_bytes,
+      kernel.cooperative, kernel.overlaps && index > 0);
   return text;
 }
 

@@ -55,6 +55,13 @@ std::vector<std::int64_t> workspace_offsets(const LaunchList& list) {
   return offsets;
 }
 
+std::int64_t bytes_of(const Frame& frame, const std::string& buffer) {
+  for (const auto* specs : {&frame.list.inputs, &frame.list.outputs, &frame.list.workspaces})
+    for (const BufferSpec& spec : *specs)
+      if (spec.name == buffer) return spec.bytes();
+  return 0;
+}
+
 Result<std::string> address_of(const Frame& frame, const std::string& buffer) {
   for (const auto& parameter : frame.parameters)
     if (parameter.buffer.name == buffer) return parameter.variable;

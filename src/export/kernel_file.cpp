@@ -1,3 +1,4 @@
+#include <regex>
 #include <sstream>
 #include "export/parts.h"
 #include "export/text.h"
@@ -14,11 +15,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // The name in `#include "name"` or `#include <name>`, empty for any other line.
 std::string included(const std::string& line) {
-  const std::size_t hash = line.find_first_not_of(" \t");
-  if (hash == std::string::npos || line.compare(hash, 8, "#include") != 0) return "";
-  const std::size_t open = line.find_first_of("\"<", hash);
-  const std::size_t close = open == std::string::npos ? open : line.find_first_of("\">", open + 1);
-  return close == std::string::npos ? "" : line.substr(open + 1, close - open - 1);
+  static const std::regex form("\\s*#include\\s*[\"<]([^\">]+)[\">].*");
+  std::smatch match;
+  return std::regex_match(line, match, form) ? match[1].str() : "";
 }
 
 std::vector<std::string> distinct_texts(const LaunchList& list) {

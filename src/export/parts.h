@@ -44,6 +44,7 @@ std::string describe_parameters(const Frame& frame);
 std::vector<std::int64_t> workspace_offsets(const LaunchList& list);
 // How the launcher spells the address of `buffer`: "C", "bytes + 4096". plan-invalid when the list has no such buffer.
 Result<std::string> address_of(const Frame& frame, const std::string& buffer);
+std::int64_t bytes_of(const Frame& frame, const std::string& buffer);
 
 // NAME.cu or NAME_kernels.cpp. Kernels of one text stay one text; several texts each get a namespace, their includes in front.
 BundleFile kernel_file(const Frame& frame);

@@ -27,6 +27,13 @@ WARPLOOM_ACCESS(broadcast) { return aligned(q.in(input).shape, q.out().size()); 
 
 WARPLOOM_ACCESS(first) { return input == 0 ? broadcast(q, 0) : std::nullopt; }
 
+WARPLOOM_ACCESS(quantized) {  // scale and zero point: one for all, or one an index of the axis
+  Access access = aligned(q.in(input).shape, q.out().size());
+  if (input > 0 && q.in(input).shape.size() == 1 && q.in(input).shape[0] > 1)
+    access[0].axis = static_cast<int>(q.axis(q.out().size()));
+  return access;
+}
+
 WARPLOOM_ACCESS(none) { return std::nullopt; }
 
 WARPLOOM_ACCESS(product) {

@@ -1,5 +1,4 @@
 #include "graph/demand.h"
-#include <algorithm>
 #include "graph/elements.h"
 #include "graph/operators.h"
 

@@ -67,6 +67,7 @@ const Row kFunctions[] = {
     {OpKind::HardSwish, [](const double* x, F) { return x[0] * smaller(larger(x[0] / 6 + 0.5, 0), 1); }},
     {OpKind::Softplus, [](const double* x, F) { return softplus(x[0]); }},
     {OpKind::Mish, [](const double* x, F) { return x[0] * std::tanh(softplus(x[0])); }},
+    {OpKind::DequantizeLinear, [](const double* x, F self) { return (x[0] - (self.inputs > 2 ? x[2] : 0)) * x[1]; }},
     {OpKind::Greater, [](const double* x, F) { return x[0] > x[1] ? 1.0 : 0.0; }},
 };
 
@@ -195,7 +196,7 @@ Origins::Origin Origins::operator()(const Shape& out, const std::function<std::i
 
 bool fold(Graph& graph, const Node& node) {
   const OpClass kind = class_of(node.op);
-  if (kind == OpClass::contraction || kind == OpClass::softmax) return false;
+  if (kind == OpClass::contraction || kind == OpClass::softmax || node.op == OpKind::DequantizeLinear) return false;
   Tensor& out = graph.tensor(node.outputs[0]);
   const std::int64_t count = element_count(out.shape);
   if (count > kMaxFoldedElements) return false;

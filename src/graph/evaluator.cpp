@@ -13,8 +13,7 @@
 namespace warploom::graph {
 namespace {
 
-struct Storage {  // of a tensor that was computed, over a box
-  std::vector<double> value, magnitude;
+struct Storage : ValueAndMagnitude {  // of a tensor that was computed, over a box
   double* error(std::int64_t at) { return magnitude.empty() ? nullptr : magnitude.data() + at; }
 };
 
@@ -121,22 +120,22 @@ class Evaluator {
     return ok();
   }
 
-  // Appends a box of a tensor that was asked for, in row-major order. Once for each tensor: storage may be handed over.
-  void append(TensorId id, const Box& box, std::vector<double>& value, std::vector<double>* magnitude) {
+  // Appends the box that was asked for, in row-major order. Once: storage may be handed over.
+  void append(TensorId id, const Box& box, ValueAndMagnitude& to) {
     View& from = views_[static_cast<std::size_t>(id)];
     const bool all_of_it = from.owner && from.owner.use_count() == 1 && !graph_.tensor(id).constant &&
                            static_cast<std::int64_t>(from.owner->value.size()) == volume(box) &&
                            is_flat(from, box.size, whole(box.size));
-    if (value.empty() && all_of_it) {
-      value = std::move(from.owner->value);
-      if (magnitude) *magnitude = std::move(from.owner->magnitude);
+    if (to.value.empty() && all_of_it) {
+      to = std::move(*from.owner);
       return;
     }
-    const std::size_t start = value.size(), count = static_cast<std::size_t>(volume(box));
-    value.resize(start + count);
-    if (magnitude) magnitude->resize(start + count);
+    const std::size_t start = to.value.size(), size = start + static_cast<std::size_t>(volume(box));
+    to.value.resize(size);
+    if (with_magnitude_) to.magnitude.resize(size);
     for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      load(from, at, n, value.data() + start + first, magnitude ? magnitude->data() + start + first : nullptr);
+      const std::size_t place = start + static_cast<std::size_t>(first);
+      load(from, at, n, to.value.data() + place, with_magnitude_ ? to.magnitude.data() + place : nullptr);
     });
   }
 
@@ -377,12 +376,11 @@ class Evaluator {
 
 }  // namespace
 
-Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand,
-               const std::vector<Wanted>& wanted, int threads) {
-  const bool magnitudes = std::any_of(wanted.begin(), wanted.end(), [](const Wanted& w) { return w.magnitude; });
-  Evaluator evaluator(graph, inputs, threads, magnitudes);
+Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
+               bool with_magnitude, int threads, ValueAndMagnitude& to) {
+  Evaluator evaluator(graph, inputs, threads, with_magnitude);
   WARPLOOM_CHECK(evaluator.run(demand));
-  for (const Wanted& w : wanted) evaluator.append(w.id, w.box, *w.value, w.magnitude);
+  evaluator.append(id, box, to);
   return ok();
 }
 

@@ -1,4 +1,4 @@
-// The reference at work: boxes of tensors, computed node by node. Private to the room.
+// The reference at work: a box of a tensor, computed node by node. Private to the room.
 #pragma once
 
 #include "graph/demand.h"
@@ -6,14 +6,8 @@
 
 namespace warploom::graph {
 
-// A box of a tensor, to be appended in row-major order; magnitudes where there is a place for them.
-struct Wanted {
-  TensorId id;
-  Box box;
-  std::vector<double>*value, *magnitude = nullptr;
-};
-// `demand` is propagated and holds the boxes, each tensor once.
-Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand,
-               const std::vector<Wanted>& wanted, int threads);
+// Appends the box of tensor `id` in row-major order, with magnitudes where wanted. `demand` is propagated and holds the box.
+Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
+               bool with_magnitude, int threads, ValueAndMagnitude& to);
 
 }  // namespace warploom::graph

@@ -1,6 +1,4 @@
 #include "graph/graph.h"
-#include <fmt/format.h>
-#include <algorithm>
 
 namespace warploom::graph {
 namespace {

@@ -35,7 +35,6 @@ namespace warploom::graph {
 enum class OpKind : std::uint8_t {
 #define WARPLOOM_OP(name, ...) name,
 #include "graph/ops.def"
-#undef WARPLOOM_OP
 };
 
 enum class OpClass : std::uint8_t { contraction, softmax, pointwise, view, movement, constant };

@@ -1,6 +1,4 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
-#include <fmt/format.h>
-#include <algorithm>
 #include <queue>
 #include "graph/elements.h"
 #include "graph/operators.h"

@@ -1,19 +1,14 @@
 #include "graph/operators.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <array>
 
 namespace warploom::graph {
 
 namespace rules {
 #define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) ShapeRule shape_rule;
 #include "graph/ops.def"
-#undef WARPLOOM_OP
 }  // namespace rules
 namespace access {
 #define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) AccessRule access_rule;
 #include "graph/ops.def"
-#undef WARPLOOM_OP
 }  // namespace access
 
 namespace {
@@ -22,7 +17,6 @@ constexpr std::array kOperators = {
 #define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) \
   Operator{#name, since, least, most, OpClass::op_class, &rules::shape_rule, &access::access_rule},
 #include "graph/ops.def"
-#undef WARPLOOM_OP
 };
 
 }  // namespace
@@ -47,7 +41,6 @@ const std::vector<AttributeRow>& attribute_rows() {
   static const std::vector<AttributeRow> rows = {
 #define WARPLOOM_ATTRIBUTE(op, name, kind, since, otherwise) {OpKind::op, #name, AttributeKind::kind, since, otherwise},
 #include "graph/attributes.def"
-#undef WARPLOOM_ATTRIBUTE
   };
   return rows;
 }

@@ -1,11 +1,9 @@
 #include "graph/parallel.h"
-#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace warploom::graph {
 

@@ -160,6 +160,7 @@ const Row kWriters[] = {
     {OpKind::Softplus, [](Writer& w) { return w.op(ValueOp::relu, w.x()) + log1p(exp(neg(abs(w.x())))); }},
     {OpKind::Mish, mish},
     {OpKind::Greater, [](Writer& w) { return less(w.x(1), w.x(0)); }},
+    {OpKind::DequantizeLinear, [](Writer& w) { return (w.has(2) ? w.x(0) - w.x(2) : w.x(0)) * w.x(1); }},
     {OpKind::Identity, cast},
     {OpKind::Dropout, cast},
     {OpKind::Cast, cast},

@@ -1,5 +1,4 @@
 #include "graph/reference.h"
-#include <fmt/format.h>
 #include <new>
 #include <stdexcept>
 #include "graph/evaluator.h"
@@ -101,8 +100,7 @@ Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> i
     ValueAndMagnitude result;
     for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end)) {
       if (volume(box) == 0) continue;
-      const Wanted wanted{id, box, &result.value, with_magnitude ? &result.magnitude : nullptr};
-      WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), {wanted}, threads));
+      WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, with_magnitude, threads, result));
     }
     return result;
   });
@@ -113,20 +111,12 @@ Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> i
 Rows rows_of(const Graph& graph, int output) { return cut(graph, output).rows; }
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {
-  WARPLOOM_CHECK(check_inputs(graph, inputs));
-  return within_memory(graph, [&]() -> Result<std::vector<std::vector<double>>> {
-    Demand demand(graph.tensors.size());
-    std::vector<Wanted> wanted;
-    std::vector<std::vector<double>> outputs(graph.outputs.size());
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const TensorId id = graph.outputs[i];
-      wanted.push_back({id, whole(graph.tensor(id).shape), &outputs[i]});
-      demand[static_cast<std::size_t>(id)] = wanted.back().box;
-    }
-    propagate(graph, demand);
-    WARPLOOM_CHECK(compute(graph, inputs, demand, wanted, threads));
-    return outputs;
-  });
+  std::vector<std::vector<double>> outputs(graph.outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const int output = static_cast<int>(i);
+    WARPLOOM_TRY(outputs[i], evaluate_rows(graph, inputs, output, 0, rows_of(graph, output).count, threads));
+  }
+  return outputs;
 }
 
 Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output,

@@ -1,5 +1,4 @@
 // Rules of contractions, softmax and elementwise operators; view_rules.cpp has those that move elements.
-#include <fmt/format.h>
 #include "graph/operators.h"
 
 namespace warploom::graph {
@@ -147,6 +146,27 @@ Result<Answer> cast(const Question& q) {
 }
 
 Result<Answer> cast_like(const Question& q) { return Answer{q.in(1).dtype, q.in(0).shape}; }
+
+Result<Answer> dequantize(const Question& q) {
+  const Dtype from = q.in(0).dtype, to = q.in(1).dtype;
+  if (is_wide_float(from) || !is_wide_float(to) || (q.has(2) && q.in(2).dtype != from))
+    return type_error(q, "an integer or 8-bit float, a scale of f32, bf16 or f16, a zero point of the first's type",
+                      fmt::format("{} and {}", name_of(from), name_of(to)));
+  if (q.node.integer("block_size") != 0 || q.node.integer("output_dtype") != 0)
+    return q.error(ErrorCode::kOnnxAttribute, "blocks of scales are not supported",
+                   "one scale, or one an index of the axis", fmt::format("block_size {}", q.node.integer("block_size")),
+                   "scale whole rows or the whole tensor");
+  const Shape &scale = q.in(1).shape, &in = q.in(0).shape;
+  if (element_count(scale) != 1) {
+    WARPLOOM_TRY(const std::int64_t axis, normalized_axis(q.node.integer("axis"), in.size(), q.place));
+    if (scale.size() != 1 || scale[0] != in[static_cast<std::size_t>(axis)])
+      return q.error(ErrorCode::kOnnxShape, "the scales do not fit the axis",
+                     to_text(Shape{in[static_cast<std::size_t>(axis)]}), to_text(scale));
+  }
+  if (q.has(2) && element_count(q.in(2).shape) != element_count(scale))
+    return q.error(ErrorCode::kOnnxShape, "as many zero points as scales", to_text(scale), to_text(q.in(2).shape));
+  return Answer{to, in};
+}
 
 Result<Answer> constant(const Question& q) {
   return q.error(ErrorCode::kOnnxAttribute, "Constant lacks its value", "one of ONNX's value attributes");

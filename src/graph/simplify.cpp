@@ -1,6 +1,4 @@
 // simplify(): what constants decide is gone, and so is what does nothing.
-#include <algorithm>
-#include <set>
 #include "graph/graph.h"
 
 namespace warploom::graph {

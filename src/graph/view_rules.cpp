@@ -1,6 +1,4 @@
 // Rules of the operators that keep, move or leave out elements: their shapes follow from constants.
-#include <fmt/format.h>
-#include <algorithm>
 #include <numeric>
 #include "graph/operators.h"
 

@@ -1,6 +1,5 @@
 // From a schedule to a launch list: programs, verified, synthesized and written as source for the target.
 
-#include <algorithm>
 #include "codegen/cpu.h"
 #include "codegen/cuda.h"
 #include "kernels/family.h"
@@ -21,18 +20,11 @@ std::int64_t span_of(const tile::Tensor& tensor) {
   return last + 1;
 }
 
-Result<Kernel> emit(const tile::Program& program, const target::Capabilities& capabilities,
-                    synth::Solution* chosen = nullptr) {
-  if (!capabilities.gpu) return codegen::emit_cpu(program, capabilities);
-  WARPLOOM_TRY(synth::Solution solution, synth::synthesize(program, capabilities));
-  Result<Kernel> kernel = codegen::emit_cuda(program, solution, capabilities);
-  if (chosen) *chosen = std::move(solution);
-  return kernel;
-}
+constexpr std::size_t kAlternatives = 8;  // solutions kept to choose from
 
 }  // namespace
 
-Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities) {
+Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities, std::size_t which) {
   WARPLOOM_CHECK(tile::verify(program));
   Lowered out;
   out.list.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
@@ -40,7 +32,14 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
   for (const tile::Tensor& tensor : program.tensors)
     if (tensor.scope == tile::Scope::global)
       (tensor.writable ? out.list.outputs : out.list.inputs).push_back({tensor.name, tensor.dtype, {span_of(tensor)}});
-  WARPLOOM_TRY(Kernel kernel, emit(program, capabilities, &out.solution));
+  if (!capabilities.gpu) {
+    WARPLOOM_TRY(Kernel kernel, codegen::emit_cpu(program, capabilities));
+    out.list.kernels.push_back(std::move(kernel));
+    return out;
+  }
+  WARPLOOM_TRY(out.solutions, synth::synthesize_best(program, capabilities, kAlternatives));
+  out.which = which < out.solutions.size() ? which : 0;
+  WARPLOOM_TRY(Kernel kernel, codegen::emit_cuda(program, out.solutions[out.which], capabilities));
   out.list.kernels.push_back(std::move(kernel));
   return out;
 }
@@ -63,11 +62,16 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
   WARPLOOM_CHECK((*family)->legal(region, schedule, capabilities));
   WARPLOOM_TRY(const Family::Programs made, (*family)->programs(region, schedule, capabilities));
   LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
+  const auto solution = schedule.fields.find("solution");
+  const std::size_t which = solution == schedule.fields.end() ? 0 : static_cast<std::size_t>(solution->second);
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
   for (const auto id : region.graph.outputs) list.outputs.push_back(spec_of(region.graph.tensor(id)));
+  bool as_asked = false;  // by one program at least: the small ones beside it have one solution
   for (std::size_t i = 0; i < made.programs.size(); ++i) {
-    WARPLOOM_CHECK(tile::verify(made.programs[i]));
-    WARPLOOM_TRY(Kernel kernel, emit(made.programs[i], capabilities));
+    WARPLOOM_TRY(Lowered lowered, lower(made.programs[i], capabilities, which));
+    as_asked |= lowered.which == which;
+    Kernel& kernel = lowered.list.kernels[0];
+    if (!lowered.solutions.empty()) list.predicted_us += lowered.solutions[lowered.which].cost.us;
     for (Argument& arg : kernel.args) {
       const auto buffer = i < made.buffers.size() ? made.buffers[i].find(arg.buffer)
                                                   : std::map<std::string, std::string>::const_iterator{};
@@ -75,6 +79,9 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
     }
     list.kernels.push_back(std::move(kernel));
   }
+  if (!as_asked)
+    return fail({ErrorCode::kScheduleIllegal, "synthesis found fewer solutions", schedule.text(),
+                 fmt::format("solution={} among them", which), "none of that number", "take a lower number"});
   return list;
 }
 

@@ -10,6 +10,8 @@ std::optional<Precision> precision_of(const MatmulRegion& region, Track track) {
   if (region.a.dtype != region.b.dtype) return std::nullopt;
   if (region.a.dtype == Dtype::bf16 && track != Track::fp16) return Precision{Dtype::bf16, 1};
   if (region.a.dtype == Dtype::f16 && track != Track::bf16) return Precision{Dtype::f16, 1};
+  const bool narrow = bits_of(region.a.dtype) == 8;
+  if (narrow && (track == Track::fp8 || track == Track::tolerance)) return Precision{region.a.dtype, 1};
   if (region.a.dtype != Dtype::f32) return std::nullopt;
   if (track == Track::tf32) return Precision{Dtype::tf32, 1};
   if (track == Track::fp32 || track == Track::tolerance) return Precision{Dtype::tf32, 3};

@@ -7,10 +7,14 @@
 namespace warploom::kernels {
 
 // How products are computed under a track. 16-bit inputs: their own type. fp32 inputs: tf32 once (tf32, tolerance tracks), or
-// three products of two-part splits (fp32 track).
+// three products of two-part splits (fp32 track). 8-bit inputs, scaled: their own type.
 struct Precision {
   Dtype operand = Dtype::bf16;  // of the matrix instruction
   int terms = 1;
+  // Whether the threads add up the sums of one slot each: tensor cores truncate as they add, an error that grows with k, and keep
+  // 14 bits of a sum of 8-bit floats.
+  bool promotes() const { return terms > 1 || (is_float(operand) && bits_of(operand) == 8); }
+  Dtype accumulator() const { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 };
 std::optional<Precision> precision_of(const MatmulRegion& region, Track track);
 

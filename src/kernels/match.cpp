@@ -25,8 +25,18 @@ const Node* only_node(const Graph& graph, OpClass wanted) {
   return found;
 }
 
-// A graph input or constant as it lies in memory, through any number of Transpose nodes.
-std::optional<View> stored_view(const Graph& graph, TensorId id) {
+bool is_zero(const Graph& graph, TensorId id) {
+  const graph::Tensor& tensor = graph.tensor(id);
+  if (!tensor.constant) return false;
+  bool zero = true;
+  for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
+    zero &= load_as_double(tensor.dtype, tensor.constant->data(), at(i)) == 0;
+  return zero;
+}
+
+// A graph input or constant as it lies in memory, through any number of Transpose nodes. One of 8 bits is read through its
+// DequantizeLinear: then `scale` is the factor, of the whole tensor or of the columns of an operand that stands on the right.
+std::optional<View> stored_view(const Graph& graph, TensorId id, TensorId& scale, bool columns) {
   const int producer = graph.producer(id);
   const graph::Tensor& tensor = graph.tensor(id);
   if (producer < 0) {
@@ -34,8 +44,20 @@ std::optional<View> stored_view(const Graph& graph, TensorId id) {
     return View{id, tensor.name, tensor.dtype, tensor.shape, graph::strides_of(tensor.shape)};
   }
   const Node& node = graph.nodes[at(producer)];
+  if (node.op == OpKind::DequantizeLinear) {
+    const graph::Tensor& narrow = graph.tensor(node.inputs[0]);
+    const bool symmetric = node.inputs.size() < 3 || node.inputs[2] == graph::kAbsent || is_zero(graph, node.inputs[2]);
+    const bool whole = graph::element_count(graph.tensor(node.inputs[1]).shape) == 1;
+    const auto rank = static_cast<std::int64_t>(narrow.shape.size()), axis = node.integer("axis");
+    const bool of_columns = columns && rank > 1 && (axis == -1 || axis == rank - 1);
+    const bool narrow_type = narrow.dtype == Dtype::e4m3 || narrow.dtype == Dtype::e5m2 || narrow.dtype == Dtype::i8;
+    if (graph.producer(node.inputs[0]) >= 0 || !symmetric || !narrow_type || !(whole || of_columns))
+      return std::nullopt;
+    scale = node.inputs[1];
+    return View{node.inputs[0], narrow.name, narrow.dtype, narrow.shape, graph::strides_of(narrow.shape)};
+  }
   if (node.op != OpKind::Transpose) return std::nullopt;
-  auto view = stored_view(graph, node.inputs[0]);
+  auto view = stored_view(graph, node.inputs[0], scale, false);
   if (!view) return std::nullopt;
   const View source = *view;
   const auto permutation = node.integers("perm");
@@ -160,11 +182,15 @@ std::optional<MatmulRegion> match_matmul(const Graph& graph) {
   const Node* node = only_node(graph, OpClass::contraction);
   if (!node) return std::nullopt;
   const TensorId product = node->outputs[0];
-  auto a = stored_view(graph, node->inputs[0]), b = stored_view(graph, node->inputs[1]);
+  TensorId scale_a = graph::kAbsent, scale_b = graph::kAbsent;
+  auto a = stored_view(graph, node->inputs[0], scale_a, false),
+       b = stored_view(graph, node->inputs[1], scale_b, node->integer("transB") == 0);
   if (!a || !b) return std::nullopt;
 
   MatmulRegion region;
   Chain chain(graph, product);
+  for (const TensorId scale : {scale_a, scale_b})
+    if (scale != graph::kAbsent && !chain.scale_core(scale)) return std::nullopt;
   if (node->op == OpKind::Gemm) {
     if (node->integer("transA") != 0) a = a->transposed();
     if (node->integer("transB") != 0) b = b->transposed();

@@ -25,7 +25,7 @@ std::optional<int> Chain::leaf(TensorId id) {
 
 std::optional<int> Chain::term_of(TensorId id, bool last) {
   if (const auto found = known_.find(id); found != known_.end()) return found->second;
-  if (id == core_) return known_[id] = add({.kind = Term::Kind::input, .input = 0});
+  if (id == core_) return core();
   const int producer = graph_.producer(id);
   if (producer < 0) {
     const auto term = leaf(id);
@@ -64,8 +64,20 @@ bool Chain::append(TensorId id, bool last) {
   return true;
 }
 
+int Chain::core() {
+  const auto found = known_.find(core_);
+  return found != known_.end() ? found->second : known_[core_] = add({.kind = Term::Kind::input, .input = 0});
+}
+
+bool Chain::scale_core(TensorId scale) {
+  const int value = core();
+  const auto factor = leaf(scale);
+  if (factor) known_[core_] = apply(ValueOp::mul, value, *factor);
+  return factor.has_value();
+}
+
 bool Chain::scale_core(double alpha, double beta, TensorId c) {
-  int value = add({.kind = Term::Kind::input, .input = 0});
+  int value = core();
   if (alpha != 1) value = apply(ValueOp::mul, value, add({.kind = Term::Kind::constant, .value = alpha}));
   if (c != graph::kAbsent && beta != 0) {
     auto addend = leaf(c);

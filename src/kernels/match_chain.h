@@ -19,6 +19,8 @@ class Chain {
   bool append(graph::TensorId id, bool last);
   // alpha · (input 0) + beta · c, the scaling that Gemm adds; c may be kAbsent. To be called before append().
   bool scale_core(double alpha, double beta, graph::TensorId c);
+  // (input 0) · scale, before either.
+  bool scale_core(graph::TensorId scale);
 
   const graph::Expression& expression() const { return expression_; }
   const std::vector<graph::TensorId>& operands() const { return operands_; }
@@ -31,6 +33,7 @@ class Chain {
   std::optional<int> leaf(graph::TensorId id);
   int add(graph::Term term);
   int apply(ValueOp op, int a, int b);
+  int core();  // the term that stands for input 0, scaled as it is so far
 
   const graph::Graph& graph_;
   graph::TensorId core_;

@@ -27,7 +27,9 @@ class MatmulThreads : public Family {
     if (!capabilities.gpu) return false;
     const auto matmul = match_matmul(region.graph);
     if (!matmul || matmul->a.dtype != matmul->b.dtype || matmul->batch.size() > 3) return false;
-    return precision(*matmul, region.track).has_value();
+    const auto p = precision(*matmul, region.track);
+    const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
+    return p && (!fp8 || capabilities.fp8_tflops > 0);
   }
 
   Space space(const Region&, const target::Capabilities&) const override {
@@ -38,14 +40,16 @@ class MatmulThreads : public Family {
                {"block_k", {32, 64, 16}, "depth of one slot"},
                {"stages", {3, 4, 2}, "slots of the ring"},
                {"warps", {8, 4}, "warps a block"},
-               {"group", {8, 1}, "rows of tiles taken together"}}};
+               {"group", {8, 1}, "rows of tiles taken together"},
+               {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
     return {name(),
             {{"block_m", {128, 64, 32}, "rows of an output tile"},
              {"block_n", {128, 64, 32}, "columns of an output tile"},
              {"block_k", {16, 8, 32}, "depth of one slot"},
              {"stages", {3, 2, 4}, "slots of the ring"},
              {"warps", {8, 4}, "warps a block"},
-             {"group", {8, 1}, "rows of tiles taken together"}}};
+             {"group", {8, 1}, "rows of tiles taken together"},
+             {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
@@ -111,7 +115,7 @@ class MatmulThreads : public Family {
     const Dtype stored = region.a.dtype;
     const TensorId sa = t.shared("a", stored, {bm, bk}), sb = t.shared("b", stored, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
-    const TensorId acc = t.reg("acc", Dtype::f32, {bm, bn});
+    const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
     // As in matmul_wgmma: the tensor core truncates, so split products add up one slot at a time.
     const bool split = precision.terms > 1;
     const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;

@@ -30,7 +30,7 @@ class MatmulWgmma : public Family {
     const bool skinny = matmul.m < 128 && matmul.m < matmul.n;
     std::vector<std::int64_t> splits = {1};
     const auto steps = ceil_div(matmul.k, 128 / bytes);
-    for (std::int64_t s = 2; s <= 32 && s * 4 <= steps; s *= 2)
+    for (std::int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(precision.operand); s *= 2)
       if (s * ceil_div(matmul.m, 128) * ceil_div(matmul.n, 128) * matmul.batch_count() <= 2 * capabilities.processors)
         splits.push_back(s);
     return {name(),
@@ -62,9 +62,11 @@ class MatmulWgmma : public Family {
       return fail(
           illegal(s, "block_m a multiple of 64 rows a consumer", fmt::format("block_m={} consumers={}", m, consumers)));
     const auto accumulators = m * n / (128 * consumers);
-    const auto most = precision.terms > 1 ? 64 : 128;  // split products keep a second set
+    const auto most = precision.promotes() ? 64 : 128;  // a second set
     if (accumulators > most)
       return fail(illegal(s, fmt::format("at most {} accumulators a thread", most), fmt::format("{}", accumulators)));
+    if (precision.operand == Dtype::i8 && n % 16 && n > 24)
+      return fail(illegal(s, "block_n a multiple of 16 for integers", fmt::format("block_n={}", n)));
     if (matmul.b.fast_axis() == 1 && bytes_of(precision.operand) == 2 && n % 16)
       return fail(illegal(s, "block_n of whole 32-byte panels", fmt::format("block_n={}", n)));
     if (split > 1 && (split - 1) * ceil_div(ceil_div(matmul.k, k), split) >= ceil_div(matmul.k, k))
@@ -90,7 +92,9 @@ class MatmulWgmma : public Family {
     const double waves = std::ceil(tiles / capabilities.processors);
     const double running = std::min(tiles, static_cast<double>(capabilities.processors));
     const double k = static_cast<double>(round_up(ceil_div(matmul.k, split), field(s, "block_k")));
-    const double unit = precision.operand == Dtype::tf32 ? capabilities.tf32_tflops : capabilities.half_tflops;
+    const double unit = precision.operand == Dtype::tf32  ? capabilities.tf32_tflops
+                        : bits_of(precision.operand) == 8 ? capabilities.fp8_tflops
+                                                          : capabilities.half_tflops;
     const double multiply = 2 * m * n * k * precision.terms / (unit * 1e6 / capabilities.processors);
     // The tensor core reads b (and a) from shared memory: narrow tiles starve it.
     const double starve = n < 128 ? 128 / n : 1;
@@ -199,21 +203,20 @@ class MatmulWgmma : public Family {
         });
       });
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
-        const TensorId acc = t.reg("acc", Dtype::f32, {bm, bn});
-        // The tensor core truncates as it adds, an error that grows with k. Split products therefore add up one slot at a time,
-        // and the threads add the slots, rounding to nearest.
-        const TensorId part_sum = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
+        const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
+        const bool promotes = precision.promotes();
+        const TensorId part_sum = promotes ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
         tiles("tile", [&](const TileOrder::Position& at, const Index& part, const Index& begin, const Index& end) {
           t.fill(acc, 0);
           t.for_("k", begin, end, 1, [&](const Index&) {
-            if (split) t.fill(part_sum, 0);
-            t.consume(ring, split ? 0 : 1, [&] {
+            if (promotes) t.fill(part_sum, 0);
+            t.consume(ring, promotes ? 0 : 1, [&] {
               if (split)
                 t.mma(part_sum, t.all(sa2), t.all(sb), false, true),
                     t.mma(part_sum, t.all(sa), t.all(sb2), false, true);
               t.mma(part_sum, t.all(sa), t.all(sb), false, true);
             });
-            if (split) t.map(acc, t.value(acc) + t.value(part_sum));
+            if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
           });
           const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
           const auto where = parts > 1 ? std::vector<Index>{at.batch + part * order.batch, at.m * bm, at.n * bn}

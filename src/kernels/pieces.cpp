@@ -1,5 +1,4 @@
 #include "kernels/pieces.h"
-#include <fmt/format.h>
 
 namespace warploom::kernels {
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include "kernels/family.h"
 
 namespace warploom::kernels {

@@ -213,9 +213,8 @@ class SoftmaxGpu : public Family {
     }
 
     void in_ring(const target::Capabilities& capabilities) {
-      // Clusters are placed within groups of 16 multiprocessors: those left over are not counted on.
       const std::int64_t stages = field(s, "stages"),
-                         processors = cluster > 1 ? capabilities.processors / 16 * 16 : capabilities.processors,
+                         processors = capabilities.cluster_processors(static_cast<int>(cluster)),
                          workers = std::min(region.outer,
                                             std::max<std::int64_t>(1, processors * field(s, "blocks") / cluster));
       b.grid(workers * cluster);

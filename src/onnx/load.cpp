@@ -1,12 +1,9 @@
 #include "onnx/load.h"
-#include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
-#include <algorithm>
 #include <new>
-#include <optional>
 #include "base/file.h"
 #include "onnx/model.h"
 
@@ -61,41 +58,30 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
                "a ModelProto in protobuf text form", error.text, "export the model to ONNX"});
 }
 
+google::protobuf::io::CodedInputStream stream_of(std::string_view content) {
+  return google::protobuf::io::CodedInputStream(reinterpret_cast<const std::uint8_t*>(content.data()),
+                                                static_cast<int>(content.size()));
+}
+
 // Reads the outermost fields of a message. True if they are a model's up to one that ends beyond the content.
 bool is_cut_model(std::string_view content) {
-  using Wire = std::uint64_t;
-  std::size_t at = 0;
-  const auto varint = [&]() -> std::optional<Wire> {
-    Wire value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at >= content.size()) return std::nullopt;
-      const auto byte = static_cast<unsigned char>(content[at++]);
-      value |= static_cast<Wire>(byte & 127) << shift;
-      if (byte < 128) return value;
-    }
-    at = content.size() + 1;  // too long: no model
-    return std::nullopt;
-  };
-  for (int fields = 0; at < content.size(); ++fields) {
-    const auto tag = varint();
-    if (!tag) return fields > 0 && at == content.size();
-    const Wire field = *tag >> 3, type = *tag & 7;
+  auto stream = stream_of(content);
+  for (int fields = 0; stream.CurrentPosition() < static_cast<int>(content.size()); ++fields) {
+    const std::uint32_t tag = stream.ReadTag(), field = tag >> 3, type = tag & 7;
+    if (tag == 0) return fields > 0 && stream.CurrentPosition() == static_cast<int>(content.size());
     const bool number = field == 1 || field == 5;  // ir_version, model_version
     const bool known = number || (field >= 2 && field <= 8) || field == 14 || field == 20 || field == 25 || field == 26;
     if (!known || type != (number ? 0u : 2u)) return false;
-    const auto value = varint();
-    if (!value) return fields > 0 && at == content.size();
-    if (number) continue;
-    if (*value > content.size() - at) return fields > 0;
-    at += static_cast<std::size_t>(*value);
+    std::uint64_t value = 0;
+    if (!stream.ReadVarint64(&value)) return fields > 0 && stream.CurrentPosition() == static_cast<int>(content.size());
+    if (!number && (value > content.size() || !stream.Skip(static_cast<int>(value)))) return fields > 0;
   }
   return false;
 }
 
 Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& source) {
   onnx::ModelProto model;
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(content.data()),
-                                                static_cast<int>(content.size()));
+  auto stream = stream_of(content);
   stream.SetRecursionLimit(kMaxNesting);
   const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed && model.has_graph()) return model;
@@ -128,7 +114,12 @@ Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place
   }
 }
 
-Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
+namespace {
+struct ModelFile {
+  std::string content;
+  onnx_import::Source source;
+};
+Result<ModelFile> read_model(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status))
@@ -137,9 +128,35 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
     return fail({ErrorCode::kFileUnreadable, "the model is no regular file", path.string(), "a file"});
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > onnx_import::kMaxFile) return onnx_import::too_large(path.string(), size);
-  WARPLOOM_TRY(const std::string content, read_file(path));
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  return parse_onnx(content, path.string(), folder);
+  WARPLOOM_TRY(std::string content, read_file(path));
+  return ModelFile{std::move(content), {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
+}
+}  // namespace
+
+Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
+  WARPLOOM_TRY(const ModelFile file, read_model(path));
+  return parse_onnx(file.content, file.source.place, file.source.folder);
+}
+
+Result<std::string> onnx_text(const std::filesystem::path& path) {
+  WARPLOOM_TRY(const ModelFile file, read_model(path));
+  WARPLOOM_TRY(onnx::ModelProto model, onnx_import::parse_model(file.content, file.source));
+  onnx::GraphProto& graph = *model.mutable_graph();
+  std::vector<onnx::TensorProto*> tensors;
+  for (auto& initializer : *graph.mutable_initializer()) tensors.push_back(&initializer);
+  for (auto& node : *graph.mutable_node())
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.has_t()) tensors.push_back(attribute.mutable_t());
+  for (onnx::TensorProto* tensor : tensors) {
+    if (tensor->data_location() != onnx::TensorProto::EXTERNAL) continue;
+    WARPLOOM_TRY(const graph::Tensor read, onnx_import::to_tensor(*tensor, file.source));
+    tensor->set_raw_data(read.constant->data(), read.constant->size());
+    tensor->clear_external_data();
+    tensor->clear_data_location();
+  }
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(model, &text);
+  return text;
 }
 
 }  // namespace warploom

@@ -29,7 +29,7 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path);
 Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place = "model",
                                 const std::filesystem::path& folder = {});
 
-// The graph as an ONNX model in text form, IR 10, opset 20: parse_onnx() of it gives an equal graph.
-std::string to_onnx_text(const graph::Graph& graph);
+// The model of a file in text form, with its external data: parse_onnx() of it gives the same graph as load_onnx() of the file.
+Result<std::string> onnx_text(const std::filesystem::path& path);
 
 }  // namespace warploom

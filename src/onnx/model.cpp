@@ -1,8 +1,5 @@
 #include "onnx/model.h"
-#include <fmt/format.h>
-#include <algorithm>
 #include <limits>
-#include <set>
 #include "graph/operators.h"
 
 namespace warploom::onnx_import {

@@ -1,5 +1,4 @@
 // Tensors with their bytes: raw, typed or in a file beside the model.
-#include <fmt/format.h>
 #include <bit>
 #include <charconv>
 #include <cstring>

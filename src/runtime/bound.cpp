@@ -11,12 +11,6 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
                "bind every input and output"});
 }
 
-Status LoadedList::check_set(int set, int end) const {
-  if (set >= 0 && set < end) return ok();
-  return fail({ErrorCode::kInternal, "a buffer set was never bound", name(), fmt::format("a set below {}", sets()),
-               fmt::format("{}", set), "bind buffer sets in order from 0, before the launch"});
-}
-
 Status LoadedList::check_images(const Binary& binary) const {
   if (binary.engine == list_.engine && binary.images.size() == list_.kernels.size()) return ok();
   return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name(),
@@ -25,8 +19,7 @@ Status LoadedList::check_images(const Binary& binary) const {
 }
 
 Status LoadedList::bind(const Bindings& buffers, int set) {
-  WARPLOOM_CHECK(check_set(set, sets() + 1));
-  Set bound{buffers};
+  LoadedSet bound{buffers};
   for (const auto* specs : {&list_.inputs, &list_.outputs})
     for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
   for (const BufferSpec& spec : list_.workspaces) {
@@ -45,15 +38,16 @@ Status LoadedList::bind(const Bindings& buffers, int set) {
       WARPLOOM_TRY(parameters[i], parameter(kernel, kernel.args[i], addresses[i], bound.kept));
     }
   }
-  if (set == sets()) sets_.emplace_back();
-  sets_[static_cast<std::size_t>(set)] = std::move(bound);
-  return ok();
+  return keep(set, std::move(bound));
 }
 
 Status LoadedList::launch(int set) {
-  WARPLOOM_CHECK(check_set(set, sets()));
-  auto& parameters = sets_[static_cast<std::size_t>(set)].parameters;
-  for (std::size_t i = 0; i < parameters.size(); ++i) WARPLOOM_CHECK(run(i, parameters[i].data()));
+  WARPLOOM_TRY(LoadedSet* const bound, kept(set));
+  for (std::size_t i = 0; i < bound->parameters.size(); ++i) {
+    for (const Argument& argument : list_.kernels[i].args)
+      if (argument.zeroed) WARPLOOM_CHECK(device_.fill(bound->buffers[argument.buffer], 0));
+    WARPLOOM_CHECK(run(i, bound->parameters[i].data()));
+  }
   return ok();
 }
 

@@ -23,7 +23,7 @@ Result<std::string> image_of(const Kernel& kernel, const LaunchList& list, const
                              Binary& binary) {
   if (list.engine == Engine::cpu) {
     WARPLOOM_TRY(const auto path,
-                 compile_shared_object(kernel.source, cpu_compile_flags(), cpu_headers(), options.time));
+                 compile_shared_object(kernel.source, cpu_compile_flags(), headers_of("cpu"), options.time));
     binary.figures.push_back({kernel.name, 0, 0, 0});
     return path.string();
   }

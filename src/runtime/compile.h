@@ -40,9 +40,9 @@ struct Binary {
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {});
 
-// The hidden subcommand of the host program: `PROGRAM __compile REQUEST` must call run_compile_request(REQUEST) and exit with
-// what it returns. Once registered, NVRTC runs in a fresh process of PROGRAM; else in this one, unwatched.
-void set_helper_program(std::filesystem::path program);
-int run_compile_request(const std::filesystem::path& request);
+// The hidden subcommand of the host program: true when `argv` is one, and then `*status` is what the program should exit with. Once
+// the program is registered, which is done before anything is compiled, NVRTC runs in a fresh process of it; else in this one, unwatched.
+void set_helper_program(const std::filesystem::path& program);
+bool compiler_main(int argc, char** argv, int* status);
 
 }  // namespace warploom::runtime

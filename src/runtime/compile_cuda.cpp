@@ -1,84 +1,53 @@
-// compile_cuda: the cache, and the child process NVRTC runs in.
+// compile_cuda: the cache, and the child process NVRTC runs in. The host program's hidden subcommand stands in for a compiler:
 //
-// A request is a folder: request.json {"arch"}, source.cu in; image.cubin and log, or error.json, out.
-
-#include <mutex>
+//   PROGRAM __compile ARCH -I HEADERS -o IMAGE SOURCE      its own headers it knows; what NVRTC and ptxas say goes to stderr
+#include <cstdio>
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/process.h"
 #include "runtime/disk_cache.h"
 #include "runtime/nvrtc.h"
 
 namespace warploom::runtime {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr const char* kCompileCommand = "__compile";
+constexpr int kArguments = 8;
 
-std::mutex helper_mutex;
-fs::path helper_program;
+std::string helper_program;
 
-fs::path helper() {
-  const std::lock_guard lock(helper_mutex);
-  return helper_program;
-}
-
-Result<Image> by_nvrtc(const std::string& source, const std::string& arch, const CompileOptions& options,
-                       const CudaCompiler& compiler) {
-  const fs::path program = helper();
-  if (program.empty()) return compile_cuda_in_process(source, arch);
-  const ScratchFolder scratch("compile");
-  const fs::path request = scratch.path() / "request.json";
-  WARPLOOM_CHECK(write_file(scratch.path() / "source.cu", source));
-  WARPLOOM_CHECK(write_file(request, nlohmann::json{{"arch", arch}}.dump()));
-  WARPLOOM_TRY(const ProcessResult done,
-               run_process({program.string(), "__compile", request.string()}, {.time = options.time}));
-  if (done.timed_out || done.signal) return compiler_failed(compiler.name, done, options.time);
-  if (const auto text = read_file(scratch.path() / "error.json"); text) {
-    const auto json = nlohmann::json::parse(*text, nullptr, false);
-    if (json.is_object()) return fail(error_from_json(json));
-  }
-  if (!done.succeeded()) return compiler_failed(compiler.name, done, options.time);
-  Image image;
-  WARPLOOM_TRY(image.bytes, read_file(scratch.path() / "image.cubin"));
-  WARPLOOM_TRY(image.log, read_file(scratch.path() / "log"));
-  return image;
+Result<Image> made(const std::string& source, const std::string& arch, const CompileOptions& options,
+                   const CudaCompiler& compiler) {
+  std::vector<std::string> argv = {helper_program, kCompileCommand, arch};
+  if (compiler.nvrtc && helper_program.empty()) return compile_cuda_in_process(source, arch);
+  if (!compiler.nvrtc) argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
+  return compile_text(compiler.name, std::move(argv), headers_of("ptx"), source, ".cu", options.time);
 }
 
 }  // namespace
 
-void set_helper_program(fs::path program) {
-  const std::lock_guard lock(helper_mutex);
-  helper_program = std::move(program);
-}
+void set_helper_program(const std::filesystem::path& program) { helper_program = program.string(); }
 
-int run_compile_request(const fs::path& request) {
-  const fs::path folder = request.parent_path();
-  const auto text = read_file(request);
-  const auto source = read_file(folder / "source.cu");
-  const auto json = nlohmann::json::parse(text ? *text : "", nullptr, false);
-  if (!source || !json.is_object() || !json.contains("arch")) return 2;
-  const auto image = compile_cuda_in_process(*source, json["arch"]);
-  if (!image) {
-    const std::string error = to_json(image.error()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    return write_file(folder / "error.json", error) ? 1 : 2;
-  }
-  return write_file(folder / "image.cubin", image->bytes) && write_file(folder / "log", image->log) ? 0 : 2;
+bool compiler_main(int argc, char** argv, int* status) {
+  if (argc < 2 || std::string_view(argv[1]) != kCompileCommand) return false;
+  *status = 2;
+  const auto source = argc == kArguments ? read_file(argv[7]) : Result<std::string>();
+  if (argc != kArguments || !source) return true;
+  const auto image = compile_cuda_in_process(*source, argv[2]);
+  std::fputs(image ? image->log.c_str() : image.error().found.c_str(), stderr);
+  *status = !image ? 1 : write_file(argv[6], image->bytes) ? 0 : 2;
+  return true;
 }
 
 Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options) {
   WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
   const std::string key =
-      hash_hex(fmt::format("cuda\n{}\n{}\n{}\n{}", compiler.name, arch, cuda_headers().key, source));
+      hash_hex(fmt::format("cuda\n{}\n{}\n{}\n{}", compiler.name, arch, headers_of("ptx").key, source));
   DiskCache cache("cubin", ".cubin");
   if (auto entry = cache.find(key)) {
     // Gone again, if another process is shrinking the cache: then compile.
     if (auto cubin = read_file(entry->path)) return Image{std::move(*cubin), std::move(entry->log)};
   }
-  WARPLOOM_TRY(Image image, compiler.nvrtc ? by_nvrtc(source, arch, options, compiler)
-                                           : compile_text(compiler.name,
-                                                          {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17",
-                                                           "-lineinfo", "-Xptxas", "-v"},
-                                                          cuda_headers(), source, ".cu", options.time));
+  WARPLOOM_TRY(Image image, made(source, arch, options, compiler));
   (void)cache.store(key, image.bytes, source, image.log);  // a full disk costs only time
   return image;
 }

@@ -7,16 +7,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-HeaderSet headers_of(std::initializer_list<std::string_view> kinds) {
+HeaderSet collected(std::string_view device) {
   HeaderSet set;
   std::string all;
   for (const EmbeddedFile& file : device_headers()) {
-    const fs::path path = file.path;
-    for (std::string_view kind : kinds) {
-      if (path.parent_path() != kind) continue;
-      set.files.push_back({path.filename().string(), file.text});
-      all += path.filename().string() + '\0' + file.text + '\0';
-    }
+    const fs::path path = file.path, name = path.filename();
+    if (path.parent_path() != device && path.parent_path() != "common") continue;
+    set.files.push_back({name.string(), file.text});
+    all += name.string() + '\0' + file.text + '\0';
   }
   set.key = hash_hex(all);
   return set;
@@ -24,17 +22,10 @@ HeaderSet headers_of(std::initializer_list<std::string_view> kinds) {
 
 }  // namespace
 
-const HeaderSet& cuda_headers() {
-  static const HeaderSet set = headers_of({"ptx", "common"});
-  return set;
-}
-const HeaderSet& cpu_headers() {
-  static const HeaderSet set = headers_of({"cpu", "common"});
-  return set;
-}
-const HeaderSet& emulated_headers() {
-  static const HeaderSet set = headers_of({"emulated", "common"});
-  return set;
+const HeaderSet& headers_of(const std::string& device) {
+  static const std::map<std::string, HeaderSet> sets = {
+      {"ptx", collected("ptx")}, {"cpu", collected("cpu")}, {"emulated", collected("emulated")}};
+  return sets.at(device);
 }
 
 Result<fs::path> header_folder(const HeaderSet& set) {

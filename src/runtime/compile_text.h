@@ -16,9 +16,8 @@ struct HeaderSet {
   std::vector<EmbeddedFile> files;  // `path` is the bare name
   std::string key;                  // of their names and texts
 };
-const HeaderSet& cuda_headers();      // device/ptx and device/common
-const HeaderSet& cpu_headers();       // device/cpu and device/common
-const HeaderSet& emulated_headers();  // device/emulated and device/common
+// Those of `device` ("ptx", "cpu", "emulated") and of device/common.
+const HeaderSet& headers_of(const std::string& device);
 
 // The set on disk, flat in one folder of the cache; written once.
 Result<std::filesystem::path> header_folder(const HeaderSet& set);

@@ -35,10 +35,6 @@ class CpuKernels final : public LoadedList {
         return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name,
                      "a shared object with the kernel", image ? binary.images[i] : image.why_not(),
                      "clear the cache folder and compile again"});
-      for (int worker = 0; worker < pool_.threads(); ++worker)
-        if (kernel.shared_bytes > 0 && !pool_.scratch(worker, kernel.shared_bytes))
-          return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
-                       fmt::format("{} bytes a thread", kernel.shared_bytes), "no room", "take a smaller schedule"});
     }
     return ok();
   }
@@ -47,24 +43,14 @@ class CpuKernels final : public LoadedList {
   Result<void*> parameter(const Kernel&, const Argument&, void*& address, Kept&) override { return address; }
   Status run(std::size_t index, void** parameters) override {
     const Kernel& kernel = list_.kernels[index];
-    pool_.run(kernel.grid[0] * kernel.grid[1] * kernel.grid[2], [&, this](std::int64_t task, int worker) {
-      void* scratch = kernel.shared_bytes > 0 ? pool_.scratch(worker, kernel.shared_bytes) : nullptr;
-      functions_[index](parameters, task, scratch);
-    });
-    return ok();
+    const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+    if (wl::run_blocks(pool_, functions_[index], parameters, blocks, kernel.shared_bytes)) return ok();
+    return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
+                 fmt::format("{} bytes a thread", kernel.shared_bytes), "no room", "take a smaller schedule"});
   }
 
   wl::Pool& pool_;
   std::vector<CpuKernel> functions_;
-};
-
-class Calls final : public Recording {
- public:
-  explicit Calls(std::function<Status()> work) : work_(std::move(work)) {}
-  Status replay() override { return work_(); }
-
- private:
-  std::function<Status()> work_;
 };
 
 class CpuExecutor final : public Executor {
@@ -120,9 +106,7 @@ class CpuExecutor final : public Executor {
     WARPLOOM_CHECK(work());
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   }
-  Result<std::unique_ptr<Recording>> record(const std::function<Status()>& work) override {
-    return std::make_unique<Calls>(work);
-  }
+  Result<std::function<Status()>> record(const std::function<Status()>& work) override { return work; }
 
   Status flush_caches() override {
     constexpr std::int64_t kMost = std::int64_t{256} << 20;
@@ -139,8 +123,8 @@ class CpuExecutor final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int ordinal, int threads) {
-  return engine == Engine::cuda ? open_gpu(ordinal) : open_cpu(threads);
+Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {
+  return engine == Engine::cuda ? open_gpu() : open_cpu(threads);
 }
 
 Result<std::unique_ptr<Executor>> open_cpu(int threads) {

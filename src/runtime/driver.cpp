@@ -22,6 +22,7 @@ constexpr Meaning kMeanings[] = {
     {717, ErrorCode::kCandidateCrashed},  // …_INVALID_ADDRESS_SPACE
     {718, ErrorCode::kCandidateCrashed},  // …_INVALID_PC
     {719, ErrorCode::kCandidateCrashed},  // …_LAUNCH_FAILED
+    {720, ErrorCode::kResourceLimit},     // …_COOPERATIVE_LAUNCH_TOO_LARGE
 };
 
 std::string_view remedy_of(ErrorCode code) {
@@ -30,6 +31,7 @@ std::string_view remedy_of(ErrorCode code) {
       return "take a smaller problem, or free memory of the GPU (nvidia-smi lists its users)";
     case ErrorCode::kNoDriver: return "install the NVIDIA driver, or use --target cpu";
     case ErrorCode::kNoGpu: return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu";
+    case ErrorCode::kResourceLimit: return "launch fewer blocks: all of them must run at the same time";
     case ErrorCode::kCandidateCrashed: return "start a fresh process: the GPU context is lost";
     default: return "check nvidia-smi and the kernel log";
   }
@@ -43,7 +45,6 @@ Result<Driver> open_driver() {
   Driver driver;
 #define WARPLOOM_DRIVER(name, symbol, ...) driver.name = library[symbol];
 #include "runtime/driver.def"
-#undef WARPLOOM_DRIVER
   if (!library.complete())
     return fail({ErrorCode::kNoDriver, "the CUDA driver is too old", "libcuda.so.1", "a driver for CUDA 12.0 or later",
                  "no " + library.missing(), "update the NVIDIA driver"});

@@ -37,6 +37,7 @@ struct CUlaunchAttribute {
     struct {
       unsigned x, y, z;
     } cluster;
+    int enabled;
   } value = {};
 };
 
@@ -50,18 +51,16 @@ struct CUlaunchConfig {
 };
 
 enum CUconstants : int {
-  kAttributeClockRate = 13,
   kAttributeProcessors = 16,
   kAttributeL2Bytes = 38,
   kAttributeMajor = 75,
   kAttributeMinor = 76,
   kAttributeSharedBytesOptin = 97,
-  kFunctionSharedBytes = 1,
-  kFunctionLocalBytes = 3,
-  kFunctionRegisters = 4,
   kFunctionMaxDynamicShared = 8,
   kFunctionNonPortableCluster = 14,
+  kLaunchCooperative = 2,
   kLaunchClusterDimension = 4,
+  kLaunchProgrammaticSerialization = 6,
   kStreamNonBlocking = 1,
   kCaptureThreadLocal = 1,
 };
@@ -70,7 +69,6 @@ class Driver {
  public:
 #define WARPLOOM_DRIVER(name, symbol, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
 #include "runtime/driver.def"
-#undef WARPLOOM_DRIVER
 
   // Opened and initialised once a process. Fails with no-driver, or no-gpu where cuInit or the count finds none.
   static Result<const Driver*> get();

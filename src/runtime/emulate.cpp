@@ -12,7 +12,7 @@ namespace {
 Result<std::filesystem::path> compile_emulated(const Kernel& kernel) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
-  return compile_shared_object(kernel.source, flags, emulated_headers(), std::chrono::minutes(10));
+  return compile_shared_object(kernel.source, flags, headers_of("emulated"), std::chrono::minutes(10));
 }
 
 wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
@@ -31,9 +31,9 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   return map;
 }
 
-struct Space {  // a buffer, and whether a kernel has written it
+struct Space {  // a buffer, and what the kernels have done with it
   std::span<std::byte> bytes;
-  bool initialised = false, writable = false;
+  bool initialised = false, writable = false, used = false;
 };
 
 Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
@@ -54,8 +54,9 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
   }
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
-  launch.options = {
-      options.seed, static_cast<emulator::Timing>(options.timing), options.hazards, options.count_banks, false, 20};
+  launch.options = {options.seed,    static_cast<emulator::Timing>(options.timing),
+                    options.hazards, options.count_banks,
+                    kernel.overlaps, 20};
 
   std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());
@@ -67,19 +68,24 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
       return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name,
                    "a buffer of the launch list", arg.buffer, ""});
     pointers[i] = space->second.bytes.data();
+    if (arg.zeroed) {
+      std::ranges::fill(space->second.bytes, std::byte{0});
+      space->second.initialised = true;
+    }
     args[i] = &pointers[i];
     if (arg.tensor_map) {
       maps[i] = map_over(arg.map, pointers[i]);
       args[i] = &maps[i];
     }
     if (!seen.insert(arg.buffer).second) continue;
-    launch.allocations.push_back(
-        {pointers[i], space->second.bytes.size(), arg.buffer, space->second.writable, space->second.initialised});
+    launch.allocations.push_back({pointers[i], space->second.bytes.size(), arg.buffer, space->second.writable,
+                                  space->second.initialised, !space->second.writable || !space->second.used});
   }
   launch.args = args.data();
   const emulator::Report report = emulator::run(launch);
   for (const Argument& arg : kernel.args)
-    spaces[arg.buffer].initialised = true;  // what was left out shows as poison in the numbers
+    spaces[arg.buffer].initialised = spaces[arg.buffer].used =
+        true;  // what was left out shows as poison in the numbers
   if (report.deadlock)
     return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked", kernel.name,
                  "progress", report.deadlock_text, "look at the barriers named"});

@@ -8,7 +8,7 @@
 
 namespace warploom::runtime {
 
-Result<std::unique_ptr<Executor>> open_gpu(int ordinal);
+Result<std::unique_ptr<Executor>> open_gpu();
 Result<std::unique_ptr<Executor>> open_cpu(int threads);
 
 // The driver's form of `map` over the memory at `address`.

@@ -62,13 +62,6 @@ class Runnable {
   virtual Status launch(int set = 0) = 0;
 };
 
-// A recorded series of launches: a CUDA graph, or on the CPU the calls themselves.
-class Recording {
- public:
-  virtual ~Recording() = default;
-  virtual Status replay() = 0;
-};
-
 struct DeviceInfo {
   std::string name;    // "NVIDIA H200", "Intel(R) Xeon(R) …"
   std::string arch;    // "sm_90a", "sm_80"; "x86-64-v4", "x86-64-v3"
@@ -81,8 +74,8 @@ struct DeviceInfo {
 
 class Executor {
  public:
-  // `ordinal` counts the GPUs that CUDA_VISIBLE_DEVICES leaves; `threads` (CPU): 0 means one for each core.
-  static Result<std::unique_ptr<Executor>> open(Engine engine, int ordinal = 0, int threads = 0);
+  // The first GPU that CUDA_VISIBLE_DEVICES leaves; on the CPU `threads`, 0: one for each core.
+  static Result<std::unique_ptr<Executor>> open(Engine engine, int threads = 0);
   virtual ~Executor() = default;
 
   virtual Engine engine() const = 0;
@@ -103,7 +96,8 @@ class Executor {
   virtual Status synchronize() = 0;
   // The time from before `work`'s first launch to after its last one, in microseconds.
   virtual Result<double> time_us(const std::function<Status()>& work) = 0;
-  virtual Result<std::unique_ptr<Recording>> record(const std::function<Status()>& work) = 0;
+  // A series of launches to be made again and again: a CUDA graph, or on the CPU the calls themselves.
+  virtual Result<std::function<Status()>> record(const std::function<Status()>& work) = 0;
   // Puts other data into the caches, in launch order: GPU by writing twice the L2, CPU by writing twice the last level (at most
   // 256 MiB).
   virtual Status flush_caches() = 0;

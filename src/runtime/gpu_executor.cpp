@@ -53,18 +53,25 @@ class GpuKernels final : public LoadedList {
 
   Status run(std::size_t index, void** parameters) override {
     const Kernel& kernel = list_.kernels[index];
-    CUlaunchAttribute cluster;
-    cluster.id = kLaunchClusterDimension;
-    cluster.value.cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
+    std::array<CUlaunchAttribute, 3> attributes;
     CUlaunchConfig config;
+    const auto attribute_of = [&](int id) -> auto& {
+      CUlaunchAttribute& attribute = attributes[config.attribute_count++];
+      attribute.id = id;
+      return attribute.value;
+    };
+    if (cluster_size(kernel) > 1)
+      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]),
+                                                       size(kernel.cluster[2])};
+    if (kernel.overlaps && index > 0) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
+    if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
     config.grid_x = size(kernel.grid[0]);
     config.grid_y = size(kernel.grid[1]);
     config.grid_z = size(kernel.grid[2]);
     config.block_x = size(kernel.threads);
     config.shared_bytes = size(kernel.shared_bytes);
     config.stream = stream_;
-    config.attributes = &cluster;
-    config.attribute_count = cluster_size(kernel) > 1 ? 1 : 0;
+    config.attributes = attributes.data();
     return cuda_.check(cuda_.cuLaunchKernelEx(&config, functions_[index], parameters, nullptr), "cuLaunchKernelEx");
   }
 
@@ -79,21 +86,6 @@ class GpuKernels final : public LoadedList {
   std::vector<CUfunction> functions_;
 };
 
-class GpuGraph final : public Recording {
- public:
-  GpuGraph(const Driver& cuda, CUstream stream, CUgraphExec graph) : cuda_(cuda), stream_(stream), graph_(graph) {}
-  ~GpuGraph() override {
-    cuda_.cuStreamSynchronize(stream_);
-    cuda_.cuGraphExecDestroy(graph_);
-  }
-  Status replay() override { return cuda_.check(cuda_.cuGraphLaunch(graph_, stream_), "cuGraphLaunch"); }
-
- private:
-  const Driver& cuda_;
-  CUstream stream_;
-  CUgraphExec graph_;
-};
-
 class GpuExecutor final : public Executor {
  public:
   explicit GpuExecutor(const Driver& cuda) : cuda_(cuda) {}
@@ -105,13 +97,8 @@ class GpuExecutor final : public Executor {
     if (retained_) cuda_.cuDevicePrimaryCtxRelease(gpu_);
   }
 
-  Status open(int ordinal) {
-    int count = 0;
-    WARPLOOM_CUDA(cuda_, cuDeviceGetCount, &count);
-    if (ordinal < 0 || ordinal >= count)
-      return fail({ErrorCode::kNoGpu, "there is no GPU with this number", "ordinal", fmt::format("0 to {}", count - 1),
-                   fmt::format("{}", ordinal), "check CUDA_VISIBLE_DEVICES"});
-    WARPLOOM_CUDA(cuda_, cuDeviceGet, &gpu_, ordinal);
+  Status open() {
+    WARPLOOM_CUDA(cuda_, cuDeviceGet, &gpu_, 0);
     std::array<char, 256> text{};
     WARPLOOM_CUDA(cuda_, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu_);
     info_.name = text.data();
@@ -204,7 +191,7 @@ class GpuExecutor final : public Executor {
     return static_cast<double>(milliseconds) * 1000.0;
   }
 
-  Result<std::unique_ptr<Recording>> record(const std::function<Status()>& work) override {
+  Result<std::function<Status()>> record(const std::function<Status()>& work) override {
     WARPLOOM_CUDA(cuda_, cuStreamBeginCapture, stream_, kCaptureThreadLocal);
     const Status worked = work();
     CUgraph graph = nullptr;
@@ -214,7 +201,11 @@ class GpuExecutor final : public Executor {
     if (graph) cuda_.cuGraphDestroy(graph);
     WARPLOOM_CHECK(worked);
     WARPLOOM_CHECK(made);
-    return std::make_unique<GpuGraph>(cuda_, stream_, executable);
+    const std::shared_ptr<CUgraphExec_st> kept(executable, [this](CUgraphExec done) {
+      cuda_.cuStreamSynchronize(stream_);
+      cuda_.cuGraphExecDestroy(done);
+    });
+    return [this, kept] { return cuda_.check(cuda_.cuGraphLaunch(kept.get(), stream_), "cuGraphLaunch"); };
   }
 
   Status flush_caches() override {
@@ -244,10 +235,10 @@ class GpuExecutor final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> open_gpu(int ordinal) {
+Result<std::unique_ptr<Executor>> open_gpu() {
   WARPLOOM_TRY(const Driver* cuda, Driver::get());
   auto device = std::make_unique<GpuExecutor>(*cuda);
-  WARPLOOM_CHECK(device->open(ordinal));
+  WARPLOOM_CHECK(device->open());
   return device;
 }
 

@@ -20,28 +20,23 @@ std::string environment(const char* name) {
 // Where an NVRTC may lie, best first.
 std::vector<std::string> candidates() {
   if (const std::string named = environment("WARPLOOM_NVRTC"); !named.empty()) return {named};
-  std::vector<std::string> names(kSonames.begin(), kSonames.end());
-  std::vector<std::string> folders;
-  if (const std::string home = environment("CUDA_HOME"); !home.empty()) folders.push_back(home + "/lib64");
-  folders.emplace_back("/usr/local/cuda/lib64");
-  std::vector<std::string> python = {"/usr/lib/python3*", "/usr/local/lib/python3*", "/opt/*/.venv/lib/python3*",
-                                     "/opt/*/lib/python3*"};
-  if (const std::string home = environment("HOME"); !home.empty()) python.push_back(home + "/.local/lib/python3*");
-  for (const char* variable : {"CONDA_PREFIX", "VIRTUAL_ENV"})
-    if (const std::string home = environment(variable); !home.empty())
-      python.insert(python.begin(), home + "/lib/python3*");
-  for (const std::string& home : python)
-    for (const char* packages : {"/site-packages", "/dist-packages"})
-      for (const char* package : {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"})
-        folders.push_back(home + packages + package);
-  for (const std::string& folder : folders) {
-    for (const char* soname : kSonames) {
-      glob_t found{};
-      if (::glob((folder + "/" + soname).c_str(), 0, nullptr, &found) == 0)
-        for (std::size_t i = 0; i < found.gl_pathc; ++i) names.emplace_back(found.gl_pathv[i]);
-      ::globfree(&found);
-    }
-  }
+  std::vector<std::string> names(kSonames.begin(), kSonames.end()), cuda, python;
+  const auto add = [](std::vector<std::string>& list, const char* variable, const char* below) {
+    if (const std::string home = environment(variable); !home.empty()) list.push_back(home + below);
+  };
+  add(cuda, "CUDA_HOME", "/lib64");
+  cuda.emplace_back("/usr/local/cuda/lib64");
+  add(python, "VIRTUAL_ENV", "/lib");
+  add(python, "CONDA_PREFIX", "/lib");
+  python.insert(python.end(), {"/usr/lib", "/usr/local/lib", "/opt/*/.venv/lib", "/opt/*/lib"});
+  add(python, "HOME", "/.local/lib");
+  cuda.push_back(
+      fmt::format("{{{}}}/python3*/{{site,dist}}-packages/nvidia/{{cu13,cuda_nvrtc}}/lib", fmt::join(python, ",")));
+  glob_t found{};
+  if (::glob(fmt::format("{{{}}}/{{{}}}", fmt::join(cuda, ","), fmt::join(kSonames, ",")).c_str(), GLOB_BRACE, nullptr,
+             &found) == 0)
+    names.insert(names.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
   return names;
 }
 
@@ -106,7 +101,7 @@ Result<Image> compile_cuda_in_process(const std::string& source, const std::stri
         {ErrorCode::kNoNvrtc, "no NVRTC was found", compiler.path, "NVRTC", compiler.name, "set WARPLOOM_NVRTC"});
   }
   std::vector<const char*> texts, names;
-  for (const EmbeddedFile& file : cuda_headers().files) {
+  for (const EmbeddedFile& file : headers_of("ptx").files) {
     texts.push_back(file.text.c_str());
     names.push_back(file.path.c_str());
   }

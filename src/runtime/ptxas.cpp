@@ -4,53 +4,28 @@
 //   ptxas info    : Compiling entry function 'gemm' for 'sm_90a'
 //   ptxas         .     0 bytes stack frame, 16 bytes spill stores, 24 bytes spill loads
 //   ptxas info    : Used 168 registers, used 1 barriers, 256 bytes smem
-#include <charconv>
+//   ptxas info    : (C7510) Potential Performance Loss: …       (C75 and its kin: a wgmma pipeline that had to be serialised)
+#include <regex>
 #include "runtime/nvrtc.h"
 
 namespace warploom::runtime {
-namespace {
-
-// The decimal number that ends right before `at`, spaces between; 0 when there is none.
-int number_before(std::string_view text, std::size_t at) {
-  while (at > 0 && text[at - 1] == ' ') --at;
-  std::size_t begin = at;
-  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
-  int value = 0;
-  std::from_chars(text.data() + begin, text.data() + at, value);
-  return value;
-}
-int number_before(std::string_view line, std::string_view words) {
-  const std::size_t at = line.find(words);
-  return at == std::string_view::npos ? 0 : number_before(line, at);
-}
-
-// "(C7510)" and its kin: ptxas's codes for a wgmma pipeline it had to serialise.
-bool is_serialisation(std::string_view line) {
-  const std::size_t at = line.find("(C75");
-  return at != std::string_view::npos && line.find(')', at) != std::string_view::npos;
-}
-
-}  // namespace
 
 PtxasReport parse_ptxas(std::string_view log) {
+  static const std::regex words(
+      "Compiling entry function '([^']*)'|(\\d+) bytes spill|Used (\\d+) registers|(\\d+) bytes "
+      "smem|\\(C75[^)\\n]*\\)[^\\n]*");
   PtxasReport report;
-  constexpr std::string_view kEntry = "Compiling entry function '";
-  while (!log.empty()) {
-    const std::size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
-    if (is_serialisation(line)) report.warnings.emplace_back(line);
-    if (const std::size_t at = line.find(kEntry); at != std::string_view::npos) {
-      const std::string_view rest = line.substr(at + kEntry.size());
-      report.kernels.push_back({std::string(rest.substr(0, rest.find('\''))), 0, 0, 0});
-    }
+  std::cregex_iterator found(log.data(), log.data() + log.size(), words);
+  for (; found != std::cregex_iterator(); ++found) {
+    const std::cmatch& match = *found;
+    const auto number = [&](std::size_t group) { return match[group].matched ? std::stoi(match[group]) : 0; };
+    if (match[1].matched) report.kernels.push_back({match[1], 0, 0, 0});
+    else if (match.str().starts_with("(C75")) report.warnings.push_back(match.str());
     if (report.kernels.empty()) continue;
     KernelFigures& kernel = report.kernels.back();
-    kernel.spill_bytes += number_before(line, "bytes spill stores") + number_before(line, "bytes spill loads");
-    if (line.find("Used ") != std::string_view::npos) {
-      kernel.registers = number_before(line, "registers");
-      kernel.static_shared = number_before(line, "bytes smem");
-    }
+    kernel.spill_bytes += number(2);
+    kernel.registers += number(3);
+    kernel.static_shared += number(4);
   }
   return report;
 }

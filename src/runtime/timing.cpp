@@ -16,14 +16,13 @@ double median_of(std::vector<double>& values) {
 // One alternative while it is measured.
 struct Entry {
   Runnable* what = nullptr;
-  std::unique_ptr<Recording> series;
+  std::function<Status()> series;
   Samples samples;
 };
 
 Result<double> sample(Executor& device, Entry& entry, bool flush) {
   if (flush) WARPLOOM_CHECK(device.flush_caches());
-  WARPLOOM_TRY(const double us,
-               device.time_us([&] { return entry.series ? entry.series->replay() : entry.what->launch(0); }));
+  WARPLOOM_TRY(const double us, device.time_us([&] { return entry.series ? entry.series() : entry.what->launch(0); }));
   return us / entry.samples.calls_per_sample;
 }
 
@@ -67,7 +66,7 @@ Interval median_interval(std::span<const double> values, std::uint64_t seed, int
 Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const> alternatives,
                                      const MeasureOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const bool flush = device.engine() == Engine::cuda ? options.flush : options.flush_cpu;
+  const bool flush = device.engine() == Engine::cuda && options.flush;
   std::vector<Entry> entries(alternatives.size());
   double shortest = 1e30;
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -24,8 +24,7 @@ struct MeasureOptions {
   int max_samples = 200;
   double budget_ms = 500;  // for all alternatives together; min_samples may exceed it (but never fivefold)
   double short_us = 20;    // calls faster than this are timed in series
-  bool flush = true;       // GPU
-  bool flush_cpu = false;  // CPU: its caches are as large as most problems, and users find them warm
+  bool flush = true;       // on a GPU; a CPU's caches are as large as most problems, and users find them warm
   std::uint64_t seed = 1;  // of the bootstrap
 };
 

@@ -5,9 +5,8 @@ namespace warploom::runtime {
 namespace {
 
 constexpr std::array kRows = {
-#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, text) ActivationRow{#name, dnnl2, dnnl3, text},
+#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) ActivationRow{#name, dnnl2, dnnl3, #value},
 #include "runtime/activations.def"
-#undef WARPLOOM_ACTIVATION
 };
 
 // One after the other under one name: a library's product and a plain kernel's epilogue over it, or a plain kernel alone.

@@ -27,9 +27,8 @@ namespace warploom::runtime {
 enum class VendorKind : std::uint8_t { matmul, softmax };
 
 enum class Activation : std::uint8_t {
-#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, text) name,
+#define WARPLOOM_ACTIVATION(name, ...) name,
 #include "runtime/activations.def"
-#undef WARPLOOM_ACTIVATION
 };
 std::string_view name_of(Activation activation);
 

@@ -80,7 +80,7 @@ int epilogue_code(const VendorProblem& p) {
   }
 }
 
-class LtMatmul final : public Runnable {
+class LtMatmul final : public WithSets<std::vector<Buffer>> {  // A, B, C, bias
  public:
   LtMatmul(Executor& device, const VendorProblem& problem) : device_(device), p_(problem), lt_(cublaslt()) {}
   ~LtMatmul() override {
@@ -116,16 +116,14 @@ class LtMatmul final : public Runnable {
     const std::size_t version = lt_.version();
     return fmt::format("cuBLASLt {}.{}", version / 10000, version % 10000 / 100);
   }
-  int sets() const override { return static_cast<int>(sets_.size()); }
 
   Status bind(const Bindings& buffers, int set) override {
-    std::vector<Buffer> bound;
+    Set bound;
     for (const BufferSpec& spec : buffers_of(p_)) {
       WARPLOOM_TRY(const Buffer buffer, named_buffer(buffers, spec));
       bound.push_back(buffer);
     }
-    if (set == sets()) sets_.emplace_back();
-    sets_.at(static_cast<std::size_t>(set)) = std::move(bound);
+    WARPLOOM_CHECK(keep(set, std::move(bound)));
     std::uint32_t alignment = 256;
     for (const Set& known : sets_)
       for (const Buffer& buffer : std::span(known).first(3)) {
@@ -137,10 +135,13 @@ class LtMatmul final : public Runnable {
     return choose();
   }
 
-  Status launch(int set) override { return run(sets_.at(static_cast<std::size_t>(set)), algorithms_[best_]); }
+  Status launch(int set) override {
+    WARPLOOM_TRY(const Set* const bound, kept(set));
+    return run(*bound, algorithms_[best_]);
+  }
 
  private:
-  using Set = std::vector<Buffer>;  // A, B, C, bias
+  using Set = std::vector<Buffer>;
 
   bool layout(LtObject& layout, int type, std::int64_t rows, std::int64_t cols, bool batched) {
     if (lt_.layout_create(&layout, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols), rows) != 0)
@@ -207,7 +208,6 @@ class LtMatmul final : public Runnable {
   std::size_t best_ = 0;
   std::uint32_t alignment_ = 0;
   bool chosen_ = false;
-  std::vector<Set> sets_;
 };
 
 }  // namespace

@@ -103,7 +103,13 @@ struct Operand {
   }
 };
 
-class DnnlPrimitive final : public Runnable {
+struct DnnlSet {
+  std::vector<Buffer> buffers;
+  std::vector<std::shared_ptr<void>> memories;
+  std::vector<ExecArg> arguments;
+};
+
+class DnnlPrimitive final : public WithSets<DnnlSet> {
  public:
   explicit DnnlPrimitive(const VendorProblem& problem) : p_(problem), d_(dnnl()) {}
   ~DnnlPrimitive() override {
@@ -122,10 +128,9 @@ class DnnlPrimitive final : public Runnable {
     const Version* version = d_.version();
     return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
   }
-  int sets() const override { return static_cast<int>(sets_.size()); }
 
   Status bind(const Bindings& buffers, int set) override {
-    Set bound;
+    DnnlSet bound;
     for (const Operand& operand : operands_) {
       if (operand.buffer.name.empty()) continue;
       WARPLOOM_TRY(const Buffer buffer, named_buffer(buffers, operand.buffer));
@@ -136,27 +141,19 @@ class DnnlPrimitive final : public Runnable {
       bound.arguments.push_back({operand.arg, memory});
       bound.buffers.push_back(buffer);
     }
-    if (set == sets()) sets_.emplace_back();
-    sets_.at(static_cast<std::size_t>(set)) = std::move(bound);
-    return ok();
+    return keep(set, std::move(bound));
   }
 
   Status launch(int set) override {
-    const Set& bound = sets_.at(static_cast<std::size_t>(set));
-    const int code =
-        d_.execute(primitive_, d_.stream, static_cast<int>(bound.arguments.size()), bound.arguments.data());
+    WARPLOOM_TRY(const DnnlSet* const bound, kept(set));
+    const auto count = static_cast<int>(bound->arguments.size());
+    const int code = d_.execute(primitive_, d_.stream, count, bound->arguments.data());
     if (code == 0 && d_.stream_wait(d_.stream) == 0) return ok();
     return fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", name(), "status 0",
                  fmt::format("status {}", code), ""});
   }
 
  private:
-  struct Set {
-    std::vector<Buffer> buffers;
-    std::vector<std::shared_ptr<void>> memories;
-    std::vector<ExecArg> arguments;
-  };
-
   // A [batch, r, c] operand; a batch or bias dimension of 1 is repeated.
   bool describe(Operand& operand, const char* buffer, int arg, Dtype dtype, std::int64_t batch, std::int64_t r,
                 std::int64_t c, bool transposed = false) {
@@ -219,7 +216,6 @@ class DnnlPrimitive final : public Runnable {
   const Dnnl& d_;
   std::array<Operand, 4> operands_;
   Handle primitive_ = nullptr;
-  std::vector<Set> sets_;
 };
 
 }  // namespace

@@ -1,107 +1,58 @@
 #include "search/compile_ahead.h"
-#include <condition_variable>
-#include <deque>
-#include <mutex>
 #include <thread>
 #include "runtime/compile.h"
 
 namespace warploom::search {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
-struct Entry {
-  kernels::Schedule schedule;
-  bool started = false, done = false;
-  Clock::time_point put = Clock::now();
-  Compiled result = {};
-};
+Compiled compiled(const kernels::Schedule& schedule, const CompileAhead::Build& build, milliseconds limit) {
+  Compiled made{schedule, build(schedule), {}};
+  if (!made.list) return made;
+  Result<runtime::Binary> binary = runtime::compile(*made.list, {.time = limit});
+  if (binary) made.compiler = binary->compiler;
+  else made.list = fail(binary.error());
+  return made;
+}
 
 }  // namespace
 
-struct CompileAhead::State {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::shared_ptr<Entry>> entries;  // in the order they were put
-  bool stop = false;
-  Build build;
-  std::chrono::milliseconds limit{60'000};
+CompileAhead::CompileAhead(Build build, int threads, milliseconds limit)
+    : build_(std::move(build)), limit_(limit), turns_(std::make_shared<Turns>(std::max(1, threads))) {}
 
-  std::shared_ptr<Entry> claim() {
-    for (const auto& entry : entries)
-      if (!entry->started) return entry;
-    return nullptr;
-  }
+CompileAhead::~CompileAhead() { turns_->stopped = true; }
 
-  // The thread lives as long as the compilers it starts: they die with it.
-  void work() {
-    std::unique_lock lock(mutex);
-    while (true) {
-      std::shared_ptr<Entry> entry;
-      changed.wait(lock, [&] { return stop || (entry = claim()) != nullptr; });
-      if (stop) return;
-      entry->started = true;
-      lock.unlock();
-      Compiled made{entry->schedule, build(entry->schedule), {}};
-      if (made.list) {
-        runtime::CompileOptions options;
-        options.time = limit;
-        Result<runtime::Binary> binary = runtime::compile(*made.list, options);
-        if (binary) {
-          made.compiler = binary->compiler;
-        } else {
-          made.list = fail(binary.error());
-        }
-      }
-      lock.lock();
-      entry->result = std::move(made);
-      entry->done = true;
-      changed.notify_all();
-    }
-  }
-};
-
-CompileAhead::CompileAhead(Build build, int threads, std::chrono::milliseconds limit)
-    : state_(std::make_shared<State>()) {
-  state_->build = std::move(build);
-  state_->limit = limit;
-  for (int i = 0; i < std::max(1, threads); ++i) std::thread([state = state_] { state->work(); }).detach();
-}
-
-CompileAhead::~CompileAhead() {
-  const std::lock_guard lock(state_->mutex);
-  state_->stop = true;
-  state_->changed.notify_all();
-}
-
+// A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it.
 void CompileAhead::put(kernels::Schedule schedule) {
-  const std::lock_guard lock(state_->mutex);
-  auto entry = std::make_shared<Entry>();
-  entry->schedule = std::move(schedule);
-  state_->entries.push_back(std::move(entry));
-  state_->changed.notify_all();
+  std::packaged_task<Compiled()> task(
+      [schedule = std::move(schedule), build = build_, limit = limit_, turns = turns_]() -> Compiled {
+        turns->free.acquire();
+        Compiled made = turns->stopped ? Compiled{} : compiled(schedule, build, limit);
+        turns->free.release();
+        return made;
+      });
+  entries_.push_back({Clock::now(), task.get_future()});
+  std::thread(std::move(task)).detach();
 }
 
-std::size_t CompileAhead::pending() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->entries.size();
-}
-
-std::optional<Compiled> CompileAhead::take(std::chrono::milliseconds wait, std::chrono::milliseconds patience) {
-  std::unique_lock lock(state_->mutex);
-  auto& entries = state_->entries;
-  const auto ready = [&] {
-    if (entries.empty()) return entries.end();
-    if (entries.front()->done) return entries.begin();
-    if (Clock::now() - entries.front()->put < patience) return entries.end();
-    return std::find_if(entries.begin(), entries.end(), [](const auto& entry) { return entry->done; });
+std::optional<Compiled> CompileAhead::take(milliseconds wait, milliseconds patience) {
+  const auto start = Clock::now();
+  const auto ready = [](const Entry& entry) {
+    return entry.result.wait_for(milliseconds(0)) == std::future_status::ready;
   };
-  auto found = entries.end();
-  state_->changed.wait_for(lock, wait, [&] { return (found = ready()) != entries.end(); });
-  if (found == entries.end()) return std::nullopt;
-  Compiled out = std::move((*found)->result);
-  entries.erase(found);
-  return out;
+  while (!entries_.empty()) {
+    const bool any = Clock::now() - entries_.front().put >= patience;
+    const auto last = any ? entries_.end() : entries_.begin() + 1;
+    if (const auto found = std::find_if(entries_.begin(), last, ready); found != last) {
+      Compiled out = found->result.get();
+      entries_.erase(found);
+      return out;
+    }
+    if (Clock::now() - start >= wait) break;
+    entries_.front().result.wait_for(milliseconds(5));  // the others are looked at as often
+  }
+  return std::nullopt;
 }
 
 }  // namespace warploom::search

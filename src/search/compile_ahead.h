@@ -1,13 +1,16 @@
-// CompileAhead: builds and compiles schedules on threads of its own, ahead of the measuring, and hands them out in the order
+// CompileAhead: builds and compiles schedules on threads of its own, so many at once, ahead of the measuring, and hands them out in the order
 // they were put in. Compilers themselves run in child processes under a clock (runtime/compile.h).
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <string>
-#include <vector>
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "kernels/family.h"
@@ -30,13 +33,26 @@ class CompileAhead {
   CompileAhead& operator=(const CompileAhead&) = delete;
 
   void put(kernels::Schedule schedule);
-  std::size_t pending() const;  // put and not taken
+  std::size_t pending() const { return entries_.size(); }  // put and not taken
   // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait` has passed.
   std::optional<Compiled> take(std::chrono::milliseconds wait, std::chrono::milliseconds patience);
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    Clock::time_point put;
+    std::future<Compiled> result;
+  };
+  struct Turns {
+    explicit Turns(int threads) : free(threads) {}
+    std::counting_semaphore<> free;
+    std::atomic<bool> stopped = false;
+  };
+
+  Build build_;
+  std::chrono::milliseconds limit_;
+  std::shared_ptr<Turns> turns_;
+  std::deque<Entry> entries_;  // in the order they were put
 };
 
 }  // namespace warploom::search

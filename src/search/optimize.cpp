@@ -32,6 +32,8 @@ Result<target::Capabilities> resolve_target(const std::string& name) {
 }
 
 Track default_track(const graph::Graph& graph) {
+  for (const auto& node : graph.nodes)
+    if (node.op == graph::OpKind::DequantizeLinear) return Track::fp8;  // 8-bit operands, scaled
   bool bf16 = false, fp16 = false, fp8 = false;
   for (const auto id : graph.inputs) {
     const Dtype dtype = graph.tensor(id).dtype;
@@ -72,26 +74,17 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
   return explore(problem, options);
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error,
+                                   max_error, reference_error, roofline_fraction, candidates, seconds, seed,
+                                   interrupted)
+
 nlohmann::json to_json(const Outcome& outcome) {
-  return {{"problem", outcome.problem},
-          {"target", outcome.target},
-          {"device", outcome.device},
-          {"track", name_of(outcome.track)},
-          {"reference", outcome.reference},
-          {"reference_us", outcome.reference_us},
-          {"best_us", outcome.best_us},
-          {"best_interval_us", {outcome.best_low_us, outcome.best_high_us}},
-          {"speedup", outcome.speedup},
-          {"error", outcome.error},
-          {"max_error", outcome.max_error},
-          {"reference_error", outcome.reference_error},
-          {"roofline_fraction", outcome.roofline_fraction},
-          {"candidates", outcome.candidates},
-          {"refused", outcome.refusals.size()},
-          {"seconds", outcome.seconds},
-          {"seed", outcome.seed},
-          {"interrupted", outcome.interrupted},
-          {"schedule", outcome.schedule.text()}};
+  nlohmann::json out = outcome;
+  out["track"] = name_of(outcome.track);
+  out["best_interval_us"] = {outcome.best_low_us, outcome.best_high_us};
+  out["refused"] = outcome.refusals.size();
+  out["schedule"] = outcome.schedule.text();
+  return out;
 }
 
 }  // namespace warploom::search

@@ -1,4 +1,5 @@
 #include "search/proposer.h"
+#include "graph/parallel.h"
 
 namespace warploom::search {
 namespace {
@@ -7,11 +8,8 @@ constexpr std::size_t kSmallSpace = 96;                     // automatic: spaces
 constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
 constexpr std::size_t kWidth = 5;                           // the best few that are changed
 constexpr std::size_t kChanges = 3;                         // of each, a round
-
-template <class T>
-void shuffle(std::vector<T>& list, Random& random) {
-  for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random.below(i)]);
-}
+constexpr std::size_t kModelled = 64;                       // guesses, and random looks, that the model is asked about
+constexpr std::size_t kClimbers = 8, kClimbs = 6;           // the best few whose neighbours it sees, and how often
 
 }  // namespace
 
@@ -28,8 +26,13 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
   for (std::size_t rank = 0; rank < longest; ++rank)  // families in turn: their guesses need not compare
     for (const auto& family : families)
       if (rank < family.size()) order_.push_back(family[rank]);
-  if (strategy_ == Strategy::random) shuffle(order_, random_);
+  if (strategy_ == Strategy::random) random_.shuffle(order_);
   if (strategy_ != Strategy::beam) return;
+  std::vector<kernels::Schedule> starts;
+  for (const auto& family : families)
+    for (std::size_t i = 0; i < std::min(kModelled, family.size()); ++i)
+      starts.push_back(family[i]), starts.push_back(family[random_.below(family.size())]);
+  climb(std::move(starts));
   for (std::size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i) offer(order_[i], "");
   for (const auto& family : families)
     for (std::size_t i = 0; i < kFirstRandom && !family.empty(); ++i) offer(family[random_.below(family.size())], "");
@@ -60,12 +63,43 @@ void Proposer::mutate() {
   ++rounds_;
   for (std::size_t i = 0; i < std::min(kWidth, best_.size()); ++i) {
     std::vector<kernels::Schedule> changed = neighbours(*catalogue_, best_[i].second);
-    shuffle(changed, random_);
+    random_.shuffle(changed);
+    if (random_.below(3)) by_prediction(changed);
     std::size_t taken = 0;
     for (const auto& schedule : changed)
       if (taken < kChanges && offer(schedule, best_[i].second.text())) ++taken;
   }
   if (rounds_ % 2 == 0 && !order_.empty()) offer(order_[random_.below(order_.size())], "");
+}
+
+bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
+  std::vector<const kernels::Schedule*> fresh;
+  for (const auto& schedule : schedules)
+    if (predicted_.emplace(schedule.text(), HUGE_VAL).second) fresh.push_back(&schedule);
+  std::vector<double> us(fresh.size());
+  graph::parallel_for(static_cast<std::int64_t>(fresh.size()), 0, [&](std::int64_t i) {
+    const auto list = catalogue_->build(*fresh[static_cast<std::size_t>(i)]);
+    us[static_cast<std::size_t>(i)] = list && list->predicted_us > 0 ? list->predicted_us : HUGE_VAL;
+  });
+  for (std::size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
+  std::stable_sort(schedules.begin(), schedules.end(),
+                   [&](const auto& a, const auto& b) { return predicted_[a.text()] < predicted_[b.text()]; });
+  return !schedules.empty() && predicted_[schedules[0].text()] < HUGE_VAL;
+}
+
+void Proposer::climb(std::vector<kernels::Schedule> from) {
+  if (!catalogue_->capabilities.gpu || !by_prediction(from)) return;
+  std::set<std::string> seen;
+  for (std::size_t round = 0; round < kClimbs; ++round) {
+    std::vector<kernels::Schedule> next;
+    for (std::size_t i = 0; i < from.size() && seen.size() < kClimbers * (round + 1); ++i)
+      if (seen.insert(from[i].text()).second)
+        for (auto& near : neighbours(*catalogue_, from[i])) next.push_back(std::move(near));
+    for (auto& schedule : next)
+      if (std::find(from.begin(), from.end(), schedule) == from.end()) from.push_back(std::move(schedule));
+    by_prediction(from);
+  }
+  for (std::size_t i = 0; i < std::min<std::size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
 }
 
 void Proposer::refill() {

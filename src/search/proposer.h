@@ -2,8 +2,11 @@
 //
 //   enumerate   every legal schedule, families in turn, best guess first
 //   random      the same in random order
-//   beam        the best guesses of each family and some at random; then single-field changes of the best few so far, with a
+//   beam        the best of each family by guess, and some at random; then single-field changes of the best few so far, with a
 //               random one now and then, until nothing new is left
+//
+// Where the target has a cost model, beam starts from what the model finds best when it climbs from those guesses, and takes the changes
+// that it expects most of first. Predictions only order: what is timed decides.
 #pragma once
 
 #include <map>
@@ -34,6 +37,9 @@ class Proposer {
  private:
   bool offer(const kernels::Schedule& schedule, const std::string& parent);
   void refill();
+  void climb(std::vector<kernels::Schedule> from);
+  // Sorts by predicted time, the unknown last; false where nothing is known.
+  bool by_prediction(std::vector<kernels::Schedule>& schedules);
   void mutate();
 
   const Catalogue* catalogue_;
@@ -44,6 +50,7 @@ class Proposer {
   std::vector<kernels::Schedule> queue_;
   std::set<std::string> proposed_;
   std::map<std::string, std::string> parents_;
+  std::map<std::string, double> predicted_;                 // microseconds, by schedule
   std::vector<std::pair<double, kernels::Schedule>> best_;  // ascending
   int rounds_ = 0;
 };

@@ -2,7 +2,10 @@
 // contiguous rectangle, so that neighbouring fragments can be loaded by one wide matrix load. Cheapest means the fewest operand
 // elements that the warps read together.
 
+#include <fmt/format.h>
 #include <algorithm>
+#include <set>
+#include "synth/exchange.h"
 #include "synth/registers.h"
 #include "tile/shape.h"
 
@@ -22,14 +25,6 @@ struct Problem {
 
 void append(std::vector<TvMode>& modes, std::int64_t extent, layout::Coord step) {
   if (extent > 1) modes.push_back({extent, std::move(step)});
-}
-// A layout over (x, y) as one over (y, x).
-TvLayout flipped(TvLayout layout, bool flip) {
-  if (!flip) return layout;
-  std::swap(layout.tile[0], layout.tile[1]);
-  for (auto* modes : {&layout.thread, &layout.value})
-    for (TvMode& mode : *modes) std::swap(mode.step[0], mode.step[1]);
-  return layout;
 }
 
 // An operand: the atom's modes, then `warps` modes, then repeats of the atom over values, first along one dimension.
@@ -96,15 +91,62 @@ void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, st
   out.push_back(std::move(tiling));
 }
 
-// Whether the instruction can take its operand where the tile begins: registers whole, shared memory where the swizzle repeats.
-bool reaches(const Instruction& row, const tile::Program& program, const tile::Tile& tile, bool shared,
-             std::size_t k_dim) {
-  if (!shared) return tile.extent == program.tensor(tile.tensor).shape;
-  return tile.extent.size() == 2 && tile.offset[k_dim].known_divisor() % row.k == 0 &&
-         tile.offset[1 - k_dim].known_divisor() % (row.transposable ? 64 : 8) == 0;
+// Where the instruction cannot take its operand: registers are whole, shared tiles begin where the swizzle repeats.
+std::string unreached(const Instruction& row, const tile::Program& program, const tile::Tile& tile, std::size_t k_dim) {
+  const tile::Tensor& tensor = program.tensor(tile.tensor);
+  if (tensor.scope != tile::Scope::shared) return "";
+  const std::int64_t step = row.transposable ? 64 : 8;
+  if (tile.extent.size() != 2) return fmt::format("two dimensions of '{}'", tensor.name);
+  if (tile.offset[k_dim].known_divisor() % row.k == 0 && tile.offset[1 - k_dim].known_divisor() % step == 0) return "";
+  return fmt::format("a start in '{}' at multiples of {} along dimension {} and of {} along the other", tensor.name,
+                     row.k, k_dim, step);
+}
+
+// What a statement whose operands lie where the row wants them lacks for a tiling.
+std::string misfit(const Instruction& row, const Problem& p, int first, int threads, const std::string& acc,
+                   const std::string& a) {
+  const int groups = threads / 128;
+  const bool warpgroup = row.method == Method::warpgroup;
+  const std::int64_t m = warpgroup ? std::int64_t{row.m} * groups : row.m;
+  const std::int64_t n = !warpgroup ? row.n : p.n > 24 ? row.n_step : 8;
+  if (warpgroup && (threads % 128 || first % 128)) return "a multiple of 4 warps, and as many before them";
+  if (p.m % m) return fmt::format("m, dimension 0 of '{}', in multiples of {}", acc, m);
+  if (p.n % n) return fmt::format("n, dimension 1 of '{}', in multiples of {}", acc, n);
+  if (warpgroup && p.n > 256) return fmt::format("n, dimension 1 of '{}', of at most 256", acc);
+  if (p.k % row.k) return fmt::format("k, dimension {} of '{}', in multiples of {}", p.transpose_a ? 0 : 1, a, row.k);
+  if (row.method == Method::warp)
+    return fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc, threads / 32, row.m, row.n);
+  return fmt::format("m and n of '{}' to be shared evenly by {} threads, at most 128 elements each", acc, threads);
 }
 
 }  // namespace
+
+std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, int first, int threads,
+                          const target::Capabilities& capabilities) {
+  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
+                     &b = program.tensor(mma.b.tensor);
+  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
+  const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
+  std::string rows;
+  std::set<std::string> types;
+  for (const Instruction& row : target::instructions_of(capabilities.arch)) {
+    if (row.m == 0) continue;
+    types.insert(fmt::format("{}", name_of(row.operand)));
+    if (row.operand != a.dtype) continue;
+    const bool a_lies = row.a_shared == (a.scope == tile::Scope::shared),
+               b_lies = row.b_shared == (b.scope == tile::Scope::shared);
+    const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
+    std::string lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
+    if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
+    if (!a_lies || !b_lies)
+      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared), b.name, place(row.b_shared));
+    if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
+    rows += fmt::format("{}{} wants {}", rows.empty() ? "" : "; ", row.name, lacks);
+  }
+  if (!rows.empty()) return rows;
+  for (const std::string& type : types) rows += (rows.empty() ? "" : ", ") + type;
+  return fmt::format("operands of a type that {} multiplies: {}", capabilities.arch, rows);
+}
 
 std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
                                          const target::Capabilities& capabilities) {
@@ -117,8 +159,8 @@ std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const til
   for (const Instruction& row : target::instructions_of(capabilities.arch)) {
     if (row.m == 0 || row.operand != a.dtype || row.a_shared != a_shared || row.b_shared != b_shared ||
         acc.dtype != row.accumulator || acc.shape.size() != 2 ||
-        !reaches(row, program, mma.a, a_shared, mma.transpose_a ? 0 : 1) ||
-        !reaches(row, program, mma.b, b_shared, mma.transpose_b ? 1 : 0))
+        !unreached(row, program, mma.a, mma.transpose_a ? 0 : 1).empty() ||
+        !unreached(row, program, mma.b, mma.transpose_b ? 1 : 0).empty())
       continue;
     if (row.method == Method::warpgroup && first % 128 == 0) warpgroup_tilings(row, problem, threads, tilings);
     if (row.method == Method::warp) warp_tilings(row, problem, threads, tilings);

@@ -1,6 +1,7 @@
 #include "synth/shared.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include "synth/exchange.h"
 #include "tile/print.h"
 
 namespace warploom::synth {
@@ -27,7 +28,6 @@ const Instruction* row_of(const target::Capabilities& capabilities, Method metho
 std::int64_t panel_of(std::int64_t bytes) {
   return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0;
 }
-bool is_whole(const Program& program, const Tile& tile) { return tile.extent == program.tensor(tile.tensor).shape; }
 
 // A use of a shared tensor by one statement.
 struct Use {
@@ -47,8 +47,15 @@ class SharedSolver {
   Status run() {
     for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id)
       if (program_.tensor(id).scope == Scope::shared) WARPLOOM_CHECK(solve(id));
-    for (const Site& site : sites_)
-      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) WARPLOOM_CHECK(choose(site, *copy));
+    for (const Site& site : sites_) {
+      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
+        WARPLOOM_CHECK(choose(site, *copy));
+        const auto choice = solution_.choices.find(site.statement);
+        if (choice != solution_.choices.end()) WARPLOOM_CHECK(check_bytes(site, copy->src, choice->second));
+      }
+      if (const auto* node = std::get_if<Rearrange>(&site.statement->node))
+        WARPLOOM_CHECK(choose_rearrange(site, *node));
+    }
     return ok();
   }
 
@@ -69,34 +76,66 @@ class SharedSolver {
     return uses;
   }
 
-  // Whether the copy engine can move this box of a global tensor: strides, base and the box's start in its row in multiples of 16
-  // bytes, no fill but zero; all of a shared matrix, whose panels begin where their swizzle does.
-  bool engine_can(const Site& site, const Copy& copy) const {
+  // What the copy engine asks of a copy and does not get; nothing: it can move this box. It wants strides, base and the box's
+  // start in its row in multiples of 16 bytes, fills with zeros alone, and all of a shared matrix, whose panels begin where their
+  // swizzle does.
+  struct Lack {
+    std::string expected, found;
+  };
+  std::optional<Lack> engine_lacks(const Site& site, const Copy& copy) const {
     const bool load = scope_of(copy.src) == Scope::global;
-    const Tile& global = load ? copy.src : copy.dst;
-    const Tensor& tensor = program_.tensor(global.tensor);
-    const Tile& other = load ? copy.dst : copy.src;
-    const Tensor& shared = program_.tensor(other.tensor);
+    const Tile &global = load ? copy.src : copy.dst, &slot = load ? copy.dst : copy.src;
+    const Tensor &tensor = program_.tensor(global.tensor), &shared = program_.tensor(slot.tensor);
     const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
-    if (!capabilities_.tensor_copy || !contiguous || (tensor.dtype != shared.dtype && !converts)) return false;
-    if (shared.shape.size() != 2 || !is_whole(program_, other)) return false;
-    const auto met = met_by({&site, &other, &global}, contiguous);
-    if (!met) return false;
-    const std::int64_t row = shared.shape[static_cast<std::size_t>(*met)] * bytes_of(shared.dtype);
-    if (row != panel_of(row) && shared.shape[static_cast<std::size_t>(1 - *met)] % 8) return false;
-    if (load && (copy.fill != 0 || site.producing < 0 || !is_between_roles(sites_, site.producing))) return false;
+    if (!capabilities_.tensor_copy) return Lack{"a target that has one", capabilities_.arch};
+    if (global.lookup >= 0) return Lack{"a box that is not gathered", fmt::format("'{}' gathered", tensor.name)};
+    if (!contiguous)
+      return Lack{fmt::format("a dimension of '{}' whose elements are neighbours", tensor.name),
+                  fmt::format("strides {}", text_of(tensor.strides))};
+    if (tensor.dtype != shared.dtype && !converts)
+      return Lack{"one type on both sides", fmt::format("'{}' {} and '{}' {}", tensor.name, name_of(tensor.dtype),
+                                                        shared.name, name_of(shared.dtype))};
+    if (copy.combine && *copy.combine != ReduceOp::sum)
+      return Lack{"a sum", *copy.combine == ReduceOp::max ? "a maximum" : "a minimum"};
+    if (load && copy.fill != 0) return Lack{"a fill of 0", fmt::format("{}", copy.fill)};
+    if (load && (site.producing < 0 || !is_between_roles(sites_, site.producing)))
+      return Lack{"a pipeline between roles", "one thread of control"};
     int rank = 0;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
       if (tensor.shape[d] == 1 && !bounds_.may_exceed(program_, global, static_cast<int>(d))) continue;
       ++rank;
-      if (static_cast<int>(d) != *contiguous && tensor.strides[d] * bytes_of(tensor.dtype) % 16) return false;
+      const std::int64_t stride = bytes_of(tensor.dtype, tensor.strides[d]);
+      if (static_cast<int>(d) != *contiguous && stride % 16)
+        return Lack{fmt::format("dimension {} of '{}' in steps of a multiple of 16 bytes", d, tensor.name),
+                    fmt::format("{} bytes", stride)};
     }
+    if (rank > 5)
+      return Lack{fmt::format("at most 5 dimensions of '{}'", tensor.name), fmt::format("{} dimensions", rank)};
     const auto inner = static_cast<std::size_t>(*contiguous);
-    const auto extent = global.extent[inner] * bytes_of(tensor.dtype);
-    const auto start = global.offset[inner].known_divisor() * bytes_of(tensor.dtype);
-    return rank <= 5 && extent % 32 == 0 && start % 16 == 0 && wide_dims(global.extent).size() <= 2;
+    const auto extent = bytes_of(tensor.dtype, global.extent[inner]);
+    const auto start = bytes_of(tensor.dtype, global.offset[inner].known_divisor());
+    if (extent % 32)
+      return Lack{fmt::format("a multiple of 32 bytes of dimension {} of '{}'", inner, tensor.name),
+                  fmt::format("{} bytes", extent)};
+    if (start % 16)
+      return Lack{fmt::format("a start in dimension {} of '{}' at a multiple of 16 bytes", inner, tensor.name),
+                  fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
+    if (wide_dims(global.extent).size() > 2)
+      return Lack{fmt::format("at most two dimensions of '{}' above 1", shared.name), text_of(slot.extent)};
+    const auto met = met_by({&site, &slot, &global}, contiguous);
+    const auto row = met ? bytes_of(shared.dtype, shared.shape[static_cast<std::size_t>(*met)]) : 0;
+    if (row == 0 || row % 32)
+      return Lack{fmt::format("rows of '{}' of a multiple of 32 bytes", shared.name), fmt::format("{} bytes", row)};
+    if (shared.shape.size() != 2 || slot.extent != shared.shape)
+      return Lack{fmt::format("all of '{}', of two dimensions", shared.name), text_of(slot.extent)};
+    const std::int64_t rows = shared.shape[static_cast<std::size_t>(1 - *met)];
+    if (row != panel_of(row) && rows % 8)
+      return Lack{fmt::format("rows of '{}' in multiples of 8, or of at most 128 bytes", shared.name),
+                  fmt::format("{} rows of {} bytes", rows, row)};
+    return std::nullopt;
   }
+  bool engine_can(const Site& site, const Copy& copy) const { return !engine_lacks(site, copy); }
 
   // The dimension of the shared tensor that meets the other side's contiguous dimension.
   static std::optional<int> met_by(const Use& use, std::optional<int> other_dim) {
@@ -113,45 +152,55 @@ class SharedSolver {
     const Use* engine = nullptr;
     const Use* matrix = nullptr;
     for (const Use& use : uses) {
-      if (use.mma) matrix = &use;
+      if (use.mma && (!matrix || (transposable(*matrix) && !transposable(use)))) matrix = &use;
       const auto* copy = std::get_if<Copy>(&use.site->statement->node);
       if (!copy || scope_of(*use.other) != Scope::global || !engine_can(*use.site, *copy)) continue;
       engine = &use;
       engine_dim = met_by(use, contiguous_dim(program_.tensor(use.other->tensor)));
     }
-    if (matrix || engine) return solve_panels(id, tensor, engine, engine_dim, matrix);
+    if (matrix || engine) return solve_panels(id, tensor, uses, engine, engine_dim, matrix);
     return solve_free(id, tensor, uses);
   }
 
-  Status solve_panels(TensorId id, const Tensor& tensor, const Use* engine, std::optional<int> engine_dim,
-                      const Use* matrix) {
-    int contiguous = engine_dim.value_or(matrix ? matrix->k_dim : static_cast<int>(tensor.shape.size()) - 1);
-    if (matrix) {
-      const auto row = solution_.choices.find(matrix->site->statement);
-      const bool transposable = row != solution_.choices.end() && row->second.instruction->transposable;
-      if (!transposable && contiguous != matrix->k_dim)
+  bool transposable(const Use& use) const {
+    const auto choice = solution_.choices.find(use.site->statement);
+    return choice != solution_.choices.end() && choice->second.instruction->transposable;
+  }
+  // "mma acc += a * b (gemm.tile:20)"
+  std::string quoted(const Use& use) const {
+    return fmt::format("{} ({})", print(program_, *use.site->statement), place_of(*use.site->statement));
+  }
+
+  Status solve_panels(TensorId id, const Tensor& tensor, const std::vector<Use>& uses, const Use* engine,
+                      std::optional<int> engine_dim, const Use* matrix) {
+    const int contiguous = engine_dim.value_or(matrix ? matrix->k_dim : static_cast<int>(tensor.shape.size()) - 1);
+    const Use& first = engine ? *engine : *matrix;  // that wants this dimension contiguous
+    for (const Use& use : uses)
+      if (use.mma && !transposable(use) && use.k_dim != contiguous)
         return fail({ErrorCode::kNoLayout,
-                     fmt::format("shared tensor '{}': the matrix instruction and the copy engine ask for different "
-                                 "contiguous dimensions",
-                                 tensor.name),
-                     place_of(*matrix->site->statement),
-                     fmt::format("dimension {} (k) contiguous, for {}: {}", matrix->k_dim,
-                                 row != solution_.choices.end() ? row->second.instruction->name : "?",
-                                 print(program_, *matrix->site->statement)),
-                     fmt::format("dimension {} contiguous, by: {}", contiguous,
-                                 engine ? print(program_, *engine->site->statement) : ""),
+                     fmt::format("shared tensor '{}': the matrix instruction and {} ask for different contiguous "
+                                 "dimensions",
+                                 tensor.name, engine ? "the copy engine" : "another one"),
+                     place_of(*use.site->statement),
+                     fmt::format("dimension {} (k) contiguous, for {}: {}", use.k_dim,
+                                 solution_.choices.at(use.site->statement).instruction->name, quoted(use)),
+                     fmt::format("dimension {} contiguous, by: {}", contiguous, quoted(first)),
                      "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
-    }
-    const std::int64_t bytes = tensor.shape[static_cast<std::size_t>(contiguous)] * bytes_of(tensor.dtype);
+    const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape[static_cast<std::size_t>(contiguous)]);
     if (const auto panel = static_cast<int>(panel_of(bytes))) {
       const auto layout = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
       if (!layout) return fail(layout.error());
       solution_.shared[id] = *layout;
+      const Use& by = matrix ? *matrix : *engine;
+      solution_.reasons[id] = {by.site->statement,
+                               fmt::format("{}-byte panels, as the {} reads them, contiguous along dimension {}", panel,
+                                           matrix ? "matrix unit" : "copy engine", contiguous)};
       return ok();
     }
-    return fail({ErrorCode::kNoLayout, fmt::format("shared tensor '{}' is too narrow for the copy engine", tensor.name),
-                 "", "a contiguous extent of a multiple of 32 bytes", fmt::format("{} bytes", bytes),
-                 "use a wider tile"});
+    return fail({ErrorCode::kNoLayout, fmt::format("shared tensor '{}' is too narrow for the matrix unit", tensor.name),
+                 place_of(*first.site->statement),
+                 fmt::format("dimension {} contiguous, of a multiple of 32 bytes, by: {}", contiguous, quoted(first)),
+                 fmt::format("{}: {} bytes", text_of(tensor.shape), bytes), "use a wider tile"});
   }
 
   // No engine involved: try each dimension as the contiguous one, with the best swizzle for each; keep the cheapest.
@@ -159,6 +208,7 @@ class SharedSolver {
     double best_cost = -1;
     const int rank = static_cast<int>(tensor.shape.size());
     for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
+      if (tensor.shape[static_cast<std::size_t>(contiguous)] % per_byte(tensor.dtype)) continue;
       std::vector<int> order = {contiguous};
       for (int d = rank - 1; d >= 0; --d)
         if (d != contiguous) order.push_back(d);
@@ -170,7 +220,10 @@ class SharedSolver {
         cost += static_cast<double>(access.registers.values() * access.registers.threads()) * bits_of(tensor.dtype) /
                 8 / access.access_bytes * bank_conflict_ways(access.registers, layout, access.access_bytes);
       cost += memory_copy_cost(uses, contiguous);
-      if (best_cost < 0 || cost < best_cost) best_cost = cost, solution_.shared[id] = layout;
+      if (best_cost >= 0 && cost >= best_cost) continue;
+      best_cost = cost, solution_.shared[id] = layout;
+      solution_.reasons[id] = {uses.empty() ? nullptr : uses.front().site->statement,
+                               fmt::format("the cheapest order and swizzle for its {} uses", uses.size())};
     }
     return ok();
   }
@@ -208,7 +261,8 @@ class SharedSolver {
         rows.value.push_back({16 / bytes, along});
         accesses.push_back({rows, 16});
       }
-      if (!matrix) accesses.push_back({tv, static_cast<int>(common_vector(tv, layout, 16)) * bytes});
+      if (const auto width = common_vector(tv, layout, 16) * layout.element_bits / 8; !matrix && width > 0)
+        accesses.push_back({tv, static_cast<int>(width)});
     }
     return accesses;
   }
@@ -228,14 +282,10 @@ class SharedSolver {
 
   Status choose(const Site& site, const Copy& copy) {
     const Scope from = scope_of(copy.src), to = scope_of(copy.dst);
-    const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
-    const bool part =
-        (from == Scope::reg && !is_whole(program_, copy.src)) || (to == Scope::reg && !is_whole(program_, copy.dst));
-    if (part || (from == to && (from == Scope::shared || src.shape != dst.shape)))
-      return fail({ErrorCode::kNoInstruction,
-                   "a copy moves a part of a register tensor, or from shared to shared memory",
-                   place_of(*site.statement), "all of a register tensor, or one of equal shape, on a side",
-                   print(program_, *site.statement), "copy through a register tensor of the tile's shape"});
+    if (from == Scope::shared && to == Scope::shared)
+      return fail({ErrorCode::kNoInstruction, "no copy moves from shared to shared memory", place_of(*site.statement),
+                   "a register tensor on a side", print(program_, *site.statement),
+                   "copy through a register tensor of the tile's shape"});
     if (from == Scope::reg && to == Scope::reg) return ok();
     if (from == Scope::reg || to == Scope::reg) {
       const Tile& memory = from == Scope::reg ? copy.dst : copy.src;
@@ -254,7 +304,10 @@ class SharedSolver {
     view.element_bits = bits_of(tensor.dtype);
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) view.dims.push_back({{memory.extent[d], tensor.strides[d]}});
     const auto limit = vector_limit(program_, bounds_, memory, 16);
-    Choice choice{row_of(capabilities_, Method::plain, from, to), 1, {}};
+    Choice choice{row_of(capabilities_, Method::plain, from, to),
+                  1,
+                  {},
+                  "the widest vectors that lanes, strides and edges allow"};
     choice.vector = static_cast<int>(std::min<std::int64_t>(limit, common_vector(tv, view, 16)));
     solution_.choices[site.statement] = choice;
     return ok();
@@ -268,18 +321,41 @@ class SharedSolver {
     for (std::size_t d = 0; d < layout.dims.size(); ++d)
       if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1)
         contiguous = static_cast<int>(d);
+    const bool remote = std::get<Copy>(site.statement->node).peer.has_value();  // by plain loads alone
     for (const bool transpose : {false, true}) {
       const Instruction* row = row_of(capabilities_, Method::matrix, from, to, transpose);
-      const int count = row && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
+      const int count =
+          row && !remote && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
       if (!count) continue;
-      solution_.choices[site.statement] = {row, count, {}};
+      solution_.choices[site.statement] = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
       return ok();
     }
     std::int64_t vector = tensor.dtype == other.dtype ? common_vector(tv, layout, 16) : 1;
     const auto& offset = memory.offset[static_cast<std::size_t>(contiguous)];
     while (vector > 1 && offset.known_divisor() % vector) vector /= 2;
-    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to), static_cast<int>(vector), {}};
+    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to),
+                                         static_cast<int>(vector),
+                                         {},
+                                         "the widest vectors that both layouts have in common"};
     return ok();
+  }
+
+  // Nothing but the copy engine signals the roles that wait for a slot.
+  Error cannot_fill(const Site& site, const Lack& lack) const {
+    std::string consumer;
+    for (const Site& other : sites_)
+      if (const auto* consume = std::get_if<Consume>(&other.statement->node);
+          consume && consume->pipeline == site.producing && consumer.empty())
+        consumer = place_of(*other.statement);
+    return {
+        ErrorCode::kNoInstruction,
+        fmt::format("no instruction of {} can fill pipeline '{}' from another role", capabilities_.arch,
+                    program_.pipeline(site.producing).name),
+        place_of(*site.statement),
+        fmt::format("for the copy engine: {}", lack.expected),
+        fmt::format("{}: {}; another role consumes the slot ({})", print(program_, *site.statement), lack.found,
+                    consumer),
+        "pad or copy the tensor first, or produce and consume in one thread of control: its threads copy themselves"};
   }
 
   Status choose_between(const Site& site, const Copy& copy, Scope from, Scope to) {
@@ -292,18 +368,15 @@ class SharedSolver {
     const bool aligned = met && !layout.dims[static_cast<std::size_t>(*met)].empty() &&
                          layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
     if (engine_can(site, copy) && aligned && (load ? between_roles : true)) {
-      solution_.choices[site.statement] = {row_of(capabilities_, Method::tensor_copy, from, to), 1, {}};
+      solution_.choices[site.statement] = {
+          row_of(capabilities_, Method::tensor_copy, from, to), 1, {}, "strides, start and width in steps of 16 bytes"};
       return ok();
     }
     if (between_roles)
-      return fail({ErrorCode::kNoInstruction,
-                   fmt::format("no instruction of {} can fill a pipeline from another role", capabilities_.arch),
-                   place_of(*site.statement),
-                   "a tensor whose rows start at multiples of 16 bytes, a tile at least 32 bytes wide, a fill of "
-                   "zero",
-                   fmt::format("{}: {} of {} elements of {} bytes", print(program_, *site.statement), tensor.name,
-                               tensor.shape.back(), bytes_of(tensor.dtype)),
-                   "use a family whose threads copy for themselves (matmul_mma)"});
+      return fail(
+          cannot_fill(site, engine_lacks(site, copy)
+                                .value_or(Lack{"the slot contiguous along the dimension that the tensor is",
+                                               fmt::format("'{}' is not", program_.tensor(shared.tensor).name)})));
     // Threads copy: spread vectors over them.
     const auto mine = wide_dims(shared.extent);
     std::vector<std::int64_t> extent;
@@ -313,21 +386,68 @@ class SharedSolver {
       if (met && mine[i] == *met) position = static_cast<int>(i);
     if (extent.empty()) extent = {1}, position = 0;
     int vector = aligned ? vector_limit(program_, bounds_, global, 16) : 1;
+    while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;
     const bool async = capabilities_.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
-                       vector * bytes_of(tensor.dtype) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
-    if (met)
-      while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;
+                       bytes_of(tensor.dtype, vector) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
     for (; vector >= 1; vector /= 2) {
       auto mapping = layout::coalesced(extent, position, vector, site.threads);
       if (!mapping && vector > 1) continue;
-      if (!mapping) return fail(mapping.error());
+      if (!mapping) return fail(not_spread(program_, site, shared.tensor));
       if (common_vector(seen_from(*mapping, extent, shared.extent), layout, 16) < vector) continue;
-      const bool wide_enough = vector * bytes_of(tensor.dtype) >= 4;
+      const bool wide_enough = bytes_of(tensor.dtype, vector) >= 4;
       solution_.choices[site.statement] = {
-          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping)};
+          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping),
+          async ? "a fill by the threads that use it" : "through registers: no asynchronous copy fits"};
       return ok();
     }
     return ok();
+  }
+
+  Status check_bytes(const Site& site, const Tile& tile, const Choice& choice) const {
+    const Tensor& tensor = program_.tensor(tile.tensor);
+    const int least = per_byte(tensor.dtype);
+    const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
+    if (engine || choice.vector >= least) return ok();
+    return fail({ErrorCode::kNoLayout, "an access would move less than a byte", place_of(*site.statement),
+                 fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)),
+                 print(program_, *site.statement),
+                 "let the dimension that is contiguous in memory run fastest, or copy to a wider type first"});
+  }
+
+  // Within warps where that takes less than a way through shared memory, whose layout suits the writers and the readers.
+  Status choose_rearrange(const Site& site, const Rearrange& node) {
+    constexpr double kBarriers = 16;  // of the way there and back, in shuffles
+    const Tensor& tensor = program_.tensor(node.dst);
+    const int bits = bits_of(tensor.dtype), rank = static_cast<int>(tensor.shape.size());
+    const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose),
+                              solution_.registers.at(node.dst)};
+    Choice& choice = solution_.choices[site.statement];
+    double best = -1;
+    for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
+      std::vector<int> order = {contiguous};
+      for (int d = rank - 1; d >= 0; --d)
+        if (d != contiguous) order.push_back(d);
+      MemoryLayout layout = layout::dense(tensor.shape, order, bits);
+      std::vector<SharedAccess> accesses;
+      for (const TvLayout& side : sides)
+        if (const auto bytes = common_vector(side, layout, 16) * bits / 8; bytes > 0)
+          accesses.push_back({side, static_cast<int>(bytes)});
+      if (accesses.size() < 2) continue;
+      layout.swizzle = choose_swizzle(accesses, layout);
+      double cost = kBarriers;
+      for (const auto& [side, bytes] : accesses)
+        cost += static_cast<double>(side.values() * bits) / std::min(32, bytes * 8) *
+                bank_conflict_ways(side, layout, bytes);
+      if (best < 0 || cost < best)
+        best = cost, choice.scratch = layout, choice.vector = accesses[1].access_bytes * 8 / bits;
+    }
+    const auto exchange = exchange_of(sides[0], sides[1], bits);
+    if (exchange && (best < 0 || static_cast<double>(exchange->shuffles()) <= best))
+      choice.scratch = {}, choice.vector = exchange->unit;
+    else if (best < 0) choice.vector = 0;
+    choice.why = choice.scratch.dims.empty() ? "no element changes warps, and lanes exchange few"
+                                             : "a way through shared memory takes less than exchanges between lanes";
+    return check_bytes(site, whole(program_, node.dst), choice);
   }
 
   const Program& program_;
@@ -360,7 +480,8 @@ TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& r
 
 int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int contiguous, bool transpose) {
   const int bytes = memory.element_bits / 8;
-  if (registers.rank() != 2 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2) return 0;
+  if (registers.rank() != 2 || bytes < 1 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2)
+    return 0;
   const auto c = static_cast<std::size_t>(contiguous), o = 1 - c;
   auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
     return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;

@@ -1,4 +1,6 @@
 #include "synth/sites.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 
 namespace warploom::synth {
@@ -66,6 +68,16 @@ bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline) {
   }
   return producer != consumer;
 }
+
+const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
+  for (const Site& site : sites) {
+    const auto named = tensors_of(*site.statement);
+    if (std::find(named.begin(), named.end(), tensor) != named.end()) return site.statement;
+  }
+  return nullptr;
+}
+
+std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }
 
 std::vector<int> wide_dims(const std::vector<std::int64_t>& extent) {
   std::vector<int> dims;
@@ -146,6 +158,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Bounds::range(const Index& 
 
 bool Bounds::may_exceed(const Program& program, const Tile& tile, int dim) const {
   const auto d = static_cast<std::size_t>(dim);
+  if (tile.lookup >= 0 && tile.lookup_dim == dim) return true;
   const std::int64_t shape = program.tensor(tile.tensor).shape[d], extent = tile.extent[d];
   const auto reach = range(tile.offset[d]);
   if (reach && reach->first >= 0 && reach->second + extent <= shape) return false;
@@ -165,13 +178,14 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile,
   auto fits = [&](std::int64_t width) {
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
       const bool along = static_cast<int>(d) == *contiguous;
+      if (along && tile.lookup >= 0 && tile.lookup_dim == *contiguous) return false;
       if (along && (tile.extent[d] % width || tile.offset[d].known_divisor() % width)) return false;
       if (along && bounds.may_exceed(program, tile, static_cast<int>(d)) && tensor.shape[d] % width) return false;
       if (!along && tensor.shape[d] > 1 && tensor.strides[d] % width) return false;
     }
     return true;
   };
-  int width = std::max(1, max_bytes / bytes_of(tensor.dtype));
+  int width = std::max(1, max_bytes * 8 / bits_of(tensor.dtype));
   while (width > 1 && !fits(width)) width /= 2;
   return width;
 }

@@ -20,6 +20,11 @@ std::vector<Site> sites_of(const tile::Program& program);
 // Whether a pipeline's producer and consumer are different roles (true) or one thread of control (false).
 bool is_between_roles(const std::vector<Site>& sites, tile::PipelineId pipeline);
 
+// The first statement that names a tensor; nothing where none does.
+const tile::Statement* first_use(const std::vector<Site>& sites, tile::TensorId tensor);
+
+std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
+
 // Dimensions of extent above 1, in order: those two tiles share when they meet in a copy. dims(a)[i] meets dims(b)[i].
 std::vector<int> wide_dims(const std::vector<std::int64_t>& extent);
 

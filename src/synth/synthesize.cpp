@@ -1,4 +1,6 @@
 #include "synth/synthesize.h"
+#include <algorithm>
+#include "synth/cost.h"
 #include "synth/registers.h"
 #include "synth/shared.h"
 #include "synth/sites.h"
@@ -10,8 +12,8 @@ constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
-// One tensor behind another; a pipeline's tensor takes `stages` slots.
-void allocate(const tile::Program& program, Solution& solution) {
+// One tensor behind another; a pipeline's tensor takes `stages` slots. The rearrangements of a role share one piece.
+void allocate(const tile::Program& program, const std::vector<Site>& sites, Solution& solution) {
   std::int64_t next = 0;
   for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program.tensors.size()); ++id) {
     const tile::Tensor& tensor = program.tensor(id);
@@ -24,30 +26,60 @@ void allocate(const tile::Program& program, Solution& solution) {
     solution.stage_bytes[id] = stage;
     next += stage * (tensor.pipeline >= 0 ? program.pipeline(tensor.pipeline).stages : 1);
   }
+  std::map<int, std::int64_t> scratch;  // bytes, by role
+  const auto for_scratch = [&](auto use) {
+    for (const Site& site : sites)
+      if (const auto choice = solution.choices.find(site.statement);
+          choice != solution.choices.end() && !choice->second.scratch.dims.empty())
+        use(scratch[site.role], choice->second);
+  };
+  for_scratch([](std::int64_t& bytes, Choice& choice) { bytes = std::max(bytes, choice.scratch.bytes()); });
+  for (auto& [role, bytes] : scratch) {
+    const std::int64_t at = round_up(next, kAlignment);
+    next = at + bytes;
+    bytes = at;
+  }
+  for_scratch([](std::int64_t at, Choice& choice) { choice.scratch_offset = at; });
   solution.shared_bytes = next;
 }
 
 }  // namespace
 
-namespace {
-Result<Solution> solve(const tile::Program& program, const target::Capabilities& capabilities) {
+Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
+                                              std::size_t most) {
   const std::vector<Site> sites = sites_of(program);
   const Bounds bounds(program);
-  WARPLOOM_TRY(RegisterSolution registers, solve_registers(program, sites, bounds, capabilities));
-  Solution solution;
-  solution.registers = std::move(registers.registers);
-  for (const auto& [statement, instruction] : registers.matrix) solution.choices[statement] = {instruction, 1, {}};
-  WARPLOOM_CHECK(solve_shared(program, sites, bounds, capabilities, solution));
-  allocate(program, solution);
-  return solution;
+  WARPLOOM_CHECK(check_limits(program, sites, capabilities));
+  WARPLOOM_TRY(std::vector<RegisterSolution> found, solve_registers(program, sites, bounds, capabilities));
+  std::vector<Solution> solutions;
+  std::optional<Error> first_error;
+  for (RegisterSolution& registers : found) {
+    const Status fits = check_registers(program, sites, capabilities, registers);
+    if (!fits && !first_error) first_error = fits.error();
+    if (!fits) continue;
+    Solution solution;
+    solution.registers = std::move(registers.registers);
+    for (const auto& [id, by] : registers.set_by) solution.reasons[id] = {by, "its threads and values"};
+    for (const auto& [statement, instruction] : registers.matrix)
+      solution.choices[statement] = {
+          instruction, 1, {}, "operands of these types in these memories, tiles that it divides"};
+    const Status shared = solve_shared(program, sites, bounds, capabilities, solution);
+    if (!shared && !first_error) first_error = shared.error();
+    if (!shared) continue;
+    allocate(program, sites, solution);
+    solution.cost = predict(program, solution, capabilities);
+    solutions.push_back(std::move(solution));
+  }
+  if (solutions.empty()) return fail(*first_error);
+  std::stable_sort(solutions.begin(), solutions.end(),
+                   [](const Solution& a, const Solution& b) { return a.cost.us < b.cost.us; });
+  if (solutions.size() > most) solutions.resize(most);
+  return solutions;
 }
-}  // namespace
 
 Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities) {
-  return solve(program, capabilities).map_error([](Error error) {
-    if (error.code == ErrorCode::kLayout) error.code = ErrorCode::kNoLayout;  // a layout that does not exist
-    return error;
-  });
+  WARPLOOM_TRY(std::vector<Solution> best, synthesize_best(program, capabilities, 1));
+  return std::move(best.front());
 }
 
 }  // namespace warploom::synth

@@ -5,8 +5,8 @@
 // that meet in elementwise statements must agree up to broadcast; reductions project; copies between registers and memory ask for
 // vectors; a component no anchor reaches takes the coalesced layout of its largest global copy. Shared tensors collect what
 // their readers and writers need (panels for the copy engine and warpgroup matrix instructions) and take the swizzle with the
-// fewest bank conflicts. Alternatives are tried depth first with backtracking; when nothing is left the error kNoLayout or
-// kNoInstruction names the statements that clash.
+// fewest bank conflicts. Alternatives are followed depth first within a budget of nodes; what is found is ordered by predicted cost. When
+// nothing is found the error kNoLayout or kNoInstruction names the statements that clash.
 #pragma once
 
 #include <map>
@@ -21,11 +21,29 @@
 
 namespace warploom::synth {
 
-// What was chosen for one Copy or Mma statement.
+// What was chosen for one Copy, Mma or Rearrange statement.
 struct Choice {
   const target::Instruction* instruction = nullptr;
   int vector = 1;            // copies by threads: elements an access moves
   layout::TvLayout mapping;  // copies between two memories by threads: who moves which vector, over the squeezed tile
+  std::string why = {};      // in words
+  layout::MemoryLayout scratch = {};  // rearrangements through shared memory; without dimensions: within warps
+  std::int64_t scratch_offset = 0;    // bytes from the start of the block's shared memory
+};
+
+// Why a tensor has its layout: the statement that asked for it first, and what it asked.
+struct Reason {
+  const tile::Statement* by = nullptr;
+  std::string why;
+};
+
+// The predicted time of a program (cost.h says how): microseconds of the whole launch, cycles of one block on each unit.
+struct Cost {
+  double us = 0;
+  double tensor = 0, issue = 0, shared = 0, l2 = 0, chain = 0;
+  double dram_us = 0;
+  int resident = 1;                // blocks that a multiprocessor holds
+  std::string_view bound() const;  // what decides: "tensor", "issue", "shared", "l2", "latency" or "dram"
 };
 
 struct Solution {
@@ -36,9 +54,13 @@ struct Solution {
   std::map<tile::TensorId, std::int64_t> stage_bytes;  // distance between two slots of a pipeline's tensor
   std::int64_t shared_bytes = 0;                       // all of it, barriers and scratch included
   std::map<const tile::Statement*, Choice> choices;    // by statement of the program that was given
-  double cost = 0;                                     // predicted, arbitrary unit: smaller is better
+  std::map<tile::TensorId, Reason> reasons;
+  Cost cost;
 };
 
+// The best `most` solutions, cheapest predicted first; at least one.
+Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
+                                              std::size_t most);
 Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities);
 
 }  // namespace warploom::synth

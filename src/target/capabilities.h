@@ -18,10 +18,13 @@ struct Capabilities {
   int registers = 0;              // 32-bit registers a multiprocessor; on the CPU vector registers
   int max_threads = 1;            // a block
   int max_cluster = 1;            // blocks a cluster, non-portable sizes included
-  bool warpgroup_mma = false;     // matrix unit fed from shared memory by four warps
-  bool tensor_copy = false;       // tile copies by a copy engine
-  bool async_copy = false;        // copies to shared memory behind the threads' backs
-  int vector_bytes = 16;          // widest register the CPU computes with; widest global access on the GPU
+  // Multiprocessors that clusters of `size` blocks can use at once, a block each: a cluster stays within one group of
+  // multiprocessors, and the groups are of unequal sizes (asked of an H200: 132, 120, 120, 112 for clusters of 2, 4, 8, 16).
+  int cluster_processors(int size) const { return size <= 2 ? processors : processors * 10 / 11 / size * size; }
+  bool warpgroup_mma = false;  // matrix unit fed from shared memory by four warps
+  bool tensor_copy = false;    // tile copies by a copy engine
+  bool async_copy = false;     // copies to shared memory behind the threads' backs
+  int vector_bytes = 16;       // widest register the CPU computes with; widest global access on the GPU
   // Rates, for floors and rooflines: datasheet figures
   double dram_gbs = 0;  // 10^9 bytes a second
   std::int64_t l2_bytes = 0;

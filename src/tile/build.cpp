@@ -17,6 +17,14 @@ Value constant(double value) {
   return result;
 }
 
+Value coordinate(int axis, Index shift) {
+  Value result;
+  result.kind = Value::Kind::coordinate;
+  result.axis = axis;
+  result.shift = std::move(shift);
+  return result;
+}
+
 Value apply(ValueOp op, std::vector<Value> operands) {
   Value result;
   result.kind = Value::Kind::op;
@@ -40,6 +48,11 @@ Builder& Builder::warps(int count) {
   return *this;
 }
 
+Builder& Builder::cooperative() {
+  program_.cooperative = true;
+  return *this;
+}
+
 TensorId Builder::global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
                          std::vector<std::int64_t> strides) {
   if (strides.empty()) strides = dense_strides(shape);
@@ -51,6 +64,10 @@ TensorId Builder::output(std::string name, Dtype dtype, std::vector<std::int64_t
   const TensorId id = global(std::move(name), dtype, std::move(shape), std::move(strides));
   program_.tensors.back().writable = true;
   return id;
+}
+TensorId Builder::zeroed(TensorId output) {
+  program_.tensors[static_cast<std::size_t>(output)].zeroed = true;
+  return output;
 }
 TensorId Builder::shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
   program_.tensors.push_back({std::move(name), dtype, Scope::shared, std::move(shape), {}});
@@ -73,6 +90,11 @@ PipelineId Builder::pipeline(std::string name, int stages, std::vector<TensorId>
 Tile Builder::tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const {
   return Tile{tensor, std::move(offset), std::move(extent)};
 }
+Tile Builder::gathered(Tile tile, int dim, TensorId lookup) const {
+  tile.lookup = lookup;
+  tile.lookup_dim = dim;
+  return tile;
+}
 Tile Builder::all(TensorId tensor) const { return whole(program_, tensor); }
 Value Builder::value(TensorId tensor) const {
   Value result;
@@ -84,6 +106,17 @@ Value Builder::value(TensorId tensor) const {
 void Builder::copy(Tile src, Tile dst, double fill, bool streaming, Where where) {
   add(at(where, Copy{std::move(src), std::move(dst), fill, streaming}));
 }
+void Builder::multicast(Tile src, Tile dst, std::string along, Where where) {
+  add(at(where, Copy{std::move(src), std::move(dst), 0, false, std::move(along)}));
+}
+void Builder::combine(ReduceOp op, Tile src, Tile dst, Where where) {
+  add(at(where, Copy{std::move(src), std::move(dst), 0, false, {}, {}, op}));
+}
+void Builder::copy_peer(Tile src, Index rank, Tile dst, Where where) {
+  add(at(where, Copy{std::move(src), std::move(dst), 0, false, {}, std::move(rank)}));
+}
+void Builder::signal(Tile flag, Index by, Where where) { add(at(where, Signal{std::move(flag), std::move(by)})); }
+void Builder::wait(Tile flag, Index least, Where where) { add(at(where, Wait{std::move(flag), std::move(least)})); }
 void Builder::fill(TensorId dst, double value, Where where) { add(at(where, Fill{dst, value})); }
 void Builder::map(TensorId dst, Value value, Where where) { add(at(where, Map{dst, std::move(value)})); }
 void Builder::mma(TensorId acc, Tile a, Tile b, bool transpose_a, bool transpose_b, Where where) {
@@ -92,6 +125,13 @@ void Builder::mma(TensorId acc, Tile a, Tile b, bool transpose_a, bool transpose
 void Builder::reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where) {
   add(at(where, Reduce{dst, src, axis, op}));
 }
+void Builder::scan(TensorId dst, TensorId src, int axis, ReduceOp op, Where where) {
+  add(at(where, Scan{dst, src, axis, op}));
+}
+void Builder::rearrange(TensorId dst, TensorId src, bool transpose, Where where) {
+  add(at(where, Rearrange{dst, src, transpose}));
+}
+void Builder::reinterpret(TensorId dst, TensorId src, Where where) { add(at(where, Reinterpret{dst, src})); }
 void Builder::cluster_reduce(TensorId dst, ReduceOp op, Where where) { add(at(where, ClusterReduce{dst, op})); }
 
 void Builder::for_(const std::string& variable, Index begin, Index end, Index step,

@@ -20,6 +20,7 @@
 namespace warploom::tile {
 
 Value constant(double value);
+Value coordinate(int axis, Index shift = 0);  // the element's own along an axis of the destination, plus the shift
 Value apply(ValueOp op, std::vector<Value> operands);
 inline Value operator+(Value a, Value b) { return apply(ValueOp::add, {std::move(a), std::move(b)}); }
 inline Value operator-(Value a, Value b) { return apply(ValueOp::sub, {std::move(a), std::move(b)}); }
@@ -42,11 +43,13 @@ class Builder {
   Builder& grid(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1);
   Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1);
   Builder& warps(int count);
+  Builder& cooperative();
 
   TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
                   std::vector<std::int64_t> strides = {});
   TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
                   std::vector<std::int64_t> strides = {});
+  TensorId zeroed(TensorId output);  // it holds zeros when the program begins
   TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape);
   TensorId reg(std::string name, Dtype dtype, std::vector<std::int64_t> shape);
   // Makes the given shared tensors the slots of a ring.
@@ -54,15 +57,27 @@ class Builder {
 
   Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const;
   Tile all(TensorId tensor) const;
+  Tile gathered(Tile tile, int dim, TensorId lookup) const;  // the offset along dim counts in lookup's elements
   Value value(TensorId tensor) const;
   Dtype dtype_of(TensorId tensor) const { return program_.tensor(tensor).dtype; }
 
   void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current());
+  void multicast(Tile src, Tile dst, std::string along, Where where = Where::current());
+  void combine(ReduceOp op, Tile src, Tile dst, Where where = Where::current());
+  void copy_peer(Tile src, Index rank, Tile dst, Where where = Where::current());
+  void cluster_sync(Where where = Where::current()) { add({ClusterSync{}, {where.file, where.line}}); }
+  void wait_previous(Where where = Where::current()) { add({WaitPrevious{}, {where.file, where.line}}); }
+  void launch_next(Where where = Where::current()) { add({LaunchNext{}, {where.file, where.line}}); }
+  void signal(Tile flag, Index by = 1, Where where = Where::current());
+  void wait(Tile flag, Index least, Where where = Where::current());
   void fill(TensorId dst, double value, Where where = Where::current());
   void map(TensorId dst, Value value, Where where = Where::current());
   void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false,
            Where where = Where::current());
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current());
+  void scan(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current());
+  void rearrange(TensorId dst, TensorId src, bool transpose = false, Where where = Where::current());
+  void reinterpret(TensorId dst, TensorId src, Where where = Where::current());
   void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current());
   void for_(const std::string& variable, Index begin, Index end, Index step, const std::function<void(Index)>& body,
             bool unroll = false, Where where = Where::current());

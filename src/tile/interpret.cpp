@@ -1,5 +1,6 @@
 #include "tile/interpret.h"
 #include <fmt/format.h>
+#include <algorithm>
 #include <array>
 #include "tile/machine.h"
 #include "tile/shape.h"
@@ -57,6 +58,28 @@ class Cluster {
     for (Block* block : active) WARPLOOM_CHECK(tile::run(site(at, block), s));
     return ok();
   }
+
+  // The tensors of the peer, the indices of the block itself.
+  Status run_node(const Copy& s, const Location& at, const Active& active) {
+    for (Block* block : active) {
+      Block from{block->variables, block->tensors, {}};
+      if (s.peer) {
+        WARPLOOM_TRY(const std::int64_t rank, value_of(site(at, block), *s.peer));
+        if (rank < 0 || rank >= cluster_size(program_))
+          return undefined(site(at, block), "a copy from a peer that the cluster does not have",
+                           fmt::format("a rank of 0 to {}", cluster_size(program_) - 1), std::to_string(rank));
+        from.tensors = blocks_[static_cast<std::size_t>(rank)].tensors;
+      }
+      WARPLOOM_CHECK(tile::run(site(at, block), site(at, &from), s));
+    }
+    return ok();
+  }
+  Status run_node(const ClusterSync&, const Location& at, const Active& active) {
+    if (active.size() == blocks_.size()) return ok();
+    return undefined(site(at, active[0]), "some blocks of the cluster do not reach this cluster_sync");
+  }
+  Status run_node(const WaitPrevious&, const Location&, const Active&) { return ok(); }
+  Status run_node(const LaunchNext&, const Location&, const Active&) { return ok(); }
 
   Status run_node(const ClusterReduce& s, const Location& at, const Active& active) {
     if (active.size() != blocks_.size())
@@ -200,7 +223,7 @@ Status check_buffers(const Program& program, const Buffers& buffers) {
     if (tensor.scope != Scope::global) continue;
     std::int64_t last = 0;
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
-    const std::size_t needed = static_cast<std::size_t>(last + 1) * static_cast<std::size_t>(bytes_of(tensor.dtype));
+    const auto needed = static_cast<std::size_t>(bytes_of(tensor.dtype, last + 1));
     const auto found = buffers.find(tensor.name);
     const std::size_t given = found == buffers.end() ? 0 : found->second.size();
     if (given < needed)
@@ -229,6 +252,8 @@ Status interpret(const Program& program, const Buffers& buffers) {
   WARPLOOM_CHECK(verify(program));
   WARPLOOM_CHECK(check_buffers(program, buffers));
   WARPLOOM_CHECK(check_memory(program));
+  for (const Tensor& tensor : program.tensors)
+    if (tensor.zeroed) std::ranges::fill(buffers.at(tensor.name), std::byte{0});
   for (std::int64_t z = 0; z < program.grid[2]; z += program.cluster[2])
     for (std::int64_t y = 0; y < program.grid[1]; y += program.cluster[1])
       for (std::int64_t x = 0; x < program.grid[0]; x += program.cluster[0])

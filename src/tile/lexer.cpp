@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 constexpr std::size_t kMostTokens = 4096;  // a line
 constexpr std::size_t kMostNumbers = 16;   // a list of extents
-constexpr std::array<std::string_view, 4> kPairs = {"->", "..", "+=", "^T"};
+constexpr std::array<std::string_view, 5> kPairs = {"->", "..", "+=", "^T", ">="};
 constexpr std::string_view kSigns = "[](){},:+-*/%<=";
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }

@@ -46,16 +46,24 @@ Result<std::int64_t> value_of(const Site& site, const Index& index);
 
 // The elements of a tile in row-major order of its box; `fill` stands for those outside a global tensor.
 Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double fill);
-Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values);
+// `combine`: with what a global tensor holds.
+Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values,
+                  std::optional<ReduceOp> combine = {});
+ValueOp value_op_of(ReduceOp op);
 Result<std::vector<double>> read_all(const Site& site, TensorId tensor);
 Status write_all(const Site& site, TensorId tensor, const std::vector<double>& values);
 
 // Statements that concern one block alone.
-Status run(const Site& site, const Copy& copy);
+Status run(const Site& site, const Site& source, const Copy& copy);  // `source`: where its source lies
 Status run(const Site& site, const Fill& fill);
 Status run(const Site& site, const Map& map);
 Status run(const Site& site, const Mma& mma);
 Status run(const Site& site, const Reduce& reduce);
+Status run(const Site& site, const Scan& scan);
+Status run(const Site& site, const Rearrange& rearrange);
+Status run(const Site& site, const Reinterpret& reinterpret);
+Status run(const Site& site, const Signal& signal);
+Status run(const Site& site, const Wait& wait);
 float combine(ReduceOp op, float a, float b);
 
 }  // namespace warploom::tile

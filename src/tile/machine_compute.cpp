@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include "tile/machine.h"
@@ -15,6 +16,7 @@ using Operands = std::map<TensorId, Operand>;
 
 Status gather(const Site& site, const Value& value, Operands& operands) {
   for (const Value& operand : value.operands) WARPLOOM_CHECK(gather(site, operand, operands));
+  if (value.kind == Value::Kind::coordinate) WARPLOOM_CHECK(value_of(site, value.shift));
   if (value.kind != Value::Kind::tensor || operands.count(value.tensor)) return ok();
   const std::vector<std::int64_t>& shape = site.program.tensor(value.tensor).shape;
   Operand operand;
@@ -26,7 +28,7 @@ Status gather(const Site& site, const Value& value, Operands& operands) {
   return ok();
 }
 
-float evaluate(const Value& value, const Operands& operands, const std::vector<std::int64_t>& at) {
+float evaluate(const Site& site, const Value& value, const Operands& operands, const std::vector<std::int64_t>& at) {
   if (value.kind == Value::Kind::constant) return static_cast<float>(value.constant);
   if (value.kind == Value::Kind::tensor) {
     const Operand& operand = operands.at(value.tensor);
@@ -34,9 +36,11 @@ float evaluate(const Value& value, const Operands& operands, const std::vector<s
     for (std::size_t i = 0; i < at.size(); ++i) place += at[i] * operand.strides[i];
     return static_cast<float>(operand.values[static_cast<std::size_t>(place)]);
   }
+  if (value.kind == Value::Kind::coordinate)
+    return static_cast<float>(at[static_cast<std::size_t>(value.axis)] + value.shift.evaluate(site.block.variables));
   float arguments[3] = {0, 0, 0};
   for (std::size_t i = 0; i < value.operands.size() && i < 3; ++i)
-    arguments[i] = evaluate(value.operands[i], operands, at);
+    arguments[i] = evaluate(site, value.operands[i], operands, at);
   if (value.op == ValueOp::fma) return std::fma(arguments[0], arguments[1], arguments[2]);
   // For + - * / and square roots, rounding the fp64 result gives what fp32 arithmetic gives.
   return static_cast<float>(apply(value.op, arguments[0], arguments[1], arguments[2]));
@@ -67,9 +71,26 @@ double accumulate(Dtype type, double acc, double a, double b) {
 
 }  // namespace
 
-Status run(const Site& site, const Copy& copy) {
-  WARPLOOM_TRY(const std::vector<double> values, read_tile(site, copy.src, copy.fill));
-  return write_tile(site, copy.dst, values);
+Status run(const Site& site, const Site& source, const Copy& copy) {
+  WARPLOOM_TRY(const std::vector<double> values, read_tile(source, copy.src, copy.fill));
+  return write_tile(site, copy.dst, values, copy.combine);
+}
+
+Status run(const Site& site, const Signal& signal) {
+  WARPLOOM_TRY(const std::vector<double> flag, read_tile(site, signal.flag, 0));
+  WARPLOOM_TRY(const std::int64_t by, value_of(site, signal.by));
+  return write_tile(site, signal.flag, {flag[0] + static_cast<double>(by)});
+}
+
+// Blocks run one after another, so that only those before this one can have signalled.
+Status run(const Site& site, const Wait& wait) {
+  WARPLOOM_TRY(const std::vector<double> flag, read_tile(site, wait.flag, 0));
+  WARPLOOM_TRY(const std::int64_t least, value_of(site, wait.least));
+  if (flag[0] >= static_cast<double>(least)) return ok();
+  return undefined(
+      site,
+      fmt::format("a wait for '{}' that no block before this one ends", site.program.tensor(wait.flag.tensor).name),
+      fmt::format("at least {}", least), fmt::format("{}", flag[0]));
 }
 
 Status run(const Site& site, const Fill& fill) {
@@ -84,7 +105,7 @@ Status run(const Site& site, const Map& map) {
   std::vector<double> results(static_cast<std::size_t>(element_count(shape)));
   std::vector<std::int64_t> at(shape.size(), 0);
   for (double& result : results) {
-    result = evaluate(map.value, operands, at);
+    result = evaluate(site, map.value, operands, at);
     for (std::size_t i = at.size(); i-- > 0 && ++at[i] == shape[i];) at[i] = 0;
   }
   return write_all(site, map.dst, results);
@@ -104,10 +125,12 @@ Status run(const Site& site, const Mma& mma) {
   return write_all(site, mma.acc, acc);
 }
 
-float combine(ReduceOp op, float a, float b) {
+ValueOp value_op_of(ReduceOp op) {
   constexpr ValueOp kOps[] = {ValueOp::add, ValueOp::max, ValueOp::min};
-  return static_cast<float>(apply(kOps[static_cast<std::size_t>(op)], a, b));
+  return kOps[static_cast<std::size_t>(op)];
 }
+
+float combine(ReduceOp op, float a, float b) { return static_cast<float>(apply(value_op_of(op), a, b)); }
 
 Status run(const Site& site, const Reduce& reduce) {
   const std::vector<std::int64_t>& shape = site.program.tensor(reduce.src).shape;
@@ -124,6 +147,39 @@ Status run(const Site& site, const Reduce& reduce) {
     results[i] = sum;
   }
   return write_all(site, reduce.dst, results);
+}
+
+Status run(const Site& site, const Scan& scan) {
+  const std::vector<std::int64_t>& shape = site.program.tensor(scan.src).shape;
+  const auto axis = static_cast<std::size_t>(scan.axis);
+  const auto length = static_cast<std::size_t>(shape[axis]);
+  const auto inner = static_cast<std::size_t>(dense_strides(shape)[axis]);
+  WARPLOOM_TRY(std::vector<double> values, read_all(site, scan.src));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i / inner % length == 0) values[i] = static_cast<float>(values[i]);
+    else values[i] = combine(scan.op, static_cast<float>(values[i - inner]), static_cast<float>(values[i]));
+  }
+  return write_all(site, scan.dst, values);
+}
+
+Status run(const Site& site, const Rearrange& rearrange) {
+  WARPLOOM_TRY(const std::vector<double> values, read_all(site, rearrange.src));
+  if (!rearrange.transpose) return write_all(site, rearrange.dst, values);
+  const auto columns = static_cast<std::size_t>(site.program.tensor(rearrange.src).shape[1]);
+  const std::size_t rows = values.size() / columns;
+  std::vector<double> transposed;
+  for (std::size_t i = 0; i < values.size(); ++i) transposed.push_back(values[i % rows * columns + i / rows]);
+  return write_all(site, rearrange.dst, transposed);
+}
+
+Status run(const Site& site, const Reinterpret& reinterpret) {
+  WARPLOOM_TRY(std::vector<double> values, read_all(site, reinterpret.src));
+  const Tensor &src = site.program.tensor(reinterpret.src), &dst = site.program.tensor(reinterpret.dst);
+  std::vector<std::byte> bytes(values.size());  // at most a byte each
+  for (std::size_t i = 0; i < values.size(); ++i) store_from_double(src.dtype, bytes.data(), i, values[i]);
+  values.resize(static_cast<std::size_t>(element_count(dst.shape)));
+  load_run(dst.dtype, bytes.data(), 0, 1, static_cast<std::int64_t>(values.size()), values.data());
+  return write_all(site, reinterpret.dst, values);
 }
 
 }  // namespace warploom::tile

@@ -20,11 +20,18 @@ Status for_elements(const Site& site, const Tile& tile, const Visit& visit) {
   const auto strides = tensor.scope == Scope::global ? tensor.strides : dense_strides(tensor.shape);
   std::vector<std::int64_t> start, step(tile.extent.size(), 0), at = step;
   for (const Index& offset : tile.offset) { WARPLOOM_TRY(start.emplace_back(), value_of(site, offset)); }
+  const Tensor* lookup = tile.lookup < 0 ? nullptr : &site.program.tensor(tile.lookup);
+  const auto looked_up = [&](std::int64_t i) -> std::int64_t {
+    if (i < 0 || i >= lookup->shape[0]) return -1;
+    const auto place = static_cast<std::size_t>(i * lookup->strides[0]);
+    return static_cast<std::int64_t>(load_as_double(lookup->dtype, site.buffers.at(lookup->name).data(), place));
+  };
   for (std::int64_t left = element_count(tile.extent); left > 0; --left) {
     std::optional<std::size_t> place = 0;
     for (std::size_t i = 0; i < at.size(); ++i) {
       // Unsigned, so that a nonsensical offset wraps to somewhere outside.
       at[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) + static_cast<std::uint64_t>(step[i]));
+      if (lookup && static_cast<int>(i) == tile.lookup_dim) at[i] = looked_up(at[i]);
       if (at[i] < 0 || at[i] >= tensor.shape[i]) place.reset();
       else if (place) *place += static_cast<std::size_t>(at[i] * strides[i]);
     }
@@ -75,13 +82,16 @@ Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double
   return values;
 }
 
-Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values) {
+Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values,
+                  std::optional<ReduceOp> combine) {
   const Tensor& tensor = site.program.tensor(tile.tensor);
   void* bytes = tensor.scope == Scope::global ? site.buffers.at(tensor.name).data() : nullptr;
   Storage* storage = bytes ? nullptr : &storage_to_write(site, tile.tensor);
   auto value = values.begin();
   return for_elements(site, tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
-    const double stored = rounded(tensor.dtype, *value++);
+    double stored = *value++;
+    if (combine && place) stored = apply(value_op_of(*combine), load_as_double(tensor.dtype, bytes, *place), stored);
+    stored = rounded(tensor.dtype, stored);
     if (bytes && place) store_from_double(tensor.dtype, bytes, *place, stored);
     if (bytes) return ok();
     if (!place)

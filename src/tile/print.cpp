@@ -20,7 +20,9 @@ class Writer {
   void item(const std::vector<std::int64_t>& shape) { out += fmt::format("[{}]", fmt::join(shape, ", ")); }
   void item(Dtype dtype) { out += name_of(dtype); }
   void item(ReduceOp op) { out += name_of(op); }
+  void item(std::optional<ReduceOp> op) { item(*op); }
   void item(const Index& index) { out += index.text(); }
+  void item(const std::optional<Index>& index) { item(*index); }
   void item(Extents<const std::vector<std::int64_t>> extents) {
     out += fmt::format("({})", fmt::join(extents.list, ", "));
   }
@@ -42,12 +44,19 @@ class Writer {
     item(Named{tile.tensor});
     if (covers(tile)) return;
     for (std::size_t i = 0; i < tile.offset.size() && i < tile.extent.size(); ++i)
-      out += fmt::format("{}{} +{}", i ? ", " : "[", tile.offset[i].text(), tile.extent[i]);
+      if (const std::string at = tile.offset[i].text(); tile.lookup >= 0 && static_cast<int>(i) == tile.lookup_dim)
+        all(*this, i ? ", gather(" : "[gather(", Named{tile.lookup}, fmt::format(", {}) +{}", at, tile.extent[i]));
+      else out += fmt::format("{}{} +{}", i ? ", " : "[", at, tile.extent[i]);
     out += ']';
   }
   void item(const Value& value) {
     if (value.kind == Value::Kind::constant) return item(value.constant);
     if (value.kind == Value::Kind::tensor) return item(Named{value.tensor});
+    if (value.kind == Value::Kind::coordinate) {
+      out += fmt::format("index({}{}{})", value.axis, value.shift.constant() == 0 ? "" : ", ",
+                         value.shift.constant() == 0 ? "" : value.shift.text());
+      return;
+    }
     out += name_of(value.op);
     for (std::size_t i = 0; i < value.operands.size(); ++i) all(*this, i ? ", " : "(", value.operands[i]);
     out += value.operands.empty() ? "()" : ")";
@@ -73,7 +82,7 @@ class Writer {
     return id >= 0 && static_cast<std::size_t>(id) < list.size();
   }
   bool covers(const Tile& tile) const {
-    if (!exists(program_.tensors, tile.tensor)) return false;
+    if (!exists(program_.tensors, tile.tensor) || tile.lookup >= 0) return false;
     for (const Index& offset : tile.offset)
       if (offset.constant() != 0) return false;
     const std::vector<std::int64_t>& shape = program_.tensor(tile.tensor).shape;
@@ -99,8 +108,13 @@ class Writer {
 std::string print(const Program& program, const Statement& statement) {
   Writer io(program);
   io.out = kStatementWords[statement.node.index()];
-  if (!std::holds_alternative<Roles>(statement.node)) io.out += ' ';
-  std::visit([&](const auto& node) { line(io, node); }, statement.node);
+  std::visit(
+      [&](const auto& node) {
+        if constexpr (!Of<decltype(node), const Roles&> && !std::is_empty_v<std::remove_cvref_t<decltype(node)>>)
+          io.out += ' ';
+        line(io, node);
+      },
+      statement.node);
   return io.out;
 }
 

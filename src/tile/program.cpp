@@ -28,6 +28,7 @@ std::vector<TensorId> tensors_of(const Statement& statement) {
       [&](const auto& node) {
         if constexpr (requires { node.src; }) add(node.src);
         if constexpr (requires { node.dst; }) add(node.dst);
+        if constexpr (requires { node.flag; }) add(node.flag);
         if constexpr (requires { node.acc; }) add(node.acc), add(node.a), add(node.b);
         if constexpr (requires { node.value.operands; }) tensors_of(node.value, out);
       },

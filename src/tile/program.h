@@ -3,10 +3,12 @@
 // A program has tensors in three scopes. Global tensors are the kernel's parameters, with strides; shared tensors belong to the
 // block; register tensors are spread over the threads of the role that uses them, in a way that synthesis decides. Statements
 // move and compute whole tiles. A Tile names a box of a tensor: an offset (index expressions) and an extent for each of its
-// dimensions; dimensions of extent 1 are squeezed where tiles of different rank meet.
+// dimensions; dimensions of extent 1 are squeezed where tiles of different rank meet. Along one dimension a global
+// tile may be gathered: the coordinates of its elements are then read from a tensor of integers.
 //
 // Meaning (the interpreter in interpret.h is its definition):
-//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce.
+//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and for those that Signal and Wait: a
+//    block waits only for blocks before it, in the order of their numbers, x fastest.
 //  * Statements run in order. Loading a global element outside the tensor gives the copy's fill value; storing one is dropped.
 //    Shared and register tiles must lie inside their tensors.
 //  * Arithmetic on values is fp32 (Map, Reduce); Mma multiplies exactly and accumulates in the accumulator's type. Storing to a
@@ -32,6 +34,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,19 +57,26 @@ struct Tensor {
   std::vector<std::int64_t> strides;  // global only, in elements; dense row-major when the builder is given none
   bool writable = false;              // global only: an output of the kernel
   PipelineId pipeline = -1;           // shared only: slots of this pipeline
+  bool zeroed = false;                // an output that holds zeros when the program begins
 };
 
 struct Tile {
   TensorId tensor = -1;
   std::vector<Index> offset;
   std::vector<std::int64_t> extent;  // one entry a dimension of the tensor
+  // Gathered along lookup_dim: element e has the coordinate that `lookup`, a global tensor of integers, holds at offset + e. One that
+  // lies outside either tensor counts as outside.
+  TensorId lookup = -1;
+  int lookup_dim = -1;
 };
 
 // A value computed from elements of register tensors, point by point. Tensors of equal rank; extent 1 broadcasts.
 struct Value {
-  enum class Kind : std::uint8_t { constant, tensor, op } kind = Kind::constant;
+  enum class Kind : std::uint8_t { constant, tensor, coordinate, op } kind = Kind::constant;
   double constant = 0;
   TensorId tensor = -1;
+  int axis = 0;     // coordinate: the element's own along this axis of the destination,
+  Index shift = 0;  // plus this
   ValueOp op = ValueOp::add;
   std::vector<Value> operands;
 };
@@ -81,6 +91,10 @@ struct Copy {
   Tile src, dst;
   double fill = 0;         // what elements outside a global source count as
   bool streaming = false;  // global side: used once, keep it out of the caches
+  // Dimensions of the cluster ("x", "y", "xy") along which all blocks produce this same tile: one fetch may serve them all.
+  std::string multicast;
+  std::optional<Index> peer;        // src is the shared tile of the block of this rank in the cluster
+  std::optional<ReduceOp> combine;  // a global dst ← op(dst, src), indivisible and in any order among blocks
 };
 struct Fill {
   TensorId dst = -1;  // a register tensor
@@ -104,11 +118,42 @@ struct Reduce {
   int axis = 0;
   ReduceOp op = ReduceOp::sum;
 };
+// dst[.., i, ..] ← op over elements 0 to i of src along `axis`.
+struct Scan {
+  TensorId dst = -1, src = -1;
+  int axis = 0;
+  ReduceOp op = ReduceOp::sum;
+};
+// dst ← src, or src transposed, in a layout of its own: what the two tensors' statements ask of their layouts stays apart.
+struct Rearrange {
+  TensorId dst = -1, src = -1;
+  bool transpose = false;
+};
+// dst ← the bits of src as elements of dst's type, the last extent scaled; integers of at most a byte.
+struct Reinterpret {
+  TensorId dst = -1, src = -1;
+};
 // dst ← op of dst over all blocks of the cluster; every block gets the result.
 struct ClusterReduce {
   TensorId dst = -1;
   ReduceOp op = ReduceOp::sum;
 };
+// flag ← flag + by, once what the role (without roles: the block) has written before can be seen by whoever waits for it.
+struct Signal {
+  Tile flag;  // one element of a global i32 tensor
+  Index by;
+};
+// Goes on once flag ≥ least. Only in cooperative programs, whose blocks all run at the same time.
+struct Wait {
+  Tile flag;
+  Index least;
+};
+// Every block of the cluster gets here before any goes on; then each sees what the others have written to their shared tensors.
+struct ClusterSync {};
+// A program may begin while the programs before it in its launch list still run: it touches nothing that they write, or that it
+// writes and they read, before WaitPrevious. LaunchNext lets the next one begin so.
+struct WaitPrevious {};
+struct LaunchNext {};
 struct For {
   std::string variable;
   Index begin, end, step = 1;
@@ -144,7 +189,9 @@ struct Location {  // where the builder call or the text stands
 };
 
 struct Statement {
-  std::variant<Copy, Fill, Map, Mma, Reduce, ClusterReduce, For, If, Produce, Consume, Roles> node;
+  std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If, Produce, Consume,
+               Roles, Signal, Wait, ClusterSync, WaitPrevious, LaunchNext>
+      node;
   Location location;
 };
 
@@ -159,6 +206,7 @@ struct Program {
   std::vector<std::int64_t> grid = {1, 1, 1};     // blocks
   std::vector<std::int64_t> cluster = {1, 1, 1};  // blocks a cluster
   int warps = 4;                                  // of 32 threads; with Roles, the sum of theirs
+  bool cooperative = false;                       // all blocks run at the same time
   std::vector<Tensor> tensors;
   std::vector<Pipeline> pipelines;
   Body body;

@@ -92,7 +92,16 @@ void Reader::item(Tile& to) {
   }
   in_tile_ = true;
   do {
+    const bool gathered = is("gather") && is("(", 1);
+    if (gathered && to.lookup >= 0) fail("a tile is gathered along one dimension at most");
+    if (gathered) {
+      to.lookup_dim = static_cast<int>(to.offset.size());
+      take(), expect("(");
+      item(Named<int>{to.lookup});
+      expect(",");
+    }
     item(to.offset.emplace_back());
+    if (gathered) expect(")");
     expect("+");
     to.extent.push_back(integer());
   } while (accept(","));
@@ -165,6 +174,12 @@ Value Reader::value(int depth) {
   } else if (!is("(", 1)) {
     value.kind = Value::Kind::tensor;
     item(Named<int>{value.tensor});
+  } else if (accept("index")) {
+    value.kind = Value::Kind::coordinate;
+    expect("(");
+    value.axis = small("an axis");
+    if (accept(",")) item(value.shift);
+    expect(")");
   } else if (const auto op = value_op_named(peek().text)) {
     take();
     value.kind = Value::Kind::op;

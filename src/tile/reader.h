@@ -18,8 +18,10 @@ class Reader : public Cursor {
   void item(std::vector<TensorId>& tensors);
   void item(Dtype& to);
   void item(ReduceOp& to);
+  void item(std::optional<ReduceOp>& to) { item(to.emplace()); }
   void item(Index& to);
-  void item(Tile& to);  // "a" or "a[k * 64 +64, 0 +16]"
+  void item(std::optional<Index>& to) { item(to.emplace(0)); }
+  void item(Tile& to);  // "a", "a[k * 64 +64, 0 +16]" or "a[gather(rows, k * 64) +64, 0 +16]"
   void item(Value& to) { to = value(0); }
   void item(Keyword<Tensor> to);
   void item(Named<int> to);

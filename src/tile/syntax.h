@@ -13,8 +13,9 @@ namespace warploom::tile {
 
 inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
 // In the order of Statement::node.
-inline constexpr std::array<std::string_view, 11> kStatementWords = {
-    "copy", "fill", "map", "mma", "reduce", "cluster_reduce", "for", "if", "produce", "consume", "roles"};
+inline constexpr std::array<std::string_view, 19> kStatementWords = {
+    "copy", "fill",    "map",     "mma",   "reduce", "scan", "rearrange",    "reinterpret",   "cluster_reduce", "for",
+    "if",   "produce", "consume", "roles", "signal", "wait", "cluster_sync", "wait_previous", "launch_next"};
 
 struct TensorWord {
   std::string_view word;
@@ -78,25 +79,32 @@ void all(auto& io, auto&&... items) { (io.item(items), ...); }
 void line(auto& io, Of<Program> auto& p) {
   const bool clusters = p.cluster != std::vector<std::int64_t>{1, 1, 1};
   all(io, "program ", p.name, " grid", Extents{p.grid}, Optional{" cluster", clusters, Extents{p.cluster}},
-      Optional{" warps ", true, p.warps});
+      Optional{" warps ", true, p.warps}, Flag{" cooperative", p.cooperative});
 }
 void line(auto& io, Of<Tensor> auto& t) {
   all(io, Keyword{t}, " ", t.name, " ", t.dtype, " ", t.shape);
-  if (t.scope == Scope::global) all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides});
+  if (t.scope == Scope::global)
+    all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides}, Flag{" zeroed", t.zeroed});
 }
 void line(auto& io, Of<Pipeline> auto& p) {
   all(io, "pipeline ", p.name, " stages ", p.stages, " { ", p.tensors, " }");
 }
 void line(auto& io, Of<Copy> auto& s) {
   all(io, s.src, " -> ", s.dst, Optional{" fill ", s.fill != 0 || std::signbit(s.fill), s.fill},
-      Flag{" streaming", s.streaming});
+      Flag{" streaming", s.streaming}, Optional{" multicast ", !s.multicast.empty(), s.multicast},
+      Optional{" peer ", s.peer.has_value(), s.peer}, Optional{" combine ", s.combine.has_value(), s.combine});
 }
 void line(auto& io, Of<Fill> auto& s) { all(io, Named{s.dst}, " ", s.value); }
 void line(auto& io, Of<Map> auto& s) { all(io, Named{s.dst}, " = ", s.value); }
 void line(auto& io, Of<Mma> auto& s) {
   all(io, Named{s.acc}, " += ", s.a, Flag{"^T", s.transpose_a}, " * ", s.b, Flag{"^T", s.transpose_b});
 }
-void line(auto& io, Of<Reduce> auto& s) { all(io, s.op, " over ", s.axis, ": ", Named{s.src}, " -> ", Named{s.dst}); }
+template <class Node>
+requires(Of<Node, Reduce> || Of<Node, Scan>) void line(auto& io, Node& s) {
+  all(io, s.op, " over ", s.axis, ": ", Named{s.src}, " -> ", Named{s.dst});
+}
+void line(auto& io, Of<Rearrange> auto& s) { all(io, Named{s.src}, Flag{"^T", s.transpose}, " -> ", Named{s.dst}); }
+void line(auto& io, Of<Reinterpret> auto& s) { all(io, Named{s.src}, " -> ", Named{s.dst}); }
 void line(auto& io, Of<ClusterReduce> auto& s) { all(io, s.op, " ", Named{s.dst}); }
 void line(auto& io, Of<For> auto& s) {
   all(io, s.variable, " in ", s.begin, " .. ", s.end, Optional{" step ", s.step.constant() != 1, s.step},
@@ -107,6 +115,11 @@ void line(auto& io, Of<Produce> auto& s) { all(io, Named{s.pipeline, true}, ":")
 void line(auto& io, Of<Consume> auto& s) {
   all(io, Named{s.pipeline, true}, Optional{" lag ", s.lag != 0, s.lag}, ":");
 }
+void line(auto& io, Of<Signal> auto& s) { all(io, s.flag, " by ", s.by); }
+void line(auto& io, Of<Wait> auto& s) { all(io, s.flag, " >= ", s.least); }
+template <class Bare>
+requires std::is_empty_v<Bare>
+void line(auto&, Bare&) {}
 void line(auto& io, Of<Roles> auto&) { all(io, ":"); }
 void line(auto& io, Of<Role> auto& r) {
   all(io, "role ", r.name, " warps ", r.warps, Optional{" registers ", r.registers != 0, r.registers}, ":");

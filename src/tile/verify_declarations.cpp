@@ -62,6 +62,7 @@ struct Declaration {
     const std::int64_t count = element_count(tensor.shape);
     if (count < 1 || count > kLargestTensor) return refuse("an extent is below 1, or the tensor is too large");
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
+    if (tensor.zeroed && !tensor.writable) return refuse("only an output is zeroed");
     if (!global && !tensor.strides.empty()) return refuse("only a global tensor has strides");
     if (global && tensor.strides.size() != tensor.shape.size())
       return refuse("a global tensor needs one stride a dimension");
@@ -74,7 +75,19 @@ struct Declaration {
       if (tensor.writable && tensor.strides[i] == 0 && tensor.shape[i] > 1)
         return refuse("an output has a stride of 0, so that elements share their place");
     }
-    return ok();
+    return check_packing(tensor);
+  }
+
+  // Elements of less than a byte: rows begin and end with a byte.
+  Status check_packing(const Tensor& tensor) const {
+    const std::int64_t per = per_byte(tensor.dtype);
+    bool whole = tensor.scope != Scope::global && tensor.shape.back() % per == 0;
+    for (std::size_t i = 0; i < tensor.strides.size() && per > 1; ++i)
+      if (tensor.strides[i] == 1 && tensor.shape[i] > 1) whole = tensor.shape[i] % per == 0;
+    for (std::size_t i = 0; i < tensor.strides.size(); ++i)
+      if (tensor.strides[i] != 1 && tensor.shape[i] > 1) whole &= tensor.strides[i] % per == 0;
+    if (whole || per == 1) return ok();
+    return refuse(fmt::format("rows of {} are no whole bytes: {} elements make one", name_of(tensor.dtype), per));
   }
 
   // `owner`: the pipeline of each tensor, -1 where it has none yet.

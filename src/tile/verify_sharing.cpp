@@ -45,11 +45,15 @@ struct Collect {
   }
   template <class Node>
   void statement(const Node& s) const {
-    if constexpr (std::is_same_v<Node, Copy>) read(s.src.tensor), write(s.dst.tensor);
+    if constexpr (std::is_same_v<Node, Copy>) {
+      for (const Tile* tile : {&s.src, &s.dst})
+        if (tile->lookup >= 0) read(tile->lookup);
+      read(s.src.tensor), write(s.dst.tensor);
+    }
     if constexpr (std::is_same_v<Node, Fill> || std::is_same_v<Node, ClusterReduce>) write(s.dst);
     if constexpr (std::is_same_v<Node, Map>) read(s.value), write(s.dst);
     if constexpr (std::is_same_v<Node, Mma>) read(s.a.tensor), read(s.b.tensor), write(s.acc);
-    if constexpr (std::is_same_v<Node, Reduce>) read(s.src), write(s.dst);
+    if constexpr (requires { this->read(s.src); }) read(s.src), write(s.dst);
     if constexpr (std::is_same_v<Node, Produce>) note(sharing.pipelines, s.pipeline).writers.insert(place);
     if constexpr (std::is_same_v<Node, Consume>) note(sharing.pipelines, s.pipeline).readers.insert(place);
     if constexpr (requires { s.body; }) body(s.body);

@@ -54,6 +54,7 @@ class Verifier {
       inner.divergent_ |= differs(node.begin) || differs(node.end) || differs(node.step);
     }
     if constexpr (std::is_same_v<Node, If>) inner.divergent_ |= differs(node.left) || differs(node.right);
+    inner.in_role_ |= std::is_same_v<Node, Roles>;
     if constexpr (std::is_same_v<Node, Produce>) inner.producing_.push_back(node.pipeline);
     if constexpr (std::is_same_v<Node, Consume>) inner.consuming_.push_back(node.pipeline);
     if constexpr (requires { node.body; }) return inner.body(node.body, false);
@@ -62,12 +63,13 @@ class Verifier {
     return ok();
   }
 
-  // Blocks of one cluster may disagree on the index.
-  bool differs(const Index& index) const {
+  // Blocks of one cluster that differ in these dimensions alone may disagree on the index.
+  bool differs(const Index& index, std::string_view along = "xyz") const {
     if (index.op() == IndexOp::constant) return false;
     if (index.op() == IndexOp::variable) {
       for (int d = 0; d < 3; ++d)
-        if (index.same(block(d))) return program_.cluster[static_cast<std::size_t>(d)] > 1;
+        if (index.same(block(d)))
+          return program_.cluster[static_cast<std::size_t>(d)] > 1 && along.find("xyz"[d]) != along.npos;
       return index.same(cluster_rank()) && cluster_size(program_) > 1;
     }
     // The cluster's own number: block_x / 4 in clusters of 4 along x.
@@ -75,7 +77,7 @@ class Verifier {
       if (index.op() == IndexOp::div && index.left().same(block(d)) && index.right().constant() &&
           *index.right().constant() % program_.cluster[static_cast<std::size_t>(d)] == 0)
         return false;
-    return differs(index.left()) || differs(index.right());
+    return differs(index.left(), along) || differs(index.right(), along);
   }
 
   // Inside a Produce: nothing but copies from global memory into the slot, perhaps in loops and branches.
@@ -138,6 +140,14 @@ class Verifier {
                     std::to_string(tensor.shape.size()),
                     fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
     for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
+    if (tile.lookup >= 0) WARPLOOM_CHECK(check_lookup(tile));
+    for (std::size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global; ++i)
+      if (const int per = per_byte(tensor.dtype);
+          tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
+          (tile.extent[i] % per || tile.offset[i].known_divisor() % per || tile.lookup_dim == static_cast<int>(i)))
+        return refuse(fmt::format("a tile of '{}' is not known to begin and end with a byte", tensor.name),
+                      fmt::format("multiples of {} elements", per),
+                      fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
     if (element_count(tile.extent) < 1)
       return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name), "extents of at least 1",
                     text(tile.extent));
@@ -151,6 +161,19 @@ class Verifier {
     return ok();
   }
 
+  Status check_lookup(const Tile& tile) const {
+    WARPLOOM_CHECK(use(tile.lookup, false));
+    const Tensor& lookup = program_.tensor(tile.lookup);
+    const bool integers = lookup.dtype == Dtype::i32 || lookup.dtype == Dtype::i64;
+    if (program_.tensor(tile.tensor).scope != Scope::global || tile.lookup_dim < 0 ||
+        static_cast<std::size_t>(tile.lookup_dim) >= tile.offset.size())
+      return refuse(fmt::format("a tile of '{}' cannot be gathered", name(tile.tensor)),
+                    "a dimension of a global tensor");
+    if (lookup.scope == Scope::global && lookup.shape.size() == 1 && integers && !lookup.writable) return ok();
+    return refuse(fmt::format("'{}' holds no coordinates to gather by", lookup.name),
+                  "a global i32 or i64 tensor of one dimension, no output");
+  }
+
   Status check(const Copy& copy) const {
     WARPLOOM_CHECK(check(copy.src, false));
     WARPLOOM_CHECK(check(copy.dst, true));
@@ -161,7 +184,66 @@ class Verifier {
       return refuse(fmt::format("'{}' is written and is no output", dst.name));
     if (squeezed(copy.src.extent) != squeezed(copy.dst.extent))
       return refuse("the two tiles of a copy differ in shape", text(copy.src.extent), text(copy.dst.extent));
+    if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
+    if (copy.peer) WARPLOOM_CHECK(from_peer(src, dst, *copy.peer));
+    return copy.multicast.empty() ? ok() : shared_along(copy);
+  }
+
+  Status combined(const Tensor& dst, ReduceOp op) const {
+    const bool half = dst.dtype == Dtype::f16 || dst.dtype == Dtype::bf16;
+    const bool typed = dst.dtype == Dtype::f32 || dst.dtype == Dtype::i32 || (half && op == ReduceOp::sum);
+    if (dst.scope == Scope::global && typed) return ok();
+    return refuse(fmt::format("a copy cannot combine with '{}'", dst.name),
+                  "a global tensor of f32 or i32; for sums also of f16 or bf16", text(dst.dtype));
+  }
+
+  Status from_peer(const Tensor& src, const Tensor& dst, const Index& rank) const {
+    WARPLOOM_CHECK(check(rank));
+    if (src.scope == Scope::shared && src.pipeline < 0 && dst.scope == Scope::reg && cluster_size(program_) > 1)
+      return ok();
+    return refuse(fmt::format("'{}' cannot be copied from a peer to '{}'", src.name, dst.name),
+                  "a shared tensor of no pipeline, a register tensor, a cluster of more than one block");
+  }
+
+  // Every block of the cluster along the copy's dimensions produces the same tiles in the same order.
+  Status shared_along(const Copy& copy) const {
+    const std::string& along = copy.multicast;
+    if (along.find_first_not_of("xyz") != along.npos || !std::is_sorted(along.begin(), along.end()) ||
+        std::adjacent_find(along.begin(), along.end()) != along.end())
+      return refuse(fmt::format("'{}' names no dimensions of a cluster", along), "x, y, z, xy, xz, yz or xyz", along);
+    if (producing_.empty()) return refuse("a multicast stands outside a produce");
+    if (divergent_)
+      return refuse("not every block of a cluster may reach this multicast",
+                    "loops and conditions around it that all blocks of the cluster decide alike");
+    for (const Index& offset : copy.src.offset)
+      if (differs(offset, along))
+        return refuse("the blocks that share a multicast may read different tiles",
+                      fmt::format("an offset that does not depend on the block's place along {}, but on block_x / {} "
+                                  "and its like",
+                                  along, program_.cluster[0]),
+                      offset.text());
     return ok();
+  }
+
+  Status check_flag(const Tile& flag, bool written) const {
+    WARPLOOM_CHECK(check(flag, written));
+    const Tensor& tensor = program_.tensor(flag.tensor);
+    if (tensor.scope == Scope::global && tensor.dtype == Dtype::i32 && element_count(flag.extent) == 1 &&
+        flag.lookup < 0 && (tensor.writable || !written))
+      return ok();
+    return refuse(fmt::format("'{}' holds no such flag", tensor.name),
+                  "one element of a global tensor of i32; to signal, of an output",
+                  fmt::format("{} of {}", text(flag.extent), text(tensor.dtype)));
+  }
+  Status check(const Signal& signal) const {
+    WARPLOOM_CHECK(check_flag(signal.flag, true));
+    return check(signal.by);
+  }
+  Status check(const Wait& wait) const {
+    WARPLOOM_CHECK(check_flag(wait.flag, false));
+    if (!program_.cooperative)
+      return refuse("a wait stands in a program whose blocks need not run at the same time", "a cooperative program");
+    return check(wait.least);
   }
 
   Status check(const Fill& fill) const { return in_registers(fill.dst, true, "fill"); }
@@ -172,6 +254,10 @@ class Verifier {
   }
   Status check(const Value& value, const Tensor& dst) const {
     if (value.kind == Value::Kind::constant) return ok();
+    if (value.kind == Value::Kind::coordinate) {
+      if (value.axis >= 0 && static_cast<std::size_t>(value.axis) < dst.shape.size()) return check(value.shift);
+      return refuse(fmt::format("'{}' has no axis {}", dst.name, value.axis));
+    }
     if (value.kind == Value::Kind::op) {
       if (value.operands.size() != static_cast<std::size_t>(arity_of(value.op)))
         return refuse(fmt::format("'{}' has the wrong number of operands", name_of(value.op)),
@@ -214,25 +300,66 @@ class Verifier {
     return ok();
   }
 
-  Status check(const Reduce& reduce) const {
-    WARPLOOM_CHECK(in_registers(reduce.src, false, "reduce"));
-    WARPLOOM_CHECK(in_registers(reduce.dst, true, "reduce"));
-    std::vector<std::int64_t> shape = program_.tensor(reduce.src).shape;
-    if (reduce.axis < 0 || static_cast<std::size_t>(reduce.axis) >= shape.size())
-      return refuse(fmt::format("'{}' has no axis {}", name(reduce.src), reduce.axis));
-    shape[static_cast<std::size_t>(reduce.axis)] = 1;
-    if (program_.tensor(reduce.dst).shape == shape) return ok();
-    return refuse("the result of a reduce has the wrong shape", text(shape), text(program_.tensor(reduce.dst).shape));
+  template <class Node>
+  requires(std::is_same_v<Node, Reduce> || std::is_same_v<Node, Scan>) Status check(const Node& node)
+  const {
+    constexpr bool kKeeps = std::is_same_v<Node, Scan>;
+    const std::string_view word = kKeeps ? "scan" : "reduce";
+    WARPLOOM_CHECK(in_registers(node.src, false, word));
+    WARPLOOM_CHECK(in_registers(node.dst, true, word));
+    std::vector<std::int64_t> shape = program_.tensor(node.src).shape;
+    if (node.axis < 0 || static_cast<std::size_t>(node.axis) >= shape.size())
+      return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
+    if (!kKeeps) shape[static_cast<std::size_t>(node.axis)] = 1;
+    if (program_.tensor(node.dst).shape == shape) return ok();
+    return refuse(fmt::format("the result of a {} has the wrong shape", word), text(shape),
+                  text(program_.tensor(node.dst).shape));
   }
 
-  Status check(const ClusterReduce& reduce) const {
-    WARPLOOM_CHECK(in_registers(reduce.dst, true, "cluster_reduce"));
+  Status check(const Rearrange& node) const {
+    WARPLOOM_CHECK(in_registers(node.src, false, "rearrange"));
+    WARPLOOM_CHECK(in_registers(node.dst, true, "rearrange"));
+    const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
+    std::vector<std::int64_t> shape = src.shape;
+    if (node.transpose) std::reverse(shape.begin(), shape.end());
+    const bool fits = src.dtype == dst.dtype && shape == dst.shape && node.src != node.dst;
+    if (node.transpose && shape.size() != 2) return unlike("rearrange", src, dst, "two dimensions");
+    return fits ? ok() : unlike("rearrange", src, dst, "one type and shape, or two dimensions turned round");
+  }
+  Status check(const Reinterpret& node) const {
+    WARPLOOM_CHECK(in_registers(node.src, false, "reinterpret"));
+    WARPLOOM_CHECK(in_registers(node.dst, true, "reinterpret"));
+    const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
+    auto bits = src.shape, wanted = dst.shape;
+    bits.back() *= bits_of(src.dtype), wanted.back() *= bits_of(dst.dtype);
+    const auto small = [](Dtype d) { return !is_float(d) && d != Dtype::boolean && bits_of(d) <= 8; };
+    const bool fits = bits == wanted && small(src.dtype) && small(dst.dtype);
+    return fits ? ok() : unlike("reinterpret", src, dst, "integers of at most a byte, last extents of equal bits");
+  }
+  Status unlike(std::string_view word, const Tensor& src, const Tensor& dst, std::string expected) const {
+    return refuse(
+        fmt::format("the two sides of a {} do not fit each other", word), std::move(expected),
+        fmt::format("{} {}, {} {}", name_of(src.dtype), text(src.shape), name_of(dst.dtype), text(dst.shape)));
+  }
+
+  // All threads of all blocks of the cluster meet.
+  Status meets(std::string_view statement) const {
     if (cluster_size(program_) < 2)
-      return refuse("a cluster_reduce stands in a program without clusters", "a cluster of more than one block");
+      return refuse(fmt::format("a {} stands in a program without clusters", statement),
+                    "a cluster of more than one block");
+    if (in_role_)
+      return refuse(fmt::format("only some threads of a block reach this {}", statement), "a place outside the roles");
     if (!divergent_) return ok();
-    return refuse("not every block of a cluster may reach this cluster_reduce",
+    return refuse(fmt::format("not every block of a cluster may reach this {}", statement),
                   "loops and conditions around it that all blocks of the cluster decide alike");
   }
+  Status check(const ClusterReduce& reduce) const {
+    WARPLOOM_CHECK(in_registers(reduce.dst, true, "cluster_reduce"));
+    return meets("cluster_reduce");
+  }
+  Status check(const ClusterSync&) const { return meets("cluster_sync"); }
+  Status check(const WaitPrevious&) const { return ok(); }
+  Status check(const LaunchNext&) const { return ok(); }
 
   Status check(const For& loop) const {
     for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));
@@ -286,7 +413,8 @@ class Verifier {
   const Location* location_ = nullptr;             // of the innermost statement
   std::vector<std::string> loops_;                 // variables in scope, outermost first
   std::vector<PipelineId> producing_, consuming_;  // Produce and Consume around, outermost first
-  bool divergent_ = false;                         // blocks of one cluster may disagree on whether they get here
+  bool in_role_ = false;
+  bool divergent_ = false;  // blocks of one cluster may disagree on whether they get here
 };
 
 }  // namespace

@@ -11,13 +11,19 @@ namespace warploom::verify {
 inline constexpr const char* kEvaluateCommand = "__evaluate";
 inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status when memory ran out
 
+// JSON has no infinity: such figures are written as null and read back as infinite.
+inline void restore_infinities(nlohmann::json& json) {
+  if (json.is_null()) json = HUGE_VAL;
+  if (!json.is_structured()) return;
+  for (auto& part : json) restore_infinities(part);
+}
+
 // A record is written by listing its fields once, with NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE, and read back by this:
-// `json` as a T; internal when it is none. JSON has no infinity: such figures are written as null and read back as infinite.
+// `json` as a T; internal when it is none.
 template <class T>
 Result<T> record_from(nlohmann::json json, const char* what) {
   try {
-    for (auto& [key, value] : json.items())
-      if (value.is_null()) value = HUGE_VAL;
+    restore_infinities(json);
     return json.get<T>();
   } catch (const nlohmann::json::exception& error) {
     return fail({ErrorCode::kInternal, std::string(what) + " cannot be read", "", "the form it is written in",

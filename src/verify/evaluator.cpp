@@ -2,14 +2,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include "base/file.h"
+#include "base/process.h"
 #include "verify/channel.h"
 
 namespace warploom::verify {
@@ -36,33 +36,10 @@ tl::unexpected<Error> interrupted_error() {
 Result<int> setup_file(const Setup& setup) {
   const std::vector<std::uint8_t> bytes = pack(setup);
   const int fd = ::memfd_create("warploom-setup", MFD_CLOEXEC);
-  std::size_t done = 0;
-  while (fd >= 0 && done < bytes.size()) {
-    const ssize_t put = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) break;
-    done += static_cast<std::size_t>(put);
-  }
-  if (fd >= 0 && done == bytes.size()) return fd;
+  if (fd >= 0 && write_all(fd, {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) return fd;
   if (fd >= 0) ::close(fd);
   return fail({ErrorCode::kOutOfMemory, "the evaluator's setup could not be stored", "", "room in memory",
                std::strerror(errno), ""});
-}
-
-[[noreturn]] void become_worker(const char* program, int socket, int setup) {
-  ::setsid();
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const int null = ::open("/dev/null", O_RDWR);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
-  // Everything else closes on exec; these two go along under their own numbers.
-  ::fcntl(socket, F_SETFD, 0);
-  ::fcntl(setup, F_SETFD, 0);
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  std::array<char, 32> files{};
-  std::snprintf(files.data(), files.size(), "%d,%d", socket, setup);
-  ::execl(program, "warploom-evaluator", kEvaluateCommand, files.data(), nullptr);
-  ::_exit(127);
 }
 
 }  // namespace
@@ -84,12 +61,7 @@ struct Evaluator::State {
 
   // How the worker ended: its wait status.
   int kill_worker(bool kill = true) {
-    int status = 0;
-    if (child > 0) {
-      if (kill) ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
-      while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-      ::kill(-child, SIGKILL);  // what it may have started
-    }
+    const int status = child > 0 ? end_process(child, kill) : 0;
     child = 0;
     channel.reset();
     if (socket >= 0) ::close(socket);
@@ -103,15 +75,15 @@ struct Evaluator::State {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
       return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno), "raise ulimit -n"});
-    const std::string program = options.program.string();
-    child = ::fork();
-    if (child == 0) become_worker(program.c_str(), ends[1], setup);
+    // Everything else closes on exec; these two go along under their own numbers.
+    const std::string files = fmt::format("{},{}", ends[1], setup);
+    const auto started = start_process({options.program.string(), kEvaluateCommand, files}, [&] {
+      for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
+      for (const int fd : {ends[1], setup}) ::fcntl(fd, F_SETFD, 0);
+    });
     ::close(ends[1]);
-    if (child < 0) {
-      ::close(ends[0]);
-      child = 0;
-      return fail({ErrorCode::kInternal, "cannot fork", "", "a process", std::strerror(errno), "raise ulimit -u"});
-    }
+    if (!started) ::close(ends[0]);
+    WARPLOOM_TRY(child, started);
     socket = ends[0];
     channel.emplace(socket);
     if (started_once) ++restarts;
@@ -228,7 +200,6 @@ Result<Verdict> Evaluator::judge(const Request& request) {
 const Ready& Evaluator::ready() const { return state_->ready; }
 int Evaluator::restarts() const { return state_->restarts; }
 int Evaluator::process() const { return state_->child; }
-void Evaluator::stop() { state_->kill_worker(); }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_reference, min_samples, max_samples,
                                    timing_ms, candidate_limit_ms)

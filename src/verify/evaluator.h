@@ -63,7 +63,6 @@ class Evaluator {
   const Ready& ready() const;
   int restarts() const;  // how often the process was replaced
   int process() const;   // its id, 0 when none runs
-  void stop();
 
  private:
   struct State;

@@ -151,7 +151,6 @@ std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
 constexpr std::array kFamilyNames = {
 #define WARPLOOM_INPUT_FAMILY(name, meaning) std::string_view(#name),
 #include "verify/input_families.def"
-#undef WARPLOOM_INPUT_FAMILY
 };
 
 }  // namespace
@@ -168,7 +167,6 @@ const std::vector<InputFamily>& input_families() {
   static const std::vector<InputFamily> all = {
 #define WARPLOOM_INPUT_FAMILY(name, meaning) InputFamily::name,
 #include "verify/input_families.def"
-#undef WARPLOOM_INPUT_FAMILY
   };
   return all;
 }

@@ -25,7 +25,6 @@ namespace warploom::verify {
 enum class InputFamily : std::uint8_t {
 #define WARPLOOM_INPUT_FAMILY(name, meaning) name,
 #include "verify/input_families.def"
-#undef WARPLOOM_INPUT_FAMILY
 };
 std::string_view name_of(InputFamily family);
 std::optional<InputFamily> input_family_named(std::string_view name);

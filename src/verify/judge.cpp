@@ -23,7 +23,7 @@ Result<std::unique_ptr<Judge>> Judge::open(Setup setup, Announce announce) {
 
 Status Judge::prepare() {
   const graph::Graph& graph = setup_.graph;
-  WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine, setup_.ordinal));
+  WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
   for (const auto id : graph.inputs) input_bytes_ += graph::byte_count(graph.tensor(id));
   for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)

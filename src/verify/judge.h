@@ -87,7 +87,9 @@ class Judge {
   Status time_candidate(Candidate& candidate, const Request& request, Verdict& verdict);
   Status against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs);
   Result<std::vector<Guarded>> make_outputs();
-  Result<runtime::Bindings> vendor_bindings(const Inputs& inputs, const std::vector<Guarded>& outputs) const;
+  runtime::Bindings by_name(const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs) const;
+  Result<runtime::Bindings> vendor_bindings(const std::vector<Guarded>& inputs,
+                                            const std::vector<Guarded>& outputs) const;
   Status judge_into(const Request& request, Verdict& verdict);
 
   Setup setup_;

@@ -1,4 +1,3 @@
-#include <bit>
 #include <chrono>
 #include <cstring>
 #include "base/hash.h"
@@ -16,13 +15,12 @@ constexpr std::int64_t kPiece = std::int64_t{8} << 20;  // bytes of an input loo
 
 Status Judge::bind_set(Candidate& candidate, const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs,
                        bool poisoned, int set) {
-  runtime::Bindings bindings;
-  const graph::Graph& graph = setup_.graph;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) bindings[graph.tensor(graph.inputs[i]).name] = inputs[i].data;
-  for (std::size_t i = 0; i < candidate.list.outputs.size(); ++i) {  // the graph's, then the candidate's workspaces
-    const Guarded& buffer = i < outputs.size() ? outputs[i] : candidate.workspaces[i - outputs.size()];
-    bindings[candidate.list.outputs[i].name] = buffer.data;
-    if (poisoned) WARPLOOM_CHECK(poison(*device_, buffer));
+  runtime::Bindings bindings = by_name(inputs, outputs);
+  std::vector<Guarded> written = outputs;
+  written.insert(written.end(), candidate.workspaces.begin(), candidate.workspaces.end());
+  for (std::size_t i = 0; i < written.size(); ++i) {  // the graph's, then the candidate's workspaces
+    bindings[candidate.list.outputs[i].name] = written[i].data;
+    if (poisoned) WARPLOOM_CHECK(poison(*device_, written[i]));
   }
   WARPLOOM_CHECK(candidate.kernel->bind(bindings, set));
   return device_->synchronize();
@@ -98,41 +96,22 @@ struct Difference {
   std::int64_t where = -1, total = 0;
 };
 
-float load(float value) { return value; }
-float load(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }  // bf16
-
-template <class Load>
-void difference_of(Difference& out, Load load_at, std::int64_t begin, std::int64_t end, std::int64_t count) {
-  for (std::int64_t run = begin; run < end; ++run) {
-    double error = 0;
-    for (std::int64_t i = run * kRun; i < std::min(count, (run + 1) * kRun); ++i) {
-      const auto [c, v] = load_at(i);
-      if (!std::isfinite(v)) continue;
-      error += (c - v) * (c - v);
-      out.reference += v * v;
-      ++out.total;
-    }
-    if (!(error <= out.worst)) out.worst = error, out.where = run * kRun;
-  }
-}
-
-template <class Element>
-auto loader(const std::byte* mine, const std::byte* theirs) {
-  return [=](std::int64_t i) {
-    return std::pair(static_cast<double>(load(reinterpret_cast<const Element*>(mine)[i])),
-                     static_cast<double>(load(reinterpret_cast<const Element*>(theirs)[i])));
-  };
-}
-
 Difference difference(Dtype dtype, const std::byte* mine, const std::byte* theirs, std::int64_t count) {
   const auto work = [&](Difference& out, std::int64_t begin, std::int64_t end) {
-    if (dtype == Dtype::f32) return difference_of(out, loader<float>(mine, theirs), begin, end, count);
-    if (dtype == Dtype::bf16) return difference_of(out, loader<std::uint16_t>(mine, theirs), begin, end, count);
-    const auto any = [&](std::int64_t i) {
-      return std::pair(load_as_double(dtype, mine, static_cast<std::size_t>(i)),
-                       load_as_double(dtype, theirs, static_cast<std::size_t>(i)));
-    };
-    difference_of(out, any, begin, end, count);
+    std::vector<double> c(kRun), v(kRun);
+    for (std::int64_t first = begin * kRun; first < std::min(count, end * kRun); first += kRun) {
+      const std::int64_t length = std::min(kRun, count - first);
+      load_run(dtype, mine, first, 1, length, c.data());
+      load_run(dtype, theirs, first, 1, length, v.data());
+      double error = 0;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) {
+        if (!std::isfinite(v[i])) continue;
+        error += (c[i] - v[i]) * (c[i] - v[i]);
+        out.reference += v[i] * v[i];
+        ++out.total;
+      }
+      if (!(error <= out.worst)) out.worst = error, out.where = first;
+    }
   };
   Difference sum;
   for (const Difference& part : in_parallel<Difference>((count + kRun - 1) / kRun, 16, work)) {

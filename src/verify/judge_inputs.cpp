@@ -12,17 +12,23 @@ Result<std::vector<Guarded>> Judge::make_outputs() {
   return out;
 }
 
-Result<runtime::Bindings> Judge::vendor_bindings(const Inputs& inputs, const std::vector<Guarded>& outputs) const {
+runtime::Bindings Judge::by_name(const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs) const {
   const graph::Graph& graph = setup_.graph;
+  runtime::Bindings all;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) all[graph.tensor(graph.inputs[i]).name] = inputs[i].data;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) all[graph.tensor(graph.outputs[i]).name] = outputs[i].data;
+  return all;
+}
+
+Result<runtime::Bindings> Judge::vendor_bindings(const std::vector<Guarded>& inputs,
+                                                 const std::vector<Guarded>& outputs) const {
+  const runtime::Bindings all = by_name(inputs, outputs);
   runtime::Bindings bindings;
   for (const auto& [buffer, tensor] : setup_.reference->buffers) {
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-      if (graph.tensor(graph.inputs[i]).name == tensor) bindings[buffer] = inputs.tensors[i].data;
-    for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-      if (graph.tensor(graph.outputs[i]).name == tensor) bindings[buffer] = outputs[i].data;
-    if (bindings.count(buffer) == 0)  // a constant
+    if (!all.contains(tensor))  // a constant
       return fail(
           {ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output", tensor, "", "", ""});
+    bindings[buffer] = all.at(tensor);
   }
   return bindings;
 }
@@ -79,7 +85,7 @@ bool Judge::vendor_bound_to(const Inputs& inputs) const {
 // Binding may make a library choose its algorithm anew, so it is done only where the buffers differ.
 Status Judge::bind_vendor(const Inputs& inputs) {
   if (vendor_bound_to(inputs)) return ok();
-  WARPLOOM_TRY(const runtime::Bindings bindings, vendor_bindings(inputs, vendor_outputs_));
+  WARPLOOM_TRY(const runtime::Bindings bindings, vendor_bindings(inputs.tensors, vendor_outputs_));
   WARPLOOM_CHECK(vendor_->bind(bindings));
   vendor_bound_.clear();
   for (const auto& tensor : inputs.tensors) vendor_bound_.push_back(tensor.data.address());

@@ -33,9 +33,7 @@ Status Judge::bind_series(Candidate& candidate, bool vendor) {
     Series& series = *series_[set];
     WARPLOOM_CHECK(bind_set(candidate, series.inputs, series.outputs, true, static_cast<int>(set) + 1));
     if (!vendor || vendor_in_series_) continue;
-    Inputs other;
-    other.tensors = series.inputs;
-    WARPLOOM_TRY(const runtime::Bindings theirs, vendor_bindings(other, series.vendor_outputs));
+    WARPLOOM_TRY(const runtime::Bindings theirs, vendor_bindings(series.inputs, series.vendor_outputs));
     WARPLOOM_CHECK(vendor_->bind(theirs, static_cast<int>(set) + 1));
   }
   vendor_in_series_ = vendor_in_series_ || vendor;

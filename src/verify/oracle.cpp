@@ -82,7 +82,7 @@ std::vector<RowRange> Oracle::missing() const {
     }
   }
   Random random(seed_, "order");
-  for (std::size_t i = out.size(); i > 1; --i) std::swap(out[i - 1], out[random.below(i)]);
+  random.shuffle(out);
   return out;
 }
 

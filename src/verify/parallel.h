@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <thread>
 #include <vector>
+#include "graph/parallel.h"
 
 namespace warploom::verify {
 
@@ -20,13 +21,9 @@ std::vector<T> in_parallel(std::int64_t count, std::int64_t grain, Work work, in
   const std::int64_t most = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
   const std::int64_t parts = std::clamp<std::int64_t>(count / grain, 1, most);
   std::vector<T> results(static_cast<std::size_t>(parts));
-  const auto part = [&](std::int64_t p) {
+  graph::parallel_for(parts, threads, [&](std::int64_t p) {
     work(results[static_cast<std::size_t>(p)], count * p / parts, count * (p + 1) / parts);
-  };
-  std::vector<std::jthread> helpers;
-  for (std::int64_t p = 1; p < parts; ++p) helpers.emplace_back(part, p);
-  part(0);
-  helpers.clear();  // waits
+  });
   return results;
 }
 

@@ -1,9 +1,8 @@
 #include "verify/program_check.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <cmath>
+#include <bit>
 #include "base/random.h"
 #include "runtime/emulate.h"
+#include "synth/sites.h"
 #include "tile/interpret.h"
 
 namespace warploom::verify {
@@ -20,6 +19,25 @@ Views views_of(Storage& storage) {
   return views;
 }
 
+// The extents that a tensor's elements are coordinates in: 0 where nothing is gathered by it.
+std::int64_t gathered_by(const tile::Program& program, const std::string& lookup) {
+  std::int64_t extent = 0;
+  for (const synth::Site& site : synth::sites_of(program))
+    if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node))
+      for (const tile::Tile* tile : {&copy->src, &copy->dst})
+        if (tile->lookup >= 0 && program.tensor(tile->lookup).name == lookup)
+          extent = std::max(extent, program.tensor(tile->tensor).shape[static_cast<std::size_t>(tile->lookup_dim)]);
+  return extent;
+}
+
+// Element i of an input. Coordinates are distinct, so that no two elements are scattered to one place, and some lie outside.
+double random_element(Dtype dtype, Random& random, std::int64_t i, std::int64_t elements, std::int64_t extent) {
+  if (is_float(dtype)) return random.normal();
+  if (extent == 0) return static_cast<double>(random.below(16)) - (is_signed(dtype) ? 8 : 0);
+  const auto range = std::bit_ceil(static_cast<std::uint64_t>(std::max(elements, extent)) + 1);
+  return static_cast<double>((static_cast<std::uint64_t>(i) * 0x9e3779b1u + 5) % range) - 1;
+}
+
 }  // namespace
 
 Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list, std::uint64_t seed) {
@@ -33,10 +51,11 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
       auto& bytes = meant[spec.name];
       bytes.assign(static_cast<std::size_t>(spec.bytes()), std::byte{0xff});  // outputs: poison
       Random random(seed, spec.name);
+      const std::int64_t extent = specs == &list.inputs ? gathered_by(program, spec.name) : 0;
       if (specs == &list.inputs)
         for (std::int64_t i = 0; i < spec.elements(); ++i)
           store_from_double(spec.dtype, bytes.data(), static_cast<std::size_t>(i),
-                            is_float(spec.dtype) ? random.normal() : static_cast<double>(random.below(16)) - 8);
+                            random_element(spec.dtype, random, i, spec.elements(), extent));
     }
   Storage made = meant;
   WARPLOOM_CHECK(tile::interpret(program, views_of<tile::Buffers>(meant)));

@@ -2,7 +2,23 @@
 #include <cstring>
 #include "verify/channel.h"
 
-// Kept as numbers and text under their own names; only tensors and attributes need more than a list of their fields.
+// An attribute's alternative goes along by its number: a real 1.0 must not come back as an integer.
+template <>
+struct nlohmann::adl_serializer<warploom::graph::Attribute> {
+  static void to_json(json& out, const warploom::graph::Attribute& attribute) {
+    out = {attribute.index(), std::visit([](const auto& value) { return json(value); }, attribute)};
+  }
+  static void from_json(const json& in, warploom::graph::Attribute& attribute) {
+    switch (in.at(0).get<int>()) {
+      case 0: attribute = in.at(1).get<std::int64_t>(); break;
+      case 1: attribute = in.at(1).get<double>(); break;
+      case 2: attribute = in.at(1).get<std::string>(); break;
+      default: attribute = in.at(1).get<std::vector<std::int64_t>>();
+    }
+  }
+};
+
+// Kept as numbers and text under their own names; only tensors need more than a list of their fields.
 namespace warploom::runtime {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b, batched_a, batched_b,
                                    in, out, tf32, bias, bias_dtype, activation, rows, cols)
@@ -27,30 +43,7 @@ void from_json(const json& in, Tensor& tensor) {
   std::memcpy(tensor.constant->data(), bytes.data(), bytes.size());
 }
 
-// An attribute's alternative goes along by its number: a real 1.0 must not come back as an integer.
-void to_json(json& out, const Node& node) {
-  json attributes = json::object();
-  for (const auto& [key, attribute] : node.attributes)
-    attributes[key] = {attribute.index(), std::visit([](const auto& value) { return json(value); }, attribute)};
-  out = {{"op", name_of(node.op)},
-         {"name", node.name},
-         {"inputs", node.inputs},
-         {"outputs", node.outputs},
-         {"attributes", std::move(attributes)}};
-}
-void from_json(const json& in, Node& node) {
-  node = {op_named(in.at("op").get<std::string>()).value_or(OpKind::Identity), in.at("name"), in.at("inputs"),
-          in.at("outputs")};
-  for (const auto& [key, attribute] : in.at("attributes").items()) {
-    const json& value = attribute.at(1);
-    switch (attribute.at(0).get<int>()) {
-      case 0: node.attributes[key] = value.get<std::int64_t>(); break;
-      case 1: node.attributes[key] = value.get<double>(); break;
-      case 2: node.attributes[key] = value.get<std::string>(); break;
-      default: node.attributes[key] = value.get<std::vector<std::int64_t>>();
-    }
-  }
-}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Graph, name, tensors, nodes, inputs, outputs)
 
 }  // namespace warploom::graph
@@ -60,8 +53,7 @@ namespace warploom::verify {
 using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reference, problem, buffers)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, ordinal, floor_us, flops, seed, time_reference,
-                                   memory_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, floor_us, flops, seed, time_reference)
 
 namespace {
 

@@ -25,13 +25,11 @@ struct Setup {
   graph::Graph graph;
   Track track = Track::fp32;
   Engine engine = Engine::cpu;
-  int ordinal = 0;                     // which GPU
   std::optional<Reference> reference;  // none: candidates are timed alone
   double floor_us = 0;                 // the physical floor (floor_us below)
   double flops = 0;                    // of the graph: how dear FP64 evaluation is
   std::uint64_t seed = 1;              // of the inputs
   bool time_reference = true;          // for Ready; judgements time it beside the candidate anyway
-  std::int64_t memory_bytes = 0;       // RLIMIT_AS of the process on the CPU; 0: chosen from the problem's size
 };
 
 std::vector<std::uint8_t> pack(const Setup& setup);  // CBOR

@@ -26,6 +26,7 @@ namespace warploom::verify {
 namespace {
 
 constexpr double kU32 = 0x1p-24;
+constexpr double kU8Sums = 0x1p-14;  // of 8-bit floats: tensor cores keep about 14 bits of a sum
 
 double largest_finite(Dtype dtype) {
   switch (dtype) {
@@ -156,7 +157,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
     const double allowed = bits_of(out) >= 32 ? 1e-4 : 1e-2;
     return {HUGE_VAL, 0, allowed, allowed, false};
   }
-  const double sum = (4 + 4 * std::sqrt(static_cast<double>(longest_sum(graph)))) * kU32;
+  double sum = (4 + 4 * std::sqrt(static_cast<double>(longest_sum(graph)))) * kU32;
   int rounding = 0;
   bool contracts = false;
   double stored = kU32;  // the operands' own roundoff, the widest
@@ -182,7 +183,13 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
       const Dtype dtype = graph.tensor(input).dtype;
       wide = wide || (is_float(dtype) && unit_roundoff(dtype) < unit_roundoff(*type));
     }
-    if (wide) u_in = unit_roundoff(*type);
+    // Operands that are stored in 8 bits are exact in the product; what is lost is lost as the tensor core adds.
+    bool narrow = false, inexact = false;
+    for (const graph::Node& node : graph.nodes)
+      if (node.op == graph::OpKind::DequantizeLinear)
+        narrow = true, inexact |= is_float(graph.tensor(node.inputs[0]).dtype);
+    if (inexact) sum *= kU8Sums / kU32;
+    if (wide && !narrow) u_in = unit_roundoff(*type);
   }
   t.frobenius = 2 * u_in + rounded + sum;
   t.per_magnitude = 4 * u_in + sum + (narrow_out && rounding > 1 ? 2 * rounded : 0);

@@ -12,21 +12,16 @@ void from_json(const json& in, InputFamily& family) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error,
                                    rows_checked, rows)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us,
-                                   reference_us, reference_low_us, reference_high_us, repeats, floor_us)
+                                   reference_us, reference_low_us, reference_high_us, repeats, floor_us, evidence)
 
 json to_json(const Verdict& verdict) {
   json out = verdict;
-  out["evidence"] = verdict.evidence;
   if (!verdict.accepted) out["refused"] = warploom::to_json(verdict.error_found);
   return out;
 }
 
 Result<Verdict> verdict_from_json(const json& text) {
   WARPLOOM_TRY(Verdict out, record_from<Verdict>(text, "a verdict"));
-  for (const json& row : text.value("evidence", json::array())) {
-    WARPLOOM_TRY(Evidence evidence, record_from<Evidence>(row, "a verdict's evidence"));
-    out.evidence.push_back(std::move(evidence));
-  }
   if (text.contains("refused")) out.error_found = error_from_json(text["refused"]);
   return out;
 }

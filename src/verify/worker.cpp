@@ -58,7 +58,6 @@ std::int64_t memory_limit(const Setup& setup) {
   return 0;  // sanitizers reserve address space freely
 #endif
   if (setup.engine != Engine::cpu) return 0;  // and so does CUDA
-  if (setup.memory_bytes > 0) return setup.memory_bytes;
   std::int64_t tensors = 0;
   for (const auto& tensor : setup.graph.tensors) tensors += graph::byte_count(tensor);
   // Two copies of everything, the oracle's blocks, thread stacks and their arenas' reservations, and room for workspaces.
@@ -66,11 +65,8 @@ std::int64_t memory_limit(const Setup& setup) {
 }
 
 Result<Setup> read_setup(int fd) {
-  std::vector<std::uint8_t> bytes;
-  std::array<std::uint8_t, 65536> piece;
-  for (ssize_t got; (got = ::pread(fd, piece.data(), piece.size(), static_cast<off_t>(bytes.size()))) > 0;)
-    bytes.insert(bytes.end(), piece.begin(), piece.begin() + got);
-  return unpack(bytes);
+  WARPLOOM_TRY(const std::string text, read_file(fmt::format("/proc/self/fd/{}", fd)));  // opened anew: from its start
+  return unpack({text.begin(), text.end()});
 }
 
 int serve(int fd, int setup_fd) {

@@ -201,10 +201,35 @@ Program overwritten() {
   return b.finish();
 }
 
+// Rows gathered, masked beside a diagonal, scanned over each axis, transposed, scattered.
+Program moved_about(std::int64_t rows, std::int64_t cols) {
+  Builder b("moved");
+  b.warps(1);
+  const auto x = b.global("X", Dtype::f32, {2, cols}), from = b.global("I", Dtype::i32, {rows}),
+             to = b.global("J", Dtype::i64, {rows}, {2});
+  const auto y = b.output("Y", Dtype::f32, {rows, cols}), t = b.output("T", Dtype::f32, {cols, rows}),
+             z = b.output("Z", Dtype::bf16, {2, cols});
+  const auto u = b.reg("u", Dtype::f32, {rows, cols}), v = b.reg("v", Dtype::f32, {rows, cols}),
+             w = b.reg("w", Dtype::f32, {cols, rows});
+  b.copy(b.gathered(b.tile(x, {0, 0}, {rows, cols}), 0, from), b.all(u), 0.5);
+  const tile::Value below = tile::apply(ValueOp::less, {tile::coordinate(0), tile::coordinate(1, Index(-2))});
+  b.map(u, tile::apply(ValueOp::where, {below, b.value(u), tile::coordinate(1)}));
+  b.scan(v, u, 1, tile::ReduceOp::sum);
+  b.copy(b.all(v), b.all(y));
+  b.scan(v, u, 0, tile::ReduceOp::max);
+  b.rearrange(w, v, true);
+  b.copy(b.all(w), b.all(t));
+  b.rearrange(u, v);
+  b.copy(b.all(u), b.gathered(b.tile(z, {0, 0}, {rows, cols}), 0, to));
+  return b.finish();
+}
+
 std::vector<Program> programs() {
   std::vector<Program> out;
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) out.push_back(normalised(dtype));
   out.push_back(overwritten());
+  out.push_back(moved_about(7, 37));
+  out.push_back(moved_about(20, 16));
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
     for (const bool transposed : {false, true}) out.push_back(scaled(19, 61, dtype, transposed, true));
   out.push_back(scaled(3, 100, Dtype::f32, false, false));

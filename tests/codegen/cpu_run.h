@@ -19,8 +19,15 @@ class CpuLibrary {
   bool compile(const std::vector<std::string>& flags = {}) {
     const auto file = folder_.path() / "kernels.cpp", object = folder_.path() / "kernels.so";
     if (!write_file(file, source_)) return false;
-    std::vector<std::string> argv = {
-        "g++", "-O1", "-std=c++20", "-shared", "-fPIC", "-I", WARPLOOM_SOURCE_DIR "/device/cpu"};
+    std::vector<std::string> argv = {"g++",
+                                     "-O1",
+                                     "-std=c++20",
+                                     "-shared",
+                                     "-fPIC",
+                                     "-I",
+                                     WARPLOOM_SOURCE_DIR "/device/cpu",
+                                     "-I",
+                                     WARPLOOM_SOURCE_DIR "/device/common"};
     argv.insert(argv.end(), flags.begin(), flags.end());
     if (flags.empty()) argv.emplace_back("-march=native");
     argv.insert(argv.end(), {file.string(), "-o", object.string()});

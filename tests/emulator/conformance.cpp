@@ -242,6 +242,35 @@ Conformance simple(const std::string& name, Words in, Words want, int threads = 
   return c;
 }
 
+// 32 threads add i + thread % 2 to element i, and two of them once more.
+Conformance combined() {
+  Conformance c = simple("combined", {0x7fc00000u}, {});
+  const auto sum = [](int i) { return 34 * i + 17; };
+  const auto pad = [&] { c.want.resize((c.want.size() + 7) / 8 * 8); };
+  for (const int n : {4, 2, 1})
+    for (int i = 0; i < n; ++i) c.want.push_back(word(sum(i)));
+  pad();
+  for (const int n : {4, 2, 1})
+    for (int i = 0; i < n; ++i) c.want.push_back(static_cast<std::uint32_t>(sum(i)));
+  pad();
+  const auto as_half = [](int v) {  // exact: 9 bits
+    int e = 0;
+    while (v >> (e + 1)) ++e;
+    return static_cast<std::uint32_t>((e + 15) << 10 | (v << 10 >> e & 0x3ff));
+  };
+  for (const bool bf16 : {false, true})
+    for (const int n : {8, 4, 2, 1})
+      for (int i = 0; i < n; i += 2) {
+        const auto code = [&](int at) { return at >= n ? 0u : bf16 ? code_bf16(sum(at)) : as_half(sum(at)); };
+        c.want.push_back(code(i) | code(i + 1) << 16);
+      }
+  for (const double x : {15.0, 7.5, -16.0, -8.0}) c.want.push_back(word(x));
+  for (const int n : {14, 28, -16, -32}) c.want.push_back(static_cast<std::uint32_t>(n));
+  c.want.insert(c.want.end(), {0x7fffffffu, 0xffffffffu, word(-0.5)});  // NaN, NaN
+  c.tolerance = 0;
+  return c;
+}
+
 void add_moves(std::vector<Conformance>& all) {
   {
     Conformance c = simple("ids", {0}, {}, 64);
@@ -323,6 +352,46 @@ void add_moves(std::vector<Conformance>& all) {
   all.push_back(simple("shuffles", {0}, want));
 }
 
+void add_data(std::vector<Conformance>& all) {
+  Words in = random_words(128, 6), want;
+  for (const std::uint32_t mask : {~0u, 0xffffu, 0xffu})
+    for (std::uint32_t l = 0; l < 32; ++l) want.push_back((in[l % 4 == 1 ? l / 2 : l ^ 3] & mask) | (in[l] & ~mask));
+  all.push_back(simple("register_shuffles", in, want));
+
+  for (std::size_t i = 0; i < 64; i += 2)
+    in[i + 1] = i % 8 == 0 ? in[i + 1] : i % 8 == 2 ? ~0u : 0;  // 64 bits: high words
+  in[0] = 0x80000000u, in[1] = 0, in[2] = 0x80000005u, in[3] = ~0u;
+  want.clear();
+  for (std::size_t i = 0; i < 32; ++i) {
+    const auto wide = static_cast<std::int64_t>(in[2 * i] | std::uint64_t{in[2 * i + 1]} << 32);
+    const std::uint32_t narrow = wide == static_cast<std::int32_t>(wide) ? in[2 * i] : ~0u;
+    want.insert(want.end(), {in[i], i % 3 ? ~0u : in[i], narrow, i % 3 ? ~0u : narrow});
+  }
+  all.push_back(simple("lookups", in, want));
+
+  in = random_words(64, 7);
+  const double edges[] = {0, -0.0, 0.5, 1.5, 2.5, 14.5, 15.5, 16, 1e9, -0.5, -1.5, -7.5, -8.5, -9, -1e9, NAN, INFINITY};
+  for (std::size_t i = 0; i < 64; ++i)
+    in.push_back(word(i < std::size(edges) ? edges[i] : static_cast<double>(i) * 0.37 - 12));
+  want.clear();
+  const auto code = [](double x, int bits, bool is_signed) {
+    const double low = is_signed ? -std::ldexp(1, bits - 1) : 0, high = low + std::ldexp(1, bits) - 1;
+    const double in_range = std::isnan(x) ? 0 : std::clamp(x, low, high);
+    return static_cast<std::uint32_t>(static_cast<int>(std::nearbyint(in_range))) & ((1u << bits) - 1);
+  };
+  for (std::size_t i = 0; i < 64; ++i) {
+    const std::uint32_t b = in[i];
+    const auto nibble = [&](std::uint32_t n) { return static_cast<int>((b >> n & 15) ^ 8) - 8; };
+    const double x = number(in[64 + i]);
+    for (const double y : {static_cast<double>(b & 255), nibble(8) + 16.0 * nibble(12),
+                           (b >> 22 & 3) + 16.0 * (b >> 16 & 3), (b >> 31) + 16.0 * (b >> 24 & 1)})
+      want.push_back(word(y));
+    want.insert(want.end(),
+                {code(x, 4, false) * 17, code(x, 4, true) << 4, code(x, 2, false) << 4, code(x, 1, false) << 5});
+  }
+  all.push_back(simple("packed_elements", in, want, 64));
+}
+
 void add_values(std::vector<Conformance>& all) {
   Dice d{5};
   Words in;
@@ -394,6 +463,7 @@ void add_values(std::vector<Conformance>& all) {
 std::vector<Conformance> conformance_cases() {
   std::vector<Conformance> all;
   add_moves(all);
+  add_data(all);
   add_values(all);
   all.push_back(multiply("multiply_bf16", kBf16));
   all.push_back(multiply("multiply_f16", kF16));
@@ -434,6 +504,25 @@ std::vector<Conformance> conformance_cases() {
     for (std::uint32_t w : {100 + (r + 3) % 4, 100 + (r + 1) % 4, ring.in[r * 32], ring.in[r * 32 + 1]})
       ring.want.push_back(w);
   all.push_back(ring);
+  Conformance pairs = simple("cluster_pairs", random_words(1024, 62), {}, 32, 2048 + 64);
+  pairs.grid[0] = pairs.cluster = 4;
+  pairs.map_in = {0, 32, 64, 8, 64, 0};
+  for (std::size_t r = 0; r < 4; ++r)
+    for (std::size_t t = 0; t < 32; ++t) pairs.want.push_back(pairs.in[(r % 2 * 16 + t / 2) * 32 + t % 2]);
+  all.push_back(pairs);
+  all.push_back(combined());
+  Conformance reduced = simple("reduced_box", {}, Words(768), 32, 1024);
+  reduced.map_out = {0, 24, 64, 8, 64, 0};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    const int low = static_cast<int>(i % 7) - 3, high = static_cast<int>(i % 5);
+    reduced.in.push_back(code_bf16(low) | code_bf16(high) << 16);
+    reduced.want[128 + i] = code_bf16(2 * low) | code_bf16(2 * high) << 16;
+  }
+  all.push_back(reduced);
+  Conformance flags = simple("flags", {0}, {}, 64);
+  flags.grid[0] = 3;
+  for (std::uint32_t i = 0; i < 256; ++i) flags.want.push_back(i < 64 ? (i < 3 ? 3 : 0) : i / 64 * (1 + i % 64));
+  all.push_back(flags);
   Words moved;
   for (std::uint32_t t = 0; t < 256; ++t) moved.push_back(t < 128 ? t : 2 * t);
   all.push_back(simple("registers_moved", {0}, moved, 256));

@@ -86,11 +86,11 @@ std::string Gpu::encode(const wl::TensorMap& m, const Buffer& b, std::size_t off
     box[d] = static_cast<std::uint32_t>(m.box[d]);
     if (d) strides[d - 1] = static_cast<std::uint64_t>(m.strides[d]);
   }
-  constexpr int kUint16 = 1;
+  constexpr int kBfloat16 = 9;
   const int swizzle = m.swizzle ? 4 - m.swizzle : 0;  // the driver counts 32, 64, 128 bytes as 1, 2, 3
   const int code =
-      api_->encode(map, kUint16, static_cast<std::uint32_t>(m.rank), reinterpret_cast<void*>(b.address + offset), dims,
-                   strides, box, ones, 0, swizzle, 0, 0);
+      api_->encode(map, kBfloat16, static_cast<std::uint32_t>(m.rank), reinterpret_cast<void*>(b.address + offset),
+                   dims, strides, box, ones, 0, swizzle, 0, 0);
   return code ? "cuTensorMapEncodeTiled: " + api_->name(code) : "";
 }
 

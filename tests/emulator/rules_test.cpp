@@ -25,7 +25,8 @@ struct Rule {
   "  wl::wgmma_rs<8, wl::bf16, false>(wl::at(acc, 0), wl::at(a, 0), wl::smem_descriptor(s, 128, 256, 0), true);\n" \
   "  wl::wgmma_commit();\n" after "  zero[0] = acc[3];\n"
 
-// Parameters of every body: const float* in (64 floats), float* out (64 floats, not initialised), unsigned s (shared base).
+// Parameters of every body: const float* in (64 floats), float* out (64 floats, not initialised), float* shared_sums (128 zeros),
+// int* shared_flags (4 zeros), unsigned s (shared base).
 const Rule kRules[] = {
     {"a store after a barrier is ordered", "", R"(
   WL_REG(float, x, 1); x[0] = 1.0f;
@@ -228,6 +229,106 @@ const Rule kRules[] = {
   wl::ld_global<4>(wl::at(x, 0), in + t);
 )",
      64, 0, 1, true},
+    {"blocks add to one element", "", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  if (wl::block_x() == 0) wl::st_global<4>(out + t, wl::at(x, 0));
+  int* flag = shared_flags;
+  wl::sync_threads();
+  if (wl::block_x() == 0 && t == 0) wl::signal_flag(flag, 1);
+  if (wl::block_x() == 1 && t == 0) wl::wait_flag(flag, 1);
+  wl::sync_threads();
+  wl::red_add<4>(out + t, wl::at(x, 0));
+)",
+     64, 0, 2},
+    {"adding to what another block stores", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  if (wl::block_x() == 0) wl::st_global<4>(out + t, wl::at(x, 0));
+  else wl::red_add<4>(out + t, wl::at(x, 0));
+)",
+     64, 4, 2},
+    {"reading what another block added to", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  if (wl::block_x() == 0) wl::red_add<4>(shared_sums + t, wl::at(x, 0));
+  else wl::ld_global<4>(wl::at(x, 0), shared_sums + t);
+)",
+     64, 4, 2},
+    {"adding to nothing", "uninitialised", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  wl::red_add<4>(out + t, wl::at(x, 0));
+)"},
+    {"a flag without a barrier before it hands on its own thread's work alone", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  int* flag = shared_flags;
+  if (wl::block_x() == 0) {
+    wl::st_global<4>(out + t, wl::at(x, 0));
+    if (t == 0) wl::signal_flag(flag, 1);
+  } else {
+    if (t == 0) wl::wait_flag(flag, 1);
+    wl::sync_threads();
+    wl::ld_global<4>(wl::at(x, 0), out + t);
+  }
+)",
+     64, 10, 2},
+    {"an update that is no signal hands on nothing", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  WL_REG(int, n, 1); n[0] = 1;
+  int* flag = shared_flags;
+  if (wl::block_x() == 0) {
+    wl::st_global<4>(out + t, wl::at(x, 0));
+    wl::sync_threads();
+    if (t == 0) wl::red_add<4>(flag, wl::at(n, 0));
+  } else {
+    if (t == 0) wl::wait_flag(flag, 1);
+    wl::sync_threads();
+    wl::ld_global<4>(wl::at(x, 0), out + t);
+  }
+)",
+     64, 12, 2},
+    {"a wait for fewer signals than matter", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  int* flag = shared_flags;
+  if (wl::block_x() < 2) {
+    wl::st_global<4>(shared_sums + t + 64 * wl::block_x(), wl::at(x, 0));
+    wl::sync_threads();
+    if (t == 0) wl::signal_flag(flag, 1);
+  } else {
+    if (t == 0) wl::wait_flag(flag, 1);
+    wl::sync_threads();
+    wl::ld_global<4>(wl::at(x, 0), shared_sums + t);
+    wl::ld_global<4>(wl::at(x, 0), shared_sums + t + 64);
+  }
+)",
+     64, 12, 3},
+    {"what a block was handed it hands on", "", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  int* flag = shared_flags;
+  const int b = wl::block_x();
+  if (b == 0) wl::st_global<4>(out + t, wl::at(x, 0));
+  if (b > 0 && t == 1) wl::wait_flag(flag + b - 1, 1);
+  wl::sync_threads();
+  if (b == 2) wl::ld_global<4>(wl::at(x, 0), out + t);
+  if (t == 0) wl::signal_flag(flag + b, 1);
+)",
+     64, 0, 3},
+    {"reading is ordered before another block's writing", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  int* flag = shared_flags;
+  if (wl::block_x() == 0) {
+    if (t == 0) wl::signal_flag(flag, 1);
+    wl::ld_global<4>(wl::at(x, 0), shared_sums + t);
+  } else {
+    if (t == 0) wl::wait_flag(flag, 1);
+    wl::sync_threads();
+    wl::st_global<4>(shared_sums + t, wl::at(x, 0));
+  }
+)",
+     64, 10, 2},
+    {"a flag that only a later block raises", "deadlock", R"(
+  int* flag = shared_flags;
+  if (t == 0 && wl::block_x() == 0) wl::wait_flag(flag, 1);
+  if (t == 0 && wl::block_x() == 1) wl::signal_flag(flag, 1);
+)",
+     64, 0, 2},
     {"a wait before cluster_arrive", "cluster", R"(
   wl::cluster_wait();
 )"},
@@ -237,17 +338,20 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
   std::vector<std::string> texts;
   for (const Rule& r : kRules)
     texts.push_back(
-        "WL_KERNEL(rule, 256, 1)(const float* in, float* out) { const unsigned s = WL_SHARED_BASE(); const "
+        "WL_KERNEL(rule, 256, 1)(const float* in, float* out, float* shared_sums, int* shared_flags) { const unsigned "
+        "s = "
+        "WL_SHARED_BASE(); const "
         "int t = wl::thread();" +
         std::string(r.body) + "}\nWL_EXPORT(rule)\n");
   const Library lib(texts);
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       const Rule& rule = kRules[i];
-      std::vector<float> in(64, 1.0f), out(64);
+      std::vector<float> in(64, 1.0f), out(64), sums(128);
+      std::vector<int> flags(4);
       const void* pin = in.data();
-      void* pout = out.data();
-      void* args[] = {&pin, &pout};
+      void *pout = out.data(), *psums = sums.data(), *pflags = flags.data();
+      void* args[] = {&pin, &pout, &psums, &pflags};
       Launch l;
       l.entry = lib.entry("rule", static_cast<int>(i));
       l.block = rule.threads;
@@ -255,7 +359,10 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
       l.shared_bytes = 1024;
       l.args = args;
       l.options = {.seed = seed, .timing = static_cast<Timing>(seed), .after_launch = rule.after_launch};
-      l.allocations = {{in.data(), 256, "in"}, {out.data(), 256, "out", true, false}};
+      l.allocations = {{in.data(), 256, "in"},
+                       {out.data(), 256, "out", true, false},
+                       {sums.data(), 512, "sums", true},
+                       {flags.data(), 16, "flags", true}};
       const Report r = run(l);
       const std::string want = rule.kind;
       if (want.empty()) {

@@ -193,7 +193,7 @@ TEST_F(Bundle, OnAFullDiskSaysSo) {
   EXPECT_EQ(written.error().code, ErrorCode::kDiskFull);
 }
 
-// Compiled for the GPU and not run: tensor maps, clusters and workspaces in one launcher.
+// Compiled for the GPU and not run: tensor maps, clusters, zeroed workspaces and every launch attribute in one launcher.
 TEST_F(Bundle, OfCudaKernelsCompilesWithNvcc) {
   if (find_program("nvcc").empty() && !fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc here";
   const auto [graph, unused] = negation(Dtype::bf16, 128, 64);
@@ -216,7 +216,9 @@ WL_EXPORT(negate)
                    .cluster = {2, 1, 1},
                    .threads = 128,
                    .shared_bytes = 1024,
-                   .args = {{"x", true, map}, {"t"}, {y}}}};
+                   .args = {{"x", true, map}, {"t", false, {}, true}, {y}},
+                   .overlaps = true,
+                   .cooperative = true}};
   const Status written = write(graph, list);
   ASSERT_TRUE(written) << describe(written.error());
   const ProcessResult built = make_check(folder, "build/check");

@@ -27,6 +27,10 @@ Value Generator::value(const Shape& shape, int depth) {
                                                           [](auto own, auto full) { return own == full || own == 1; });
     });
     if (r && chance(0.85)) return b_.value(r->id);
+    if (chance(0.4)) {
+      const Index shift = vars_.empty() ? Index(0) : at_same(pick(vars_)) * pick({1, 3, 8}) - between(0, 20);
+      return coordinate(static_cast<int>(random_.below(shape.size())), shift);
+    }
     return constant(pick({0.5, 1.0, 2.0, -1.0, 0.25, 3.0}));
   }
   const auto sub = [&] { return value(shape, depth - 1); };
@@ -116,6 +120,26 @@ void Generator::add_reduce() {
   if (cluster_ > 1 && !divergent_ && chance(0.6)) b_.cluster_reduce(id, op);
 }
 
+void Generator::add_scan() {
+  const Register src = pick(registers_);
+  const Dtype dtype = chance(0.85) ? Dtype::f32 : any_dtype();
+  const TensorId id = chance(0.2) ? src.id : reg(src.shape, dtype);
+  b_.scan(id, src.id, static_cast<int>(random_.below(src.shape.size())),
+          pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min}));
+  if (id != src.id) registers_.push_back({id, src.shape, dtype});
+}
+
+// Into a tensor that starts a family of registers of its own.
+void Generator::add_rearrange(const Register& from) {
+  const bool transpose = from.shape.size() == 2 && chance(0.5);
+  Shape shape = from.shape;
+  if (transpose) std::swap(shape[0], shape[1]);
+  const TensorId id = reg(shape, from.dtype);
+  b_.rearrange(id, from.id, transpose);
+  const Register back{id, shape, from.dtype};
+  registers_ = {back};
+}
+
 void Generator::add_store(const Register& from) {
   b_.copy(b_.all(from.id), box(from.shape, from.dtype, {.output = true}), 0, chance(0.1));
 }
@@ -157,14 +181,18 @@ void Generator::add_statements(int count, int depth) {
       add_load(shape);
     } else if (u < 0.46) {
       add_map();
-    } else if (u < 0.60) {
+    } else if (u < 0.56) {
       add_reduce();
+    } else if (u < 0.60) {
+      add_scan();
     } else if (u < 0.68) {
       add_cast();
     } else if (u < 0.72) {
       add_fill();
     } else if (u < 0.80) {
       add_store(pick(registers_));
+    } else if (u < 0.82 && depth == 0) {
+      add_rearrange(pick(registers_));
     } else if (u < 0.84 && depth == 0) {
       add_through_shared(registers_.front());
     } else if (depth < 2) {

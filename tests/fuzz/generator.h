@@ -86,6 +86,8 @@ class Generator {
   void add_load(const Shape& shape);
   void add_map();
   void add_reduce();
+  void add_scan();
+  void add_rearrange(const Register& from);
   void add_cast();
   void add_fill();
   void add_store(const Register& from);

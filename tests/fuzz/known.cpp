@@ -210,10 +210,19 @@ class Follower {
     write(s.dst.tensor, k, s.dst.extent == program_.tensor(s.dst.tensor).shape);
   }
   void visit(const Fill& s) { write(s.dst, constant_of(s.value), true); }
-  void visit(const Map& s) { write(s.dst, value(s.value), true); }
+  void visit(const Map& s) { write(s.dst, value(s.value, program_.tensor(s.dst).shape), true); }
   void visit(const Reduce& s) {
     const auto length = program_.tensor(s.src).shape[static_cast<std::size_t>(s.axis)];
     write(s.dst, reduced(s.op, read(s.src), static_cast<double>(length)), true);
+  }
+  void visit(const Scan& s) {
+    const auto length = program_.tensor(s.src).shape[static_cast<std::size_t>(s.axis)];
+    write(s.dst, reduced(s.op, read(s.src), static_cast<double>(length)), true);
+  }
+  void visit(const Rearrange& s) { write(s.dst, read(s.src), true); }
+  template <class Other>
+  void visit(const Other&) {
+    throw Unbounded{};
   }
   void visit(const ClusterReduce& s) {
     const Known own = read(s.dst);
@@ -246,11 +255,15 @@ class Follower {
     for (const Role& role : s.roles) body(role.body);
   }
 
-  Known value(const Value& v) const {
+  Known value(const Value& v, const std::vector<std::int64_t>& shape) const {
     if (v.kind == Value::Kind::constant) return constant_of(static_cast<double>(static_cast<float>(v.constant)));
     if (v.kind == Value::Kind::tensor) return in_fp32(read(v.tensor), 0);
+    if (v.kind == Value::Kind::coordinate) {
+      const auto first = static_cast<double>(v.shift.evaluate(variables_));
+      return {first, first + static_cast<double>(shape[static_cast<std::size_t>(v.axis)] - 1), 0, 1};
+    }
     std::array<Known, 3> x;
-    for (std::size_t i = 0; i < v.operands.size(); ++i) x[i] = value(v.operands[i]);
+    for (std::size_t i = 0; i < v.operands.size(); ++i) x[i] = value(v.operands[i], shape);
     return applied(v.op, x);
   }
 

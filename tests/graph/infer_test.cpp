@@ -84,6 +84,21 @@ TEST(Infer, TypesMustAgree) {
   c.output(c.add(OpKind::Exp, {c.input("x", Dtype::i32, {4})}));
   EXPECT_EQ(c.finish().error().code, ErrorCode::kOnnxType);
 }
+TEST(Infer, DequantizeLinearWantsScalesThatFit) {
+  const auto code = [](Dtype narrow, Dtype wide, Shape scales, std::map<std::string, Attribute> attributes = {}) {
+    Builder b("t");
+    b.output(b.add(OpKind::DequantizeLinear, {b.input("x", narrow, {4, 6}), b.input("s", wide, std::move(scales))},
+                   std::move(attributes)));
+    const auto graph = b.finish();
+    return graph ? std::nullopt : std::optional(graph.error().code);
+  };
+  EXPECT_EQ(code(Dtype::e4m3, Dtype::f32, {6}), std::nullopt);
+  EXPECT_EQ(code(Dtype::e4m3, Dtype::f32, {}), std::nullopt);
+  EXPECT_EQ(code(Dtype::e4m3, Dtype::f32, {4}), ErrorCode::kOnnxShape);
+  EXPECT_EQ(code(Dtype::f32, Dtype::f32, {}), ErrorCode::kOnnxType);
+  EXPECT_EQ(code(Dtype::i8, Dtype::i32, {}), ErrorCode::kOnnxType);
+  EXPECT_EQ(code(Dtype::i8, Dtype::f32, {6}, {{"block_size", I{2}}}), ErrorCode::kOnnxAttribute);
+}
 TEST(Infer, UnknownNewShapeIsDynamic) {
   Builder b("t");
   b.output(b.add(OpKind::Reshape, {b.input("x", Dtype::f32, {4}), b.input("shape", Dtype::i64, {2})}));

@@ -156,6 +156,21 @@ TEST(Reference, CastsRoundAndIntegersWrap) {
   EXPECT_EQ((*evaluate(*c.finish(), {}))[0], (std::vector<double>{-56, 56}));
 }
 
+TEST(Reference, DequantizeLinearScalesAlongItsAxis) {
+  Builder b("quantized");
+  const TensorId x = b.constant("x", Dtype::i8, {2, 3}, std::vector<double>{-128, 0, 127, 10, 20, 30});
+  const TensorId scale = b.constant("scale", Dtype::f32, {3}, std::vector<double>{0.5, 2, 0.25});
+  const TensorId zero = b.constant("zero", Dtype::i8, {3}, std::vector<double>{0, -1, 7});
+  const TensorId one = b.constant("one", Dtype::f32, {}, std::vector<double>{0.5});
+  b.output(b.add(OpKind::DequantizeLinear, {x, scale, zero}, {{"axis", I{-1}}}));
+  b.output(b.add(OpKind::DequantizeLinear, {x, one}));
+  const auto graph = *b.finish();
+  const auto values = *evaluate(graph, {});
+  EXPECT_EQ(values[0], (std::vector<double>{-64, 2, 30, 5, 42, 5.75}));
+  EXPECT_EQ(values[1], (std::vector<double>{-64, 0, 63.5, 5, 10, 15}));
+  EXPECT_EQ(graph.nodes.size(), 2u) << "what is stored narrow stays so";
+}
+
 TEST(Rows, AreAsFineAsIndependenceAllows) {
   Builder b("mm");
   b.output(b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {16, 1024, 32}), b.input("b", Dtype::f32, {32, 768})}));

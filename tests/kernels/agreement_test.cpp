@@ -39,8 +39,9 @@ Region random_region(Random& random) {
   shape.transpose_a = random.below(3) == 0, shape.transpose_b = random.below(3) == 0;
   shape.bias = random.below(2), shape.gelu = random.below(3) == 0;
   static constexpr std::pair<Dtype, Track> kTypes[] = {
-      {Dtype::f32, Track::fp32}, {Dtype::f32, Track::tf32}, {Dtype::bf16, Track::bf16}, {Dtype::f16, Track::fp16}};
-  const auto [dtype, track] = kTypes[random.below(4)];
+      {Dtype::f32, Track::fp32}, {Dtype::f32, Track::tf32}, {Dtype::bf16, Track::bf16}, {Dtype::f16, Track::fp16},
+      {Dtype::e4m3, Track::fp8}, {Dtype::e5m2, Track::fp8}, {Dtype::i8, Track::fp8}};
+  const auto [dtype, track] = kTypes[random.below(std::size(kTypes))];
   return {test::matmul_graph(shape, dtype), track};
 }
 
@@ -57,7 +58,9 @@ std::optional<std::pair<const Family*, Schedule>> random_schedule(const Region& 
       if (field.name.starts_with("block_") && value > 128) value = field.values[random.below(field.values.size())];
       schedule.fields[field.name] = value;
     }
-    if (family->legal(region, schedule, capabilities)) return std::pair{family, schedule};
+    if (!family->legal(region, schedule, capabilities)) continue;
+    const auto built = schedule.fields["solution"] ? kernels::build(region, schedule, capabilities) : LaunchList{};
+    if (built || built.error().code != ErrorCode::kScheduleIllegal) return std::pair{family, schedule};
   }
   return std::nullopt;
 }
@@ -130,6 +133,7 @@ double tolerance_of(Track track) {
     case Track::bf16: return 6e-3;
     case Track::fp16: return 8e-4;
     case Track::tf32: return 1.2e-3;
+    case Track::fp8: return 1e-5;
     default: return 1e-6;
   }
 }

@@ -48,7 +48,7 @@ bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
 
 bool nothing_follows(const Lines& lines, const Mutant& m) {
   return std::all_of(lines.begin() + m.line + 1, lines.end(), [](const std::string& line) {
-    return line.find_first_not_of(" }") == line.npos || has(line, "WL_EXPORT");
+    return line.find_first_not_of(" }") == line.npos || has(line, "cluster_sync") || has(line, "WL_EXPORT");
   });
 }
 
@@ -92,7 +92,34 @@ bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
     if (rounds == 0 && i != at(m)) barriers += has(lines[i], "wl::cluster_sync");
     if (std::regex_search(lines[i], found, slot)) ++rounds, slots.insert(found[1]);
   }
-  return has(m.text, "//") && indent(lines[at(m)]) == 2 && slots.size() == rounds && barriers > 0;
+  return has(m.text, "//") && !has(m.text, "no block ends") && indent(lines[at(m)]) == 2 && slots.size() == rounds &&
+         barriers > 0;
+}
+
+std::size_t next_line(const Lines& lines, std::size_t from, const char* part) {
+  while (from < lines.size() && !has(lines[from], part)) ++from;
+  return from;
+}
+
+// Another commit comes before the thread's next wait.
+bool committed_later(const Lines& lines, const Mutant& m) {
+  return next_line(lines, at(m) + 1, "wl::bulk_commit") < next_line(lines, at(m) + 1, "wl::bulk_wait");
+}
+
+// Between the last commit and the end of the text stands another wait for all of it.
+bool waited_before(const Lines& lines, const Mutant& m) {
+  std::size_t wait = 0;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    if (has(lines[i], "wl::bulk_commit")) wait = 0;
+    if (i != at(m) && has(lines[i], "wl::bulk_wait<0>")) wait = i;
+  }
+  return wait > 0 && wait < at(m);
+}
+
+// Up to the signal behind this barrier global memory was written by the copy engine alone, for the thread that signals.
+bool signals_its_own_stores(const Lines& lines, const Mutant& m) {
+  const std::size_t signal = next_line(lines, at(m), "wl::signal_flag");
+  return signal <= at(m) + 3 && next_line(lines, 1, "wl::st_global") > signal;
 }
 
 struct Equivalent {
@@ -106,6 +133,9 @@ const Equivalent kEquivalent[] = {
      "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access to keep in place"},
     {"bulk_wait", "for the reads alone", nothing_follows,
      "a block may end once the engine has read its shared memory; the writes complete before the grid does"},
+    {"bulk_commit", "removed", committed_later, "a later group of the same thread holds the stores"},
+    {"bulk_wait", "", waited_before, "the signal's wait has covered every store"},
+    {"sync_named", "", signals_its_own_stores, "the thread that signals has made all the stores itself"},
     {"cp_async", "", no_copies,
      "the operands are unaligned and go through registers: there is no cp.async to wait for"},
     {"sync_threads", "", slots_of_one_thread, "each thread reads the ring's words that it copied itself"},

@@ -1,5 +1,5 @@
 #include "mutants.h"
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 
 int wl_mutant = 0;
@@ -7,7 +7,8 @@ int wl_mutant = 0;
 namespace warploom::test {
 namespace {
 
-// What a call may become. $0 is the call, $1 … its arguments, $N its template argument.
+// What a call may become. $0 is the call, $1 … its arguments, $@ all of them, $+ those from the fifth on, $N its template
+// argument.
 struct Change {
   const char* call;
   const char* name;
@@ -55,6 +56,24 @@ const Change kChanges[] = {
     {"mbarrier_arrive_expect_tx", "without bytes", "wl::mbarrier_arrive($1)"},
     {"mbarrier_arrive_expect_tx", "16 bytes more", "wl::mbarrier_arrive_expect_tx($1, $2 + 16)"},
     {"mbarrier_arrive_expect_tx", "16 bytes fewer", "wl::mbarrier_arrive_expect_tx($1, $2 - 16)"},
+    {"mbarrier_wait_cluster", "removed", kNothing},
+    {"mbarrier_wait_cluster", "of the other parity", "wl::mbarrier_wait_cluster($1, ($2) ^ 1)"},
+    {"mbarrier_wait_cluster", "of the block alone", "wl::mbarrier_wait($@)"},
+    {"mbarrier_arrive_cluster", "removed", kNothing},
+    {"mbarrier_arrive_cluster", "twice", "($0, $0)"},
+    {"mbarrier_arrive_cluster", "at the block's own", "wl::mbarrier_arrive($1)"},
+    {"tma_load_multicast", "removed", kNothing},
+    {"tma_load_multicast", "to a block fewer", "wl::tma_load_multicast($1, $2, $3, ($4) & (($4) - 1), $+)"},
+    {"tma_load_multicast", "to the block alone", "wl::tma_load($1, $2, $3, $+)"},
+    {"tma_load_multicast", "to a part twice", "($0, $0)"},
+    {"tma_reduce_add", "stores", "wl::tma_store($@)"},
+    {"red_add", "stores", "wl::st_global<$N>($@)"},
+    {"signal_flag", "removed", kNothing},
+    {"signal_flag", "one more", "wl::signal_flag($1, $2 + 1)"},
+    {"griddepcontrol_wait", "removed", kNothing},
+    {"wait_flag", "removed", kNothing},
+    {"wait_flag", "for one fewer", "wl::wait_flag($1, $2 - 1)"},
+    {"wait_flag", "for one more", "wl::wait_flag($1, $2 + 1)"},
     {"swizzle", "a bit fewer", "wl::swizzle<$N - 1, $M>($1)"},
     {"smem_descriptor", "of another swizzle", "wl::smem_descriptor($1, $2, $3, $4 % 3 + 1)"},
 };
@@ -66,10 +85,16 @@ struct Move {
   const char* name;
 };
 const Move kMoves[] = {
-    {"fence_async_shared", "sync_named", "behind the barrier"}, {"cp_async_wait", "sync_threads", "behind the barrier"},
-    {"bulk_wait_read", "sync_named", "behind the barrier"},     {"wgmma_wait", "mbarrier_arrive", "behind the arrival"},
-    {"wgmma_commit", "wgmma_wait", "behind the wait"},          {"mbarrier_wait", "wgmma_commit", "behind the commit"},
+    {"fence_async_shared", "sync_named", "behind the barrier"},
+    {"cp_async_wait", "sync_threads", "behind the barrier"},
+    {"bulk_wait_read", "sync_named", "behind the barrier"},
+    {"wgmma_wait", "mbarrier_arrive", "behind the arrival"},
+    {"wgmma_commit", "wgmma_wait", "behind the wait"},
+    {"mbarrier_wait", "wgmma_commit", "behind the commit"},
     {"mbarrier_wait", "tma_load", "behind the load"},
+    {"mbarrier_wait_cluster", "tma_load_multicast", "behind the load"},
+    {"sync_threads", "signal_flag", "behind the signal"},
+    {"sync_named", "signal_flag", "behind the signal"},
 };
 
 struct Call {
@@ -129,6 +154,8 @@ std::string filled(std::string_view pattern, const Call& call, const std::string
     if (c == 'N') out += call.first;
     else if (c == 'M') out += call.rest;
     else if (c == '0') out += whole;
+    else if (c == '@') out += fmt::format("{}", fmt::join(call.args, ","));
+    else if (c == '+') out += fmt::format("{}", fmt::join(call.args.begin() + 4, call.args.end(), ","));
     else out += call.args[static_cast<std::size_t>(c - '1')];
   }
   return out;

@@ -1,6 +1,7 @@
 // Small problems for tests: graphs, inputs and their FP64 answers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -30,10 +31,14 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
   swapped.push_back(static_cast<std::int64_t>(s.batch.size()));
   auto x = b.input("x", dtype, s.transpose_a ? shape(s.k, s.m) : shape(s.m, s.k));
   auto w = b.input("w", dtype, s.transpose_b ? shape(s.n, s.k) : shape(s.k, s.n));
+  for (auto* narrow : {&x, &w})  // 8-bit operands are scaled
+    if (bits_of(dtype) == 8)
+      *narrow = b.add(graph::OpKind::DequantizeLinear, {*narrow, b.constant(narrow == &x ? "sx" : "sw", Dtype::f32, {},
+                                                                            std::array{narrow == &x ? 0.5 : 0.25})});
   if (s.transpose_a) x = b.add(graph::OpKind::Transpose, {x}, {{"perm", swapped}});
   if (s.transpose_b) w = b.add(graph::OpKind::Transpose, {w}, {{"perm", swapped}});
   auto y = b.add(graph::OpKind::MatMul, {x, w});
-  if (s.bias) y = b.add(graph::OpKind::Add, {y, b.input("bias", dtype, {s.n})});
+  if (s.bias) y = b.add(graph::OpKind::Add, {y, b.input("bias", bits_of(dtype) == 8 ? Dtype::f32 : dtype, {s.n})});
   if (s.gelu) y = b.add(graph::OpKind::Gelu, {y});
   b.output(y);
   return *b.finish();
@@ -54,7 +59,8 @@ inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& gra
     Random random(seed, tensor.name);
     std::vector<std::byte> bytes(static_cast<std::size_t>(graph::byte_count(tensor)));
     for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-      store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal() * scale);
+      store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i),
+                        random.normal() * (is_float(tensor.dtype) ? scale : 40));
     inputs.push_back(std::move(bytes));
   }
   return inputs;

@@ -75,8 +75,12 @@ TEST(Load, TextAndBinaryGiveTheSameGraph) {
   EXPECT_EQ(to_text(*parse_onnx(text)), to_text(*parse_onnx(binary(text))));
 }
 TEST(Load, WrittenTextGivesTheSameGraph) {
-  const auto graph = parse_onnx(example("matmul_bias_gelu"));
-  EXPECT_EQ(to_text(*parse_onnx(to_onnx_text(*graph))), to_text(*graph));
+  const ScratchFolder folder("onnx");
+  const fs::path path = folder.path() / "model.onnx";
+  for (const std::string& content : {example("matmul_bias_gelu"), binary(example("matmul_bias_gelu_small"))}) {
+    ASSERT_TRUE(write_file(path, content));
+    EXPECT_EQ(to_text(*parse_onnx(*onnx_text(path))), to_text(*load_onnx(path)));
+  }
 }
 TEST(Load, ContentDecidesTheForm) {
   const ScratchFolder folder("onnx");
@@ -268,6 +272,13 @@ TEST_F(ExternalData, IsReadFromTheModelsFolder) {
   EXPECT_EQ(load("data/w.bin",
                  "external_data { key: \"offset\" value: \"0\" } external_data { key: \"length\" value: \"16\" }"),
             ErrorCode::kInternal);
+}
+TEST_F(ExternalData, GoesAlongIntoTheText) {
+  ASSERT_EQ(load("data/w.bin"), ErrorCode::kInternal);
+  const auto graph = load_onnx(inside / "m.textproto"), again = parse_onnx(*onnx_text(inside / "m.textproto"));
+  ASSERT_TRUE(again) << describe(again.error());
+  EXPECT_EQ(to_text(*again), to_text(*graph));
+  EXPECT_EQ(again->tensors[0].constant, graph->tensors[0].constant);
 }
 TEST_F(ExternalData, ElsewhereIsRefused) {
   fs::create_symlink(folder.path() / "secret.bin", inside / "link.bin");

@@ -107,12 +107,12 @@ TEST_F(Nvrtc, CompilesThePlainReferences) {
 
 TEST_F(Nvrtc, CompilesAKernelWithATensorMap) { ASSERT_OK(compile(tma_list("sm_90a"))); }
 
-// A helper program that is a shell script: `body` sees the request's folder as $folder.
+// A helper program that is a shell script: `body` sees the image to write as $image and the source as $source.
 class WithHelper {
  public:
   explicit WithHelper(const std::string& body) {
     const auto path = folder_.path() / "helper";
-    (void)write_file(path, "#!/bin/sh\n[ \"$1\" = __compile ] || exit 9\nfolder=$(dirname \"$2\")\n" + body + "\n");
+    (void)write_file(path, "#!/bin/sh\n[ \"$1\" = __compile ] || exit 9\nimage=$6 source=$7\n" + body + "\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     set_helper_program(path);
   }
@@ -124,8 +124,7 @@ class WithHelper {
 
 TEST_F(Nvrtc, RunsInTheHelperProgramOnceThereIsOne) {
   if (!find_cuda_compiler()->nvrtc) GTEST_SKIP() << "no NVRTC here";
-  const WithHelper helper(
-      "grep -q __global__ $folder/source.cu && echo image > $folder/image.cubin && echo words > $folder/log");
+  const WithHelper helper("grep -q __global__ $source && echo image > $image && echo words >&2");
   const auto image = compile_cuda("__global__ void k() {}", "sm_90a");
   ASSERT_OK(image);
   EXPECT_EQ(image->bytes, "image\n");
@@ -142,8 +141,14 @@ TEST_F(Nvrtc, ThatCrashesInTheHelperIsAFailedCompilation) {
 }
 
 TEST(CompileRequest, ThatIsNotOneIsRefused) {
-  const ScratchFolder folder("request");
-  EXPECT_EQ(run_compile_request(folder.path() / "request.json"), 2);
+  std::string words[] = {"program", "__compile", "sm_90a", "-I", "headers", "-o", "image", "no such source"};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  for (const int argc : {3, 8}) {
+    int status = 0;
+    EXPECT_TRUE(compiler_main(argc, argv.data(), &status));
+    EXPECT_EQ(status, 2);
+  }
 }
 
 TEST(Ptxas, FiguresOfSeveralKernelsAreToldApart) {

@@ -28,7 +28,7 @@ class Sleeper final : public Runnable {
 };
 
 struct Timing : ::testing::Test {
-  std::unique_ptr<Executor> device = *Executor::open(Engine::cpu, 0, 1);
+  std::unique_ptr<Executor> device = *Executor::open(Engine::cpu, 1);
   std::string order;
 };
 

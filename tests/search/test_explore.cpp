@@ -310,6 +310,31 @@ TEST(Proposer, BeamChangesOneFieldOfTheBest) {
   EXPECT_TRUE(next->fields.at("body") == 1 || next->fields.at("variant") == 150);
 }
 
+// The first proposals are near the best of what the model says of many random schedules.
+TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
+  graph::Builder b("mm");
+  const auto x = b.input("x", Dtype::bf16, {2048, 2048}), w = b.input("w", Dtype::bf16, {2048, 2048});
+  b.output(b.add(graph::OpKind::MatMul, {x, w}));
+  Catalogue catalogue{{*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"), {}, {}};
+  catalogue.families = kernels::families_for(catalogue.region, catalogue.capabilities);
+  std::atomic<int> built = 0;
+  catalogue.build = [&](const kernels::Schedule& schedule) {
+    ++built;
+    return kernels::build(catalogue.region, schedule, catalogue.capabilities);
+  };
+  const auto predicted = [&](const kernels::Schedule& s) {
+    const auto list = kernels::build(catalogue.region, s, catalogue.capabilities);
+    return list ? list->predicted_us : HUGE_VAL;
+  };
+  Proposer beam(catalogue, Strategy::beam, 1), random(catalogue, Strategy::random, 1);
+  const int asked = built;
+  double best_of_random = HUGE_VAL;
+  for (int i = 0; i < 60; ++i) best_of_random = std::min(best_of_random, predicted(*random.next()));
+  EXPECT_LT(predicted(*beam.next()), best_of_random);
+  EXPECT_LT(asked, 1500);
+  RecordProperty("schedules_modelled", asked);
+}
+
 TEST(VendorMatch, AMatmulWithBiasAndGeluIsTheVendorsOwn) {
   graph::Builder builder("g");
   const auto x = builder.input("x", Dtype::f32, {16, 32}), w = builder.input("w", Dtype::f32, {32, 8}),

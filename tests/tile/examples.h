@@ -23,7 +23,7 @@ class Arrays {
       for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
       Array& array = arrays_[tensor.name];
       array.dtype = tensor.dtype;
-      array.bytes.resize(static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype)));
+      array.bytes.resize(static_cast<std::size_t>(bytes_of(tensor.dtype, last + 1)));
       for (std::int64_t i = 0; i <= last; ++i) set(tensor.name, static_cast<std::size_t>(i), random.normal());
     }
   }

@@ -139,6 +139,88 @@ TEST(Interpret, StridesAreTheCallers) {
   EXPECT_EQ(arrays.get("Y", 3), 42);
 }
 
+TEST(Interpret, GatheredRowsAreReadWhereTheIndicesPointAndElseFilled) {
+  Builder b("gather");
+  const auto rows = b.global("rows", Dtype::i32, {3});
+  const auto x = b.global("X", Dtype::f32, {4, 2});
+  const auto y = b.output("Y", Dtype::f32, {5, 2}), z = b.output("Z", Dtype::f32, {4, 2});
+  const auto r = b.reg("r", Dtype::f32, {5, 2});
+  b.copy(b.gathered(b.tile(x, {-1, 0}, {5, 2}), 0, rows), b.all(r), 7);
+  b.copy(b.all(r), b.all(y));
+  b.copy(b.all(r), b.gathered(b.tile(z, {-1, 0}, {5, 2}), 0, rows));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  const double indices[] = {3, 4, 1};  // rows -1 and 3 of `rows`, and row 4 of X, do not exist
+  for (std::size_t i = 0; i < 3; ++i) arrays.set("rows", i, indices[i]);
+  const double untouched = arrays.get("Z", 0);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_TRUE(status) << report(status);
+  EXPECT_EQ(arrays.get("Y", 0), 7);
+  EXPECT_EQ(arrays.get("Y", 3), arrays.get("X", 7));
+  EXPECT_EQ(arrays.get("Y", 4), 7);
+  EXPECT_EQ(arrays.get("Y", 6), arrays.get("X", 2));
+  EXPECT_EQ(arrays.get("Y", 8), 7);
+  EXPECT_EQ(arrays.get("Z", 7), arrays.get("X", 7));
+  EXPECT_EQ(arrays.get("Z", 0), untouched);
+}
+
+TEST(Interpret, AMaskComparesCoordinates) {
+  Builder b("mask");
+  b.grid(2);
+  const auto y = b.output("Y", Dtype::f32, {2, 3});
+  const auto r = b.reg("r", Dtype::f32, {1, 3});
+  b.map(r, apply(ValueOp::less, {coordinate(0, block(0)), coordinate(1)}));
+  b.copy(b.all(r), b.tile(y, {block(0), 0}, {1, 3}));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(arrays.get("Y", i), i / 3 < i % 3 ? 1 : 0) << i;
+}
+
+TEST(Interpret, ScansKeepEveryPrefix) {
+  Builder b("scan");
+  const auto x = b.global("X", Dtype::f32, {3, 4});
+  const auto y = b.output("Y", Dtype::f32, {3, 4}), z = b.output("Z", Dtype::f32, {4, 3});
+  const auto r = b.reg("r", Dtype::f32, {3, 4}), s = b.reg("s", Dtype::f32, {3, 4}), t = b.reg("t", Dtype::f32, {4, 3});
+  b.copy(b.all(x), b.all(r));
+  b.scan(s, r, 1, ReduceOp::sum);
+  b.copy(b.all(s), b.all(y));
+  b.scan(r, r, 0, ReduceOp::min);
+  b.rearrange(t, r, true);
+  b.copy(b.all(t), b.all(z));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  for (std::size_t i = 0; i < 3; ++i) {
+    float sum = 0;
+    for (std::size_t j = 0; j < 4; ++j) {
+      sum += static_cast<float>(arrays.get("X", 4 * i + j));
+      EXPECT_EQ(arrays.get("Y", 4 * i + j), sum);
+      double least = HUGE_VAL;
+      for (std::size_t k = 0; k <= i; ++k) least = std::fmin(least, arrays.get("X", 4 * k + j));
+      EXPECT_EQ(arrays.get("Z", 3 * j + i), least);
+    }
+  }
+}
+
+TEST(Interpret, ElementsOfLessThanAByteArePackedRoundedAndSaturated) {
+  Builder b("packed");
+  const auto x = b.global("X", Dtype::f32, {1, 8});
+  const auto y = b.output("Y", Dtype::u4, {1, 8}), z = b.output("Z", Dtype::u8, {1, 4});
+  const auto r = b.reg("r", Dtype::u4, {1, 8}), bytes = b.reg("bytes", Dtype::u8, {1, 4});
+  b.copy(b.all(x), b.all(r));
+  b.copy(b.all(r), b.all(y));
+  b.reinterpret(bytes, r);
+  b.copy(b.all(bytes), b.all(z));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  const double values[] = {0.5, 1.5, 14.5, 16, -3, NAN, 7, 8}, codes[] = {0, 2, 14, 15, 0, 0, 7, 8};
+  for (std::size_t i = 0; i < 8; ++i) arrays.set("X", i, values[i]);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), codes[i]) << i;
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(arrays.get("Z", i), codes[2 * i] + 16 * codes[2 * i + 1]) << i;
+}
+
 void expect_undefined(const Program& program, int line, const std::string& word) {
   Arrays arrays(program);
   const Status status = interpret(program, arrays.buffers());
@@ -214,6 +296,69 @@ TEST(Interpret, OneThreadOfControlMayPrefetchPastItsLoop) {
   const Program program = b.finish();
   Arrays arrays(program);
   EXPECT_TRUE(interpret(program, arrays.buffers()).has_value());
+}
+
+TEST(Interpret, CombiningCopiesMeetInOneElement) {
+  Builder b("sums");
+  b.grid(4);
+  const auto x = b.global("X", Dtype::f32, {4});
+  const auto sum = b.zeroed(b.output("sum", Dtype::f32, {1})), most = b.zeroed(b.output("most", Dtype::i32, {1}));
+  const auto r = b.reg("r", Dtype::f32, {1});
+  const auto n = b.reg("n", Dtype::i32, {1});
+  b.copy(b.tile(x, {block(0)}, {1}), b.all(r));
+  b.combine(ReduceOp::sum, b.all(r), b.all(sum));
+  b.copy(b.all(r), b.all(n));
+  b.combine(ReduceOp::max, b.all(n), b.all(most));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  for (std::size_t i = 0; i < 4; ++i) arrays.set("X", i, 7 - static_cast<double>(i));
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  EXPECT_EQ(arrays.get("sum", 0), 7 + 6 + 5 + 4);
+  EXPECT_EQ(arrays.get("most", 0), 7);
+}
+
+// Block 0 holds 1 and block 1 holds 5; each stores what the peer holds.
+std::pair<Program, int> from_peer(const Index& rank) {
+  Builder b("peers");
+  b.grid(2).cluster(2);
+  const auto y = b.output("Y", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {1});
+  const auto r = b.reg("r", Dtype::f32, {1});
+  b.fill(r, 1);
+  b.if_less(0, block(0), [&] { b.fill(r, 5); });
+  b.copy(b.all(r), b.all(s));
+  b.cluster_sync();
+  const int line = (b.copy_peer(b.all(s), rank, b.all(r)), __LINE__);
+  b.copy(b.all(r), b.tile(y, {block(0)}, {1}));
+  return {b.finish(), line};
+}
+
+TEST(Interpret, APeersTileIsReadFromItsOwnMemory) {
+  const Program program = from_peer(1 - cluster_rank()).first;
+  Arrays arrays(program);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  EXPECT_EQ(arrays.get("Y", 0), 5);
+  EXPECT_EQ(arrays.get("Y", 1), 1);
+}
+
+TEST(Interpret, APeerOutsideTheClusterIsUndefined) {
+  const auto [program, line] = from_peer(cluster_rank() + 1);
+  expect_undefined(program, line, "peer");
+}
+
+TEST(Interpret, AWaitForALaterBlockIsUndefined) {
+  for (const bool earlier : {true, false}) {
+    Builder b("flags");
+    b.grid(3).cooperative();
+    const auto flags = b.zeroed(b.output("flags", Dtype::i32, {5}));
+    b.signal(b.tile(flags, {block(0) + 1}, {1}), 2);
+    int line = 0;
+    b.if_less(0, block(0), [&] { line = (b.wait(b.tile(flags, {block(0) + (earlier ? 0 : 2)}, {1}), 2), __LINE__); });
+    if (!earlier) expect_undefined(b.finish(), line, "no block before");
+    const Program program = b.finish();
+    Arrays arrays(program);
+    EXPECT_EQ(interpret(program, arrays.buffers()).has_value(), earlier);
+  }
 }
 
 TEST(Interpret, DividingByZeroIsUndefined) {

@@ -148,7 +148,7 @@ class Arbitrary {
     if (below(2)) b.cluster(1 + below(4), 1 + below(4));
     for (int i = 0; i < 6; ++i) {
       const std::string name = fmt::format("t{}", i);
-      const auto dtype = static_cast<Dtype>(below(12));
+      const auto dtype = static_cast<Dtype>(below(16));
       std::vector<std::int64_t> shape;
       for (std::int64_t d = below(3); d >= 0; --d) shape.push_back(1 + below(200));
       ranks_.push_back(shape.size());
@@ -158,6 +158,8 @@ class Arbitrary {
       if (i > 3) b.reg(name, dtype, shape);
     }
     b.pipeline("ring", static_cast<int>(1 + below(5)), {2, 3});
+    if (below(2)) b.cooperative();
+    if (below(2)) b.zeroed(1);
     statements(b, 3);
     if (below(2)) {
       b.roles([&] {
@@ -193,10 +195,17 @@ class Arbitrary {
       result.offset.push_back(index(3));
       result.extent.push_back(1 + below(64));
     }
+    if (below(8) == 0)
+      return b.gathered(result, static_cast<int>(below(static_cast<std::int64_t>(result.offset.size()))), 0);
     return result;
   }
   Value value(const Builder& b, int depth) {
-    if (depth == 0 || below(4) == 0) return below(2) ? constant(number()) : b.value(tensor());
+    if (depth == 0 || below(4) == 0) {
+      const int kind = static_cast<int>(below(3));
+      return kind == 0   ? constant(number())
+             : kind == 1 ? coordinate(static_cast<int>(below(3)), index(3))
+                         : b.value(tensor());
+    }
     const auto op = static_cast<ValueOp>(below(24));
     std::vector<Value> operands;
     for (int i = 0; i < arity_of(op); ++i) operands.push_back(value(b, depth - 1));
@@ -207,18 +216,29 @@ class Arbitrary {
   }
   void statement(Builder& b, int depth) {
     const auto inner = [&] { statements(b, depth - 1); };
-    switch (below(depth > 0 ? 10 : 6)) {
+    switch (below(depth > 0 ? 21 : 17)) {
       case 0: return b.copy(tile(b), tile(b), number(), below(2));
       case 1: return b.fill(tensor(), number());
       case 2: return b.map(tensor(), value(b, 3));
       case 3: return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
       case 4: return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
       case 5: return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
-      case 6:
+      case 6: return b.scan(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
+      case 7: return b.rearrange(tensor(), tensor(), below(2));
+      case 8: return b.reinterpret(tensor(), tensor());
+      case 9: return b.multicast(tile(b), tile(b), below(2) ? "x" : "yz");
+      case 10: return b.combine(static_cast<ReduceOp>(below(3)), tile(b), tile(b));
+      case 11: return b.signal(tile(b), index(3));
+      case 12: return b.wait(tile(b), index(3));
+      case 13: return b.copy_peer(tile(b), index(3), tile(b));
+      case 14: return b.cluster_sync();
+      case 15: return b.wait_previous();
+      case 16: return b.launch_next();
+      case 17:
         return b.for_(
             "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
-      case 7: return b.if_less(index(3), index(3), inner);
-      case 8: return b.produce(0, inner);
+      case 18: return b.if_less(index(3), index(3), inner);
+      case 19: return b.produce(0, inner);
       default: return b.consume(0, static_cast<int>(below(3)), inner);
     }
   }

@@ -234,6 +234,112 @@ TEST_F(Verify, RefusesAClusterReduceThatSomeBlocksSkip) {
   b.if_less(cluster_rank(), 1, [&] { line = (b.cluster_reduce(q, ReduceOp::max), __LINE__); });
   expect_invalid(b.finish(), line, "every block");
 }
+
+// What blocks share
+
+TEST_F(Verify, AcceptsAMulticastOfWhatBlocksAlongItShare) {
+  b.grid(4, 4).cluster(2, 2);
+  const auto p = ring();
+  b.for_("tile", block(0) / 2, 8, 2, [&](const Index& tile) {
+    const Index row = tile * 2 + block(0) % 2, column = block(1) / 2;
+    b.produce(p, [&] {
+      b.multicast(b.tile(x, {row * 16, 0}, {16, 16}), b.all(slot), "y");
+      b.multicast(b.tile(x, {column * 16, block(1) * 16}, {16, 16}), b.all(slot), "x");
+      b.multicast(b.tile(x, {tile * 16, column * 16}, {16, 16}), b.all(slot), "xy");
+    });
+    consume(p);
+  });
+  expect_valid(b.finish());
+}
+TEST_F(Verify, RefusesAMulticastOfWhatBlocksMayReadDifferently) {
+  for (const Index& row : {block(0), cluster_rank(), block(0) / 3, block(0) % 2}) {
+    Builder own("program");
+    own.grid(12).cluster(2);
+    const auto a = own.global("A", Dtype::f32, {64, 64}), to = own.shared("s", Dtype::f32, {16, 16});
+    int line = 0;
+    own.produce(own.pipeline("p", 2, {to}), [&] {
+      line = (own.multicast(own.tile(a, {row * 16, 0}, {16, 16}), own.all(to), "x"), __LINE__);
+    });
+    expect_invalid(own.finish(), line, "different tiles");
+  }
+}
+TEST_F(Verify, RefusesAMulticastThatSomeBlocksSkip) {
+  b.grid(4).cluster(2);
+  const auto p = ring();
+  int line = 0;
+  b.for_("k", block(0), 8, 4,
+         [&](const Index&) { b.produce(p, [&] { line = (b.multicast(corner(x), b.all(slot), "x"), __LINE__); }); });
+  expect_invalid(b.finish(), line, "every block");
+}
+TEST_F(Verify, RefusesAMulticastOutsideAProduce) {
+  const int line = (b.multicast(corner(x), b.all(s), "x"), __LINE__);
+  expect_invalid(b.finish(), line, "outside a produce");
+}
+TEST_F(Verify, RefusesAMulticastAlongNoDimension) {
+  for (const char* along : {"w", "yx", "xx"}) {
+    Builder own("program");
+    const auto a = own.global("A", Dtype::f32, {16}), to = own.shared("s", Dtype::f32, {16});
+    int line = 0;
+    own.produce(own.pipeline("p", 2, {to}), [&] { line = (own.multicast(own.all(a), own.all(to), along), __LINE__); });
+    expect_invalid(own.finish(), line, "dimensions of a cluster");
+  }
+}
+TEST_F(Verify, RefusesToCombineOutsideGlobalMemory) {
+  const int line = (b.combine(ReduceOp::sum, b.all(r), b.all(s)), __LINE__);
+  expect_invalid(b.finish(), line, "cannot combine");
+}
+TEST_F(Verify, RefusesATypeThatCannotCombine) {
+  const auto halves = b.output("halves", Dtype::bf16, {16, 16});
+  b.combine(ReduceOp::sum, b.all(h), b.all(halves));
+  const int line = (b.combine(ReduceOp::max, b.all(h), b.all(halves)), __LINE__);
+  expect_invalid(b.finish(), line, "cannot combine");
+}
+TEST_F(Verify, RefusesAFlagThatIsNone) {
+  const auto flags = b.output("flags", Dtype::i32, {4}), given = b.global("given", Dtype::i32, {4});
+  b.cooperative();
+  b.signal(b.tile(flags, {1}, {1}));
+  b.wait(b.tile(given, {1}, {1}), 1);
+  for (const Tile& tile : {b.tile(flags, {0}, {2}), b.tile(y, {0, 0}, {1, 1})}) {
+    Builder own = b;
+    const int line = (own.signal(tile), __LINE__);
+    expect_invalid(own.finish(), line, "no such flag");
+  }
+  const int line = (b.signal(b.tile(given, {1}, {1})), __LINE__);
+  expect_invalid(b.finish(), line, "no such flag");
+}
+TEST_F(Verify, RefusesAWaitAmongBlocksThatNeedNotRunTogether) {
+  const auto flags = b.output("flags", Dtype::i32, {4});
+  const int line = (b.wait(b.tile(flags, {1}, {1}), 1), __LINE__);
+  expect_invalid(b.finish(), line, "same time");
+}
+TEST_F(Verify, AcceptsCopiesFromAPeer) {
+  b.grid(4).cluster(2);
+  b.cluster_sync();
+  b.copy_peer(b.all(s), 1 - cluster_rank(), b.all(r));
+  expect_valid(b.finish());
+}
+TEST_F(Verify, RefusesAPeerWithoutAClusterOrOutsideSharedMemory) {
+  Builder own = b;
+  int line = (own.copy_peer(own.all(s), 0, own.all(r)), __LINE__);
+  expect_invalid(own.finish(), line, "peer");
+  b.grid(4).cluster(2);
+  line = (b.copy_peer(corner(x), 0, b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "peer");
+}
+TEST_F(Verify, RefusesAClusterSyncOfSomeThreadsOrSomeBlocks) {
+  b.grid(4).cluster(2);
+  Builder own = b;
+  int line = 0;
+  b.roles([&] { b.role("one", 4, 0, [&] { line = (b.cluster_sync(), __LINE__); }); });
+  expect_invalid(b.finish(), line, "some threads");
+  own.if_less(block(0), 2, [&] { line = (own.cluster_sync(), __LINE__); });
+  expect_invalid(own.finish(), line, "every block");
+}
+TEST_F(Verify, RefusesAZeroedInput) {
+  b.zeroed(x);
+  expect_invalid(b.finish(), "'X'", "zeroed");
+}
+
 TEST_F(Verify, RefusesAStepBelowOne) {
   const int line = (b.for_("k", 0, 4, 0, [](const Index&) {}), __LINE__);
   expect_invalid(b.finish(), line, "step");
@@ -251,6 +357,56 @@ TEST_F(Verify, AcceptsALoopVariableUsedAgainAfterItsLoop) {
   b.for_("k", 0, 4, 1, [](const Index&) {});
   b.for_("k", 0, 4, 1, [](const Index&) {});
   expect_valid(b.finish());
+}
+
+TEST_F(Verify, AcceptsGatheredTilesScansAndRearrangements) {
+  const auto rows = b.global("rows", Dtype::i64, {40}), t = b.reg("t", Dtype::f32, {16, 16});
+  b.copy(b.gathered(b.tile(x, {3, 0}, {16, 16}), 0, rows), b.all(r));
+  b.copy(b.all(r), b.gathered(b.tile(y, {3, 0}, {16, 16}), 1, rows));
+  b.scan(r, r, 1, ReduceOp::max);
+  b.rearrange(t, r, true);
+  b.map(t, coordinate(1, block(0)));
+  expect_valid(b.finish());
+}
+TEST_F(Verify, RefusesToGatherByAnythingButIntegers) {
+  const int line = (b.copy(b.gathered(corner(x), 0, x), b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "coordinates");
+}
+TEST_F(Verify, RefusesToGatherFromSharedMemory) {
+  const auto rows = b.global("rows", Dtype::i32, {40});
+  const int line = (b.copy(b.gathered(b.all(s), 0, rows), b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "gathered");
+}
+TEST_F(Verify, RefusesACoordinateOfAMissingAxis) {
+  const int line = (b.map(r, coordinate(2)), __LINE__);
+  expect_invalid(b.finish(), line, "axis 2");
+}
+TEST_F(Verify, RefusesACoordinateOfAnUnknownVariable) {
+  const int line = (b.map(r, coordinate(0, Index::variable("k"))), __LINE__);
+  expect_invalid(b.finish(), line, "'k'");
+}
+TEST_F(Verify, RefusesAScanIntoAnotherShape) {
+  const int line = (b.scan(q, r, 1, ReduceOp::sum), __LINE__);
+  expect_invalid(b.finish(), line, "scan");
+}
+TEST_F(Verify, RefusesARearrangementIntoAnotherShape) {
+  const auto t = b.reg("t", Dtype::f32, {16, 8});
+  const int line = (b.rearrange(t, r, true), __LINE__);
+  expect_invalid(b.finish(), line, "rearrange");
+}
+TEST_F(Verify, RefusesToReinterpretFloats) {
+  const auto t = b.reg("t", Dtype::u8, {16, 64});
+  const int line = (b.reinterpret(t, r), __LINE__);
+  expect_invalid(b.finish(), line, "reinterpret");
+}
+TEST_F(Verify, RefusesRowsThatAreNoWholeBytes) {
+  b.reg("odd", Dtype::u4, {8, 3});
+  expect_invalid(b.finish(), "odd", "whole bytes");
+}
+TEST_F(Verify, RefusesATileThatMayBeginWithinAByte) {
+  const auto w = b.global("W", Dtype::u4, {16, 64}), c = b.reg("c", Dtype::u4, {16, 16});
+  const int line = (b.copy(b.tile(w, {0, block(0)}, {16, 16}), b.all(c)), __LINE__);
+  expect_invalid(b.finish(), line, "byte");
 }
 
 // Pipelines

@@ -212,6 +212,51 @@ WL_KERNEL(shuffles, 32, 1) PARAMETERS {
 }
 WL_EXPORT(shuffles)
 
+template <int BYTES, class T>
+WL_FN void shuffle_width(const unsigned* in, unsigned* out) {
+  WL_REG(T, r, 4 / sizeof(T));
+  WL_REG(T, moved, 4 / sizeof(T));
+  wl::ld_global<4>(wl::at(r, 0), reinterpret_cast<const T*>(in + wl::lane()));
+  wl::ld_global<4>(wl::at(moved, 0), reinterpret_cast<const T*>(in + wl::lane()));
+  wl::shfl<BYTES>(wl::at(moved, 0), wl::at(r, 0), wl::lane() ^ 3, wl::lane() % 4 != 1);
+  wl::shfl<BYTES>(wl::at(moved, 0), wl::at(r, 0), wl::lane() / 2, wl::lane() % 4 == 1);
+  wl::st_global<4>(reinterpret_cast<T*>(out + wl::lane()), wl::at(moved, 0));
+}
+WL_KERNEL(register_shuffles, 32, 1) PARAMETERS {
+  shuffle_width<4, float>(in, out);
+  shuffle_width<2, wl::f16>(in, out + 32);
+  shuffle_width<1, unsigned char>(in, out + 64);
+}
+WL_EXPORT(register_shuffles)
+
+WL_KERNEL(lookups, 32, 1) PARAMETERS {
+  const int i = wl::thread();
+  put_bits(out + 4 * i, wl::lookup(reinterpret_cast<const int*>(in) + i));
+  put_bits(out + 4 * i + 1, wl::lookup(reinterpret_cast<const int*>(in) + i, i % 3 == 0));
+  put_bits(out + 4 * i + 2, wl::lookup(reinterpret_cast<const long long*>(in) + i));
+  put_bits(out + 4 * i + 3, wl::lookup(reinterpret_cast<const long long*>(in) + i, i % 3 == 0));
+}
+WL_EXPORT(lookups)
+
+// Each byte of a word apart, then a float into each type at each place.
+WL_KERNEL(packed_elements, 64, 1) PARAMETERS {
+  WL_REG(unsigned char, b, 4);
+  wl::ld_global<4>(wl::at(b, 0), reinterpret_cast<const unsigned char*>(in + wl::thread()));
+  unsigned* o = out + wl::thread() * 8;
+  put(o, wl::unpacked<4, false>(b[0], 0) + 16 * wl::unpacked<4, false>(b[0], 1));
+  put(o + 1, wl::unpacked<4, true>(b[1], 0) + 16 * wl::unpacked<4, true>(b[1], 1));
+  put(o + 2, wl::unpacked<2, false>(b[2], 3) + 16 * wl::unpacked<2, false>(b[2], 0));
+  put(o + 3, wl::unpacked<1, false>(b[3], 7) + 16 * wl::unpacked<1, false>(b[3], 0));
+  WL_REG(unsigned, w, 1);
+  wl::ld_global<4>(wl::at(w, 0), in + 64 + wl::thread());
+  const float x = as_float(w[0]);
+  put_bits(o + 4, wl::packed<4, false>(x, 0) | wl::packed<4, false>(x, 1));
+  put_bits(o + 5, wl::packed<4, true>(x, 1));
+  put_bits(o + 6, wl::packed<2, false>(x, 2));
+  put_bits(o + 7, wl::packed<1, false>(x, 5));
+}
+WL_EXPORT(packed_elements)
+
 // a: 8 (4) elements a lane, b: 4 (2), d starts as 1.
 #define MULTIPLY_CASE(name, T, Acc, call)                                                    \
   WL_KERNEL(name, 32, 1) PARAMETERS {                                                        \
@@ -411,6 +456,110 @@ WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
   wl::cluster_sync();
 }
 WL_EXPORT(cluster_ring)
+
+// Four blocks in two pairs (ranks r and r + 2): each fetches half a box for its pair.
+WL_KERNEL_CLUSTER(cluster_pairs, 32, 1, 4, 1, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE(), full = smem + 2048;
+  const int rank = wl::cluster_rank(), pair = rank % 2, share = rank / 2;
+  if (wl::thread() == 0) {
+    wl::mbarrier_init(full, 1);
+    wl::fence_mbarrier_init();
+  }
+  wl::cluster_sync();
+  if (wl::thread() == 0) {
+    wl::mbarrier_arrive_expect_tx(full, 2048);
+    wl::tma_load_multicast(smem + share * 1024, map_in, full, 5 << pair, 0, pair * 16 + share * 8);
+  }
+  wl::mbarrier_wait(full, 0);
+  WL_REG(unsigned, w, 1);
+  wl::ld_shared<4>(wl::at(w, 0), smem + wl::thread() / 2 * 128 + wl::thread() % 2 * 4);
+  wl::st_global<4>(out + rank * 32 + wl::thread(), wl::at(w, 0));
+  wl::cluster_sync();
+}
+WL_EXPORT(cluster_pairs)
+
+// All threads combine with the same few words: sums of every width and type, then extremes of either sign.
+template <int BYTES, class T>
+WL_FN void add_width(unsigned* out) {
+  constexpr int n = BYTES / static_cast<int>(sizeof(T));
+  WL_REG(T, x, n);
+  for (int i = 0; i < n; ++i) x[i] = wl::cast<T>(static_cast<float>(i + wl::thread() % 2));
+  wl::red_add<BYTES>(reinterpret_cast<T*>(out), wl::at(x, 0));
+  wl::red_add<BYTES>(reinterpret_cast<T*>(out), wl::at(x, 0), wl::thread() < 2);
+}
+WL_KERNEL(combined, 32, 1) PARAMETERS {
+  add_width<16, float>(out);
+  add_width<8, float>(out + 4);
+  add_width<4, float>(out + 6);
+  add_width<16, int>(out + 8);
+  add_width<8, int>(out + 12);
+  add_width<4, int>(out + 14);
+  add_width<16, wl::f16>(out + 16);
+  add_width<8, wl::f16>(out + 20);
+  add_width<4, wl::f16>(out + 22);
+  add_width<2, wl::f16>(out + 23);
+  add_width<16, wl::bf16>(out + 24);
+  add_width<8, wl::bf16>(out + 28);
+  add_width<4, wl::bf16>(out + 30);
+  add_width<2, wl::bf16>(out + 31);
+  WL_REG(float, x, 2);
+  WL_REG(int, n, 2);
+  for (int i = 0; i < 2; ++i) {
+    x[i] = (wl::thread() - 16.0f) * (i ? 0.5f : 1.0f);
+    n[i] = (wl::thread() - 16) * (i + 1);
+  }
+  wl::red_max<8>(reinterpret_cast<float*>(out + 32), wl::at(x, 0));
+  wl::red_min<8>(reinterpret_cast<float*>(out + 34), wl::at(x, 0));
+  wl::red_max<8>(reinterpret_cast<int*>(out + 36), wl::at(n, 0), wl::thread() < 31);
+  wl::red_min<8>(reinterpret_cast<int*>(out + 38), wl::at(n, 0));
+  wl::sync_threads();
+  if (wl::thread() == 0) x[0] = as_float(in[0]);  // NaN
+  wl::red_max<4>(reinterpret_cast<float*>(out + 40), wl::at(x, 0));
+  wl::red_min<4>(reinterpret_cast<float*>(out + 41), wl::at(x, 0));
+  x[0] = -1.0f - wl::thread();
+  wl::red_min<4>(reinterpret_cast<float*>(out + 42), wl::at(x, 0));
+  wl::sync_threads();
+  x[0] = -0.5f;
+  wl::red_max<4>(reinterpret_cast<float*>(out + 42), wl::at(x, 0));
+}
+WL_EXPORT(combined)
+
+// A box added twice to what is there.
+WL_KERNEL(reduced_box, 32, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE();
+  WL_REG(unsigned, w, 1);
+  for (int i = wl::thread(); i < 256; i += 32) {
+    wl::ld_global<4>(wl::at(w, 0), in + i);
+    wl::st_shared<4>(smem + 4 * i, wl::at(w, 0));
+  }
+  wl::fence_async_shared();
+  wl::sync_threads();
+  if (wl::thread() == 0) {
+    wl::tma_reduce_add<wl::bf16>(map_out, smem, 0, 4);
+    wl::tma_reduce_add<wl::bf16>(map_out, smem, 0, 4);
+    wl::bulk_commit();
+    wl::bulk_wait<0>();
+  }
+}
+WL_EXPORT(reduced_box)
+
+// Each block hands what it was handed, and one more, to the next.
+WL_KERNEL(flags, 64, 1) PARAMETERS {
+  int* flag = reinterpret_cast<int*>(out);
+  const int block = wl::block_x();
+  WL_REG(unsigned, w, 1);
+  w[0] = 0;
+  if (block > 0) {
+    if (wl::thread() == 0) wl::wait_flag(flag + block - 1, 3);
+    wl::sync_threads();
+    wl::ld_global<4>(wl::at(w, 0), out + 64 * block + wl::thread());
+  }
+  w[0] += 1 + wl::thread();
+  wl::st_global<4>(out + 64 * (block + 1) + wl::thread(), wl::at(w, 0));
+  wl::sync_threads();
+  if (wl::thread() == 0) wl::signal_flag(flag + block, 3);
+}
+WL_EXPORT(flags)
 
 WL_KERNEL(registers_moved, 256, 1) PARAMETERS {
   wl::griddepcontrol_wait();

@@ -1,0 +1,75 @@
+// Registers into another layout, and the same registers as another type.
+
+#include "codegen/cuda_emitter.h"
+#include "synth/exchange.h"
+
+namespace warploom::codegen {
+
+using namespace tile;
+
+namespace {
+
+// XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns that are their own bit stay
+// together: "(t & 7)".
+std::string xor_of(const std::string& variable, const std::vector<std::int64_t>& columns) {
+  std::string out;
+  std::int64_t same = 0;
+  for (std::size_t b = 0; b < columns.size(); ++b)
+    if (columns[b] == std::int64_t{1} << b) same |= columns[b];
+  if (same) out = fmt::format("({} & {})", variable, same);
+  for (std::size_t b = 0; b < columns.size(); ++b)
+    if (columns[b] && columns[b] != std::int64_t{1} << b)
+      out += fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
+  return out.empty() ? "0" : "(" + out + ")";
+}
+
+}  // namespace
+
+void CudaEmitter::rearrange(const Statement& statement, const Rearrange& node) {
+  const synth::Choice& choice = solution_.choices.at(&statement);
+  const layout::TvLayout from = synth::flipped(registers(node.src), node.transpose), &to = registers(node.dst);
+  const Dtype dtype = tensor(node.dst).dtype;
+  const Tile all = whole(program_, node.dst);
+  if (!choice.scratch.dims.empty()) {
+    const auto scratch_id = static_cast<TensorId>(-2 - choice.scratch_offset);
+    const std::string base = fmt::format("smem + {}", choice.scratch_offset);
+    const auto vector = common_vector(from, choice.scratch, 16);
+    before_write(scratch_id);
+    move_shared(node.src, all, from, choice.scratch, base, vector, false);
+    before_read(scratch_id);
+    return move_shared(node.dst, all, to, choice.scratch, base, choice.vector, true);
+  }
+  const auto exchange = synth::exchange_of(from, to, bits_of(dtype));
+  const std::string i = exchange->units > 1 ? "i" : "0";
+  const std::vector<std::int64_t> picks = exchange->picks();
+  const std::int64_t unit = array_length(node.dst, exchange->unit), images = std::int64_t{1} << picks.size();
+  const std::string target = fmt::format("wl::at({}, {})", name(node.dst), times(i, unit)),
+                    pick = xor_of(i, exchange->pick_of_unit), image = xor_of("j", picks);
+  if (exchange->shuffles() == 0) {
+    open_loops({{"i", exchange->units, {}, 1}});
+    out_.open("WL_UNROLL for (int e = 0; e < {}; ++e) {{", unit);
+    out_.line("{}[{}] = {}[{}];", name(node.dst), sum({times(i, unit), "e"}), name(node.src),
+              sum({times(pick, unit), "e"}));
+    out_.close();
+    return out_.close();
+  }
+  out_.open("{{");
+  out_.line("const int from = {};", xor_of("t", exchange->lane_of_thread));
+  if (images > 1) out_.line("const int pick = {};", xor_of("t", exchange->pick_of_thread));
+  open_loops({{"i", exchange->units, {}, 1}});
+  if (images > 1) out_.open("WL_UNROLL for (int j = 0; j < {}; ++j) {{", images);
+  out_.line("wl::shfl<{}>({}, wl::at({}, {}), from ^ {}{});", bytes_of(dtype, exchange->unit), target, name(node.src),
+            times(images > 1 ? fmt::format("({} ^ {})", pick, image) : pick, unit), xor_of(i, exchange->lane_of_unit),
+            images > 1 ? fmt::format(", pick == {}", image) : "");
+  if (images > 1) out_.close();
+  out_.close();
+  out_.close();
+}
+
+// Both arrays hold bytes, in the same order.
+void CudaEmitter::reinterpret(const Reinterpret& node) {
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {}[i];",
+            array_length(node.dst, registers(node.dst).values()), name(node.dst), name(node.src));
+}
+
+}  // namespace warploom::codegen

@@ -1,0 +1,123 @@
+// What blocks have with each other: fetches that a cluster shares, flags, and the end of a cluster.
+
+#include <fmt/format.h>
+#include "codegen/cuda_emitter.h"
+
+namespace warploom::codegen {
+
+using namespace tile;
+
+namespace {
+
+// The blocks of a cluster that one block shares with along some dimensions, itself among them.
+struct Group {
+  std::set<int> ranks;  // of block 0
+  Index share, own;     // a block's number in its group; its rank less that of the group's first block
+};
+
+Group group_of(const Program& program, const std::string& along) {
+  Group group{{0}, 0, 0};
+  const int total = static_cast<int>(cluster_size(program));
+  int stride = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const int extent = static_cast<int>(program.cluster[d]), above = stride * extent;
+    if (extent > 1 && along.find("xyz"[d]) != along.npos) {
+      const Index at = above == total ? cluster_rank() / stride : cluster_rank() / stride % extent;
+      group.share = group.share + at * static_cast<int>(group.ranks.size());
+      group.own = group.own + at * stride;
+      const std::set<int> row = group.ranks;
+      for (int i = 1; i < extent; ++i)
+        for (const int rank : row) group.ranks.insert(rank + i * stride);
+    }
+    stride = above;
+  }
+  return group;
+}
+
+std::string mask_of(const Program& program, const Group& group) {
+  unsigned mask = 0;
+  for (const int rank : group.ranks) mask |= 1u << rank;
+  if (static_cast<std::int64_t>(group.ranks.size()) == cluster_size(program)) return std::to_string(mask);
+  return fmt::format("({} << ({}))", mask, (cluster_rank() - group.own).text());
+}
+
+}  // namespace
+
+CudaEmitter::Sharing CudaEmitter::sharing(const std::string& along) const {
+  const Group group = group_of(program_, along);
+  return {static_cast<int>(group.ranks.size()), group.share, mask_of(program_, group)};
+}
+
+CudaEmitter::Peers CudaEmitter::peers_of(PipelineId id) const {
+  std::set<int> ranks;
+  std::set<std::string> masks;
+  for (const auto& site : sites_)
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && site.producing == id) {
+      const Group group = group_of(program_, copy->multicast);
+      ranks.insert(group.ranks.begin(), group.ranks.end());
+      if (group.ranks.size() > 1) masks.insert(mask_of(program_, group));
+    }
+  const std::string whole = mask_of(program_, {ranks, 0, 0});
+  if (static_cast<std::int64_t>(ranks.size()) == cluster_size(program_)) masks = {whole};
+  return {static_cast<int>(ranks.size()), fmt::format("{}", fmt::join(masks, " | "))};
+}
+
+void CudaEmitter::end_together() {
+  bool together = false;
+  for (const auto& [id, offset] : barriers_) together |= peers_of(id).blocks > 1;
+  for (const auto& site : sites_)
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node)) together |= copy->peer.has_value();
+  if (together) out_.line("wl::cluster_sync();  // no block ends while others may still reach into it");
+}
+
+// Each consuming warp frees the slot in every block whose fetches reach this one.
+void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
+  const std::string& name = program_.pipeline(id).name;
+  if (peers_of(id).blocks > 1) {
+    out_.line("if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, wl::lane());", name,
+              slot);
+  } else {
+    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
+  }
+}
+
+std::string CudaEmitter::flag_address(const Tile& flag) {
+  note_pointer(flag.tensor);
+  std::vector<Coordinate> at;
+  for (std::size_t d = 0; d < flag.offset.size(); ++d) at.push_back({flag.offset[d], {}});
+  return global_address(flag, at);
+}
+
+void CudaEmitter::signal(const Signal& node) {
+  if (!single_thread_) {
+    meet();
+    out_.open("if (t == 0) {{");
+  }
+  for (const auto& [id, state] : now_.unsynced)
+    if (state.engine_reads) {
+      out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
+      break;
+    }
+  out_.line("wl::signal_flag({}, {});", flag_address(node.flag), node.by.text());
+  if (!single_thread_) out_.close();
+}
+
+void CudaEmitter::wait(const Wait& node) {
+  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", flag_address(node.flag),
+            node.least.text());
+  if (!single_thread_) meet();
+}
+
+void CudaEmitter::cluster_sync() {
+  out_.line("wl::cluster_sync();");
+  for (auto& [id, state] : now_.unsynced) state.written = state.read = false;
+  now_.read_slots.clear();
+  now_.consumed.clear();
+}
+
+// Before sm_90 a kernel begins when the one before it has ended.
+void CudaEmitter::overlap(const char* call) {
+  if (capabilities_.max_cluster > 1) out_.line("{}", call);
+}
+
+}  // namespace warploom::codegen

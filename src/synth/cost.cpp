@@ -1,0 +1,427 @@
+#include "synth/cost.h"
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include "synth/shared.h"
+#include "target/rates.h"
+#include "tile/shape.h"
+
+namespace warploom::synth {
+namespace {
+
+using layout::TvLayout;
+using target::Method;
+using namespace tile;
+
+using Environment = std::map<std::string, std::int64_t>;
+
+struct Work {  // of one block
+  double tensor = 0, issue = 0, shared = 0, l2_bytes = 0, chain = 0;
+  void add(const Work& other, double times = 1) {
+    tensor += times * other.tensor, issue += times * other.issue, shared += times * other.shared;
+    l2_bytes += times * other.l2_bytes, chain += times * other.chain;
+  }
+};
+
+double elements_of(const Tile& tile) { return static_cast<double>(element_count(tile.extent)); }
+
+class Model {
+ public:
+  Model(const Program& program, const Solution& solution, const target::Capabilities& capabilities)
+      : program_(program),
+        solution_(solution),
+        capabilities_(capabilities),
+        rates_(target::rates_of(capabilities.arch)) {
+    sites_ = sites_of(program);
+    blocks_ = static_cast<double>(element_count(program.grid));
+  }
+
+  Cost run() {
+    Environment first;
+    bind_block(first, 0);
+    const Work block = walk(program_.body, first, program_.warps * 32);
+    Cost cost;
+    cost.resident = resident_blocks();
+    const double processors = capabilities_.cluster_processors(static_cast<int>(cluster_size(program_))),
+                 running = std::min(blocks_, processors);
+    cost.tensor = block.tensor, cost.issue = block.issue / 4, cost.shared = block.shared;
+    cost.l2 = block.l2_bytes / std::min(rates_.l2_bytes, rates_.l2_total_bytes / running);
+    cost.chain = block.chain + rates_.block_cycles;
+    const double units = std::max({cost.tensor, cost.issue, cost.shared, cost.l2});
+    const auto round = [&](double resident) { return std::max(cost.chain, resident * units); };
+    const double at_once = processors * cost.resident, whole = std::floor(blocks_ / at_once);
+    const double cycles = whole * round(cost.resident) +
+                          (blocks_ > whole * at_once ? round(std::ceil((blocks_ - whole * at_once) / processors)) : 0);
+    cost.dram_us = dram_bytes(at_once) / (capabilities_.dram_gbs * 1e3 * rates_.dram_fraction);
+    cost.us = rates_.launch_us + std::max(cycles / (rates_.clock_ghz * 1e3), cost.dram_us);
+    return cost;
+  }
+
+ private:
+  double bytes_in(const Tile& tile) const {
+    return elements_of(tile) * bits_of(program_.tensor(tile.tensor).dtype) / 8;
+  }
+  void bind_block(Environment& at, std::int64_t block) const {
+    const auto& grid = program_.grid;
+    const auto extent = [&](std::size_t d) { return d < grid.size() ? grid[d] : 1; };
+    at["block_x"] = block % extent(0), at["block_y"] = block / extent(0) % extent(1);
+    at["block_z"] = block / extent(0) / extent(1), at["cluster_rank"] = block % cluster_size(program_);
+  }
+
+  // Layouts and registers.
+
+  double values(TensorId id) const {
+    const auto found = solution_.registers.find(id);
+    return found == solution_.registers.end() ? 1 : static_cast<double>(found->second.values());
+  }
+
+  // What a thread holds at once: accumulators, and the most that any one statement names.
+  int resident_blocks() const {
+    std::map<int, double> kept, most;  // by role
+    std::set<TensorId> accumulators;
+    for (const Site& site : sites_)
+      if (const auto* mma = std::get_if<Mma>(&site.statement->node); mma && accumulators.insert(mma->acc).second)
+        kept[site.role] += values(mma->acc);
+    for (const Site& site : sites_) {
+      double named = 0;
+      std::set<TensorId> seen;
+      for (const TensorId id : tensors_of(*site.statement))
+        if (program_.tensor(id).scope == Scope::reg && !accumulators.count(id) && seen.insert(id).second)
+          named += values(id) * bits_of(program_.tensor(id).dtype) / 32;
+      most[site.role] = std::max(most[site.role], named);
+    }
+    double registers = 0;
+    for (const auto& [role, amount] : most) registers = std::max(registers, 32 + amount + kept[role]);
+    for (const Site& site : sites_)
+      if (const auto* roles = std::get_if<Roles>(&site.statement->node))
+        for (const Role& role : roles->roles)
+          if (role.registers) registers = 168;  // the budgets move registers between roles, about this mean
+    const double threads = program_.warps * 32;
+    const double by_registers = capabilities_.registers / (std::min(255.0, std::ceil(registers / 8) * 8) * threads);
+    const double by_shared = solution_.shared_bytes > 0 ? static_cast<double>(capabilities_.shared_bytes) /
+                                                              static_cast<double>(solution_.shared_bytes + 1024)
+                                                        : 32;
+    return std::max(1, static_cast<int>(std::min({by_registers, by_shared, 2048 / threads, 32.0})));
+  }
+
+  // 32-byte sectors that the lanes of one warp touch in one access.
+  double sectors(const Tile& global, const TvLayout& lanes, int vector) const {
+    const Tensor& tensor = program_.tensor(global.tensor);
+    std::set<std::int64_t> touched;
+    for (std::int64_t lane = 0; lane < std::min<std::int64_t>(32, lanes.threads()); ++lane) {
+      std::int64_t element = 0;
+      const auto at = lanes.coord(lane, 0);
+      for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * tensor.strides[d];
+      const std::int64_t first = element * bits_of(tensor.dtype) / 8, last = first + bytes_of(tensor.dtype, vector) - 1;
+      for (std::int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
+    }
+    return static_cast<double>(touched.size());
+  }
+
+  // The part of a global box that lies inside its tensor: what lies outside is not moved.
+  double inside(const Tile& global, const Environment& at) const {
+    const Tensor& tensor = program_.tensor(global.tensor);
+    double part = 1;
+    for (std::size_t d = 0; d < global.extent.size(); ++d) {
+      if (global.lookup >= 0 && global.lookup_dim == static_cast<int>(d)) continue;
+      const std::int64_t start = global.offset[d].evaluate(at),
+                         kept = std::clamp<std::int64_t>(tensor.shape[d] - start, 0, global.extent[d]);
+      part *= static_cast<double>(kept) / static_cast<double>(global.extent[d]);
+    }
+    return part;
+  }
+
+  // Statements.
+
+  Work walk(const Body& body, Environment& at, int threads) {
+    Work work;
+    for (const Statement& statement : body)
+      std::visit([&](const auto& node) { work.add(cost_of(statement, node, at, threads)); }, statement.node);
+    return work;
+  }
+
+  Work cost_of(const Statement&, const For& node, Environment& at, int threads) {
+    const std::int64_t begin = node.begin.evaluate(at), end = node.end.evaluate(at), step = node.step.evaluate(at);
+    Work work;
+    if (end <= begin || step < 1) return work;
+    at[node.variable] = begin;
+    work.add(walk(node.body, at, threads), static_cast<double>((end - begin + step - 1) / step));
+    at.erase(node.variable);
+    return work;
+  }
+  Work cost_of(const Statement&, const If& node, Environment& at, int threads) {
+    Work work;
+    work.add(walk(node.body, at, threads), node.left.evaluate(at) < node.right.evaluate(at) ? 1 : 0.5);
+    return work;
+  }
+  Work cost_of(const Statement&, const Roles& node, Environment& at, int) {
+    Work work;
+    double chain = 0;
+    for (const Role& role : node.roles) {
+      const Work one = walk(role.body, at, role.warps * 32);
+      work.add(one);
+      chain = std::max(chain, one.chain);
+    }
+    work.chain = chain;
+    return work;
+  }
+  // Nobody waits for a fill where it is started, but for the slot: the latency and the transfer, hidden by the other slots.
+  Work cost_of(const Statement&, const Produce& node, Environment& at, int threads) {
+    Work work = walk(node.body, at, threads);
+    fill_[node.pipeline] = rates_.memory_latency + work.l2_bytes / rates_.l2_bytes;
+    work.chain = work.issue / std::max(1, threads / 32);
+    return work;
+  }
+  Work cost_of(const Statement&, const Consume& node, Environment& at, int threads) {
+    Work work = walk(node.body, at, threads);
+    const bool roles = is_between_roles(sites_, node.pipeline);
+    const double slots = program_.pipeline(node.pipeline).stages - (roles ? node.lag : 1);
+    // The producing role comes first in the program; where a loop consumes before it produces, the fill of its last round is known.
+    work.chain = std::max(work.chain + 2 * rates_.barrier_cycles, fill_[node.pipeline] / std::max(1.0, slots));
+    work.issue += 12.0 * threads / 32;
+    return work;
+  }
+
+  Work cost_of(const Statement&, const Fill& node, Environment&, int threads) {
+    return compute(values(node.dst), threads);
+  }
+  Work cost_of(const Statement&, const Map& node, Environment&, int threads) {
+    return compute(values(node.dst) * operations(node.value), threads);
+  }
+  Work compute(double per_thread, int threads) const {
+    Work work;
+    work.issue = per_thread * threads / 32;
+    work.chain = per_thread * std::max(1.0, threads / 128.0);
+    return work;
+  }
+  double operations(const Value& value) const {
+    double count = 0;
+    if (value.kind == Value::Kind::op) {
+      const bool cheap = value.op == ValueOp::add || value.op == ValueOp::sub || value.op == ValueOp::mul ||
+                         value.op == ValueOp::max || value.op == ValueOp::min;
+      count = cheap ? 1 : rates_.special_issue;
+    }
+    for (const Value& operand : value.operands) count += operations(operand);
+    return std::max(count, 0.5);
+  }
+
+  Work cost_of(const Statement&, const Reduce& node, Environment&, int threads) {
+    const TvLayout& source = solution_.registers.at(node.src);
+    const auto axis = static_cast<std::size_t>(node.axis);
+    std::int64_t lanes = 1, warps = 1, below = 1;
+    for (const auto& mode : source.thread) {
+      const std::int64_t in_warp = std::clamp<std::int64_t>(32 / below, 1, mode.extent);
+      if (mode.step[axis] != 0) lanes *= in_warp, warps *= mode.extent / in_warp;
+      below *= mode.extent;
+    }
+    Work work = compute(values(node.src), threads);
+    const double results = values(node.dst), steps = std::log2(static_cast<double>(lanes));
+    work.issue += 3 * results * steps * threads / 32;
+    work.chain += results * steps * rates_.shuffle_cycles / std::min(results, 4.0);
+    if (warps > 1)
+      work.chain += 2 * rates_.barrier_cycles + 2 * rates_.shared_latency + static_cast<double>(warps) * results;
+    return work;
+  }
+  // A scan is a reduction whose steps every element takes part in; a rearrangement crosses shared memory, or shuffles.
+  Work cost_of(const Statement& statement, const Scan& node, Environment& at, int threads) {
+    Work work = cost_of(statement, Reduce{node.dst, node.src, node.axis, node.op}, at, threads);
+    work.add(compute(values(node.src), threads));
+    return work;
+  }
+  Work cost_of(const Statement& statement, const Rearrange& node, Environment&, int threads) {
+    Work work = compute(values(node.src), threads);
+    const auto choice = solution_.choices.find(&statement);
+    if (choice == solution_.choices.end() || choice->second.scratch.dims.empty()) return work;
+    work.shared = 2 * values(node.src) * threads * bits_of(program_.tensor(node.src).dtype) / 8 / rates_.shared_bytes;
+    work.chain += 2 * rates_.barrier_cycles + rates_.shared_latency + work.shared;
+    return work;
+  }
+  Work cost_of(const Statement&, const Reinterpret&, Environment&, int) { return {}; }
+  Work cost_of(const Statement&, const ClusterReduce& node, Environment&, int threads) {
+    Work work = compute(values(node.dst) * static_cast<double>(cluster_size(program_)), threads);
+    work.chain += rates_.cluster_cycles;
+    return work;
+  }
+
+  // What only waits for others.
+  template <class Node>
+  Work cost_of(const Statement&, const Node&, Environment&, int) {
+    Work work;
+    if constexpr (std::is_same_v<Node, Signal> || std::is_same_v<Node, Wait>) work.chain = rates_.memory_latency;
+    if constexpr (std::is_same_v<Node, ClusterSync>) work.chain = rates_.cluster_cycles;
+    return work;
+  }
+
+  Work cost_of(const Statement& statement, const Mma& node, Environment&, int threads) {
+    const Instruction& row = *solution_.choices.at(&statement).instruction;
+    const auto& acc = program_.tensor(node.acc).shape;
+    const double k = elements_of(node.a) / static_cast<double>(acc[0]);
+    const double m = static_cast<double>(acc[0]), n = static_cast<double>(acc[1]);
+    Work work;
+    if (row.method == Method::warpgroup) {
+      const double groups = threads / 128.0, calls = m / row.m / groups * (k / row.k);  // of one warpgroup
+      const double bytes = 32 * (n + (row.a_shared ? row.m : 0));                       // of operands, a call
+      work.tensor = calls * groups * row.cycles * n / 256;
+      work.shared = calls * groups * bytes / rates_.shared_bytes;
+      work.issue = calls * groups * 4 * 4;
+      work.chain = std::max(work.tensor, work.shared) + rates_.shared_latency;
+      return work;
+    }
+    const double calls =
+        m / row.m * (n / std::max(1, row.n)) * (k / row.k) / (threads / static_cast<double>(row.threads));
+    const double warps = threads / 32.0, cycles = row.method == Method::warp ? rates_.warp_matrix_cycles : 1.1;
+    work.tensor = row.method == Method::warp ? calls * cycles * warps / 4 : 0;
+    work.issue = calls * warps * (row.method == Method::warp ? 1 : 1.1);
+    work.chain = calls * cycles * std::max(1.0, warps / 4);
+    return work;
+  }
+
+  Work cost_of(const Statement& statement, const Copy& node, Environment& at, int threads) {
+    const Scope from = program_.tensor(node.src.tensor).scope, to = program_.tensor(node.dst.tensor).scope;
+    if (from == Scope::reg && to == Scope::reg) {
+      const bool rounds = program_.tensor(node.dst.tensor).dtype == Dtype::tf32;
+      return compute(values(node.dst.tensor) * (rounds ? 2 * rates_.special_issue : 1), threads);
+    }
+    const Choice& choice = solution_.choices.at(&statement);
+    const bool from_global = from == Scope::global, touches_global = from_global || to == Scope::global;
+    const Tile &global = from_global ? node.src : node.dst, &other = from_global ? node.dst : node.src;
+    const double warps = threads / 32.0;
+    Work work;
+    if (choice.instruction && choice.instruction->method == Method::tensor_copy) {
+      work.l2_bytes = bytes_in(global) * inside(global, at);
+      for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
+        if (node.multicast.find("xyz"[d]) != std::string::npos)
+          work.l2_bytes /= static_cast<double>(program_.cluster[d]);
+      work.shared = bytes_in(global) / rates_.shared_bytes;
+      work.issue = 16;
+      if (!from_global) work.chain = rates_.store_latency + 2 * rates_.barrier_cycles + work.l2_bytes / rates_.l2_bytes;
+      return work;
+    }
+    if (touches_global) {
+      const bool registers = program_.tensor(other.tensor).scope == Scope::reg;
+      const TvLayout& tv = registers ? solution_.registers.at(other.tensor) : choice.mapping;
+      const TvLayout lanes = seen_from(tv, registers ? program_.tensor(other.tensor).shape : tv.tile, global.extent);
+      const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector),
+                   part = inside(global, at), touched = sectors(global, lanes, choice.vector);
+      work.issue = accesses * warps * rates_.access_issue;
+      work.l2_bytes = accesses * warps * touched * 32 * part;
+      work.shared = accesses * warps * std::max(1.0, touched * 32 / rates_.shared_bytes);
+      if (!registers) work.shared += bytes_in(other) / rates_.shared_bytes;
+      const double waiting = from_global ? rates_.memory_latency : rates_.store_latency;
+      work.chain = waiting + std::max(work.l2_bytes / rates_.l2_bytes, work.issue / 4);
+      return work;
+    }
+    const Tile &memory = from == Scope::shared ? node.src : node.dst,
+               &side = from == Scope::shared ? node.dst : node.src;
+    const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
+    const TvLayout tv =
+        seen_from(solution_.registers.at(side.tensor), program_.tensor(side.tensor).shape, memory.extent);
+    const bool matrix = choice.instruction && choice.instruction->method == Method::matrix;
+    const double bytes = shared.element_bits / 8.0,
+                 width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
+    const double accesses = std::max(1.0, static_cast<double>(tv.values()) * bytes / width);
+    const double ways = matrix ? 1 : layout::bank_conflict_ways(tv, shared, std::max(1, static_cast<int>(width)));
+    work.issue = accesses * warps * rates_.access_issue / 2;
+    work.shared = accesses * warps * std::max(1.0, 32.0 * width / rates_.shared_bytes) * ways;
+    work.chain = rates_.shared_latency + work.shared + (to == Scope::shared ? rates_.barrier_cycles : 0);
+    return work;
+  }
+
+  // Bytes that must come from DRAM, and go there: distinct boxes of one wave of blocks, times the waves.
+  double dram_bytes(double at_once) {
+    traffic_.clear();
+    const double wave = std::min(blocks_, at_once);
+    std::vector<Environment> blocks;
+    const auto sampled = std::min<std::int64_t>(static_cast<std::int64_t>(wave), 256);
+    for (std::int64_t block = 0; block < sampled; ++block) bind_block(blocks.emplace_back(), block);
+    collect(program_.body, blocks, {}, blocks_ / static_cast<double>(sampled));
+    double total = 0, held = 0;
+    for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));
+    for (const auto& [id, read] : traffic_) {
+      const bool fits = held < 0.7 * static_cast<double>(capabilities_.l2_bytes);
+      total += fits ? std::min(read, size_of(id)) : read;
+    }
+    return total;
+  }
+  double size_of(TensorId id) const {
+    const Tensor& tensor = program_.tensor(id);
+    double span = 1;
+    for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+      span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
+    return span * bits_of(tensor.dtype) / 8;
+  }
+
+  struct Loop {
+    std::string variable;
+    double trips;
+  };
+  void collect(const Body& body, std::vector<Environment> blocks, std::vector<Loop> loops, double waves) {
+    for (const Statement& statement : body) {
+      if (const auto* copy = std::get_if<Copy>(&statement.node)) {
+        for (const Tile* tile : {&copy->src, &copy->dst})
+          if (program_.tensor(tile->tensor).scope == Scope::global) count_boxes(*tile, blocks, loops, waves);
+      } else if (const auto* node = std::get_if<For>(&statement.node)) {
+        auto inner = blocks;
+        auto around = loops;
+        const auto begin = node->begin.evaluate(blocks[0]), step = node->step.evaluate(blocks[0]);
+        around.push_back(
+            {node->variable, std::max(0.0, std::ceil(static_cast<double>(node->end.evaluate(blocks[0]) - begin) /
+                                                     static_cast<double>(std::max<std::int64_t>(1, step))))});
+        for (Environment& at : inner) at[node->variable] = node->begin.evaluate(at);
+        collect(node->body, std::move(inner), std::move(around), waves);
+      } else {
+        std::visit(
+            [&](const auto& inner) {
+              if constexpr (requires { inner.body; }) collect(inner.body, blocks, loops, waves);
+              if constexpr (requires { inner.roles; })
+                for (const Role& role : inner.roles) collect(role.body, blocks, loops, waves);
+            },
+            statement.node);
+      }
+    }
+  }
+  void count_boxes(const Tile& tile, const std::vector<Environment>& blocks, const std::vector<Loop>& loops,
+                   double waves) {
+    std::set<std::vector<std::int64_t>> boxes;
+    double part = 0;
+    for (const Environment& at : blocks) {
+      std::vector<std::int64_t> where;
+      for (const Index& offset : tile.offset) where.push_back(offset.evaluate(at));
+      if (boxes.insert(std::move(where)).second) part += inside(tile, at);
+    }
+    double bytes = part * bytes_in(tile) * waves;
+    for (const Loop& loop : loops)
+      if (std::any_of(tile.offset.begin(), tile.offset.end(),
+                      [&](const Index& o) { return o.depends_on(loop.variable); }))
+        bytes *= loop.trips;
+    traffic_[tile.tensor] += bytes;
+  }
+
+  using Instruction = target::Instruction;
+  const Program& program_;
+  const Solution& solution_;
+  const target::Capabilities& capabilities_;
+  const target::Rates& rates_;
+  std::vector<Site> sites_;
+  double blocks_ = 1;
+  std::map<PipelineId, double> fill_;
+  std::map<TensorId, double> traffic_;
+};
+
+}  // namespace
+
+std::string_view Cost::bound() const {
+  const double units = std::max({tensor, issue, shared, l2}) * resident;
+  if (dram_us > 0.8 * us) return "dram";
+  if (chain > units) return "latency";
+  return tensor * resident >= units   ? "tensor"
+         : shared * resident >= units ? "shared"
+         : l2 * resident >= units     ? "l2"
+                                      : "issue";
+}
+
+Cost predict(const Program& program, const Solution& solution, const target::Capabilities& capabilities) {
+  return Model(program, solution, capabilities).run();
+}
+
+}  // namespace warploom::synth

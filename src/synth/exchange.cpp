@@ -1,0 +1,95 @@
+#include "synth/exchange.h"
+#include <algorithm>
+#include <bit>
+#include "layout/f2.h"
+
+namespace warploom::synth {
+namespace {
+
+using layout::BitMatrix;
+using layout::TvLayout;
+
+constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shuffle moves
+
+// (thread bits, then value bits) → bits of the element's number in the tile.
+std::optional<BitMatrix> elements_of(const TvLayout& layout) {
+  std::vector<int> order;
+  for (int d = layout.rank() - 1; d >= 0; --d) order.push_back(d);
+  const auto matrix = bit_matrix(layout, layout::dense(layout.tile, order, 1));
+  return matrix ? std::optional(*matrix) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> Exchange::picks() const {
+  std::vector<std::int64_t> basis;
+  for (std::int64_t column : pick_of_thread) {
+    for (const std::int64_t b : basis) column = std::min(column, column ^ b);
+    if (column) basis.push_back(column);
+  }
+  return basis;
+}
+
+bool Exchange::within_threads() const {
+  bool same = std::all_of(lane_of_unit.begin(), lane_of_unit.end(), [](std::int64_t lane) { return lane == 0; });
+  for (std::size_t b = 0; b < lane_of_thread.size(); ++b)
+    same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
+  return same;
+}
+
+std::int64_t Exchange::shuffles() const {
+  return within_threads() && picks().empty() ? 0 : std::int64_t{units} << picks().size();
+}
+
+std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, int element_bits) {
+  const auto have = elements_of(from), want = elements_of(to);
+  if (!have || !want || from.threads() != to.threads()) return std::nullopt;
+  const auto threads = static_cast<std::uint64_t>(from.threads());
+  const int thread_bits = std::countr_zero(threads);
+  std::vector<std::uint64_t> source;  // of each thread bit and value bit wanted: bits of a thread and value that has it
+  for (std::size_t b = 0; b < want->columns.size(); ++b) {
+    const bool of_thread = static_cast<int>(b) < thread_bits;
+    std::uint64_t bits = 0;
+    if (want->columns[b]) {
+      const auto found = std::find(have->columns.begin(), have->columns.end(), want->columns[b]);
+      if (found == have->columns.end()) return std::nullopt;
+      bits = std::uint64_t{1} << (found - have->columns.begin());
+    }
+    if (of_thread && !have->columns[b]) bits |= std::uint64_t{1} << b;  // of replicas the nearest
+    const std::uint64_t moved = (bits & (threads - 1)) ^ (of_thread ? std::uint64_t{1} << b : 0);
+    if (moved >> kLaneBits) return std::nullopt;
+    source.push_back(bits);
+  }
+  // The low value bits that stay what they are move together.
+  const auto value = [&](std::size_t b) { return source[b] >> thread_bits; };
+  int low = 0;
+  while (thread_bits + low < static_cast<int>(source.size()) && element_bits << (low + 1) <= kMostBits &&
+         source[static_cast<std::size_t>(thread_bits + low)] == std::uint64_t{1} << (thread_bits + low))
+    ++low;
+  for (std::size_t b = 0; b < source.size(); ++b)
+    while (low > 0 && !(static_cast<int>(b) >= thread_bits && static_cast<int>(b) < thread_bits + low) &&
+           value(b) & ((std::uint64_t{1} << low) - 1))
+      --low;
+  if (element_bits << low < 8 || element_bits > kMostBits) return std::nullopt;
+  Exchange out;
+  out.unit = 1 << low;
+  out.units = static_cast<int>(to.values()) >> low;
+  for (std::size_t b = 0; b < source.size(); ++b) {
+    const auto lane = static_cast<std::int64_t>(source[b] & (threads - 1) & ((1u << kLaneBits) - 1));
+    const auto pick = static_cast<std::int64_t>(value(b) >> low);
+    if (static_cast<int>(b) < thread_bits) out.lane_of_thread.push_back(lane), out.pick_of_thread.push_back(pick);
+    else if (static_cast<int>(b) >= thread_bits + low)
+      out.lane_of_unit.push_back(lane), out.pick_of_unit.push_back(pick);
+  }
+  return out;
+}
+
+TvLayout flipped(TvLayout layout, bool flip) {
+  if (!flip) return layout;
+  std::swap(layout.tile[0], layout.tile[1]);
+  for (auto* modes : {&layout.thread, &layout.value})
+    for (layout::TvMode& mode : *modes) std::swap(mode.step[0], mode.step[1]);
+  return layout;
+}
+
+}  // namespace warploom::synth

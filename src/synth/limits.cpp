@@ -1,0 +1,125 @@
+// What no layout can mend: resource-limit and no-instruction at the statement that asks for too much.
+#include <fmt/format.h>
+#include <algorithm>
+#include "synth/registers.h"
+#include "tile/print.h"
+
+namespace warploom::synth {
+namespace {
+
+using namespace tile;
+
+constexpr int kMostRegisters = 255;  // of a thread
+constexpr int kLeastBudget = 24, kMostBudget = 256, kBudgetStep = 8;
+
+const Roles* roles_of(const Program& program) {
+  for (const Statement& statement : program.body)
+    if (const auto* roles = std::get_if<Roles>(&statement.node)) return roles;
+  return nullptr;
+}
+
+// Registers a thread has when the kernel begins, if all of the multiprocessor's go to one block.
+int fair_share(const Program& program, const target::Capabilities& capabilities) {
+  return capabilities.registers / (program.warps * 32) / kBudgetStep * kBudgetStep;
+}
+
+Status check_cluster(const Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities) {
+  const std::int64_t blocks = program.cluster[0] * program.cluster[1] * program.cluster[2];
+  if (blocks <= capabilities.max_cluster) return ok();
+  const auto reduce = std::find_if(sites.begin(), sites.end(), [](const Site& site) {
+    return std::holds_alternative<ClusterReduce>(site.statement->node);
+  });
+  return fail({ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
+               reduce == sites.end() ? fmt::format("program '{}'", program.name) : place_of(*reduce->statement),
+               fmt::format("at most {} blocks a cluster on {}", capabilities.max_cluster, capabilities.arch),
+               fmt::format("cluster({}, {}, {}): {} blocks", program.cluster[0], program.cluster[1], program.cluster[2],
+                           blocks),
+               "take a smaller cluster, or let a second program reduce what the blocks wrote"});
+}
+
+Status check_budgets(const Program& program, const Site& site, const Roles& roles,
+                     const target::Capabilities& capabilities) {
+  std::int64_t total = 0;
+  std::string found;
+  const auto refuse = [&](std::string expected) {
+    return fail({ErrorCode::kResourceLimit, "the roles' registers are none that the target can hand out",
+                 place_of(*site.statement), std::move(expected), found, "change the roles' registers or warps"});
+  };
+  for (const Role& role : roles.roles) {
+    found = fmt::format("role '{}': {} registers for each of {} threads", role.name, role.registers, role.warps * 32);
+    if (role.registers && !capabilities.warpgroup_mma)
+      return refuse(fmt::format("no budgets: {} cannot move registers between warps", capabilities.arch));
+    if (role.registers &&
+        (role.registers % kBudgetStep || role.registers < kLeastBudget || role.registers > kMostBudget))
+      return refuse(fmt::format("a multiple of {} from {} to {}", kBudgetStep, kLeastBudget, kMostBudget));
+    total += role.warps * 32 * (role.registers ? role.registers : fair_share(program, capabilities));
+  }
+  if (total <= capabilities.registers) return ok();
+  found.clear();
+  for (const Role& role : roles.roles)
+    found += fmt::format("{}role '{}' {} x {}", found.empty() ? "" : ", ", role.name, role.warps * 32,
+                         role.registers ? role.registers : fair_share(program, capabilities));
+  found += fmt::format(": {} registers", total);
+  return refuse(
+      fmt::format("at most {} registers, those of a multiprocessor of {}", capabilities.registers, capabilities.arch));
+}
+
+// The elements of a register tensor are spread over threads, each of which runs the same statement: there is no part of it.
+Status check_whole(const Program& program, const Statement& statement, const Tile& tile) {
+  const Tensor& tensor = program.tensor(tile.tensor);
+  if (tensor.scope != Scope::reg || tile.extent == tensor.shape) return ok();
+  return fail(
+      {ErrorCode::kNoInstruction, fmt::format("a statement works on part of register tensor '{}'", tensor.name),
+       place_of(statement),
+       fmt::format("all of '{}', {}: its elements are spread over the threads", tensor.name, text_of(tensor.shape)),
+       fmt::format("{}: {} of it", print(program, statement), text_of(tile.extent)),
+       "give the part a register tensor of its own, or cut it out of a shared tensor"});
+}
+
+}  // namespace
+
+Status check_limits(const Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities) {
+  WARPLOOM_CHECK(check_cluster(program, sites, capabilities));
+  for (const Site& site : sites) {
+    const Statement& statement = *site.statement;
+    if (const auto* roles = std::get_if<Roles>(&statement.node))
+      WARPLOOM_CHECK(check_budgets(program, site, *roles, capabilities));
+    if (const auto* copy = std::get_if<Copy>(&statement.node)) {
+      WARPLOOM_CHECK(check_whole(program, statement, copy->src));
+      WARPLOOM_CHECK(check_whole(program, statement, copy->dst));
+    }
+    if (const auto* mma = std::get_if<Mma>(&statement.node)) {
+      WARPLOOM_CHECK(check_whole(program, statement, mma->a));
+      WARPLOOM_CHECK(check_whole(program, statement, mma->b));
+    }
+  }
+  return ok();
+}
+
+Status check_registers(const Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities,
+                       const RegisterSolution& solution) {
+  const Roles* roles = roles_of(program);
+  for (const Site& site : sites) {
+    const Role* role = roles && site.role >= 0 ? &roles->roles[static_cast<std::size_t>(site.role)] : nullptr;
+    const int budget = role && role->registers ? role->registers : fair_share(program, capabilities);
+    const std::int64_t most = std::min(budget, kMostRegisters);
+    for (const TensorId id : tensors_of(*site.statement)) {
+      const auto layout = solution.registers.find(id);
+      if (layout == solution.registers.end()) continue;
+      const Tensor& tensor = program.tensor(id);
+      const std::int64_t taken = (layout->second.values() * bits_of(tensor.dtype) + 31) / 32;
+      if (taken <= most) continue;
+      return fail(
+          {ErrorCode::kResourceLimit,
+           fmt::format("register tensor '{}' alone takes more registers than a thread has", tensor.name),
+           place_of(*site.statement),
+           fmt::format("at most {} registers a thread{}", most, role ? fmt::format(" of role '{}'", role->name) : ""),
+           fmt::format("{}: '{}' {} {} over {} threads takes {}", print(program, *site.statement), tensor.name,
+                       name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken),
+           "use more warps, a smaller tile or a larger budget"});
+    }
+  }
+  return ok();
+}
+
+}  // namespace warploom::synth

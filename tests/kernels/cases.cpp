@@ -1,0 +1,168 @@
+#include "cases.h"
+#include "problems.h"
+
+namespace warploom::test {
+namespace {
+
+using kernels::Schedule;
+using Fields = std::map<std::string, std::int64_t>;
+
+constexpr Track bf16 = Track::bf16, fp16 = Track::fp16, tf32 = Track::tf32, fp32 = Track::fp32, fp8 = Track::fp8;
+
+double tolerance_of(Track track, const std::string& family) {
+  if (track == bf16 || track == fp16) return 4e-3;
+  if (track == tf32) return 1e-3;
+  if (track == fp8) return 1e-5;
+  return family == "matmul_wgmma" || family == "matmul_mma" ? 4.8e-7 : 1e-6;  // operands split into three parts: finer
+}
+
+Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track, const MatmulShape& shape,
+            Schedule schedule, const Fields& more = {}) {
+  const double tolerance = tolerance_of(track, schedule.family);
+  schedule.fields["group"] = 2;
+  schedule.fields.insert(more.begin(), more.end());
+  return {name, target, {matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
+}
+Case matmul(const std::string& name, const std::string& target, Track track, const MatmulShape& shape,
+            Schedule schedule, const Fields& more = {}) {
+  const Dtype dtype = track == bf16 ? Dtype::bf16 : track == fp16 ? Dtype::f16 : Dtype::f32;
+  return matmul(name, target, dtype, track, shape, std::move(schedule), more);
+}
+Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t consumers,
+               std::int64_t through_shared) {
+  return {"matmul_wgmma",
+          {{"block_m", m},
+           {"block_n", n},
+           {"block_k", k},
+           {"stages", stages},
+           {"consumers", consumers},
+           {"through_shared", through_shared}}};
+}
+Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
+                 std::int64_t warps) {
+  return {family, {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}}};
+}
+Schedule mma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t warps) {
+  return threads("matmul_mma", m, n, k, stages, warps);
+}
+Schedule simt(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t warps) {
+  return threads("matmul_simt", m, n, k, stages, warps);
+}
+
+struct Softmax {
+  std::int64_t rows, columns, place, cluster, warps, together = 1, chunk = 4, stages = 2, blocks = 2;
+  Dtype dtype = Dtype::f32;
+  bool log = false;
+};
+Case softmax(const std::string& name, const std::string& target, const Softmax& s) {
+  const Track track = s.dtype == Dtype::f32 ? fp32 : bf16;
+  const Schedule schedule{"softmax_rows",
+                          {{"place", s.place},
+                           {"cluster", s.cluster},
+                           {"warps", s.warps},
+                           {"rows", s.together},
+                           {"chunk", s.chunk},
+                           {"stages", s.stages},
+                           {"blocks", s.blocks}}};
+  return {name,
+          target,
+          {softmax_graph(s.rows, s.columns, s.dtype, s.log), track},
+          schedule,
+          tolerance_of(track, schedule.family)};
+}
+
+MatmulShape turned(MatmulShape shape, bool a, bool b) {
+  shape.transpose_a = a, shape.transpose_b = b;
+  return shape;
+}
+MatmulShape fused(MatmulShape shape) {
+  shape.bias = shape.gelu = true;
+  return shape;
+}
+
+}  // namespace
+
+std::vector<Case> mutated_cases() {
+  return {
+      matmul("wgmma_bf16", "sm_90a", bf16, {256, 256, 320}, wgmma(128, 128, 64, 3, 2, 1)),
+      matmul("wgmma_bf16_from_registers", "sm_90a", bf16, {256, 128, 320}, wgmma(128, 64, 64, 3, 2, 0)),
+      matmul("wgmma_bf16_one_consumer", "sm_90a", bf16, {128, 256, 448}, wgmma(64, 128, 64, 4, 1, 1)),
+      matmul("wgmma_bf16_one_consumer_from_registers", "sm_90a", bf16, {128, 128, 256}, wgmma(64, 64, 64, 2, 1, 0)),
+      matmul("wgmma_bf16_two_atoms", "sm_90a", bf16, {512, 128, 256}, wgmma(256, 64, 64, 2, 2, 1)),
+      matmul("wgmma_bf16_deep_slots", "sm_90a", bf16, {256, 128, 512}, wgmma(128, 64, 128, 2, 2, 1)),
+      matmul("wgmma_bf16_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true), wgmma(128, 64, 64, 3, 2, 1)),
+      matmul("wgmma_bf16_both_transposed", "sm_90a", bf16, turned({256, 256, 256}, true, true),
+             wgmma(128, 128, 64, 3, 2, 1)),
+      matmul("wgmma_bf16_batched", "sm_90a", bf16, {72, 64, 256, {3}}, wgmma(64, 64, 64, 3, 1, 1)),
+      matmul("wgmma_fp16_bias_gelu", "sm_90a", fp16, fused({200, 136, 296}), wgmma(128, 64, 64, 3, 2, 1)),
+      matmul("wgmma_fp16_one_consumer", "sm_90a", fp16, {128, 128, 320}, wgmma(64, 64, 64, 3, 1, 0)),
+      matmul("wgmma_bf16_split_k", "sm_90a", bf16, {64, 128, 640}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
+      matmul("wgmma_bf16_exchanged", "sm_90a", bf16, {5, 512, 320}, wgmma(128, 16, 64, 3, 2, 0), {{"exchange", 1}}),
+      matmul("wgmma_bf16_exchanged_shared", "sm_90a", bf16, {64, 512, 320}, wgmma(128, 64, 64, 3, 2, 1),
+             {{"exchange", 1}}),
+      matmul("wgmma_bf16_odd", "sm_90a", bf16, {130, 77, 331}, wgmma(128, 64, 64, 3, 2, 1)),
+      matmul("wgmma_tf32", "sm_90a", tf32, {256, 128, 160}, wgmma(128, 64, 32, 3, 2, 0)),
+      matmul("wgmma_tf32_one_consumer", "sm_90a", tf32, {128, 128, 128}, wgmma(64, 64, 32, 2, 1, 0)),
+      matmul("wgmma_fp32_split", "sm_90a", fp32, {256, 128, 128}, wgmma(128, 64, 32, 2, 2, 0)),
+      matmul("wgmma_fp32_split_odd", "sm_90a", fp32, {130, 77, 139}, wgmma(64, 64, 32, 3, 1, 0)),
+      matmul("mma_bf16", "sm_80", bf16, {128, 256, 160}, mma(128, 128, 32, 3, 8)),
+      matmul("mma_bf16_two_stages", "sm_80", bf16, {128, 64, 128}, mma(64, 64, 32, 2, 4)),
+      matmul("mma_bf16_odd", "sm_80", bf16, {70, 77, 131}, mma(64, 64, 32, 2, 4)),
+      matmul("mma_bf16_both_transposed", "sm_89", bf16, turned({128, 128, 256}, true, true), mma(64, 128, 64, 3, 8)),
+      matmul("mma_fp16_bias_gelu", "sm_89", fp16, fused({128, 64, 160}), mma(64, 64, 32, 4, 4)),
+      matmul("mma_tf32", "sm_89", tf32, {100, 72, 136}, mma(64, 64, 32, 3, 4)),
+      matmul("mma_fp32_split", "sm_80", fp32, {128, 64, 96}, mma(64, 64, 16, 3, 8)),
+      matmul("simt_fp32", "sm_80", fp32, {128, 64, 96}, simt(64, 64, 16, 3, 4)),
+      matmul("simt_fp32_odd", "sm_80", fp32, {70, 65, 41}, simt(64, 64, 8, 2, 4)),
+      matmul("simt_fp32_both_transposed", "sm_89", fp32, turned({128, 64, 48}, true, true), simt(128, 64, 8, 2, 8)),
+      softmax("softmax_registers", "sm_90a", {4, 1024, 0, 1, 8}),
+      softmax("softmax_registers_ragged", "sm_80", {3, 777, 0, 1, 4}),
+      softmax("softmax_registers_rows_of_two_warps", "sm_89", {10, 256, 0, 1, 4, 2}),
+      softmax("softmax_registers_cluster", "sm_90a", {2, 4096, 0, 4, 4}),
+      softmax("softmax_registers_cluster_ragged", "sm_90a", {2, 2050, 0, 2, 4}),
+      softmax("softmax_ring", "sm_80", {9, 512, 3, 1, 4, 1, 4, 3, 1}),
+      softmax("softmax_ring_cluster", "sm_90a", {4, 2048, 3, 2, 4, 1, 4, 2, 1}),
+      softmax("softmax_shared", "sm_80", {3, 2048, 1, 1, 4}),
+      softmax("softmax_shared_cluster", "sm_90a", {2, 8191, 1, 4, 4, 1, 8}),
+      softmax("softmax_streamed", "sm_89", {3, 3000, 2, 1, 4}),
+  };
+}
+
+std::vector<Case> all_cases() {
+  const MatmulShape ragged{200, 136, 104}, odd{130, 77, 51}, skinny{5, 256, 320};
+  std::vector<Case>
+      all = mutated_cases(),
+      more = {
+          matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
+          matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
+          matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000}, wgmma(64, 64, 64, 3, 1, 0),
+                 {{"split", 3}}),
+          matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+                 wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
+          matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
+                 {{"exchange", 1}, {"split", 2}}),
+          matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+                 wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
+          matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}}, wgmma(64, 64, 64, 3, 1, 0),
+                 {{"split", 2}}),
+          matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
+          matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0), {{"exchange", 1}}),
+          matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged), wgmma(128, 64, 32, 2, 2, 0)),
+          matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
+          matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
+          matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
+          matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+          matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+          softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
+          softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
+          softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
+          softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
+      };
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+  return all;
+}
+
+}  // namespace warploom::test

@@ -1,0 +1,145 @@
+// Tile programs of tests/kernels/tile and of the examples: what they become does on the emulator what they mean, and no mutant of
+// it goes unnoticed.
+
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <filesystem>
+#include "base/file.h"
+#include "base/random.h"
+#include "equivalent_mutants.h"
+#include "kernels/lower.h"
+#include "runtime/emulate.h"
+#include "tile/interpret.h"
+#include "tile/print.h"
+
+namespace warploom {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Mutant;
+
+struct Made {
+  LaunchList list;
+  std::map<std::string, std::vector<std::byte>> given, meant;  // buffers before and after
+
+  static Result<Made> make(const fs::path& file) {
+    Made made;
+    WARPLOOM_TRY(const std::string text, read_file(file));
+    WARPLOOM_TRY(const tile::Program program, tile::parse(text, file.string()));
+    WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("sm_90a"));
+    WARPLOOM_TRY(kernels::Lowered lowered, kernels::lower(program, capabilities));
+    made.list = std::move(lowered.list);
+    for (const auto* specs : {&made.list.inputs, &made.list.outputs})
+      for (const BufferSpec& spec : *specs) {
+        auto& bytes = made.given[spec.name];
+        bytes.assign(static_cast<std::size_t>(spec.bytes()), std::byte{0xff});
+        Random random(1, spec.name);
+        for (std::int64_t i = 0; specs == &made.list.inputs && i < spec.elements(); ++i)
+          store_from_double(spec.dtype, bytes.data(), static_cast<std::size_t>(i),
+                            is_float(spec.dtype) ? random.normal() : static_cast<double>(random.below(16)) - 8);
+      }
+    made.meant = made.given;
+    tile::Buffers buffers;
+    for (auto& [name, bytes] : made.meant) buffers[name] = bytes;
+    WARPLOOM_CHECK(tile::interpret(program, buffers));
+    return made;
+  }
+
+  // What gave a mutant away, "" if nothing did.
+  std::string noticed(int mutant, int timing) const {
+    wl_mutant = mutant;
+    auto bytes = given;
+    runtime::EmulatedBuffers buffers;
+    for (auto& [name, space] : bytes) buffers[name] = space;
+    const auto ran = runtime::emulate(list, buffers, {.seed = static_cast<std::uint64_t>(mutant), .timing = timing});
+    wl_mutant = 0;
+    if (!ran) return describe(ran.error());
+    for (const BufferSpec& spec : list.outputs) {
+      double difference = 0, size = 0;
+      for (std::int64_t i = 0; i < spec.elements(); ++i) {
+        const double want = load_as_double(spec.dtype, meant.at(spec.name).data(), static_cast<std::size_t>(i));
+        const double got = load_as_double(spec.dtype, bytes.at(spec.name).data(), static_cast<std::size_t>(i));
+        if (std::isnan(want) && std::isnan(got)) continue;  // neither wrote it
+        difference += (got - want) * (got - want), size += want * want;
+      }
+      const double bound = 1e-5 + (is_float(spec.dtype) ? 2 * unit_roundoff(spec.dtype) : 0);
+      if (!(std::sqrt(difference) <= bound * std::sqrt(size))) return "numbers of " + spec.name;
+    }
+    return "";
+  }
+};
+
+class TilePrograms : public testing::TestWithParam<fs::path> {};
+
+TEST_P(TilePrograms, DoWhatTheyMeanAndNoMutantGoesUnnoticed) {
+  auto made = Made::make(GetParam());
+  ASSERT_TRUE(made.has_value()) << describe(made.error());
+  const std::string text = made->list.kernels[0].source;
+  const std::vector<Mutant> mutants = test::plant_mutants(made->list);
+  for (int timing = 0; timing < 3; ++timing) ASSERT_EQ(made->noticed(0, timing), "");
+  for (const Mutant& m : mutants)
+    EXPECT_TRUE(!made->noticed(m.number, 2).empty() || !test::why_equivalent(text, m).empty())
+        << m.line << ", " << m.call << " " << m.change << ": " << m.text;
+}
+
+std::vector<fs::path> programs() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/kernels/tile")) files.push_back(entry);
+  files.push_back(WARPLOOM_SOURCE_DIR "/examples/tile/gemm_fix_up.tile");
+  std::sort(files.begin(), files.end());
+  return files;
+}
+// Two programs, the second of which begins while the first may still run: what it does before its wait must not touch what the
+// first writes.
+Status run_overlapping(const std::string& second, bool without_wait = false) {
+  constexpr std::string_view kFirst =
+      "program first grid(2)\nglobal X f32 [2, 128]\noutput Y f32 [2, 128]\nregister r f32 [1, 128]\nlaunch_next\n"
+      "copy X[block_x +1, 0 +128] -> r\ncopy r -> Y[block_x +1, 0 +128]\n";
+  WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("sm_90a"));
+  LaunchList list{Engine::cuda, "sm_90a", {}, {}, {}, {}};
+  list.inputs = {{"X", Dtype::f32, {256}}};
+  list.outputs = {{"Y", Dtype::f32, {256}}, {"Z", Dtype::f32, {256}}};
+  for (const std::string& text : {std::string(kFirst),
+                                  "program second grid(2)\nglobal X f32 [2, 128]\nglobal Y f32 [2, 128]\n"
+                                  "output Z f32 [2, 128]\nregister x f32 [1, 128]\nregister y f32 [1, 128]\n" +
+                                      second}) {
+    WARPLOOM_TRY(const tile::Program program, tile::parse(text));
+    WARPLOOM_TRY(kernels::Lowered lowered, kernels::lower(program, capabilities));
+    list.kernels.push_back(std::move(lowered.list.kernels[0]));
+  }
+  EXPECT_FALSE(list.kernels[0].overlaps);
+  EXPECT_TRUE(list.kernels[1].overlaps);
+  std::map<std::string, std::vector<std::byte>> bytes;
+  runtime::EmulatedBuffers buffers;
+  for (const char* name : {"X", "Y", "Z"}) bytes[name].resize(1024), buffers[name] = bytes[name];
+  if (without_wait)
+    for (const Mutant& m : test::plant_mutants(list))
+      if (m.call == "griddepcontrol_wait") wl_mutant = m.number;
+  const auto ran = runtime::emulate(list, buffers);
+  wl_mutant = 0;
+  return ran ? ok() : Status(fail(ran.error()));
+}
+
+TEST(OverlappingPrograms, MayReadTheirInputsBeforeTheyWait) {
+  const std::string program =
+      "copy X[block_x +1, 0 +128] -> x\nwait_previous\ncopy Y[block_x +1, 0 +128] -> y\nmap x = add(x, y)\n"
+      "copy x -> Z[block_x +1, 0 +128]\n";
+  const Status ran = run_overlapping(program);
+  EXPECT_TRUE(ran) << describe(ran.error());
+  const Status mutant = run_overlapping(program, true);
+  ASSERT_FALSE(mutant);
+  EXPECT_EQ(mutant.error().code, ErrorCode::kEmulatorHazard);
+  EXPECT_NE(mutant.error().found.find("grid-dependency"), std::string::npos);
+}
+TEST(OverlappingPrograms, TouchNothingOfTheOneBeforeUntilTheyWait) {
+  const Status ran =
+      run_overlapping("copy Y[block_x +1, 0 +128] -> y\nwait_previous\ncopy y -> Z[block_x +1, 0 +128]\n");
+  ASSERT_FALSE(ran);
+  EXPECT_NE(ran.error().found.find("grid-dependency"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, TilePrograms, testing::ValuesIn(programs()),
+                         [](const auto& one) { return one.param.stem().string(); });
+
+}  // namespace
+}  // namespace warploom

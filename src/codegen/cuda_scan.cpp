@@ -97,6 +97,7 @@ void CudaEmitter::scan(const Scan& node) {
       out_.line("WL_REG(float, total, {});", values);
       total = "total";
     }
+    if (rest.empty()) out_.open("{{");  // a scope for what is declared
     if (level.digit->of_lane()) {
       open_loops(rest);
       out_.line("float block = {}[{}];", held, at);
@@ -150,6 +151,7 @@ void CudaEmitter::scan(const Scan& node) {
     add_before({});
     out_.close();
     close_loops(rest);
+    if (rest.empty()) out_.close();
     first.push_back(mine + " == 0");
   }
   if (!floats) store_floats(node.dst, "run");

@@ -70,7 +70,9 @@ endfunction()
 
 function(warploom_tests)
   include(GoogleTest)
-  foreach(room ${WARPLOOM_ROOMS} emulator)
+  add_library(warploom_fuzz INTERFACE)  # no room: random programs through several
+  target_link_libraries(warploom_fuzz INTERFACE warploom_kernels warploom_runtime)
+  foreach(room ${WARPLOOM_ROOMS} emulator fuzz)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*.cpp)
     if(sources AND TARGET warploom_${room})
       add_executable(test_${room} ${sources})

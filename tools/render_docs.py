@@ -5,6 +5,7 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
 
   errors                  the table of error codes, from src/base/error_codes.def
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
+  fuzz                    the last long run of random programs, tests/fuzz/last_run.json
   compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
   results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
 
@@ -110,6 +111,21 @@ def full_results(groups):
     return "\n".join(parts)
 
 
+def render_fuzz(root):
+    run = json.loads((root / "tests/fuzz/last_run.json").read_text())
+    codes = sorted({code for of in run["by_target"].values() for code in of}, key=lambda code: (code != "agrees", code))
+
+    def rows(key):
+        return [[name or "–"] + [str(of.get(code, 0)) for code in codes] + [str(sum(of.values()))]
+                for name, of in sorted(run[key].items())]
+
+    head = (f"Seeds {run['first_seed']} to {run['first_seed'] + run['programs'] - 1}: {run['programs']} programs, "
+            f"{run['runs']} runs on a target in {run['seconds']:.0f} s, {run['bugs']} faults, {run['refused']} refused by name "
+            f"({percent(run['refused'] / run['runs'])}).\n\n")
+    said = [[str(count), message.replace("|", "\\|")] for message, count in
+            sorted(run["refusals"].items(), key=lambda item: -item[1])]
+    return head + "\n".join([table(["target"] + codes + ["all"], rows("by_target")),
+                             table(["kind"] + codes + ["all"], rows("by_kind")), table(["times", "refusal"], said)])
 def render_compiler(root, machine):
     data = json.loads((root / "bench/results" / machine / "compiler.json").read_text())
     compilers = ", ".join(data["compilers"].values())
@@ -126,6 +142,8 @@ def render(what, root):
     words = what.split()
     if words == ["errors"]:
         return render_errors(root)
+    if words == ["fuzz"]:
+        return render_fuzz(root)
     if words[:1] == ["compiler"] and len(words) == 2:
         return render_compiler(root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:

@@ -65,8 +65,8 @@ WL_PURE float cast<float>(float x) {
   return x;
 }
 template <>
-WL_PURE int cast<int>(float x) {
-  return static_cast<int>(__builtin_rintf(x));
+WL_PURE int cast<int>(float x) {  // towards zero, saturating, NaN 0
+  return x >= 0x1p31f ? 0x7fffffff : x >= -0x1p31f ? static_cast<int>(x) : x < 0 ? -0x7fffffff - 1 : 0;
 }
 template <>
 WL_PURE tf32 cast<tf32>(float x) {

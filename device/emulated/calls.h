@@ -15,7 +15,7 @@ extern Self* self;
 
 // The state of one array of registers: which elements hold a value and which are lent to wgmma.
 struct RegisterState {
-  static constexpr int kOwners = 4;
+  static constexpr int kOwners = 16;
   struct Owner {
     int begin, end;
     unsigned group;  // lent until the thread has waited for this group

@@ -45,7 +45,7 @@ WL_FN float cast<float>(float x) {
 }
 template <>
 WL_FN int cast<int>(float x) {
-  return __float2int_rn(x);
+  return __float2int_rz(x);
 }
 template <>
 WL_FN bf16 cast<bf16>(float x) {

@@ -1,5 +1,7 @@
 #include "codegen/cpu.h"
+#include <regex>
 #include "codegen/cpu_emitter.h"
+#include "codegen/names.h"
 #include "synth/sites.h"
 #include "tile/print.h"
 
@@ -11,15 +13,10 @@ using tile::Scope;
 
 constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
 
-// The tensors' names (identifiers of C, as tile::verify() holds them to), none a word of the function.
-std::vector<std::string> names_of(const Program& program) {
-  std::set<std::string> taken = {"buffers", "task", "scratch", "block_x", "block_y", "block_z", "cluster_rank"};
-  std::vector<std::string> names;
-  for (const tile::Tensor& tensor : program.tensors) {
-    names.push_back(tensor.name);
-    while (!taken.insert(names.back()).second) names.back() += '_';
-  }
-  return names;
+// What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
+bool is_own_name(const std::string& name) {
+  static const std::regex own("buffers|task|scratch|.*_[0-9]+(_box)?");
+  return std::regex_match(name, own);
 }
 
 }  // namespace
@@ -46,8 +43,7 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
       layouts_(std::move(layouts)),
       ranges_(program),
       liveness_(program),
-      names_(names_of(program)),
-      named_(names_.size()),
+      named_(program.tensors.size()),
       lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
 
 tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
@@ -137,7 +133,7 @@ Result<Kernel> CpuEmitter::emit() {
     const bool indices = tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64;
     const std::string type = indices ? std::string(cpu_type(tensor.dtype)) : cpu_element_type(tensor.dtype);
     const std::string full = tensor.writable ? type : "const " + type;
-    out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, names_[i], kernel.args.size());
+    out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, tensor.name, kernel.args.size());
     kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
   }
   // The body tells which tensors need memory.
@@ -148,8 +144,9 @@ Result<Kernel> CpuEmitter::emit() {
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const CpuLayout& layout = layouts_.of[i];
     if (!named_[i] || program_.tensors[i].scope == Scope::global) continue;
-    if (program_.tensors[i].scope == Scope::reg) out_.line("alignas(64) float {}[{}];", names_[i], layout.floats);
-    else out_.line("float* {} = static_cast<float*>(scratch) + {};", names_[i], layout.offset);
+    if (program_.tensors[i].scope == Scope::reg)
+      out_.line("alignas(64) float {}[{}];", program_.tensors[i].name, layout.floats);
+    else out_.line("float* {} = static_cast<float*>(scratch) + {};", program_.tensors[i].name, layout.offset);
   }
   out_.line("[[maybe_unused]] const long block_x = task % {};", kernel.grid[0]);
   out_.line("[[maybe_unused]] const long block_y = task / {} % {};", kernel.grid[0], kernel.grid[1]);
@@ -189,7 +186,8 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
     return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks",
                  fmt::format("program '{}'", program.name), "a cluster of 1 block", std::to_string(cluster),
                  "take a family of the CPU"});
-  WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(program, capabilities));
+  const Program own = in_source_terms(program, is_own_name);
+  WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
   if (layouts.shared_floats * 4 > capabilities.shared_bytes)
     return too_much(program, layouts, Scope::shared, "the shared tensors do not fit in a core's L2 cache",
                     capabilities.shared_bytes, layouts.shared_floats * 4);
@@ -201,7 +199,9 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
       return fail({ErrorCode::kNoInstruction, "blocks of a CPU program do not combine in memory",
                    tile::place_of(*site.statement), "a copy that stores", "a copy that combines",
                    "give each block an output of its own and add them in another program"});
-  return CpuEmitter(program, capabilities, std::move(layouts)).emit();
+  WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
+  restore_names(kernel, own, program);
+  return kernel;
 }
 
 }  // namespace warploom::codegen

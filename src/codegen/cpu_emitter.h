@@ -90,15 +90,10 @@ class CpuEmitter {
 
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
   const CpuLayout& layout(tile::TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
-  std::string fresh(const std::string& stem) {
-    std::string name;
-    do name = stem + "_" + std::to_string(++fresh_);
-    while (std::find(names_.begin(), names_.end(), name) != names_.end());
-    return name;
-  }
+  std::string fresh(const std::string& stem) { return stem + "_" + std::to_string(++fresh_); }
   const std::string& name(tile::TensorId id) const {
     named_[static_cast<std::size_t>(id)] = true;
-    return names_[static_cast<std::size_t>(id)];
+    return tensor(id).name;
   }
 
   const tile::Program& program_;
@@ -106,7 +101,6 @@ class CpuEmitter {
   CpuLayouts layouts_;
   IndexRanges ranges_;
   Liveness liveness_;
-  std::vector<std::string> names_;   // C identifiers of the tensors
   mutable std::vector<bool> named_;  // those that the text mentions: the others need no array
   struct Alias {                     // a register tensor that later loops of this body read from memory
     std::string pointer;

@@ -108,7 +108,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   std::map<TensorId, std::string> value, total;   // locals: of what tensors hold, and of partial results
   std::map<TensorId, const tile::Copy*> changed;  // what arrays lack; the copy that brought it, if one did
   std::map<std::string, std::string> known;
-  const auto stem = [&](TensorId id) { return names_[static_cast<std::size_t>(id)]; };
+  const auto stem = [&](TensorId id) { return tensor(id).name; };
 
   for (const Statement& each : statements) out_.line("// {}", tile::print(program_, each));
   out_.open("{{");

@@ -1,7 +1,9 @@
 #include "codegen/cuda.h"
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <regex>
 #include "codegen/cuda_emitter.h"
+#include "codegen/names.h"
 #include "tile/print.h"
 
 namespace warploom::codegen {
@@ -37,6 +39,15 @@ Error too_much_shared(const Program& program, const synth::Solution& solution, c
           "use fewer stages or a smaller tile"};
 }
 
+// What the text names for itself, beside digits of the thread's number and loops over its values.
+bool is_own_name(const std::string& name) {
+  static const std::regex own(
+      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
+      "before|"
+      "lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+  return std::regex_match(name, own);
+}
+
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
@@ -52,7 +63,8 @@ CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution
       solution_(solution),
       capabilities_(capabilities),
       sites_(synth::sites_of(program)),
-      bounds_(program) {}
+      bounds_(program),
+      in_flight_(program) {}
 
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
@@ -61,36 +73,44 @@ Result<Kernel> CudaEmitter::run() {
   role_threads_ = program_.warps * 32;
   out_.indent();
 
-  const bool has_roles = std::any_of(program_.body.begin(), program_.body.end(),
-                                     [](const Statement& s) { return std::holds_alternative<Roles>(s.node); });
-  Writer head_writer = out_;
-  if (!has_roles) {
-    Writer body_writer = out_;
-    std::swap(out_, body_writer);
-    pipeline_counters(program_.body);
-    body(program_.body);
-    for (const auto& [id, state] : unsynced_)
-      if (state.engine_reads) {
-        out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
-        break;
-      }
-    end_together();
-    std::swap(out_, body_writer);
-    std::vector<const Statement*> all;
-    for (const auto& site : sites_) all.push_back(site.statement);
-    barrier_setup();
-    role_prologue(all);
-    const std::string text = out_.text() + body_writer.text();
-    out_ = Writer();
-    if (error_) return fail(*error_);
-    return Kernel{program_.name, head(text), {}, {}, program_.warps * 32, shared_bytes_, args_};
-  }
   barrier_setup();
-  body(program_.body);
+  const bool has_roles = !program_.body.empty() && std::holds_alternative<Roles>(program_.body.back().node);
+  const std::span<const Statement> all(program_.body);
+  if (!has_roles) {
+    section(all);
+  } else {
+    if (all.size() > 1) {  // done by all before the roles begin
+      out_.open("{{");
+      section(all.first(all.size() - 1));
+      out_.line("wl::sync_threads();");
+      out_.close();
+    }
+    statement(all.back());
+  }
   end_together();
   if (error_) return fail(*error_);
-  const std::string text = out_.text();
-  return Kernel{program_.name, head(text), {}, {}, program_.warps * 32, shared_bytes_, args_};
+  return Kernel{program_.name, head(out_.text()), {}, {}, program_.warps * 32, shared_bytes_, args_};
+}
+
+// Statements of one thread of control, behind the declarations that they turn out to need.
+void CudaEmitter::section(std::span<const Statement> statements) {
+  const Writer before = out_;
+  const std::size_t mark = before.text().size();
+  now_ = {};
+  digits_.clear();
+  pipeline_counters(statements);
+  if (single_thread_) out_.open("if (t == 0) {{");
+  body(statements);
+  if (single_thread_) out_.close();
+  for (const auto& [id, state] : now_.unsynced)
+    if (state.engine_reads) {
+      out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
+      break;
+    }
+  const std::string text = out_.text().substr(mark);
+  out_ = before;
+  role_prologue();
+  out_.raw(text);
 }
 
 std::string CudaEmitter::head(const std::string& body_text) const {
@@ -136,25 +156,24 @@ std::string CudaEmitter::head(const std::string& body_text) const {
 }
 
 // Declares what the statements of a role need: its thread number, digits of it, its register tensors.
-void CudaEmitter::role_prologue(const std::vector<const Statement*>& statements) {
+void CudaEmitter::role_prologue() {
   if (role_first_ > 0) {
     out_.line("const int t = wl::thread() - {};", role_first_);
   } else {
     out_.line("const int t = wl::thread();");
   }
   for (const std::string& declaration : digits_) out_.line("{}", declaration);
-  digits_.clear();
   std::set<TensorId> used;
-  for (const Statement* statement : statements)
-    for (const TensorId id : tensors_of(*statement))
-      if (tensor(id).scope == Scope::reg) used.insert(id);
+  for (const auto& site : sites_)
+    for (const TensorId id : tensors_of(*site.statement))
+      if (site.role == role_ && tensor(id).scope == Scope::reg) used.insert(id);
   for (const TensorId id : used)
     out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
               array_length(id, registers(id).values()), fmt::join(tensor(id).shape, ", "),
               layout::to_string(coalesce(registers(id))));
 }
 
-void CudaEmitter::body(const Body& statements) {
+void CudaEmitter::body(std::span<const Statement> statements) {
   for (const Statement& one : statements) statement(one);
 }
 
@@ -165,7 +184,7 @@ void CudaEmitter::statement(const Statement& one) {
   // Registers that matrix instructions under way write or read are not touched before those have finished.
   if (!std::holds_alternative<Mma>(one.node))
     for (const TensorId id : tensors_of(one))
-      if (accumulators_.count(id) || lent_.count(id)) {
+      if (now_.accumulators.count(id) || now_.lent.count(id)) {
         finish_matrix(0);
         break;
       }
@@ -176,18 +195,10 @@ void CudaEmitter::statement(const Statement& one) {
                         [&](const Rearrange& node) { rearrange(one, node); },
                         [&](const Reinterpret& node) { reinterpret(node); },
                         [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
-                        [&](const If& node) {
-                          out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
-                          body(node.body);
-                          out_.close();
-                          for (const Statement& inner : node.body)
-                            if (const auto* made = std::get_if<Produce>(&inner.node);
-                                made && !barriers_.count(made->pipeline))
-                              out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
-                        },
-                        [&](const Produce& node) { produce(node); }, [&](const Consume& node) { consume(node); },
-                        [&](const Roles& node) { roles(node); }, [&](const Signal& node) { signal(node); },
-                        [&](const Wait& node) { wait(node); }, [&](const ClusterSync&) { cluster_sync(); },
+                        [&](const If& node) { branch(node); }, [&](const Produce& node) { produce(node); },
+                        [&](const Consume& node) { consume(node); }, [&](const Roles& node) { roles(node); },
+                        [&](const Signal& node) { signal(node); }, [&](const Wait& node) { wait(node); },
+                        [&](const ClusterSync&) { cluster_sync(); },
                         [&](const WaitPrevious&) { overlap("wl::griddepcontrol_wait();"); },
                         [&](const LaunchNext&) { overlap("wl::griddepcontrol_launch();"); }},
              one.node);
@@ -236,19 +247,40 @@ void CudaEmitter::loop(const For& node) {
     offsets_ = outer;
     out_.close();
   };
-  const auto entry = unsynced_;
-  const auto entry_slots = read_slots_;
+  const Pending entry = now_;
   const Writer before = out_;
   emit();
-  for (const auto& [id, state] : entry) {
-    unsynced_[id].written |= state.written;
-    unsynced_[id].read |= state.read;
-    unsynced_[id].engine_reads |= state.engine_reads;
-  }
-  read_slots_.insert(entry_slots.begin(), entry_slots.end());
+  now_.join(entry);
   out_ = before;
   emit();
+  const auto begin = bounds_.range(node.begin), end = bounds_.range(node.end);
+  if (!begin || !end || begin->second >= end->first) now_.join(entry);  // perhaps no turn at all
   drain(node.body);
+}
+
+void CudaEmitter::branch(const If& node) {
+  const Pending entry = now_;
+  out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
+  body(node.body);
+  out_.close();
+  for (const Statement& inner : node.body)
+    if (const auto* made = std::get_if<Produce>(&inner.node); made && !barriers_.count(made->pipeline))
+      out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
+  now_.join(entry);
+}
+
+void Pending::join(const Pending& other) {
+  for (const auto& [id, state] : other.unsynced) {
+    unsynced[id].written |= state.written;
+    unsynced[id].read |= state.read;
+    unsynced[id].engine_reads |= state.engine_reads;
+    unsynced[id].unfenced |= state.unfenced;
+  }
+  read_slots.insert(other.read_slots.begin(), other.read_slots.end());
+  consumed.insert(other.consumed.begin(), other.consumed.end());
+  accumulators.insert(other.accumulators.begin(), other.accumulators.end());
+  lent.insert(other.lent.begin(), other.lent.end());
+  wgmma_open |= other.wgmma_open;
 }
 
 void CudaEmitter::roles(const Roles& node) {
@@ -256,21 +288,17 @@ void CudaEmitter::roles(const Roles& node) {
   for (std::size_t i = 0; i < node.roles.size(); ++i) {
     const Role& role = node.roles[i];
     role_ = static_cast<int>(i), role_threads_ = role.warps * 32, role_first_ = first;
-    unsynced_.clear();
-    digits_.clear();
     const bool last = i + 1 == node.roles.size();
     first += role_threads_;
-    std::vector<const Statement*> statements;
-    bool only_engine = true;
+    single_thread_ = !role.body.empty();  // if all it does is start the copy engine
     for (const auto& site : sites_) {
       if (site.role != role_) continue;
-      statements.push_back(site.statement);
       if (std::holds_alternative<Copy>(site.statement->node)) {
         const auto choice = solution_.choices.find(site.statement);
-        only_engine &= choice != solution_.choices.end() && choice->second.instruction &&
-                       choice->second.instruction->method == target::Method::tensor_copy;
+        single_thread_ &= choice != solution_.choices.end() && choice->second.instruction &&
+                          choice->second.instruction->method == target::Method::tensor_copy;
       } else {
-        only_engine &= std::visit(
+        single_thread_ &= std::visit(
             []<class Node>(const Node&) {
               return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>;
             },
@@ -286,24 +314,8 @@ void CudaEmitter::roles(const Roles& node) {
       const int fair = capabilities_.registers / (program_.warps * 32) / 8 * 8;
       out_.line("wl::reg_{}<{}>();", role.registers < fair ? "dealloc" : "alloc", role.registers);
     }
-    Writer rest = out_;
-    const std::size_t mark = rest.text().size();
-    std::swap(out_, rest);
-    pipeline_counters(role.body);
-    single_thread_ = only_engine && !role.body.empty();
-    if (single_thread_) out_.open("if (t == 0) {{");
-    body(role.body);
-    if (single_thread_) out_.close();
+    section(role.body);
     single_thread_ = false;
-    for (const auto& [id, state] : unsynced_)
-      if (state.engine_reads) {
-        out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
-        break;
-      }
-    const std::string text = out_.text().substr(mark);
-    out_ = rest;
-    role_prologue(statements);
-    out_.raw(text);
     out_.close();
   }
 }
@@ -346,7 +358,15 @@ std::int64_t CudaEmitter::scratch(std::int64_t bytes) {
 
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution,
                          const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(Kernel kernel, CudaEmitter(program, solution, capabilities).run());
+  const Program own = in_source_terms(program, is_own_name);
+  synth::Solution of_own = solution;  // whose choices go by statement
+  of_own.choices.clear();
+  const auto sites = synth::sites_of(program), own_sites = synth::sites_of(own);
+  for (std::size_t i = 0; i < sites.size(); ++i)
+    if (const auto choice = solution.choices.find(sites[i].statement); choice != solution.choices.end())
+      of_own.choices[own_sites[i].statement] = choice->second;
+  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, of_own, capabilities).run());
+  restore_names(kernel, own, program);
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
   for (const synth::Site& site : synth::sites_of(program))

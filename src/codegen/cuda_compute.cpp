@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <cmath>
 #include "codegen/cuda_emitter.h"
+#include "tile/shape.h"
 
 namespace warploom::codegen {
 
@@ -24,7 +25,12 @@ std::string float_text(double value) {
 }  // namespace
 
 std::string literal(Dtype dtype, double value) {
-  if (dtype == Dtype::f32) return float_text(value);
+  if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
+    unsigned char code = 0;
+    store_from_double(dtype, &code, 0, value);
+    return fmt::format("{}{{{}}}", cuda_type(dtype), code);
+  }
+  if (dtype == Dtype::f32 || dtype == Dtype::f64) return float_text(value);
   if (is_float(dtype)) return fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(value));
   auto bits = static_cast<std::int64_t>(rounded(dtype, value));
   if (bits_of(dtype) < 8) bits &= (1 << bits_of(dtype)) - 1;
@@ -37,20 +43,32 @@ void CudaEmitter::fill(const Fill& node) {
             name(node.dst), literal(tensor(node.dst).dtype, node.value));
 }
 
+// Arithmetic is done on float.
+std::string CudaEmitter::as_float(TensorId id, const std::string& index) {
+  const Dtype from = tensor(id).dtype;
+  if (bits_of(from) == 64 || from == Dtype::boolean || is_foreign(from)) no_arithmetic(from);
+  if (const int per = per_byte(from); per > 1)
+    return fmt::format("wl::unpacked<{0}, {1}>({2}[{3} / {4}], {3} % {4})", bits_of(from), is_signed(from), name(id),
+                       parenthesized(index), per);
+  const std::string element = fmt::format("{}[{}]", name(id), index);
+  return from == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
+}
+std::string CudaEmitter::from_float(Dtype to, const std::string& value) {
+  if (((!is_float(to) || to == Dtype::f64) && to != Dtype::i32) || is_foreign(to)) no_arithmetic(to);
+  return to == Dtype::f32 ? value : fmt::format("wl::cast<{}>({})", cuda_type(to), value);
+}
+void CudaEmitter::no_arithmetic(Dtype dtype) {
+  error({ErrorCode::kNoInstruction, "elements of a type that kernels only move are computed", program_.name,
+         "floats of 16 or 32 bits, or 8 where the target converts them, i32 or less than a byte; i8 and u8 as operands",
+         std::string(name_of(dtype)), "take another type"});
+}
+
 std::string CudaEmitter::value_text(const Value& value, const Map& node, const Elements& elements) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
   switch (value.kind) {
     case Value::Kind::constant: return float_text(value.constant);
-    case Value::Kind::tensor: {
-      const Dtype dtype = tensor(value.tensor).dtype;
-      const std::string& index = elements.index.at(value.tensor);
-      if (const int per = per_byte(dtype); per > 1)
-        return fmt::format("wl::unpacked<{0}, {1}>({2}[{3} / {4}], {3} % {4})", bits_of(dtype), is_signed(dtype),
-                           name(value.tensor), parenthesized(index), per);
-      const std::string element = fmt::format("{}[{}]", name(value.tensor), index);
-      return dtype == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
-    }
+    case Value::Kind::tensor: return as_float(value.tensor, elements.index.at(value.tensor));
     case Value::Kind::coordinate: {
       Coordinate at{value.shift, thread_terms(registers(node.dst), value.axis)};
       for (const ValueLoop& loop : elements.loops)
@@ -67,10 +85,12 @@ std::string CudaEmitter::value_text(const Value& value, const Map& node, const E
   return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
 }
 
-// Floats into elements of less than a byte.
-void CudaEmitter::pack(TensorId id, const std::string& wide) {
+void CudaEmitter::store_floats(TensorId id, const std::string& wide) {
   const Dtype dtype = tensor(id).dtype;
   const int per = per_byte(dtype);
+  if (per == 1)
+    return out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(id).values(), name(id),
+                     from_float(dtype, wide + "[i]"));
   std::vector<std::string> parts;
   for (int place = 0; place < per; ++place)
     parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype), wide,
@@ -128,12 +148,13 @@ void CudaEmitter::map(const Map& node) {
   if (packs) {
     out_.open("{{");
     out_.line("WL_REG(float, wide, {});", layout.values());
-  } else if (dtype != Dtype::f32) value = fmt::format("wl::cast<{}>({})", cuda_type(dtype), value);
+  }
   open_loops(loops);
-  out_.line("{}[{}] = {};", packs ? "wide" : name(node.dst), value_index(loops), value);
+  out_.line("{}[{}] = {};", packs ? "wide" : name(node.dst), value_index(loops),
+            packs ? value : from_float(dtype, value));
   close_loops(loops);
   if (!packs) return;
-  pack(node.dst, "wide");
+  store_floats(node.dst, "wide");
   out_.close();
 }
 
@@ -141,8 +162,7 @@ void CudaEmitter::mma(const Statement& statement, const Mma& node) {
   const Instruction& row = *solution_.choices.at(&statement).instruction;
   if (row.method == Method::warpgroup) return mma_warpgroup(node, row);
   const std::int64_t acc_values = registers(node.acc).values();
-  const auto a_dims = squeezed(node.a.extent), b_dims = squeezed(node.b.extent);
-  const std::int64_t k_atoms = (a_dims.size() == 2 ? a_dims[node.transpose_a ? 0 : 1] : 1) / row.k;
+  const std::int64_t k_atoms = matrix_extent(node.a.extent)[node.transpose_a ? 0 : 1] / row.k;
   const std::int64_t a_values = registers(node.a.tensor).values() / k_atoms,
                      b_values = registers(node.b.tensor).values() / k_atoms;
   if (row.method == Method::simt) {
@@ -181,13 +201,13 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group
   const std::int64_t panel_bytes = (k_major ? layout.dims[kd][0].extent : layout.dims[od][0].extent) * bytes;
   // Within a panel, groups of 8 rows follow each other; between panels the distance is a panel's whole size.
   const std::int64_t rows_apart = 8 * panel_bytes;
-  const std::int64_t panels_apart = (k_major ? tile.extent[od] : tile.extent[kd]) * panel_bytes;
+  const std::int64_t panels_apart = tensor(tile.tensor).shape[k_major ? od : kd] * panel_bytes;
   const int mode = panel_bytes == 128 ? 1 : panel_bytes == 64 ? 2 : 3;
   std::vector<std::string> address = {shared_base(tile.tensor)};
-  if (with_group && groups > 1) {
-    Coordinate group{0, {{digit(128, groups), groups, tile.extent[od] / groups}}};
-    for (const auto& part : offset_parts(group, layout.dims[od], bytes)) address.push_back(part);
-  }
+  Coordinate start{tile.offset[od], {}};
+  if (with_group && groups > 1) start.terms.push_back({digit(128, groups), groups, tile.extent[od] / groups});
+  for (const auto& part : offset_parts(start, layout.dims[od], bytes)) address.push_back(part);
+  for (const auto& part : offset_parts({tile.offset[kd], {}}, layout.dims[kd], bytes)) address.push_back(part);
   Coordinate step{0, {{"kk", tile.extent[kd] / k, k}}};
   k_step = sum(offset_parts(step, layout.dims[kd], bytes));
   return fmt::format("wl::smem_descriptor({}, {}, {}, {})", sum(address), k_major ? 16 : panels_apart, rows_apart,
@@ -197,27 +217,28 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group
 void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const Tensor& acc = tensor(node.acc);
   const int groups = role_threads_ / 128;
-  if (role_first_ % 128 != 0)
-    return error({ErrorCode::kNoInstruction, "a role of warpgroup matrix instructions begins inside a warpgroup",
-                  program_.name, "a multiple of 4 warps in the roles before it", std::to_string(role_first_ / 32),
-                  "give the roles before it warps in multiples of 4"});
   const int a_k = node.transpose_a ? 0 : 1, b_k = node.transpose_b ? 1 : 0;
   const auto mn_major = [&](const Tile& tile, int k_dim) {
     return solution_.shared.at(tile.tensor).dims[static_cast<std::size_t>(k_dim)][0].stride != 1;
   };
   const std::int64_t n = acc.shape[1], m_atoms = acc.shape[0] / groups / row.m;
-  const std::int64_t k_atoms = squeezed(node.a.extent)[static_cast<std::size_t>(a_k)] / row.k;
-  if (!wgmma_open_ || !row.a_shared) {
+  const std::int64_t k_atoms = matrix_extent(node.a.extent)[static_cast<std::size_t>(a_k)] / row.k;
+  for (const Tile* tile : {&node.a, &node.b})
+    if (tensor(tile->tensor).scope == Scope::shared) {
+      before_async_read(tile->tensor);
+      if (!is_slot(tile->tensor)) now_.unsynced[tile->tensor].read = true;
+    }
+  if (!now_.wgmma_open || !row.a_shared) {
     out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));
     out_.line("wl::wgmma_fence();");
-    wgmma_open_ = true;
+    now_.wgmma_open = true;
   }
-  accumulators_.insert(node.acc);
+  now_.accumulators.insert(node.acc);
   std::string a_step, b_step;
   out_.open("{{");
   if (row.a_shared)
     out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, true, groups, a_step, row.k));
-  else lent_.insert(node.a.tensor);
+  else now_.lent.insert(node.a.tensor);
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, false, 1, b_step, row.k));
   out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
   if (m_atoms > 1) out_.open("WL_UNROLL for (int m = 0; m < {}; ++m) {{", m_atoms);
@@ -246,12 +267,12 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
 
 // Commits the matrix instructions issued so far and waits until at most `lag` groups are under way.
 void CudaEmitter::finish_matrix(int lag) {
-  if (wgmma_open_) out_.line("wl::wgmma_commit();");
+  if (now_.wgmma_open) out_.line("wl::wgmma_commit();");
   out_.line("wl::wgmma_wait<{}>();", lag);
-  for (const TensorId id : accumulators_)
+  for (const TensorId id : now_.accumulators)
     out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
-  wgmma_open_ = false;
-  if (lag == 0) lent_.clear(), accumulators_.clear();
+  now_.wgmma_open = false;
+  if (lag == 0) now_.lent.clear(), now_.accumulators.clear();
 }
 
 }  // namespace warploom::codegen

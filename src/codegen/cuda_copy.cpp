@@ -15,11 +15,6 @@ using namespace tile;
 
 namespace {
 
-// Only the copy engine rounds on the way, from f32 to tf32; a tf32 is an f32 as it is.
-bool moves_as_it_is(Dtype from, Dtype to, bool engine) {
-  return from == to || (from == Dtype::tf32 && to == Dtype::f32) || (engine && from == Dtype::f32 && to == Dtype::tf32);
-}
-
 std::string store_call(const Copy& copy) {
   constexpr const char* kCombine[] = {"wl::red_add", "wl::red_max", "wl::red_min"};
   if (copy.combine) return kCombine[static_cast<std::size_t>(*copy.combine)];
@@ -38,7 +33,7 @@ void CudaEmitter::copy(const Statement& statement, const Copy& node) {
   const Choice& choice = found->second;
   const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
   const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
-  if (!moves_as_it_is(src.dtype, dst.dtype, engine))
+  if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
     return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(statement),
                   "one type on both sides",
                   fmt::format("{}: '{}' {} and '{}' {}", print(program_, statement), src.name, name_of(src.dtype),
@@ -59,19 +54,18 @@ void CudaEmitter::cast_registers(const Copy& node) {
   const TensorId src = node.src.tensor, dst = node.dst.tensor;
   const Dtype from = tensor(src).dtype, to = tensor(dst).dtype;
   const std::int64_t values = registers(dst).values();
-  Value element;
-  element.kind = Value::Kind::tensor, element.tensor = src;
-  const std::string value = value_text(element, {dst, element}, {{}, {{src, "i"}}});
-  const auto assign = [&](std::int64_t count, const std::string& array, const std::string& what) {
-    out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", count, array, what);
-  };
-  if (from == to) return assign(array_length(dst, values), name(dst), name(src) + "[i]");
-  if (per_byte(to) == 1)
-    return assign(values, name(dst), to == Dtype::f32 ? value : fmt::format("wl::cast<{}>({})", cuda_type(to), value));
-  out_.open("{{");
-  out_.line("WL_REG(float, wide, {});", values);
-  assign(values, "wide", value);
-  pack(dst, "wide");
+  const bool packs = from != to && per_byte(to) > 1;
+  if (packs) {
+    out_.open("{{");
+    out_.line("WL_REG(float, wide, {});", values);
+  }
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", from == to ? array_length(dst, values) : values,
+            packs ? "wide" : name(dst),
+            from == to ? name(src) + "[i]"
+            : packs    ? as_float(src, "i")
+                       : from_float(to, as_float(src, "i")));
+  if (!packs) return;
+  store_floats(dst, "wide");
   out_.close();
 }
 
@@ -195,6 +189,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const TvLayout of_shared = synth::seen_from(choice.mapping, extent, shared.extent);
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
+  else if (load) now_.unsynced[shared.tensor].unfenced = true;
   std::vector<Coordinate> global_at, shared_at;
   for (std::size_t d = 0; d < global.extent.size(); ++d)
     global_at.push_back(coordinate(global, static_cast<int>(d), of_global, global_loops));
@@ -258,11 +253,12 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
                   fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
   const std::int64_t box_rows = std::min<std::int64_t>(my_rows, 256), row_boxes = (my_rows + 255) / 256;
 
-  // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 in tensor and tile are left out.
+  // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the tile never leaves are left out.
   std::vector<std::size_t> order = {contiguous};
   std::vector<std::size_t> others;
   for (std::size_t d = 0; d < g.shape.size(); ++d)
-    if (d != contiguous && !(g.shape[d] == 1 && global.extent[d] == 1)) others.push_back(d);
+    if (d != contiguous && (g.shape[d] > 1 || bounds_.may_exceed(program_, global, static_cast<int>(d))))
+      others.push_back(d);
   std::stable_sort(others.begin(), others.end(),
                    [&](std::size_t a, std::size_t b) { return g.strides[a] < g.strides[b]; });
   order.insert(order.end(), others.begin(), others.end());
@@ -309,15 +305,12 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     if (my_panels > 1) out_.close();
   };
   if (load) return all();
-  if (unsynced_[shared.tensor].written) {
-    out_.line("wl::fence_async_shared();  // what the threads wrote, for the engine to see");
-    meet();
-  }
+  before_async_read(shared.tensor);
   out_.open("if (t == 0) {{");
   all();
   out_.line("wl::bulk_commit();");
   out_.close();
-  unsynced_[shared.tensor].engine_reads = true;
+  now_.unsynced[shared.tensor].engine_reads = true;
 }
 
 }  // namespace warploom::codegen

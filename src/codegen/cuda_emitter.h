@@ -3,9 +3,11 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 #include "codegen/cuda.h"
+#include "codegen/in_flight.h"
 #include "codegen/terms.h"
 #include "codegen/writer.h"
 #include "synth/sites.h"
@@ -17,7 +19,19 @@ namespace warploom::codegen {
 struct Unsynced {
   bool written = false, read = false;  // by threads
   bool engine_reads = false;           // a copy-engine store may still read it
+  bool unfenced = false;               // written by threads since their last fence for asynchronous readers
   friend bool operator==(const Unsynced&, const Unsynced&) = default;
+};
+
+// What the statements so far have left to be waited for.
+struct Pending {
+  std::map<tile::TensorId, Unsynced> unsynced;
+  std::set<std::int64_t> read_slots;    // of cluster reductions, read since the cluster last met
+  std::set<tile::PipelineId> consumed;  // slots within one thread of control, read since its threads last met
+  std::set<tile::TensorId> accumulators;
+  std::set<tile::TensorId> lent;    // registers that matrix instructions under way still read
+  bool wgmma_open = false;          // matrix instructions issued, not committed
+  void join(const Pending& other);  // where control may come from either
 };
 
 // A nest of unrolled loops over the value modes of a register tensor.
@@ -30,7 +44,6 @@ struct ValueLoop {
 
 // A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
 std::string literal(Dtype dtype, double value);
-std::string emitted_name(const std::string& tensor);  // another one where the text needs the name for itself
 
 class CudaEmitter {
  public:
@@ -39,12 +52,14 @@ class CudaEmitter {
 
  private:
   // cuda.cpp: the whole, control flow
-  void body(const tile::Body& body);
+  void section(std::span<const tile::Statement> statements);
+  void body(std::span<const tile::Statement> statements);
   void statement(const tile::Statement& statement);
   void loop(const tile::For& node);
+  void branch(const tile::If& node);
   void name_offsets(const tile::For& node);
   void roles(const tile::Roles& node);
-  void role_prologue(const std::vector<const tile::Statement*>& statements);
+  void role_prologue();
   std::string head(const std::string& body_text) const;
   void error(Error error) {
     if (!error_) error_ = std::move(error);
@@ -65,12 +80,18 @@ class CudaEmitter {
   // cuda_compute.cpp
   void fill(const tile::Fill& node);
   void map(const tile::Map& node);
+  std::string as_float(tile::TensorId id, const std::string& index);
+  std::string from_float(Dtype to, const std::string& value);
+  void no_arithmetic(Dtype dtype);
+  bool is_foreign(Dtype dtype) const {  // an 8-bit float, where the target has none
+    return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
+  }
   struct Elements {  // how a map's loops name them
     std::vector<ValueLoop> loops;
     std::map<tile::TensorId, std::string> index;
   };
   std::string value_text(const tile::Value& value, const tile::Map& node, const Elements& elements);
-  void pack(tile::TensorId id, const std::string& wide);
+  void store_floats(tile::TensorId id, const std::string& wide);  // an array of floats into the tensor's
   void mma(const tile::Statement& statement, const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
   void finish_matrix(int lag);
@@ -79,6 +100,10 @@ class CudaEmitter {
   // cuda_reduce.cpp
   void reduce(const tile::Reduce& node);
   void cluster_reduce(const tile::ClusterReduce& node);
+  void reduce_into(const tile::Reduce& node, const std::string& dst);  // an array of floats
+  void cluster_reduce_into(const tile::ClusterReduce& node, const std::string& dst);
+  template <class Node>
+  void reduce_as_float(const Node& node, bool from_dst, void (CudaEmitter::*make)(const Node&, const std::string&));
 
   // cuda_scan.cpp
   void scan(const tile::Scan& node);
@@ -93,7 +118,7 @@ class CudaEmitter {
   void consume(const tile::Consume& node);
   void advance(const std::string& stage, const std::string& phase, int stages);
   void drain(const tile::Body& body);
-  void pipeline_counters(const tile::Body& body);
+  void pipeline_counters(std::span<const tile::Statement> statements);
 
   // cuda_grid.cpp
   struct Sharing {  // of a multicast
@@ -117,7 +142,7 @@ class CudaEmitter {
 
   // Helpers
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
-  std::string name(tile::TensorId id) const { return emitted_name(tensor(id).name); }
+  std::string name(tile::TensorId id) const { return tensor(id).name; }
   const layout::TvLayout& registers(tile::TensorId id) const { return solution_.registers.at(id); }
   // Terms of the thread's own digits along a dimension of a register layout; digits become named constants of the role.
   std::vector<Term> thread_terms(const layout::TvLayout& layout, int dim, std::size_t skip_modes = 0);
@@ -154,6 +179,7 @@ class CudaEmitter {
   void meet();  // emit the barrier, forget what was unsynced
   void before_write(tile::TensorId id);
   void before_read(tile::TensorId id);
+  void before_async_read(tile::TensorId id);  // by the copy engine or by warpgroup matrix instructions
   bool is_slot(tile::TensorId id) const { return tensor(id).pipeline >= 0; }
 
   const tile::Program& program_;
@@ -161,20 +187,17 @@ class CudaEmitter {
   const target::Capabilities& capabilities_;
   std::vector<synth::Site> sites_;
   synth::Bounds bounds_;
+  SlotsInFlight in_flight_;
   Writer out_;
   std::optional<Error> error_;
 
   // The role being written
   int role_ = -1, role_threads_ = 0, role_first_ = 0;
-  std::map<tile::TensorId, Unsynced> unsynced_;
-  std::set<std::int64_t> read_slots_;  // of cluster reductions, read since the cluster last met
-  bool single_thread_ = false;         // the code runs in one elected thread
+  Pending now_;
+  bool single_thread_ = false;  // the code runs in one elected thread
   tile::PipelineId slot_of_ = -1;
-  std::string slot_stage_;   // the current slot's number while inside Produce or Consume
-  bool slot_read_ = false;   // by the threads themselves, since the slot was taken
-  bool wgmma_open_ = false;  // matrix instructions issued, not committed
-  std::set<tile::TensorId> accumulators_;
-  std::set<tile::TensorId> lent_;  // registers that matrix instructions under way still read
+  std::string slot_stage_;  // the current slot's number while inside Produce or Consume
+  bool slot_read_ = false;  // by the threads themselves, since the slot was taken
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;

@@ -93,7 +93,7 @@ void CudaEmitter::signal(const Signal& node) {
     meet();
     out_.open("if (t == 0) {{");
   }
-  for (const auto& [id, state] : unsynced_)
+  for (const auto& [id, state] : now_.unsynced)
     if (state.engine_reads) {
       out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
       break;
@@ -110,8 +110,9 @@ void CudaEmitter::wait(const Wait& node) {
 
 void CudaEmitter::cluster_sync() {
   out_.line("wl::cluster_sync();");
-  for (auto& [id, state] : unsynced_) state.written = state.read = false;
-  read_slots_.clear();
+  for (auto& [id, state] : now_.unsynced) state.written = state.read = false;
+  now_.read_slots.clear();
+  now_.consumed.clear();
 }
 
 // Before sm_90 a kernel begins when the one before it has ended.

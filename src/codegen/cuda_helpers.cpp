@@ -8,17 +8,6 @@ namespace warploom::codegen {
 using layout::TvLayout;
 using namespace tile;
 
-std::string emitted_name(const std::string& tensor) {
-  static constexpr std::string_view kOwn =
-      " t smem i j e m n w kk panel peer slot done moved wide other run total block before lower next from pick a_desc "
-      "b_desc ";
-  const std::string stem = tensor.substr(0, tensor.find_last_not_of('_') + 1);
-  const bool digits = stem.size() > 1 && stem.find_first_not_of("0123456789", 1) == std::string::npos;
-  const bool own =
-      kOwn.find(" " + stem + " ") != std::string_view::npos || (stem[0] == 'i' && digits) || stem.starts_with("t_");
-  return own ? tensor + "_" : tensor;
-}
-
 std::string CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
   const bool top = below * extent >= role_threads_;
   if (below == 1 && top) return "t";
@@ -216,24 +205,32 @@ void CudaEmitter::meet() {
   } else {
     out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
   }
-  for (auto& [id, state] : unsynced_) state.written = state.read = false;
+  for (auto& [id, state] : now_.unsynced) state.written = state.read = false;
+  now_.consumed.clear();
 }
 
 void CudaEmitter::before_write(TensorId id) {
-  Unsynced& state = unsynced_[id];
+  Unsynced& state = now_.unsynced[id];
   if (state.engine_reads) {
     out_.line("if (t == 0) wl::bulk_wait_read<0>();  // the engine has read what is about to be overwritten");
-    for (auto& [other, s] : unsynced_) s.engine_reads = false;
+    for (auto& [other, s] : now_.unsynced) s.engine_reads = false;
     meet();
   } else if (state.written || state.read) {
     meet();
   }
-  unsynced_[id].written = true;
+  now_.unsynced[id].written = now_.unsynced[id].unfenced = true;
 }
 
 void CudaEmitter::before_read(TensorId id) {
-  if (unsynced_[id].written) meet();
-  unsynced_[id].read = true;
+  if (now_.unsynced[id].written) meet();
+  now_.unsynced[id].read = true;
+}
+
+void CudaEmitter::before_async_read(TensorId id) {
+  if (!now_.unsynced[id].unfenced) return;
+  out_.line("wl::fence_async_shared();  // what the threads wrote, for asynchronous readers to see");
+  for (auto& [other, state] : now_.unsynced) state.unfenced = false;
+  meet();
 }
 
 }  // namespace warploom::codegen

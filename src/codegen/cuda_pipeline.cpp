@@ -1,6 +1,7 @@
 // Pipelines. Between roles: full and empty barriers in shared memory, one pair a slot; the producer waits for empty, the copy
 // engine signals full, each consuming warp signals empty. In one thread of control: cp.async groups, one a slot, and one barrier
-// of the block at the head of every Consume, which also proves that the slot the next Produce overwrites has been read.
+// of the block at the head of every Consume, which also proves that the slot the next Produce overwrites has been read, unless all
+// other slots are full: then that slot is the one just read, and a barrier of its own stands before the Produce.
 
 #include <fmt/format.h>
 #include <set>
@@ -12,7 +13,7 @@ using namespace tile;
 
 namespace {
 
-void pipelines_in(const Body& body, std::set<PipelineId>& produced, std::set<PipelineId>& consumed) {
+void pipelines_in(std::span<const Statement> body, std::set<PipelineId>& produced, std::set<PipelineId>& consumed) {
   for (const Statement& statement : body) {
     if (const auto* node = std::get_if<For>(&statement.node)) pipelines_in(node->body, produced, consumed);
     if (const auto* node = std::get_if<If>(&statement.node)) pipelines_in(node->body, produced, consumed);
@@ -56,7 +57,7 @@ void CudaEmitter::barrier_setup() {
   }
 }
 
-void CudaEmitter::pipeline_counters(const Body& body) {
+void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
   std::set<PipelineId> produced, consumed;
   pipelines_in(body, produced, consumed);
   std::set<PipelineId> all = produced;
@@ -109,6 +110,7 @@ void CudaEmitter::produce(const Produce& node) {
     advance(slot_stage_, pipeline.name + "_phase", pipeline.stages);
   } else {
     slot_stage_ = pipeline.name + "_write";
+    if (in_flight_.before(&node).most + 1 >= pipeline.stages && now_.consumed.contains(node.pipeline)) meet();
     body(node.body);
     out_.line("wl::cp_async_commit();");
     advance(slot_stage_, "", pipeline.stages);
@@ -123,9 +125,11 @@ void CudaEmitter::consume(const Consume& node) {
   out_.line("// consume {}", pipeline.name);
   if (!barriers_.count(node.pipeline)) {
     slot_stage_ = pipeline.name + "_read";
-    out_.line("wl::cp_async_wait<{}>();", std::max(0, pipeline.stages - 2));
+    out_.line("wl::cp_async_wait<{}>();", in_flight_.before(&node).groups - 1);
     meet();
     body(node.body);
+    if (now_.wgmma_open) finish_matrix(0);
+    now_.consumed.insert(node.pipeline);
     advance(slot_stage_, "", pipeline.stages);
     slot_of_ = -1;
     slot_stage_.clear();
@@ -135,8 +139,8 @@ void CudaEmitter::consume(const Consume& node) {
   out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
   slot_read_ = false;
   body(node.body);
-  const bool matrix = wgmma_open_;
-  if (matrix) finish_matrix(lent_.empty() ? node.lag : 0);  // lent registers are filled again for the next slot
+  const bool matrix = now_.wgmma_open;
+  if (matrix) finish_matrix(now_.lent.empty() ? node.lag : 0);  // lent registers are filled again for the next slot
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
   if (node.lag > 0) {
     // The slot that the finished matrix instructions have read is the one before; the first round of a loop has none.

@@ -27,14 +27,35 @@ std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
 }
 
 bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
-  for (const ThreadDigit& digit : thread_digits(layout))
-    if (digit.step[axis] != 0 && digit.of_lane() && 32 % (digit.below * digit.extent)) return false;
+  std::int64_t below = 1;
+  for (const auto& mode : layout.thread) {
+    const std::int64_t inside = below < 32 ? std::min(mode.extent, 32 / below) : mode.extent;
+    if (mode.extent % inside || (mode.step[axis] != 0 && below < 32 && 32 % (below * inside))) return false;
+    below *= mode.extent;
+  }
   return true;
 }
 
-void CudaEmitter::reduce(const Reduce& node) {
+// Reductions combine floats; a result of another type is rounded once, at the end.
+template <class Node>
+void CudaEmitter::reduce_as_float(const Node& node, bool from_dst,
+                                  void (CudaEmitter::*make)(const Node&, const std::string&)) {
+  if (tensor(node.dst).dtype == Dtype::f32) return (this->*make)(node, name(node.dst));
+  const std::int64_t values = registers(node.dst).values();
+  out_.open("{{");
+  out_.line("WL_REG(float, total, {});", values);
+  if (from_dst) out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) total[i] = {};", values, as_float(node.dst, "i"));
+  (this->*make)(node, "total");
+  store_floats(node.dst, "total");
+  out_.close();
+}
+void CudaEmitter::reduce(const Reduce& node) { reduce_as_float(node, false, &CudaEmitter::reduce_into); }
+void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
+  reduce_as_float(node, true, &CudaEmitter::cluster_reduce_into);
+}
+
+void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   const TvLayout& src = registers(node.src);
-  const std::string dst = name(node.dst);
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::int64_t dst_values = registers(node.dst).values();
 
@@ -51,7 +72,7 @@ void CudaEmitter::reduce(const Reduce& node) {
   const std::string target = fmt::format("{}[{}]", dst, sum(kept));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
   open_loops(loops);
-  out_.line("{} = {};", target, combined(node.op, target, fmt::format("{}[{}]", name(node.src), value_index(loops))));
+  out_.line("{} = {};", target, combined(node.op, target, as_float(node.src, value_index(loops))));
   close_loops(loops);
 
   // 2. Lanes along the axis.
@@ -125,10 +146,9 @@ void CudaEmitter::reduce(const Reduce& node) {
 }
 
 // Every block writes its part into a slot of every block of the cluster, then all combine the same slots in the same order.
-void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
+void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::string& dst) {
   const std::int64_t blocks = program_.cluster[0] * program_.cluster[1] * program_.cluster[2];
   const TvLayout& layout = registers(node.dst);
-  const std::string dst = name(node.dst);
   const std::int64_t values = layout.values();
   std::int64_t below = 1, others = 1;
   std::vector<std::string> other_index;
@@ -145,7 +165,7 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
   const std::int64_t row = others * values * 4;
   if (!scratch_of_.count(key)) scratch_of_[key] = scratch(blocks * row);
   const auto offset = scratch_of_[key];
-  if (read_slots_.count(offset))
+  if (now_.read_slots.count(offset))
     out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
   const std::string guard = first_replica(layout);
   const std::string slot = sum({fmt::format("smem + {}", offset), fmt::format("wl::cluster_rank() * {}", row),
@@ -157,7 +177,7 @@ void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
   out_.close();
   if (!guard.empty()) out_.close();
   out_.line("wl::cluster_sync();");
-  read_slots_ = {offset};  // whatever was read before this barrier has been read by all
+  now_.read_slots = {offset};  // whatever was read before this barrier has been read by all
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, dst, identity(node.op));
   out_.open("WL_UNROLL for (int peer = 0; peer < {}; ++peer) {{", blocks);
   out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);

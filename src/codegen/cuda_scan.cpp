@@ -55,17 +55,12 @@ void CudaEmitter::scan(const Scan& node) {
                   "modes that nest along the axis, within powers of two of a warp's lanes",
                   layout::to_string(coalesce(layout)), "rearrange the tensor into another"});
 
-  const bool floats = tensor(node.dst).dtype == Dtype::f32, packs = per_byte(tensor(node.dst).dtype) > 1;
+  const bool floats = tensor(node.dst).dtype == Dtype::f32;
   const std::string dst = name(node.dst), src = name(node.src), run = floats ? dst : "run";
-  Value element;
-  element.kind = Value::Kind::tensor, element.tensor = node.src;
-  const Elements all{{}, {{node.src, "i"}}};
   const std::int64_t values = layout.values();
   out_.open("{{");
   if (!floats) out_.line("WL_REG(float, run, {});", values);
-  if (run != src)
-    out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, run,
-              value_text(element, {node.dst, element}, all));
+  if (run != src) out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, run, as_float(node.src, "i"));
 
   std::map<const ValueLoop*, std::string> done;  // value loops of the levels below, at their last digit
   std::vector<ValueLoop> below, rest = loops;
@@ -102,6 +97,7 @@ void CudaEmitter::scan(const Scan& node) {
       out_.line("WL_REG(float, total, {});", values);
       total = "total";
     }
+    if (rest.empty()) out_.open("{{");  // a scope for what is declared
     if (level.digit->of_lane()) {
       open_loops(rest);
       out_.line("float block = {}[{}];", held, at);
@@ -155,14 +151,10 @@ void CudaEmitter::scan(const Scan& node) {
     add_before({});
     out_.close();
     close_loops(rest);
+    if (rest.empty()) out_.close();
     first.push_back(mine + " == 0");
   }
-  if (packs) {
-    pack(node.dst, "run");
-  } else if (!floats) {
-    out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = wl::cast<{}>(run[i]);", values, dst,
-              cuda_type(tensor(node.dst).dtype));
-  }
+  if (!floats) store_floats(node.dst, "run");
   out_.close();
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include "synth/exchange.h"
 #include "synth/registers.h"
+#include "tile/shape.h"
 
 namespace warploom::synth {
 namespace {
@@ -90,14 +91,25 @@ void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, st
   out.push_back(std::move(tiling));
 }
 
+// Where the instruction cannot take its operand: registers are whole, shared tiles begin where the swizzle repeats.
+std::string unreached(const Instruction& row, const tile::Program& program, const tile::Tile& tile, std::size_t k_dim) {
+  const tile::Tensor& tensor = program.tensor(tile.tensor);
+  if (tensor.scope != tile::Scope::shared) return "";
+  const std::int64_t step = row.transposable ? 64 : 8;
+  if (tile.extent.size() != 2) return fmt::format("two dimensions of '{}'", tensor.name);
+  if (tile.offset[k_dim].known_divisor() % row.k == 0 && tile.offset[1 - k_dim].known_divisor() % step == 0) return "";
+  return fmt::format("a start in '{}' at multiples of {} along dimension {} and of {} along the other", tensor.name,
+                     row.k, k_dim, step);
+}
+
 // What a statement whose operands lie where the row wants them lacks for a tiling.
-std::string misfit(const Instruction& row, const Problem& p, int threads, const std::string& acc,
+std::string misfit(const Instruction& row, const Problem& p, int first, int threads, const std::string& acc,
                    const std::string& a) {
   const int groups = threads / 128;
   const bool warpgroup = row.method == Method::warpgroup;
   const std::int64_t m = warpgroup ? std::int64_t{row.m} * groups : row.m;
   const std::int64_t n = !warpgroup ? row.n : p.n > 24 ? row.n_step : 8;
-  if (warpgroup && threads % 128) return "a multiple of 4 warps";
+  if (warpgroup && (threads % 128 || first % 128)) return "a multiple of 4 warps, and as many before them";
   if (p.m % m) return fmt::format("m, dimension 0 of '{}', in multiples of {}", acc, m);
   if (p.n % n) return fmt::format("n, dimension 1 of '{}', in multiples of {}", acc, n);
   if (warpgroup && p.n > 256) return fmt::format("n, dimension 1 of '{}', of at most 256", acc);
@@ -109,12 +121,11 @@ std::string misfit(const Instruction& row, const Problem& p, int threads, const 
 
 }  // namespace
 
-std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, int threads,
+std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, int first, int threads,
                           const target::Capabilities& capabilities) {
   const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
                      &b = program.tensor(mma.b.tensor);
-  const auto a_dims = tile::squeezed(mma.a.extent);
-  const std::int64_t k = a_dims.size() == 2 ? a_dims[mma.transpose_a ? 0 : 1] : 1;
+  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
   std::string rows;
   std::set<std::string> types;
@@ -125,9 +136,11 @@ std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, in
     const bool a_lies = row.a_shared == (a.scope == tile::Scope::shared),
                b_lies = row.b_shared == (b.scope == tile::Scope::shared);
     const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
-    const std::string lacks = a_lies && b_lies ? misfit(row, problem, threads, acc.name, a.name)
-                                               : fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared),
-                                                             b.name, place(row.b_shared));
+    std::string lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
+    if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
+    if (!a_lies || !b_lies)
+      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared), b.name, place(row.b_shared));
+    if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
     rows += fmt::format("{}{} wants {}", rows.empty() ? "" : "; ", row.name, lacks);
   }
   if (!rows.empty()) return rows;
@@ -135,20 +148,21 @@ std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, in
   return fmt::format("operands of a type that {} multiplies: {}", capabilities.arch, rows);
 }
 
-std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int threads,
+std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
                                          const target::Capabilities& capabilities) {
   const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
                      &b = program.tensor(mma.b.tensor);
-  const auto a_dims = tile::squeezed(mma.a.extent);
-  const std::int64_t k = a_dims.size() == 2 ? a_dims[mma.transpose_a ? 0 : 1] : 1;
+  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const bool a_shared = a.scope == tile::Scope::shared, b_shared = b.scope == tile::Scope::shared;
   std::vector<MatrixTiling> tilings;
   const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
   for (const Instruction& row : target::instructions_of(capabilities.arch)) {
     if (row.m == 0 || row.operand != a.dtype || row.a_shared != a_shared || row.b_shared != b_shared ||
-        acc.dtype != row.accumulator)
+        acc.dtype != row.accumulator || acc.shape.size() != 2 ||
+        !unreached(row, program, mma.a, mma.transpose_a ? 0 : 1).empty() ||
+        !unreached(row, program, mma.b, mma.transpose_b ? 1 : 0).empty())
       continue;
-    if (row.method == Method::warpgroup) warpgroup_tilings(row, problem, threads, tilings);
+    if (row.method == Method::warpgroup && first % 128 == 0) warpgroup_tilings(row, problem, threads, tilings);
     if (row.method == Method::warp) warp_tilings(row, problem, threads, tilings);
     if (row.method == Method::simt) simt_tilings(row, problem, threads, tilings);
   }

@@ -39,6 +39,7 @@ class Solver {
   Result<std::vector<RegisterSolution>> run() {
     search({});
     if (!found_.empty()) return std::move(found_);
+    if (first_error_ && first_error_->code == ErrorCode::kLayout) first_error_->code = ErrorCode::kNoLayout;
     if (first_error_) return fail(*first_error_);
     return fail({ErrorCode::kNoLayout, "no register layouts fit the program", program_.name, "a solution",
                  fmt::format("none within {} nodes", kNodeBudget), "change the tile shape or the number of warps"});
@@ -174,7 +175,7 @@ class Solver {
   }
 
   void try_tilings(const State& state, const Site& site, const Mma& mma) {
-    const auto tilings = matrix_tilings(program_, mma, site.threads, capabilities_);
+    const auto tilings = matrix_tilings(program_, mma, site.first, site.threads, capabilities_);
     if (tilings.empty() && !first_error_) first_error_ = no_matrix_instruction(site, mma);
     for (const MatrixTiling& tiling : tilings) {
       State next = state;
@@ -197,7 +198,7 @@ class Solver {
     return {ErrorCode::kNoInstruction,
             fmt::format("no matrix instruction of {} fits a statement", capabilities_.arch),
             place_of(*site.statement),
-            why_no_tiling(program_, mma, site.threads, capabilities_),
+            why_no_tiling(program_, mma, site.first, site.threads, capabilities_),
             fmt::format("{}: '{}' {} {}, {}, {}, {} warps", print(program_, *site.statement), acc.name,
                         name_of(acc.dtype), text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32),
             "change the tile shape, the number of warps, the type or where the operands live"};

@@ -18,17 +18,17 @@ inline constexpr std::size_t kMostSolutions = 24;
 Result<std::vector<RegisterSolution>> solve_registers(const tile::Program& program, const std::vector<Site>& sites,
                                                       const Bounds& bounds, const target::Capabilities& capabilities);
 
-// The ways to spread one matrix statement over `threads` threads, cheapest first.
+// The ways to spread one matrix statement over `threads` threads from `first` on, cheapest first.
 struct MatrixTiling {
   const target::Instruction* instruction = nullptr;
   layout::TvLayout acc, a, b;  // a and b only where they live in registers
   double cost = 0;
 };
-std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int threads,
+std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
                                          const target::Capabilities& capabilities);
 
 // Why there is none: for every row of the operands' type what the statement lacks.
-std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, int threads,
+std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, int first, int threads,
                           const target::Capabilities& capabilities);
 
 // limits.cpp: what no layout can mend. Before the search: clusters and registers beyond the target's, statements on part of a

@@ -24,6 +24,11 @@ const Instruction* row_of(const target::Capabilities& capabilities, Method metho
   return nullptr;
 }
 
+// The widest panel that divides rows of so many bytes; 0 where none does.
+std::int64_t panel_of(std::int64_t bytes) {
+  return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0;
+}
+
 // A use of a shared tensor by one statement.
 struct Use {
   const Site* site;
@@ -72,7 +77,8 @@ class SharedSolver {
   }
 
   // What the copy engine asks of a copy and does not get; nothing: it can move this box. It wants strides, base and the box's
-  // start in its row in multiples of 16 bytes, and fills with zeros alone.
+  // start in its row in multiples of 16 bytes, fills with zeros alone, and all of a shared matrix, whose panels begin where their
+  // swizzle does.
   struct Lack {
     std::string expected, found;
   };
@@ -97,7 +103,7 @@ class SharedSolver {
       return Lack{"a pipeline between roles", "one thread of control"};
     int rank = 0;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-      if (tensor.shape[d] == 1 && global.extent[d] == 1) continue;
+      if (tensor.shape[d] == 1 && !bounds_.may_exceed(program_, global, static_cast<int>(d))) continue;
       ++rank;
       const std::int64_t stride = bytes_of(tensor.dtype, tensor.strides[d]);
       if (static_cast<int>(d) != *contiguous && stride % 16)
@@ -119,8 +125,14 @@ class SharedSolver {
       return Lack{fmt::format("at most two dimensions of '{}' above 1", shared.name), text_of(slot.extent)};
     const auto met = met_by({&site, &slot, &global}, contiguous);
     const auto row = met ? bytes_of(shared.dtype, shared.shape[static_cast<std::size_t>(*met)]) : 0;
-    if (row % 32)
+    if (row == 0 || row % 32)
       return Lack{fmt::format("rows of '{}' of a multiple of 32 bytes", shared.name), fmt::format("{} bytes", row)};
+    if (shared.shape.size() != 2 || slot.extent != shared.shape)
+      return Lack{fmt::format("all of '{}', of two dimensions", shared.name), text_of(slot.extent)};
+    const std::int64_t rows = shared.shape[static_cast<std::size_t>(1 - *met)];
+    if (row != panel_of(row) && rows % 8)
+      return Lack{fmt::format("rows of '{}' in multiples of 8, or of at most 128 bytes", shared.name),
+                  fmt::format("{} rows of {} bytes", rows, row)};
     return std::nullopt;
   }
   bool engine_can(const Site& site, const Copy& copy) const { return !engine_lacks(site, copy); }
@@ -175,8 +187,7 @@ class SharedSolver {
                      fmt::format("dimension {} contiguous, by: {}", contiguous, quoted(first)),
                      "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
     const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape[static_cast<std::size_t>(contiguous)]);
-    for (const int panel : {128, 64, 32}) {
-      if (bytes % panel) continue;
+    if (const auto panel = static_cast<int>(panel_of(bytes))) {
       const auto layout = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
       if (!layout) return fail(layout.error());
       solution_.shared[id] = *layout;
@@ -271,6 +282,10 @@ class SharedSolver {
 
   Status choose(const Site& site, const Copy& copy) {
     const Scope from = scope_of(copy.src), to = scope_of(copy.dst);
+    if (from == Scope::shared && to == Scope::shared)
+      return fail({ErrorCode::kNoInstruction, "no copy moves from shared to shared memory", place_of(*site.statement),
+                   "a register tensor on a side", print(program_, *site.statement),
+                   "copy through a register tensor of the tile's shape"});
     if (from == Scope::reg && to == Scope::reg) return ok();
     if (from == Scope::reg || to == Scope::reg) {
       const Tile& memory = from == Scope::reg ? copy.dst : copy.src;
@@ -349,16 +364,20 @@ class SharedSolver {
     const Tensor& tensor = program_.tensor(global.tensor);
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
     const bool between_roles = site.producing >= 0 && is_between_roles(sites_, site.producing);
-    if (engine_can(site, copy) && (load ? between_roles : true)) {
+    const auto met = met_by({&site, &shared, &global}, contiguous_dim(tensor));
+    const bool aligned = met && !layout.dims[static_cast<std::size_t>(*met)].empty() &&
+                         layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
+    if (engine_can(site, copy) && aligned && (load ? between_roles : true)) {
       solution_.choices[site.statement] = {
           row_of(capabilities_, Method::tensor_copy, from, to), 1, {}, "strides, start and width in steps of 16 bytes"};
       return ok();
     }
-    if (between_roles) return fail(cannot_fill(site, *engine_lacks(site, copy)));
+    if (between_roles)
+      return fail(
+          cannot_fill(site, engine_lacks(site, copy)
+                                .value_or(Lack{"the slot contiguous along the dimension that the tensor is",
+                                               fmt::format("'{}' is not", program_.tensor(shared.tensor).name)})));
     // Threads copy: spread vectors over them.
-    Use use{&site, &shared, &global};
-    const auto along = contiguous_dim(tensor);
-    const auto met = met_by(use, along);
     const auto mine = wide_dims(shared.extent);
     std::vector<std::int64_t> extent;
     for (const int d : mine) extent.push_back(shared.extent[static_cast<std::size_t>(d)]);
@@ -366,12 +385,7 @@ class SharedSolver {
     for (std::size_t i = 0; i < mine.size(); ++i)
       if (met && mine[i] == *met) position = static_cast<int>(i);
     if (extent.empty()) extent = {1}, position = 0;
-    const bool aligned = met && !layout.dims[static_cast<std::size_t>(*met)].empty() &&
-                         layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
     int vector = aligned ? vector_limit(program_, bounds_, global, 16) : 1;
-    for (const auto& modes : layout.dims)  // and starts where a vector may start in shared memory
-      for (const auto& mode : modes)
-        while (mode.stride > 1 && mode.stride % vector) vector /= 2;
     while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;
     const bool async = capabilities_.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
                        bytes_of(tensor.dtype, vector) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
@@ -379,6 +393,7 @@ class SharedSolver {
       auto mapping = layout::coalesced(extent, position, vector, site.threads);
       if (!mapping && vector > 1) continue;
       if (!mapping) return fail(not_spread(program_, site, shared.tensor));
+      if (common_vector(seen_from(*mapping, extent, shared.extent), layout, 16) < vector) continue;
       const bool wide_enough = bytes_of(tensor.dtype, vector) >= 4;
       solution_.choices[site.statement] = {
           async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping),

@@ -33,10 +33,13 @@ void collect(const Program& program, const Body& body, Site here, std::vector<Si
                             collect(program, node.body, inner, sites);
                           },
                           [&](const Roles& node) {
+                            int first = 0;
                             for (std::size_t i = 0; i < node.roles.size(); ++i) {
                               Site inner = here;
                               inner.role = static_cast<int>(i);
+                              inner.first = first;
                               inner.threads = node.roles[i].warps * 32;
+                              first += inner.threads;
                               collect(program, node.roles[i].body, inner, sites);
                             }
                           },
@@ -103,7 +106,10 @@ void Bounds::collect(const Body& body) {
   for (const Statement& statement : body) {
     if (const auto* node = std::get_if<For>(&statement.node)) {
       const auto begin = range(node->begin), end = range(node->end);
-      if (begin && end) variables_[node->variable] = {begin->first, std::max(begin->first, end->second - 1)};
+      constexpr std::int64_t kFar = std::int64_t{1} << 40;
+      const std::int64_t low = begin && end ? begin->first : -kFar, high = begin && end ? end->second - 1 : kFar;
+      auto& reach = variables_.try_emplace(node->variable, low, low).first->second;  // of all loops of this name
+      reach = {std::min(reach.first, low), std::max(reach.second, high)};
       collect(node->body);
     } else if (const auto* branch = std::get_if<If>(&statement.node)) {
       collect(branch->body);
@@ -134,12 +140,16 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Bounds::range(const Index& 
           std::minmax({a->first * b->first, a->first * b->second, a->second * b->first, a->second * b->second});
       return std::pair{corners.first, corners.second};
     }
-    case IndexOp::div:
-      if (b->first <= 0 || a->first < 0) return std::nullopt;
-      return std::pair{a->first / b->second, a->second / b->first};
+    case IndexOp::div: {
+      if (b->first <= 0) return std::nullopt;
+      const auto quotient = [](std::int64_t x, std::int64_t y) { return (Index(x) / y).value(); };  // floored
+      const auto corners = std::minmax({quotient(a->first, b->first), quotient(a->first, b->second),
+                                        quotient(a->second, b->first), quotient(a->second, b->second)});
+      return std::pair{corners.first, corners.second};
+    }
     case IndexOp::mod:
-      if (b->first <= 0 || a->first < 0) return std::nullopt;
-      return std::pair{std::int64_t{0}, std::min(a->second, b->second - 1)};
+      if (b->first <= 0) return std::nullopt;
+      return std::pair{std::int64_t{0}, a->first < 0 ? b->second - 1 : std::min(a->second, b->second - 1)};
     case IndexOp::min: return std::pair{std::min(a->first, b->first), std::min(a->second, b->second)};
     case IndexOp::max: return std::pair{std::max(a->first, b->first), std::max(a->second, b->second)};
     default: return std::nullopt;

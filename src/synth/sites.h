@@ -11,7 +11,7 @@ namespace warploom::synth {
 struct Site {
   const tile::Statement* statement = nullptr;
   int role = -1;                    // index in the Roles statement; -1: all threads
-  int threads = 0;                  // that run it
+  int first = 0, threads = 0;       // the threads that run it: the first one's number, and how many
   tile::PipelineId producing = -1;  // inside Produce of this pipeline
   tile::PipelineId consuming = -1;
 };

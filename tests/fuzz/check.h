@@ -1,0 +1,42 @@
+// Runs random programs through everything that gives them a meaning and compares: text and back, the interpreter, and for each of
+// a program's targets synthesis, emitted source, and the emulator or this machine's CPU. The texts of many programs are compiled as one.
+//
+// Bugs: an outcome "wrong", "crash", "hang", or an error whose code no program may end with (internal, layout, tile-invalid,
+// tile-runtime, compile-failed, emulator-hazard, emulator-deadlock). Refusals: no-layout, no-instruction, resource-limit.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+#include "program.h"
+
+namespace warploom::fuzz {
+
+struct Outcome {
+  std::uint64_t seed = 0;
+  std::string kind, target;
+  std::string code;  // "agrees", "wrong", "crash", "hang", or an error's code
+  std::string detail;
+  bool is_bug() const;
+  bool agrees() const { return code == "agrees"; }
+};
+
+// `working_on` hears each program's number among `cases` before work on it alone begins, and -1 before work on all of them.
+std::vector<Outcome> check_cases(
+    const std::vector<Case>& cases, const std::function<void(int)>& working_on = [](int) {});
+std::vector<Outcome> check_case(const Case& one);
+
+struct Run {
+  std::uint64_t first = 1;
+  int count = 100;
+  int workers = 2;
+  int batch = 40;                                    // programs a text
+  int seconds_a_program = 40, seconds_a_text = 300;  // before a worker hangs
+};
+// In child processes, so that a program that crashes or hangs costs itself alone.
+std::vector<Outcome> run(const Run& run);
+
+nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds);
+
+}  // namespace warploom::fuzz

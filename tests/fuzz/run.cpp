@@ -1,0 +1,149 @@
+// Batches of programs in child processes.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <chrono>
+#include <deque>
+#include <regex>
+#include <set>
+#include "check.h"
+
+namespace warploom::fuzz {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Batch {
+  std::uint64_t first = 0;
+  int count = 0;
+};
+
+struct Worker {
+  pid_t process = 0;
+  int pipe = -1;
+  Batch batch;
+  std::string said;
+  Clock::time_point spoke;
+};
+
+nlohmann::json to_json(const Outcome& o) {
+  return {{"seed", o.seed}, {"kind", o.kind}, {"target", o.target}, {"code", o.code}, {"detail", o.detail}};
+}
+Outcome outcome_of(const nlohmann::json& j) { return {j["seed"], j["kind"], j["target"], j["code"], j["detail"]}; }
+
+void say(int pipe, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t n = ::write(pipe, text.data() + at, text.size() - at);
+    if (n <= 0) ::_exit(1);
+    at += static_cast<std::size_t>(n);
+  }
+}
+
+[[noreturn]] void work(const Batch& batch, int pipe) {
+  std::vector<Case> cases;
+  for (int i = 0; i < batch.count; ++i) {
+    say(pipe, fmt::format("at {}\n", i));
+    cases.push_back(make_case(batch.first + static_cast<std::uint64_t>(i)));
+  }
+  std::string text;
+  for (const Outcome& o : check_cases(cases, [&](int i) { say(pipe, fmt::format("at {}\n", i)); }))
+    text += to_json(o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  say(pipe, text + "done\n");
+  ::_exit(0);
+}
+
+// What the worker said it works on last: a program's number, or -1.
+int working_on(const std::string& said) {
+  const std::size_t at = said.rfind("at ");
+  return at == std::string::npos ? -1 : std::atoi(said.c_str() + at + 3);
+}
+
+Worker start(const Batch& batch) {
+  int ends[2];
+  if (::pipe(ends) != 0) return {};
+  const pid_t process = ::fork();
+  if (process == 0) {
+    ::close(ends[0]);
+    work(batch, ends[1]);
+  }
+  ::close(ends[1]);
+  return {process, ends[0], batch, "", Clock::now()};
+}
+
+}  // namespace
+
+std::vector<Outcome> run(const Run& run) {
+  std::deque<Batch> waiting;
+  for (int at = 0; at < run.count; at += run.batch)
+    waiting.push_back({run.first + static_cast<std::uint64_t>(at), std::min(run.batch, run.count - at)});
+  std::vector<Worker> working;
+  std::vector<Outcome> outcomes;
+  while (!waiting.empty() || !working.empty()) {
+    while (!waiting.empty() && static_cast<int>(working.size()) < run.workers) {
+      working.push_back(start(waiting.front()));
+      waiting.pop_front();
+    }
+    std::vector<pollfd> polled;
+    for (const Worker& w : working) polled.push_back({w.pipe, POLLIN, 0});
+    ::poll(polled.data(), polled.size(), 1000);
+    for (std::size_t i = working.size(); i-- > 0;) {
+      Worker& w = working[i];
+      bool ended = false, hangs = false;
+      if (polled[i].revents) {
+        char buffer[1 << 16];
+        const ssize_t n = ::read(w.pipe, buffer, sizeof buffer);
+        if (n > 0) w.said.append(buffer, static_cast<std::size_t>(n)), w.spoke = Clock::now();
+        ended = n <= 0;
+      }
+      const int patience = working_on(w.said) < 0 ? run.seconds_a_text : run.seconds_a_program;
+      if (!ended && Clock::now() - w.spoke > std::chrono::seconds(patience)) {
+        ::kill(w.process, SIGKILL);
+        ended = hangs = true;
+      }
+      if (!ended) continue;
+      int status = 0;
+      ::close(w.pipe);
+      ::waitpid(w.process, &status, 0);
+      const Batch batch = w.batch;
+      const std::string said = std::move(w.said);
+      working.erase(working.begin() + static_cast<std::ptrdiff_t>(i));
+      if (said.ends_with("done\n")) {
+        for (std::size_t at = 0, end = 0; (end = said.find('\n', at)) != std::string::npos; at = end + 1)
+          if (said[at] == '{') outcomes.push_back(outcome_of(nlohmann::json::parse(said.substr(at, end - at))));
+      } else {
+        const int culprit = batch.count == 1 ? 0 : working_on(said);
+        const auto again = [&](int from, int to) {  // the others
+          if (from < to) waiting.push_front({batch.first + static_cast<std::uint64_t>(from), to - from});
+        };
+        if (culprit >= 0)
+          outcomes.push_back({batch.first + static_cast<std::uint64_t>(culprit), "", "", hangs ? "hang" : "crash",
+                              fmt::format("signal {}", WTERMSIG(status))});
+        again(culprit >= 0 ? culprit + 1 : batch.count / 2, batch.count);
+        again(0, culprit >= 0 ? culprit : batch.count / 2);
+      }
+    }
+  }
+  std::sort(outcomes.begin(), outcomes.end(),
+            [](const Outcome& a, const Outcome& b) { return std::tie(a.seed, a.target) < std::tie(b.seed, b.target); });
+  return outcomes;
+}
+
+nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds) {
+  std::map<std::string, std::map<std::string, int>> by_target, by_kind;
+  int refused = 0, bugs = 0;
+  std::map<std::string, int> refusals;  // by the first line of what was said, numbers and names aside
+  for (const Outcome& o : outcomes) {
+    ++by_target[o.target][o.code], ++by_kind[o.kind][o.code];
+    bugs += o.is_bug(), refused += !o.is_bug() && !o.agrees();
+    if (!o.agrees())
+      ++refusals[std::regex_replace(o.detail.substr(0, o.detail.find('\n')), std::regex("'[^']*'|[0-9]+"), "…")];
+  }
+  return {{"first_seed", run.first}, {"programs", run.count}, {"runs", outcomes.size()},
+          {"refused", refused},      {"bugs", bugs},          {"seconds", std::round(seconds)},
+          {"by_target", by_target},  {"by_kind", by_kind},    {"refusals", refusals}};
+}
+
+}  // namespace warploom::fuzz

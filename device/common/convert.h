@@ -59,57 +59,42 @@ WL_PURE unsigned tf32_bits(float x) {
 }
 
 template <class T>
-struct Cast;
+WL_PURE T cast(float x);
 template <>
-struct Cast<float> {
-  static WL_PURE float from(float x) { return x; }
-};
+WL_PURE float cast<float>(float x) {
+  return x;
+}
 template <>
-struct Cast<int> {
-  static WL_PURE int from(float x) {  // towards zero, saturating, NaN 0
-    return x >= 0x1p31f ? 0x7fffffff : x >= -0x1p31f ? static_cast<int>(x) : x < 0 ? -0x7fffffff - 1 : 0;
-  }
-};
+WL_PURE int cast<int>(float x) {  // towards zero, saturating, NaN 0
+  return x >= 0x1p31f ? 0x7fffffff : x >= -0x1p31f ? static_cast<int>(x) : x < 0 ? -0x7fffffff - 1 : 0;
+}
 template <>
-struct Cast<tf32> {
-  static WL_PURE tf32 from(float x) { return tf32{tf32_bits(x)}; }
-};
+WL_PURE tf32 cast<tf32>(float x) {
+  return tf32{tf32_bits(x)};
+}
 template <>
-struct Cast<bf16> {
-  static WL_PURE bf16 from(float x) {
-    const unsigned u = bits_of(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return bf16{0x7fff};
-    return bf16{static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
-  }
-};
+WL_PURE bf16 cast<bf16>(float x) {
+  const unsigned u = bits_of(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return bf16{0x7fff};
+  return bf16{static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
+}
 template <>
-struct Cast<f16> {
-  static WL_PURE f16 from(float x) {
-    const unsigned u = bits_of(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return f16{0x7fff};
-    return f16{static_cast<unsigned short>(encode_small(x, 5, 10, 0x7bff, 0x7c00) | (u >> 16 & 0x8000u))};
-  }
-};
+WL_PURE f16 cast<f16>(float x) {
+  const unsigned u = bits_of(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return f16{0x7fff};
+  return f16{static_cast<unsigned short>(encode_small(x, 5, 10, 0x7bff, 0x7c00) | (u >> 16 & 0x8000u))};
+}
 template <>
-struct Cast<e4m3> {
-  static WL_PURE e4m3 from(float x) {
-    const unsigned u = bits_of(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return e4m3{0x7f};
-    return e4m3{static_cast<unsigned char>(encode_small(x, 4, 3, 0x7e, 0x7e) | (u >> 24 & 0x80u))};
-  }
-};
+WL_PURE e4m3 cast<e4m3>(float x) {
+  const unsigned u = bits_of(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return e4m3{0x7f};
+  return e4m3{static_cast<unsigned char>(encode_small(x, 4, 3, 0x7e, 0x7e) | (u >> 24 & 0x80u))};
+}
 template <>
-struct Cast<e5m2> {
-  static WL_PURE e5m2 from(float x) {
-    const unsigned u = bits_of(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return e5m2{0x7f};
-    return e5m2{static_cast<unsigned char>(encode_small(x, 5, 2, 0x7b, 0x7b) | (u >> 24 & 0x80u))};
-  }
-};
-
-template <class T>
-WL_PURE T cast(float x) {
-  return Cast<T>::from(x);
+WL_PURE e5m2 cast<e5m2>(float x) {
+  const unsigned u = bits_of(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return e5m2{0x7f};
+  return e5m2{static_cast<unsigned char>(encode_small(x, 5, 2, 0x7b, 0x7b) | (u >> 24 & 0x80u))};
 }
 
 }  // namespace wl

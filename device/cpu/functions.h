@@ -24,6 +24,13 @@ WL_INLINE vf fma(vf a, vf b, vf c) {
 #endif
 }
 WL_INLINE vf fma(vf a, vf b, float c) { return fma(a, b, splat(c)); }
+// The first coefficient is that of x's highest power.
+template <class... Lower>
+WL_INLINE vf polynomial(vf x, float highest, Lower... lower) {
+  vf q = splat(highest);
+  ((q = fma(q, x, lower)), ...);
+  return q;
+}
 // NaN in either operand comes through.
 WL_INLINE vf max(vf a, vf b) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
@@ -130,15 +137,8 @@ WL_INLINE vf log(vf x) {
   const vi bits = __builtin_bit_cast(vi, y) - 0x3f3504f3;
   const vf e = __builtin_convertvector(bits >> 23, vf) - select(tiny, splat(32), vf{});
   const vf f = __builtin_bit_cast(vf, (bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
-  vf q = splat(0.0674664021f);
-  q = fma(q, f, -0.116756406f);
-  q = fma(q, f, 0.118881558f);
-  q = fma(q, f, -0.124055904f);
-  q = fma(q, f, 0.142195535f);
-  q = fma(q, f, -0.166679958f);
-  q = fma(q, f, 0.200021186f);
-  q = fma(q, f, -0.250000096f);
-  q = fma(q, f, 0.333333126f);
+  const vf q = polynomial(f, 0.0674664021f, -0.116756406f, 0.118881558f, -0.124055904f, 0.142195535f, -0.166679958f,
+                          0.200021186f, -0.250000096f, 0.333333126f);
   const vf ff = f * f;
   vf tail = fma(q, ff * f, e * -2.12194440e-4f);
   tail = fma(ff, splat(-0.5f), tail);
@@ -149,33 +149,21 @@ WL_INLINE vf log(vf x) {
 }
 WL_INLINE vf tanh(vf x) {
   const vf a = abs(x), u = x * x;
-  vf q = splat(-0.00591062575f);
-  q = fma(q, u, 0.0208098137f);
-  q = fma(q, u, -0.053788135f);
-  q = fma(q, u, 0.133319777f);
-  q = fma(q, u, -0.333333001f);
+  const vf q = polynomial(u, -0.00591062575f, 0.0208098137f, -0.053788135f, 0.133319777f, -0.333333001f);
   const vf small = fma(q * u, x, x);
   const vf large = copy_sign(1.0f - 2.0f / (exp(a + a) + 1.0f), x);
   return select(a < 0.6f, small, select(x != x, x, large));
 }
 WL_INLINE vf erf(vf x) {
   const vf t = abs(x), u = x * x;
-  vf p = splat(8.18509388e-5f);  // erf(x) = x + x·p(x²) below 0.95
-  p = fma(p, u, -0.000809770358f);
-  p = fma(p, u, 0.00519695211f);
-  p = fma(p, u, -0.0268577051f);
-  p = fma(p, u, 0.11283664f);
-  p = fma(p, u, -0.376126316f);
-  p = fma(p, u, 0.128379166f);
+  // erf(x) = x + x·p(x²) below 0.95
+  const vf p = polynomial(u, 8.18509388e-5f, -0.000809770358f, 0.00519695211f, -0.0268577051f, 0.11283664f,
+                          -0.376126316f, 0.128379166f);
   const vf small = fma(p, x, x);
   const vf s = select(t > 4.0f, splat(4.0f), t);
-  vf q = splat(-0.000191503927f);  // 1 - erf(t) = e^-q(t) above
-  q = fma(q, s, 0.00299953867f);
-  q = fma(q, s, -0.0220519895f);
-  q = fma(q, s, 0.103566876f);
-  q = fma(q, s, 0.637600057f);
-  q = fma(q, s, 1.12742608f);
-  q = fma(q, s, 0.000256448237f);
+  // 1 - erf(t) = e^-q(t) above
+  const vf q = polynomial(s, -0.000191503927f, 0.00299953867f, -0.0220519895f, 0.103566876f, 0.637600057f, 1.12742608f,
+                          0.000256448237f);
   const vf shifted = fma(q, splat(-1.44269504f), kToInteger), n = shifted - kToInteger;
   const vf r = fma(n, splat(-0.693147181f), -q);
   const vf large = copy_sign(1.0f - scale_by_power(exp_reduced(r), shifted), x);

@@ -5,7 +5,4 @@
 // buffer of the calling thread that lives in its L2 cache.
 #pragma once
 
-#include "functions.h"
-#include "matrix.h"
 #include "tiles.h"
-#include "vectors.h"

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <deque>
-#include <map>
-#include <utility>
 #include "emulator.h"
 
 namespace wl::emu {

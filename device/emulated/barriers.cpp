@@ -1,5 +1,4 @@
 // Barriers of warps, blocks and clusters; mbarriers.
-#include <algorithm>
 #include "machine.h"
 
 namespace wl::emu {
@@ -46,7 +45,7 @@ void Machine::wake_barrier(Cta& cta, NamedBarrier& b, int id) {
   b.here.clear();
 }
 
-void warp_barrier(Site site) {
+void sync_warp(Site site) {
   Thread& t = me();
   machine->release(t.warp->clock, t);
   if (machine->meet("sync_warp", site.line, {}, {}, {}, 0)) {
@@ -134,7 +133,7 @@ void mbarrier_init(unsigned addr, int count, Site site) {
   cta.barriers.push_back(std::move(b));
 }
 
-void mbarrier_init_fence(Site) {
+void fence_mbarrier_init(Site) {
   for (auto& b : me().cta->barriers)
     if (b->init_actor == me().actor) b->published = true;
 }
@@ -189,7 +188,7 @@ void mbarrier_arrive(unsigned addr, int expect_bytes, Site site) {
 
 void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
   Thread& t = me();
-  unsigned remote = map_address(addr, rank, site);
+  unsigned remote = mapa(addr, rank, site);
   Cta* cta = machine->locate(remote, 8, true, site.line, "mbarrier_arrive_cluster");
   if (!cta) return;
   Mbarrier* b = machine->barrier(*cta, remote, site.line, "mbarrier_arrive_cluster", true);

@@ -48,11 +48,11 @@ struct Combine {  // an element of memory with another one
   void (*into)(void* to, const void* with);
 };
 void reduce_global(void* p, RegisterRun src, int bytes, Combine combine, Site site);
-void signal_flag(int* p, int n, Site site);
-void wait_flag(const int* p, int least, Site site);
+void signal_flag(int* p, int n, WL_SITE);
+void wait_flag(const int* p, int least, WL_SITE);
 void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site);
 void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site site);
-unsigned map_address(unsigned addr, int rank, Site site);
+unsigned mapa(unsigned addr, int rank, WL_SITE);
 void fill_registers(RegisterRun dst, const void* value, int element_bytes);
 
 void load_matrix(RegisterRun dst, unsigned addr, int count, bool transposed, Site site);
@@ -63,25 +63,25 @@ unsigned shuffle(unsigned bits, int lane, Site site);
 void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take, Site site);
 
 void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site);
-void copy_async_commit(Site site);
+void cp_async_commit(WL_SITE);
 void copy_async_wait(int n, Site site);
 
 void barrier(int id, int threads, Site site);  // threads < 0: the whole block
-void warp_barrier(Site site);
-void cluster_arrive(Site site);
-void cluster_wait(Site site);
+void sync_warp(WL_SITE);
+void cluster_arrive(WL_SITE);
+void cluster_wait(WL_SITE);
 
-void mbarrier_init(unsigned addr, int count, Site site);
-void mbarrier_init_fence(Site site);
+void mbarrier_init(unsigned addr, int count, WL_SITE);
+void fence_mbarrier_init(WL_SITE);
 void mbarrier_arrive(unsigned addr, int expect_bytes, Site site);
 void mbarrier_arrive_at(unsigned addr, int rank, Site site);
 void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site);
 
 void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site);
 void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine, Site site);
-void bulk_commit(Site site);
+void bulk_commit(WL_SITE);
 void bulk_wait(int n, bool read, Site site);
-void async_fence(Site site);
+void fence_async_shared(WL_SITE);
 
 struct Wgmma {
   int n;
@@ -90,13 +90,13 @@ struct Wgmma {
   unsigned long long a, b;  // descriptors
   bool operator==(const Wgmma&) const = default;
 };
-void wgmma_fence(Site site);
+void wgmma_fence(WL_SITE);
 void wgmma_pin(RegisterRun registers);
 void wgmma(const Wgmma& op, RegisterRun acc, RegisterRun a, Site site);
-void wgmma_commit(Site site);
+void wgmma_commit(WL_SITE);
 void wgmma_wait(int n, Site site);
 
 void set_registers(int count, bool increase, Site site);
-void grid_dependency_wait(Site site);
+void griddepcontrol_wait(WL_SITE);
 
 }  // namespace wl::emu

@@ -16,6 +16,11 @@ inline int grid_z() { return emu::self->grid[2]; }
 inline int cluster_rank() { return emu::self->cluster_rank; }
 inline int cluster_size() { return emu::self->cluster_size; }
 
+// What the machine offers under the interface's own name.
+using emu::signal_flag, emu::wait_flag, emu::mapa, emu::cp_async_commit, emu::sync_warp, emu::cluster_arrive,
+    emu::cluster_wait, emu::mbarrier_init, emu::fence_mbarrier_init, emu::bulk_commit, emu::fence_async_shared,
+    emu::wgmma_fence, emu::wgmma_commit, emu::griddepcontrol_wait;
+
 template <int BYTES, class T>
 emu::RegisterRun run_of(emu::Handle<T> h) {
   return h.run(BYTES / static_cast<int>(sizeof(T)));
@@ -94,8 +99,6 @@ WL_REDUCTION(red_add, Sum)
 WL_REDUCTION(red_max, Max)
 WL_REDUCTION(red_min, Min)
 #undef WL_REDUCTION
-inline void signal_flag(int* p, int n, WL_SITE) { emu::signal_flag(p, n, site); }
-inline void wait_flag(const int* p, int least, WL_SITE) { emu::wait_flag(p, least, site); }
 
 // Shared memory.
 #define WL_SHARED_FORMS(load, store, cluster)                                     \
@@ -110,7 +113,6 @@ inline void wait_flag(const int* p, int least, WL_SITE) { emu::wait_flag(p, leas
 WL_SHARED_FORMS(ld_shared, st_shared, false)
 WL_SHARED_FORMS(ld_shared_cluster, st_shared_cluster, true)
 #undef WL_SHARED_FORMS
-inline unsigned mapa(unsigned addr, int rank, WL_SITE) { return emu::map_address(addr, rank, site); }
 
 template <int X, bool TRANS, class D>
 void ldmatrix(D&& dst, unsigned addr, WL_SITE) {
@@ -125,21 +127,15 @@ template <int BYTES, class T>
 void cp_async(unsigned smem, const T* g, bool pred = true, WL_SITE) {
   emu::copy_async(smem, g, BYTES, pred, site);
 }
-inline void cp_async_commit(WL_SITE) { emu::copy_async_commit(site); }
 WL_COUNTED(cp_async_wait, copy_async_wait(N, site))
 
 // Barriers.
 inline void sync_threads(WL_SITE) { emu::barrier(0, -1, site); }
 inline void sync_named(int id, int threads, WL_SITE) { emu::barrier(id, threads, site); }
-inline void sync_warp(WL_SITE) { emu::warp_barrier(site); }
-inline void cluster_arrive(WL_SITE) { emu::cluster_arrive(site); }
-inline void cluster_wait(WL_SITE) { emu::cluster_wait(site); }
 inline void cluster_sync(WL_SITE) {
   emu::cluster_arrive(site);
   emu::cluster_wait(site);
 }
-inline void mbarrier_init(unsigned addr, int count, WL_SITE) { emu::mbarrier_init(addr, count, site); }
-inline void fence_mbarrier_init(WL_SITE) { emu::mbarrier_init_fence(site); }
 inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0, site); }
 inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes, site); }
 inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, false, site); }
@@ -179,10 +175,8 @@ WL_TENSOR_FORM(4, (int c0, int c1, int c2, int c3), (c0, c1, c2, c3))
 WL_TENSOR_FORM(5, (int c0, int c1, int c2, int c3, int c4), (c0, c1, c2, c3, c4))
 #undef WL_UNPACK
 #undef WL_TENSOR_FORM
-inline void bulk_commit(WL_SITE) { emu::bulk_commit(site); }
 WL_COUNTED(bulk_wait, bulk_wait(N, false, site))
 WL_COUNTED(bulk_wait_read, bulk_wait(N, true, site))
-inline void fence_async_shared(WL_SITE) { emu::async_fence(site); }
 
 // Matrix units.
 template <class T>
@@ -200,8 +194,6 @@ WL_ELEMENT(e5m2, e5m2)
 WL_ELEMENT(signed char, int8)
 #undef WL_ELEMENT
 
-inline void wgmma_fence(WL_SITE) { emu::wgmma_fence(site); }
-inline void wgmma_commit(WL_SITE) { emu::wgmma_commit(site); }
 WL_COUNTED(wgmma_wait, wgmma_wait(N, site))
 template <int N, class A>
 void wgmma_fence_regs(A&& acc) {
@@ -250,7 +242,6 @@ inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^
 inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 WL_COUNTED(reg_alloc, set_registers(N, true, site))
 WL_COUNTED(reg_dealloc, set_registers(N, false, site))
-inline void griddepcontrol_wait(WL_SITE) { emu::grid_dependency_wait(site); }
 inline void griddepcontrol_launch() {}
 #undef WL_COUNTED
 

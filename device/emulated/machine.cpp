@@ -1,5 +1,4 @@
 #include "machine.h"
-#include <algorithm>
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <mutex>
 

@@ -4,17 +4,13 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <boost/context/fiber.hpp>
-#include <cstdint>
-#include <deque>
-#include <map>
+#include <cstring>
 #include <memory>
-#include <string>
-#include <vector>
 #include "banks.h"
 #include "base/random.h"
-#include "calls_host.h"
 #include "emulator.h"
 #include "shadow.h"
+#include "tiles.h"
 
 namespace wl::emu {
 
@@ -104,7 +100,7 @@ struct Warp {
     unsigned value;
   } argument[32];
   std::vector<Thread*> waiting;
-  ClockBuilder clock;  // of warp_barrier
+  ClockBuilder clock;  // of sync_warp
   int registers = 0;
 };
 

@@ -1,6 +1,4 @@
 // Registers, shared memory and global memory as ordinary loads and stores see them, and cp.async.
-#include <algorithm>
-#include <cstring>
 #include "machine.h"
 
 namespace wl::emu {
@@ -167,7 +165,7 @@ void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site 
   }
 }
 
-unsigned map_address(unsigned addr, int rank, Site site) {
+unsigned mapa(unsigned addr, int rank, Site site) {
   if (rank < 0 || rank >= self->cluster_size) {
     machine->hazard("cluster", fmt::format("mapa to rank {} of a cluster of {}", rank, self->cluster_size), site.line,
                     &me());
@@ -342,7 +340,7 @@ void Machine::flush_copies(Thread& t, Epoch up_to) {
   });
 }
 
-void copy_async_commit(Site) { ++me().copies.committed; }
+void cp_async_commit(Site) { ++me().copies.committed; }
 
 void copy_async_wait(int n, Site) {
   Thread& t = me();

@@ -1,8 +1,6 @@
 // What is known of each 4 bytes of shared memory: who wrote them last, who has read them since, which bytes hold a value.
 #pragma once
 
-#include <cstdint>
-#include <vector>
 #include "clock.h"
 
 namespace wl::emu {

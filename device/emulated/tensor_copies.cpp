@@ -1,8 +1,5 @@
 // The copy engine: boxes of tensor maps, bulk groups, and the fence between the proxies.
-#include <algorithm>
-#include <cstring>
 #include "machine.h"
-#include "tiles.h"
 
 namespace wl::emu {
 namespace {
@@ -185,7 +182,7 @@ void bulk_wait(int n, bool read, Site) {
 }
 
 // Everything this thread did so far, and the cp.async copies it has waited for, becomes visible to the async proxy.
-void async_fence(Site) {
+void fence_async_shared(Site) {
   Thread& t = me();
   for (int i = 0; i < t.owns; ++i) t.own[i].fenced = t.own[i].known;
 }

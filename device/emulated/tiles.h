@@ -1,7 +1,14 @@
 // Arithmetic of the matrix units on small tiles of floats.
 #pragma once
 
-#include "calls_host.h"
+// calls.h for the emulator's own sources, which have no kernel text around them. In order of dependence.
+// clang-format off
+#include "kernel_head.h"
+#include "types.h"
+#include "layout.h"
+#include "convert.h"
+#include "calls.h"
+// clang-format on
 
 namespace wl::emu {
 

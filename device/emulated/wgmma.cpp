@@ -1,9 +1,6 @@
 // wgmma: operations collected from the 128 threads of a warpgroup, carried out in order between the last thread's issue and
 // the first wait that covers them.
-#include <algorithm>
-#include <cstring>
 #include "machine.h"
-#include "tiles.h"
 
 namespace wl::emu {
 namespace {

@@ -30,28 +30,23 @@ WL_FN void mbarrier_arrive(unsigned addr) {
 WL_FN void mbarrier_arrive_expect_tx(unsigned addr, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(addr), "r"(bytes) : "memory");
 }
-// Returns once the phase of that parity has completed: 0 for the first phase; 1 at once on a fresh barrier.
-WL_FN void mbarrier_wait(unsigned addr, unsigned parity) {
-  asm volatile(
-      "{ .reg .pred p;\n"
-      "wl_again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
-      "@p bra wl_done;\n"
-      "bra wl_again;\n"
-      "wl_done: }" ::"r"(addr),
-      "r"(parity)
-      : "memory");
-}
-// The same, also acquiring what other blocks of the cluster wrote before they arrived.
-WL_FN void mbarrier_wait_cluster(unsigned addr, unsigned parity) {
-  asm volatile(
-      "{ .reg .pred p;\n"
-      "wl_again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n"
-      "@p bra wl_done;\n"
-      "bra wl_again;\n"
-      "wl_done: }" ::"r"(addr),
-      "r"(parity)
-      : "memory");
-}
+// mbarrier_wait returns once the phase of that parity has completed: 0 for the first phase; 1 at once on a fresh barrier.
+// mbarrier_wait_cluster also acquires what other blocks of the cluster wrote before they arrived.
+#define WL_MBARRIER_WAIT(name, scope)               \
+  WL_FN void name(unsigned addr, unsigned parity) { \
+    asm volatile(                                   \
+        "{ .reg .pred p;\n"                         \
+        "wl_again: mbarrier.try_wait.parity" scope  \
+        ".shared::cta.b64 p, [%0], %1;\n"           \
+        "@p bra wl_done;\n"                         \
+        "bra wl_again;\n"                           \
+        "wl_done: }" ::"r"(addr),                   \
+        "r"(parity)                                 \
+        : "memory");                                \
+  }
+WL_MBARRIER_WAIT(mbarrier_wait, "")
+WL_MBARRIER_WAIT(mbarrier_wait_cluster, ".acquire.cluster")
+#undef WL_MBARRIER_WAIT
 // Arrives at the barrier at the same address of another block of the cluster.
 WL_FN void mbarrier_arrive_cluster(unsigned addr, int cta_rank) {
   asm volatile(

@@ -38,55 +38,42 @@ WL_FN unsigned tf32_bits(float x) {
 }
 
 template <class T>
-struct Cast;
+WL_FN T cast(float x);
 template <>
-struct Cast<float> {
-  static WL_FN float from(float x) { return x; }
-};
+WL_FN float cast<float>(float x) {
+  return x;
+}
 template <>
-struct Cast<int> {
-  static WL_FN int from(float x) { return __float2int_rz(x); }
-};
+WL_FN int cast<int>(float x) {
+  return __float2int_rz(x);
+}
 template <>
-struct Cast<bf16> {
-  static WL_FN bf16 from(float x) {
-    bf16 r;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
-    return r;
-  }
-};
+WL_FN bf16 cast<bf16>(float x) {
+  bf16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+  return r;
+}
 template <>
-struct Cast<f16> {
-  static WL_FN f16 from(float x) {
-    f16 r;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
-    return r;
-  }
-};
+WL_FN f16 cast<f16>(float x) {
+  f16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+  return r;
+}
 template <>
-struct Cast<tf32> {
-  static WL_FN tf32 from(float x) { return tf32{tf32_bits(x)}; }
-};
+WL_FN tf32 cast<tf32>(float x) {
+  return tf32{tf32_bits(x)};
+}
 template <>
-struct Cast<e4m3> {
-  static WL_FN e4m3 from(float x) {
-    unsigned short r;
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
-    return e4m3{static_cast<unsigned char>(r)};
-  }
-};
+WL_FN e4m3 cast<e4m3>(float x) {
+  unsigned short r;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
+  return e4m3{static_cast<unsigned char>(r)};
+}
 template <>
-struct Cast<e5m2> {
-  static WL_FN e5m2 from(float x) {
-    unsigned short r;
-    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
-    return e5m2{static_cast<unsigned char>(r)};
-  }
-};
-
-template <class T>
-WL_FN T cast(float x) {
-  return Cast<T>::from(x);
+WL_FN e5m2 cast<e5m2>(float x) {
+  unsigned short r;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
+  return e5m2{static_cast<unsigned char>(r)};
 }
 
 // Two neighbouring 16-bit elements at once: dst[0] from lo, dst[1] from hi, one instruction.

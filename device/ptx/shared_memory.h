@@ -29,52 +29,40 @@ WL_FN unsigned mapa(unsigned addr, int rank) {
 
 // X matrices of 8 rows of 16 bytes. Lane 8 i + r gives the address of row r of matrix i; the i-th 32 bits of a thread are word
 // lane % 4 of row lane / 4. TRANS, 16-bit elements only: two neighbours of column lane / 4.
+#define WL_LDMATRIX(N, registers, address, ...)                                                        \
+  if constexpr (X == N && !TRANS)                                                                      \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x" #N ".shared.b16 {" registers "}, [" address "];"       \
+                 : __VA_ARGS__                                                                         \
+                 : "r"(addr));                                                                         \
+  else if constexpr (X == N)                                                                           \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x" #N ".trans.shared.b16 {" registers "}, [" address "];" \
+                 : __VA_ARGS__                                                                         \
+                 : "r"(addr));
 template <int X, bool TRANS, class T>
 WL_FN void ldmatrix(T* dst, unsigned addr) {
   static_assert((sizeof(T) == 2 || !TRANS) && (X == 1 || X == 2 || X == 4), "ldmatrix moves 1, 2 or 4 matrices");
   unsigned* d = reinterpret_cast<unsigned*>(dst);
-  if constexpr (X == 1 && !TRANS) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(d[0]) : "r"(addr));
-  } else if constexpr (X == 1) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(d[0]) : "r"(addr));
-  } else if constexpr (X == 2 && !TRANS) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(addr));
-  } else if constexpr (X == 2) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(addr));
-  } else if constexpr (!TRANS) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-                 : "r"(addr));
-  } else {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-                 : "r"(addr));
-  }
+  WL_LDMATRIX(1, "%0", "%1", "=r"(d[0]))
+  WL_LDMATRIX(2, "%0, %1", "%2", "=r"(d[0]), "=r"(d[1]))
+  WL_LDMATRIX(4, "%0, %1, %2, %3", "%4", "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]))
 }
+#undef WL_LDMATRIX
+#define WL_STMATRIX(N, registers, ...)                                                                                 \
+  if constexpr (X == N && !TRANS)                                                                                      \
+    asm volatile("stmatrix.sync.aligned.m8n8.x" #N ".shared.b16 [%0], {" registers "};" ::"r"(addr), __VA_ARGS__       \
+                 : "memory");                                                                                          \
+  else if constexpr (X == N)                                                                                           \
+    asm volatile("stmatrix.sync.aligned.m8n8.x" #N ".trans.shared.b16 [%0], {" registers "};" ::"r"(addr), __VA_ARGS__ \
+                 : "memory");
 template <int X, bool TRANS, class T>
 WL_FN void stmatrix(unsigned addr, const T* src) {
   static_assert((sizeof(T) == 2 || !TRANS) && (X == 1 || X == 2 || X == 4), "stmatrix moves 1, 2 or 4 matrices");
   const unsigned* s = reinterpret_cast<const unsigned*>(src);
-  if constexpr (X == 1 && !TRANS) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(addr), "r"(s[0]) : "memory");
-  } else if constexpr (X == 1) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(addr), "r"(s[0]) : "memory");
-  } else if constexpr (X == 2 && !TRANS) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(addr), "r"(s[0]), "r"(s[1])
-                 : "memory");
-  } else if constexpr (X == 2) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(addr), "r"(s[0]), "r"(s[1])
-                 : "memory");
-  } else if constexpr (!TRANS) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(addr), "r"(s[0]), "r"(s[1]),
-                 "r"(s[2]), "r"(s[3])
-                 : "memory");
-  } else {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(addr), "r"(s[0]),
-                 "r"(s[1]), "r"(s[2]), "r"(s[3])
-                 : "memory");
-  }
+  WL_STMATRIX(1, "%1", "r"(s[0]))
+  WL_STMATRIX(2, "%1, %2", "r"(s[0]), "r"(s[1]))
+  WL_STMATRIX(4, "%1, %2, %3, %4", "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]))
 }
+#undef WL_STMATRIX
 
 // BYTES in 4, 8, 16. Where pred is false the destination becomes zero and g is not read.
 template <int BYTES, class T>

@@ -3,10 +3,8 @@
 
 #include <sqlite3.h>
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include "base/error.h"
 
 namespace warploom::archive {

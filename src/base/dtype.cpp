@@ -19,7 +19,6 @@ struct Row {
 constexpr std::array kRows = {
 #define WARPLOOM_DTYPE(name, ...) Row{#name, __VA_ARGS__},
 #include "base/dtype.def"
-#undef WARPLOOM_DTYPE
 };
 const Row& row(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
 

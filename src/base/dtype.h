@@ -11,7 +11,6 @@ namespace warploom {
 enum class Dtype : std::uint8_t {
 #define WARPLOOM_DTYPE(name, ...) name,
 #include "base/dtype.def"
-#undef WARPLOOM_DTYPE
 };
 
 std::string_view name_of(Dtype dtype);                    // "bf16"

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <string>
 #include <vector>
 #include "base/error.h"
 

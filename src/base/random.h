@@ -2,9 +2,10 @@
 // library's distributions, whose results differ between implementations).
 #pragma once
 
-#include <cstdint>
-#include <string_view>
+#include <cmath>
+#include <numbers>
 #include <utility>
+#include "base/hash.h"
 
 namespace warploom {
 
@@ -12,7 +13,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
   // A stream of its own for a purpose: the same (seed, name) always gives the same numbers.
-  Random(std::uint64_t seed, std::string_view name);
+  Random(std::uint64_t seed, std::string_view name) : state_(seed ^ hash64(name)) { next(); }
 
   std::uint64_t next() {
     std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
@@ -22,7 +23,10 @@ class Random {
   }
   std::uint64_t below(std::uint64_t bound) { return bound ? next() % bound : 0; }  // [0, bound)
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }         // [0, 1)
-  double normal();                                                                 // mean 0, deviation 1
+  double normal() {                                                                // mean 0, deviation 1
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
+    return radius * std::cos(2.0 * std::numbers::pi * uniform());
+  }
 
   template <class List>
   void shuffle(List& list) {

@@ -14,7 +14,6 @@ struct Row {
 constexpr std::array kRows = {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) Row{#name, arity},
 #include "base/value_ops.def"
-#undef WARPLOOM_VALUE_OP
 };
 
 }  // namespace
@@ -33,7 +32,6 @@ double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] d
   case ValueOp::name:                               \
     return fp64;
 #include "base/value_ops.def"
-#undef WARPLOOM_VALUE_OP
   }
   return 0;
 }
@@ -46,7 +44,6 @@ double moved(ValueOp op, const double* of, double v, const double* e) {
   case ValueOp::name:                               \
     return moved;
 #include "base/value_ops.def"
-#undef WARPLOOM_VALUE_OP
   }
   return 0;
 }

@@ -10,7 +10,6 @@ namespace warploom {
 enum class ValueOp : std::uint8_t {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) name,
 #include "base/value_ops.def"
-#undef WARPLOOM_VALUE_OP
 };
 
 std::string_view name_of(ValueOp op);

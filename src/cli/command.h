@@ -9,8 +9,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
-#include <variant>
 #include <vector>
 #include "base/error.h"
 

@@ -1,9 +1,7 @@
 #include <fmt/ranges.h>
-#include <filesystem>
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/print.h"
+#include "cli/text.h"
 #include "kernels/lower.h"
 #include "layout/draw.h"
 #include "tile/print.h"
@@ -126,6 +124,8 @@ Result<Answer> compile(const Flags& flags) {
                      {"bound", verdict.bound},
                      {"wavefronts", verdict.wavefronts},
                      {"wavefronts_least", verdict.wavefronts_least}};
+  for (const auto& use : verdict.banks)
+    json["verdict"]["banks"].push_back({{"line", use.line}, {"wavefronts", use.wavefronts}, {"least", use.least}});
   shown += two_columns({{"verdict", green("agrees with the interpreter, no hazard on the emulator")},
                         {"error", fmt::format("{:.1e} relative, {:.1e} allowed", verdict.error, verdict.bound)},
                         {"shared memory", fmt::format("{} wavefronts, {} without bank conflicts", verdict.wavefronts,

@@ -1,6 +1,5 @@
 #include <unistd.h>
 #include "base/file.h"
-#include "base/process.h"
 #include "cli/command.h"
 #include "runtime/cpu_compiler.h"
 #include "runtime/driver.h"

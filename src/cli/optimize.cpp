@@ -1,8 +1,5 @@
-#include "search/optimize.h"
-#include <filesystem>
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/print.h"
+#include "cli/text.h"
 #include "export/bundle.h"
 #include "onnx/load.h"
 #include "verify/tolerance.h"

@@ -2,8 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <new>
 #include "base/file.h"
 #include "cli/command.h"

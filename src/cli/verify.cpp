@@ -1,8 +1,6 @@
-#include <filesystem>
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/print.h"
+#include "cli/text.h"
 #include "onnx/load.h"
 #include "verify/evaluator.h"
 

@@ -1,7 +1,6 @@
 #include "export/bundle.h"
 #include "base/file.h"
 #include "export/parts.h"
-#include "export/text.h"
 
 namespace warploom::export_ {
 namespace fs = std::filesystem;

@@ -12,7 +12,6 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 

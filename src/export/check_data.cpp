@@ -4,9 +4,7 @@
 // type's significand holds, as a fraction in [-1, 1) (integers: [0, 4); booleans: fair). So every value is exact in its type, and
 // a bundle's check.cpp makes the same bits without any rounding.
 
-#include <cstring>
 #include <new>
-#include <numeric>
 #include "base/random.h"
 #include "export/parts.h"
 #include "graph/reference.h"

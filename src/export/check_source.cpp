@@ -1,5 +1,4 @@
 #include "export/parts.h"
-#include "export/text.h"
 
 namespace warploom::export_ {
 namespace {

@@ -1,7 +1,6 @@
 // The host side of a CPU bundle: device/cpu/pool.h hands out a kernel's blocks.
 
 #include "export/parts.h"
-#include "export/text.h"
 
 namespace warploom::export_ {
 namespace {

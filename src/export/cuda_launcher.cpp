@@ -2,7 +2,6 @@
 // through the runtime, so that nothing links with libcuda.
 
 #include "export/parts.h"
-#include "export/text.h"
 #include "runtime/type_codes.h"
 
 namespace warploom::export_ {

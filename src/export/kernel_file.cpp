@@ -1,7 +1,6 @@
 #include <regex>
 #include <sstream>
 #include "export/parts.h"
-#include "export/text.h"
 
 namespace warploom::export_ {
 namespace {

@@ -1,5 +1,4 @@
 #include "export/parts.h"
-#include "export/text.h"
 #include "runtime/cpu_compiler.h"
 
 namespace warploom::export_ {

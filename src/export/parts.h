@@ -1,11 +1,7 @@
 // The parts of a bundle, each a file or a folder of files, as text. bundle.cpp puts them together.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
 #include "base/device_headers.h"
-#include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 
@@ -63,5 +59,18 @@ std::string check_source(const Frame& frame, double tolerance, const std::string
 
 BundleFile makefile(const Frame& frame);
 BundleFile readme(const Frame& frame, double tolerance);
+
+// Small pieces for writing source text: placeholders, C identifiers, comments.
+
+// `text` with every @NAME@ replaced by its value: fill_in("int @F@();", {{"F", "run"}}) is "int run();".
+using Values = std::vector<std::pair<std::string_view, std::string>>;
+std::string fill_in(std::string_view text, const Values& values);
+
+// `name` as an identifier of C and C++: other characters become '_', a keyword or a leading digit gets one in front. Different
+// from all of `taken`, to which it is added.
+std::string identifier(std::string_view name, std::vector<std::string>& taken);
+
+// `text` as lines of `// ` comment no wider than 100 columns.
+std::string comment(std::string_view text);
 
 }  // namespace warploom::export_

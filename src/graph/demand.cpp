@@ -1,6 +1,5 @@
-#include "graph/demand.h"
+#include "graph/evaluator.h"
 #include "graph/elements.h"
-#include "graph/operators.h"
 
 namespace warploom::graph {
 namespace {

@@ -1,7 +1,6 @@
 #include "graph/elements.h"
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include "graph/pointwise.h"
 

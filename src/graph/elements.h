@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <span>
 #include "base/value_op.h"
 #include "graph/operators.h"

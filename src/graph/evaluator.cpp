@@ -1,12 +1,10 @@
 #include "graph/evaluator.h"
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <utility>
 #include "graph/elements.h"
-#include "graph/matrix.h"
 #include "graph/parallel.h"
 #include "graph/pointwise.h"
 

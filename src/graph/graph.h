@@ -19,13 +19,7 @@
 // Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large; place is "node 'mm' (MatMul)".
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <variant>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"

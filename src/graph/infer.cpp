@@ -1,7 +1,6 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
 #include <queue>
 #include "graph/elements.h"
-#include "graph/operators.h"
 
 namespace warploom::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/matrix.h"
+#include "graph/evaluator.h"
 #include <algorithm>
 #include <cmath>
 #include "graph/parallel.h"

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <limits>
-#include <string>
 #include "graph/graph.h"
 
 namespace warploom::graph {

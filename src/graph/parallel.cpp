@@ -1,8 +1,6 @@
 #include "graph/parallel.h"
 #include <atomic>
-#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 namespace warploom::graph {

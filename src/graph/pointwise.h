@@ -15,9 +15,7 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <span>
-#include <vector>
 #include "base/value_op.h"
 #include "graph/graph.h"
 

@@ -1,6 +1,5 @@
 #include "graph/reference.h"
 #include <new>
-#include <stdexcept>
 #include "graph/evaluator.h"
 
 namespace warploom::graph {

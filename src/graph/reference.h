@@ -23,10 +23,7 @@
 //   views and movement     E moves with the element
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <vector>
 #include "graph/graph.h"
 
 namespace warploom::graph {

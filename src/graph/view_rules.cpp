@@ -1,5 +1,4 @@
 // Rules of the operators that keep, move or leave out elements: their shapes follow from constants.
-#include <numeric>
 #include "graph/operators.h"
 
 namespace warploom::graph {

@@ -44,6 +44,7 @@ class MatmulWgmma : public Family {
              {"stages", {4, 3, 2, 5, 6, 8}, "slots of the ring"},
              {"consumers", {2, 1}, "warpgroups that multiply"},
              {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
+             {"cluster", {1, 2}, "blocks below each other that fetch one tile of the second operand together"},
              {"split", splits, "parts of k computed apart and summed by a program of its own"},
              {"exchange", skinny ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1},
               "1: the transposed product, second operand first"},
@@ -65,6 +66,10 @@ class MatmulWgmma : public Family {
     const auto most = precision.promotes() ? 64 : 128;  // a second set
     if (accumulators > most)
       return fail(illegal(s, fmt::format("at most {} accumulators a thread", most), fmt::format("{}", accumulators)));
+    const auto cluster = field(s, "cluster", 1);
+    if (cluster > 1 && (ceil_div(matmul.m, m) < cluster || n % (8 * cluster)))
+      return fail(illegal(s, "cluster=1 where there are fewer tiles below each other, or tiles too narrow to share",
+                          fmt::format("{} tiles of {} columns", ceil_div(matmul.m, m), n)));
     if (precision.operand == Dtype::i8 && n % 16 && n > 24)
       return fail(illegal(s, "block_n a multiple of 16 for integers", fmt::format("block_n={}", n)));
     if (matmul.b.fast_axis() == 1 && bytes_of(precision.operand) == 2 && n % 16)
@@ -149,14 +154,17 @@ class MatmulWgmma : public Family {
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k");
     const int consumers = static_cast<int>(field(s, "consumers"));
     const bool split = precision.terms > 1, through_shared = field(s, "through_shared") != 0;
-    const TileOrder order{ceil_div(region.m, bm), ceil_div(region.n, bn), region.batch_count(), field(s, "group")};
+    // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
+    const auto cluster = field(s, "cluster", 1);
+    const TileOrder order{ceil_div(ceil_div(region.m, bm), cluster), ceil_div(region.n, bn), region.batch_count(),
+                          field(s, "group")};
     const std::int64_t parts = field(s, "split", 1), steps = ceil_div(region.k, bk),
                        part_steps = ceil_div(steps, parts), count = order.count() * parts,
-                       blocks = std::min<std::int64_t>(count, capabilities.processors);
+                       workers = std::min<std::int64_t>(count, capabilities.processors / cluster);
 
     Draft draft("matmul");
     auto& t = draft.b;
-    t.grid(blocks);
+    t.grid(workers * cluster).cluster(cluster);
     t.warps(4 + 4 * consumers);
     const TensorId A = draft.input("A", a.high), B = draft.input("B", b.high);
     const TensorId A2 = split ? draft.input("A_rest", a.low) : -1, B2 = split ? draft.input("B_rest", b.low) : -1;
@@ -180,10 +188,12 @@ class MatmulWgmma : public Family {
     using OneTile =
         std::function<void(const TileOrder::Position&, const Index& part, const Index& begin, const Index& end)>;
     auto tiles = [&](const char* variable, const OneTile& body) {
-      t.for_(variable, tile::block(0), count, blocks, [&](const Index& linear) {
-        if (parts == 1) return body(order.at(linear), 0, 0, steps);
+      t.for_(variable, tile::block(0) / cluster, count, workers, [&](const Index& linear) {
+        TileOrder::Position at = order.at(parts == 1 ? linear : linear % order.count());
+        if (cluster > 1) at.m = at.m * cluster + tile::cluster_rank();
+        if (parts == 1) return body(at, 0, 0, steps);
         const Index part = linear / order.count(), begin = part * part_steps;
-        body(order.at(linear % order.count()), part, begin, tile::min(begin + part_steps, Index(steps)));
+        body(at, part, begin, tile::min(begin + part_steps, Index(steps)));
       });
     };
     t.roles([&] {
@@ -192,8 +202,10 @@ class MatmulWgmma : public Family {
           t.for_("k", begin, end, 1, [&](const Index& k) {
             t.produce(ring, [&] {
               auto load = [&](TensorId from, const View& view, const Index& row, std::int64_t rows, TensorId to) {
-                t.copy(t.tile(from, offsets(view, region.batch, at.batch, row, k * bk), box(view, rows, bk)),
-                       t.all(to));
+                const auto source =
+                    t.tile(from, offsets(view, region.batch, at.batch, row, k * bk), box(view, rows, bk));
+                if (cluster > 1 && (to == sb || to == sb2)) t.multicast(source, t.all(to), "x");
+                else t.copy(source, t.all(to));
               };
               load(A, a.high, at.m * bm, bm, sa);
               load(B, b.high, at.n * bn, bn, sb);

@@ -1,6 +1,4 @@
 #include "layout/algebra.h"
-#include <fmt/format.h>
-#include <algorithm>
 
 namespace warploom::layout {
 namespace {

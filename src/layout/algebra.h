@@ -7,7 +7,6 @@
 #pragma once
 
 #include <utility>
-#include <vector>
 #include "layout/layout.h"
 
 namespace warploom::layout {

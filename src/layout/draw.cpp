@@ -1,7 +1,4 @@
 #include "layout/draw.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <map>
 
 namespace warploom::layout {
 namespace {

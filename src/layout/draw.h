@@ -10,7 +10,6 @@
 // thread, or for a bank. What exceeds the limits is left out and said so in the last line.
 #pragma once
 
-#include <string>
 #include "layout/memory_layout.h"
 
 namespace warploom::layout {

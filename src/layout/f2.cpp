@@ -1,6 +1,4 @@
 #include "layout/f2.h"
-#include <fmt/format.h>
-#include <algorithm>
 #include <bit>
 
 namespace warploom::layout {

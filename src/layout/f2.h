@@ -13,9 +13,6 @@
 // hit serves 2^(r - b) words. The access is free of conflicts exactly if r = b.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-#include "layout/layout.h"
 #include "layout/memory_layout.h"
 
 namespace warploom::layout {

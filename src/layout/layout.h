@@ -11,9 +11,6 @@
 // Extents are at least 1, strides at least 0 (0 is replication: many indices, one integer). algebra.h combines layouts.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 #include "base/error.h"
 

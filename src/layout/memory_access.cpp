@@ -1,9 +1,5 @@
 // Vectors and banks: common_vector, bank_conflict_ways, choose_swizzle.
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <limits>
-#include <set>
 #include "layout/f2.h"
 
 namespace warploom::layout {

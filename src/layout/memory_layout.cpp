@@ -1,6 +1,4 @@
 #include "layout/memory_layout.h"
-#include <fmt/format.h>
-#include <algorithm>
 #include <bit>
 
 namespace warploom::layout {

@@ -12,9 +12,6 @@
 // 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the F2 closed form.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
 #include "layout/tv_layout.h"
 
 namespace warploom::layout {

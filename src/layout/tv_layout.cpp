@@ -1,7 +1,4 @@
 #include "layout/tv_layout.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <numeric>
 
 namespace warploom::layout {
 namespace {

@@ -18,10 +18,6 @@
 // of (thread, value) pairs and none falls outside; is_injective when no two pairs hit the same coordinate.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "layout/layout.h"
 
 namespace warploom::layout {

@@ -15,9 +15,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
-#include <string_view>
-#include "base/error.h"
 #include "graph/graph.h"
 
 namespace warploom {

@@ -1,5 +1,4 @@
 #include "onnx/model.h"
-#include <limits>
 #include "graph/operators.h"
 
 namespace warploom::onnx_import {

@@ -3,9 +3,6 @@
 
 #include <onnx/onnx.pb.h>
 #include <filesystem>
-#include <string>
-#include <string_view>
-#include "base/error.h"
 #include "graph/graph.h"
 
 namespace warploom::onnx_import {

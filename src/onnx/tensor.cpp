@@ -1,7 +1,6 @@
 // Tensors with their bytes: raw, typed or in a file beside the model.
 #include <bit>
 #include <charconv>
-#include <cstring>
 #include <fstream>
 #include "onnx/model.h"
 

@@ -1,8 +1,7 @@
 // Launch lists with buffers: what the loaded kernels of both executors have in common.
 #pragma once
 
-#include <memory>
-#include <vector>
+#include "runtime/driver.h"
 #include "runtime/executor.h"
 
 namespace warploom::runtime {
@@ -62,5 +61,9 @@ class LoadedList : public WithSets<LoadedSet> {
   Executor& device_;
   LaunchList list_;
 };
+
+// The two executors.
+Result<std::unique_ptr<Executor>> open_gpu();
+Result<std::unique_ptr<Executor>> open_cpu(int threads);
 
 }  // namespace warploom::runtime

@@ -10,9 +10,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "codegen/launch_list.h"
 
 namespace warploom::runtime {

@@ -1,12 +1,7 @@
 // One text through one compiler in a child process under a clock. For this room alone.
 #pragma once
 
-#include <chrono>
-#include <filesystem>
-#include <string>
-#include <vector>
 #include "base/device_headers.h"
-#include "base/error.h"
 #include "base/process.h"
 
 namespace warploom::runtime {

@@ -3,7 +3,6 @@
 #include <mutex>
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/process.h"
 #include "runtime/disk_cache.h"
 
 namespace warploom::runtime {

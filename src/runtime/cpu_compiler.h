@@ -4,11 +4,6 @@
 // bare name.
 #pragma once
 
-#include <chrono>
-#include <filesystem>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "runtime/compile_text.h"
 
 namespace warploom::runtime {

@@ -1,10 +1,8 @@
 #include <unistd.h>
-#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include "base/file.h"
+#include "cpu/pool.h"
 #include "runtime/bound.h"
-#include "runtime/engines.h"
 #include "runtime/library.h"
 #include "target/capabilities.h"
 

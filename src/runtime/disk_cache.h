@@ -5,11 +5,8 @@
 // $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <string>
-#include <string_view>
 #include "base/error.h"
 
 namespace warploom::runtime {

@@ -7,8 +7,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <string>
 #include "base/error.h"
 
 namespace warploom::runtime {

@@ -1,6 +1,5 @@
 #include "runtime/emulate.h"
 #include <dlfcn.h>
-#include <iterator>
 #include <sstream>
 #include "emulator.h"
 #include "runtime/cpu_compiler.h"

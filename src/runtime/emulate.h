@@ -7,12 +7,8 @@
 // Errors: emulator-hazard (the first hazards in `found`, with lines), emulator-deadlock, compile-failed, no-compiler.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <span>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "codegen/launch_list.h"
 
 namespace warploom::runtime {

@@ -16,15 +16,10 @@
 // the context is then lost: every later call fails, and the process should be replaced); cuda-call for the rest.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
-#include "base/error.h"
-#include "codegen/launch_list.h"
 #include "runtime/compile.h"
 
 namespace warploom::runtime {

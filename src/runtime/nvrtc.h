@@ -5,10 +5,6 @@
 // device/common by bare name ("wl.h").
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-#include "base/error.h"
 #include "runtime/compile.h"
 #include "runtime/compile_text.h"
 

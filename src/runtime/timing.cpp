@@ -1,5 +1,4 @@
 #include "runtime/timing.h"
-#include <chrono>
 #include "base/random.h"
 
 namespace warploom::runtime {

@@ -9,11 +9,6 @@
 //   samples[0].median_us; samples[0].low_us … samples[0].high_us  // 95 % interval of the median, by bootstrap
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "runtime/executor.h"
 
 namespace warploom::runtime {

@@ -1,5 +1,4 @@
 #include "runtime/vendor.h"
-#include "runtime/vendor_parts.h"
 
 namespace warploom::runtime {
 namespace {

@@ -6,7 +6,7 @@
 #include "runtime/bound.h"
 #include "runtime/library.h"
 #include "runtime/type_codes.h"
-#include "runtime/vendor_parts.h"
+#include "runtime/vendor.h"
 
 namespace warploom::runtime {
 namespace {

@@ -1,11 +1,10 @@
 // oneDNN, opened at run time: the C API of its second version (libdnnl.so.2) and of its third (libdnnl.so.3).
 // Source: oneDNN developer guide, "C API", and the numbers of dnnl_types.h.
 
-#include <cstddef>
 #include "runtime/bound.h"
 #include "runtime/library.h"
 #include "runtime/type_codes.h"
-#include "runtime/vendor_parts.h"
+#include "runtime/vendor.h"
 
 namespace warploom::runtime {
 namespace {

@@ -2,7 +2,7 @@
 // one does. They share nothing with emitted kernels, not even the device headers. A text is the problem's constants, its engine's
 // head, the types In, Out and Bias with `activate`, the functions of both engines, and the kernel.
 
-#include "runtime/vendor_parts.h"
+#include "runtime/vendor.h"
 
 namespace warploom::runtime {
 namespace {

@@ -168,7 +168,12 @@ class Model {
   // Nobody waits for a fill where it is started, but for the slot: the latency and the transfer, hidden by the other slots.
   Work cost_of(const Statement&, const Produce& node, Environment& at, int threads) {
     Work work = walk(node.body, at, threads);
-    fill_[node.pipeline] = rates_.memory_latency + work.l2_bytes / rates_.l2_bytes;
+    // A slot that blocks share is free, and full, when the slowest of them says so.
+    const bool shared = std::any_of(node.body.begin(), node.body.end(), [](const Statement& s) {
+      const auto* copy = std::get_if<Copy>(&s.node);
+      return copy && !copy->multicast.empty();
+    });
+    fill_[node.pipeline] = rates_.memory_latency * (shared ? 1.5 : 1) + work.l2_bytes / rates_.l2_bytes;
     work.chain = work.issue / std::max(1, threads / 32);
     return work;
   }

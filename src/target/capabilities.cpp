@@ -1,64 +1,57 @@
 #include "target/capabilities.h"
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
 #include <unistd.h>
+#include "target/rates.h"
 
 namespace warploom::target {
 namespace {
 
+// With what all GPUs here have.
+Capabilities gpu(Capabilities of) {
+  of.gpu = of.async_copy = true;
+  of.registers = 65536;
+  of.max_threads = 1024;
+  of.vector_bytes = 16;
+  return of;
+}
 // Datasheet figures of the part each architecture is planned for: A100 80 GB SXM, L40S, H200 SXM.
 Capabilities sm80() {
-  return {.arch = "sm_80",
-          .gpu = true,
-          .processors = 108,
-          .shared_bytes = 163 * 1024,
-          .registers = 65536,
-          .max_threads = 1024,
-          .max_cluster = 1,
-          .async_copy = true,
-          .vector_bytes = 16,
-          .dram_gbs = 2039,
-          .l2_bytes = 40 << 20,
-          .fp32_tflops = 19.5,
-          .tf32_tflops = 156,
-          .half_tflops = 312};
+  return gpu({.arch = "sm_80",
+              .processors = 108,
+              .shared_bytes = 163 * 1024,
+              .max_cluster = 1,
+              .dram_gbs = 2039,
+              .l2_bytes = 40 << 20,
+              .fp32_tflops = 19.5,
+              .tf32_tflops = 156,
+              .half_tflops = 312});
 }
 Capabilities sm89() {
-  return {.arch = "sm_89",
-          .gpu = true,
-          .processors = 142,
-          .shared_bytes = 99 * 1024,
-          .registers = 65536,
-          .max_threads = 1024,
-          .max_cluster = 1,
-          .async_copy = true,
-          .vector_bytes = 16,
-          .dram_gbs = 864,
-          .l2_bytes = 96 << 20,
-          .fp32_tflops = 91.6,
-          .tf32_tflops = 183,
-          .half_tflops = 362,
-          .fp8_tflops = 733};
+  return gpu({.arch = "sm_89",
+              .processors = 142,
+              .shared_bytes = 99 * 1024,
+              .max_cluster = 1,
+              .dram_gbs = 864,
+              .l2_bytes = 96 << 20,
+              .fp32_tflops = 91.6,
+              .tf32_tflops = 183,
+              .half_tflops = 362,
+              .fp8_tflops = 733});
 }
 Capabilities sm90a() {
-  return {.arch = "sm_90a",
-          .gpu = true,
-          .processors = 132,
-          .shared_bytes = 227 * 1024,
-          .registers = 65536,
-          .max_threads = 1024,
-          .max_cluster = 16,
-          .warpgroup_mma = true,
-          .tensor_copy = true,
-          .async_copy = true,
-          .vector_bytes = 16,
-          .dram_gbs = 4800,
-          .l2_bytes = 50 << 20,
-          .fp32_tflops = 66.9,
-          .tf32_tflops = 494.7,
-          .half_tflops = 989.4,
-          .fp8_tflops = 1979};
+  return gpu({.arch = "sm_90a",
+              .processors = 132,
+              .shared_bytes = 227 * 1024,
+              .max_cluster = 16,
+              .warpgroup_mma = true,
+              .tensor_copy = true,
+              .dram_gbs = 4800,
+              .l2_bytes = 50 << 20,
+              .fp32_tflops = 66.9,
+              .tf32_tflops = 494.7,
+              .half_tflops = 989.4,
+              .fp8_tflops = 1979});
 }
 
 // This machine: cores that the process may use, the widest vectors the processor has.
@@ -109,6 +102,14 @@ Result<Capabilities> capabilities_of(const std::string& target) {
     if (target == row.name) return row.make();
   return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
                fmt::format("one of {}", fmt::join(known_targets(), ", ")), target, "name one of these, or `auto`"});
+}
+
+const Rates& rates_of(const std::string& arch) {
+  static constexpr Rates h200{.clock_ghz = 1.75};
+  static constexpr Rates a100{.clock_ghz = 1.41, .l2_total_bytes = 2600, .memory_latency = 600};
+  static constexpr Rates l40s{
+      .clock_ghz = 2.5, .warp_matrix_cycles = 16, .l2_total_bytes = 2000, .memory_latency = 900};
+  return arch == "sm_90a" ? h200 : arch == "sm_89" ? l40s : a100;
 }
 
 }  // namespace warploom::target

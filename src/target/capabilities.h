@@ -2,8 +2,6 @@
 // target; synthesis reads the rows.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <vector>
 #include "base/error.h"
 

@@ -1,7 +1,4 @@
 #include "target/instruction.h"
-#include <fmt/format.h>
-#include <map>
-#include "target/rows.h"
 
 namespace warploom::target {
 namespace {

@@ -14,14 +14,18 @@
 // of the call that made it.
 #pragma once
 
-#include <functional>
 #include "tile/program.h"
 
 namespace warploom::tile {
 
-Value constant(double value);
-Value coordinate(int axis, Index shift = 0);  // the element's own along an axis of the destination, plus the shift
-Value apply(ValueOp op, std::vector<Value> operands);
+inline Value constant(double value) { return {.constant = value}; }
+// The element's own along an axis of the destination, plus the shift.
+inline Value coordinate(int axis, Index shift = 0) {
+  return {.kind = Value::Kind::coordinate, .axis = axis, .shift = std::move(shift)};
+}
+inline Value apply(ValueOp op, std::vector<Value> operands) {
+  return {.kind = Value::Kind::op, .op = op, .operands = std::move(operands)};
+}
 inline Value operator+(Value a, Value b) { return apply(ValueOp::add, {std::move(a), std::move(b)}); }
 inline Value operator-(Value a, Value b) { return apply(ValueOp::sub, {std::move(a), std::move(b)}); }
 inline Value operator*(Value a, Value b) { return apply(ValueOp::mul, {std::move(a), std::move(b)}); }
@@ -38,52 +42,92 @@ struct Where {
 
 class Builder {
  public:
-  explicit Builder(std::string name);
+  explicit Builder(std::string name) { program_.name = std::move(name); }
 
-  Builder& grid(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1);
-  Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1);
-  Builder& warps(int count);
-  Builder& cooperative();
+  Builder& grid(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) { return program_.grid = {x, y, z}, *this; }
+  Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) {
+    return program_.cluster = {x, y, z}, *this;
+  }
+  Builder& warps(int count) { return program_.warps = count, *this; }
+  Builder& cooperative() { return program_.cooperative = true, *this; }
 
   TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
                   std::vector<std::int64_t> strides = {});
   TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
                   std::vector<std::int64_t> strides = {});
   TensorId zeroed(TensorId output);  // it holds zeros when the program begins
-  TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape);
-  TensorId reg(std::string name, Dtype dtype, std::vector<std::int64_t> shape);
+  TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
+    return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});
+  }
+  TensorId reg(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
+    return declare({std::move(name), dtype, Scope::reg, std::move(shape), {}});
+  }
   // Makes the given shared tensors the slots of a ring.
   PipelineId pipeline(std::string name, int stages, std::vector<TensorId> tensors);
 
-  Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const;
-  Tile all(TensorId tensor) const;
-  Tile gathered(Tile tile, int dim, TensorId lookup) const;  // the offset along dim counts in lookup's elements
-  Value value(TensorId tensor) const;
+  Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const {
+    return {tensor, std::move(offset), std::move(extent)};
+  }
+  Tile all(TensorId tensor) const { return whole(program_, tensor); }
+  // The offset along dim counts in lookup's elements.
+  Tile gathered(Tile tile, int dim, TensorId lookup) const {
+    return {tile.tensor, std::move(tile.offset), std::move(tile.extent), lookup, dim};
+  }
+  Value value(TensorId tensor) const { return {.kind = Value::Kind::tensor, .tensor = tensor}; }
   Dtype dtype_of(TensorId tensor) const { return program_.tensor(tensor).dtype; }
 
-  void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current());
-  void multicast(Tile src, Tile dst, std::string along, Where where = Where::current());
-  void combine(ReduceOp op, Tile src, Tile dst, Where where = Where::current());
-  void copy_peer(Tile src, Index rank, Tile dst, Where where = Where::current());
-  void cluster_sync(Where where = Where::current()) { add({ClusterSync{}, {where.file, where.line}}); }
-  void wait_previous(Where where = Where::current()) { add({WaitPrevious{}, {where.file, where.line}}); }
-  void launch_next(Where where = Where::current()) { add({LaunchNext{}, {where.file, where.line}}); }
-  void signal(Tile flag, Index by = 1, Where where = Where::current());
-  void wait(Tile flag, Index least, Where where = Where::current());
-  void fill(TensorId dst, double value, Where where = Where::current());
-  void map(TensorId dst, Value value, Where where = Where::current());
+  void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current()) {
+    add(where, Copy{std::move(src), std::move(dst), fill, streaming});
+  }
+  void multicast(Tile src, Tile dst, std::string along, Where where = Where::current()) {
+    add(where, Copy{std::move(src), std::move(dst), 0, false, std::move(along)});
+  }
+  void combine(ReduceOp op, Tile src, Tile dst, Where where = Where::current()) {
+    add(where, Copy{std::move(src), std::move(dst), 0, false, {}, {}, op});
+  }
+  void copy_peer(Tile src, Index rank, Tile dst, Where where = Where::current()) {
+    add(where, Copy{std::move(src), std::move(dst), 0, false, {}, std::move(rank)});
+  }
+  void cluster_sync(Where where = Where::current()) { add(where, ClusterSync{}); }
+  void wait_previous(Where where = Where::current()) { add(where, WaitPrevious{}); }
+  void launch_next(Where where = Where::current()) { add(where, LaunchNext{}); }
+  void signal(Tile flag, Index by = 1, Where where = Where::current()) {
+    add(where, Signal{std::move(flag), std::move(by)});
+  }
+  void wait(Tile flag, Index least, Where where = Where::current()) {
+    add(where, Wait{std::move(flag), std::move(least)});
+  }
+  void fill(TensorId dst, double value, Where where = Where::current()) { add(where, Fill{dst, value}); }
+  void map(TensorId dst, Value value, Where where = Where::current()) { add(where, Map{dst, std::move(value)}); }
   void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false,
-           Where where = Where::current());
-  void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current());
-  void scan(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current());
-  void rearrange(TensorId dst, TensorId src, bool transpose = false, Where where = Where::current());
-  void reinterpret(TensorId dst, TensorId src, Where where = Where::current());
-  void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current());
+           Where where = Where::current()) {
+    add(where, Mma{acc, std::move(a), std::move(b), transpose_a, transpose_b});
+  }
+  void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current()) {
+    add(where, Reduce{dst, src, axis, op});
+  }
+  void scan(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current()) {
+    add(where, Scan{dst, src, axis, op});
+  }
+  void rearrange(TensorId dst, TensorId src, bool transpose = false, Where where = Where::current()) {
+    add(where, Rearrange{dst, src, transpose});
+  }
+  void reinterpret(TensorId dst, TensorId src, Where where = Where::current()) { add(where, Reinterpret{dst, src}); }
+  void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current()) { add(where, ClusterReduce{dst, op}); }
   void for_(const std::string& variable, Index begin, Index end, Index step, const std::function<void(Index)>& body,
-            bool unroll = false, Where where = Where::current());
-  void if_less(Index left, Index right, const std::function<void()>& body, Where where = Where::current());
-  void produce(PipelineId pipeline, const std::function<void()>& body, Where where = Where::current());
-  void consume(PipelineId pipeline, int lag, const std::function<void()>& body, Where where = Where::current());
+            bool unroll = false, Where where = Where::current()) {
+    Body inner = nested([&] { body(Index::variable(variable)); });
+    add(where, For{variable, std::move(begin), std::move(end), std::move(step), unroll, std::move(inner)});
+  }
+  void if_less(Index left, Index right, const std::function<void()>& body, Where where = Where::current()) {
+    add(where, If{std::move(left), std::move(right), nested(body)});
+  }
+  void produce(PipelineId pipeline, const std::function<void()>& body, Where where = Where::current()) {
+    add(where, Produce{pipeline, nested(body)});
+  }
+  void consume(PipelineId pipeline, int lag, const std::function<void()>& body, Where where = Where::current()) {
+    add(where, Consume{pipeline, lag, nested(body)});
+  }
   // Roles are declared one after another inside the callback, by role().
   void roles(const std::function<void()>& body, Where where = Where::current());
   void role(std::string name, int warps, int registers, const std::function<void()>& body);
@@ -94,7 +138,8 @@ class Builder {
   Program program_;
   std::vector<Body*> open_;  // innermost statement list last
   std::vector<Role>* roles_ = nullptr;
-  void add(Statement statement);
+  TensorId declare(Tensor tensor);
+  void add(const Where& where, decltype(Statement::node) node);
   Body nested(const std::function<void()>& body);
 };
 

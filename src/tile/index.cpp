@@ -1,7 +1,4 @@
 #include "tile/index.h"
-#include <algorithm>
-#include <array>
-#include <limits>
 
 namespace warploom::tile {
 namespace {

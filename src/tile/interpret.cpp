@@ -1,7 +1,4 @@
 #include "tile/interpret.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <array>
 #include "tile/machine.h"
 #include "tile/shape.h"
 #include "tile/verify.h"

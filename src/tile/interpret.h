@@ -3,10 +3,7 @@
 // the roles' list, pipelines as queues without bound.
 #pragma once
 
-#include <cstddef>
-#include <map>
 #include <span>
-#include <string>
 #include "base/error.h"
 #include "tile/program.h"
 

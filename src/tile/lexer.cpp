@@ -1,11 +1,6 @@
 #include "tile/lexer.h"
-#include <fmt/format.h>
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
-#include <cmath>
-#include <limits>
 
 namespace warploom::tile {
 namespace {

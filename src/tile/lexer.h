@@ -5,9 +5,6 @@
 // A level is two spaces of indentation. Blank lines vanish; # and // begin comments. Errors are kTileSyntax with "file:line".
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 #include "base/error.h"
 

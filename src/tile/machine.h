@@ -4,14 +4,7 @@
 // written. Shared and register tensors begin unwritten; a slot of a pipeline begins unwritten each time it is produced.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "tile/interpret.h"
-#include "tile/program.h"
 
 namespace warploom::tile {
 

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-#include <algorithm>
-#include <cmath>
 #include "tile/machine.h"
 #include "tile/shape.h"
 

@@ -1,6 +1,4 @@
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <optional>
 #include "tile/machine.h"
 #include "tile/shape.h"
 

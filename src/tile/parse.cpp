@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-#include <algorithm>
 #include "tile/print.h"
 #include "tile/reader.h"
-#include "tile/syntax.h"
 
 namespace warploom::tile {
 namespace {

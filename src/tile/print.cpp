@@ -1,7 +1,5 @@
 #include "tile/print.h"
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <cmath>
 #include "tile/syntax.h"
 
 namespace warploom::tile {

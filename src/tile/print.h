@@ -1,8 +1,6 @@
 // A program as text, and text as a program: parse(print(p)) prints the same. The grammar stands in docs/tile.md.
 #pragma once
 
-#include <string>
-#include <string_view>
 #include "base/error.h"
 #include "tile/program.h"
 

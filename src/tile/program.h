@@ -33,9 +33,6 @@
 // Programs are values; builders (build.h) make them, verify.h checks them, print.h and parse.h turn them into text and back.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <variant>
 #include <vector>
 #include "base/dtype.h"

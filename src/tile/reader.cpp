@@ -1,6 +1,4 @@
 #include "tile/reader.h"
-#include <fmt/format.h>
-#include <array>
 
 namespace warploom::tile {
 namespace {

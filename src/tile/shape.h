@@ -4,8 +4,6 @@
 //   dense_strides({2, 3, 4})     →  {12, 4, 1}
 #pragma once
 
-#include <cstdint>
-#include <vector>
 #include "tile/program.h"
 
 namespace warploom::tile {

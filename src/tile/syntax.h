@@ -5,8 +5,6 @@
 #include <array>
 #include <cmath>
 #include <concepts>
-#include <optional>
-#include <string_view>
 #include "tile/shape.h"
 
 namespace warploom::tile {

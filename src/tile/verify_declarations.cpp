@@ -1,12 +1,8 @@
 // Rules of the declarations: names, shapes, strides, grid, cluster, warps, pipelines.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <set>
 #include "tile/shape.h"
-#include "tile/verify_rules.h"
+#include "tile/verify.h"
 
 namespace warploom::tile {
 namespace {

@@ -1,10 +1,7 @@
 // Rules between roles: roles meet only through pipelines, each with one producing role and consumers listed after it.
 //
 // A place is where a statement runs: -1 for the single thread of control (all warps), otherwise the number of a role.
-#include <fmt/format.h>
-#include <set>
 #include "tile/verify.h"
-#include "tile/verify_rules.h"
 
 namespace warploom::tile {
 namespace {

@@ -1,8 +1,6 @@
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <algorithm>
 #include "tile/shape.h"
-#include "tile/verify_rules.h"
+#include "tile/verify.h"
 
 namespace warploom::tile {
 namespace {

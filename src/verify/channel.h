@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 #include "base/error.h"
 
 namespace warploom::verify {

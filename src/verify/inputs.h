@@ -12,12 +12,6 @@
 // operator uses them as indices, else on [-8, 8); booleans are fair.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
-#include <vector>
-#include "base/dtype.h"
 #include "graph/graph.h"
 
 namespace warploom::verify {

@@ -2,24 +2,26 @@
 // request into a verdict. Within the room only.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-#include "base/error.h"
-#include "runtime/executor.h"
 #include "runtime/timing.h"
 #include "verify/evaluator.h"
-#include "verify/memory.h"
 #include "verify/oracle.h"
 #include "verify/parallel.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {
+
+// Buffers with guard bytes round them.
+inline constexpr std::int64_t kGuardBytes = 64 << 10;
+
+struct Guarded {
+  runtime::Buffer whole, data;  // data starts kGuardBytes into whole and ends kGuardBytes before its end
+};
+
+Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
+// ok, or candidate-wrote-input naming the buffer and the side.
+Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
+// Fills the data with poison, so that what is left unwritten shows.
+Status poison(runtime::Executor& device, const Guarded& buffer);
 
 // Told before the candidate's own code runs (with how long that should take at most, beyond one launch) and again when it is
 // done: the parent's clock differs between the two.

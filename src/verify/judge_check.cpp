@@ -1,5 +1,3 @@
-#include <chrono>
-#include <cstring>
 #include "base/hash.h"
 #include "base/random.h"
 #include "verify/judge.h"

@@ -4,10 +4,6 @@
 // the rest block by block when a whole judgement asks for it, so that memory stays bounded whatever the output's size.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-#include "base/error.h"
 #include "graph/reference.h"
 
 namespace warploom::verify {

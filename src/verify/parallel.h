@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <thread>
 #include <vector>
 #include "graph/parallel.h"

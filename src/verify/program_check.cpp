@@ -62,6 +62,7 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
   ProgramVerdict verdict;
   WARPLOOM_TRY(const auto emulation,
                runtime::emulate(list, views_of<runtime::EmulatedBuffers>(made), {.seed = seed, .count_banks = true}));
+  verdict.banks = emulation.banks;
   for (const auto& use : emulation.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
   verdict.agrees = true;
   for (const BufferSpec& spec : list.outputs) {

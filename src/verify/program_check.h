@@ -9,7 +9,7 @@
 // resource-limit where it is too large to be interpreted.
 #pragma once
 
-#include "codegen/launch_list.h"
+#include "runtime/emulate.h"
 #include "tile/program.h"
 
 namespace warploom::verify {
@@ -18,6 +18,7 @@ struct ProgramVerdict {
   bool agrees = false;
   double error = 0, bound = 0;
   std::int64_t wavefronts = 0, wavefronts_least = 0;  // of shared memory: taken, and without bank conflicts
+  std::vector<runtime::BankUse> banks;                // the same by line of the kernel's text
 };
 Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list, std::uint64_t seed);
 

@@ -1,5 +1,4 @@
 #include "verify/setup.h"
-#include <cstring>
 #include "verify/channel.h"
 
 // An attribute's alternative goes along by its number: a real 1.0 must not come back as an integer.

@@ -1,13 +1,6 @@
 // Setup: what an evaluator must know of the problem before it can judge candidates, and how it travels to its process.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-#include "base/error.h"
-#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "runtime/vendor.h"

@@ -16,9 +16,6 @@
 // tolerance.cpp derives the constants. u_in counts only where operands are stored wider than the track computes.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include "base/error.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 

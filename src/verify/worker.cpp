@@ -9,13 +9,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include "base/file.h"
 #include "verify/channel.h"
-#include "verify/evaluator.h"
 #include "verify/judge.h"
 
 namespace warploom::verify {

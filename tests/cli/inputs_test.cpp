@@ -1,6 +1,5 @@
-#include "cli/inputs.h"
+#include "cli/text.h"
 #include <gtest/gtest.h>
-#include "cli/print.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "export/text.h"
+#include "export/parts.h"
 #include <gtest/gtest.h>
 
 namespace warploom::export_ {

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "matmul_cases.h"
 #include "runtime/nvrtc.h"
-#include "runtime/vendor_parts.h"
+#include "runtime/vendor.h"
 #include "tma_list.h"
 
 namespace warploom::runtime {

@@ -1,6 +1,6 @@
 #include "synth/exchange.h"
 #include <gtest/gtest.h>
-#include "target/rows.h"
+#include "target/instruction.h"
 
 namespace warploom::synth {
 namespace {

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "target/capabilities.h"
 
 namespace warploom::cli {
 namespace {
@@ -24,5 +25,13 @@ Result<Answer> list_errors(const Session&) {
 }  // namespace
 
 Command errors_command() { return {"errors", "every error code, its exit status and its meaning", {}, list_errors}; }
+
+Command version_command() {
+  return {"version", "the version and the targets it knows", {}, [](const Session&) -> Result<Answer> {
+            const auto targets = target::known_targets();
+            return Answer{{{"version", kVersion}, {"targets", targets}},
+                          fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
+          }};
+}
 
 }  // namespace warploom::cli

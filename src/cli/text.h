@@ -1,13 +1,23 @@
-// What people read: aligned tables on standard output, progress on standard error (one rewritten line on a terminal, a plain line
-// every few seconds elsewhere). Colours only on a terminal and only without NO_COLOR.
+// Text in and out. What several commands read from their flags: durations, tracks, schedules. What people read: aligned tables on
+// standard output, progress on standard error (one rewritten line on a terminal, a plain line every few seconds elsewhere). Colours
+// only on a terminal and only without NO_COLOR.
 #pragma once
 
-#include <string>
-#include <utility>
-#include <vector>
 #include "search/optimize.h"
 
 namespace warploom::cli {
+
+// "60s", "2m", "500ms", "1.5h"; a bare number is seconds. usage when it is none of these or not above zero.
+Result<double> parse_seconds(const std::string& text, const std::string& place);
+
+// The track that was named, or the model's own for "". unknown-track when it is none or cannot hold for the model's types.
+Result<Track> track_for(const graph::Graph& graph, const std::string& name);
+
+// "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word that cannot be read.
+Result<kernels::Schedule> parse_schedule(const std::string& text);
+
+// The most promising legal schedule of any family, by the families' own guess.
+Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities);
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 // One "label   value" a row, labels padded to the widest. Lines of a value after the first are indented alike.

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
-#include "search/catalogue.h"
+#include "search/proposer.h"
 
 namespace warploom::cli {
 namespace {
@@ -80,17 +80,11 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
 }
 
 Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities) {
-  const search::Catalogue catalogue{region, capabilities, kernels::families_for(region, capabilities), {}};
-  std::optional<kernels::Schedule> best;
-  double best_guess = 0;
-  for (const kernels::Family* family : catalogue.families) {
-    Random random(1, "default schedule");
-    const auto schedules = search::ranked(catalogue, *family, random);
-    if (schedules.empty()) continue;
-    const double guess = family->guess(region, schedules[0], capabilities);
-    if (!best || guess < best_guess) best = schedules[0], best_guess = guess;
-  }
-  if (best) return *best;
+  const search::Catalogue catalogue{
+      region, capabilities, kernels::families_for(region, capabilities),
+      [&](const kernels::Schedule& schedule) { return kernels::build(region, schedule, capabilities); }};
+  search::Proposer proposer(catalogue, search::Strategy::beam, 1);
+  if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,
                "one matmul or softmax with pointwise operators", graph::to_text(region.graph),
                "take a model of that form"});

@@ -16,7 +16,7 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name);
 // "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word that cannot be read.
 Result<kernels::Schedule> parse_schedule(const std::string& text);
 
-// The most promising legal schedule of any family, by the families' own guess.
+// What a search would try first.
 Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities);
 
 using Rows = std::vector<std::pair<std::string, std::string>>;

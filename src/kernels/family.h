@@ -57,9 +57,8 @@ class Family {
   // ok, or kScheduleIllegal / kResourceLimit with the fields that clash.
   virtual Status legal(const Region& region, const Schedule& schedule,
                        const target::Capabilities& capabilities) const = 0;
-  // A relative guess of the time, smaller is better, cheap to compute: search starts where it is small.
-  virtual double guess(const Region& region, const Schedule& schedule,
-                       const target::Capabilities& capabilities) const = 0;
+  // A relative guess of the time, smaller is better: where a search starts on a target without a cost model.
+  virtual double guess(const Region&, const Schedule&, const target::Capabilities&) const { return 0; }
   // The tile programs in launch order, before synthesis; the buffers between them are workspaces.
   // Global tensors of a program carry short names of their own ("A", "C"); buffers[i] says which buffer of the region (a
   // tensor of the graph, a workspace) each name of programs[i] stands for.

@@ -67,23 +67,6 @@ class MatmulThreads : public Family {
     return fits_shared(s, bytes, capabilities);
   }
 
-  double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto matmul = *match_matmul(region.graph);
-    const Precision p = *precision(matmul, region.track);
-    const double m = static_cast<double>(field(s, "block_m")), n = static_cast<double>(field(s, "block_n"));
-    const double tiles = static_cast<double>(ceil_div(matmul.m, field(s, "block_m")) *
-                                             ceil_div(matmul.n, field(s, "block_n")) * matmul.batch_count());
-    const double k = static_cast<double>(round_up(matmul.k, field(s, "block_k")));
-    const double peak = !flavour_.tensor_cores     ? capabilities.fp32_tflops * 0.7
-                        : p.operand == Dtype::tf32 ? capabilities.tf32_tflops * 0.45
-                                                   : capabilities.half_tflops * 0.55;
-    const double multiply = 2 * m * n * k * p.terms / (peak * 1e6 / capabilities.processors);
-    const double fill = (m + n) * k * bytes_of(matmul.a.dtype) / (4500.0 * 1e3 / capabilities.processors);
-    const double shallow = field(s, "stages") < 3 ? 1.2 : 1.0;
-    const double narrow = m * n < 64 * 64 ? 1.5 : 1.0;
-    return std::ceil(tiles / capabilities.processors) * std::max(multiply * narrow, fill) * shallow;
-  }
-
   Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
     const auto matmul = *match_matmul(region.graph);
     Programs out;

@@ -85,43 +85,6 @@ class MatmulWgmma : public Family {
     return fits_shared(s, bytes, capabilities);
   }
 
-  // Time of the waves of tiles, each bound by multiplying or by filling slots, plus storing.
-  double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto given = *match_matmul(region.graph);
-    const auto precision = *precision_of(given, region.track);
-    const MatmulRegion matmul = field(s, "exchange") ? exchanged(given) : given;
-    const auto split = field(s, "split", 1);
-    const double m = static_cast<double>(field(s, "block_m")), n = static_cast<double>(field(s, "block_n"));
-    const double tiles = static_cast<double>(ceil_div(matmul.m, field(s, "block_m")) *
-                                             ceil_div(matmul.n, field(s, "block_n")) * matmul.batch_count() * split);
-    const double waves = std::ceil(tiles / capabilities.processors);
-    const double running = std::min(tiles, static_cast<double>(capabilities.processors));
-    const double k = static_cast<double>(round_up(ceil_div(matmul.k, split), field(s, "block_k")));
-    const double unit = precision.operand == Dtype::tf32  ? capabilities.tf32_tflops
-                        : bits_of(precision.operand) == 8 ? capabilities.fp8_tflops
-                                                          : capabilities.half_tflops;
-    const double multiply = 2 * m * n * k * precision.terms / (unit * 1e6 / capabilities.processors);
-    // The tensor core reads b (and a) from shared memory: narrow tiles starve it.
-    const double starve = n < 128 ? 128 / n : 1;
-    // A block alone cannot draw more than its slots hold in a round trip to memory, nor all of them more than memory gives.
-    const double slot_bytes = (m + n) * static_cast<double>(field(s, "block_k")) * bytes_of(precision.operand) *
-                              (precision.terms > 1 ? 2 : 1);
-    const double rate = std::min({5500e3 / running, slot_bytes * static_cast<double>(field(s, "stages")) / 0.9, 100e3});
-    const double fill = slot_bytes * k / static_cast<double>(field(s, "block_k")) / rate;
-    const double depth = field(s, "stages") < 3 ? 1.3 : 1.0;
-    const double alone = field(s, "consumers") == 1 && m * n > 64 * 128 ? 1.15 : 1.0;
-    // Pairs of 16-bit results leave half of every 32-byte sector to another store; the copy engine writes whole lines.
-    const bool direct = !field(s, "through_shared");
-    const int stored = split > 1 ? 4 : bytes_of(matmul.out.dtype);
-    const double store = m * n * stored / (4000.0 * 1e3 / capabilities.processors) *
-                         (!direct       ? 0.5
-                          : stored == 2 ? 2.5
-                                        : 0.7);
-    const double sum =
-        split > 1 ? 3 + static_cast<double>(matmul.m * matmul.n * matmul.batch_count() * split) * 8 / 3500e3 : 0;
-    return waves * (std::max(multiply * starve * alone, fill) * depth + store) + sum;
-  }
-
   Result<Programs> programs(const Region& region, const Schedule& s,
                             const target::Capabilities& capabilities) const override {
     const auto given = *match_matmul(region.graph);

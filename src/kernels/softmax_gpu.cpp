@@ -93,21 +93,6 @@ class SoftmaxGpu : public Family {
     return ok();
   }
 
-  double guess(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto softmax = *match_softmax(region.graph);
-    const double bytes = static_cast<double>(softmax.outer * softmax.size) * bytes_of(softmax.out.dtype);
-    const double part = static_cast<double>(width(softmax, s));
-    const double waste = part * static_cast<double>(field(s, "cluster")) / static_cast<double>(softmax.size);
-    // Blocks that load, compute and store one after another leave memory idle in between; a ring does not, on enough rows.
-    const bool long_work = softmax.outer * softmax.size * bytes_of(softmax.out.dtype) > 64 << 20;
-    const double passes = field(s, "place") == kStreamed ? 3.0 : field(s, "place") == kRing && long_work ? 1.8 : 2.0;
-    const double small = part * static_cast<double>(field(s, "rows")) < 1024 ? 1.3 : 1.0;
-    const double big_block = field(s, "warps") > 16 ? 1.15 : 1.0;
-    const double shared = field(s, "place") == kShared ? 1.1 : 1.0;
-    const double cluster = 1 + 0.01 * static_cast<double>(field(s, "cluster"));
-    return passes * bytes * waste * small * big_block * shared * cluster / capabilities.dram_gbs;
-  }
-
   Result<Programs> programs(const Region& region, const Schedule& s,
                             const target::Capabilities& capabilities) const override {
     const auto softmax = *match_softmax(region.graph);

@@ -48,6 +48,7 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
     const double guess = family.guess(catalogue.region, schedule, catalogue.capabilities);
     found.emplace_back(guess, std::move(schedule));
   }
+  if (catalogue.capabilities.gpu) random.shuffle(found);  // the cost model orders them, a few at a time
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<kernels::Schedule> out;
   for (auto& [guess, schedule] : found) out.push_back(std::move(schedule));

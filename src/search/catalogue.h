@@ -20,7 +20,7 @@ struct Catalogue {
 };
 
 // Every legal schedule of a family, or as many as a bounded number of looks finds where the space is too large to go through,
-// best guess first.
+// best guess first; in random order on targets with a cost model.
 std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family, Random& random);
 
 // The legal schedules that differ from `schedule` in one field, in the order of fields and values.

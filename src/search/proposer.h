@@ -5,8 +5,8 @@
 //   beam        the best of each family by guess, and some at random; then single-field changes of the best few so far, with a
 //               random one now and then, until nothing new is left
 //
-// Where the target has a cost model, beam starts from what the model finds best when it climbs from those guesses, and takes the changes
-// that it expects most of first. Predictions only order: what is timed decides.
+// Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
+// and takes the changes that it expects most of first. Predictions only order: what is timed decides.
 #pragma once
 
 #include <map>

@@ -58,7 +58,7 @@ bool no_copies(const Lines& lines, const Mutant&) {
 
 // Every access to the ring's slots has one address within its slot: a thread reads what it copied itself.
 bool slots_of_one_thread(const Lines& lines, const Mutant&) {
-  static const std::regex access(R"(\bslot \+ ring_(?:write|read) \* \d+([^,;]*))");
+  static const std::regex access(R"(\bslot_? \+ ring_(?:write|read) \* \d+([^,;]*))");
   std::set<std::string> addresses;
   for (const std::string& line : lines) {
     std::smatch found;

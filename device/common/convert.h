@@ -1,11 +1,8 @@
 // Conversions between float and the element types in portable C++, for devices without instructions for it. They round to
 // nearest, ties to even; f16 overflows to infinity, fp8 saturates to its largest finite value, as the GPU's cvt does.
 #pragma once
-
 #include "types.h"
-
 namespace wl {
-
 WL_PURE unsigned bits_of(float x) { return __builtin_bit_cast(unsigned, x); }
 WL_PURE float float_of(unsigned bits) { return __builtin_bit_cast(float, bits); }
 
@@ -96,5 +93,4 @@ WL_PURE e5m2 cast<e5m2>(float x) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return e5m2{0x7f};
   return e5m2{static_cast<unsigned char>(encode_small(x, 5, 2, 0x7b, 0x7b) | (u >> 24 & 0x80u))};
 }
-
 }  // namespace wl

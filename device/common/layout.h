@@ -1,9 +1,7 @@
 // Pure address arithmetic, one text for both devices. WL_PURE comes from the device's kernel_head.h.
 // Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix: matrix descriptor" and "tensor: swizzling modes".
 #pragma once
-
 namespace wl {
-
 // XORs BITS bits of a byte offset, from bit BASE on, with the bits SHIFT above them: swizzle<3,4,3> is the 128-byte
 // swizzle of the copy engine and of wgmma, <2,4,3> the 64-byte and <1,4,3> the 32-byte one.
 template <int BITS, int BASE, int SHIFT>
@@ -30,5 +28,4 @@ WL_PURE unsigned long long smem_descriptor(unsigned addr, unsigned lbo_bytes, un
          static_cast<unsigned long long>((sbo_bytes & 0x3ffffu) >> 4) << 32 |
          static_cast<unsigned long long>(swizzle_mode & 3) << 62;
 }
-
 }  // namespace wl

@@ -1,9 +1,7 @@
 // The element types of emitted kernels as bit patterns. Arithmetic is done on float: wl::to_float and wl::cast<T>, which
 // each device implements, go back and forth. 16-bit types are aligned to 2, 8-bit to 1, so packed arrays are what they seem.
 #pragma once
-
 namespace wl {
-
 struct bf16 {
   unsigned short bits;
 };
@@ -20,5 +18,4 @@ struct e4m3 {
 struct e5m2 {
   unsigned char bits;
 };
-
 }  // namespace wl

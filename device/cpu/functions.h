@@ -2,11 +2,8 @@
 // polynomials after range reduction, within 2 units in the last place over the whole range (tests hold them to 3), with NaN,
 // infinities and subnormals as in the C library.
 #pragma once
-
 #include "vectors.h"
-
 namespace wl {
-
 WL_INLINE vf add(vf a, vf b) { return a + b; }
 WL_INLINE vf sub(vf a, vf b) { return a - b; }
 WL_INLINE vf mul(vf a, vf b) { return a * b; }
@@ -59,8 +56,8 @@ WL_INLINE vf sqrt(vf a) {
 }
 WL_INLINE vf rsqrt(vf a) { return 1.0f / sqrt(a); }
 WL_INLINE vf copy_sign(vf magnitude, vf sign) {
-  return __builtin_bit_cast(vf, (__builtin_bit_cast(vi, magnitude) & 0x7fffffff) |
-                                    (__builtin_bit_cast(vi, sign) & static_cast<int>(0x80000000u)));
+  return __builtin_bit_cast(
+      vf, (__builtin_bit_cast(vi, magnitude) & 0x7fffffff) | (__builtin_bit_cast(vi, sign) & static_cast<int>(0x80000000u)));
 }
 // Adding and taking away 1.5·2^23 leaves the nearest integer; its bits are that integer on top of a constant.
 inline constexpr float kToInteger = 12582912.0f;
@@ -137,8 +134,8 @@ WL_INLINE vf log(vf x) {
   const vi bits = __builtin_bit_cast(vi, y) - 0x3f3504f3;
   const vf e = __builtin_convertvector(bits >> 23, vf) - select(tiny, splat(32), vf{});
   const vf f = __builtin_bit_cast(vf, (bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
-  const vf q = polynomial(f, 0.0674664021f, -0.116756406f, 0.118881558f, -0.124055904f, 0.142195535f, -0.166679958f,
-                          0.200021186f, -0.250000096f, 0.333333126f);
+  const vf q = polynomial(f, 0.0674664021f, -0.116756406f, 0.118881558f, -0.124055904f, 0.142195535f, -0.166679958f, 0.200021186f,
+                          -0.250000096f, 0.333333126f);
   const vf ff = f * f;
   vf tail = fma(q, ff * f, e * -2.12194440e-4f);
   tail = fma(ff, splat(-0.5f), tail);
@@ -157,13 +154,13 @@ WL_INLINE vf tanh(vf x) {
 WL_INLINE vf erf(vf x) {
   const vf t = abs(x), u = x * x;
   // erf(x) = x + x·p(x²) below 0.95
-  const vf p = polynomial(u, 8.18509388e-5f, -0.000809770358f, 0.00519695211f, -0.0268577051f, 0.11283664f,
-                          -0.376126316f, 0.128379166f);
+  const vf p =
+      polynomial(u, 8.18509388e-5f, -0.000809770358f, 0.00519695211f, -0.0268577051f, 0.11283664f, -0.376126316f, 0.128379166f);
   const vf small = fma(p, x, x);
   const vf s = select(t > 4.0f, splat(4.0f), t);
   // 1 - erf(t) = e^-q(t) above
-  const vf q = polynomial(s, -0.000191503927f, 0.00299953867f, -0.0220519895f, 0.103566876f, 0.637600057f, 1.12742608f,
-                          0.000256448237f);
+  const vf q =
+      polynomial(s, -0.000191503927f, 0.00299953867f, -0.0220519895f, 0.103566876f, 0.637600057f, 1.12742608f, 0.000256448237f);
   const vf shifted = fma(q, splat(-1.44269504f), kToInteger), n = shifted - kToInteger;
   const vf r = fma(n, splat(-0.693147181f), -q);
   const vf large = copy_sign(1.0f - scale_by_power(exp_reduced(r), shifted), x);
@@ -209,5 +206,4 @@ template <class T>
 WL_INLINE float min_of(T&& x) {
   return across<min>(x);
 }
-
 }  // namespace wl

@@ -7,7 +7,6 @@
 // Workers spin for a moment after a run, so a run that follows at once starts within a microsecond or so; then they sleep.
 // run() is called from one thread at a time and does not nest. Where the system has no more threads there are fewer workers.
 #pragma once
-
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -20,9 +19,7 @@
 #include <system_error>
 #include <thread>
 #include <vector>
-
 namespace wl {
-
 // The cores of this process's affinity mask.
 inline std::vector<int> allowed_cores() {
   cpu_set_t set;
@@ -150,8 +147,8 @@ class Pool {
 };
 
 // Runs a kernel's blocks, each on a worker with `scratch_bytes` of memory of its own. False when there is no such memory.
-inline bool run_blocks(Pool& pool, void (*kernel)(void* const* buffers, long long task, void* scratch),
-                       void* const* buffers, std::int64_t blocks, std::int64_t scratch_bytes) {
+inline bool run_blocks(Pool& pool, void (*kernel)(void* const* buffers, long long task, void* scratch), void* const* buffers,
+                       std::int64_t blocks, std::int64_t scratch_bytes) {
   for (int worker = 0; worker < pool.threads(); ++worker)
     if (scratch_bytes > 0 && pool.scratch(worker, scratch_bytes) == nullptr) return false;
   pool.run(blocks, [&](std::int64_t block, int worker) {
@@ -159,5 +156,4 @@ inline bool run_blocks(Pool& pool, void (*kernel)(void* const* buffers, long lon
   });
   return true;
 }
-
 }  // namespace wl

@@ -5,11 +5,8 @@
 // with rows and columns exchanged. A Box says which part of a tile lies inside the tensor; the rest counts as `fill` when it is
 // read and is not written.
 #pragma once
-
 #include "functions.h"
-
 namespace wl {
-
 WL_INLINE constexpr long min(long a, long b) { return a < b ? a : b; }
 WL_INLINE constexpr long max(long a, long b) { return a > b ? a : b; }
 
@@ -75,8 +72,7 @@ WL_INLINE void load_row(float* to, const From* from, long begin, long end, long 
   }
 }
 template <class From>
-inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box,
-                      float fill) {
+inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box, float fill) {
   for (long r = 0; r < rows; ++r) {
     const bool in = r >= box.row_begin && r < box.row_end;
     load_row(dst + r * dst_stride, src + r * src_stride, in ? box.col_begin : 0, in ? box.col_end : 0, cols, fill);
@@ -86,8 +82,7 @@ template <class To>
 inline void store_rows(To* dst, long dst_stride, const float* src, long src_stride, Box box) {
   for (long r = box.row_begin; r < box.row_end; ++r)
     for (long c = box.col_begin; c < box.col_end; c += kLanes)
-      store_first(dst + r * dst_stride + c, load(src + r * src_stride + c),
-                  box.col_end - c < kLanes ? box.col_end - c : kLanes);
+      store_first(dst + r * dst_stride + c, load(src + r * src_stride + c), box.col_end - c < kLanes ? box.col_end - c : kLanes);
 }
 
 // Packing into panels of P columns: dst[(c / P) · Rows + r][c % P] = src[r][c].
@@ -96,13 +91,11 @@ WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
   constexpr long whole = Cols / P * P;
   for (long r = 0; r < Rows; ++r) {
     for (long c = 0; c < whole; c += P) copy_rows<1, P>(dst + c * Rows + r * P, 0, src + r * src_stride + c, 0);
-    if constexpr (whole < Cols)
-      copy_rows<1, Cols - whole>(dst + whole * Rows + r * P, 0, src + r * src_stride + whole, 0);
+    if constexpr (whole < Cols) copy_rows<1, Cols - whole>(dst + whole * Rows + r * P, 0, src + r * src_stride + whole, 0);
   }
 }
 template <class From>
-inline void pack_panels(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box,
-                        float fill) {
+inline void pack_panels(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box, float fill) {
   for (long c = 0; c < cols; c += panel) {
     const long width = cols - c < panel ? cols - c : panel;
     const Box part = {box.row_begin, box.row_end, box.col_begin - c, box.col_end - c};
@@ -134,12 +127,10 @@ WL_INLINE void transpose(vf (&block)[kLanes]) {
 // Packing with rows and columns exchanged, into panels of P rows (a multiple of kLanes): dst[(r / P) · cols + c][r % P] =
 // src[r][c]. Rows up to a multiple of kLanes are written.
 template <class From>
-inline void pack_transposed(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box,
-                            float fill) {
+inline void pack_transposed(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box, float fill) {
   for (long r = 0; r < rows; r += kLanes)
     for (long c = 0; c < cols; c += kLanes) {
-      const bool whole =
-          box.row_begin <= r && r + kLanes <= box.row_end && box.col_begin <= c && c + kLanes <= box.col_end;
+      const bool whole = box.row_begin <= r && r + kLanes <= box.row_end && box.col_begin <= c && c + kLanes <= box.col_end;
       vf block[kLanes];
       if (whole) {
         WL_UNROLL
@@ -193,5 +184,4 @@ WL_INLINE void mma(float* acc, const float* a, const float* b, long k) {
     for (int v = 0; v < NV; ++v) store(acc + i * P + v * kLanes, c[i][v]);
   }
 }
-
 }  // namespace wl

@@ -6,7 +6,6 @@
 //   wl::store(y + i, wl::load(x + i) * 2.0f);               // kLanes elements
 //   wl::store_first(y + i, wl::load_first(x + i, n, 0), n); // the first n of them
 #pragma once
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -32,9 +31,7 @@
 
 #define WL_PURE WL_INLINE
 #include "convert.h"
-
 namespace wl {
-
 inline constexpr long kLanes = WL_VECTOR_BYTES / 4;
 
 typedef float vf __attribute__((vector_size(WL_VECTOR_BYTES)));
@@ -164,5 +161,4 @@ template <>
 WL_INLINE vf rounded<f16>(vf x) {
   return widen_f16(narrow_f16(x));
 }
-
 }  // namespace wl

@@ -4,5 +4,4 @@
 // tiles are small arrays on the stack that the compiler keeps in vector registers, shared tensors parts of `scratch`, a
 // buffer of the calling thread that lives in its L2 cache.
 #pragma once
-
 #include "tiles.h"

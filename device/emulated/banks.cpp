@@ -1,9 +1,7 @@
 #include "banks.h"
 #include <algorithm>
 #include <set>
-
 namespace wl::emu {
-
 void Banks::instruction(const unsigned* addr, std::uint32_t lanes, int bytes, int line) {
   warploom::emulator::BankUse& u = use[line];
   ++u.instructions;
@@ -35,5 +33,4 @@ void Banks::finish() {
     for (const Row& row : line.rows) instruction(row.addr, row.lanes, line.bytes, key.second);
   lines_.clear();
 }
-
 }  // namespace wl::emu

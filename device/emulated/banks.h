@@ -2,12 +2,9 @@
 // words met in a bank. A wavefront serves one word of each bank, to any number of lanes. Accesses of 8 and 16 bytes are served a
 // half and a quarter of the warp at a time.
 #pragma once
-
 #include <deque>
 #include "emulator.h"
-
 namespace wl::emu {
-
 class Banks {
  public:
   // One lane's access. Lanes run one by one: the k-th access of each lane of a warp at a line is the k-th instruction there.
@@ -30,5 +27,4 @@ class Banks {
   };
   std::map<std::pair<const void*, int>, Line> lines_;
 };
-
 }  // namespace wl::emu

@@ -1,22 +1,18 @@
 // Barriers of warps, blocks and clusters; mbarriers.
 #include "machine.h"
-
 namespace wl::emu {
-
 void barrier(int id, int threads, Site site) {
   Thread& t = me();
   Cta& cta = *t.cta;
   if (id < 0 || id > 15 || (threads > 0 && threads % 32))
     return machine->hazard(
-        "barrier", fmt::format("sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads),
-        site.line);
+        "barrier", fmt::format("sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads), site.line);
   NamedBarrier& b = cta.named[id];
   if (b.here.empty()) {
     b.expected = threads;
     b.line = site.line;
   } else if (b.expected != threads) {
-    machine->hazard("barrier",
-                    fmt::format("barrier {} is used for {} and for {} threads at once", id, threads, b.expected),
+    machine->hazard("barrier", fmt::format("barrier {} is used for {} and for {} threads at once", id, threads, b.expected),
                     site.line, b.line);
   }
   b.here.push_back(&t);
@@ -34,8 +30,7 @@ void Machine::wake_barrier(Cta& cta, NamedBarrier& b, int id) {
     std::map<int, int> per_warp;
     for (Thread* t : b.here) ++per_warp[t->self.thread / 32];
     for (const auto& [warp, lanes] : per_warp)
-      if (lanes % 32)
-        hazard_of(b.here[0], "barrier", fmt::format("barrier {} was reached by a part of a warp", id), b.line);
+      if (lanes % 32) hazard_of(b.here[0], "barrier", fmt::format("barrier {} was reached by a part of a warp", id), b.line);
   }
   const Clock done = b.clock.take();
   for (Thread* t : b.here) {
@@ -63,8 +58,7 @@ bool Machine::meet(const char* what, int line, RegisterRun a, RegisterRun b, Reg
     w.what = what;
     w.line = line;
   } else if (w.what != what || w.line != line) {
-    hazard("divergence", fmt::format("lanes of a warp are at {} and at {} at the same time", what, w.what), line,
-           w.line);
+    hazard("divergence", fmt::format("lanes of a warp are at {} and at {} at the same time", what, w.what), line, w.line);
     for (;;) suspend("a warp that has diverged", line);  // nobody wakes it: the deadlock report follows
   }
   w.argument[t.self.thread & 31] = {{a, b, c}, value};
@@ -155,8 +149,7 @@ Mbarrier* Machine::barrier(Cta& cta, unsigned addr, int line, const char* what, 
 
 void Machine::arrive(Mbarrier& b, int line, const Thread* t) {
   if (b.pending == 0)
-    return hazard_of(t, "mbarrier", fmt::format("more arrivals than the barrier's count of {}", b.count), line,
-                     b.init_line);
+    return hazard_of(t, "mbarrier", fmt::format("more arrivals than the barrier's count of {}", b.count), line, b.init_line);
   --b.pending;
   complete_if_done(b, line);
 }
@@ -164,8 +157,7 @@ void Machine::arrive(Mbarrier& b, int line, const Thread* t) {
 void Machine::complete_if_done(Mbarrier& b, int line) {
   if (b.pending || b.tx > 0) return;
   if (b.tx < 0) {
-    hazard_of(nullptr, "mbarrier", fmt::format("the copies brought {} bytes more than were expected", -b.tx), line,
-              b.init_line);
+    hazard_of(nullptr, "mbarrier", fmt::format("the copies brought {} bytes more than were expected", -b.tx), line, b.init_line);
     b.tx = 0;
   }
   b.pending = b.count;
@@ -200,8 +192,7 @@ void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
 
 void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site) {
   Thread& t = me();
-  if (addr >> 24)
-    return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line);
+  if (addr >> 24) return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line);
   Mbarrier* b = machine->barrier(*t.cta, addr, site.line, "mbarrier_wait", false);
   if (!b) return;
   if ((b->phase & 1) == (parity & 1)) {
@@ -209,15 +200,13 @@ void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site) {
     b->waiters.push_back(&t);
     machine->suspend("mbarrier_wait", site.line, addr, parity & 1);
     if (b->phase > wanted + 1)
-      machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one",
-                      site.line, b->init_line);
+      machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one", site.line,
+                      b->init_line);
   }
   if (b->completed_remote && !cluster)
-    machine->hazard("mbarrier",
-                    "the wait acquires nothing from the other blocks that arrived: mbarrier_wait_cluster does",
+    machine->hazard("mbarrier", "the wait acquires nothing from the other blocks that arrived: mbarrier_wait_cluster does",
                     site.line, b->init_line);
   b->waited_phase = std::max(b->waited_phase, b->phase);
   machine->acquire(t, b->completed);
 }
-
 }  // namespace wl::emu

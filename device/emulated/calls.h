@@ -1,10 +1,7 @@
 // The emulated machine as the kernel's text sees it: what the inline functions of the interface call.
 #pragma once
-
 #include "tensor_map.h"
-
 namespace wl::emu {
-
 // The CUDA thread that runs now. The scheduler sets `self` before it resumes a fiber.
 struct Self {
   int thread, block[3], grid[3], cluster_rank, cluster_size;
@@ -98,5 +95,4 @@ void wgmma_wait(int n, Site site);
 
 void set_registers(int count, bool increase, Site site);
 void griddepcontrol_wait(WL_SITE);
-
 }  // namespace wl::emu

@@ -1,14 +1,10 @@
 #include "clock.h"
 #include <algorithm>
-
 namespace wl::emu {
-
 __attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, const Epoch* src, int n) {
   for (int i = 0; i < n; ++i) dst[i] = dst[i] > src[i] ? dst[i] : src[i];
 }
-
 namespace {
-
 Clock copy_of(const Clock& c, int n) {
   Clock r(n);
   if (auto* d = c.get()) {
@@ -29,9 +25,7 @@ struct LastActor {
 thread_local LastJoin last_join[2];
 thread_local int join_turn = 0;
 thread_local LastActor last_actor;
-
 }  // namespace
-
 Clock join(const Clock& a, const Clock& b) {
   if (a == b || !b.get()) return a;
   if (!a.get()) return b;
@@ -84,5 +78,4 @@ Clock ClockBuilder::take() {
   last_[0] = last_[1] = Clock();
   return r;
 }
-
 }  // namespace wl::emu

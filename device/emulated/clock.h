@@ -5,14 +5,11 @@
 // Clocks are immutable and shared: after a barrier all threads hold the same one, so that joining costs one pointer
 // comparison. What a thread alone knows about itself lies beside it in Private entries.
 #pragma once
-
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
-
 namespace wl::emu {
-
 using Epoch = std::uint32_t;
 
 void raise_to(Epoch* dst, const Epoch* src, int n);  // elementwise maximum
@@ -90,5 +87,4 @@ struct View {
     return false;
   }
 };
-
 }  // namespace wl::emu

@@ -14,15 +14,12 @@
 // Blocks of one cluster run together, clusters one after another. One launch at a time in a process (others wait).
 // The rules are in docs/device.md.
 #pragma once
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
-
 namespace warploom::emulator {
-
 inline constexpr const char* kCompileFlags = "-std=c++20 -O2 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w";
 
 using Entry = void (*)(void** args);
@@ -42,11 +39,10 @@ enum class Timing { early, late, random };
 struct Options {
   std::uint64_t seed = 0;  // order of threads and of asynchronous effects
   Timing timing = Timing::random;
-  bool hazards = true;  // false: run for the numbers alone, about twice as fast
-  bool banks = false;   // count shared-memory wavefronts, line by line
-  bool after_launch =
-      false;              // launched while the previous kernel may still run: global access needs griddepcontrol_wait
-  int most_hazards = 20;  // stop recording after so many different ones
+  bool hazards = true;        // false: run for the numbers alone, about twice as fast
+  bool banks = false;         // count shared-memory wavefronts, line by line
+  bool after_launch = false;  // launched while the previous kernel may still run: global access needs griddepcontrol_wait
+  int most_hazards = 20;      // stop recording after so many different ones
 };
 
 struct Launch {
@@ -87,5 +83,4 @@ struct Report {
 };
 
 Report run(const Launch& launch);
-
 }  // namespace warploom::emulator

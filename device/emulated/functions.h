@@ -1,9 +1,7 @@
 // The functions of the interface, each handing its work and the caller's line to the machine. Names, order and meaning as in
 // device/ptx; docs/device.md is the table.
 #pragma once
-
 namespace wl {
-
 inline int thread() { return emu::self->thread; }
 inline int lane() { return emu::self->thread & 31; }
 inline int warp() { return emu::self->thread >> 5; }
@@ -17,9 +15,9 @@ inline int cluster_rank() { return emu::self->cluster_rank; }
 inline int cluster_size() { return emu::self->cluster_size; }
 
 // What the machine offers under the interface's own name.
-using emu::signal_flag, emu::wait_flag, emu::mapa, emu::cp_async_commit, emu::sync_warp, emu::cluster_arrive,
-    emu::cluster_wait, emu::mbarrier_init, emu::fence_mbarrier_init, emu::bulk_commit, emu::fence_async_shared,
-    emu::wgmma_fence, emu::wgmma_commit, emu::griddepcontrol_wait;
+using emu::signal_flag, emu::wait_flag, emu::mapa, emu::cp_async_commit, emu::sync_warp, emu::cluster_arrive, emu::cluster_wait,
+    emu::mbarrier_init, emu::fence_mbarrier_init, emu::bulk_commit, emu::fence_async_shared, emu::wgmma_fence, emu::wgmma_commit,
+    emu::griddepcontrol_wait;
 
 template <int BYTES, class T>
 emu::RegisterRun run_of(emu::Handle<T> h) {
@@ -139,33 +137,29 @@ inline void cluster_sync(WL_SITE) {
 inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0, site); }
 inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes, site); }
 inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, false, site); }
-inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) {
-  emu::mbarrier_wait(addr, parity, true, site);
-}
-inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) {
-  emu::mbarrier_arrive_at(addr, cta_rank, site);
-}
+inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, true, site); }
+inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) { emu::mbarrier_arrive_at(addr, cta_rank, site); }
 
 // The copy engine.
 inline void tma_prefetch(const TensorMap&) {}
-#define WL_TENSOR_FORM(rank, params, coords)                                                             \
-  inline void tma_load(unsigned smem, const TensorMap& map, unsigned bar, WL_UNPACK params, WL_SITE) {   \
-    const int c[] = {WL_UNPACK coords};                                                                  \
-    emu::tensor_load(smem, map, bar, -1, c, rank, site);                                                 \
-  }                                                                                                      \
-  inline void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, \
-                                 WL_UNPACK params, WL_SITE) {                                            \
-    const int c[] = {WL_UNPACK coords};                                                                  \
-    emu::tensor_load(smem, map, bar, mask, c, rank, site);                                               \
-  }                                                                                                      \
-  inline void tma_store(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                \
-    const int c[] = {WL_UNPACK coords};                                                                  \
-    emu::tensor_store(map, smem, c, rank, {}, site);                                                     \
-  }                                                                                                      \
-  template <class T>                                                                                     \
-  void tma_reduce_add(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                  \
-    const int c[] = {WL_UNPACK coords};                                                                  \
-    emu::tensor_store(map, smem, c, rank, combining<T, Sum>(), site);                                    \
+#define WL_TENSOR_FORM(rank, params, coords)                                                                               \
+  inline void tma_load(unsigned smem, const TensorMap& map, unsigned bar, WL_UNPACK params, WL_SITE) {                     \
+    const int c[] = {WL_UNPACK coords};                                                                                    \
+    emu::tensor_load(smem, map, bar, -1, c, rank, site);                                                                   \
+  }                                                                                                                        \
+  inline void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, WL_UNPACK params, \
+                                 WL_SITE) {                                                                                \
+    const int c[] = {WL_UNPACK coords};                                                                                    \
+    emu::tensor_load(smem, map, bar, mask, c, rank, site);                                                                 \
+  }                                                                                                                        \
+  inline void tma_store(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                                  \
+    const int c[] = {WL_UNPACK coords};                                                                                    \
+    emu::tensor_store(map, smem, c, rank, {}, site);                                                                       \
+  }                                                                                                                        \
+  template <class T>                                                                                                       \
+  void tma_reduce_add(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                                    \
+    const int c[] = {WL_UNPACK coords};                                                                                    \
+    emu::tensor_store(map, smem, c, rank, combining<T, Sum>(), site);                                                      \
   }
 #define WL_UNPACK(...) __VA_ARGS__
 WL_TENSOR_FORM(1, (int c0), (c0))
@@ -203,8 +197,7 @@ template <int N, class T, bool TRANS_A, bool TRANS_B, class A>
 void wgmma(A&& acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
   static_assert(sizeof(T) == 2 || (!TRANS_A && !TRANS_B), "only 16-bit operands may be MN-major");
-  emu::wgmma({N, ElementOf<T>::value, TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b}, emu::regs(acc).run(N / 2),
-             {}, site);
+  emu::wgmma({N, ElementOf<T>::value, TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b}, emu::regs(acc).run(N / 2), {}, site);
 }
 template <int N, class T, bool TRANS_B, class A, class F>
 void wgmma_rs(A&& acc, F&& a, unsigned long long desc_b, bool accumulate, WL_SITE) {
@@ -218,11 +211,10 @@ template <class T>
 constexpr emu::Element element_of(emu::Handle<T>) {
   return ElementOf<T>::value;
 }
-#define WL_MMA_SYNC(name)                                                                                           \
-  template <class D, class A, class B>                                                                              \
-  void name(D&& d, A&& a, B&& b, WL_SITE) {                                                                         \
-    emu::mma_sync(emu::regs(d).run(4), run_of<16>(emu::regs(a)), run_of<8>(emu::regs(b)), element_of(emu::regs(a)), \
-                  site);                                                                                            \
+#define WL_MMA_SYNC(name)                                                                                                  \
+  template <class D, class A, class B>                                                                                     \
+  void name(D&& d, A&& a, B&& b, WL_SITE) {                                                                                \
+    emu::mma_sync(emu::regs(d).run(4), run_of<16>(emu::regs(a)), run_of<8>(emu::regs(b)), element_of(emu::regs(a)), site); \
   }
 WL_MMA_SYNC(mma_m16n8k8)
 WL_MMA_SYNC(mma_m16n8k16)
@@ -244,5 +236,4 @@ WL_COUNTED(reg_alloc, set_registers(N, true, site))
 WL_COUNTED(reg_dealloc, set_registers(N, false, site))
 inline void griddepcontrol_launch() {}
 #undef WL_COUNTED
-
 }  // namespace wl

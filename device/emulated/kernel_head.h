@@ -3,7 +3,6 @@
 // WL_EXPORT(name) makes the C symbol name_entry(void** args), which the emulator calls once per CUDA thread, each call on a
 // fiber of its own; args[i] points to the i-th parameter.
 #pragma once
-
 #define WL_PURE inline
 #define WL_FN inline
 
@@ -21,9 +20,7 @@
 
 // The line of the emitted text that called: the last parameter of every function that touches the machine.
 #define WL_SITE ::wl::emu::Site site = ::wl::emu::Site::here()
-
 namespace wl::emu {
-
 struct Site {
   int line;
   static constexpr Site here(int line = __builtin_LINE()) { return Site{line}; }
@@ -48,9 +45,7 @@ template <class, class>
 inline constexpr bool is_same = false;
 template <class T>
 inline constexpr bool is_same<T, T> = true;
-
 }  // namespace wl::emu
-
 namespace wl {
 inline unsigned shared_base() { return 1024; }
 }  // namespace wl

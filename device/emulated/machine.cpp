@@ -1,14 +1,10 @@
 #include "machine.h"
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <mutex>
-
 namespace wl::emu {
-
 Self* self = nullptr;
 Machine* machine = nullptr;
-
 namespace {
-
 namespace context = boost::context;
 
 constexpr std::size_t kStack = 256 * 1024;
@@ -34,9 +30,7 @@ context::fiber new_fiber() {
     return context::fiber();
   });
 }
-
 }  // namespace
-
 Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options.seed * 0x9e3779b97f4a7c15ull + 1) {
   for (const auto& a : launch_.allocations) {
     const auto begin = reinterpret_cast<std::uintptr_t>(a.data);
@@ -196,16 +190,13 @@ void Machine::cta_exits(Cta& cta) {
   for (const auto& [actor, last] : cta.remote)
     if (!view.knows(actor, last.epoch))
       hazard_of(nullptr, "cluster",
-                fmt::format("a block of the cluster may end before {} accesses its shared memory", name_of(actor)),
-                last.line);
+                fmt::format("a block of the cluster may end before {} accesses its shared memory", name_of(actor)), last.line);
   for (auto& b : cta.barriers) {
     if (b->pending != b->count || b->tx != 0) {
-      hazard_of(
-          nullptr, "mbarrier",
-          fmt::format(
-              "the block ends with a barrier in the middle of a phase: {} of {} arrivals and {} bytes outstanding",
-              b->pending, b->count, b->tx),
-          b->init_line);
+      hazard_of(nullptr, "mbarrier",
+                fmt::format("the block ends with a barrier in the middle of a phase: {} of {} arrivals and {} bytes outstanding",
+                            b->pending, b->count, b->tx),
+                b->init_line);
     } else if (b->copied_phase > b->waited_phase) {
       hazard_of(nullptr, "exit", "the block ends without having waited for a copy into its shared memory", b->copy_line,
                 b->init_line);
@@ -307,11 +298,8 @@ void Machine::hazard_of(const Thread* t, const char* kind, std::string message, 
   report_.hazards.push_back({kind, std::move(message), line, t ? t->self.thread : -1, {}, other_line, 1});
   if (t) std::copy_n(t->cta->block, 3, report_.hazards.back().block);
 }
-
 }  // namespace wl::emu
-
 namespace warploom::emulator {
-
 Report run(const Launch& launch) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
@@ -324,12 +312,10 @@ std::string Report::text() const {
   for (const Hazard& h : hazards) {
     r += fmt::format("line {}: {}: {}", h.line, h.kind, h.message);
     if (h.other_line) r += fmt::format(" (the other at line {})", h.other_line);
-    if (h.thread >= 0)
-      r += fmt::format(" [thread {} of block ({},{},{})]", h.thread, h.block[0], h.block[1], h.block[2]);
+    if (h.thread >= 0) r += fmt::format(" [thread {} of block ({},{},{})]", h.thread, h.block[0], h.block[1], h.block[2]);
     r += h.times > 1 ? fmt::format(" x{}\n", h.times) : "\n";
   }
   if (deadlock) r += "deadlock:\n" + deadlock_text;
   return r;
 }
-
 }  // namespace warploom::emulator

@@ -1,6 +1,5 @@
 // The emulated GPU while one launch runs. Internal: kernels reach it through calls.h, users through emulator.h.
 #pragma once
-
 #include <fmt/format.h>
 #include <algorithm>
 #include <boost/context/fiber.hpp>
@@ -11,9 +10,7 @@
 #include "emulator.h"
 #include "shadow.h"
 #include "tiles.h"
-
 namespace wl::emu {
-
 using warploom::emulator::Launch;
 using warploom::emulator::Report;
 using warploom::emulator::Timing;
@@ -252,16 +249,14 @@ class Machine {
   // Shared memory
   Cta* locate(unsigned& addr, int bytes, bool cluster, int line,
               const char* what);  // null and a hazard if out of range
-  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line,
-                              const char* what);
+  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line, const char* what);
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
   void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const Thread* t,
              const char* what);
 
   // Global memory
   GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what);
-  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& me,
-                    bool combine = false);
+  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& me, bool combine = false);
   bool knows(const View& view, std::uint32_t cluster, int actor, Epoch epoch) const;
 
   // Warps
@@ -327,5 +322,4 @@ void drop_owners(RegisterState& r, F given_back) {
 
 // Registers used by an instruction: in range, holding a value when read, not lent to wgmma.
 bool use_registers(const RegisterRun& r, bool write, int line);
-
 }  // namespace wl::emu

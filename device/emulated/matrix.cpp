@@ -1,8 +1,6 @@
 // Arithmetic of the matrix units on small tiles; warp-wide instructions: ldmatrix, stmatrix, mma.sync, shuffle; and setmaxnreg.
 #include "machine.h"
-
 namespace wl::emu {
-
 int bytes_of(Element e) {
   switch (e) {
     case Element::bf16:
@@ -11,9 +9,7 @@ int bytes_of(Element e) {
     default: return 1;
   }
 }
-
 namespace {
-
 template <class From, class F>
 void convert(const void* data, int count, float* out, F to) {
   From x[16];
@@ -32,17 +28,15 @@ const float* f16_table() {
 
 // W columns of a row.
 template <int W>
-inline __attribute__((always_inline)) void accumulate(float* __restrict c, const float* __restrict a,
-                                                      const float* __restrict b, int n, int k) {
+inline __attribute__((always_inline)) void accumulate(float* __restrict c, const float* __restrict a, const float* __restrict b,
+                                                      int n, int k) {
   float s[W];
   for (int i = 0; i < W; ++i) s[i] = c[i];
   for (int q = 0; q < k; ++q)
     for (int i = 0; i < W; ++i) s[i] += a[q] * b[q * n + i];
   for (int i = 0; i < W; ++i) c[i] = s[i];
 }
-
 }  // namespace
-
 void decode(Element e, const void* data, int count, float* out) {
   switch (e) {
     case Element::bf16: return convert<unsigned short>(data, count, out, [](unsigned x) { return float_of(x << 16); });
@@ -53,8 +47,7 @@ void decode(Element e, const void* data, int count, float* out) {
     case Element::tf32: return convert<float>(data, count, out, truncate_tf32);
     case Element::e4m3: return convert<e4m3>(data, count, out, [](e4m3 x) { return to_float(x); });
     case Element::e5m2: return convert<e5m2>(data, count, out, [](e5m2 x) { return to_float(x); });
-    case Element::int8:
-      return convert<signed char>(data, count, out, [](signed char x) { return static_cast<float>(x); });
+    case Element::int8: return convert<signed char>(data, count, out, [](signed char x) { return static_cast<float>(x); });
   }
 }
 
@@ -74,9 +67,7 @@ __attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __r
   for (; j + 32 <= n; j += 32) accumulate<32>(c + j, a, b + j, n, k);
   for (; j < n; j += 8) accumulate<8>(c + j, a, b + j, n, k);
 }
-
 namespace {
-
 // ldmatrix and stmatrix: lane 8m + r names row r of matrix m; each lane holds two neighbouring elements of every matrix.
 void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store, Site site) {
   const char* what = store ? "stmatrix" : "ldmatrix";
@@ -91,8 +82,7 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
   for (int m = 0; m < count; ++m) {
     std::uint8_t* row[8];
     for (int r = 0; r < 8; ++r)
-      row[r] =
-          machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store, false, site.line, what);
+      row[r] = machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store, false, site.line, what);
     for (int i = 0; i < 64; ++i) {
       const int lane = i / 2, major = lane / 4, minor = 2 * (lane % 4) + i % 2;
       if (std::uint8_t* in_memory = row[transposed ? minor : major]) {
@@ -104,9 +94,7 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
   }
   machine->part(w);
 }
-
 }  // namespace
-
 void load_matrix(RegisterRun dst, unsigned addr, int count, bool transposed, Site site) {
   move_matrix(dst, addr, count, transposed, false, site);
 }
@@ -173,8 +161,8 @@ void set_registers(int count, bool increase, Site site) {
   Cta& cta = *t.cta;
   if (increase ? count < w.registers : count > w.registers)
     machine->hazard("registers",
-                    fmt::format("{} registers than the {} the warp has",
-                                increase ? "reg_alloc to fewer" : "reg_dealloc to more", w.registers),
+                    fmt::format("{} registers than the {} the warp has", increase ? "reg_alloc to fewer" : "reg_dealloc to more",
+                                w.registers),
                     site.line);
   while (increase && cta.registers_free < count - w.registers) {
     cta.register_waiters.push_back(&t);
@@ -188,5 +176,4 @@ void set_registers(int count, bool increase, Site site) {
 }
 
 void griddepcontrol_wait(Site) { me().dependency_waited = true; }
-
 }  // namespace wl::emu

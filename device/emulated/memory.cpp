@@ -1,14 +1,11 @@
 // Registers, shared memory and global memory as ordinary loads and stores see them, and cp.async.
 #include "machine.h"
-
 namespace wl::emu {
-
 bool use_registers(const RegisterRun& r, bool write, int line) {
   RegisterState* s = r.state;
   if (!s) return true;
   if (r.at < 0 || r.count < 0 || r.at + r.count > s->n) {
-    machine->hazard("registers", fmt::format("{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n),
-                    line);
+    machine->hazard("registers", fmt::format("{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n), line);
     return false;
   }
   s->touched = self->wgmma_fences + 1;
@@ -23,9 +20,7 @@ bool use_registers(const RegisterRun& r, bool write, int line) {
   }
   return true;
 }
-
 namespace {
-
 // The owner that still holds element i, or null. Owners that have given back are dropped: the compiler may move an access to
 // their accumulators in front of the wait, unless wgmma_fence_regs, which drops them too, came first.
 const RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
@@ -33,16 +28,14 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
   drop_owners(r, [&](const RegisterState::Owner& o) {
     if (o.group > self->wgmma_waited) return false;
     if (here(o) && !o.input)
-      machine->hazard("wgmma-fence",
-                      fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name), line);
+      machine->hazard("wgmma-fence", fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name),
+                      line);
     return true;
   });
   const auto* found = std::find_if(r.owner, r.owner + r.owners, here);
   return found == r.owner + r.owners ? nullptr : found;
 }
-
 }  // namespace
-
 void register_read_bad(RegisterState& r, long long i, int line) {
   if (machine->unwinding) return;
   auto report = [&](const char* kind, const char* what) {
@@ -58,8 +51,7 @@ void register_write_bad(RegisterState& r, long long i, int line) {
   if (machine->unwinding) return;
   if (i < 0 || i >= r.n) return register_read_bad(r, i, line);
   if (r.owners && owner_of(r, i, line))
-    machine->hazard("wgmma-registers", fmt::format("{}[{}] is written while a wgmma may still use it", r.name, i),
-                    line);
+    machine->hazard("wgmma-registers", fmt::format("{}[{}] is written while a wgmma may still use it", r.name, i), line);
 }
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
@@ -86,8 +78,7 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
   if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top) {
     hazard("out-of-range",
-           fmt::format("{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top),
-           line);
+           fmt::format("{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top), line);
     return nullptr;
   }
   if (cta != current->cta) {
@@ -119,33 +110,29 @@ void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& 
     next = std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
     const int i = static_cast<int>(at / 4);
-    if (write ? cta.shadow.write(i, mask, view, by, &conflict, &other)
-              : cta.shadow.read(i, mask, view, by, &conflict, &other))
+    if (write ? cta.shadow.write(i, mask, view, by, &conflict, &other) : cta.shadow.read(i, mask, view, by, &conflict, &other))
       continue;
     const Text& text = kTexts[static_cast<int>(conflict)];
     hazard_of(t, text.kind,
-              fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what,
-                          text.text, other.mask ? name_of(other.actor) : ""),
+              fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text.text,
+                          other.mask ? name_of(other.actor) : ""),
               by.line, other.line);
   }
 }
 
 // An ordinary access of shared memory: where it goes, or null and a hazard.
-std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line,
-                                     const char* what) {
+std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line, const char* what) {
   Thread* const saved = std::exchange(current, &t);
   Cta* cta = locate(addr, bytes, cluster, line, what);
   if (cta) touch(*cta, addr, bytes, write, t.view(), t.access(line), &t, what);
   current = saved;
   return cta ? memory(*cta, addr) : nullptr;
 }
-
 namespace {
 void count_banks(const Thread& t, unsigned addr, int bytes, int line) {
   if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, line);
 }
 }  // namespace
-
 void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site) {
   if (!use_registers(dst, true, site.line)) return;
   const char* what = cluster ? "ld_shared_cluster" : "ld_shared";
@@ -183,8 +170,8 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
       std::string near;
       for (const auto& g : ranges_)
         if (a + 65536 >= g.begin && a < g.end + 65536)
-          near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin),
-                             g.allocation->name, g.end - g.begin);
+          near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin), g.allocation->name,
+                             g.end - g.begin);
       hazard_of(t, "out-of-range", fmt::format("{} of {} bytes outside every buffer{}", what, bytes, near), line);
       return nullptr;
     }
@@ -210,16 +197,15 @@ bool Machine::knows(const View& view, std::uint32_t cluster, int actor, Epoch ep
   });
 }
 
-void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& by,
-                           bool combine) {
+void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& by, bool combine) {
   if (g.cells.empty()) return;
   const std::size_t at = reinterpret_cast<std::uintptr_t>(p) - g.begin;
   const View view = t.view();
   for (std::size_t i = at / 2; i < (at + static_cast<std::size_t>(bytes) + 1) / 2; ++i) {
     GlobalCell& c = g.cells[i];
     auto report = [&](const char* kind, const std::string& how) {
-      hazard(kind, fmt::format("byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how),
-             by.line, c.line);
+      hazard(kind, fmt::format("byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how), by.line,
+             c.line);
     };
     const bool own = c.cluster == cluster_number;
     if (c.cluster == 0) {
@@ -237,9 +223,7 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
     }
   }
 }
-
 namespace {
-
 // Where an ordinary access of global memory goes, or null and a hazard.
 GlobalRange* global_access(const void* p, int bytes, bool write, int line, const char* what, bool combine = false) {
   Thread& t = me();
@@ -251,9 +235,7 @@ GlobalRange* global_access(const void* p, int bytes, bool write, int line, const
   if (g) machine->touch_global(*g, p, bytes, write, t, t.access(line), combine);
   return g;
 }
-
 }  // namespace
-
 void load_global(RegisterRun dst, const void* p, int bytes, Site site) {
   if (!use_registers(dst, true, site.line)) return;
   if (global_access(p, bytes, false, site.line, "ld_global")) std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
@@ -305,8 +287,7 @@ void wait_flag(const int* p, int least, Site site) {
   const auto enough = std::find_if(flag.begin(), flag.end(), [&](const Signal& s) { return s.value >= least; });
   if (enough == flag.end()) return;
   machine->acquired.push_back({t.actor, t.own[0].known, enough->what});
-  if (const auto own = enough->what.find(machine->cluster_number); own != enough->what.end())
-    machine->acquire(t, own->second);
+  if (const auto own = enough->what.find(machine->cluster_number); own != enough->what.end()) machine->acquire(t, own->second);
 }
 
 // cp.async.
@@ -348,5 +329,4 @@ void copy_async_wait(int n, Site) {
   if (upto > t.copies.waited) t.copies.waited = upto;
   if (t.copy_own >= 0 && t.own[t.copy_own].known < upto) t.own[t.copy_own].known = upto;
 }
-
 }  // namespace wl::emu

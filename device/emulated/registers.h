@@ -1,9 +1,7 @@
 // A thread's registers, instrumented: WL_REG arrays know which elements hold a value and which are lent to wgmma, and the
 // machine reports an access that the GPU would not define, with the line of the text.
 #pragma once
-
 namespace wl::emu {
-
 // An index that brings the line it was written on.
 struct Index {
   long long i;
@@ -101,9 +99,7 @@ template <class T>
 Handle<T> regs(const T* p) {
   return Handle<T>{const_cast<T*>(p), nullptr, 0};
 }
-
 }  // namespace wl::emu
-
 namespace wl {
 template <class T, int N>
 emu::Handle<T> at(emu::Registers<T, N>& r, int i) {

@@ -1,8 +1,6 @@
 #include "shadow.h"
 #include <algorithm>
-
 namespace wl::emu {
-
 void Shadow::reset(int bytes) {
   cells_.assign(static_cast<std::size_t>((bytes + 3) / 4), Cell{});
   more_.assign(1, {});
@@ -79,13 +77,10 @@ bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me,
     std::erase_if(more_[c.more], [](const Access& r) { return !r.mask; });
   }
   if (c.barrier) report(Conflict::barrier, {});
-  Access& slot = !c.write[0].mask   ? c.write[0]
-                 : !c.write[1].mask ? c.write[1]
-                                    : c.write[c.write[0].epoch > c.write[1].epoch];
+  Access& slot = !c.write[0].mask ? c.write[0] : !c.write[1].mask ? c.write[1] : c.write[c.write[0].epoch > c.write[1].epoch];
   slot = me;
   slot.mask = mask;
   c.filled |= mask;
   return clean;
 }
-
 }  // namespace wl::emu

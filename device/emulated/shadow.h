@@ -1,10 +1,7 @@
 // What is known of each 4 bytes of shared memory: who wrote them last, who has read them since, which bytes hold a value.
 #pragma once
-
 #include "clock.h"
-
 namespace wl::emu {
-
 struct Access {
   Epoch epoch = 0;
   std::uint16_t actor = 0;
@@ -52,5 +49,4 @@ class Shadow {
   std::vector<Cell> cells_;
   std::vector<std::vector<Access>> more_;
 };
-
 }  // namespace wl::emu

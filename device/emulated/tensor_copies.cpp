@@ -1,9 +1,7 @@
 // The copy engine: boxes of tensor maps, bulk groups, and the fence between the proxies.
 #include "machine.h"
-
 namespace wl::emu {
 namespace {
-
 std::int64_t box_bytes(const TensorMap& m) {
   std::int64_t n = m.element_bytes;
   for (int d = 0; d < m.rank; ++d) n *= m.box[d];
@@ -51,8 +49,7 @@ void for_each_piece(const TensorMap& m, unsigned smem, const int* c, F piece) {
       const std::int64_t first = std::clamp<std::int64_t>(-x0, 0, count);
       const std::int64_t last = inside ? std::clamp<std::int64_t>(m.dims[0] - x0, 0, count) : 0;
       char* g = static_cast<char*>(m.base) + row + x0 * m.element_bytes;
-      piece(addr, g, static_cast<int>(first) * m.element_bytes,
-            static_cast<int>(std::max(first, last)) * m.element_bytes);
+      piece(addr, g, static_cast<int>(first) * m.element_bytes, static_cast<int>(std::max(first, last)) * m.element_bytes);
     }
     offset += static_cast<unsigned>(inner);
     int d = 1;
@@ -66,9 +63,7 @@ GlobalRange* whole_tensor(const TensorMap& m, bool write, int line, Thread& t, c
   for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
   return machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, line, &t, what);
 }
-
 }  // namespace
-
 void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site) {
   Thread& t = me();
   const char* what = mask < 0 ? "tma_load" : "tma_load_multicast";
@@ -90,8 +85,8 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
     }
     Mbarrier* b = machine->barrier(*cta, bar, site.line, what, true);
     if (!b) continue;
-    machine->touch(*cta, smem, static_cast<int>(bytes), true, t.view(),
-                   access_by(b->actor, b->phase + 1, site.line, true), &t, what);
+    machine->touch(*cta, smem, static_cast<int>(bytes), true, t.view(), access_by(b->actor, b->phase + 1, site.line, true), &t,
+                   what);
     b->copied_phase = std::max(b->copied_phase, b->phase + 1);
     b->copy_line = site.line;
     PendingLoad load{map, smem, cta.get(), b, b->phase, {}, bytes, site.line, &t};
@@ -118,9 +113,8 @@ void Machine::finish_load(std::size_t i) {
   });
   Mbarrier& b = *load.bar;
   if (b.phase != load.phase)
-    hazard_of(load.issuer, "mbarrier",
-              "the barrier's phase completed before the copy issued in it: too few bytes were expected", load.line,
-              b.init_line);
+    hazard_of(load.issuer, "mbarrier", "the barrier's phase completed before the copy issued in it: too few bytes were expected",
+              load.line, b.init_line);
   b.gathering.raise(b.actor, b.phase + 1, b.phase + 1);
   b.tx -= load.bytes;
   complete_if_done(b, load.line);
@@ -158,8 +152,7 @@ void Machine::flush_stores(Thread& t, Epoch up_to) {
   t.stores.flush(up_to, [&](const StoreOp& op) {
     for_each_piece(op.map, op.smem, op.c, [&](unsigned addr, char* g, int first, int last) {
       const std::uint8_t* from = memory(*t.cta, addr);
-      if (last > first && !op.combine.into)
-        std::memcpy(g + first, from + first, static_cast<std::size_t>(last - first));
+      if (last > first && !op.combine.into) std::memcpy(g + first, from + first, static_cast<std::size_t>(last - first));
       for (int at = first; op.combine.into && at < last; at += op.combine.bytes) op.combine.into(g + at, from + at);
     });
   });
@@ -187,5 +180,4 @@ void fence_async_shared(Site) {
   Thread& t = me();
   for (int i = 0; i < t.owns; ++i) t.own[i].fenced = t.own[i].known;
 }
-
 }  // namespace wl::emu

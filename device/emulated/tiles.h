@@ -1,6 +1,5 @@
 // Arithmetic of the matrix units on small tiles of floats.
 #pragma once
-
 // calls.h for the emulator's own sources, which have no kernel text around them. In order of dependence.
 // clang-format off
 #include "kernel_head.h"
@@ -9,9 +8,7 @@
 #include "convert.h"
 #include "calls.h"
 // clang-format on
-
 namespace wl::emu {
-
 // The shared-memory layouts of the copy engine and of wgmma: mode 0 none, 1 128 bytes, 2 64, 3 32.
 inline int swizzle_width(int mode) { return mode ? 256 >> mode : 16; }
 inline unsigned swizzled(unsigned a, int mode) {
@@ -27,5 +24,4 @@ inline float truncate_tf32(float x) { return float_of(bits_of(x) & 0xffffe000u);
 // c[0..n) += sum over k of a[k] * b[k * n + 0..n); n a multiple of 8. Products of 16-bit and tf32 values are exact in float;
 // the sum runs in order of k, each step rounded to float.
 void accumulate_row(float* c, const float* a, const float* b, int n, int k);
-
 }  // namespace wl::emu

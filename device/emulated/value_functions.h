@@ -1,8 +1,6 @@
 // The elementwise operations on the host, one for each row of src/base/value_ops.def. Compile with -ffp-contract=off.
 #pragma once
-
 namespace wl {
-
 inline float add(float a, float b) { return a + b; }
 inline float sub(float a, float b) { return a - b; }
 inline float mul(float a, float b) { return a * b; }
@@ -27,5 +25,4 @@ inline float relu(float a) { return max(a, 0.0f); }
 inline float sigmoid(float a) { return 1.0f / (1.0f + __builtin_expf(-a)); }
 inline float floor(float a) { return __builtin_floorf(a); }
 inline float round_tf32(float a) { return float_of(tf32_bits(a)); }
-
 }  // namespace wl

@@ -1,10 +1,8 @@
 // wgmma: operations collected from the 128 threads of a warpgroup, carried out in order between the last thread's issue and
 // the first wait that covers them.
 #include "machine.h"
-
 namespace wl::emu {
 namespace {
-
 struct Descriptor {
   unsigned start, lbo, sbo;
   int mode;
@@ -23,8 +21,7 @@ void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_ma
     for (int r = 0; r < rows; ++r)
       for (unsigned kb = 0; kb < 32; kb += 16) {
         const unsigned row = static_cast<unsigned>(r);
-        const unsigned off =
-            d.mode ? row / 8 * d.sbo + row % 8 * w + kb : row / 8 * d.sbo + kb / 16 * d.lbo + row % 8 * 16;
+        const unsigned off = d.mode ? row / 8 * d.sbo + row % 8 * w + kb : row / 8 * d.sbo + kb / 16 * d.lbo + row % 8 * 16;
         piece(swizzled(d.start + off, d.mode), r, static_cast<int>(kb) / element_bytes);
       }
     return;
@@ -89,8 +86,7 @@ void lend(const RegisterRun& r, bool input, Epoch group, int line) {
   for (auto* o = s->owner; o < s->owner + s->owners; ++o) {
     if (o->begin == r.at && o->end == r.at + r.count && o->input == input) same = o;
     else if (o->begin < r.at + r.count && r.at < o->end && !(o->input && input))
-      machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once",
-                      line);
+      machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once", line);
   }
   if (same) same->group = group;
   else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
@@ -146,9 +142,7 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
     for_each_sum([](float& in_register, float& sum) { in_register = sum; });
   }
 }
-
 }  // namespace
-
 void wgmma_fence(Site) { ++self->wgmma_fences; }
 
 // wgmma_fence_regs: ordinary accesses stay on their side of it, so it counts as one where wgmma_fence is concerned.
@@ -269,8 +263,7 @@ void registers_gone(RegisterState& r) {
   drop_owners(r, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   if (r.owners == 0) return;
   Thread& t = me();
-  machine->hazard("wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it",
-                  t.wgmma_line);
+  machine->hazard("wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it", t.wgmma_line);
   // The operation must not write a dead array: this thread's part goes to a sink.
   static float sink[256];
   for (auto& op : t.group->ops) {
@@ -280,5 +273,4 @@ void registers_gone(RegisterState& r) {
     if (a.state == &r) a = {sink, nullptr, 0, a.count};
   }
 }
-
 }  // namespace wl::emu

@@ -3,30 +3,27 @@
 // red_add, red_max, red_min: BYTES in 1, 2, 4, 8, 16 a thread, aligned to BYTES; each element by itself. T is float or int; for
 // red_add also f16 and (sm_90) bf16. NaN wins a red_max and a red_min.
 #pragma once
-
 namespace wl {
-
 // One element; and the 32-bit words of a vector, 1, 2 or 4 of them at once.
 template <class T>
 struct RedAdd;
-#define WL_RED_ADD(T, mode, type, packed, constraint, value)                                                           \
-  template <>                                                                                                          \
-  struct RedAdd<T> {                                                                                                   \
-    static WL_FN void one(T* p, T x) {                                                                                 \
-      asm volatile("red.relaxed.gpu.global.add" mode type " [%0], %1;" ::"l"(p), constraint(value) : "memory");        \
-    }                                                                                                                  \
-    static WL_FN void words(unsigned* p, unsigned a) {                                                                 \
-      asm volatile("red.relaxed.gpu.global.add" mode packed " [%0], %1;" ::"l"(p), "r"(a) : "memory");                 \
-    }                                                                                                                  \
-    static WL_FN void words(unsigned* p, unsigned a, unsigned b) {                                                     \
-      asm volatile("red.relaxed.gpu.global.add" mode ".v2" packed " [%0], {%1, %2};" ::"l"(p), "r"(a), "r"(b)          \
-                   : "memory");                                                                                        \
-    }                                                                                                                  \
-    static WL_FN void words(unsigned* p, unsigned a, unsigned b, unsigned c, unsigned d) {                             \
-      asm volatile("red.relaxed.gpu.global.add" mode ".v4" packed " [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(a), "r"(b), \
-                   "r"(c), "r"(d)                                                                                      \
-                   : "memory");                                                                                        \
-    }                                                                                                                  \
+#define WL_RED_ADD(T, mode, type, packed, constraint, value)                                                                   \
+  template <>                                                                                                                  \
+  struct RedAdd<T> {                                                                                                           \
+    static WL_FN void one(T* p, T x) {                                                                                         \
+      asm volatile("red.relaxed.gpu.global.add" mode type " [%0], %1;" ::"l"(p), constraint(value) : "memory");                \
+    }                                                                                                                          \
+    static WL_FN void words(unsigned* p, unsigned a) {                                                                         \
+      asm volatile("red.relaxed.gpu.global.add" mode packed " [%0], %1;" ::"l"(p), "r"(a) : "memory");                         \
+    }                                                                                                                          \
+    static WL_FN void words(unsigned* p, unsigned a, unsigned b) {                                                             \
+      asm volatile("red.relaxed.gpu.global.add" mode ".v2" packed " [%0], {%1, %2};" ::"l"(p), "r"(a), "r"(b) : "memory");     \
+    }                                                                                                                          \
+    static WL_FN void words(unsigned* p, unsigned a, unsigned b, unsigned c, unsigned d) {                                     \
+      asm volatile("red.relaxed.gpu.global.add" mode ".v4" packed " [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(a), "r"(b), "r"(c), \
+                   "r"(d)                                                                                                      \
+                   : "memory");                                                                                                \
+    }                                                                                                                          \
   };
 WL_RED_ADD(int, "", ".s32", ".s32", "r", x)
 WL_RED_ADD(float, "", ".f32", ".f32", "f", x)
@@ -80,9 +77,7 @@ WL_RED_ORDER(red_min, "min", "max", 0xffffffffu)
 #undef WL_RED_ORDER
 
 // *p += n, after everything that this thread did or (by a barrier) knows to be done is visible to the whole GPU.
-WL_FN void signal_flag(int* p, int n) {
-  asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(p), "r"(n) : "memory");
-}
+WL_FN void signal_flag(int* p, int n) { asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(p), "r"(n) : "memory"); }
 // Returns once *p >= least. What was done before the signals is visible from then on, to the copy engine too.
 WL_FN void wait_flag(const int* p, int least) {
   int seen;
@@ -92,5 +87,4 @@ WL_FN void wait_flag(const int* p, int least) {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 #endif
 }
-
 }  // namespace wl

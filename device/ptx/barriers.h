@@ -1,13 +1,9 @@
 // Barriers of the block, of a part of it, and of the cluster; transaction barriers (mbarrier) in shared memory.
 #pragma once
-
 namespace wl {
-
 WL_FN void sync_threads() { asm volatile("barrier.sync.aligned 0;" ::: "memory"); }
 // id 1 to 15; threads a multiple of 32; whole warps take part.
-WL_FN void sync_named(int id, int threads) {
-  asm volatile("barrier.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
+WL_FN void sync_named(int id, int threads) { asm volatile("barrier.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 WL_FN void sync_warp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
 // Not the aligned forms: the lanes of a warp may come one after another.
@@ -24,9 +20,7 @@ WL_FN void mbarrier_init(unsigned addr, int count) {
 }
 // After the inits and before the barrier that publishes them, when the copy engine or another block will use them.
 WL_FN void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-WL_FN void mbarrier_arrive(unsigned addr) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(addr) : "memory");
-}
+WL_FN void mbarrier_arrive(unsigned addr) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(addr) : "memory"); }
 WL_FN void mbarrier_arrive_expect_tx(unsigned addr, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(addr), "r"(bytes) : "memory");
 }
@@ -57,5 +51,4 @@ WL_FN void mbarrier_arrive_cluster(unsigned addr, int cta_rank) {
       "r"(cta_rank)
       : "memory");
 }
-
 }  // namespace wl

@@ -1,8 +1,6 @@
 // Conversions between float and the element types: to nearest, ties to even; fp8 saturates to its largest finite value.
 #pragma once
-
 namespace wl {
-
 WL_FN unsigned bits_of(float x) { return __float_as_uint(x); }
 WL_FN float float_of(unsigned bits) { return __uint_as_float(bits); }
 
@@ -83,5 +81,4 @@ WL_FN void cast2(bf16* dst, float lo, float hi) {
 WL_FN void cast2(f16* dst, float lo, float hi) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(*reinterpret_cast<unsigned*>(dst)) : "f"(hi), "f"(lo));
 }
-
 }  // namespace wl

@@ -1,9 +1,7 @@
 // Loads and stores of 1 to 16 bytes by address space. asm volatile keeps them in program order with each other and with the
 // barriers, which is all the emitted kernels rely on.
 #pragma once
-
 namespace wl {
-
 // The load of a width; `when`, given the number of the operand behind the address, and `end` go round it.
 #define WL_LOAD_FORMS(op, mode, when, end, ...)                                                                    \
   unsigned* d = static_cast<unsigned*>(dst);                                                                       \
@@ -119,5 +117,4 @@ template <int BYTES, class T>
 WL_FN void st_global_stream(T* p, const T* src, bool pred) {
   if (pred) GlobalStoreStream<BYTES>::go(p, src);
 }
-
 }  // namespace wl

@@ -1,8 +1,6 @@
 // Shared memory of the block and of the cluster, by 32-bit address; matrix moves; cp.async.
 #pragma once
-
 namespace wl {
-
 template <int BYTES, class T>
 WL_FN void ld_shared(T* dst, unsigned addr) {
   SharedLoad<BYTES>::go(dst, addr);
@@ -29,15 +27,11 @@ WL_FN unsigned mapa(unsigned addr, int rank) {
 
 // X matrices of 8 rows of 16 bytes. Lane 8 i + r gives the address of row r of matrix i; the i-th 32 bits of a thread are word
 // lane % 4 of row lane / 4. TRANS, 16-bit elements only: two neighbours of column lane / 4.
-#define WL_LDMATRIX(N, registers, address, ...)                                                        \
-  if constexpr (X == N && !TRANS)                                                                      \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x" #N ".shared.b16 {" registers "}, [" address "];"       \
-                 : __VA_ARGS__                                                                         \
-                 : "r"(addr));                                                                         \
-  else if constexpr (X == N)                                                                           \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x" #N ".trans.shared.b16 {" registers "}, [" address "];" \
-                 : __VA_ARGS__                                                                         \
-                 : "r"(addr));
+#define WL_LDMATRIX(N, registers, address, ...)                                                                              \
+  if constexpr (X == N && !TRANS)                                                                                            \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x" #N ".shared.b16 {" registers "}, [" address "];" : __VA_ARGS__ : "r"(addr)); \
+  else if constexpr (X == N)                                                                                                 \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x" #N ".trans.shared.b16 {" registers "}, [" address "];" : __VA_ARGS__ : "r"(addr));
 template <int X, bool TRANS, class T>
 WL_FN void ldmatrix(T* dst, unsigned addr) {
   static_assert((sizeof(T) == 2 || !TRANS) && (X == 1 || X == 2 || X == 4), "ldmatrix moves 1, 2 or 4 matrices");
@@ -47,12 +41,11 @@ WL_FN void ldmatrix(T* dst, unsigned addr) {
   WL_LDMATRIX(4, "%0, %1, %2, %3", "%4", "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]))
 }
 #undef WL_LDMATRIX
-#define WL_STMATRIX(N, registers, ...)                                                                                 \
-  if constexpr (X == N && !TRANS)                                                                                      \
-    asm volatile("stmatrix.sync.aligned.m8n8.x" #N ".shared.b16 [%0], {" registers "};" ::"r"(addr), __VA_ARGS__       \
-                 : "memory");                                                                                          \
-  else if constexpr (X == N)                                                                                           \
-    asm volatile("stmatrix.sync.aligned.m8n8.x" #N ".trans.shared.b16 [%0], {" registers "};" ::"r"(addr), __VA_ARGS__ \
+#define WL_STMATRIX(N, registers, ...)                                                                                        \
+  if constexpr (X == N && !TRANS)                                                                                             \
+    asm volatile("stmatrix.sync.aligned.m8n8.x" #N ".shared.b16 [%0], {" registers "};" ::"r"(addr), __VA_ARGS__ : "memory"); \
+  else if constexpr (X == N)                                                                                                  \
+    asm volatile("stmatrix.sync.aligned.m8n8.x" #N ".trans.shared.b16 [%0], {" registers "};" ::"r"(addr), __VA_ARGS__        \
                  : "memory");
 template <int X, bool TRANS, class T>
 WL_FN void stmatrix(unsigned addr, const T* src) {
@@ -88,5 +81,4 @@ template <int N>
 WL_FN void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
-
 }  // namespace wl

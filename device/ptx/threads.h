@@ -1,8 +1,6 @@
 // Who am I; exchange inside a warp, registers moved between warpgroups, and launches that overlap. Blocks are one-dimensional.
 #pragma once
-
 namespace wl {
-
 WL_FN int thread() { return static_cast<int>(threadIdx.x); }
 WL_FN int lane() { return static_cast<int>(threadIdx.x & 31u); }
 WL_FN int warp() { return static_cast<int>(threadIdx.x >> 5); }
@@ -51,5 +49,4 @@ WL_FN void reg_dealloc() {
 // Before the first access to memory that the previous kernel of the stream may still write.
 WL_FN void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 WL_FN void griddepcontrol_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-
 }  // namespace wl

@@ -1,9 +1,7 @@
 // The elementwise operations, one for each row of src/base/value_ops.def. Sums and products never contract: fma is explicit,
 // so that the emulated device computes the same.
 #pragma once
-
 namespace wl {
-
 WL_FN float add(float a, float b) { return __fadd_rn(a, b); }
 WL_FN float sub(float a, float b) { return __fsub_rn(a, b); }
 WL_FN float mul(float a, float b) { return __fmul_rn(a, b); }
@@ -36,5 +34,4 @@ WL_FN float relu(float a) { return max(a, 0.0f); }
 WL_FN float sigmoid(float a) { return __frcp_rn(__fadd_rn(1.0f, ::expf(-a))); }
 WL_FN float floor(float a) { return ::floorf(a); }
 WL_FN float round_tf32(float a) { return float_of(tf32_bits(a)); }
-
 }  // namespace wl

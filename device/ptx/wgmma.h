@@ -1,9 +1,7 @@
 // wgmma: one warpgroup multiplies a 64 x K by a K x N tile, N a multiple of 8, into N / 2 accumulators a thread.
 // The asm text of a shape is put together from chunks of four accumulators, so that each (type, N) is one line below.
 #pragma once
-
 namespace wl {
-
 WL_FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 WL_FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Until at most the N newest groups are under way. Groups complete in order.
@@ -154,5 +152,4 @@ WL_FN void wgmma_rs(Acc* acc, const T* a, unsigned long long desc_b, bool accumu
   static_assert(sizeof(T) == 2 || !TRANS_B, "only 16-bit operands may be MN-major");
   WgmmaRegisters<N, T, TRANS_B>::go(acc, reinterpret_cast<const unsigned*>(a), desc_b, accumulate);
 }
-
 }  // namespace wl

@@ -2,10 +2,8 @@
 #include <concepts>
 #include <tuple>
 #include "archive/database.h"
-
 namespace warploom::archive {
 namespace {
-
 constexpr std::array<std::string_view, 3> kStageNames = {"refused", "screened", "promoted"};
 
 Stage stage_named(std::string_view name) {
@@ -28,9 +26,7 @@ void put(Statement& row, const nlohmann::json& value) {
 void get(const Statement& row, int column, std::string& value) { value = row.text(column); }
 void get(const Statement& row, int column, double& value) { value = row.real(column); }
 void get(const Statement& row, int column, int& value) { value = static_cast<int>(row.integer(column)); }
-void get(const Statement& row, int column, std::uint64_t& value) {
-  value = std::strtoull(row.text(column).c_str(), nullptr, 10);
-}
+void get(const Statement& row, int column, std::uint64_t& value) { value = std::strtoull(row.text(column).c_str(), nullptr, 10); }
 void get(const Statement& row, int column, Stage& value) { value = stage_named(row.text(column)); }
 void get(const Statement& row, int column, nlohmann::json& value) {
   value = nlohmann::json::parse(row.text(column), nullptr, false);
@@ -49,28 +45,24 @@ constexpr auto kColumns = nullptr;
 #define COLUMN(name) std::pair(#name, &R::name)
 template <class R>
 requires std::same_as<R, Problem>
-constexpr auto kColumns<R> =
-    std::tuple(COLUMN(key), COLUMN(name), COLUMN(track), COLUMN(target), COLUMN(device), COLUMN(text));
+constexpr auto kColumns<R> = std::tuple(COLUMN(key), COLUMN(name), COLUMN(track), COLUMN(target), COLUMN(device), COLUMN(text));
 template <class R>
 requires std::same_as<R, Candidate>
-constexpr auto kColumns<R> = std::tuple(
-    COLUMN(problem), COLUMN(schedule), COLUMN(fields), COLUMN(family), COLUMN(parents), COLUMN(stage),
-    COLUMN(error_code), COLUMN(median_us), COLUMN(low_us), COLUMN(high_us), COLUMN(reference_us), COLUMN(error),
-    COLUMN(max_error), COLUMN(seed), COLUMN(source_hash), COLUMN(environment), COLUMN(verdict));
+constexpr auto kColumns<R> =
+    std::tuple(COLUMN(problem), COLUMN(schedule), COLUMN(fields), COLUMN(family), COLUMN(parents), COLUMN(stage),
+               COLUMN(error_code), COLUMN(median_us), COLUMN(low_us), COLUMN(high_us), COLUMN(reference_us), COLUMN(error),
+               COLUMN(max_error), COLUMN(seed), COLUMN(source_hash), COLUMN(environment), COLUMN(verdict));
 template <class R>
 requires std::same_as<R, Run>
-constexpr auto kColumns<R> =
-    std::tuple(COLUMN(problem), COLUMN(seed), COLUMN(reference), COLUMN(reference_us), COLUMN(environment),
-               COLUMN(status), COLUMN(candidates), COLUMN(seconds), COLUMN(best));
+constexpr auto kColumns<R> = std::tuple(COLUMN(problem), COLUMN(seed), COLUMN(reference), COLUMN(reference_us),
+                                        COLUMN(environment), COLUMN(status), COLUMN(candidates), COLUMN(seconds), COLUMN(best));
 #undef COLUMN
 
 // `form` for each column, {} its name, with commas between.
 template <class Record>
 std::string columns(const char* form = "{}") {
   std::string text;
-  const auto add = [&](const char* name) {
-    text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(form), name);
-  };
+  const auto add = [&](const char* name) { text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(form), name); };
   std::apply([&](const auto&... column) { (add(column.first), ...); }, kColumns<Record>);
   return text;
 }
@@ -78,18 +70,14 @@ template <class Record>
 std::string insert(const char* table) {
   return fmt::format("INSERT INTO {} ({}) VALUES ({})", table, columns<Record>(), columns<Record>("?"));
 }
-
 }  // namespace
-
 std::string_view name_of(Stage stage) { return kStageNames[static_cast<std::size_t>(stage)]; }
 
 struct Archive::Database {
   Connection connection;
   std::filesystem::path path;
 
-  Result<Statement> statement(const std::string& sql) const {
-    return Statement::make(connection.get(), sql.c_str(), path);
-  }
+  Result<Statement> statement(const std::string& sql) const { return Statement::make(connection.get(), sql.c_str(), path); }
   // The statement with the record's fields in its first places.
   template <class Record>
   Result<Statement> statement(const std::string& sql, const Record& record) const {
@@ -124,8 +112,7 @@ Result<Archive> Archive::open(const std::filesystem::path& path, std::chrono::mi
 }
 
 Status Archive::add_problem(const Problem& problem) {
-  WARPLOOM_TRY(Statement row,
-               database_->statement(insert<Problem>("problems") + " ON CONFLICT (key) DO NOTHING", problem));
+  WARPLOOM_TRY(Statement row, database_->statement(insert<Problem>("problems") + " ON CONFLICT (key) DO NOTHING", problem));
   return row.run();
 }
 
@@ -167,5 +154,4 @@ Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {
   return database_->select<Run>("FROM runs WHERE problem=? ORDER BY id", &problem);
 }
-
 }  // namespace warploom::archive

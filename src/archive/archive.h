@@ -13,7 +13,6 @@
 // or damaged (archive-damaged: the file is moved aside under a new name, never deleted, and the next open starts afresh).
 // Writing fails with disk-full, file-unwritable or archive-locked; what was acknowledged before stays readable.
 #pragma once
-
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -21,9 +20,7 @@
 #include <optional>
 #include <vector>
 #include "base/error.h"
-
 namespace warploom::archive {
-
 inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
 inline constexpr std::int32_t kVersion = 1;
 
@@ -81,7 +78,7 @@ class Archive {
 
   Result<std::vector<Problem>> problems();
   Result<std::vector<Candidate>> candidates(const std::string& problem);  // in the order they were first recorded
-  Result<std::optional<Candidate>> best(const std::string& problem);  // the fastest promoted, else the fastest screened
+  Result<std::optional<Candidate>> best(const std::string& problem);      // the fastest promoted, else the fastest screened
   Result<std::vector<Run>> runs(const std::string& problem);
 
  private:
@@ -89,5 +86,4 @@ class Archive {
   explicit Archive(std::unique_ptr<Database> database);
   std::unique_ptr<Database> database_;
 };
-
 }  // namespace warploom::archive

@@ -3,11 +3,9 @@
 #include <fstream>
 #include "archive/archive.h"
 #include "base/file.h"
-
 namespace warploom::archive {
 namespace fs = std::filesystem;
 namespace {
-
 // The archive's tables, version 1.
 constexpr const char* kSchema = R"sql(
 CREATE TABLE problems (
@@ -47,18 +45,17 @@ Error moved_aside(const fs::path& path, const std::string& found) {
     fs::rename(path, target, failure);
     for (const char* suffix : {"-wal", "-shm"})
       if (!failure) fs::rename(path.string() + suffix, target + suffix, ignored);
-    error.remedy =
-        failure
-            ? "move the file away yourself; it could not be renamed: " + failure.message()
-            : fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
+    error.remedy = failure
+                       ? "move the file away yourself; it could not be renamed: " + failure.message()
+                       : fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
     break;
   }
   return error;
 }
 
 tl::unexpected<Error> foreign(const fs::path& path, const std::string& found) {
-  return fail({ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(),
-               "an archive, or no file yet", found, "name another file with --archive"});
+  return fail({ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(), "an archive, or no file yet",
+               found, "name another file with --archive"});
 }
 
 // What SQLite's last failure on this connection means to the user.
@@ -82,8 +79,7 @@ tl::unexpected<Error> error_of(sqlite3* connection, int code, const fs::path& pa
   if (among(primary, {SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_IOERR}))
     return fail({ErrorCode::kFileUnwritable, "the archive cannot be written", path.string(),
                  "a writable file in a writable folder", found, "name an archive elsewhere with --archive"});
-  return fail(
-      {ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""});
+  return fail({ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""});
 }
 
 Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
@@ -101,8 +97,8 @@ Status look_at_header(const fs::path& path) {
   stream.read(head.data(), head.size());
   const auto got = static_cast<std::size_t>(stream.gcount());
   if (got == 0)
-    return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(), "a readable file",
-                 std::strerror(errno), "check its permissions"});
+    return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(), "a readable file", std::strerror(errno),
+                 "check its permissions"});
   if (std::string_view(head.data(), got) != kMagic.substr(0, got)) return foreign(path, "a file of another kind");
   if (size < 100) return fail(moved_aside(path, fmt::format("{} bytes, less than a header", size)));
   return ok();
@@ -121,8 +117,7 @@ Status create(sqlite3* connection, const fs::path& path) {
     WARPLOOM_TRY(const std::int64_t already, pragma(connection, "PRAGMA application_id", path));
     if (already == kApplicationId) return ok();
     WARPLOOM_CHECK(execute(connection, kSchema, path));
-    return execute(connection,
-                   fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion), path);
+    return execute(connection, fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion), path);
   };
   Status built = build();
   Status ended = execute(connection, built ? "COMMIT" : "ROLLBACK", path);
@@ -144,9 +139,7 @@ Status check(sqlite3* connection, const fs::path& path) {
   if (!row || statement.text(0) != "ok") return fail(damaged(path, row ? statement.text(0) : "no answer"));
   return ok();
 }
-
 }  // namespace
-
 Result<Statement> Statement::make(sqlite3* connection, const char* sql, const fs::path& path) {
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v2(connection, sql, -1, &raw, nullptr);
@@ -176,8 +169,7 @@ Status Statement::run() {
 }
 std::string Statement::text(int column) const {
   const auto* raw = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-  return raw ? std::string(raw, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)))
-             : std::string();
+  return raw ? std::string(raw, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))) : std::string();
 }
 std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
 double Statement::real(int column) const { return sqlite3_column_double(statement_.get(), column); }
@@ -206,5 +198,4 @@ Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds
   connection.reset();
   return fail(moved_aside(path, ready.error().found));
 }
-
 }  // namespace warploom::archive

@@ -1,14 +1,11 @@
 // A thin skin over SQLite: statements that bind by position, and errors with our codes. Within the room only.
 #pragma once
-
 #include <sqlite3.h>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include "base/error.h"
-
 namespace warploom::archive {
-
 struct Closer {
   void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
@@ -37,5 +34,4 @@ class Statement {
 
 // Opens or creates the file, tells foreign, other-version and damaged ones apart, and sets the durability it promises.
 Result<Connection> open_database(const std::filesystem::path& path, std::chrono::milliseconds lock_timeout);
-
 }  // namespace warploom::archive

@@ -6,10 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <vector>
-
 namespace warploom {
 namespace {
-
 struct Row {
   std::string_view name;
   int bits, mantissa;
@@ -118,9 +116,7 @@ float round_tf32(float value) {
   bits += 0xfffu + ((bits >> 13) & 1u);
   return std::bit_cast<float>(bits & ~0x1fffu);
 }
-
 }  // namespace
-
 std::string_view name_of(Dtype dtype) { return row(dtype).name; }
 std::optional<Dtype> dtype_named(std::string_view name) {
   for (std::size_t i = 0; i < kRows.size(); ++i)
@@ -205,12 +201,10 @@ double rounded(Dtype dtype, double value) {
     const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed(dtype) ? 1 : 0));
     // The largest double below 2^63, or the largest integer of a narrower type.
     const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
-    return std::clamp(bits_of(dtype) < 8 ? std::nearbyint(value) : std::trunc(value), is_signed(dtype) ? -top : 0,
-                      high);
+    return std::clamp(bits_of(dtype) < 8 ? std::nearbyint(value) : std::trunc(value), is_signed(dtype) ? -top : 0, high);
   }
   double stored = 0;  // room for any type
   store_from_double(dtype, &stored, 0, value);
   return load_as_double(dtype, &stored, 0);
 }
-
 }  // namespace warploom

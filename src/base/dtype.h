@@ -1,13 +1,10 @@
 // Element types and their exact conversion to and from double: round to nearest even, saturating nothing, NaN kept.
 #pragma once
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
 namespace warploom {
-
 enum class Dtype : std::uint8_t {
 #define WARPLOOM_DTYPE(name, ...) name,
 #include "base/dtype.def"
@@ -21,8 +18,8 @@ int bits_of(Dtype dtype);
 inline int bytes_of(Dtype dtype) { return bits_of(dtype) / 8; }  // of types of whole bytes
 inline std::int64_t bytes_of(Dtype dtype, std::int64_t elements) { return (elements * bits_of(dtype) + 7) / 8; }
 inline int per_byte(Dtype dtype) { return bits_of(dtype) < 8 ? 8 / bits_of(dtype) : 1; }  // elements, at least 1
-std::string_view cuda_type(Dtype dtype);  // the spelling in emitted CUDA C++
-std::string_view cpu_type(Dtype dtype);   // the spelling in emitted C++ for the CPU
+std::string_view cuda_type(Dtype dtype);                                                  // the spelling in emitted CUDA C++
+std::string_view cpu_type(Dtype dtype);  // the spelling in emitted C++ for the CPU
 bool is_float(Dtype dtype);
 bool is_signed(Dtype dtype);
 double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-8 bf16
@@ -37,5 +34,4 @@ void store_from_double(Dtype dtype, void* data, std::size_t index, double value)
 // `value` as an element of the type: floats round to nearest even, integers truncate and saturate (those of less than a byte round to
 // nearest even and saturate), NaN becomes the integer 0.
 double rounded(Dtype dtype, double value);
-
 }  // namespace warploom

@@ -1,8 +1,6 @@
 #include "base/error.h"
-
 namespace warploom {
 namespace {
-
 struct Row {
   std::string_view text;
   int exit_status;
@@ -15,9 +13,7 @@ constexpr std::array kRows = {
 };
 
 const Row& row(ErrorCode code) { return kRows[static_cast<std::size_t>(code)]; }
-
 }  // namespace
-
 std::string_view code_text(ErrorCode code) { return row(code).text; }
 std::string_view code_meaning(ErrorCode code) { return row(code).meaning; }
 int exit_status(ErrorCode code) { return row(code).exit_status; }
@@ -52,5 +48,4 @@ Error error_from_json(const nlohmann::json& json) {
           part("found"),
           part("remedy")};
 }
-
 }  // namespace warploom

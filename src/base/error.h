@@ -10,16 +10,13 @@
 //
 // or, in a function that returns a Result itself:  WARPLOOM_TRY(Graph graph, load_onnx(path));
 #pragma once
-
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <variant>
-
 namespace warploom {
-
 enum class ErrorCode : std::uint16_t {
 #define WARPLOOM_ERROR(name, text, exit_status, meaning) name,
 #include "base/error_codes.def"
@@ -34,11 +31,11 @@ struct Error {
   std::string remedy = {};    // what the user can do
 };
 
-std::string_view code_text(ErrorCode code);     // "onnx-truncated"
-std::string_view code_meaning(ErrorCode code);  // one sentence, the row of docs/errors.md
-int exit_status(ErrorCode code);                // 2 bad input, 3 the machine lacks something, 4 no correct candidate
-std::string describe(const Error& error);       // several lines, for a person
-nlohmann::json to_json(const Error& error);     // {"code", "message", "place", "expected", "found", "remedy"}
+std::string_view code_text(ErrorCode code);         // "onnx-truncated"
+std::string_view code_meaning(ErrorCode code);      // one sentence, the row of docs/errors.md
+int exit_status(ErrorCode code);                    // 2 bad input, 3 the machine lacks something, 4 no correct candidate
+std::string describe(const Error& error);           // several lines, for a person
+nlohmann::json to_json(const Error& error);         // {"code", "message", "place", "expected", "found", "remedy"}
 Error error_from_json(const nlohmann::json& json);  // the inverse; an unknown code becomes internal
 
 template <class T>
@@ -46,9 +43,7 @@ using Result = tl::expected<T, Error>;
 using Status = Result<std::monostate>;
 inline Status ok() { return std::monostate{}; }
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
-
 }  // namespace warploom
-
 #define WARPLOOM_CONCAT_(a, b) a##b
 #define WARPLOOM_CONCAT(a, b) WARPLOOM_CONCAT_(a, b)
 #define WARPLOOM_TRY_(tmp, target, ...)                              \
@@ -58,6 +53,5 @@ inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(st
 // Declares or assigns `target` from a Result, or returns its error from the enclosing function.
 #define WARPLOOM_TRY(target, ...) WARPLOOM_TRY_(WARPLOOM_CONCAT(try_result_, __LINE__), target, __VA_ARGS__)
 // The same for a Status, whose value nobody wants.
-#define WARPLOOM_CHECK(...)                                 \
-  if (auto checked_status = (__VA_ARGS__); !checked_status) \
-  return ::tl::unexpected<::warploom::Error>(checked_status.error())
+#define WARPLOOM_CHECK(...) \
+  if (auto checked_status = (__VA_ARGS__); !checked_status) return ::tl::unexpected<::warploom::Error>(checked_status.error())

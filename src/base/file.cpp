@@ -5,11 +5,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
-
 namespace warploom {
 namespace fs = std::filesystem;
 namespace {
-
 Error write_error(const fs::path& path, int error_number) {
   const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
   return {full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable,
@@ -24,14 +22,11 @@ std::string unique_suffix() {
   static std::atomic<unsigned> counter{0};
   return fmt::format("{}-{}", ::getpid(), counter++);
 }
-
 }  // namespace
-
 Result<std::string> read_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
-    return fail(
-        {ErrorCode::kFileMissing, "the file does not exist", path.string(), "a file", "nothing", "check the path"});
+    return fail({ErrorCode::kFileMissing, "the file does not exist", path.string(), "a file", "nothing", "check the path"});
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info {};
   if (fd < 0 || ::fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
@@ -109,5 +104,4 @@ ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
 }
-
 }  // namespace warploom

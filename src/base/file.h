@@ -1,11 +1,8 @@
 // Files: read whole, write whole or not at all, the cache folder, scratch folders.
 #pragma once
-
 #include <filesystem>
 #include "base/error.h"
-
 namespace warploom {
-
 Result<std::string> read_file(const std::filesystem::path& path);
 // Writes to a temporary name beside `path`, syncs and renames: a reader sees the old text or the new, never half.
 Status write_file(const std::filesystem::path& path, std::string_view text);
@@ -27,5 +24,4 @@ class ScratchFolder {
  private:
   std::filesystem::path path_;
 };
-
 }  // namespace warploom

@@ -8,19 +8,15 @@
 #include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
-
 namespace warploom {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 void append_limited(std::string& text, const char* data, std::size_t size, std::int64_t limit) {
   const auto room = static_cast<std::size_t>(std::max<std::int64_t>(0, limit - static_cast<std::int64_t>(text.size())));
   text.append(data, std::min(size, room));
 }
-
 }  // namespace
-
 Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare) {
   std::vector<char*> raw;
   for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
@@ -51,16 +47,14 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
                                   const std::filesystem::path& working_folder) {
   std::array<int, 2> out{}, err{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
-    return fail(
-        {ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno), "raise ulimit -n"});
-  WARPLOOM_TRY(
-      const int child, start_process(argv, [&] {
-        ::dup2(out[1], STDOUT_FILENO);
-        ::dup2(err[1], STDERR_FILENO);
-        const rlimit memory{static_cast<rlim_t>(limits.memory_bytes), static_cast<rlim_t>(limits.memory_bytes)};
-        if (limits.memory_bytes > 0) ::setrlimit(RLIMIT_AS, &memory);
-        if (!working_folder.empty() && ::chdir(working_folder.c_str()) != 0) ::_exit(127);
-      }));
+    return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno), "raise ulimit -n"});
+  WARPLOOM_TRY(const int child, start_process(argv, [&] {
+                 ::dup2(out[1], STDOUT_FILENO);
+                 ::dup2(err[1], STDERR_FILENO);
+                 const rlimit memory{static_cast<rlim_t>(limits.memory_bytes), static_cast<rlim_t>(limits.memory_bytes)};
+                 if (limits.memory_bytes > 0) ::setrlimit(RLIMIT_AS, &memory);
+                 if (!working_folder.empty() && ::chdir(working_folder.c_str()) != 0) ::_exit(127);
+               }));
   ::close(out[1]);
   ::close(err[1]);
 
@@ -75,14 +69,12 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
       result.timed_out = true;
       break;
     }
-    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min<long long>(left, 1000))) < 0 && errno != EINTR)
-      break;
+    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min<long long>(left, 1000))) < 0 && errno != EINTR) break;
     for (std::size_t i = 0; i < polled.size(); ++i) {
       if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;
       const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
-        append_limited(i == 0 ? result.out : result.err, buffer.data(), static_cast<std::size_t>(got),
-                       limits.output_bytes);
+        append_limited(i == 0 ? result.out : result.err, buffer.data(), static_cast<std::size_t>(got), limits.output_bytes);
       } else if (got == 0 || errno != EINTR) {
         polled[i].fd = -1;
         --open_ends;
@@ -90,8 +82,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
     }
   }
   for (siginfo_t ended{}; !result.timed_out;) {  // both ends closed; the process may still run
-    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == child)
-      break;
+    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == child) break;
     result.timed_out = Clock::now() >= deadline;
     ::usleep(500);
   }
@@ -116,5 +107,4 @@ std::filesystem::path find_program(const std::string& name) {
     rest.erase(0, colon + 1);
   }
 }
-
 }  // namespace warploom

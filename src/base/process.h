@@ -1,14 +1,11 @@
 // Child processes: started in a session of their own, watched by a clock, killed as a group, never left behind.
 #pragma once
-
 #include <chrono>
 #include <filesystem>
 #include <functional>
 #include <vector>
 #include "base/error.h"
-
 namespace warploom {
-
 struct ProcessLimits {
   std::chrono::milliseconds time{60'000};  // wall clock; the whole group is killed after it
   std::int64_t memory_bytes = 0;           // RLIMIT_AS; 0: no limit (CUDA reserves address space freely)
@@ -34,5 +31,4 @@ int end_process(int process, bool kill);
 
 // A program's full path by PATH, or empty.
 std::filesystem::path find_program(const std::string& name);
-
 }  // namespace warploom

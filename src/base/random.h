@@ -1,14 +1,11 @@
 // Random streams: named, seeded, reproducible on every machine (SplitMix64; integers and doubles without the standard
 // library's distributions, whose results differ between implementations).
 #pragma once
-
 #include <cmath>
 #include <numbers>
 #include <utility>
 #include "base/hash.h"
-
 namespace warploom {
-
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -36,5 +33,4 @@ class Random {
  private:
   std::uint64_t state_;
 };
-
 }  // namespace warploom

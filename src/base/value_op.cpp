@@ -3,10 +3,8 @@
 #include <cmath>
 #include <numbers>
 #include "base/dtype.h"
-
 namespace warploom {
 namespace {
-
 struct Row {
   std::string_view name;
   int arity;
@@ -15,9 +13,7 @@ constexpr std::array kRows = {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) Row{#name, arity},
 #include "base/value_ops.def"
 };
-
 }  // namespace
-
 std::string_view name_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].name; }
 std::optional<ValueOp> value_op_named(std::string_view name) {
   for (std::size_t i = 0; i < kRows.size(); ++i)
@@ -27,27 +23,20 @@ std::optional<ValueOp> value_op_named(std::string_view name) {
 int arity_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].arity; }
 
 double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {
-  switch (op) {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
-  case ValueOp::name:                               \
-    return fp64;
+  if (op == ValueOp::name) return fp64;
 #include "base/value_ops.def"
-  }
   return 0;
 }
 
 double moved(ValueOp op, const double* of, double v, const double* e) {
   const auto slope = [](double s, double error) { return error == 0 ? 0 : std::fabs(s) * error; };
   [[maybe_unused]] const double a = of[0], b = of[1], x = e[0], y = e[1], z = e[2];
-  switch (op) {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
-  case ValueOp::name:                               \
-    return moved;
+  if (op == ValueOp::name) return moved;
 #include "base/value_ops.def"
-  }
   return 0;
 }
 
 double round_to_tf32(double value) { return rounded(Dtype::tf32, value); }
-
 }  // namespace warploom

@@ -1,12 +1,9 @@
 // Elementwise operations: one vocabulary for graphs, tile programs and emitted source (value_ops.def).
 #pragma once
-
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
 namespace warploom {
-
 enum class ValueOp : std::uint8_t {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) name,
 #include "base/value_ops.def"
@@ -19,5 +16,4 @@ double apply(ValueOp op, double a, double b = 0, double c = 0);  // the meaning,
 // How far rounding can have moved the result v at arguments x, to first order, when they moved by at most e: the row's `moved`.
 double moved(ValueOp op, const double* x, double v, const double* e);
 double round_to_tf32(double value);  // nearest even, 10 mantissa bits
-
 }  // namespace warploom

@@ -1,9 +1,7 @@
 #include "cli/command.h"
 #include "target/capabilities.h"
-
 namespace warploom::cli {
 namespace {
-
 constexpr ErrorCode kCodes[] = {
 #define WARPLOOM_ERROR(name, text, exit_status, meaning) ErrorCode::name,
 #include "base/error_codes.def"
@@ -21,9 +19,7 @@ Result<Answer> list_errors(const Session&) {
   answer.json["errors"] = rows;
   return answer;
 }
-
 }  // namespace
-
 Command errors_command() { return {"errors", "every error code, its exit status and its meaning", {}, list_errors}; }
 
 Command version_command() {
@@ -33,5 +29,4 @@ Command version_command() {
                           fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
           }};
 }
-
 }  // namespace warploom::cli

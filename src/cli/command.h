@@ -4,16 +4,13 @@
 // With --json exactly one object goes to standard output, for a failure {"error": {...}}; everything else, progress included,
 // goes to standard error or nowhere.
 #pragma once
-
 #include <atomic>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 #include "base/error.h"
-
 namespace warploom::cli {
-
 struct Session {
   bool json = false;
   bool quiet = false;  // no progress
@@ -51,8 +48,7 @@ Command version_command();
 
 inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";
-inline constexpr const char* kTrackHelp =
-    "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own";
+inline constexpr const char* kTrackHelp = "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own";
 
 // The whole program but for the hidden subcommands: parses, acts, prints; the exit status.
 int run(int argc, char** argv);
@@ -60,5 +56,4 @@ int run(int argc, char** argv);
 // Set by SIGINT and SIGTERM once catch_interrupts() was called; a second signal ends the process at once.
 const std::atomic<bool>& interrupted();
 void catch_interrupts();
-
 }  // namespace warploom::cli

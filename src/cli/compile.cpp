@@ -6,10 +6,8 @@
 #include "layout/draw.h"
 #include "tile/print.h"
 #include "verify/program_check.h"
-
 namespace warploom::cli {
 namespace {
-
 namespace fs = std::filesystem;
 
 struct Flags {
@@ -28,9 +26,8 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
     const auto found = solution.reasons.find(id);
     if (found == solution.reasons.end()) return std::string();
     const synth::Reason& reason = found->second;
-    return reason.by
-               ? fmt::format("{}, line {}: {}", reason.why, reason.by->location.line, tile::print(program, *reason.by))
-               : reason.why;
+    return reason.by ? fmt::format("{}, line {}: {}", reason.why, reason.by->location.line, tile::print(program, *reason.by))
+                     : reason.why;
   };
   for (const auto& [id, tv] : solution.registers)
     out.push_back({program.tensor(id).name, to_string(coalesce(tv)), why(id), draw_text(tv), draw_svg(tv)});
@@ -80,13 +77,12 @@ Result<Answer> compile(const Flags& flags) {
   WARPLOOM_TRY(const tile::Program program, tile::parse(text, flags.file));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
   if (flags.check && !capabilities.gpu)
-    return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU", "--check, --target",
-                 "a GPU target", capabilities.arch, "name sm_80, sm_89 or sm_90a"});
+    return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU", "--check, --target", "a GPU target",
+                 capabilities.arch, "name sm_80, sm_89 or sm_90a"});
   WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities, flags.solution));
   if (lowered.which != flags.solution)
     return fail({ErrorCode::kUsage, "synthesis found fewer solutions", "--solution", "a number it found",
-                 fmt::format("{} of {}", flags.solution, lowered.solutions.size()),
-                 "take a lower number; 0 is the best"});
+                 fmt::format("{} of {}", flags.solution, lowered.solutions.size()), "take a lower number; 0 is the best"});
   const synth::Solution none, &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
   const Kernel& kernel = lowered.list.kernels[0];
   nlohmann::json json = {{"program", program.name},
@@ -110,9 +106,9 @@ Result<Answer> compile(const Flags& flags) {
                            row["why"].get<std::string>());
   if (flags.layouts == "text")
     for (const auto& row : json["solutions"])
-      shown += fmt::format("predicted {:.1f} us, bound by {}{}\n", row["predicted_us"].get<double>(),
-                           row["bound"].get<std::string>(),
-                           row["differs"].empty() ? "" : ", were it instead " + row["differs"].dump());
+      shown +=
+          fmt::format("predicted {:.1f} us, bound by {}{}\n", row["predicted_us"].get<double>(), row["bound"].get<std::string>(),
+                      row["differs"].empty() ? "" : ", were it instead " + row["differs"].dump());
   if (!flags.check) return Answer{json, shown};
   WARPLOOM_TRY(const verify::ProgramVerdict verdict, verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees)
@@ -126,15 +122,13 @@ Result<Answer> compile(const Flags& flags) {
                      {"wavefronts_least", verdict.wavefronts_least}};
   for (const auto& use : verdict.banks)
     json["verdict"]["banks"].push_back({{"line", use.line}, {"wavefronts", use.wavefronts}, {"least", use.least}});
-  shown += two_columns({{"verdict", green("agrees with the interpreter, no hazard on the emulator")},
-                        {"error", fmt::format("{:.1e} relative, {:.1e} allowed", verdict.error, verdict.bound)},
-                        {"shared memory", fmt::format("{} wavefronts, {} without bank conflicts", verdict.wavefronts,
-                                                      verdict.wavefronts_least)}});
+  shown += two_columns(
+      {{"verdict", green("agrees with the interpreter, no hazard on the emulator")},
+       {"error", fmt::format("{:.1e} relative, {:.1e} allowed", verdict.error, verdict.bound)},
+       {"shared memory", fmt::format("{} wavefronts, {} without bank conflicts", verdict.wavefronts, verdict.wavefronts_least)}});
   return Answer{json, shown};
 }
-
 }  // namespace
-
 Command compile_command() {
   const auto flags = std::make_shared<Flags>();
   return {"compile",
@@ -148,5 +142,4 @@ Command compile_command() {
            {"--seed", &flags->seed, "of the inputs"}},
           [flags](const Session&) { return compile(*flags); }};
 }
-
 }  // namespace warploom::cli

@@ -7,10 +7,8 @@
 #include "runtime/library.h"
 #include "runtime/nvrtc.h"
 #include "target/capabilities.h"
-
 namespace warploom::cli {
 namespace {
-
 // One thing the machine may have: what was found of it, or the reason and the remedy in the error.
 struct Finding {
   std::string name, needed_for;
@@ -43,22 +41,21 @@ std::string gpu_text(const runtime::DeviceInfo& info) {
 }
 
 std::vector<Finding> examine() {
-  return {{"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
-          {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
-           runtime::find_cpu_compiler().map([](const auto& c) { return c.version + " at " + c.path.string(); })},
-          {"oneDNN", "the reference on the CPU; without it a plain kernel stands in",
-           library({"libdnnl.so.3", "libdnnl.so.2"}, "install libdnnl2")},
-          {"make", "`make check` of bundles", program("make", "install make")},
-          {"CUDA driver", "GPU targets",
-           runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
-          {"GPU", "measuring on GPU targets",
-           runtime::Executor::open(Engine::cuda).map([](const auto& gpu) { return gpu_text(gpu->info()); })},
-          {"CUDA compiler", "GPU targets",
-           runtime::find_cuda_compiler().map([](const auto& c) { return c.name + " at " + c.path; })},
-          {"cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
-           library({"libcublasLt.so.13", "libcublasLt.so.12"}, "put the folder of libcublasLt on LD_LIBRARY_PATH")},
-          {"nvcc", "`make check` of GPU bundles", program("nvcc", "install the CUDA toolkit")},
-          {"cache folder", "compiled kernels and the archive", writable(cache_folder())}};
+  return {
+      {"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
+      {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
+       runtime::find_cpu_compiler().map([](const auto& c) { return c.version + " at " + c.path.string(); })},
+      {"oneDNN", "the reference on the CPU; without it a plain kernel stands in",
+       library({"libdnnl.so.3", "libdnnl.so.2"}, "install libdnnl2")},
+      {"make", "`make check` of bundles", program("make", "install make")},
+      {"CUDA driver", "GPU targets", runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
+      {"GPU", "measuring on GPU targets",
+       runtime::Executor::open(Engine::cuda).map([](const auto& gpu) { return gpu_text(gpu->info()); })},
+      {"CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map([](const auto& c) { return c.name + " at " + c.path; })},
+      {"cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
+       library({"libcublasLt.so.13", "libcublasLt.so.12"}, "put the folder of libcublasLt on LD_LIBRARY_PATH")},
+      {"nvcc", "`make check` of GPU bundles", program("nvcc", "install the CUDA toolkit")},
+      {"cache folder", "compiled kernels and the archive", writable(cache_folder())}};
 }
 
 Result<Answer> doctor(const Session&) {
@@ -70,8 +67,7 @@ Result<Answer> doctor(const Session&) {
     const bool found = f.detail.has_value();
     const std::string detail = found ? *f.detail : f.detail.error().message;
     const std::string remedy = found ? "" : f.detail.error().remedy;
-    rows.push_back(
-        {{"name", f.name}, {"found", found}, {"detail", detail}, {"needed_for", f.needed_for}, {"remedy", remedy}});
+    rows.push_back({{"name", f.name}, {"found", found}, {"detail", detail}, {"needed_for", f.needed_for}, {"remedy", remedy}});
     text += fmt::format("{} {:<13} {}\n  {:<13} needed for {}\n", found ? "+" : "-", f.name, detail, "", f.needed_for);
     if (!remedy.empty()) text += fmt::format("  {:<13} remedy: {}\n", "", remedy);
     if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
@@ -81,11 +77,6 @@ Result<Answer> doctor(const Session&) {
   text += fmt::format("targets that can be measured here: {}\n", targets[(cpu ? 1 : 0) + (gpu ? 2 : 0)]);
   return Answer{{{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}}, text, cpu || gpu ? 0 : 3};
 }
-
 }  // namespace
-
-Command doctor_command() {
-  return {"doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor};
-}
-
+Command doctor_command() { return {"doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor}; }
 }  // namespace warploom::cli

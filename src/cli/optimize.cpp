@@ -3,10 +3,8 @@
 #include "export/bundle.h"
 #include "onnx/load.h"
 #include "verify/tolerance.h"
-
 namespace warploom::cli {
 namespace {
-
 namespace fs = std::filesystem;
 
 struct Flags {
@@ -34,8 +32,7 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
   search::Options options;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   WARPLOOM_TRY(options.budget_seconds, parse_seconds(flags.budget, "--budget"));
-  options.strategy =
-      static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) - kStrategies.begin());
+  options.strategy = static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) - kStrategies.begin());
   if (flags.target != "auto") { WARPLOOM_TRY(const auto known, target::capabilities_of(flags.target)); }
   options.target = flags.target;
   options.max_candidates = flags.candidates.value_or(0);
@@ -55,8 +52,7 @@ std::string name_of_model(const fs::path& file) {
 
 std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
   std::string operators, tensors;
-  for (const auto& node : graph.nodes)
-    operators += (operators.empty() ? "" : " + ") + std::string(graph::name_of(node.op));
+  for (const auto& node : graph.nodes) operators += (operators.empty() ? "" : " + ") + std::string(graph::name_of(node.op));
   for (const auto id : graph.inputs) tensors += (tensors.empty() ? "" : ", ") + graph::to_text(graph.tensor(id));
   return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, tensors, outcome.target, outcome.device,
                      name_of(outcome.track));
@@ -81,8 +77,8 @@ Result<std::string> text_of(const fs::path& file, const graph::Graph& graph) {
   return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
 }
 
-Status write_outcome(const fs::path& folder, const std::string& name, const std::string& model,
-                     const graph::Graph& graph, const search::Outcome& outcome) {
+Status write_outcome(const fs::path& folder, const std::string& name, const std::string& model, const graph::Graph& graph,
+                     const search::Outcome& outcome) {
   export_::BundleInfo info;
   info.name = name;
   info.summary = summary_of(graph, outcome);
@@ -97,19 +93,19 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
 
 std::string table_of(const search::Outcome& o, const std::string& bundle) {
   const auto times = [&](double us) { return us > 0 ? time_text(us) : std::string("-"); };
-  Rows rows = {{"problem", o.problem},
-               {"target", fmt::format("{} ({})", o.target, o.device)},
-               {"track", std::string(name_of(o.track))},
-               {"reference", fmt::format("{}: {}", o.reference, times(o.reference_us))},
-               {"best", fmt::format("{}  (95 % of medians {} to {})", times(o.best_us), times(o.best_low_us),
-                                    times(o.best_high_us))},
-               {"speedup", green(fmt::format("{:.2f}x", o.speedup))},
-               {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
-               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error,
-                                     o.reference_error)},
-               {"schedule", o.schedule.text()},
-               {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
-               {"bundle", bundle}};
+  Rows rows = {
+      {"problem", o.problem},
+      {"target", fmt::format("{} ({})", o.target, o.device)},
+      {"track", std::string(name_of(o.track))},
+      {"reference", fmt::format("{}: {}", o.reference, times(o.reference_us))},
+      {"best", fmt::format("{}  (95 % of medians {} to {})", times(o.best_us), times(o.best_low_us), times(o.best_high_us))},
+      {"speedup", green(fmt::format("{:.2f}x", o.speedup))},
+      {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
+      {"error",
+       fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error, o.reference_error)},
+      {"schedule", o.schedule.text()},
+      {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
+      {"bundle", bundle}};
   return two_columns(rows) + (o.interrupted ? "interrupted: this is the best so far\n" : "");
 }
 
@@ -139,9 +135,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   return Answer{json, table_of(outcome, folder.string() + "   (make -C " + folder.string() + " check)"),
                 outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
 }
-
 }  // namespace
-
 Command optimize_command() {
   const auto flags = std::make_shared<Flags>();
   return {"optimize",
@@ -160,5 +154,4 @@ Command optimize_command() {
            {"--resume", &flags->resume, "use it, as is the default"}},
           [flags](const Session& session) { return optimize(*flags, session); }};
 }
-
 }  // namespace warploom::cli

@@ -6,10 +6,8 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "runtime/compile.h"
-
 namespace warploom::cli {
 namespace {
-
 std::atomic<bool> interrupt_flag{false};
 
 extern "C" void on_interrupt(int signal) {
@@ -21,9 +19,7 @@ void complain(const Error& error) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-std::string dump(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
+std::string dump(const nlohmann::json& json) { return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"; }
 
 int print(const Result<Answer>& answer, const Session& session) {
   const int status = answer ? answer->status : exit_status(answer.error().code);
@@ -36,8 +32,8 @@ int print(const Result<Answer>& answer, const Session& session) {
                                           : answer->text;
   if (write_all(STDOUT_FILENO, text) || errno == EPIPE) return status;  // a reader that went away is no failure
   const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-  complain({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "the result could not be printed",
-            "standard output", "", std::strerror(errno), "send standard output elsewhere"});
+  complain({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "the result could not be printed", "standard output", "",
+            std::strerror(errno), "send standard output elsewhere"});
   return 3;
 }
 
@@ -66,9 +62,7 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
   sub->fallthrough();
   sub->callback([&command, &chosen] { chosen = &command; });
 }
-
 }  // namespace
-
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
 
 void catch_interrupts() {
@@ -98,12 +92,11 @@ int run(int argc, char** argv) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
     for (int i = 1; i < argc; ++i) session.json |= std::string_view(argv[i]) == "--json";
-    return print(fail({ErrorCode::kUsage, "the command line cannot be read", "command line",
-                       "flags as `warploom --help` lists them", error.what(),
-                       "run `warploom --help` or `warploom COMMAND --help`"}),
-                 session);
+    return print(
+        fail({ErrorCode::kUsage, "the command line cannot be read", "command line", "flags as `warploom --help` lists them",
+              error.what(), "run `warploom --help` or `warploom COMMAND --help`"}),
+        session);
   }
   return print(guarded(chosen->action, session), session);
 }
-
 }  // namespace warploom::cli

@@ -4,10 +4,8 @@
 #include "onnx/load.h"
 #include "search/optimize.h"
 #include "tile/print.h"
-
 namespace warploom::cli {
 namespace {
-
 struct Flags {
   std::string file, target = "auto", track, schedule, what = "graph";
 };
@@ -73,18 +71,14 @@ Result<Answer> show(const Flags& flags) {
   }
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   json["predicted_us"] = list.predicted_us;
-  if (flags.what == "cost")
-    return answer_of(flags, json, fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
+  if (flags.what == "cost") return answer_of(flags, json, fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
   for (const auto& kernel : list.kernels)
-    text +=
-        fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n", kernel.name, kernel.grid[0],
-                    kernel.grid[1], kernel.grid[2], kernel.threads, kernel.shared_bytes, kernel.source);
+    text += fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n", kernel.name, kernel.grid[0],
+                        kernel.grid[1], kernel.grid[2], kernel.threads, kernel.shared_bytes, kernel.source);
   json["launch_list"] = to_json(list);
   return answer_of(flags, json, text);
 }
-
 }  // namespace
-
 Command show_command() {
   const auto flags = std::make_shared<Flags>();
   return {"show",
@@ -96,5 +90,4 @@ Command show_command() {
            {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},
           [flags](const Session&) { return show(*flags); }};
 }
-
 }  // namespace warploom::cli

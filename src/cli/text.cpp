@@ -5,10 +5,8 @@
 #include <cstdlib>
 #include <sstream>
 #include "search/proposer.h"
-
 namespace warploom::cli {
 namespace {
-
 constexpr double kPlainEverySeconds = 5, kTerminalEverySeconds = 0.1;
 
 std::size_t terminal_width() {
@@ -27,9 +25,7 @@ bool coloured() {
 std::string in_colour(const char* code, const std::string& text) {
   return coloured() ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
 }
-
 }  // namespace
-
 Result<double> parse_seconds(const std::string& text, const std::string& place) {
   struct Unit {
     std::string_view name;
@@ -41,8 +37,8 @@ Result<double> parse_seconds(const std::string& text, const std::string& place) 
   const std::string_view rest(end, text.data() + text.size());
   for (const Unit& unit : kUnits)
     if (error == std::errc() && rest == unit.name && number > 0 && std::isfinite(number)) return number * unit.seconds;
-  return fail({ErrorCode::kUsage, "a duration cannot be read", place, "a number above zero with ms, s, m or h: 60s",
-               text, "write it like 500ms, 60s or 2m"});
+  return fail({ErrorCode::kUsage, "a duration cannot be read", place, "a number above zero with ms, s, m or h: 60s", text,
+               "write it like 500ms, 60s or 2m"});
 }
 
 Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
@@ -54,9 +50,8 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   if (wanted && std::ranges::find(possible, *wanted) != possible.end()) return *wanted;
   std::string names;
   for (const Track track : possible) names += (names.empty() ? "" : ", ") + std::string(name_of(track));
-  return fail({ErrorCode::kUnknownTrack,
-               wanted ? "the track cannot hold for the model's types" : "the track is unknown", "--track", names, name,
-               "name one of those, or none for the model's own"});
+  return fail({ErrorCode::kUnknownTrack, wanted ? "the track cannot hold for the model's types" : "the track is unknown",
+               "--track", names, name, "name one of those, or none for the model's own"});
 }
 
 Result<kernels::Schedule> parse_schedule(const std::string& text) {
@@ -69,12 +64,10 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
     const char* const end = word.data() + word.size();
     if (equals != std::string::npos && equals > 0) {
       const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, value);
-      if (error == std::errc() && stop == end && schedule.fields.emplace(word.substr(0, equals), value).second)
-        continue;
+      if (error == std::errc() && stop == end && schedule.fields.emplace(word.substr(0, equals), value).second) continue;
     }
-    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "--schedule",
-                 "a family, then FIELD=INTEGER, each once", word,
-                 "see the fields with `warploom show FILE --what space`"});
+    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "--schedule", "a family, then FIELD=INTEGER, each once",
+                 word, "see the fields with `warploom show FILE --what space`"});
   }
   return schedule;
 }
@@ -86,8 +79,7 @@ Result<kernels::Schedule> default_schedule(const kernels::Region& region, const 
   search::Proposer proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,
-               "one matmul or softmax with pointwise operators", graph::to_text(region.graph),
-               "take a model of that form"});
+               "one matmul or softmax with pointwise operators", graph::to_text(region.graph), "take a model of that form"});
 }
 
 std::string bold(const std::string& text) { return in_colour("1", text); }
@@ -113,8 +105,7 @@ std::string time_text(double us) {
 }
 
 std::string progress_text(const search::Progress& progress, std::size_t width) {
-  std::string text =
-      fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds, progress.candidates);
+  std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds, progress.candidates);
   if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
   if (progress.best_us > 0) {
     text += ", best " + time_text(progress.best_us);
@@ -139,5 +130,4 @@ void ProgressLine::clear() {
   if (open_) put("\r\033[K");
   open_ = false;
 }
-
 }  // namespace warploom::cli

@@ -2,11 +2,8 @@
 // standard output, progress on standard error (one rewritten line on a terminal, a plain line every few seconds elsewhere). Colours
 // only on a terminal and only without NO_COLOR.
 #pragma once
-
 #include "search/optimize.h"
-
 namespace warploom::cli {
-
 // "60s", "2m", "500ms", "1.5h"; a bare number is seconds. usage when it is none of these or not above zero.
 Result<double> parse_seconds(const std::string& text, const std::string& place);
 
@@ -46,5 +43,4 @@ class ProgressLine {
 
 // "12 of 60 s, 41 tried, 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.
 std::string progress_text(const search::Progress& progress, std::size_t width);
-
 }  // namespace warploom::cli

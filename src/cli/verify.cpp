@@ -3,10 +3,8 @@
 #include "cli/text.h"
 #include "onnx/load.h"
 #include "verify/evaluator.h"
-
 namespace warploom::cli {
 namespace {
-
 namespace fs = std::filesystem;
 
 struct Flags {
@@ -15,8 +13,8 @@ struct Flags {
 };
 
 tl::unexpected<Error> unfit(const fs::path& path, std::string found) {
-  return fail({ErrorCode::kPlanInvalid, "the plan cannot be judged", path.string(), "a plan.json of a bundle",
-               std::move(found), "make it again with `warploom optimize`"});
+  return fail({ErrorCode::kPlanInvalid, "the plan cannot be judged", path.string(), "a plan.json of a bundle", std::move(found),
+               "make it again with `warploom optimize`"});
 }
 
 Result<nlohmann::json> read_plan(const fs::path& path) {
@@ -25,15 +23,13 @@ Result<nlohmann::json> read_plan(const fs::path& path) {
   if (!plan.is_object()) return unfit(path, "no JSON object");
   for (const char* key : {"launch_list", "track"})
     if (!plan.contains(key)) return unfit(path, std::string("no key '") + key + "'");
-  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>()))
-    return unfit(path, "an unknown track");
+  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>())) return unfit(path, "an unknown track");
   return plan;
 }
 
 Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, const fs::path& path) {
   if (!flags.model.empty()) return load_onnx(flags.model);
-  if (plan.contains("model") && plan["model"].is_string())
-    return parse_onnx(plan["model"].get<std::string>(), path.string());
+  if (plan.contains("model") && plan["model"].is_string()) return parse_onnx(plan["model"].get<std::string>(), path.string());
   return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", path.string(), "--model FILE", "nothing",
                "name the model that was optimized with --model"});
 }
@@ -66,14 +62,12 @@ Result<Answer> judge_again(const Flags& flags) {
                {"time", time_text(verdict.median_us)},
                {"error", fmt::format("{:.2e} relative, {:.2e} at most", verdict.error, verdict.max_error)}};
   for (const auto& evidence : verdict.evidence)
-    rows.push_back({std::string(verify::name_of(evidence.family)),
-                    fmt::format("{:.2e} of {:.2e} allowed, {} of {} rows", evidence.error, evidence.bound,
-                                evidence.rows_checked, evidence.rows)});
+    rows.push_back(
+        {std::string(verify::name_of(evidence.family)), fmt::format("{:.2e} of {:.2e} allowed, {} of {} rows", evidence.error,
+                                                                    evidence.bound, evidence.rows_checked, evidence.rows)});
   return Answer{json, two_columns(rows)};
 }
-
 }  // namespace
-
 Command verify_command() {
   const auto flags = std::make_shared<Flags>();
   return {"verify",
@@ -83,5 +77,4 @@ Command verify_command() {
            {"--seed", &flags->seed, "of the inputs"}},
           [flags](const Session&) { return judge_again(*flags); }};
 }
-
 }  // namespace warploom::cli

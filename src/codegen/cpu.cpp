@@ -4,10 +4,8 @@
 #include "codegen/names.h"
 #include "synth/sites.h"
 #include "tile/print.h"
-
 namespace warploom::codegen {
 namespace {
-
 using tile::Program;
 using tile::Scope;
 
@@ -18,9 +16,7 @@ bool is_own_name(const std::string& name) {
   static const std::regex own("buffers|task|scratch|.*_[0-9]+(_box)?");
   return std::regex_match(name, own);
 }
-
 }  // namespace
-
 std::string cpu_element_type(Dtype dtype) {
   const bool known = dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
   return known ? std::string(cpu_type(dtype)) : std::string();
@@ -48,15 +44,14 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
 
 tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
                                               const std::string& found) const {
-  return fail({ErrorCode::kNoInstruction, message,
-               at_ ? tile::place_of(*at_) : fmt::format("program '{}'", program_.name), expected, found,
-               "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"});
+  return fail({ErrorCode::kNoInstruction, message, at_ ? tile::place_of(*at_) : fmt::format("program '{}'", program_.name),
+               expected, found, "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"});
 }
 
 template <class Other>
 Status CpuEmitter::visit(const Other&) {
-  return unsupported("a statement has no counterpart on a CPU",
-                     "copies, maps, matrix products, reductions, loops and branches", tile::print(program_, *at_));
+  return unsupported("a statement has no counterpart on a CPU", "copies, maps, matrix products, reductions, loops and branches",
+                     tile::print(program_, *at_));
 }
 
 Status CpuEmitter::visit(const tile::For& loop) {
@@ -81,8 +76,7 @@ Status CpuEmitter::visit(const tile::If& branch) {
 
 Status CpuEmitter::statement(const tile::Statement& statement) {
   at_ = &statement;
-  const bool control =
-      std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
+  const bool control = std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
   if (!control) out_.line("// {}", tile::print(program_, statement));
   return std::visit([this](const auto& node) { return visit(node); }, statement.node);
 }
@@ -120,8 +114,7 @@ Result<Kernel> CpuEmitter::emit() {
     const tile::Tensor& tensor = program_.tensor(id);
     const bool indices =
         tensor.scope == Scope::global && !tensor.writable && (tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64);
-    if (indices || (!cpu_element_type(tensor.dtype).empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)))
-      continue;
+    if (indices || (!cpu_element_type(tensor.dtype).empty() && !(tensor.writable && tensor.dtype == Dtype::tf32))) continue;
     at_ = synth::first_use(synth::sites_of(program_), id);
     return unsupported(
         "a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
@@ -144,8 +137,7 @@ Result<Kernel> CpuEmitter::emit() {
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const CpuLayout& layout = layouts_.of[i];
     if (!named_[i] || program_.tensors[i].scope == Scope::global) continue;
-    if (program_.tensors[i].scope == Scope::reg)
-      out_.line("alignas(64) float {}[{}];", program_.tensors[i].name, layout.floats);
+    if (program_.tensors[i].scope == Scope::reg) out_.line("alignas(64) float {}[{}];", program_.tensors[i].name, layout.floats);
     else out_.line("float* {} = static_cast<float*>(scratch) + {};", program_.tensors[i].name, layout.offset);
   }
   out_.line("[[maybe_unused]] const long block_x = task % {};", kernel.grid[0]);
@@ -157,9 +149,7 @@ Result<Kernel> CpuEmitter::emit() {
   kernel.source = out_.text();
   return kernel;
 }
-
 namespace {
-
 // The error of tensors of one scope that take too much; the place is where the largest of them is used first.
 tl::unexpected<Error> too_much(const Program& program, const CpuLayouts& layouts, Scope scope, std::string message,
                                std::int64_t most_bytes, std::int64_t bytes) {
@@ -176,16 +166,13 @@ tl::unexpected<Error> too_much(const Program& program, const CpuLayouts& layouts
                            synth::text_of(program.tensor(largest).shape)),
                "take smaller tiles"});
 }
-
 }  // namespace
-
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
   std::int64_t cluster = 1;
   for (const auto size : program.cluster) cluster *= size;
   if (cluster != 1)
-    return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks",
-                 fmt::format("program '{}'", program.name), "a cluster of 1 block", std::to_string(cluster),
-                 "take a family of the CPU"});
+    return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks", fmt::format("program '{}'", program.name),
+                 "a cluster of 1 block", std::to_string(cluster), "take a family of the CPU"});
   const Program own = in_source_terms(program, is_own_name);
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
   if (layouts.shared_floats * 4 > capabilities.shared_bytes)
@@ -196,12 +183,11 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
                     kMaxRegisterBytes, layouts.register_floats * 4);
   for (const synth::Site& site : synth::sites_of(program))
     if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node); copy && copy->combine)
-      return fail({ErrorCode::kNoInstruction, "blocks of a CPU program do not combine in memory",
-                   tile::place_of(*site.statement), "a copy that stores", "a copy that combines",
+      return fail({ErrorCode::kNoInstruction, "blocks of a CPU program do not combine in memory", tile::place_of(*site.statement),
+                   "a copy that stores", "a copy that combines",
                    "give each block an output of its own and add them in another program"});
   WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
   restore_names(kernel, own, program);
   return kernel;
 }
-
 }  // namespace warploom::codegen

@@ -13,13 +13,9 @@
 // compute with; no-layout when two uses of a shared tensor contradict each other; resource-limit when the shared tensors
 // exceed capabilities.shared_bytes or the register tensors 256 KiB of stack.
 #pragma once
-
 #include "codegen/launch_list.h"
 #include "target/capabilities.h"
 #include "tile/program.h"
-
 namespace warploom::codegen {
-
 Result<Kernel> emit_cpu(const tile::Program& program, const target::Capabilities& capabilities);
-
 }  // namespace warploom::codegen

@@ -1,9 +1,7 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products cut into register blocks.
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
-
 namespace warploom::codegen {
-
 using tile::Index;
 using tile::TensorId;
 using tile::Value;
@@ -40,17 +38,15 @@ std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) con
 
 Status CpuEmitter::visit(const tile::Fill& fill) {
   const std::string v = fresh("v");
-  out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) wl::store({2} + {0}, wl::splat({3}));", v,
-            layout(fill.dst).floats, name(fill.dst), float_text(fill.value));
+  out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) wl::store({2} + {0}, wl::splat({3}));", v, layout(fill.dst).floats,
+            name(fill.dst), float_text(fill.value));
   if (is_narrow(tensor(fill.dst).dtype))
-    out_.line("wl::round_all<wl::{}>({}, {});", name_of(tensor(fill.dst).dtype), name(fill.dst),
-              layout(fill.dst).floats);
+    out_.line("wl::round_all<wl::{}>({}, {});", name_of(tensor(fill.dst).dtype), name(fill.dst), layout(fill.dst).floats);
   return ok();
 }
 
 // A local vector with the value of the text; equal texts are computed once.
-std::string CpuEmitter::local(const std::string& text, const std::string& stem,
-                              std::map<std::string, std::string>& known) {
+std::string CpuEmitter::local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known) {
   auto [found, added] = known.try_emplace(text);
   if (added) out_.line("const wl::vf {} = {};", found->second = fresh(stem), text);
   return found->second;
@@ -90,8 +86,7 @@ Status CpuEmitter::visit(const tile::Map& map) {
       for (const Loop& loop : loops)
         if (static_cast<int>(loop.dim) == value.axis) at = at + Index::variable(loop.variable);
       if (static_cast<int>(along) == value.axis) at = at + Index::variable(v);
-      return local(fmt::format("wl::{}({})", static_cast<int>(along) == value.axis ? "counted" : "splat", at.text()),
-                   "x", known);
+      return local(fmt::format("wl::{}({})", static_cast<int>(along) == value.axis ? "counted" : "splat", at.text()), "x", known);
     }
     const TensorId id = value.tensor;
     const bool spread = tensor(id).shape[along] == 1;
@@ -129,16 +124,14 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     out_.open("{{");
     out_.line("wl::vf {} = wl::splat({});", total, identity);
     if (whole > 0)
-      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}(wl::load({4} + {0}), {2});", v, whole,
-                total, how.combine, from);
+      out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}(wl::load({4} + {0}), {2});", v, whole, total,
+                how.combine, from);
     if (rest > 0)
-      out_.line("{0} = {1}(wl::load_first({2} + {3}, {4}, {5}), {0});", total, how.combine, from, whole, rest,
-                identity);
+      out_.line("{0} = {1}(wl::load_first({2} + {3}, {4}, {5}), {0});", total, how.combine, from, whole, rest, identity);
     // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.
     const std::string one = rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({}({}))", how.horizontal, total));
     const bool single = tile::element_count(tensor(reduce.dst).shape) == 1;
-    out_.line("{}({}, {});", single ? "wl::store" : "wl::store_one", element(reduce.dst, loops),
-              single ? one : one + "[0]");
+    out_.line("{}({}, {});", single ? "wl::store" : "wl::store_one", element(reduce.dst, loops), single ? one : one + "[0]");
     out_.close();
   } else {
     const std::string k = fresh("k");
@@ -147,8 +140,8 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     inner.push_back({k, src.shape[axis], axis});
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
     out_.line("wl::vf {} = wl::splat({});", total, identity);
-    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}(wl::load({4} + {5}), {2});", k, src.shape[axis], total,
-              how.combine, element(reduce.src, inner), v);
+    out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}(wl::load({4} + {5}), {2});", k, src.shape[axis], total, how.combine,
+              element(reduce.src, inner), v);
     const std::string to = fmt::format("{} + {}", element(reduce.dst, loops), v),
                       value = rounded(tensor(reduce.dst).dtype, total);
     if (along + 1 != src.shape.size() && count % lanes_ != 0)
@@ -159,7 +152,6 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
   for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
   return ok();
 }
-
 namespace {
 struct RegisterBlock {
   std::int64_t rows = 1, vectors = 1;
@@ -178,7 +170,6 @@ RegisterBlock register_block(std::int64_t m, std::int64_t vectors, std::int64_t 
   return best;
 }
 }  // namespace
-
 // acc[row + m, column + vectors] += a · b, `row` being an expression.
 void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row,
                            std::int64_t column) {
@@ -188,9 +179,9 @@ void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t ve
   const bool m_fast = la.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
   const std::int64_t step_m = m_fast ? 1 : la.panel, step_k = m_fast ? la.panel : 1;
   const auto base = [&](const tile::Tile& tile) {
-    return address(tile.tensor, tile.offset,
-                   ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)],
-                                     layout(tile.tensor).panel));
+    return address(
+        tile.tensor, tile.offset,
+        ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)], layout(tile.tensor).panel));
   };
   const Index r = row == "0" ? Index(0) : Index::variable(row);
   const auto place = [&](TensorId id, const Index& offset) { return plus(name(id), offset.text()); };
@@ -203,20 +194,18 @@ Status CpuEmitter::visit(const tile::Mma& mma) {
   const CpuLayout &la = layout(mma.a.tensor), &lb = layout(mma.b.tensor);
   if (lb.rows_fast != mma.transpose_b)
     return unsupported("a matrix product reads its second operand across its rows",
-                       "n contiguous: a shared tensor, or [K, N] registers",
-                       fmt::format("'{}'", tensor(mma.b.tensor).name));
+                       "n contiguous: a shared tensor, or [K, N] registers", fmt::format("'{}'", tensor(mma.b.tensor).name));
   const auto acc = tile::matrix_extent(tensor(mma.acc).shape);
   const auto crosses = [&](const tile::Tile& tile, const CpuLayout& l) {
     const std::size_t fast = tile.offset.size() - (l.rows_fast ? 2 : 1);
     return !l.one_panel() && !(ranges_.divisible(tile.offset[fast], l.panel) && tile.extent[fast] <= l.panel);
   };
   if (acc.size() != 2 || layout(mma.acc).matrices != 1 || crosses(mma.a, la) || crosses(mma.b, lb))
-    return unsupported("a matrix product's tile crosses the panels of its operand",
-                       "tiles at multiples of their own width", "another offset");
+    return unsupported("a matrix product's tile crosses the panels of its operand", "tiles at multiples of their own width",
+                       "another offset");
 
   const std::int64_t vectors = (acc[1] + lanes_ - 1) / lanes_;
-  const RegisterBlock block =
-      register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
+  const RegisterBlock block = register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
   for (std::int64_t v = 0; v < vectors; v += block.vectors) {
     const std::int64_t width = std::min(block.vectors, vectors - v), whole = acc[0] / block.rows * block.rows;
     if (whole == block.rows) {
@@ -237,5 +226,4 @@ Status CpuEmitter::visit(const tile::Mma& mma) {
   }
   return ok();
 }
-
 }  // namespace warploom::codegen

@@ -2,9 +2,7 @@
 // in registers where the buffer wants it so, and moved element by element where nothing better fits.
 #include "codegen/cpu_emitter.h"
 #include "tile/shape.h"
-
 namespace warploom::codegen {
-
 using tile::Index;
 using tile::Scope;
 
@@ -28,18 +26,14 @@ struct CpuEmitter::Side {
     rows_fast = !rows_fast;
   }
 };
-
 namespace {
-
 std::vector<std::size_t> squeezed_dims(const tile::Tile& tile) {
   std::vector<std::size_t> dims;
   for (std::size_t i = 0; i < tile.extent.size(); ++i)
     if (tile.extent[i] > 1) dims.push_back(i);
   return dims;
 }
-
 }  // namespace
-
 // The element's place in its tensor. Where the fast coordinate is known to be a multiple of the panel the formula is linear.
 Index CpuEmitter::address(tile::TensorId id, const std::vector<Index>& at, bool panels_start) const {
   const tile::Tensor& t = tensor(id);
@@ -71,8 +65,7 @@ CpuEmitter::Side CpuEmitter::side_of(const tile::Tile& tile, const std::vector<I
   side.at = tile.offset;
   const auto dims = squeezed_dims(tile);
   for (std::size_t i = 0; i < outer.size(); ++i) side.at[dims[i]] = side.at[dims[i]] + outer[i];
-  if (dims.size() > 1)
-    side.row = static_cast<int>(dims[dims.size() - 2]), side.rows = tile.extent[dims[dims.size() - 2]];
+  if (dims.size() > 1) side.row = static_cast<int>(dims[dims.size() - 2]), side.rows = tile.extent[dims[dims.size() - 2]];
   if (!dims.empty()) side.col = static_cast<int>(dims.back()), side.cols = tile.extent[dims.back()];
   const auto strides = side.global ? t.strides : layout(tile.tensor).strides(t.shape);
   const auto stride_along = [&](int dim) { return strides[static_cast<std::size_t>(dim)]; };
@@ -116,8 +109,7 @@ std::vector<std::string> CpuEmitter::conditions(const Side& global, bool matrix_
     const std::int64_t extent = matrix ? global.tile->extent[i] : 1;
     const Range range = ranges_.of(global.at[i]);
     if (range.low < 0) out.push_back(fmt::format("{} >= 0", global.at[i].text()));
-    if (range.high + extent > t.shape[i])
-      out.push_back(fmt::format("{} <= {}", (global.at[i] + extent).text(), t.shape[i]));
+    if (range.high + extent > t.shape[i]) out.push_back(fmt::format("{} <= {}", (global.at[i] + extent).text(), t.shape[i]));
   }
   return out;
 }
@@ -129,8 +121,7 @@ std::string CpuEmitter::box(const Side& global) const {
     const auto d = static_cast<std::size_t>(dim);
     return fmt::format("{}, {}, {}", global.at[d].text(), extent, t.shape[d]);
   };
-  const std::string inside =
-      fmt::format("wl::inside({}, {})", part(global.row, global.rows), part(global.col, global.cols));
+  const std::string inside = fmt::format("wl::inside({}, {})", part(global.row, global.rows), part(global.col, global.cols));
   const auto others = conditions(global, false, true);
   return others.empty() ? inside : fmt::format("{} ? {} : wl::Box{{}}", fmt::join(others, " && "), inside);
 }
@@ -143,16 +134,16 @@ bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& 
   const auto checks = global ? conditions(*global, true, true) : std::vector<std::string>();
   const bool streaming = dst.global && copy.streaming && tensor(dst.tile->tensor).dtype == Dtype::f32;
   streams_ |= streaming;
-  const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols,
-                                        streaming ? ", true" : "", to, dst.row_stride, from, src.row_stride);
+  const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols, streaming ? ", true" : "",
+                                        to, dst.row_stride, from, src.row_stride);
   if (checks.empty()) {
     out_.line("{}", whole);
     return true;
   }
   out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
   if (src.global)
-    out_.line("else wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, src.rows,
-              src.cols, box(src), float_text(copy.fill));
+    out_.line("else wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, src.rows, src.cols,
+              box(src), float_text(copy.fill));
   else out_.line("else wl::store_rows({}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, box(dst));
   return true;
 }
@@ -171,8 +162,8 @@ bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& 
       return true;
     }
     out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
-    out_.line("else wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols,
-              l.panel, box(src), fill);
+    out_.line("else wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel,
+              box(src), fill);
     return true;
   }
   // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
@@ -181,8 +172,8 @@ bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& 
   if (!ranges_.divisible(first, lanes_)) return false;
   if (src.rows % lanes_ != 0 && !(first.constant() && *first.constant() + src.rows == l.fast())) return false;
   const std::string bounds = checks.empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", src.rows, src.cols) : box(src);
-  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols,
-            l.panel, bounds, fill);
+  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel, bounds,
+            fill);
   return true;
 }
 
@@ -190,10 +181,8 @@ void CpuEmitter::copy_elements(const tile::Copy& copy, const Side& src, const Si
   const std::string i = fresh("i"), j = fresh("j");
   const auto at = [&](const Side& side) {
     auto place = side.at;
-    if (side.row >= 0)
-      place[static_cast<std::size_t>(side.row)] = place[static_cast<std::size_t>(side.row)] + Index::variable(i);
-    if (side.col >= 0)
-      place[static_cast<std::size_t>(side.col)] = place[static_cast<std::size_t>(side.col)] + Index::variable(j);
+    if (side.row >= 0) place[static_cast<std::size_t>(side.row)] = place[static_cast<std::size_t>(side.row)] + Index::variable(i);
+    if (side.col >= 0) place[static_cast<std::size_t>(side.col)] = place[static_cast<std::size_t>(side.col)] + Index::variable(j);
     return plus(name(side.tile->tensor), address(side.tile->tensor, place, false).text());
   };
   const Side* global = src.global ? &src : dst.global ? &dst : nullptr;
@@ -234,8 +223,8 @@ Status CpuEmitter::gathered(tile::Copy copy) {
   const Index g = Index::variable(loop.variable), place = global.offset[dim] + g;
   const std::string at = fresh("at");
   out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", loop.variable, global.extent[dim]);
-  out_.line("const long {0} = {1} >= 0 && {1} < {2} ? {3}[{4}] : -1;", at, place.text(), lookup.shape[0],
-            name(global.lookup), (place * lookup.strides[0]).text());
+  out_.line("const long {0} = {1} >= 0 && {1} < {2} ? {3}[{4}] : -1;", at, place.text(), lookup.shape[0], name(global.lookup),
+            (place * lookup.strides[0]).text());
   ranges_.enter(loop);
   for (std::size_t i = 0; i < mine.size(); ++i)
     if (mine[i] == dim) other.offset[theirs[i]] = other.offset[theirs[i]] + g, other.extent[theirs[i]] = 1;
@@ -269,9 +258,7 @@ Status CpuEmitter::visit(const tile::Copy& copy) {
   }
   const tile::Tensor& dst = tensor(copy.dst.tensor);
   if (dst.scope != Scope::global && is_narrow(dst.dtype) && tensor(copy.src.tensor).dtype != dst.dtype)
-    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor),
-              layout(copy.dst.tensor).floats);
+    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor), layout(copy.dst.tensor).floats);
   return ok();
 }
-
 }  // namespace warploom::codegen

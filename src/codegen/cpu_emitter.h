@@ -2,7 +2,6 @@
 // cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers but what is in
 // cpu_scan.cpp). Private to this room.
 #pragma once
-
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -18,9 +17,7 @@
 #include "codegen/writer.h"
 #include "target/capabilities.h"
 #include "tile/program.h"
-
 namespace warploom::codegen {
-
 class CpuEmitter {
  public:
   CpuEmitter(const tile::Program& program, const target::Capabilities& capabilities, CpuLayouts layouts);
@@ -34,8 +31,7 @@ class CpuEmitter {
   Status visit(const tile::If& branch);
   template <class Other>
   Status visit(const Other&);  // what a CPU has no counterpart for
-  tl::unexpected<Error> unsupported(const std::string& message, const std::string& expected,
-                                    const std::string& found) const;
+  tl::unexpected<Error> unsupported(const std::string& message, const std::string& expected, const std::string& found) const;
 
   // cpu_fusion.cpp
   struct Run {  // statements of a body that share a loop
@@ -85,8 +81,7 @@ class CpuEmitter {
                          std::map<std::string, std::string>& known, const std::string& stem);
   std::string local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known);
   std::string rounded(Dtype dtype, const std::string& value) const;
-  void mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row,
-                 std::int64_t column);
+  void mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row, std::int64_t column);
 
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
   const CpuLayout& layout(tile::TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
@@ -129,7 +124,5 @@ struct Reduction {
   double identity;
 };
 Reduction reduction_of(tile::ReduceOp op);
-std::size_t vector_dim_of(
-    const std::vector<std::int64_t>& shape);  // the last one of extent above 1: vectors run along it
-
+std::size_t vector_dim_of(const std::vector<std::int64_t>& shape);  // the last one of extent above 1: vectors run along it
 }  // namespace warploom::codegen

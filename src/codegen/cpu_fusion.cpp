@@ -9,9 +9,7 @@
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
 #include "tile/shape.h"
-
 namespace warploom::codegen {
-
 using tile::Scope;
 using tile::Statement;
 using tile::TensorId;
@@ -174,8 +172,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
       } else {
         const std::string from = row_pointer(copy->src) + step;
         set(copy->dst.tensor,
-            local(single ? "wl::splat(wl::load_one(" + from + "))" : "wl::load(" + from + ")", stem(copy->dst.tensor),
-                  known),
+            local(single ? "wl::splat(wl::load_one(" + from + "))" : "wl::load(" + from + ")", stem(copy->dst.tensor), known),
             copy);
       }
     }
@@ -200,5 +197,4 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
                         fmt::format("wl::splat({}({}))", reduction_of(reduce->op).horizontal, total[reduce->dst])));
   out_.close();
 }
-
 }  // namespace warploom::codegen

@@ -2,10 +2,8 @@
 #include "codegen/cpu_ranges.h"
 #include "synth/sites.h"
 #include "tile/print.h"
-
 namespace warploom::codegen {
 namespace {
-
 using tile::Body;
 using tile::Index;
 using tile::Mma;
@@ -102,16 +100,11 @@ Error contradiction(const Program& program, TensorId id) {
     if (const auto* mma = std::get_if<Mma>(&site.statement->node); mma && mma->b.tensor == id)
       (mma->transpose_b ? transposed : as_is) = site.statement;
   const auto quoted = [&](const Statement& s) { return fmt::format("{} ({})", tile::print(program, s), place_of(s)); };
-  return {ErrorCode::kNoLayout,
-          fmt::format("matrix products read '{}' both as it is and transposed", program.tensor(id).name),
-          place_of(*transposed),
-          fmt::format("one orientation of '{}', as in {}", program.tensor(id).name, quoted(*as_is)),
-          quoted(*transposed),
-          "copy it into a tensor of its own for each orientation"};
+  return {ErrorCode::kNoLayout,  fmt::format("matrix products read '{}' both as it is and transposed", program.tensor(id).name),
+          place_of(*transposed), fmt::format("one orientation of '{}', as in {}", program.tensor(id).name, quoted(*as_is)),
+          quoted(*transposed),   "copy it into a tensor of its own for each orientation"};
 }
-
 }  // namespace
-
 std::int64_t CpuLayout::matrix_floats() const { return (fast() + panel - 1) / panel * panel * slow(); }
 
 std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& shape) const {
@@ -146,5 +139,4 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
   }
   return layouts;
 }
-
 }  // namespace warploom::codegen

@@ -10,15 +10,12 @@
 // Mma reads whole panels; the first operand lies as the global tensor that fills it does, so that filling it is copying; all
 // else is row-major. A pitch that would map successive rows to the same cache sets gets one vector more.
 #pragma once
-
 #include <cstdint>
 #include <vector>
 #include "base/error.h"
 #include "target/capabilities.h"
 #include "tile/program.h"
-
 namespace warploom::codegen {
-
 struct CpuLayout {
   std::int64_t rows = 1, cols = 1, matrices = 1;
   bool rows_fast = false;
@@ -40,5 +37,4 @@ struct CpuLayouts {
 };
 
 Result<CpuLayouts> choose_cpu_layouts(const tile::Program& program, const target::Capabilities& capabilities);
-
 }  // namespace warploom::codegen

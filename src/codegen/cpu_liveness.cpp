@@ -1,14 +1,10 @@
 #include "codegen/cpu_liveness.h"
-
 namespace warploom::codegen {
-
 using tile::Program;
 using tile::Statement;
 using tile::Tile;
 using tile::Value;
-
 namespace {
-
 struct Collector {
   const Program& program;
   TensorUses uses;
@@ -51,9 +47,7 @@ const tile::Body* body_of(const Statement& statement) {
       },
       statement.node);
 }
-
 }  // namespace
-
 TensorUses uses_of(const Program& program, const Statement& statement) {
   Collector collector{program, {}};
   std::visit([&](const auto& node) { collector(node); }, statement.node);
@@ -82,5 +76,4 @@ void Liveness::walk(const tile::Body& body, Wanted& wanted) {
     for (const tile::TensorId id : uses.reads) wanted[static_cast<std::size_t>(id)] = true;
   }
 }
-
 }  // namespace warploom::codegen

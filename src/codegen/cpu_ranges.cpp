@@ -1,10 +1,7 @@
 #include "codegen/cpu_ranges.h"
-
 namespace warploom::codegen {
-
 using tile::Index;
 using tile::IndexOp;
-
 namespace {
 // Far beyond any address and still safe to add and multiply by small numbers.
 constexpr std::int64_t kFar = std::int64_t{1} << 60;
@@ -20,7 +17,6 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
 }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 }  // namespace
-
 IndexRanges::IndexRanges(const tile::Program& program) {
   constexpr const char* kBlocks[] = {"block_x", "block_y", "block_z"};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -49,8 +45,7 @@ Range IndexRanges::of(const Index& index) const {
     case IndexOp::add: return {std::max(-kFar, a.low + b.low), std::min(kFar, a.high + b.high)};
     case IndexOp::sub: return {std::max(-kFar, a.low - b.high), std::min(kFar, a.high - b.low)};
     case IndexOp::mul: {
-      const std::int64_t all[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low),
-                                  product(a.high, b.high)};
+      const std::int64_t all[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low), product(a.high, b.high)};
       return {*std::min_element(all, all + 4), *std::max_element(all, all + 4)};
     }
     case IndexOp::div:
@@ -83,5 +78,4 @@ bool IndexRanges::divisible(const Index& index, std::int64_t by) const {
     default: return false;
   }
 }
-
 }  // namespace warploom::codegen

@@ -2,14 +2,11 @@
 //
 //   ranges.enter("k", 0, 1024, 256);  ranges.of(k + 256)  → [256, 1024]    ranges.divisible(k * 3, 256)  → true
 #pragma once
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include "tile/program.h"
-
 namespace warploom::codegen {
-
 struct Range {
   std::int64_t low = 0, high = 0;  // both included
 };
@@ -29,5 +26,4 @@ class IndexRanges {
   };
   std::map<std::string, Loop> loops_;
 };
-
 }  // namespace warploom::codegen

@@ -1,9 +1,6 @@
 // Statements that bring register tensors' elements together or elsewhere: prefixes along an axis, transposition.
-#include <fmt/format.h>
 #include "codegen/cpu_emitter.h"
-
 namespace warploom::codegen {
-
 using tile::TensorId;
 
 // Along the dimension that vectors run along one element after another, along others a vector at a time.
@@ -44,9 +41,8 @@ Status CpuEmitter::visit(const tile::Rearrange& node) {
              to = layout(node.dst).strides(tensor(node.dst).shape);
   const std::string i = fresh("i"), j = fresh("j");
   out_.line("for (long {0} = 0; {0} < {1}; ++{0})", i, shape[0]);
-  out_.line("  for (long {0} = 0; {0} < {1}; ++{0}) {2}[{0} * {3} + {4} * {5}] = {6}[{4} * {7} + {0} * {8}];", j,
-            shape[1], name(node.dst), to[0], i, to[1], name(node.src), from[0], from[1]);
+  out_.line("  for (long {0} = 0; {0} < {1}; ++{0}) {2}[{0} * {3} + {4} * {5}] = {6}[{4} * {7} + {0} * {8}];", j, shape[1],
+            name(node.dst), to[0], i, to[1], name(node.src), from[0], from[1]);
   return ok();
 }
-
 }  // namespace warploom::codegen

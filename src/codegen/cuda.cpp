@@ -1,17 +1,12 @@
 #include "codegen/cuda.h"
 #include <fmt/ranges.h>
-#include <algorithm>
 #include <regex>
 #include "codegen/cuda_emitter.h"
 #include "codegen/names.h"
 #include "tile/print.h"
-
 namespace warploom::codegen {
-
 using namespace tile;
-
 namespace {
-
 constexpr int kBarrierBytes = 8;
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 
@@ -54,11 +49,8 @@ struct Overloaded : Fs... {
 };
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 deduces no aggregates
-
 }  // namespace
-
-CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution,
-                         const target::Capabilities& capabilities)
+CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
     : program_(program),
       solution_(solution),
       capabilities_(capabilities),
@@ -117,9 +109,8 @@ std::string CudaEmitter::head(const std::string& body_text) const {
   Writer w;
   const std::int64_t cluster = program_.cluster[0] * program_.cluster[1] * program_.cluster[2];
   const std::string grid = fmt::format("{}", fmt::join(program_.grid, " x "));
-  w.line("// {}: {} blocks of {} threads{}, {} bytes of shared memory a block, for {}.", program_.name, grid,
-         program_.warps * 32, cluster > 1 ? fmt::format(" in clusters of {}", cluster) : "", shared_bytes_,
-         capabilities_.arch);
+  w.line("// {}: {} blocks of {} threads{}, {} bytes of shared memory a block, for {}.", program_.name, grid, program_.warps * 32,
+         cluster > 1 ? fmt::format(" in clusters of {}", cluster) : "", shared_bytes_, capabilities_.arch);
   w.line("#include \"wl.h\"");
   w.line("");
   const std::string params = fmt::format("{}", fmt::join(params_, ", "));
@@ -168,9 +159,8 @@ void CudaEmitter::role_prologue() {
     for (const TensorId id : tensors_of(*site.statement))
       if (site.role == role_ && tensor(id).scope == Scope::reg) used.insert(id);
   for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
-              array_length(id, registers(id).values()), fmt::join(tensor(id).shape, ", "),
-              layout::to_string(coalesce(registers(id))));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), array_length(id, registers(id).values()),
+              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
@@ -189,19 +179,18 @@ void CudaEmitter::statement(const Statement& one) {
         break;
       }
   if (simple) out_.line("// {}", print(program_, one));
-  std::visit(Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
-                        [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
-                        [&](const Reduce& node) { reduce(node); }, [&](const Scan& node) { scan(node); },
-                        [&](const Rearrange& node) { rearrange(one, node); },
-                        [&](const Reinterpret& node) { reinterpret(node); },
-                        [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
-                        [&](const If& node) { branch(node); }, [&](const Produce& node) { produce(node); },
-                        [&](const Consume& node) { consume(node); }, [&](const Roles& node) { roles(node); },
-                        [&](const Signal& node) { signal(node); }, [&](const Wait& node) { wait(node); },
-                        [&](const ClusterSync&) { cluster_sync(); },
-                        [&](const WaitPrevious&) { overlap("wl::griddepcontrol_wait();"); },
-                        [&](const LaunchNext&) { overlap("wl::griddepcontrol_launch();"); }},
-             one.node);
+  std::visit(
+      Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
+                 [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
+                 [&](const Reduce& node) { reduce(node); }, [&](const Scan& node) { scan(node); },
+                 [&](const Rearrange& node) { rearrange(one, node); }, [&](const Reinterpret& node) { reinterpret(node); },
+                 [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
+                 [&](const If& node) { branch(node); }, [&](const Produce& node) { produce(node); },
+                 [&](const Consume& node) { consume(node); }, [&](const Roles& node) { roles(node); },
+                 [&](const Signal& node) { signal(node); }, [&](const Wait& node) { wait(node); },
+                 [&](const ClusterSync&) { cluster_sync(); }, [&](const WaitPrevious&) { overlap("wl::griddepcontrol_wait();"); },
+                 [&](const LaunchNext&) { overlap("wl::griddepcontrol_launch();"); }},
+      one.node);
 }
 
 // Names for the offsets of global tiles that take more than a product and a sum, computed once a turn of the loop.
@@ -219,8 +208,7 @@ void CudaEmitter::name_offsets(const For& node) {
   collect(collect, node.body);
   const auto simple = [](const auto& self, const Index& index) -> bool {
     if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
-    return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) &&
-           self(self, index.right());
+    return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) && self(self, index.right());
   };
   int count = 0;
   for (const Tile* tile : tiles) {
@@ -299,9 +287,7 @@ void CudaEmitter::roles(const Roles& node) {
                           choice->second.instruction->method == target::Method::tensor_copy;
       } else {
         single_thread_ &= std::visit(
-            []<class Node>(const Node&) {
-              return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>;
-            },
+            []<class Node>(const Node&) { return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>; },
             site.statement->node);
       }
     }
@@ -323,15 +309,13 @@ void CudaEmitter::roles(const Roles& node) {
 std::string CudaEmitter::note_pointer(TensorId id) {
   if (const auto known = pointers_.find(id); known != pointers_.end()) return known->second;
   pointers_[id] = name(id);
-  params_.push_back(
-      fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
+  params_.push_back(fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
   note_argument(id, false);
   return name(id);
 }
 
 void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {
-  const bool first =
-      std::none_of(args_.begin(), args_.end(), [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
+  const bool first = std::none_of(args_.begin(), args_.end(), [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
   args_.push_back({tensor(id).name, tensor_map, std::move(spec), tensor(id).zeroed && first});
 }
 
@@ -356,8 +340,7 @@ std::int64_t CudaEmitter::scratch(std::int64_t bytes) {
   return at;
 }
 
-Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution,
-                         const target::Capabilities& capabilities) {
+Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities) {
   const Program own = in_source_terms(program, is_own_name);
   synth::Solution of_own = solution;  // whose choices go by statement
   of_own.choices.clear();
@@ -377,15 +360,13 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
                  "use a smaller cluster"});
   // An upper bound; registers may allow fewer, which the driver knows.
   const std::int64_t together =
-      capabilities.processors * std::min(kMostThreads / kernel.threads,
-                                         capabilities.shared_bytes / std::max<std::int64_t>(kernel.shared_bytes, 1));
+      capabilities.processors *
+      std::min(kMostThreads / kernel.threads, capabilities.shared_bytes / std::max<std::int64_t>(kernel.shared_bytes, 1));
   if (program.cooperative && element_count(program.grid) > together)
-    return fail({ErrorCode::kResourceLimit, "the blocks of a cooperative program cannot all run at the same time",
-                 program.name, fmt::format("at most {} blocks", together),
-                 fmt::format("{}", element_count(program.grid)), "use fewer blocks, each with more of the work"});
-  if (kernel.shared_bytes > capabilities.shared_bytes)
-    return fail(too_much_shared(program, solution, capabilities, kernel));
+    return fail({ErrorCode::kResourceLimit, "the blocks of a cooperative program cannot all run at the same time", program.name,
+                 fmt::format("at most {} blocks", together), fmt::format("{}", element_count(program.grid)),
+                 "use fewer blocks, each with more of the work"});
+  if (kernel.shared_bytes > capabilities.shared_bytes) return fail(too_much_shared(program, solution, capabilities, kernel));
   return kernel;
 }
-
 }  // namespace warploom::codegen

@@ -7,13 +7,8 @@
 // What this room adds to the program, and nobody else writes: barriers between register and shared-memory statements of one role,
 // full and empty barriers of pipelines, fences and waits of asynchronous instructions.
 #pragma once
-
 #include "codegen/launch_list.h"
 #include "synth/synthesize.h"
-
 namespace warploom::codegen {
-
-Result<Kernel> emit_cuda(const tile::Program& program, const synth::Solution& solution,
-                         const target::Capabilities& capabilities);
-
+Result<Kernel> emit_cuda(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
 }  // namespace warploom::codegen

@@ -1,19 +1,14 @@
 // Elementwise statements and matrix statements.
 
 #include <fmt/ranges.h>
-#include <cmath>
 #include "codegen/cuda_emitter.h"
 #include "tile/shape.h"
-
 namespace warploom::codegen {
-
 using layout::TvLayout;
 using target::Instruction;
 using target::Method;
 using namespace tile;
-
 namespace {
-
 std::string float_text(double value) {
   if (std::isnan(value)) return "(0.0f / 0.0f)";
   if (std::isinf(value)) return value < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
@@ -21,9 +16,7 @@ std::string float_text(double value) {
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return value < 0 ? "(" + text + "f)" : text + "f";
 }
-
 }  // namespace
-
 std::string literal(Dtype dtype, double value) {
   if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
     unsigned char code = 0;
@@ -150,8 +143,7 @@ void CudaEmitter::map(const Map& node) {
     out_.line("WL_REG(float, wide, {});", layout.values());
   }
   open_loops(loops);
-  out_.line("{}[{}] = {};", packs ? "wide" : name(node.dst), value_index(loops),
-            packs ? value : from_float(dtype, value));
+  out_.line("{}[{}] = {};", packs ? "wide" : name(node.dst), value_index(loops), packs ? value : from_float(dtype, value));
   close_loops(loops);
   if (!packs) return;
   store_floats(node.dst, "wide");
@@ -179,21 +171,19 @@ void CudaEmitter::mma(const Statement& statement, const Mma& node) {
   const std::int64_t a_atom = row.a.values(), b_atom = row.b.values(), c_atom = row.c.values();
   const std::int64_t m_atoms = a_values / a_atom, n_atoms = b_values / b_atom;
   if (m_atoms * n_atoms * c_atom != acc_values)
-    return error(
-        {ErrorCode::kInternal, "a matrix statement's fragments do not fit its accumulator", program_.name, "", "", ""});
+    return error({ErrorCode::kInternal, "a matrix statement's fragments do not fit its accumulator", program_.name, "", "", ""});
   if (k_atoms > 1) out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
   const std::string kk = k_atoms > 1 ? "kk" : "0";
   out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", m_atoms);
   out_.line("  WL_UNROLL for (int n = 0; n < {}; ++n)", n_atoms);
-  out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call, name(node.acc), n_atoms,
-            c_atom, name(node.a.tensor), sum({times("m", a_atom), times(kk, a_values)}), name(node.b.tensor),
+  out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call, name(node.acc), n_atoms, c_atom,
+            name(node.a.tensor), sum({times("m", a_atom), times(kk, a_values)}), name(node.b.tensor),
             sum({times("n", b_atom), times(kk, b_values)}));
   if (k_atoms > 1) out_.close();
 }
 
 // The descriptor of a warpgroup's operand at the start of its tile, and its distance to the next k atom in bytes.
-std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step,
-                                    int k) {
+std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k) {
   const auto& layout = solution_.shared.at(tile.tensor);
   const int bytes = layout.element_bits / 8;
   const auto kd = static_cast<std::size_t>(k_dim), od = 1 - kd;
@@ -210,8 +200,7 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group
   for (const auto& part : offset_parts({tile.offset[kd], {}}, layout.dims[kd], bytes)) address.push_back(part);
   Coordinate step{0, {{"kk", tile.extent[kd] / k, k}}};
   k_step = sum(offset_parts(step, layout.dims[kd], bytes));
-  return fmt::format("wl::smem_descriptor({}, {}, {}, {})", sum(address), k_major ? 16 : panels_apart, rows_apart,
-                     mode);
+  return fmt::format("wl::smem_descriptor({}, {}, {}, {})", sum(address), k_major ? 16 : panels_apart, rows_apart, mode);
 }
 
 void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
@@ -236,8 +225,7 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   now_.accumulators.insert(node.acc);
   std::string a_step, b_step;
   out_.open("{{");
-  if (row.a_shared)
-    out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, true, groups, a_step, row.k));
+  if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, true, groups, a_step, row.k));
   else now_.lent.insert(node.a.tensor);
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, false, 1, b_step, row.k));
   out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
@@ -248,15 +236,14 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
     const auto& layout = solution_.shared.at(node.a.tensor);
     Coordinate down{0, {{"m", m_atoms, row.m}}};
     const std::string m_step =
-        m_atoms > 1 ? sum(offset_parts(down, layout.dims[static_cast<std::size_t>(1 - a_k)], layout.element_bits / 8))
-                    : "0";
+        m_atoms > 1 ? sum(offset_parts(down, layout.dims[static_cast<std::size_t>(1 - a_k)], layout.element_bits / 8)) : "0";
     out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, true);", row.call, n,
-              cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k), name(node.acc), at_acc,
-              sum({a_step, m_step}), b_step);
+              cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k), name(node.acc), at_acc, sum({a_step, m_step}),
+              b_step);
   } else {
     const std::int64_t atom = row.a.values();
-    out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, true);", row.call, n,
-              cuda_type(row.operand), mn_major(node.b, b_k), name(node.acc), at_acc, name(node.a.tensor),
+    out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, true);", row.call, n, cuda_type(row.operand),
+              mn_major(node.b, b_k), name(node.acc), at_acc, name(node.a.tensor),
               sum({times("kk", atom * m_atoms), m_atoms > 1 ? times("m", atom) : "0"}), b_step);
   }
   if (m_atoms > 1) out_.close();
@@ -274,5 +261,4 @@ void CudaEmitter::finish_matrix(int lag) {
   now_.wgmma_open = false;
   if (lag == 0) now_.lent.clear(), now_.accumulators.clear();
 }
-
 }  // namespace warploom::codegen

@@ -1,51 +1,42 @@
 // Copies: every pair of scopes, every method.
 
 #include <fmt/ranges.h>
-#include <algorithm>
 #include "codegen/cuda_emitter.h"
 #include "synth/shared.h"
 #include "tile/print.h"
-
 namespace warploom::codegen {
-
 using layout::TvLayout;
 using synth::Choice;
 using target::Method;
 using namespace tile;
-
 namespace {
-
 std::string store_call(const Copy& copy) {
   constexpr const char* kCombine[] = {"wl::red_add", "wl::red_max", "wl::red_min"};
   if (copy.combine) return kCombine[static_cast<std::size_t>(*copy.combine)];
   return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
 }
-
 }  // namespace
-
 void CudaEmitter::copy(const Statement& statement, const Copy& node) {
   const Scope from = tensor(node.src.tensor).scope, to = tensor(node.dst.tensor).scope;
   if (from == Scope::reg && to == Scope::reg) return cast_registers(node);
   const auto found = solution_.choices.find(&statement);
   if (found == solution_.choices.end())
-    return error(
-        {ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
+    return error({ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
   const Choice& choice = found->second;
   const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
   const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
     return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(statement),
                   "one type on both sides",
-                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, statement), src.name, name_of(src.dtype),
-                              dst.name, name_of(dst.dtype)),
+                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, statement), src.name, name_of(src.dtype), dst.name,
+                              name_of(dst.dtype)),
                   "copy to a register tensor of the same type, then that one to a register tensor of the other"});
   if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
-    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(statement), "f32 or i32",
-                  "bf16", "copy to an f32 tensor"});
+    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(statement), "f32 or i32", "bf16",
+                  "copy to an f32 tensor"});
   if (engine) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
-  if (choice.instruction && choice.instruction->method == Method::matrix)
-    return copy_matrices(node, choice, to == Scope::reg);
+  if (choice.instruction && choice.instruction->method == Method::matrix) return copy_matrices(node, choice, to == Scope::reg);
   if (from == Scope::shared || to == Scope::shared) return copy_shared_registers(node, choice, to == Scope::reg);
   copy_global_registers(node, choice, to == Scope::reg);
 }
@@ -74,8 +65,7 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
   const auto loops = value_loops(seen, choice.vector);
   std::vector<Coordinate> at;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d)
-    at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
+  for (std::size_t d = 0; d < memory.extent.size(); ++d) at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
   note_pointer(memory.tensor);
   const Dtype dtype = tensor(side.tensor).dtype;
   const std::string guard = load ? "" : first_replica(seen), stream = node.streaming ? "_stream" : "",
@@ -106,18 +96,16 @@ void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, 
   const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
   if (is_slot(memory.tensor)) slot_read_ = true;
   else load ? before_read(memory.tensor) : before_write(memory.tensor);
-  move_shared(side.tensor, memory, seen, solution_.shared.at(memory.tensor), shared_base(memory.tensor), choice.vector,
-              load, node.peer);
+  move_shared(side.tensor, memory, seen, solution_.shared.at(memory.tensor), shared_base(memory.tensor), choice.vector, load,
+              node.peer);
 }
 
 // A register tensor to or from a piece of shared memory, a vector a thread.
-void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
-                              const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector,
-                              bool load, const std::optional<Index>& peer) {
+void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
+                              const std::string& base, std::int64_t vector, bool load, const std::optional<Index>& peer) {
   const auto loops = value_loops(seen, vector);
   std::vector<Coordinate> at;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d)
-    at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
+  for (std::size_t d = 0; d < memory.extent.size(); ++d) at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
   const std::string guard = load ? "" : first_replica(seen), address = address_in(layout, base, at);
   const Dtype dtype = tensor(side).dtype;
   const std::int64_t bytes = bytes_of(dtype, vector);
@@ -148,8 +136,7 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
   if (is_slot(memory.tensor)) slot_read_ = true;
   else load ? before_read(memory.tensor) : before_write(memory.tensor);
   std::vector<Coordinate> at;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d)
-    at.push_back(coordinate(memory, static_cast<int>(d), seen, loops, 2));
+  for (std::size_t d = 0; d < memory.extent.size(); ++d) at.push_back(coordinate(memory, static_cast<int>(d), seen, loops, 2));
   at[other].terms.push_back({digit(1, 8), 8, 1});
   // Digits of the matrix number, over the value modes above the pair.
   std::int64_t left = choice.vector, below = 8, skip = unit;
@@ -169,11 +156,9 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
   const std::string value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops));
   const bool transpose = choice.instruction->transpose;
   if (load) {
-    out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose, value,
-              shared_address(memory, at));
+    out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose, value, shared_address(memory, at));
   } else {
-    out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose, shared_address(memory, at),
-              value);
+    out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose, shared_address(memory, at), value);
   }
   close_loops(loops);
 }
@@ -245,8 +230,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
   const Sharing among = sharing(node.multicast);
   const bool by_panels = panels % among.blocks == 0;
-  const std::int64_t my_panels = by_panels ? panels / among.blocks : panels,
-                     my_rows = by_panels ? rows : rows / among.blocks;
+  const std::int64_t my_panels = by_panels ? panels / among.blocks : panels, my_rows = by_panels ? rows : rows / among.blocks;
   if (!by_panels && rows % (8 * among.blocks) != 0)
     return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
                   fmt::format("a multiple of {} panels or of {} rows", among.blocks, 8 * among.blocks),
@@ -257,10 +241,8 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   std::vector<std::size_t> order = {contiguous};
   std::vector<std::size_t> others;
   for (std::size_t d = 0; d < g.shape.size(); ++d)
-    if (d != contiguous && (g.shape[d] > 1 || bounds_.may_exceed(program_, global, static_cast<int>(d))))
-      others.push_back(d);
-  std::stable_sort(others.begin(), others.end(),
-                   [&](std::size_t a, std::size_t b) { return g.strides[a] < g.strides[b]; });
+    if (d != contiguous && (g.shape[d] > 1 || bounds_.may_exceed(program_, global, static_cast<int>(d)))) others.push_back(d);
+  std::stable_sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return g.strides[a] < g.strides[b]; });
   order.insert(order.end(), others.begin(), others.end());
 
   TensorMapSpec spec;
@@ -287,16 +269,15 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
     const std::string address =
         sum({shared_base(shared.tensor), my_panels > 1 ? times(panel_variable, panel_bytes) : "0",
-             (among.share * part_bytes).text(),
-             row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
+             (among.share * part_bytes).text(), row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
     if (load) {
-      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "",
-                address, map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
+      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "", address,
+                map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
                 among.blocks > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
     } else {
       out_.line("{}({}, {}, {});",
-                node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype)) : choice.instruction->call, map,
-                address, fmt::join(coordinates, ", "));
+                node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype)) : choice.instruction->call, map, address,
+                fmt::join(coordinates, ", "));
     }
   };
   auto all = [&] {
@@ -312,5 +293,4 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   out_.close();
   now_.unsynced[shared.tensor].engine_reads = true;
 }
-
 }  // namespace warploom::codegen

@@ -1,6 +1,5 @@
 // The state of CUDA emission, shared by the files that each write one kind of statement (cuda_*.cpp).
 #pragma once
-
 #include <map>
 #include <set>
 #include <span>
@@ -12,9 +11,7 @@
 #include "codegen/writer.h"
 #include "synth/sites.h"
 #include "tile/shape.h"
-
 namespace warploom::codegen {
-
 // What a role has done to a shared tensor since its threads last met at a barrier.
 struct Unsynced {
   bool written = false, read = false;  // by threads
@@ -156,19 +153,16 @@ class CudaEmitter {
   tile::Index offset(const tile::Tile& tile, std::size_t dim) const;
   // `per`: elements to one of the array, for types of less than a byte.
   static std::string value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
-  std::int64_t array_length(tile::TensorId id, std::int64_t elements) const {
-    return elements / per_byte(tensor(id).dtype);
-  }
+  std::int64_t array_length(tile::TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }
   // Coordinate of a memory tile's dimension, from a register-side layout whose dimensions correspond to it.
-  Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen,
-                        const std::vector<ValueLoop>& loops, std::size_t skip_modes = 0);
+  Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen, const std::vector<ValueLoop>& loops,
+                        std::size_t skip_modes = 0);
   // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
   void look_up(const tile::Tile& memory, std::vector<Coordinate>& coordinates);
   std::string bounds_condition(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   std::string global_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   std::string shared_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
-  static std::string address_in(const layout::MemoryLayout& layout, const std::string& base,
-                                std::vector<Coordinate> coordinates);
+  static std::string address_in(const layout::MemoryLayout& layout, const std::string& base, std::vector<Coordinate> coordinates);
   std::string shared_base(tile::TensorId id) const;  // of the current slot
   std::string note_pointer(tile::TensorId id);
   std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
@@ -221,5 +215,4 @@ struct ThreadDigit {
 std::vector<ThreadDigit> thread_digits(const layout::TvLayout& layout);
 bool lanes_pair_up(const layout::TvLayout& layout,
                    std::size_t axis);  // those along the axis, in steps of powers of two
-
 }  // namespace warploom::codegen

@@ -2,13 +2,9 @@
 
 #include "codegen/cuda_emitter.h"
 #include "synth/exchange.h"
-
 namespace warploom::codegen {
-
 using namespace tile;
-
 namespace {
-
 // XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns that are their own bit stay
 // together: "(t & 7)".
 std::string xor_of(const std::string& variable, const std::vector<std::int64_t>& columns) {
@@ -22,9 +18,7 @@ std::string xor_of(const std::string& variable, const std::vector<std::int64_t>&
       out += fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
   return out.empty() ? "0" : "(" + out + ")";
 }
-
 }  // namespace
-
 void CudaEmitter::rearrange(const Statement& statement, const Rearrange& node) {
   const synth::Choice& choice = solution_.choices.at(&statement);
   const layout::TvLayout from = synth::flipped(registers(node.src), node.transpose), &to = registers(node.dst);
@@ -48,8 +42,7 @@ void CudaEmitter::rearrange(const Statement& statement, const Rearrange& node) {
   if (exchange->shuffles() == 0) {
     open_loops({{"i", exchange->units, {}, 1}});
     out_.open("WL_UNROLL for (int e = 0; e < {}; ++e) {{", unit);
-    out_.line("{}[{}] = {}[{}];", name(node.dst), sum({times(i, unit), "e"}), name(node.src),
-              sum({times(pick, unit), "e"}));
+    out_.line("{}[{}] = {}[{}];", name(node.dst), sum({times(i, unit), "e"}), name(node.src), sum({times(pick, unit), "e"}));
     out_.close();
     return out_.close();
   }
@@ -68,8 +61,7 @@ void CudaEmitter::rearrange(const Statement& statement, const Rearrange& node) {
 
 // Both arrays hold bytes, in the same order.
 void CudaEmitter::reinterpret(const Reinterpret& node) {
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {}[i];",
-            array_length(node.dst, registers(node.dst).values()), name(node.dst), name(node.src));
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {}[i];", array_length(node.dst, registers(node.dst).values()),
+            name(node.dst), name(node.src));
 }
-
 }  // namespace warploom::codegen

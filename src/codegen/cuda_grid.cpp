@@ -1,14 +1,9 @@
 // What blocks have with each other: fetches that a cluster shares, flags, and the end of a cluster.
 
-#include <fmt/format.h>
 #include "codegen/cuda_emitter.h"
-
 namespace warploom::codegen {
-
 using namespace tile;
-
 namespace {
-
 // The blocks of a cluster that one block shares with along some dimensions, itself among them.
 struct Group {
   std::set<int> ranks;  // of block 0
@@ -40,9 +35,7 @@ std::string mask_of(const Program& program, const Group& group) {
   if (static_cast<std::int64_t>(group.ranks.size()) == cluster_size(program)) return std::to_string(mask);
   return fmt::format("({} << ({}))", mask, (cluster_rank() - group.own).text());
 }
-
 }  // namespace
-
 CudaEmitter::Sharing CudaEmitter::sharing(const std::string& along) const {
   const Group group = group_of(program_, along);
   return {static_cast<int>(group.ranks.size()), group.share, mask_of(program_, group)};
@@ -74,8 +67,7 @@ void CudaEmitter::end_together() {
 void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
   const std::string& name = program_.pipeline(id).name;
   if (peers_of(id).blocks > 1) {
-    out_.line("if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, wl::lane());", name,
-              slot);
+    out_.line("if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, wl::lane());", name, slot);
   } else {
     out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
   }
@@ -103,8 +95,7 @@ void CudaEmitter::signal(const Signal& node) {
 }
 
 void CudaEmitter::wait(const Wait& node) {
-  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", flag_address(node.flag),
-            node.least.text());
+  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", flag_address(node.flag), node.least.text());
   if (!single_thread_) meet();
 }
 
@@ -119,5 +110,4 @@ void CudaEmitter::cluster_sync() {
 void CudaEmitter::overlap(const char* call) {
   if (capabilities_.max_cluster > 1) out_.line("{}", call);
 }
-
 }  // namespace warploom::codegen

@@ -2,9 +2,7 @@
 
 #include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
-
 namespace warploom::codegen {
-
 using layout::TvLayout;
 using namespace tile;
 
@@ -24,8 +22,7 @@ std::vector<Term> CudaEmitter::thread_terms(const TvLayout& layout, int dim, std
   for (std::size_t i = 0; i < layout.thread.size(); ++i) {
     const auto& mode = layout.thread[i];
     const std::int64_t step = mode.step[static_cast<std::size_t>(dim)];
-    if (i >= skip_modes && step != 0 && mode.extent > 1)
-      terms.push_back({digit(below, mode.extent), mode.extent, step});
+    if (i >= skip_modes && step != 0 && mode.extent > 1) terms.push_back({digit(below, mode.extent), mode.extent, step});
     below *= mode.extent;
   }
   return terms;
@@ -106,8 +103,8 @@ std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::i
   return sum(parts);
 }
 
-Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& seen,
-                                   const std::vector<ValueLoop>& loops, std::size_t skip_modes) {
+Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& seen, const std::vector<ValueLoop>& loops,
+                                   std::size_t skip_modes) {
   Coordinate out{offset(memory, static_cast<std::size_t>(dim)), thread_terms(seen, dim, skip_modes)};
   for (const ValueLoop& loop : loops)
     if (loop.step[static_cast<std::size_t>(dim)] != 0)
@@ -122,8 +119,7 @@ void CudaEmitter::look_up(const Tile& memory, std::vector<Coordinate>& coordinat
   const Tile indices{memory.lookup, {memory.offset[d]}, {memory.extent[d]}};
   const std::string variable = name(memory.lookup) + "_at", bounds = bounds_condition(indices, {at});
   note_pointer(memory.lookup);
-  out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at}),
-            bounds.empty() ? "" : ", " + bounds);
+  out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at}), bounds.empty() ? "" : ", " + bounds);
   at = {Index::variable(variable), {}};
 }
 
@@ -133,24 +129,19 @@ std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<
     if (!bounds_.may_exceed(program_, memory, static_cast<int>(d))) continue;
     const auto range = bounds_.range(coordinates[d].offset);
     const std::string at = text(coordinates[d]);
-    conditions.push_back(range && range->first >= 0
-                             ? fmt::format("{} < {}", at, tensor(memory.tensor).shape[d])
-                             : fmt::format("(unsigned)({}) < {}u", at, tensor(memory.tensor).shape[d]));
+    conditions.push_back(range && range->first >= 0 ? fmt::format("{} < {}", at, tensor(memory.tensor).shape[d])
+                                                    : fmt::format("(unsigned)({}) < {}u", at, tensor(memory.tensor).shape[d]));
   }
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
-
 namespace {
-
 // In bytes, along a dimension whose neighbours share them.
 Coordinate divided(Coordinate coordinate, std::int64_t per) {
   coordinate.offset = coordinate.offset / per;
   for (Term& term : coordinate.terms) term.step /= per;
   return coordinate;
 }
-
 }  // namespace
-
 std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> parts = {name(memory.tensor)};
   const Tensor& t = tensor(memory.tensor);
@@ -195,8 +186,8 @@ std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const st
   }
   const std::string offset = sum(parts);
   if (!layout.swizzle.bits) return sum({base, offset});
-  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base, layout.swizzle.bits, layout.swizzle.base,
-                     layout.swizzle.shift, offset);
+  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base, layout.swizzle.bits, layout.swizzle.base, layout.swizzle.shift,
+                     offset);
 }
 
 void CudaEmitter::meet() {
@@ -232,5 +223,4 @@ void CudaEmitter::before_async_read(TensorId id) {
   for (auto& [other, state] : now_.unsynced) state.unfenced = false;
   meet();
 }
-
 }  // namespace warploom::codegen

@@ -3,16 +3,10 @@
 // of the block at the head of every Consume, which also proves that the slot the next Produce overwrites has been read, unless all
 // other slots are full: then that slot is the one just read, and a barrier of its own stands before the Produce.
 
-#include <fmt/format.h>
-#include <set>
 #include "codegen/cuda_emitter.h"
-
 namespace warploom::codegen {
-
 using namespace tile;
-
 namespace {
-
 void pipelines_in(std::span<const Statement> body, std::set<PipelineId>& produced, std::set<PipelineId>& consumed) {
   for (const Statement& statement : body) {
     if (const auto* node = std::get_if<For>(&statement.node)) pipelines_in(node->body, produced, consumed);
@@ -27,9 +21,7 @@ const Consume* lagging_consume(const Body& body) {
     if (const auto* node = std::get_if<Consume>(&statement.node); node && node->lag > 0) return node;
   return nullptr;
 }
-
 }  // namespace
-
 void CudaEmitter::barrier_setup() {
   const bool clustered = program_.cluster[0] * program_.cluster[1] * program_.cluster[2] > 1;
   if (!barriers_.empty()) {
@@ -68,8 +60,7 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
       out_.line("int {0}_slot = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
       if (const Peers peers = peers_of(id); consumed.count(id) && peers.blocks > 1)
-        out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name,
-                  peers.mask);
+        out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name, peers.mask);
       for (const auto& site : sites_)
         if (const auto* node = std::get_if<Consume>(&site.statement->node);
             node && node->pipeline == id && node->lag > 0 && site.role == role_ && consumed.count(id)) {
@@ -176,5 +167,4 @@ void CudaEmitter::drain(const Body& body) {
       break;
     }
 }
-
 }  // namespace warploom::codegen

@@ -3,20 +3,14 @@
 
 #include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
-
 namespace warploom::codegen {
-
 using layout::TvLayout;
 using namespace tile;
-
 namespace {
-
 const char* identity(ReduceOp op) {
   return op == ReduceOp::sum ? "0.0f" : op == ReduceOp::max ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
 }
-
 }  // namespace
-
 std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
   switch (op) {
     case ReduceOp::sum: return fmt::format("{} + {}", a, b);
@@ -38,8 +32,7 @@ bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
 
 // Reductions combine floats; a result of another type is rounded once, at the end.
 template <class Node>
-void CudaEmitter::reduce_as_float(const Node& node, bool from_dst,
-                                  void (CudaEmitter::*make)(const Node&, const std::string&)) {
+void CudaEmitter::reduce_as_float(const Node& node, bool from_dst, void (CudaEmitter::*make)(const Node&, const std::string&)) {
   if (tensor(node.dst).dtype == Dtype::f32) return (this->*make)(node, name(node.dst));
   const std::int64_t values = registers(node.dst).values();
   out_.open("{{");
@@ -50,9 +43,7 @@ void CudaEmitter::reduce_as_float(const Node& node, bool from_dst,
   out_.close();
 }
 void CudaEmitter::reduce(const Reduce& node) { reduce_as_float(node, false, &CudaEmitter::reduce_into); }
-void CudaEmitter::cluster_reduce(const ClusterReduce& node) {
-  reduce_as_float(node, true, &CudaEmitter::cluster_reduce_into);
-}
+void CudaEmitter::cluster_reduce(const ClusterReduce& node) { reduce_as_float(node, true, &CudaEmitter::cluster_reduce_into); }
 
 void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   const TvLayout& src = registers(node.src);
@@ -93,8 +84,7 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   if (!masks.empty()) {
     out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
     for (const auto mask : masks)
-      out_.line("{0}[i] = {1};", dst,
-                combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
+      out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
     out_.close();
   }
 
@@ -121,17 +111,16 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   if (warps_along == 1) return;
   const auto key = std::pair{0, static_cast<const void*>(&node)};
   if (!scratch_of_.count(key)) scratch_of_[key] = scratch(warps_along * others * dst_values * 4);
-  const auto scratch_id =
-      static_cast<TensorId>(-2 - scratch_of_[key]);  // a name of its own for the barrier bookkeeping
+  const auto scratch_id = static_cast<TensorId>(-2 - scratch_of_[key]);  // a name of its own for the barrier bookkeeping
   before_write(scratch_id);
   const std::string base = fmt::format("smem + {}", scratch_of_[key]);
   const std::int64_t row = others * dst_values * 4;
   if (!writers.empty()) out_.open("if ({}) {{", fmt::join(writers, " && "));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
-  out_.line("  wl::st_shared<4>({}, wl::at({}, i));",
-            sum({base, times(parenthesized(sum(warp_index)), row),
-                 times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}),
-            dst);
+  out_.line(
+      "  wl::st_shared<4>({}, wl::at({}, i));",
+      sum({base, times(parenthesized(sum(warp_index)), row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}),
+      dst);
   if (!writers.empty()) out_.close();
   before_read(scratch_id);
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
@@ -165,15 +154,14 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   const std::int64_t row = others * values * 4;
   if (!scratch_of_.count(key)) scratch_of_[key] = scratch(blocks * row);
   const auto offset = scratch_of_[key];
-  if (now_.read_slots.count(offset))
-    out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
+  if (now_.read_slots.count(offset)) out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
   const std::string guard = first_replica(layout);
   const std::string slot = sum({fmt::format("smem + {}", offset), fmt::format("wl::cluster_rank() * {}", row),
                                 times(parenthesized(sum(other_index)), values * 4), "i * 4"});
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   out_.open("for (int peer = 0; peer < {}; ++peer) {{", blocks);
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));",
-            values, slot, dst);
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));", values, slot,
+            dst);
   out_.close();
   if (!guard.empty()) out_.close();
   out_.line("wl::cluster_sync();");
@@ -182,12 +170,10 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   out_.open("WL_UNROLL for (int peer = 0; peer < {}; ++peer) {{", blocks);
   out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);
   out_.line("WL_REG(float, other, 1);");
-  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
-            sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row),
-                 times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
+  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row),
+                                                            times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
   out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();
 }
-
 }  // namespace warploom::codegen

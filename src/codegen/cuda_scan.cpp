@@ -6,15 +6,10 @@
 //   →  3 steps in a thread; 5 shuffles and a slot a warp; 3 steps in a thread
 
 #include <fmt/ranges.h>
-#include <algorithm>
 #include "codegen/cuda_emitter.h"
-
 namespace warploom::codegen {
-
 using namespace tile;
-
 namespace {
-
 struct Level {
   std::int64_t step, extent;
   const ValueLoop* value = nullptr;  // or
@@ -30,9 +25,7 @@ std::string place(const std::vector<ValueLoop>& loops, const std::map<const Valu
   }
   return sum(parts);
 }
-
 }  // namespace
-
 void CudaEmitter::scan(const Scan& node) {
   const layout::TvLayout& layout = registers(node.dst);
   const auto axis = static_cast<std::size_t>(node.axis);
@@ -52,8 +45,8 @@ void CudaEmitter::scan(const Scan& node) {
   }
   if (!fits || reach != layout.tile[axis])
     return error({ErrorCode::kNoInstruction, "no scan follows this layout along the axis", program_.name,
-                  "modes that nest along the axis, within powers of two of a warp's lanes",
-                  layout::to_string(coalesce(layout)), "rearrange the tensor into another"});
+                  "modes that nest along the axis, within powers of two of a warp's lanes", layout::to_string(coalesce(layout)),
+                  "rearrange the tensor into another"});
 
   const bool floats = tensor(node.dst).dtype == Dtype::f32;
   const std::string dst = name(node.dst), src = name(node.src), run = floats ? dst : "run";
@@ -108,8 +101,7 @@ void CudaEmitter::scan(const Scan& node) {
         out_.close();
       }
       out_.line("const float before = wl::shfl(block, (wl::lane() - {}) & 31);", level.digit->below);
-      if (!last)
-        out_.line("total[{}] = wl::shfl(block, wl::lane() | {});", at, (level.extent - 1) * level.digit->below);
+      if (!last) out_.line("total[{}] = wl::shfl(block, wl::lane() | {});", at, (level.extent - 1) * level.digit->below);
     } else {
       // Slot [value][warp along the axis][other digits]: neighbouring threads write neighbouring words.
       std::int64_t others = 1, slots = 1;
@@ -157,5 +149,4 @@ void CudaEmitter::scan(const Scan& node) {
   if (!floats) store_floats(node.dst, "run");
   out_.close();
 }
-
 }  // namespace warploom::codegen

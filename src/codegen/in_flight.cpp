@@ -1,12 +1,7 @@
 #include "codegen/in_flight.h"
-#include <algorithm>
-
 namespace warploom::codegen {
-
 using namespace tile;
-
 namespace {
-
 constexpr std::int64_t kMostTurns = 8;  // of a loop that is followed turn by turn
 
 void join(std::map<PipelineId, SlotsInFlight::Range>& counts, std::map<PipelineId, SlotsInFlight::Range> other) {
@@ -41,9 +36,7 @@ PipelineId running_out(const If& branch, const For* around) {
       return produces(around->body, node->pipeline) == 1 ? node->pipeline : -1;
   return -1;
 }
-
 }  // namespace
-
 SlotsInFlight::SlotsInFlight(const Program& program) : program_(program) {
   Counts counts;
   walk(program.body, counts);
@@ -52,9 +45,8 @@ SlotsInFlight::SlotsInFlight(const Program& program) : program_(program) {
 void SlotsInFlight::note(const void* node, PipelineId pipeline, Counts& counts, int step) {
   Range& now = counts[pipeline];
   const int stages = program_.pipeline(pipeline).stages;
-  now = step > 0
-            ? Range{std::min(now.least, stages - 1), std::min(now.most, stages - 1), std::min(now.groups, stages - 1)}
-            : Range{std::max(now.least, 1), std::max(now.most, 1), std::max(now.groups, 1)};
+  now = step > 0 ? Range{std::min(now.least, stages - 1), std::min(now.most, stages - 1), std::min(now.groups, stages - 1)}
+                 : Range{std::max(now.least, 1), std::max(now.most, 1), std::max(now.groups, 1)};
   const auto [known, fresh] = before_.try_emplace(node, now);
   if (!fresh)
     known->second = {std::min(known->second.least, now.least), std::max(known->second.most, now.most),
@@ -66,8 +58,7 @@ void SlotsInFlight::walk(const Body& body, Counts& counts, const For* around) {
   for (const Statement& statement : body) {
     if (const auto* loop = std::get_if<For>(&statement.node)) {
       const auto begin = loop->begin.constant(), end = loop->end.constant(), step = loop->step.constant();
-      const std::int64_t turns =
-          begin && end && step ? (std::max(*end - *begin, std::int64_t{0}) + *step - 1) / *step : -1;
+      const std::int64_t turns = begin && end && step ? (std::max(*end - *begin, std::int64_t{0}) + *step - 1) / *step : -1;
       if (turns >= 0 && turns <= kMostTurns) {
         for (std::int64_t turn = 0; turn < turns; ++turn) walk(loop->body, counts, loop);
       } else {
@@ -94,5 +85,4 @@ void SlotsInFlight::walk(const Body& body, Counts& counts, const For* around) {
     }
   }
 }
-
 }  // namespace warploom::codegen

@@ -1,9 +1,6 @@
 #include "codegen/launch_list.h"
-#include <nlohmann/json.hpp>
-
 namespace warploom {
 namespace {
-
 using nlohmann::json;
 
 json to_json(const TensorMapSpec& map) {
@@ -56,13 +53,10 @@ Argument argument_from(const json& row) {
   Argument arg{row.at("buffer"), row.contains("tensor_map"), {}, row.value("zeroed", false)};
   if (!arg.tensor_map) return arg;
   const json& map = row["tensor_map"];
-  arg.map = {dtype_from(map.at("dtype")), map.at("dims"), map.at("strides_bytes"), map.at("box"),
-             map.at("swizzle_bytes")};
+  arg.map = {dtype_from(map.at("dtype")), map.at("dims"), map.at("strides_bytes"), map.at("box"), map.at("swizzle_bytes")};
   return arg;
 }
-
 }  // namespace
-
 std::int64_t BufferSpec::elements() const {
   std::int64_t count = 1;
   for (const auto extent : shape) count *= extent;
@@ -110,9 +104,8 @@ Result<LaunchList> launch_list_from_json(const json& text) {
     }
     return list;
   } catch (const json::exception& error) {
-    return fail({ErrorCode::kPlanInvalid, "a launch list cannot be read", "", "the form that to_json writes",
-                 error.what(), "make the plan again with `warploom optimize`"});
+    return fail({ErrorCode::kPlanInvalid, "a launch list cannot be read", "", "the form that to_json writes", error.what(),
+                 "make the plan again with `warploom optimize`"});
   }
 }
-
 }  // namespace warploom

@@ -6,7 +6,6 @@
 //   kernels[0] transpose_b : args B, Bt(workspace)
 //   kernels[1] gemm_tf32   : args tensor map of A, tensor map of Bt, C
 #pragma once
-
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -14,9 +13,7 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-
 namespace warploom {
-
 enum class Engine : std::uint8_t { cuda, cpu };
 
 // The operand of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management"): dimension 0 is the fastest.
@@ -62,7 +59,7 @@ struct LaunchList {
   std::vector<BufferSpec> outputs;
   std::vector<BufferSpec> workspaces;
   std::vector<Kernel> kernels;  // launched in order, each seeing what the ones before it wrote
-  double predicted_us = 0;  // of all kernels by the cost model; 0 where there is none (the CPU). Not part of the record
+  double predicted_us = 0;      // of all kernels by the cost model; 0 where there is none (the CPU). Not part of the record
   std::int64_t workspace_bytes() const;
 };
 
@@ -73,5 +70,4 @@ Result<LaunchList> launch_list_from_json(const nlohmann::json& json);
 // `buffers` in the order of args, `task` the block's linear index (x fastest), `scratch` shared_bytes of memory aligned to 4096,
 // private to the calling thread. Blocks run in any order on any thread.
 using CpuKernel = void (*)(void* const* buffers, long long task, void* scratch);
-
 }  // namespace warploom

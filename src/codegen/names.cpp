@@ -1,14 +1,8 @@
 #include "codegen/names.h"
-#include <algorithm>
-#include <set>
 #include "synth/sites.h"
-
 namespace warploom::codegen {
-
 using namespace tile;
-
 namespace {
-
 struct Renamer {
   const std::function<bool(const std::string&)>& taken;
   const synth::Bounds& bounds;
@@ -17,8 +11,7 @@ struct Renamer {
 
   void name(std::string& name) {
     const auto [known, is_new] = fresh.try_emplace(name, name);
-    while (is_new && (taken(known->second) || (known->second != name && used.contains(known->second))))
-      known->second += '_';
+    while (is_new && (taken(known->second) || (known->second != name && used.contains(known->second)))) known->second += '_';
     used.insert(name = known->second);
   }
   Index index(const Index& i) const {
@@ -65,9 +58,7 @@ struct Renamer {
       for (Role& role : s.roles) body(role.body);
   }
 };
-
 }  // namespace
-
 Program in_source_terms(const Program& given, const std::function<bool(const std::string&)>& taken) {
   Program program = given;
   const synth::Bounds bounds(given);
@@ -86,5 +77,4 @@ void restore_names(Kernel& kernel, const Program& renamed, const Program& progra
     argument.buffer = program.tensor(static_cast<TensorId>(found - renamed.tensors.begin())).name;
   }
 }
-
 }  // namespace warploom::codegen

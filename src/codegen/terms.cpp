@@ -1,11 +1,7 @@
 #include "codegen/terms.h"
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <algorithm>
-
 namespace warploom::codegen {
 namespace {
-
 using layout::MemoryMode;
 
 // The coordinate cut at a boundary: what lies below it and what above, each as terms of its own. False when a carry may cross.
@@ -37,9 +33,7 @@ bool split(const Coordinate& coordinate, std::int64_t boundary, std::vector<std:
   }
   return low_reach < boundary;
 }
-
 }  // namespace
-
 std::string sum(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& part : parts) {
@@ -76,8 +70,7 @@ bool has_coordinates(const tile::Value& value) {
          std::any_of(value.operands.begin(), value.operands.end(), has_coordinates);
 }
 
-std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<MemoryMode>& modes,
-                                      std::int64_t scale) {
+std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<MemoryMode>& modes, std::int64_t scale) {
   if (modes.empty()) return {};
   const std::int64_t stride = modes[0].stride * scale;
   if (modes.size() == 1) {
@@ -109,5 +102,4 @@ std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::v
   }
   return parts;
 }
-
 }  // namespace warploom::codegen

@@ -5,15 +5,12 @@
 // say). Where no carry can cross a boundary the address is linear in the terms, and is written as such; elsewhere it is written
 // with / and %.
 #pragma once
-
 #include <cstdint>
 #include <string>
 #include <vector>
 #include "layout/memory_layout.h"
 #include "tile/program.h"
-
 namespace warploom::codegen {
-
 struct Term {
   std::string variable;  // a C expression of high precedence, in [0, extent)
   std::int64_t extent = 1, step = 1;
@@ -35,5 +32,4 @@ bool has_coordinates(const tile::Value& value);
 // The element offset along one dimension of a memory layout: a sum of C expressions.
 std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<layout::MemoryMode>& modes,
                                       std::int64_t scale);
-
 }  // namespace warploom::codegen

@@ -1,17 +1,13 @@
 // Text with indentation: lines are added, blocks opened and closed.
 #pragma once
-
 #include <fmt/format.h>
 #include <string>
-
 namespace warploom::codegen {
-
 class Writer {
  public:
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    text_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') + fmt::format(format, std::forward<Args>(args)...) +
-             '\n';
+    text_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') + fmt::format(format, std::forward<Args>(args)...) + '\n';
   }
   template <class... Args>
   void open(fmt::format_string<Args...> format, Args&&... args) {
@@ -31,5 +27,4 @@ class Writer {
   std::string text_;
   int depth_ = 0;
 };
-
 }  // namespace warploom::codegen

@@ -1,11 +1,9 @@
 #include "export/bundle.h"
 #include "base/file.h"
 #include "export/parts.h"
-
 namespace warploom::export_ {
 namespace fs = std::filesystem;
 namespace {
-
 // Takes away what an earlier bundle left; a folder with files and no plan.json is somebody else's and stays as it is.
 void remove_earlier(const fs::path& folder) {
   std::error_code ignored;
@@ -13,9 +11,7 @@ void remove_earlier(const fs::path& folder) {
   for (const char* part : {"plan.json", "device", "check", "build", "Makefile", "README.md"})
     fs::remove_all(folder / part, ignored);
 }
-
 }  // namespace
-
 Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list, const graph::Graph& graph) {
   std::vector<std::string> taken;
   const Frame frame = make_frame(identifier(info.name, taken), info.summary, list);
@@ -44,5 +40,4 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
   }
   return ok();
 }
-
 }  // namespace warploom::export_

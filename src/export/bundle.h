@@ -9,14 +9,11 @@
 //     Makefile                      `make check` compiles with nvcc or the C++ compiler and compares; `make clean`
 //     README.md
 #pragma once
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
-
 namespace warploom::export_ {
-
 struct BundleInfo {
   std::string name;         // a C identifier, the folder's name
   std::string summary;      // a sentence for README and header: operator, shapes, types, target, track
@@ -29,5 +26,4 @@ struct BundleInfo {
 // 64 MiB) store a seed and sampled outputs instead of whole tensors: `check` makes the same inputs again and compares samples.
 Status write_bundle(const std::filesystem::path& folder, const BundleInfo& info, const LaunchList& list,
                     const graph::Graph& graph);
-
 }  // namespace warploom::export_

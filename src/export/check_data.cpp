@@ -8,10 +8,8 @@
 #include "base/random.h"
 #include "export/parts.h"
 #include "graph/reference.h"
-
 namespace warploom::export_ {
 namespace {
-
 constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr std::int64_t kSampledRows = 16;
 constexpr std::int64_t kSamplesPerRow = 4096;
@@ -34,9 +32,8 @@ std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t el
   Random random(seed);
   for (std::int64_t i = 0; i < elements; ++i) {
     const std::uint64_t bits = random.next();
-    const double value = kept > 0
-                             ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)), 1 - kept)
-                             : static_cast<double>(bits >> (64 + kept));
+    const double value = kept > 0 ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)), 1 - kept)
+                                  : static_cast<double>(bits >> (64 + kept));
     store_from_double(dtype, bytes.data(), static_cast<std::size_t>(i), value);
   }
   return bytes;
@@ -69,8 +66,8 @@ Result<Data> make_inputs(const Frame& frame, const graph::Graph& graph, std::uin
   for (const auto id : graph.inputs) {
     const auto at = std::ranges::find(frame.list.inputs, graph.tensor(id).name, &BufferSpec::name);
     if (at == frame.list.inputs.end())
-      return fail({ErrorCode::kPlanInvalid, "the launch list lacks an input of the graph", frame.name,
-                   graph.tensor(id).name, "nothing", "make the plan again with `warploom optimize`"});
+      return fail({ErrorCode::kPlanInvalid, "the launch list lacks an input of the graph", frame.name, graph.tensor(id).name,
+                   "nothing", "make the plan again with `warploom optimize`"});
     data.of_graph.emplace_back(data.inputs[static_cast<std::size_t>(at - frame.list.inputs.begin())]);
   }
   return data;
@@ -81,8 +78,7 @@ std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& 
   std::vector<std::int64_t> out(static_cast<std::size_t>(std::min(most, count)));
   std::iota(out.begin(), out.end(), 0);
   if (count > most)
-    for (std::int64_t& number : out)
-      number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
+    for (std::int64_t& number : out) number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
@@ -93,8 +89,7 @@ struct Samples {
   std::vector<std::int64_t> indices;
   std::vector<double> values;
 };
-Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output,
-                       std::uint64_t seed) {
+Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
@@ -111,13 +106,11 @@ Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> 
 // A row of the tables in check.cpp; `second` is an input's seed or an output's file of indices.
 std::string row(const Parameter& parameter, const std::string& file, const std::string& second) {
   const Dtype dtype = parameter.buffer.dtype;
-  return fmt::format("\n    {{\"{}\", {}, {}, {}, type<{}>({})}},", parameter.variable, file, second,
-                     parameter.buffer.elements(), dtype == Dtype::boolean ? "unsigned char" : cpu_type(dtype),
-                     kept_bits(dtype));
+  return fmt::format("\n    {{\"{}\", {}, {}, {}, type<{}>({})}},", parameter.variable, file, second, parameter.buffer.elements(),
+                     dtype == Dtype::boolean ? "unsigned char" : cpu_type(dtype), kept_bits(dtype));
 }
 
-Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
-                                          double tolerance) {
+Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {
   std::int64_t bytes = 0;
   for (const auto& input : frame.list.inputs) bytes += input.bytes();
   for (const auto& output : frame.list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
@@ -133,9 +126,8 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
   const std::size_t count = frame.list.inputs.size();
   for (std::size_t i = 0; i < count; ++i) {
     const bool keep = whole || graph.tensor(*graph.tensor_named(frame.list.inputs[i].name)).constant.has_value();
-    inputs +=
-        row(frame.parameters[i], keep ? stored(fmt::format("input_{}.bin", i), packed(data.inputs[i])) : "nullptr",
-            fmt::format("{}ull", input_seed(seed, i)));
+    inputs += row(frame.parameters[i], keep ? stored(fmt::format("input_{}.bin", i), packed(data.inputs[i])) : "nullptr",
+                  fmt::format("{}ull", input_seed(seed, i)));
   }
   std::vector<std::vector<double>> results;
   if (whole) { WARPLOOM_TRY(results, graph::evaluate(graph, data.of_graph)); }
@@ -150,17 +142,13 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
   files.push_back({"check/check.cpp", check_source(frame, tolerance, inputs, outputs)});
   return files;
 }
-
 }  // namespace
-
-Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
-                                            double tolerance) {
+Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {
   try {
     return all_files(frame, graph, seed, tolerance);
   } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", frame.name,
-                 "memory for all inputs", "not enough", "write the bundle on a machine with more memory"});
+    return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", frame.name, "memory for all inputs",
+                 "not enough", "write the bundle on a machine with more memory"});
   }
 }
-
 }  // namespace warploom::export_

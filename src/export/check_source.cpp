@@ -1,8 +1,6 @@
 #include "export/parts.h"
-
 namespace warploom::export_ {
 namespace {
-
 constexpr std::string_view kProgram =
     R"(// Feeds @NAME@ with known inputs and compares what it computes with the FP64 reference. Usage: check FOLDER, the folder of the
 // stored tensors. Every output's relative Frobenius error must be at most @TOLERANCE@. Raw files are little-endian.
@@ -20,9 +18,7 @@ constexpr std::string_view kProgram =
 
 #define WL_PURE inline
 #include "convert.h"
-
 namespace {
-
 using Bytes = std::vector<unsigned char>;
 
 // An element as a number, and back where the number is exact in the type.
@@ -145,7 +141,6 @@ double compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
   return times[5];
 }
 }  // namespace
-
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "check";
   std::vector<Bytes> inputs, outputs;
@@ -204,20 +199,18 @@ double call(void** tensors, void* workspace) {
   return 1000.0 * static_cast<double>(milliseconds);
 }
 )";
-
 }  // namespace
-
 std::string check_source(const Frame& frame, double tolerance, const std::string& inputs, const std::string& outputs) {
   std::string arguments;
   for (std::size_t i = 0; i < frame.parameters.size(); ++i)
-    arguments += fmt::format("static_cast<{}{}*>(tensors[{}]), ", frame.parameters[i].input ? "const " : "",
-                             frame.parameters[i].type, i);
-  return fill_in(kProgram, {{"NAME", frame.name},
-                            {"TOLERANCE", fmt::format("{:.3e}", tolerance)},
-                            {"INPUTS", inputs},
-                            {"OUTPUTS", outputs},
-                            {"ENGINE", fill_in(on_gpu(frame.list) ? kCudaEngine : kCpuEngine,
-                                               {{"NAME", frame.name}, {"ARGUMENTS", arguments}})}});
+    arguments +=
+        fmt::format("static_cast<{}{}*>(tensors[{}]), ", frame.parameters[i].input ? "const " : "", frame.parameters[i].type, i);
+  return fill_in(
+      kProgram,
+      {{"NAME", frame.name},
+       {"TOLERANCE", fmt::format("{:.3e}", tolerance)},
+       {"INPUTS", inputs},
+       {"OUTPUTS", outputs},
+       {"ENGINE", fill_in(on_gpu(frame.list) ? kCudaEngine : kCpuEngine, {{"NAME", frame.name}, {"ARGUMENTS", arguments}})}});
 }
-
 }  // namespace warploom::export_

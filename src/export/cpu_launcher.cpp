@@ -1,10 +1,8 @@
 // The host side of a CPU bundle: device/cpu/pool.h hands out a kernel's blocks.
 
 #include "export/parts.h"
-
 namespace warploom::export_ {
 namespace {
-
 constexpr std::string_view kHeader = R"(@SUMMARY@//
 // Every tensor is packed, row-major, and aligned to 64 bytes; 16- and 8-bit floats are passed by their bits:
 @PARAMETERS@#pragma once
@@ -46,9 +44,7 @@ int @NAME@_run(@DECLARED@void* workspace) {
   return 0;
 }
 )";
-
 }  // namespace
-
 Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame) {
   std::string kernels, body;
   for (const auto& kernel : frame.list.kernels) {
@@ -65,17 +61,15 @@ Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame) {
         zeroed, buffers, kernel.name, kernel.grid[0] * kernel.grid[1] * kernel.grid[2], kernel.shared_bytes);
   }
   const std::int64_t bytes = workspace_offsets(frame.list).back();
-  const Values values = {
-      {"NAME", frame.name},
-      {"SUMMARY", comment(frame.summary)},
-      {"PARAMETERS", describe_parameters(frame)},
-      {"DECLARED", declare_parameters(frame)},
-      {"KERNELS", kernels},
-      {"WORKSPACE_BYTES", std::to_string(bytes)},
-      {"CHECK", bytes > 0 ? "  if (workspace == nullptr) return 1;\n" : "  static_cast<void>(workspace);\n"},
-      {"BODY", body}};
+  const Values values = {{"NAME", frame.name},
+                         {"SUMMARY", comment(frame.summary)},
+                         {"PARAMETERS", describe_parameters(frame)},
+                         {"DECLARED", declare_parameters(frame)},
+                         {"KERNELS", kernels},
+                         {"WORKSPACE_BYTES", std::to_string(bytes)},
+                         {"CHECK", bytes > 0 ? "  if (workspace == nullptr) return 1;\n" : "  static_cast<void>(workspace);\n"},
+                         {"BODY", body}};
   return std::vector<BundleFile>{{frame.name + ".h", fill_in(kHeader, values)},
                                  {frame.name + "_host.cpp", fill_in(kSource, values)}};
 }
-
 }  // namespace warploom::export_

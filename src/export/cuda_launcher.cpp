@@ -3,10 +3,8 @@
 
 #include "export/parts.h"
 #include "runtime/type_codes.h"
-
 namespace warploom::export_ {
 namespace {
-
 constexpr std::string_view kHeader = R"(@SUMMARY@//
 // Every tensor is packed, row-major, in device memory, and aligned to 16 bytes:
 @PARAMETERS@#pragma once
@@ -33,7 +31,6 @@ constexpr std::string_view kSource = R"(@SUMMARY@#include "@NAME@.h"
 @INCLUDES@
 @KERNELS@
 namespace {
-
 #define TRY(call) \
   if (const cudaError_t status = (call); status != cudaSuccess) return status
 
@@ -69,9 +66,7 @@ namespace {
   config.attrs = attributes;
   return cudaLaunchKernelExC(&config, kernel, args);
 }
-
 }  // namespace
-
 std::size_t @NAME@_workspace_bytes(void) { return @WORKSPACE_BYTES@; }
 
 cudaError_t @NAME@_launch(@DECLARED@void* workspace, cudaStream_t stream) {
@@ -106,9 +101,7 @@ cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, co
 
 )";
 
-std::string list_of(const std::vector<std::int64_t>& numbers) {
-  return fmt::format("{{{}}}", fmt::join(numbers, ", "));
-}
+std::string list_of(const std::vector<std::int64_t>& numbers) { return fmt::format("{{{}}}", fmt::join(numbers, ", ")); }
 
 std::string dim3_of(const std::array<std::int64_t, 3>& extent) {
   return fmt::format("dim3({}, {}, {})", extent[0], extent[1], extent[2]);
@@ -121,29 +114,27 @@ Result<std::string> launch_text(const Frame& frame, std::size_t index) {
   for (std::size_t i = 0; i < kernel.args.size(); ++i) {
     const Argument& arg = kernel.args[i];
     WARPLOOM_TRY(const std::string address, address_of(frame, arg.buffer));
-    if (arg.zeroed)
-      text += fmt::format("    TRY(cudaMemsetAsync({}, 0, {}, stream));\n", address, bytes_of(frame, arg.buffer));
+    if (arg.zeroed) text += fmt::format("    TRY(cudaMemsetAsync({}, 0, {}, stream));\n", address, bytes_of(frame, arg.buffer));
     if (arg.tensor_map) {
       const TensorMapSpec& map = arg.map;
-      const std::vector<std::int64_t> strides =
-          map.strides_bytes.empty() ? std::vector<std::int64_t>{0} : map.strides_bytes;
+      const std::vector<std::int64_t> strides = map.strides_bytes.empty() ? std::vector<std::int64_t>{0} : map.strides_bytes;
       text += fmt::format(
           "    const cuuint64_t dims_{0}[] = {1}, strides_{0}[] = {2};\n"
           "    const cuuint32_t box_{0}[] = {3};\n    CUtensorMap argument_{0};\n"
           "    TRY(encode(&argument_{0}, CU_TENSOR_MAP_DATA_TYPE_{4}, {5}, {6}, dims_{0}, strides_{0}, box_{0}, "
           "CU_TENSOR_MAP_SWIZZLE_{7}));\n",
-          i, list_of(map.dims), list_of(strides), list_of(map.box), runtime::codes_of(map.dtype).map_name,
-          map.dims.size(), address, map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes));
+          i, list_of(map.dims), list_of(strides), list_of(map.box), runtime::codes_of(map.dtype).map_name, map.dims.size(),
+          address, map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes));
     } else {
       text += fmt::format("    const void* argument_{} = {};\n", i, address);
     }
     args += fmt::format("{}{}&argument_{}", i ? ", " : "", arg.tensor_map ? "" : "const_cast<void**>(", i) +
             (arg.tensor_map ? "" : ")");
   }
-  text += fmt::format(
-      "    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, {}, {}, stream));\n  }}\n",
-      args, frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads, kernel.shared_bytes,
-      kernel.cooperative, kernel.overlaps && index > 0);
+  text +=
+      fmt::format("    void* args[] = {{{}}};\n    TRY(launch({}_kernel_{}(), {}, {}, {}, {}, args, {}, {}, stream));\n  }}\n",
+                  args, frame.name, index, dim3_of(kernel.grid), dim3_of(kernel.cluster), kernel.threads, kernel.shared_bytes,
+                  kernel.cooperative, kernel.overlaps && index > 0);
   return text;
 }
 
@@ -155,9 +146,7 @@ std::string forward_types(const Frame& frame) {
       text += fmt::format("struct {};\n", parameter.type);
   return text.empty() ? "" : text + "\n";
 }
-
 }  // namespace
-
 Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame) {
   bool maps = false;
   std::string kernels, body;
@@ -168,21 +157,20 @@ Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame) {
     body += text;
   }
   const std::int64_t bytes = workspace_offsets(frame.list).back();
-  const Values values = {{"NAME", frame.name},
-                         {"SUMMARY", comment(frame.summary)},
-                         {"PARAMETERS", describe_parameters(frame)},
-                         {"TYPES", forward_types(frame)},
-                         {"GPU", "an " + frame.list.arch},
-                         {"DECLARED", declare_parameters(frame)},
-                         {"INCLUDES", maps ? "#include <cuda.h>\n" : ""},
-                         {"KERNELS", kernels},
-                         {"HELPERS", maps ? std::string(kTensorMapHelper) : ""},
-                         {"WORKSPACE_BYTES", std::to_string(bytes)},
-                         {"BODY", (bytes > 0 ? "  if (workspace == nullptr) return cudaErrorInvalidValue;\n"
-                                             : "  static_cast<void>(workspace);\n") +
-                                      body}};
+  const Values values = {
+      {"NAME", frame.name},
+      {"SUMMARY", comment(frame.summary)},
+      {"PARAMETERS", describe_parameters(frame)},
+      {"TYPES", forward_types(frame)},
+      {"GPU", "an " + frame.list.arch},
+      {"DECLARED", declare_parameters(frame)},
+      {"INCLUDES", maps ? "#include <cuda.h>\n" : ""},
+      {"KERNELS", kernels},
+      {"HELPERS", maps ? std::string(kTensorMapHelper) : ""},
+      {"WORKSPACE_BYTES", std::to_string(bytes)},
+      {"BODY",
+       (bytes > 0 ? "  if (workspace == nullptr) return cudaErrorInvalidValue;\n" : "  static_cast<void>(workspace);\n") + body}};
   return std::vector<BundleFile>{{frame.name + ".h", fill_in(kHeader, values)},
                                  {frame.name + "_host.cpp", fill_in(kSource, values)}};
 }
-
 }  // namespace warploom::export_

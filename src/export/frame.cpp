@@ -1,9 +1,7 @@
 #include <cctype>
 #include "export/parts.h"
-
 namespace warploom::export_ {
 namespace {
-
 // 16- and 8-bit floats by CUDA's own names on the GPU, by their bits on the CPU.
 std::string parameter_type(Dtype dtype, bool gpu) {
   switch (dtype) {
@@ -25,9 +23,7 @@ constexpr std::array<std::string_view, 62> kReserved = {
     "or",      "private",  "public", "register", "requires", "return",    "short", "signed",   "sizeof",
     "static",  "stream",   "struct", "switch",   "template", "this",      "throw", "true",     "typedef",
     "union",   "unsigned", "using",  "virtual",  "void",     "volatile",  "while", "workspace"};
-
 }  // namespace
-
 std::string fill_in(std::string_view text, const Values& values) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -51,8 +47,7 @@ std::string fill_in(std::string_view text, const Values& values) {
 std::string identifier(std::string_view name, std::vector<std::string>& taken) {
   std::string base;
   for (const char c : name) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) ||
-      std::ranges::find(kReserved, base) != kReserved.end())
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) || std::ranges::find(kReserved, base) != kReserved.end())
     base.insert(base.begin(), '_');
   std::string chosen = base;
   for (int n = 2; std::ranges::find(taken, chosen) != taken.end(); ++n) chosen = fmt::format("{}_{}", base, n);
@@ -85,8 +80,7 @@ Frame make_frame(const std::string& name, const std::string& summary, const Laun
   std::vector<std::string> taken;
   const auto add = [&](const std::vector<BufferSpec>& buffers, bool input) {
     for (const auto& buffer : buffers)
-      frame.parameters.push_back(
-          {buffer, identifier(buffer.name, taken), parameter_type(buffer.dtype, on_gpu(list)), input});
+      frame.parameters.push_back({buffer, identifier(buffer.name, taken), parameter_type(buffer.dtype, on_gpu(list)), input});
   };
   add(list.inputs, true);
   add(list.outputs, false);
@@ -110,8 +104,7 @@ std::string describe_parameters(const Frame& frame) {
 
 std::vector<std::int64_t> workspace_offsets(const LaunchList& list) {
   std::vector<std::int64_t> offsets = {0};
-  for (const auto& workspace : list.workspaces)
-    offsets.push_back(offsets.back() + (workspace.bytes() + 255) / 256 * 256);
+  for (const auto& workspace : list.workspaces) offsets.push_back(offsets.back() + (workspace.bytes() + 255) / 256 * 256);
   return offsets;
 }
 
@@ -131,5 +124,4 @@ Result<std::string> address_of(const Frame& frame, const std::string& buffer) {
   return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer of its launch list", frame.name,
                "an input, output or workspace", buffer, "make the plan again with `warploom optimize`"});
 }
-
 }  // namespace warploom::export_

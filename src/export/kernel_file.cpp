@@ -1,10 +1,8 @@
 #include <regex>
 #include <sstream>
 #include "export/parts.h"
-
 namespace warploom::export_ {
 namespace {
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
@@ -41,9 +39,7 @@ std::string joined(const std::vector<std::string>& texts) {
   }
   return head + body;
 }
-
 }  // namespace
-
 BundleFile kernel_file(const Frame& frame) {
   const auto texts = distinct_texts(frame.list);
   std::string text = comment(frame.summary) + "// " + frame.name + "_host.cpp" +
@@ -68,8 +64,7 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
     for (const auto& line : lines_of(text)) {
       const std::string name = included(line);
       for (const auto& header : device_headers()) {
-        if ((header.path != folder + name && header.path != "common/" + name) || !seen.insert(header.path).second)
-          continue;
+        if ((header.path != folder + name && header.path != "common/" + name) || !seen.insert(header.path).second) continue;
         found.push_back({"device/" + header.path, header.text});
         look(header.text);
       }
@@ -78,5 +73,4 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
   for (const BundleFile& file : files) look(file.text);
   return found;
 }
-
 }  // namespace warploom::export_

@@ -1,9 +1,7 @@
 #include "export/parts.h"
 #include "runtime/cpu_compiler.h"
-
 namespace warploom::export_ {
 namespace {
-
 constexpr std::string_view kMakefile =
     R"(# make check   compiles the kernels and compares them with stored results
 # make clean   removes what was built
@@ -50,13 +48,10 @@ most @TOLERANCE@). Nothing else is needed: `device/` holds the headers that the 
 std::string cpu_flags() {
   std::string text;
   for (const std::string_view flag : runtime::cpu_compile_flags())
-    if (flag != "-shared" && flag != "-fPIC" && !flag.starts_with("-std="))
-      text += (text.empty() ? "" : " ") + std::string(flag);
+    if (flag != "-shared" && flag != "-fPIC" && !flag.starts_with("-std=")) text += (text.empty() ? "" : " ") + std::string(flag);
   return text;
 }
-
 }  // namespace
-
 BundleFile makefile(const Frame& frame) {
   const std::string& arch = frame.list.arch;
   const std::string number = arch.starts_with("sm_") ? arch.substr(3) : arch;
@@ -84,8 +79,7 @@ BundleFile readme(const Frame& frame, double tolerance) {
   const bool gpu = on_gpu(frame.list);
   std::string arguments;
   for (const auto& parameter : frame.parameters) arguments += parameter.variable + ", ";
-  const std::string call =
-      gpu ? "cudaError_t status = {}_launch({}workspace, stream);" : "int status = {}_run({}workspace);";
+  const std::string call = gpu ? "cudaError_t status = {}_launch({}workspace, stream);" : "int status = {}_run({}workspace);";
   return {"README.md", fill_in(kReadme, {{"NAME", frame.name},
                                          {"SUMMARY", frame.summary},
                                          {"POINTERS", gpu ? "device pointers" : "pointers aligned to 64 bytes"},
@@ -94,5 +88,4 @@ BundleFile readme(const Frame& frame, double tolerance) {
                                          {"TOLERANCE", fmt::format("{:.1e}", tolerance)},
                                          {"KERNELS", frame.name + (gpu ? ".cu" : "_kernels.cpp")}})};
 }
-
 }  // namespace warploom::export_

@@ -1,12 +1,9 @@
 // The parts of a bundle, each a file or a folder of files, as text. bundle.cpp puts them together.
 #pragma once
-
 #include "base/device_headers.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
-
 namespace warploom::export_ {
-
 struct BundleFile {
   std::string path;  // below the bundle's folder
   std::string text;
@@ -51,8 +48,7 @@ Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame);  // NAME.h, N
 Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame);
 
 // check/: inputs and expected outputs, or for large problems the seed and samples, and check.cpp.
-Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed,
-                                            double tolerance);
+Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance);
 // check.cpp: feeds the launcher, compares with FP64 and says how long a call takes. A row of `inputs` is {"NAME", FILE, SEED,
 // ELEMENTS, TYPE}, of `outputs` {"NAME", VALUES, INDICES, ELEMENTS, TYPE}, each followed by a comma.
 std::string check_source(const Frame& frame, double tolerance, const std::string& inputs, const std::string& outputs);
@@ -72,5 +68,4 @@ std::string identifier(std::string_view name, std::vector<std::string>& taken);
 
 // `text` as lines of `// ` comment no wider than 100 columns.
 std::string comment(std::string_view text);
-
 }  // namespace warploom::export_

@@ -1,9 +1,7 @@
 // Access rules: the last column of ops.def.
 #include "graph/operators.h"
-
 namespace warploom::graph::access {
 namespace {
-
 // An input of shape `in` aligned at the last axes of an output of `rank` axes.
 Access aligned(const Shape& in, std::size_t rank) {
   Access access(in.size());
@@ -17,11 +15,8 @@ Access same(std::size_t rank) {
   for (std::size_t i = 0; i < rank; ++i) access[i].axis = static_cast<int>(i);
   return access;
 }
-
 }  // namespace
-
-#define WARPLOOM_ACCESS(name) \
-  std::optional<Access> name([[maybe_unused]] const Question& q, [[maybe_unused]] std::size_t input)
+#define WARPLOOM_ACCESS(name) std::optional<Access> name([[maybe_unused]] const Question& q, [[maybe_unused]] std::size_t input)
 
 WARPLOOM_ACCESS(broadcast) { return aligned(q.in(input).shape, q.out().size()); }
 
@@ -93,5 +88,4 @@ WARPLOOM_ACCESS(gather) {
     else if (i == axis) access[i] = {};
   return access;
 }
-
 }  // namespace warploom::graph::access

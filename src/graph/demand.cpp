@@ -1,9 +1,7 @@
-#include "graph/evaluator.h"
 #include "graph/elements.h"
-
+#include "graph/evaluator.h"
 namespace warploom::graph {
 namespace {
-
 Box empty_box(std::size_t rank) { return {Shape(rank, 0), Shape(rank, 0)}; }
 
 // The smallest box of `to` that holds the elements of `box` of `from` under the same flat order.
@@ -41,9 +39,7 @@ Box read_from(const Access& access, const Shape& in, const Box& out) {
   }
   return box;
 }
-
 }  // namespace
-
 Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
 std::int64_t volume(const Box& box) { return element_count(box.size); }
 Box hull(const Box& a, const Box& b) {
@@ -64,8 +60,7 @@ std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t be
     // As many axes as begin at 0 here and fit whole, then a range of the next one out.
     std::size_t axis = axes;
     std::int64_t inner = 1;
-    while (axis > 1 && row % (inner * shape[axis - 1]) == 0 && row + inner * shape[axis - 1] <= end)
-      inner *= shape[--axis];
+    while (axis > 1 && row % (inner * shape[axis - 1]) == 0 && row + inner * shape[axis - 1] <= end) inner *= shape[--axis];
     const Shape at = coordinates_of(leading, row);
     Box box = whole(shape);
     for (std::size_t i = 0; i < axis; ++i) {
@@ -95,5 +90,4 @@ void propagate(const Graph& graph, Demand& demand) {
     }
   }
 }
-
 }  // namespace warploom::graph

@@ -3,10 +3,8 @@
 #include <cmath>
 #include <numbers>
 #include "graph/pointwise.h"
-
 namespace warploom::graph {
 namespace {
-
 using F = const ScalarFunction&;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -85,9 +83,7 @@ void copy_element(const Tensor& from, std::int64_t index, std::vector<std::byte>
   const std::int64_t size = bytes_of(from.dtype);
   std::copy_n(from.constant->begin() + index * size, size, to.begin() + at * size);
 }
-
 }  // namespace
-
 double wrapped(Dtype dtype, double value) {
   if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
   if (!std::isfinite(value)) return 0;
@@ -156,8 +152,7 @@ std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat) 
 std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>& coordinates) {
   const std::size_t skipped = coordinates.size() - shape.size();
   std::int64_t flat = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    flat = flat * shape[i] + (shape[i] == 1 ? 0 : coordinates[skipped + i]);
+  for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + (shape[i] == 1 ? 0 : coordinates[skipped + i]);
   return flat;
 }
 
@@ -173,9 +168,8 @@ Origins::Origin Origins::operator()(const Shape& out, const std::function<std::i
   const auto read = [&](std::size_t input, std::int64_t chosen) {
     Shape at;
     for (const AxisSource& source : access_[input])
-      at.push_back(source.axis == AxisSource::kWhole
-                       ? chosen
-                       : source.begin + source.step * out[static_cast<std::size_t>(source.axis)]);
+      at.push_back(source.axis == AxisSource::kWhole ? chosen
+                                                     : source.begin + source.step * out[static_cast<std::size_t>(source.axis)]);
     return at;
   };
   std::int64_t chosen = 0;
@@ -244,5 +238,4 @@ bool fold(Graph& graph, const Node& node) {
   out.constant = std::move(bytes);
   return true;
 }
-
 }  // namespace warploom::graph

@@ -1,14 +1,11 @@
 // What one element of a node's output is: the scalar meaning of pointwise operators by the standard library's functions,
 // and where the elements of views and movements come from. The reference and constant folding both stand on this.
 #pragma once
-
 #include <array>
 #include <span>
 #include "base/value_op.h"
 #include "graph/operators.h"
-
 namespace warploom::graph {
-
 // A pointwise node as a function of its inputs' elements, in FP64. Absent inputs may hold anything.
 struct ScalarFunction {
   // How the result enters the output's type: as it is; truncated and wrapped as the integer type does; clamped to the
@@ -59,5 +56,4 @@ std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>
 // small enough to be worth it and the operator is no contraction or softmax. Says whether it did.
 inline constexpr std::int64_t kMaxFoldedElements = 16384;
 bool fold(Graph& graph, const Node& node);
-
 }  // namespace warploom::graph

@@ -7,10 +7,8 @@
 #include "graph/elements.h"
 #include "graph/parallel.h"
 #include "graph/pointwise.h"
-
 namespace warploom::graph {
 namespace {
-
 struct Storage : ValueAndMagnitude {  // of a tensor that was computed, over a box
   double* error(std::int64_t at) { return magnitude.empty() ? nullptr : magnitude.data() + at; }
 };
@@ -34,8 +32,7 @@ std::int64_t address(const View& view, const Shape& at) {
 }
 
 // Values and, where wanted, magnitudes of `count` elements.
-void load(const View& view, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to,
-          double* magnitude) {
+void load(const View& view, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to, double* magnitude) {
   load_run(view.dtype, view.data, offset, stride, count, to);
   if (magnitude == nullptr) return;
   if (view.magnitude == nullptr) std::fill_n(magnitude, count, 0.0);
@@ -82,8 +79,7 @@ class Evaluator {
       : graph_(graph), views_(graph.tensors.size()), threads_(threads), with_magnitude_(with_magnitude) {
     for (std::size_t i = 0; i < views_.size(); ++i) {
       const Tensor& tensor = graph.tensors[i];
-      if (tensor.constant)
-        views_[i] = {tensor.constant->data(), tensor.dtype, nullptr, nullptr, 0, strides_of(tensor.shape)};
+      if (tensor.constant) views_[i] = {tensor.constant->data(), tensor.dtype, nullptr, nullptr, 0, strides_of(tensor.shape)};
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& tensor = graph.tensor(graph.inputs[i]);
@@ -112,8 +108,7 @@ class Evaluator {
         case OpClass::constant: return fail({ErrorCode::kInternal, "a constant was not folded", place_of(node)});
       }
       for (TensorId id : node.inputs)
-        if (id != kAbsent && last_use[static_cast<std::size_t>(id)] == n)
-          views_[static_cast<std::size_t>(id)].owner.reset();
+        if (id != kAbsent && last_use[static_cast<std::size_t>(id)] == n) views_[static_cast<std::size_t>(id)].owner.reset();
     }
     return ok();
   }
@@ -147,8 +142,7 @@ class Evaluator {
     fresh->value.resize(count);
     if (with_magnitude_) fresh->magnitude.resize(count);
     View& view = views_[static_cast<std::size_t>(node.outputs[0])];
-    view = {fresh->value.data(), Dtype::f64, with_magnitude_ ? fresh->magnitude.data() : nullptr, fresh, 0,
-            strides_of(box.size)};
+    view = {fresh->value.data(), Dtype::f64, with_magnitude_ ? fresh->magnitude.data() : nullptr, fresh, 0, strides_of(box.size)};
     for (std::size_t i = 0; i < box.begin.size(); ++i) view.origin -= box.begin[i] * view.strides[i];
     return fresh;
   }
@@ -275,15 +269,12 @@ class Evaluator {
       double carried = 0;
       for (std::size_t i = 0; i < x.size(); ++i) carried += e[i] == 0 ? 0 : y[i] * e[i];
       for (std::int64_t i = 0; i < box.size[axis]; ++i) {
-        const auto k = static_cast<std::size_t>(box.begin[axis] + i),
-                   out = static_cast<std::size_t>(to + i * to_strides[axis]);
+        const auto k = static_cast<std::size_t>(box.begin[axis] + i), out = static_cast<std::size_t>(to + i * to_strides[axis]);
         const double distance = std::fabs(x[k] - top), value = logarithm ? (x[k] - top) - log_sum : y[k];
         fresh->value[out] = value;
         if (!with_magnitude_) continue;
         const double moved = e[k] + carried;
-        fresh->magnitude[out] = logarithm   ? distance + std::fabs(value) + moved
-                                : y[k] == 0 ? 0
-                                            : y[k] * (1 + distance + moved);
+        fresh->magnitude[out] = logarithm ? distance + std::fabs(value) + moved : y[k] == 0 ? 0 : y[k] * (1 + distance + moved);
       }
     });
   }
@@ -294,8 +285,7 @@ class Evaluator {
     const auto expression = with_magnitude_ ? expression_of(graph_, node) : std::nullopt;
     std::vector<std::pair<std::size_t, View>> read;  // the inputs that are
     for (std::size_t k = 0; k < node.inputs.size(); ++k)
-      if (node.inputs[k] != kAbsent && operator_of(node.op).access({graph_, node}, k))
-        read.push_back({k, projected(node, k)});
+      if (node.inputs[k] != kAbsent && operator_of(node.op).access({graph_, node}, k)) read.push_back({k, projected(node, k)});
     const std::size_t used = node.inputs.size();
     for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> columns, values, errors;
@@ -371,9 +361,7 @@ class Evaluator {
   int threads_;
   bool with_magnitude_;
 };
-
 }  // namespace
-
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
                bool with_magnitude, int threads, ValueAndMagnitude& to) {
   Evaluator evaluator(graph, inputs, threads, with_magnitude);
@@ -381,5 +369,4 @@ Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& 
   evaluator.append(id, box, to);
   return ok();
 }
-
 }  // namespace warploom::graph

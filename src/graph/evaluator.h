@@ -1,10 +1,7 @@
 // The reference at work: a box of a tensor, computed node by node. Private to the room.
 #pragma once
-
 #include "graph/reference.h"
-
 namespace warploom::graph {
-
 // Which part of every tensor a part of an output needs: boxes (a range along every axis), pushed back through the graph.
 struct Box {
   Shape begin, size;
@@ -46,5 +43,4 @@ struct Product {
 
 // Adds to c, row-major with rows of n elements.
 void multiply_add(const Product& product, double* c, int threads);
-
 }  // namespace warploom::graph

@@ -1,14 +1,10 @@
 #include "graph/graph.h"
-
 namespace warploom::graph {
 namespace {
-
 std::string to_text(std::int64_t value) { return std::to_string(value); }
 std::string to_text(double value) { return fmt::format("{}", value); }
 std::string to_text(const std::string& value) { return "\"" + value + "\""; }
-
 }  // namespace
-
 std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].name == wanted) return static_cast<TensorId>(i);
@@ -16,8 +12,7 @@ std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
 }
 int Graph::producer(TensorId id) const {
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (std::find(nodes[i].outputs.begin(), nodes[i].outputs.end(), id) != nodes[i].outputs.end())
-      return static_cast<int>(i);
+    if (std::find(nodes[i].outputs.begin(), nodes[i].outputs.end(), id) != nodes[i].outputs.end()) return static_cast<int>(i);
   return -1;
 }
 std::vector<int> Graph::consumers(TensorId id) const {
@@ -63,11 +58,9 @@ std::string to_text(const Graph& graph) {
     std::vector<std::string> attributes;
     for (const auto& [key, value] : node.attributes)
       attributes.push_back(fmt::format(" {}={}", key, std::visit([](const auto& v) { return to_text(v); }, value)));
-    text += fmt::format("  {} = {}({}){}", names(node.outputs), name_of(node.op), names(node.inputs),
-                        fmt::join(attributes, ""));
+    text += fmt::format("  {} = {}({}){}", names(node.outputs), name_of(node.op), names(node.inputs), fmt::join(attributes, ""));
     if (!node.outputs.empty() && node.outputs[0] != kAbsent)
-      text += fmt::format(" : {} {}", name_of(graph.tensor(node.outputs[0]).dtype),
-                          to_text(graph.tensor(node.outputs[0]).shape));
+      text += fmt::format(" : {} {}", name_of(graph.tensor(node.outputs[0]).dtype), to_text(graph.tensor(node.outputs[0]).shape));
     text += "\n";
   }
   for (TensorId id : graph.outputs) text += fmt::format("  output {}\n", to_text(graph.tensor(id)));
@@ -83,8 +76,8 @@ Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view 
   bool empty = false;
   for (std::int64_t size : shape) {
     if (size < 0)
-      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", std::string(place),
-                   "sizes of 0 or more", to_text(shape)});
+      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", std::string(place), "sizes of 0 or more",
+                   to_text(shape)});
     if (size == 0) empty = true;
     if (size > 0 && count > kMaxElements / size)
       return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many elements", std::string(place),
@@ -137,5 +130,4 @@ Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_vie
                  fmt::format("{} to {}", -size, size - 1), std::to_string(axis)});
   return static_cast<int>(axis < 0 ? axis + size : axis);
 }
-
 }  // namespace warploom::graph

@@ -18,14 +18,11 @@
 //
 // Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large; place is "node 'mm' (MatMul)".
 #pragma once
-
 #include <map>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-
 namespace warploom::graph {
-
 enum class OpKind : std::uint8_t {
 #define WARPLOOM_OP(name, ...) name,
 #include "graph/ops.def"
@@ -119,5 +116,4 @@ Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_vie
 Result<Graph> infer(Graph graph);
 // Fold, bypass, drop; the same function of the same inputs. Expects an inferred graph.
 Result<Graph> simplify(Graph graph);
-
 }  // namespace warploom::graph

@@ -1,10 +1,8 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
 #include <queue>
 #include "graph/elements.h"
-
 namespace warploom::graph {
 namespace {
-
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", "a list of integers"};
 
 Status complete_attributes(Node& node) {
@@ -16,9 +14,8 @@ Status complete_attributes(Node& node) {
     if (given == node.attributes.end()) {
       if (row.otherwise) node.attributes.emplace(row.name, *row.otherwise);
     } else if (given->second.index() != static_cast<std::size_t>(row.kind)) {
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", row.name),
-                   place_of(node), std::string(kKindNames[static_cast<std::size_t>(row.kind)]),
-                   std::string(kKindNames[given->second.index()])});
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", row.name), place_of(node),
+                   std::string(kKindNames[static_cast<std::size_t>(row.kind)]), std::string(kKindNames[given->second.index()])});
     }
   }
   for (const auto& [key, value] : node.attributes)
@@ -100,13 +97,10 @@ Status sort_nodes(Graph& graph) {
   graph.nodes = std::move(sorted);
   for (TensorId id : graph.outputs)
     if (!given[static_cast<std::size_t>(id)] && producer[static_cast<std::size_t>(id)] < 0)
-      return fail(
-          {ErrorCode::kOnnxName, "an output that nothing defines", fmt::format("output '{}'", graph.tensor(id).name)});
+      return fail({ErrorCode::kOnnxName, "an output that nothing defines", fmt::format("output '{}'", graph.tensor(id).name)});
   return ok();
 }
-
 }  // namespace
-
 Result<Graph> infer(Graph graph) {
   for (const auto* ids : {&graph.inputs, &graph.outputs})
     for (TensorId id : *ids)
@@ -137,13 +131,12 @@ Result<Graph> infer(Graph graph) {
       mask.dtype = Dtype::boolean;
       mask.shape = answer.shape;
       if (element_count(mask.shape) > kMaxFoldedElements)
-        return fail({ErrorCode::kOnnxUnknownOperator, "the mask of a large Dropout is not supported", place,
-                     "Dropout with one output"});
+        return fail(
+            {ErrorCode::kOnnxUnknownOperator, "the mask of a large Dropout is not supported", place, "Dropout with one output"});
       mask.constant = std::vector<std::byte>(static_cast<std::size_t>(byte_count(mask)), std::byte{1});
     }
     fold(graph, node);
   }
   return graph;
 }
-
 }  // namespace warploom::graph

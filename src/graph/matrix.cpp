@@ -1,11 +1,9 @@
-#include "graph/evaluator.h"
 #include <algorithm>
 #include <cmath>
+#include "graph/evaluator.h"
 #include "graph/parallel.h"
-
 namespace warploom::graph {
 namespace {
-
 // A block of C that one task computes, and the length of k for which panels of A and B are packed: 2 x 0.5 MiB.
 constexpr std::int64_t kBlockRows = 192, kBlockColumns = 240, kBlockDepth = 256;
 constexpr int kMaxTile = 8 * 24;
@@ -41,25 +39,23 @@ struct Micro {
   void (*run)(std::int64_t, const double*, const double*, double*);
 };
 const Micro& micro() {
-  static const Micro chosen = __builtin_cpu_supports("avx512f") ? Micro{8, 24, micro_avx512}
-                              : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-                                  ? Micro{4, 12, micro_avx2}
-                                  : Micro{4, 6, micro_plain};
+  static const Micro chosen = __builtin_cpu_supports("avx512f")                                 ? Micro{8, 24, micro_avx512}
+                              : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? Micro{4, 12, micro_avx2}
+                                                                                                : Micro{4, 6, micro_plain};
   return chosen;
 }
 
 // Packs `lines` rows of A (or columns of B) over `depth` into panels of `width` lines, depth-major within a panel, zeros
 // after the last line.
-void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, std::int64_t depth_stride,
-          std::int64_t lines, std::int64_t depth, int width, bool absolute, double* to) {
+void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, std::int64_t depth_stride, std::int64_t lines,
+          std::int64_t depth, int width, bool absolute, double* to) {
   double along[kBlockDepth];
   for (std::int64_t first = 0; first < lines; first += width, to += width * depth) {
     const std::int64_t here = std::min<std::int64_t>(width, lines - first);
     if (here < width) std::fill(to, to + width * depth, 0.0);
     const std::int64_t base = offset + first * line_stride;
     if (line_stride == 1) {
-      for (std::int64_t k = 0; k < depth; ++k)
-        load_run(from.dtype, from.data, base + k * depth_stride, 1, here, to + k * width);
+      for (std::int64_t k = 0; k < depth; ++k) load_run(from.dtype, from.data, base + k * depth_stride, 1, here, to + k * width);
     } else {
       for (std::int64_t line = 0; line < here; ++line) {
         load_run(from.dtype, from.data, base + line * line_stride, depth_stride, depth, along);
@@ -72,9 +68,7 @@ void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, st
 }
 
 std::int64_t pieces(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
-
 }  // namespace
-
 void multiply_add(const Product& p, double* c, int threads) {
   const Micro& kernel = micro();
   const std::int64_t row_blocks = pieces(p.m, kBlockRows), column_blocks = pieces(p.n, kBlockColumns);
@@ -89,10 +83,10 @@ void multiply_add(const Product& p, double* c, int threads) {
     alignas(64) double tile[kMaxTile];
     for (std::int64_t k = 0; k < p.k; k += kBlockDepth) {
       const std::int64_t depth = std::min(kBlockDepth, p.k - k);
-      pack(p.a, at.a + row * p.a.row_stride + k * p.a.column_stride, p.a.row_stride, p.a.column_stride, rows, depth,
-           kernel.rows, p.absolute, left.data());
-      pack(p.b, at.b + column * p.b.column_stride + k * p.b.row_stride, p.b.column_stride, p.b.row_stride, columns,
-           depth, kernel.columns, p.absolute, right.data());
+      pack(p.a, at.a + row * p.a.row_stride + k * p.a.column_stride, p.a.row_stride, p.a.column_stride, rows, depth, kernel.rows,
+           p.absolute, left.data());
+      pack(p.b, at.b + column * p.b.column_stride + k * p.b.row_stride, p.b.column_stride, p.b.row_stride, columns, depth,
+           kernel.columns, p.absolute, right.data());
       for (std::int64_t j = 0; j < columns; j += kernel.columns)
         for (std::int64_t i = 0; i < rows; i += kernel.rows) {
           kernel.run(depth, left.data() + i * depth, right.data() + j * depth, tile);
@@ -106,5 +100,4 @@ void multiply_add(const Product& p, double* c, int threads) {
     }
   });
 }
-
 }  // namespace warploom::graph

@@ -1,7 +1,5 @@
 #include "graph/operators.h"
-
 namespace warploom::graph {
-
 namespace rules {
 #define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) ShapeRule shape_rule;
 #include "graph/ops.def"
@@ -10,17 +8,13 @@ namespace access {
 #define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) AccessRule access_rule;
 #include "graph/ops.def"
 }  // namespace access
-
 namespace {
-
 constexpr std::array kOperators = {
 #define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) \
   Operator{#name, since, least, most, OpClass::op_class, &rules::shape_rule, &access::access_rule},
 #include "graph/ops.def"
 };
-
 }  // namespace
-
 const Operator& operator_of(OpKind op) { return kOperators[static_cast<std::size_t>(op)]; }
 std::string_view name_of(OpKind op) { return operator_of(op).name; }
 OpClass class_of(OpKind op) { return operator_of(op).op_class; }
@@ -53,5 +47,4 @@ tl::unexpected<Error> Question::error(ErrorCode code, std::string message, std::
                                       std::string remedy) const {
   return fail({code, std::move(message), place, std::move(expected), std::move(found), std::move(remedy)});
 }
-
 }  // namespace warploom::graph

@@ -1,13 +1,10 @@
 // The registry: one row an operator (ops.def), with what each part of the room needs to know of it. An operator that comes later
 // is a row there, a shape rule, an access rule, and its arithmetic in elements.cpp and pointwise.cpp or in evaluator.cpp.
 #pragma once
-
 #include <functional>
 #include <limits>
 #include "graph/graph.h"
-
 namespace warploom::graph {
-
 // A node with its inputs already inferred and its attributes complete.
 struct Question {
   const Graph& graph;
@@ -71,5 +68,4 @@ Result<SliceSpec> slice_spec(const Question& question);
 
 // Shape's range of axes [begin, end), clamped as ONNX does.
 std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t rank);
-
 }  // namespace warploom::graph

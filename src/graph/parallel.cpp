@@ -1,9 +1,7 @@
 #include "graph/parallel.h"
 #include <atomic>
 #include <mutex>
-
 namespace warploom::graph {
-
 void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& body) {
   if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   threads = static_cast<int>(std::min<std::int64_t>(threads, count));
@@ -32,5 +30,4 @@ void parallel_for(std::int64_t count, int threads, const std::function<void(std:
   for (std::thread& helper : helpers) helper.join();
   if (thrown) std::rethrow_exception(thrown);
 }
-
 }  // namespace warploom::graph

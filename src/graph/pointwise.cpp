@@ -4,10 +4,8 @@
 #include <functional>
 #include <limits>
 #include <numbers>
-
 namespace warploom::graph {
 namespace {
-
 // Writes terms as formulas. A Value is an index into the expression; the same input or constant is written once.
 class Writer {
  public:
@@ -154,8 +152,7 @@ const Row kWriters[] = {
     {OpKind::Clip, clip},
     {OpKind::Gelu, gelu},
     {OpKind::Elu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * expm1(w.x()), w.x()); }},
-    {OpKind::HardSigmoid,
-     [](Writer& w) { return min(max(w.node.real("alpha") * w.x() + w.node.real("beta"), w.c(0)), w.c(1)); }},
+    {OpKind::HardSigmoid, [](Writer& w) { return min(max(w.node.real("alpha") * w.x() + w.node.real("beta"), w.c(0)), w.c(1)); }},
     {OpKind::HardSwish, [](Writer& w) { return w.x() * min(max((1.0 / 6) * w.x() + 0.5, w.c(0)), w.c(1)); }},
     {OpKind::Softplus, [](Writer& w) { return w.op(ValueOp::relu, w.x()) + log1p(exp(neg(abs(w.x())))); }},
     {OpKind::Mish, mish},
@@ -166,12 +163,9 @@ const Row kWriters[] = {
     {OpKind::Cast, cast},
     {OpKind::CastLike, cast},
 };
-
 }  // namespace
-
 std::optional<ValueOp> plain_operation(OpKind op) {
-  if (class_of(op) != OpClass::pointwise || op == OpKind::Max || op == OpKind::Min || op == OpKind::Div)
-    return std::nullopt;
+  if (class_of(op) != OpClass::pointwise || op == OpKind::Max || op == OpKind::Min || op == OpKind::Div) return std::nullopt;
   std::string name(name_of(op));
   name[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
   return value_op_named(name);
@@ -195,9 +189,7 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
     }
   return std::nullopt;
 }
-
 namespace {
-
 struct Computed {
   double value, magnitude;
 };
@@ -222,14 +214,9 @@ Computed compute(const Expression& expression, std::span<const double> inputs, s
   }
   return done.back();
 }
-
 }  // namespace
-
-double evaluate(const Expression& expression, std::span<const double> inputs) {
-  return compute(expression, inputs, {}).value;
-}
+double evaluate(const Expression& expression, std::span<const double> inputs) { return compute(expression, inputs, {}).value; }
 double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
   return compute(expression, inputs, magnitudes).magnitude;
 }
-
 }  // namespace warploom::graph

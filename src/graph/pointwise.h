@@ -13,14 +13,11 @@
 //
 // The FP64 reference does not use these expressions (operators that are one operation aside); a test holds the two together.
 #pragma once
-
 #include <array>
 #include <span>
 #include "base/value_op.h"
 #include "graph/graph.h"
-
 namespace warploom::graph {
-
 struct Term {
   enum class Kind : std::uint8_t { input, constant, apply };
   Kind kind = Kind::constant;
@@ -45,5 +42,4 @@ double evaluate(const Expression& expression, std::span<const double> inputs);  
 // The magnitude of the expression's result (reference.h has the rule): its running error analysis to first order, given its
 // inputs and their magnitudes.
 double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes);
-
 }  // namespace warploom::graph

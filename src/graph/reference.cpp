@@ -1,10 +1,8 @@
 #include "graph/reference.h"
 #include <new>
 #include "graph/evaluator.h"
-
 namespace warploom::graph {
 namespace {
-
 Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
   if (inputs.size() != graph.inputs.size())
     return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name,
@@ -25,8 +23,8 @@ std::invoke_result_t<Body> within_memory(const Graph& graph, const Body& body) {
     return body();
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {}
-  return fail({ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "",
-               "evaluate fewer rows at a time"});
+  return fail(
+      {ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "", "evaluate fewer rows at a time"});
 }
 
 // What one demand costs: multiplications, exponentials and such; moving elements and reading inputs is free.
@@ -104,9 +102,7 @@ Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> i
     return result;
   });
 }
-
 }  // namespace
-
 Rows rows_of(const Graph& graph, int output) { return cut(graph, output).rows; }
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {
@@ -118,8 +114,8 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
   return outputs;
 }
 
-Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
-                                          std::int64_t begin, std::int64_t end, int threads) {
+Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output, std::int64_t begin,
+                                          std::int64_t end, int threads) {
   WARPLOOM_TRY(ValueAndMagnitude rows, rows_with(graph, inputs, output, begin, end, threads, false));
   return std::move(rows.value);
 }
@@ -128,5 +124,4 @@ Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<
                                                   std::int64_t begin, std::int64_t end, int threads) {
   return rows_with(graph, inputs, output, begin, end, threads, true);
 }
-
 }  // namespace warploom::graph

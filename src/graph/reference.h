@@ -22,12 +22,9 @@
 //   Softmax                y_i (1 + |x_i - max| + E_i + Σ_j y_j E_j); LogSoftmax |x_i - max| + |y_i| + E_i + Σ_j y_j E_j
 //   views and movement     E moves with the element
 #pragma once
-
 #include <span>
 #include "graph/graph.h"
-
 namespace warploom::graph {
-
 using Bytes = std::span<const std::byte>;
 
 struct Rows {
@@ -44,13 +41,12 @@ inline bool rows_independent(const Graph& graph, int output = 0) { return rows_o
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads = 0);
 
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles.
-Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
-                                          std::int64_t begin, std::int64_t end, int threads = 0);
+Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output, std::int64_t begin,
+                                          std::int64_t end, int threads = 0);
 
 struct ValueAndMagnitude {
   std::vector<double> value, magnitude;  // equally long
 };
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
                                                   std::int64_t begin, std::int64_t end, int threads = 0);
-
 }  // namespace warploom::graph

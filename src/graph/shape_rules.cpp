@@ -1,9 +1,7 @@
 // Rules of contractions, softmax and elementwise operators; view_rules.cpp has those that move elements.
 #include "graph/operators.h"
-
 namespace warploom::graph {
 namespace {
-
 tl::unexpected<Error> type_error(const Question& q, std::string expected, std::string found) {
   return q.error(ErrorCode::kOnnxType, "an input's element type does not fit the operator", std::move(expected),
                  std::move(found));
@@ -33,11 +31,8 @@ tl::unexpected<Error> inner_error(const Question& q) {
   return q.error(ErrorCode::kOnnxShape, "the summed dimensions of a product differ", "A's columns as many as B's rows",
                  to_text(q.in(0).shape) + " and " + to_text(q.in(1).shape));
 }
-
 }  // namespace
-
 namespace rules {
-
 Result<Answer> matmul(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
   Shape a = q.in(0).shape, b = q.in(1).shape;
@@ -66,8 +61,7 @@ Result<Answer> gemm(const Question& q) {
   if (q.has(2)) {
     WARPLOOM_TRY(const Shape stretched, broadcast(shape, q.in(2).shape, q.place));
     if (stretched != shape)
-      return q.error(ErrorCode::kOnnxShape, "C does not stretch to the product's shape", to_text(shape),
-                     to_text(q.in(2).shape));
+      return q.error(ErrorCode::kOnnxShape, "C does not stretch to the product's shape", to_text(shape), to_text(q.in(2).shape));
   }
   return Answer{q.in(0).dtype, shape};
 }
@@ -114,8 +108,7 @@ Result<Answer> clip(const Question& q) {
 Result<Answer> where(const Question& q) {
   if (q.in(0).dtype != Dtype::boolean) return type_error(q, "a boolean condition", std::string(name_of(q.in(0).dtype)));
   if (q.in(1).dtype != q.in(2).dtype)
-    return type_error(q, "two choices of one type",
-                      fmt::format("{} and {}", name_of(q.in(1).dtype), name_of(q.in(2).dtype)));
+    return type_error(q, "two choices of one type", fmt::format("{} and {}", name_of(q.in(1).dtype), name_of(q.in(2).dtype)));
   WARPLOOM_TRY(Shape shape, broadcast_all(q));
   return Answer{q.in(1).dtype, shape};
 }
@@ -131,16 +124,14 @@ Result<Answer> dropout(const Question& q) {
   if (q.has(2)) {
     const auto training = constant_integers(q.graph, q.node.inputs[2]);
     if (!training || training->size() != 1 || training->front() != 0)
-      return q.error(ErrorCode::kOnnxAttribute, "Dropout in training mode is random and not supported",
-                     "training_mode false", training ? "true" : "a value not known from the model",
-                     "export for inference");
+      return q.error(ErrorCode::kOnnxAttribute, "Dropout in training mode is random and not supported", "training_mode false",
+                     training ? "true" : "a value not known from the model", "export for inference");
   }
   return Answer{q.in(0).dtype, q.in(0).shape};
 }
 
 Result<Answer> cast(const Question& q) {
-  if (!q.node.attributes.contains("to"))
-    return q.error(ErrorCode::kOnnxAttribute, "Cast lacks its target type", "attribute to");
+  if (!q.node.attributes.contains("to")) return q.error(ErrorCode::kOnnxAttribute, "Cast lacks its target type", "attribute to");
   WARPLOOM_TRY(const Dtype dtype, checked_dtype(q.node.integer("to"), "Cast's target type", q.place));
   return Answer{dtype, q.in(0).shape};
 }
@@ -153,15 +144,14 @@ Result<Answer> dequantize(const Question& q) {
     return type_error(q, "an integer or 8-bit float, a scale of f32, bf16 or f16, a zero point of the first's type",
                       fmt::format("{} and {}", name_of(from), name_of(to)));
   if (q.node.integer("block_size") != 0 || q.node.integer("output_dtype") != 0)
-    return q.error(ErrorCode::kOnnxAttribute, "blocks of scales are not supported",
-                   "one scale, or one an index of the axis", fmt::format("block_size {}", q.node.integer("block_size")),
-                   "scale whole rows or the whole tensor");
+    return q.error(ErrorCode::kOnnxAttribute, "blocks of scales are not supported", "one scale, or one an index of the axis",
+                   fmt::format("block_size {}", q.node.integer("block_size")), "scale whole rows or the whole tensor");
   const Shape &scale = q.in(1).shape, &in = q.in(0).shape;
   if (element_count(scale) != 1) {
     WARPLOOM_TRY(const std::int64_t axis, normalized_axis(q.node.integer("axis"), in.size(), q.place));
     if (scale.size() != 1 || scale[0] != in[static_cast<std::size_t>(axis)])
-      return q.error(ErrorCode::kOnnxShape, "the scales do not fit the axis",
-                     to_text(Shape{in[static_cast<std::size_t>(axis)]}), to_text(scale));
+      return q.error(ErrorCode::kOnnxShape, "the scales do not fit the axis", to_text(Shape{in[static_cast<std::size_t>(axis)]}),
+                     to_text(scale));
   }
   if (q.has(2) && element_count(q.in(2).shape) != element_count(scale))
     return q.error(ErrorCode::kOnnxShape, "as many zero points as scales", to_text(scale), to_text(q.in(2).shape));
@@ -171,6 +161,5 @@ Result<Answer> dequantize(const Question& q) {
 Result<Answer> constant(const Question& q) {
   return q.error(ErrorCode::kOnnxAttribute, "Constant lacks its value", "one of ONNX's value attributes");
 }
-
 }  // namespace rules
 }  // namespace warploom::graph

@@ -1,9 +1,7 @@
 // simplify(): what constants decide is gone, and so is what does nothing.
 #include "graph/graph.h"
-
 namespace warploom::graph {
 namespace {
-
 bool does_nothing(const Graph& graph, const Node& node) {
   if (node.op == OpKind::Identity || node.op == OpKind::Dropout) return true;
   if (node.op == OpKind::Cast) return graph.tensor(node.inputs[0]).dtype == graph.tensor(node.outputs[0]).dtype;
@@ -46,9 +44,7 @@ void drop_unused(Graph& graph) {
     rename(node.outputs);
   }
 }
-
 }  // namespace
-
 Result<Graph> simplify(Graph graph) {
   const std::set<TensorId> promised(graph.outputs.begin(), graph.outputs.end());
   std::vector<TensorId> alias(graph.tensors.size());
@@ -87,5 +83,4 @@ Result<Graph> simplify(Graph graph) {
   drop_unused(graph);
   return graph;
 }
-
 }  // namespace warploom::graph

@@ -6,15 +6,12 @@
 //   fp8        8-bit operands, scaled
 //   tolerance  KernelBench's own rule: 1e-4 for fp32 models, 1e-2 for 16-bit ones, absolute and relative
 #pragma once
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
 namespace warploom {
-
 enum class Track : std::uint8_t { fp32, tf32, bf16, fp16, fp8, tolerance };
 
 inline constexpr std::array<std::string_view, 6> kTrackNames = {"fp32", "tf32", "bf16", "fp16", "fp8", "tolerance"};
@@ -25,5 +22,4 @@ inline std::optional<Track> track_named(std::string_view name) {
     if (kTrackNames[i] == name) return static_cast<Track>(i);
   return std::nullopt;
 }
-
 }  // namespace warploom

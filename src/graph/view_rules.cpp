@@ -1,9 +1,7 @@
 // Rules of the operators that keep, move or leave out elements: their shapes follow from constants.
 #include "graph/operators.h"
-
 namespace warploom::graph {
 namespace {
-
 tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected, std::string found) {
   return q.error(ErrorCode::kOnnxShape, std::move(message), std::move(expected), std::move(found));
 }
@@ -20,8 +18,7 @@ Result<std::vector<std::int64_t>> list(const Question& q, std::size_t i, std::st
                    "a constant, or something computed from constants and shapes", tensor.name,
                    "export the model with fixed shapes");
   if (tensor.shape.size() > 1 || values->size() > kMaxRank)
-    return shape_error(q, fmt::format("{} is no list of axes", what), "one axis of at most 16 entries",
-                       to_text(tensor.shape));
+    return shape_error(q, fmt::format("{} is no list of axes", what), "one axis of at most 16 entries", to_text(tensor.shape));
   return *values;
 }
 
@@ -37,19 +34,15 @@ Result<std::vector<int>> axes(const Question& q, const std::vector<std::int64_t>
     return q.error(ErrorCode::kOnnxAttribute, "an axis is named twice", "distinct axes", to_text(wanted));
   return found;
 }
-
 }  // namespace
-
 namespace rules {
-
 Result<Answer> reshape(const Question& q) {
   WARPLOOM_TRY(Shape shape, list(q, 1, "the new shape"));
   const Shape& from = q.in(0).shape;
   int inferred = -1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && q.node.integer("allowzero") == 0) {
-      if (i >= from.size())
-        return shape_error(q, "a 0 copies an axis that is not there", to_text(from), to_text(shape));
+      if (i >= from.size()) return shape_error(q, "a 0 copies an axis that is not there", to_text(from), to_text(shape));
       shape[i] = from[i];
     } else if (shape[i] == -1 && inferred < 0) {
       inferred = static_cast<int>(i);
@@ -68,8 +61,7 @@ Result<Answer> reshape(const Question& q) {
     count = total;
   }
   if (count != total)
-    return shape_error(q, "the new shape has another number of elements", fmt::format("{} elements", total),
-                       to_text(shape));
+    return shape_error(q, "the new shape has another number of elements", fmt::format("{} elements", total), to_text(shape));
   return Answer{q.in(0).dtype, shape};
 }
 
@@ -103,12 +95,11 @@ Result<Answer> flatten(const Question& q) {
   const auto rank = static_cast<std::int64_t>(from.size());
   std::int64_t axis = q.node.integer("axis");
   if (axis < -rank || axis > rank)
-    return q.error(ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank",
-                   fmt::format("{} to {}", -rank, rank), std::to_string(axis));
+    return q.error(ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank", fmt::format("{} to {}", -rank, rank),
+                   std::to_string(axis));
   if (axis < 0) axis += rank;
-  return Answer{
-      q.in(0).dtype,
-      {element_count(Shape(from.begin(), from.begin() + axis)), element_count(Shape(from.begin() + axis, from.end()))}};
+  return Answer{q.in(0).dtype,
+                {element_count(Shape(from.begin(), from.begin() + axis)), element_count(Shape(from.begin() + axis, from.end()))}};
 }
 
 Result<Answer> transpose(const Question& q) {
@@ -135,8 +126,7 @@ Result<Answer> expand(const Question& q) {
 }
 
 Result<Answer> concat(const Question& q) {
-  if (!q.node.attributes.contains("axis"))
-    return q.error(ErrorCode::kOnnxAttribute, "Concat lacks its axis", "attribute axis");
+  if (!q.node.attributes.contains("axis")) return q.error(ErrorCode::kOnnxAttribute, "Concat lacks its axis", "attribute axis");
   Shape shape = q.in(0).shape;
   WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), shape.size(), q.place));
   const auto at = static_cast<std::size_t>(axis);
@@ -168,8 +158,7 @@ Result<Answer> gather(const Question& q) {
     for (std::int64_t index : *known) {
       const std::int64_t size = from[static_cast<std::size_t>(axis)];
       if (index < -size || index >= size)
-        return shape_error(q, "an index is outside the axis", fmt::format("{} to {}", -size, size - 1),
-                           std::to_string(index));
+        return shape_error(q, "an index is outside the axis", fmt::format("{} to {}", -size, size - 1), std::to_string(index));
     }
   return Answer{q.in(0).dtype, shape};
 }
@@ -183,9 +172,7 @@ Result<Answer> shape_of(const Question& q) {
   const auto [begin, end] = shape_range(q.node, q.in(0).shape.size());
   return Answer{Dtype::i64, {std::max<std::int64_t>(end - begin, 0)}};
 }
-
 }  // namespace rules
-
 Result<SliceSpec> slice_spec(const Question& q) {
   const Shape& from = q.in(0).shape;
   WARPLOOM_TRY(std::vector<std::int64_t> starts, list(q, 1, "the list of starts"));
@@ -228,5 +215,4 @@ std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t 
   };
   return {clamped(node.integer("start")), clamped(node.integer("end", size))};
 }
-
 }  // namespace warploom::graph

@@ -7,10 +7,8 @@
 #include "kernels/match.h"
 #include "synth/synthesize.h"
 #include "tile/verify.h"
-
 namespace warploom::kernels {
 namespace {
-
 BufferSpec spec_of(const graph::Tensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
 
 // Elements from the first to the last that a tensor with strides names.
@@ -21,9 +19,7 @@ std::int64_t span_of(const tile::Tensor& tensor) {
 }
 
 constexpr std::size_t kAlternatives = 8;  // solutions kept to choose from
-
 }  // namespace
-
 Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities, std::size_t which) {
   WARPLOOM_CHECK(tile::verify(program));
   Lowered out;
@@ -53,12 +49,10 @@ std::vector<const Family*> families_for(const Region& region, const target::Capa
 
 Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
   const auto all = families();
-  const auto family =
-      std::find_if(all.begin(), all.end(), [&](const Family* f) { return f->name() == schedule.family; });
+  const auto family = std::find_if(all.begin(), all.end(), [&](const Family* f) { return f->name() == schedule.family; });
   if (family == all.end() || !(*family)->covers(region, capabilities))
-    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target",
-                 schedule.text(), "a family of this region and target", schedule.family,
-                 "make the plan again with `warploom optimize`"});
+    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target", schedule.text(),
+                 "a family of this region and target", schedule.family, "make the plan again with `warploom optimize`"});
   WARPLOOM_CHECK((*family)->legal(region, schedule, capabilities));
   WARPLOOM_TRY(const Family::Programs made, (*family)->programs(region, schedule, capabilities));
   LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
@@ -73,8 +67,8 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
     Kernel& kernel = lowered.list.kernels[0];
     if (!lowered.solutions.empty()) list.predicted_us += lowered.solutions[lowered.which].cost.us;
     for (Argument& arg : kernel.args) {
-      const auto buffer = i < made.buffers.size() ? made.buffers[i].find(arg.buffer)
-                                                  : std::map<std::string, std::string>::const_iterator{};
+      const auto buffer =
+          i < made.buffers.size() ? made.buffers[i].find(arg.buffer) : std::map<std::string, std::string>::const_iterator{};
       if (i < made.buffers.size() && buffer != made.buffers[i].end()) arg.buffer = buffer->second;
     }
     list.kernels.push_back(std::move(kernel));
@@ -95,5 +89,4 @@ Work work_of(const Region& region) {
                  static_cast<double>(matmul->n) * static_cast<double>(matmul->k);
   return work;
 }
-
 }  // namespace warploom::kernels

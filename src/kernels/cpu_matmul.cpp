@@ -11,10 +11,8 @@
 // Matrix times vector is computed as vector times matrix.
 #include "kernels/families.h"
 #include "kernels/pieces.h"
-
 namespace warploom::kernels {
 namespace {
-
 using target::Capabilities;
 using tile::Index;
 using tile::TensorId;
@@ -56,8 +54,7 @@ Blocks blocks_of(const MatmulRegion& region, const Schedule& schedule) {
     return found == schedule.fields.end() ? std::int64_t{0} : found->second;
   };
   Blocks blocks{field("micro_m"), field("micro_n"), 0, 0, 0, 0, 0, 0, 0};
-  if (blocks.micro_m < 1 || blocks.micro_n < 1 || field("block_m") < 1 || field("block_n") < 1 || field("block_k") < 1)
-    return {};
+  if (blocks.micro_m < 1 || blocks.micro_n < 1 || field("block_m") < 1 || field("block_n") < 1 || field("block_k") < 1) return {};
   blocks.block_m = equal_part(region.m, field("block_m"), blocks.micro_m);
   blocks.block_n = equal_part(region.n, field("block_n"), blocks.micro_n);
   blocks.block_k = equal_part(region.k, field("block_k"), 1);
@@ -87,8 +84,8 @@ class CpuMatmul final : public Family {
     Space space{name(), {}};
     space.fields.push_back(
         {"block_m", sizes(problem->m, {256, 128, 512, 64, 1024, 32}), "rows of the result a task computes, at most"});
-    space.fields.push_back({"block_n", sizes(problem->n, {512, 256, 1024, 128, 2048, 64}),
-                            "columns of the result a task computes, at most"});
+    space.fields.push_back(
+        {"block_n", sizes(problem->n, {512, 256, 1024, 128, 2048, 64}), "columns of the result a task computes, at most"});
     space.fields.push_back(
         {"block_k", sizes(problem->k, {256, 384, 512, 192, 128}), "products summed between two packings, at most"});
     std::vector<std::int64_t> rows;
@@ -115,12 +112,11 @@ class CpuMatmul final : public Family {
     if (blocks.micro_m * vectors + vectors + 1 > capabilities.registers)
       return fail({ErrorCode::kScheduleIllegal, "a micro tile does not fit in the vector registers", schedule.text(),
                    fmt::format("micro_m · vectors + vectors + 1 at most {}", capabilities.registers),
-                   fmt::format("{} · {} + {} + 1", blocks.micro_m, vectors, vectors),
-                   "take a smaller micro_m or micro_n"});
+                   fmt::format("{} · {} + {} + 1", blocks.micro_m, vectors, vectors), "take a smaller micro_m or micro_n"});
     if (blocks.scratch_bytes > capabilities.shared_bytes)
       return fail({ErrorCode::kResourceLimit, "the packed blocks do not fit in a core's L2 cache", schedule.text(),
-                   fmt::format("at most {} bytes", capabilities.shared_bytes),
-                   fmt::format("{} bytes", blocks.scratch_bytes), "take a smaller block_m, block_n or block_k"});
+                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", blocks.scratch_bytes),
+                   "take a smaller block_m, block_n or block_k"});
     return ok();
   }
 
@@ -151,8 +147,7 @@ class CpuMatmul final : public Family {
                            tasks * edge / capabilities.processors);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& schedule,
-                            const Capabilities& capabilities) const override {
+  Result<Programs> programs(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
     WARPLOOM_CHECK(legal(region, schedule, capabilities));
     const MatmulRegion problem = *matched(region);
     const Blocks s = blocks_of(problem, schedule);
@@ -198,8 +193,7 @@ class CpuMatmul final : public Family {
         b.for_("i", 0, tile::min(s.block_m, Index(problem.m) - m0), s.micro_m, [&](const Index& i) {
           const auto part = [&] { return b.tile(sums, {i, j}, {s.micro_m, s.micro_n}); };
           b.fill(acc, 0);
-          b.mma(acc, b.tile(packed_a, {i, 0}, {s.micro_m, s.block_k}),
-                b.tile(packed_b, {0, j}, {s.block_k, s.micro_n}));
+          b.mma(acc, b.tile(packed_a, {i, 0}, {s.micro_m, s.block_k}), b.tile(packed_b, {0, j}, {s.block_k, s.micro_n}));
           if (sums < 0) return store(i, j);
           b.if_less(0, k, [&] {
             b.copy(part(), b.all(before));
@@ -230,12 +224,9 @@ class CpuMatmul final : public Family {
     return out;
   }
 };
-
 }  // namespace
-
 const Family& cpu_matmul_family() {
   static const CpuMatmul family;
   return family;
 }
-
 }  // namespace warploom::kernels

@@ -7,10 +7,8 @@
 #include <limits>
 #include "kernels/families.h"
 #include "kernels/pieces.h"
-
 namespace warploom::kernels {
 namespace {
-
 using target::Capabilities;
 using tile::Index;
 using tile::TensorId;
@@ -62,8 +60,7 @@ struct Row {
   }
   tile::Tile at(std::size_t operand, const Index& column) const {
     const View& view = region.operands[operand];
-    return draft.b.tile(operands[operand],
-                        {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0), 0},
+    return draft.b.tile(operands[operand], {view.shape[0] > 1 ? row : Index(0), view.shape[1] > 1 ? column : Index(0), 0},
                         {1, view.shape[1] > 1 ? chunk : 1, 1});
   }
   static std::vector<std::size_t> used(const graph::Expression& expression, int base) {
@@ -94,12 +91,10 @@ class CpuSoftmax final : public Family {
     const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
     std::vector<std::int64_t> chunks, tasks, resident, streaming = {0};
     for (const std::int64_t vectors : {64, 32, 16, 128, 8, 4, 1})
-      if (!problem->has_prologue && (vectors == 1 || vectors / 2 * lanes < problem->size))
-        chunks.push_back(vectors * lanes);
+      if (!problem->has_prologue && (vectors == 1 || vectors / 2 * lanes < problem->size)) chunks.push_back(vectors * lanes);
     // A row of moderate length whole, in as many vectors as it takes.
     const std::int64_t whole = round_up(problem->size, lanes);
-    if (!problem->has_prologue && whole <= kLongestChunk &&
-        std::find(chunks.begin(), chunks.end(), whole) == chunks.end())
+    if (!problem->has_prologue && whole <= kLongestChunk && std::find(chunks.begin(), chunks.end(), whole) == chunks.end())
       chunks.insert(chunks.begin(), whole);
     if (problem->has_prologue) chunks = divisors(problem->size, 16 * lanes);
     for (const std::int64_t rows : {1, 4, 16, 64, 256, 1024})
@@ -127,13 +122,11 @@ class CpuSoftmax final : public Family {
     // Elements beyond a row's end count as -infinity; what a prologue would make of that is anybody's guess.
     if (problem->has_prologue && problem->size % chunk != 0)
       return fail({ErrorCode::kScheduleIllegal, "behind a prologue a row must be whole chunks", schedule.text(),
-                   fmt::format("a divisor of {}", problem->size), std::to_string(chunk),
-                   "take chunk from the family's space"});
-    if (resident == 1 && chunk < problem->size &&
-        problem->size * 4 + problem->size / 4 + 8192 > capabilities.shared_bytes)
+                   fmt::format("a divisor of {}", problem->size), std::to_string(chunk), "take chunk from the family's space"});
+    if (resident == 1 && chunk < problem->size && problem->size * 4 + problem->size / 4 + 8192 > capabilities.shared_bytes)
       return fail({ErrorCode::kResourceLimit, "a row does not fit in a core's L2 cache", schedule.text(),
-                   fmt::format("at most {} bytes", capabilities.shared_bytes),
-                   fmt::format("{} bytes", problem->size * 4), "take resident=0"});
+                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", problem->size * 4),
+                   "take resident=0"});
     return ok();
   }
 
@@ -146,11 +139,7 @@ class CpuSoftmax final : public Family {
     const double lanes = std::max(4, capabilities.vector_bytes / 4), size = d(problem->size);
     const double chunks = std::ceil(size / d(chunk)), padded = chunks * d(chunk);
     const bool large = d(problem->outer) * size * 8 > 32e6;
-    double row = padded / lanes *
-                     (chunk >= problem->size             ? 12
-                      : field(schedule, "resident") == 1 ? 14
-                                                         : 22) +
-                 chunks * 60 + 60;
+    double row = padded / lanes * (chunk >= problem->size ? 12 : field(schedule, "resident") == 1 ? 14 : 22) + chunks * 60 + 60;
     const double bytes = field(schedule, "streaming") == 1 ? (large ? 8 : 14) : (large ? 12 : 8);
     row = std::max(row, size * bytes / (large ? 3.0 : 10.0));
     const double tasks = std::ceil(d(problem->outer) / d(rows));
@@ -158,8 +147,7 @@ class CpuSoftmax final : public Family {
     return (std::ceil(tasks / capabilities.processors) + 0.5) * ((d(rows) + 0.5) * row + 200);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& schedule,
-                            const Capabilities& capabilities) const override {
+  Result<Programs> programs(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
     WARPLOOM_CHECK(legal(region, schedule, capabilities));
     const SoftmaxRegion problem = *match_softmax(region.graph);
     const std::int64_t size = problem.size, chunk = field(schedule, "chunk"),
@@ -167,14 +155,11 @@ class CpuSoftmax final : public Family {
     Draft draft("softmax");
     auto& b = draft.b;
     b.grid(ceil_div(problem.outer, rows)).warps(1);
-    Row pass{problem, draft, chunk, field(schedule, "streaming") == 1 && problem.out.dtype == Dtype::f32, 0, {},
-             {},      -1,    -1};
+    Row pass{problem, draft, chunk, field(schedule, "streaming") == 1 && problem.out.dtype == Dtype::f32, 0, {}, {}, -1, -1};
     for (std::size_t i = 0; i < problem.operands.size(); ++i)
       pass.operands.push_back(draft.input(fmt::format("X{}", i), problem.operands[i]));
     pass.out = draft.output("Y", problem.out);
-    const auto reg = [&](const std::string& name, std::int64_t columns) {
-      return b.reg(name, Dtype::f32, {1, columns});
-    };
+    const auto reg = [&](const std::string& name, std::int64_t columns) { return b.reg(name, Dtype::f32, {1, columns}); };
     pass.x = reg("x", chunk);
     for (std::size_t i = 0; i < problem.operands.size(); ++i)
       pass.loaded.push_back(reg(fmt::format("x{}", i), problem.operands[i].shape[1] > 1 ? chunk : 1));
@@ -230,8 +215,7 @@ class CpuSoftmax final : public Family {
   // The running maximum is one number for all lanes and changes between chunks only, so the first pass costs one exponential an
   // element. When values stay in scratch, they stay relative to the maximum that their chunk knew; log-softmax keeps x itself.
   // A row's second pass shares its loop with the next row's first: memory is read and written at the same time.
-  static void in_chunks(Row& pass, const Index& first, const Index& count, TensorId high, TensorId total,
-                        bool resident) {
+  static void in_chunks(Row& pass, const Index& first, const Index& count, TensorId high, TensorId total, bool resident) {
     auto& b = pass.draft.b;
     const std::int64_t size = pass.region.size, chunk = pass.chunk, chunks = ceil_div(size, chunk);
     const bool log = pass.region.log, keeps_exponentials = resident && !log;
@@ -279,8 +263,8 @@ class CpuSoftmax final : public Family {
       }
       if (resident) b.copy(kept(c), b.all(pass.x));
       else pass.load(c * chunk);
-      pass.store(c * chunk, keeps_exponentials ? pass.value(pass.x) * pass.value(factor)
-                                               : normalised(pass, last_high, last_total, false));
+      pass.store(c * chunk,
+                 keeps_exponentials ? pass.value(pass.x) * pass.value(factor) : normalised(pass, last_high, last_total, false));
     };
     begin();
     b.for_("c", 0, chunks, 1, [&](const Index& c) { read(first, c); });
@@ -296,12 +280,9 @@ class CpuSoftmax final : public Family {
     b.for_("g", 0, chunks, 1, [&](const Index& g) { write(first + count - 1, g); });
   }
 };
-
 }  // namespace
-
 const Family& cpu_softmax_family() {
   static const CpuSoftmax family;
   return family;
 }
-
 }  // namespace warploom::kernels

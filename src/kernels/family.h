@@ -9,7 +9,6 @@
 //     for (const Schedule& schedule : enumerate(family->space(region, capabilities))) …
 //       Result<LaunchList> list = build(region, schedule, capabilities);
 #pragma once
-
 #include <map>
 #include <string>
 #include <vector>
@@ -19,9 +18,7 @@
 #include "graph/track.h"
 #include "target/capabilities.h"
 #include "tile/program.h"
-
 namespace warploom::kernels {
-
 struct Region {
   graph::Graph graph;
   Track track = Track::fp32;
@@ -55,8 +52,7 @@ class Family {
   virtual bool covers(const Region& region, const target::Capabilities& capabilities) const = 0;
   virtual Space space(const Region& region, const target::Capabilities& capabilities) const = 0;
   // ok, or kScheduleIllegal / kResourceLimit with the fields that clash.
-  virtual Status legal(const Region& region, const Schedule& schedule,
-                       const target::Capabilities& capabilities) const = 0;
+  virtual Status legal(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) const = 0;
   // A relative guess of the time, smaller is better: where a search starts on a target without a cost model.
   virtual double guess(const Region&, const Schedule&, const target::Capabilities&) const { return 0; }
   // The tile programs in launch order, before synthesis; the buffers between them are workspaces.
@@ -82,5 +78,4 @@ struct Work {
   double flops = 0, bytes = 0;
 };
 Work work_of(const Region& region);
-
 }  // namespace warploom::kernels

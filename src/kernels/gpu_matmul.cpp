@@ -1,8 +1,5 @@
 #include "kernels/gpu_matmul.h"
-#include <fmt/format.h>
-
 namespace warploom::kernels {
-
 using tile::Index;
 using tile::TensorId;
 
@@ -19,9 +16,8 @@ std::optional<Precision> precision_of(const MatmulRegion& region, Track track) {
 }
 
 Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found) {
-  return {
-      ErrorCode::kScheduleIllegal,     "the schedule's fields cannot hold together", schedule.text(), expected, found,
-      "change one of the fields named"};
+  return {ErrorCode::kScheduleIllegal,     "the schedule's fields cannot hold together", schedule.text(), expected, found,
+          "change one of the fields named"};
 }
 
 Status fits_shared(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities) {
@@ -46,9 +42,7 @@ MatmulRegion exchanged(const MatmulRegion& region) {
   std::swap(out.m, out.n);
   return out;
 }
-
 namespace {
-
 // A workspace of the shape of `like` with `fast` (0: rows, 1: k) contiguous and every row of 16 bytes; stretched batch axes stay so.
 View workspace_view(Family::Programs& out, const std::string& name, const View& like, int fast) {
   const std::size_t rank = like.batch_rank(), inner = rank + static_cast<std::size_t>(fast),
@@ -64,9 +58,7 @@ View workspace_view(Family::Programs& out, const std::string& name, const View& 
   out.workspaces.push_back({name, like.dtype, {next}});
   return view;
 }
-
 }  // namespace
-
 Prepared prepare_operand(Family::Programs& out, const std::string& name, const View& view, const Precision& precision) {
   const bool any_major = bytes_of(precision.operand) == 2, rounds = precision.operand == Dtype::tf32;
   const int fast = any_major ? view.fast_axis() : 1;
@@ -142,10 +134,9 @@ void sum_parts(Family::Programs& out, const MatmulRegion& region, const View& pa
     if (s > 0) t.map(acc, t.value(acc) + t.value(x));
   }
   const TensorId result = epilogue(draft, region, operands, acc, at, rows, columns);
-  t.copy(t.all(result), t.tile(C, offsets(region.out, region.batch, at.batch, at.m * rows, at.n * columns),
-                               box(region.out, rows, columns)));
+  t.copy(t.all(result),
+         t.tile(C, offsets(region.out, region.batch, at.batch, at.m * rows, at.n * columns), box(region.out, rows, columns)));
   out.programs.push_back(t.finish());
   out.buffers.push_back(draft.buffers);
 }
-
 }  // namespace warploom::kernels

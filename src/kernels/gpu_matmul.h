@@ -1,11 +1,8 @@
 // What the GPU matmul families share: precision, operands made ready for tensor cores, field lookups.
 #pragma once
-
 #include "kernels/families.h"
 #include "kernels/pieces.h"
-
 namespace warploom::kernels {
-
 // How products are computed under a track. 16-bit inputs: their own type. fp32 inputs: tf32 once (tf32, tolerance tracks), or
 // three products of two-part splits (fp32 track). 8-bit inputs, scaled: their own type.
 struct Precision {
@@ -44,5 +41,4 @@ MatmulRegion exchanged(const MatmulRegion& region);
 
 // Sums `split` partial products, `parts` being [split · batch, m, n] in fp32, in a fixed order, and applies the epilogue.
 void sum_parts(Family::Programs& out, const MatmulRegion& region, const View& parts, std::int64_t split);
-
 }  // namespace warploom::kernels

@@ -7,19 +7,14 @@
 // The launch list's inputs are the program's global tensors, its outputs those that it writes; a tensor with strides stands as the
 // storage that it spans. Errors: tile-invalid, no-layout, no-instruction, resource-limit.
 #pragma once
-
 #include "codegen/launch_list.h"
 #include "synth/synthesize.h"
-
 namespace warploom::kernels {
-
 struct Lowered {
   LaunchList list;
-  std::vector<synth::Solution>
-      solutions;  // the best few, cheapest predicted first; the list is of number `which`, of 0
-                  // where there are fewer
+  std::vector<synth::Solution> solutions;  // the best few, cheapest predicted first; the list is of number `which`, of 0
+                                           // where there are fewer
   std::size_t which = 0;
 };
 Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities, std::size_t which = 0);
-
 }  // namespace warploom::kernels

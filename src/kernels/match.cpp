@@ -1,9 +1,7 @@
 #include "kernels/match.h"
 #include "kernels/match_chain.h"
-
 namespace warploom::kernels {
 namespace {
-
 using graph::Graph;
 using graph::Node;
 using graph::OpClass;
@@ -51,8 +49,7 @@ std::optional<View> stored_view(const Graph& graph, TensorId id, TensorId& scale
     const auto rank = static_cast<std::int64_t>(narrow.shape.size()), axis = node.integer("axis");
     const bool of_columns = columns && rank > 1 && (axis == -1 || axis == rank - 1);
     const bool narrow_type = narrow.dtype == Dtype::e4m3 || narrow.dtype == Dtype::e5m2 || narrow.dtype == Dtype::i8;
-    if (graph.producer(node.inputs[0]) >= 0 || !symmetric || !narrow_type || !(whole || of_columns))
-      return std::nullopt;
+    if (graph.producer(node.inputs[0]) >= 0 || !symmetric || !narrow_type || !(whole || of_columns)) return std::nullopt;
     scale = node.inputs[1];
     return View{node.inputs[0], narrow.name, narrow.dtype, narrow.shape, graph::strides_of(narrow.shape)};
   }
@@ -156,9 +153,7 @@ void merge_batch(MatmulRegion& region) {
   region.m = sizes[sizes.size() - 2];
   region.batch.assign(sizes.begin(), sizes.end() - 2);
 }
-
 }  // namespace
-
 int View::fast_axis() const {
   const std::size_t last = shape.size() - 1;
   if (strides[last] == 1 && shape[last] > 1) return 1;
@@ -298,5 +293,4 @@ tile::Value to_value(const graph::Expression& expression, std::span<const tile::
   }
   return values.back();
 }
-
 }  // namespace warploom::kernels

@@ -21,7 +21,6 @@
 // Intermediate results are not rounded to their 16-bit types inside an expression; a Cast that narrows in the
 // middle of a chain is therefore not matched.
 #pragma once
-
 #include <optional>
 #include <span>
 #include <string>
@@ -29,9 +28,7 @@
 #include "graph/graph.h"
 #include "graph/pointwise.h"
 #include "tile/program.h"
-
 namespace warploom::kernels {
-
 struct View {
   graph::TensorId tensor = graph::kAbsent;
   std::string name;  // of the graph's tensor
@@ -75,5 +72,4 @@ std::optional<SoftmaxRegion> match_softmax(const graph::Graph& graph);
 
 // An expression as a tile language value, `inputs` standing for the expression's inputs.
 tile::Value to_value(const graph::Expression& expression, std::span<const tile::Value> inputs);
-
 }  // namespace warploom::kernels

@@ -1,7 +1,5 @@
 #include "kernels/match_chain.h"
-
 namespace warploom::kernels {
-
 using graph::Node;
 using graph::TensorId;
 using graph::Term;
@@ -88,5 +86,4 @@ bool Chain::scale_core(double alpha, double beta, TensorId c) {
   known_[core_] = value;
   return true;
 }
-
 }  // namespace warploom::kernels

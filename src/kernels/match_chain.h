@@ -1,14 +1,11 @@
 // A chain of pointwise nodes as one expression, and the tensors it reads. Used by match.cpp alone.
 #pragma once
-
 #include <map>
 #include <optional>
 #include <vector>
 #include "graph/graph.h"
 #include "graph/pointwise.h"
-
 namespace warploom::kernels {
-
 class Chain {
  public:
   // `core` is the tensor that is the expression's input 0, or kAbsent: then operand i is input i.
@@ -24,9 +21,7 @@ class Chain {
 
   const graph::Expression& expression() const { return expression_; }
   const std::vector<graph::TensorId>& operands() const { return operands_; }
-  bool trivial() const {
-    return expression_.terms.size() == 1 && expression_.terms[0].kind == graph::Term::Kind::input;
-  }
+  bool trivial() const { return expression_.terms.size() == 1 && expression_.terms[0].kind == graph::Term::Kind::input; }
 
  private:
   std::optional<int> term_of(graph::TensorId id, bool last);
@@ -43,5 +38,4 @@ class Chain {
 };
 
 bool is_computed_float(Dtype dtype);  // f32, bf16 or f16: what emitted kernels load and store
-
 }  // namespace warploom::kernels

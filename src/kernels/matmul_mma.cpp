@@ -1,13 +1,9 @@
 // Matmul for any GPU since sm_80: all threads copy, through a ring of shared-memory slots filled by asynchronous copies, and all
 // multiply: with mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
 
-#include <fmt/format.h>
-#include <cmath>
 #include "kernels/gpu_matmul.h"
-
 namespace warploom::kernels {
 namespace {
-
 using tile::Index;
 using tile::TensorId;
 
@@ -55,14 +51,12 @@ class MatmulThreads : public Family {
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
     const auto matmul = *match_matmul(region.graph);
     const Precision p = *precision(matmul, region.track);
-    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"),
-               threads = field(s, "warps") * 32;
+    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), threads = field(s, "warps") * 32;
     if (k % flavour_.k_step(p.operand))
       return fail(illegal(s, "block_k a multiple of the fragment's depth", fmt::format("{}", k)));
     const auto accumulators = m * n / threads;
     if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)
-      return fail(
-          illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
+      return fail(illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
     const auto bytes = (m + n) * k * bytes_of(matmul.a.dtype) * field(s, "stages");
     return fits_shared(s, bytes, capabilities);
   }
@@ -107,10 +101,8 @@ class MatmulThreads : public Family {
 
     auto produce = [&](const Index& k) {
       t.produce(ring, [&] {
-        t.copy(t.tile(A, offsets(region.a, region.batch, at.batch, at.m * bm, k * bk), box(region.a, bm, bk)),
-               t.all(sa));
-        t.copy(t.tile(B, offsets(region.b, region.batch, at.batch, k * bk, at.n * bn), box(region.b, bk, bn)),
-               t.all(sb));
+        t.copy(t.tile(A, offsets(region.a, region.batch, at.batch, at.m * bm, k * bk), box(region.a, bm, bk)), t.all(sa));
+        t.copy(t.tile(B, offsets(region.b, region.batch, at.batch, k * bk, at.n * bn), box(region.b, bk, bn)), t.all(sb));
       });
     };
     t.fill(acc, 0);
@@ -128,8 +120,7 @@ class MatmulThreads : public Family {
       produce(k + (stages - 1));
     });
     const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
-    t.copy(t.all(result),
-           t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn), box(region.out, bm, bn)));
+    t.copy(t.all(result), t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn), box(region.out, bm, bn)));
     out.programs.push_back(t.finish());
     out.buffers.push_back(draft.buffers);
   }
@@ -161,9 +152,7 @@ class MatmulThreads : public Family {
 
   Flavour flavour_;
 };
-
 }  // namespace
-
 const Family& matmul_mma_family() {
   static const MatmulThreads family({"matmul_mma", true});
   return family;
@@ -172,5 +161,4 @@ const Family& matmul_simt_family() {
   static const MatmulThreads family({"matmul_simt", false});
   return family;
 }
-
 }  // namespace warploom::kernels

@@ -2,13 +2,9 @@
 // warpgroups multiply from shared memory. Blocks are persistent: each takes tile after tile, and the producer runs ahead into the
 // next tile while the consumers still store the last one.
 
-#include <fmt/format.h>
-#include <cmath>
 #include "kernels/gpu_matmul.h"
-
 namespace warploom::kernels {
 namespace {
-
 using tile::Index;
 using tile::TensorId;
 
@@ -33,35 +29,33 @@ class MatmulWgmma : public Family {
     for (std::int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(precision.operand); s *= 2)
       if (s * ceil_div(matmul.m, 128) * ceil_div(matmul.n, 128) * matmul.batch_count() <= 2 * capabilities.processors)
         splits.push_back(s);
-    return {name(),
-            {{"block_m", {128, 256, 64}, "rows of an output tile"},
-             {"block_n",
-              skinny ? std::vector<std::int64_t>{16, 32, 64, 128, 8, 256}
-                     : std::vector<std::int64_t>{256, 128, 192, 64, 32, 160, 96},
-              "columns of an output tile"},
-             {"block_k", bytes == 2 ? std::vector<std::int64_t>{64, 128} : std::vector<std::int64_t>{128 / bytes},
-              "depth of one slot"},
-             {"stages", {4, 3, 2, 5, 6, 8}, "slots of the ring"},
-             {"consumers", {2, 1}, "warpgroups that multiply"},
-             {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
-             {"cluster", {1, 2}, "blocks below each other that fetch one tile of the second operand together"},
-             {"split", splits, "parts of k computed apart and summed by a program of its own"},
-             {"exchange", skinny ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1},
-              "1: the transposed product, second operand first"},
-             {"through_shared",
-              bytes_of(matmul.out.dtype) == 2 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1},
-              "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
+    return {
+        name(),
+        {{"block_m", {128, 256, 64}, "rows of an output tile"},
+         {"block_n",
+          skinny ? std::vector<std::int64_t>{16, 32, 64, 128, 8, 256} : std::vector<std::int64_t>{256, 128, 192, 64, 32, 160, 96},
+          "columns of an output tile"},
+         {"block_k", bytes == 2 ? std::vector<std::int64_t>{64, 128} : std::vector<std::int64_t>{128 / bytes},
+          "depth of one slot"},
+         {"stages", {4, 3, 2, 5, 6, 8}, "slots of the ring"},
+         {"consumers", {2, 1}, "warpgroups that multiply"},
+         {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
+         {"cluster", {1, 2}, "blocks below each other that fetch one tile of the second operand together"},
+         {"split", splits, "parts of k computed apart and summed by a program of its own"},
+         {"exchange", skinny ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1},
+          "1: the transposed product, second operand first"},
+         {"through_shared", bytes_of(matmul.out.dtype) == 2 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1},
+          "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
     const auto given = *match_matmul(region.graph);
     const auto precision = *precision_of(given, region.track);
     const MatmulRegion matmul = field(s, "exchange") ? exchanged(given) : given;
-    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"),
-               consumers = field(s, "consumers"), split = field(s, "split", 1);
+    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), consumers = field(s, "consumers"),
+               split = field(s, "split", 1);
     if (m % (64 * consumers))
-      return fail(
-          illegal(s, "block_m a multiple of 64 rows a consumer", fmt::format("block_m={} consumers={}", m, consumers)));
+      return fail(illegal(s, "block_m a multiple of 64 rows a consumer", fmt::format("block_m={} consumers={}", m, consumers)));
     const auto accumulators = m * n / (128 * consumers);
     const auto most = precision.promotes() ? 64 : 128;  // a second set
     if (accumulators > most)
@@ -85,8 +79,7 @@ class MatmulWgmma : public Family {
     return fits_shared(s, bytes, capabilities);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s,
-                            const target::Capabilities& capabilities) const override {
+  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
     const auto given = *match_matmul(region.graph);
     const auto precision = *precision_of(given, region.track);
     const MatmulRegion matmul = field(s, "exchange") ? exchanged(given) : given;
@@ -121,9 +114,8 @@ class MatmulWgmma : public Family {
     const auto cluster = field(s, "cluster", 1);
     const TileOrder order{ceil_div(ceil_div(region.m, bm), cluster), ceil_div(region.n, bn), region.batch_count(),
                           field(s, "group")};
-    const std::int64_t parts = field(s, "split", 1), steps = ceil_div(region.k, bk),
-                       part_steps = ceil_div(steps, parts), count = order.count() * parts,
-                       workers = std::min<std::int64_t>(count, capabilities.processors / cluster);
+    const std::int64_t parts = field(s, "split", 1), steps = ceil_div(region.k, bk), part_steps = ceil_div(steps, parts),
+                       count = order.count() * parts, workers = std::min<std::int64_t>(count, capabilities.processors / cluster);
 
     Draft draft("matmul");
     auto& t = draft.b;
@@ -148,8 +140,7 @@ class MatmulWgmma : public Family {
     const TensorId staging = through_shared ? t.shared("staging", region.out.dtype, {bm, bn}) : -1;
 
     // Tile after tile; with parts of k, all tiles of one part, then of the next.
-    using OneTile =
-        std::function<void(const TileOrder::Position&, const Index& part, const Index& begin, const Index& end)>;
+    using OneTile = std::function<void(const TileOrder::Position&, const Index& part, const Index& begin, const Index& end)>;
     auto tiles = [&](const char* variable, const OneTile& body) {
       t.for_(variable, tile::block(0) / cluster, count, workers, [&](const Index& linear) {
         TileOrder::Position at = order.at(parts == 1 ? linear : linear % order.count());
@@ -165,8 +156,7 @@ class MatmulWgmma : public Family {
           t.for_("k", begin, end, 1, [&](const Index& k) {
             t.produce(ring, [&] {
               auto load = [&](TensorId from, const View& view, const Index& row, std::int64_t rows, TensorId to) {
-                const auto source =
-                    t.tile(from, offsets(view, region.batch, at.batch, row, k * bk), box(view, rows, bk));
+                const auto source = t.tile(from, offsets(view, region.batch, at.batch, row, k * bk), box(view, rows, bk));
                 if (cluster > 1 && (to == sb || to == sb2)) t.multicast(source, t.all(to), "x");
                 else t.copy(source, t.all(to));
               };
@@ -186,9 +176,7 @@ class MatmulWgmma : public Family {
           t.for_("k", begin, end, 1, [&](const Index&) {
             if (promotes) t.fill(part_sum, 0);
             t.consume(ring, promotes ? 0 : 1, [&] {
-              if (split)
-                t.mma(part_sum, t.all(sa2), t.all(sb), false, true),
-                    t.mma(part_sum, t.all(sa), t.all(sb2), false, true);
+              if (split) t.mma(part_sum, t.all(sa2), t.all(sb), false, true), t.mma(part_sum, t.all(sa), t.all(sb2), false, true);
               t.mma(part_sum, t.all(sa), t.all(sb), false, true);
             });
             if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
@@ -210,12 +198,9 @@ class MatmulWgmma : public Family {
     out.buffers.push_back(draft.buffers);
   }
 };
-
 }  // namespace
-
 const Family& matmul_wgmma_family() {
   static const MatmulWgmma family;
   return family;
 }
-
 }  // namespace warploom::kernels

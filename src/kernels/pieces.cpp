@@ -1,7 +1,5 @@
 #include "kernels/pieces.h"
-
 namespace warploom::kernels {
-
 using tile::Index;
 using tile::TensorId;
 
@@ -17,8 +15,8 @@ TensorId Draft::output(const std::string& name, const View& view) {
   return b.output(name, view.dtype, view.shape, view.strides);
 }
 
-std::vector<Index> offsets(const View& view, const std::vector<std::int64_t>& batch, const Index& batch_index,
-                           const Index& row, const Index& column) {
+std::vector<Index> offsets(const View& view, const std::vector<std::int64_t>& batch, const Index& batch_index, const Index& row,
+                           const Index& column) {
   const std::size_t rank = view.batch_rank();
   std::vector<Index> out(rank + 2, Index(0));
   Index rest = batch_index;
@@ -67,8 +65,7 @@ TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<Te
     const auto extent = extents(view, block_m, block_n);
     const std::size_t rank = view.batch_rank();
     const TensorId loaded = b.reg(fmt::format("e{}", i), view.dtype, {extent[rank], extent[rank + 1]});
-    b.copy(b.tile(operands[i], offsets(view, region.batch, at.batch, at.m * block_m, at.n * block_n), extent),
-           b.all(loaded));
+    b.copy(b.tile(operands[i], offsets(view, region.batch, at.batch, at.m * block_m, at.n * block_n), extent), b.all(loaded));
     inputs.push_back(b.value(loaded));
   }
   if (!region.has_epilogue && region.out.dtype == b.dtype_of(acc)) return acc;
@@ -76,5 +73,4 @@ TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<Te
   b.map(out, region.has_epilogue ? to_value(region.epilogue, inputs) : inputs[0]);
   return out;
 }
-
 }  // namespace warploom::kernels

@@ -1,14 +1,11 @@
 // Pieces that the builders of several families share: views as global tensors, the walk over output tiles, epilogues.
 #pragma once
-
 #include <map>
 #include <string>
 #include <vector>
 #include "kernels/match.h"
 #include "tile/build.h"
-
 namespace warploom::kernels {
-
 // A program under construction with the record of which buffer each of its global tensors is.
 struct Draft {
   explicit Draft(const std::string& name) : b(name) {}
@@ -22,8 +19,8 @@ struct Draft {
 };
 
 // A batch index unravelled over the batch axes of a view, then the two tile offsets: 0 along axes of size 1.
-std::vector<tile::Index> offsets(const View& view, const std::vector<std::int64_t>& batch,
-                                 const tile::Index& batch_index, const tile::Index& row, const tile::Index& column);
+std::vector<tile::Index> offsets(const View& view, const std::vector<std::int64_t>& batch, const tile::Index& batch_index,
+                                 const tile::Index& row, const tile::Index& column);
 // A box of one batch element of a view that may be stretched: extents (1…, rows, columns), 1 along axes of size 1.
 std::vector<std::int64_t> extents(const View& view, std::int64_t rows, std::int64_t columns);
 
@@ -43,10 +40,9 @@ struct TileOrder {
 
 // Loads the epilogue's operands for an accumulator tile, applies the expression and returns the register tensor in the
 // output's type; `acc` itself when there is nothing to do.
-tile::TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<tile::TensorId>& operands,
-                        tile::TensorId acc, const TileOrder::Position& at, std::int64_t block_m, std::int64_t block_n);
+tile::TensorId epilogue(Draft& draft, const MatmulRegion& region, const std::vector<tile::TensorId>& operands, tile::TensorId acc,
+                        const TileOrder::Position& at, std::int64_t block_m, std::int64_t block_n);
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b);
 std::int64_t round_up(std::int64_t a, std::int64_t b);
-
 }  // namespace warploom::kernels

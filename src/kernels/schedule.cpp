@@ -1,7 +1,5 @@
 #include "kernels/family.h"
-
 namespace warploom::kernels {
-
 std::string Schedule::text() const {
   std::string out = family;
   for (const auto& [name, value] : fields) out += fmt::format(" {}={}", name, value);
@@ -14,9 +12,8 @@ Result<Schedule> schedule_from_json(const nlohmann::json& json) {
   try {
     return Schedule{json.at("family").get<std::string>(), json.at("fields").get<std::map<std::string, std::int64_t>>()};
   } catch (const nlohmann::json::exception& error) {
-    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "",
-                 "{\"family\": name, \"fields\": {name: integer}}", error.what(),
-                 "make the plan again with `warploom optimize`"});
+    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "", "{\"family\": name, \"fields\": {name: integer}}",
+                 error.what(), "make the plan again with `warploom optimize`"});
   }
 }
 
@@ -25,5 +22,4 @@ std::int64_t Space::size() const {
   for (const Field& field : fields) count *= static_cast<std::int64_t>(field.values.size());
   return count;
 }
-
 }  // namespace warploom::kernels

@@ -2,13 +2,10 @@
 // memory), the same fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or
 // nowhere (two passes with running maximum and sum).
 
-#include <fmt/format.h>
 #include <limits>
 #include "kernels/gpu_matmul.h"
-
 namespace warploom::kernels {
 namespace {
-
 using tile::Index;
 using tile::ReduceOp;
 using tile::TensorId;
@@ -74,8 +71,7 @@ class SoftmaxGpu : public Family {
         return fail(illegal(s, "a row that the tiles divide, and nothing before it", fmt::format("{}", softmax.size)));
       if (bytes * field(s, "blocks") > capabilities.shared_bytes || threads * field(s, "blocks") > 2048)
         return fail({ErrorCode::kResourceLimit, "the rings do not fit in a multiprocessor", s.text(),
-                     fmt::format("{} bytes", capabilities.shared_bytes),
-                     fmt::format("{} bytes", bytes * field(s, "blocks")),
+                     fmt::format("{} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes * field(s, "blocks")),
                      "use fewer stages, fewer blocks or a larger cluster"});
     }
     if (place == kRegisters || ring) {
@@ -93,8 +89,7 @@ class SoftmaxGpu : public Family {
     return ok();
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s,
-                            const target::Capabilities& capabilities) const override {
+  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
     const auto softmax = *match_softmax(region.graph);
     Programs out;
     Maker maker(softmax, s, width(softmax, s));
@@ -119,8 +114,7 @@ class SoftmaxGpu : public Family {
 
   // Builds the program; one function a place.
   struct Maker {
-    Maker(const SoftmaxRegion& r, const Schedule& schedule, std::int64_t part_width)
-        : region(r), s(schedule), part(part_width) {}
+    Maker(const SoftmaxRegion& r, const Schedule& schedule, std::int64_t part_width) : region(r), s(schedule), part(part_width) {}
     const SoftmaxRegion& region;
     const Schedule& s;
     std::int64_t part;
@@ -198,10 +192,8 @@ class SoftmaxGpu : public Family {
     }
 
     void in_ring(const target::Capabilities& capabilities) {
-      const std::int64_t stages = field(s, "stages"),
-                         processors = capabilities.cluster_processors(static_cast<int>(cluster)),
-                         workers = std::min(region.outer,
-                                            std::max<std::int64_t>(1, processors * field(s, "blocks") / cluster));
+      const std::int64_t stages = field(s, "stages"), processors = capabilities.cluster_processors(static_cast<int>(cluster)),
+                         workers = std::min(region.outer, std::max<std::int64_t>(1, processors * field(s, "blocks") / cluster));
       b.grid(workers * cluster);
       const Dtype dtype = region.operands[0].dtype;
       const TensorId slot = b.shared("slot", dtype, {1, part}), x = reg("x", part);
@@ -313,8 +305,7 @@ class SoftmaxGpu : public Family {
           [&](const Index& at, std::int64_t n) {
             load(x, at, n);
             b.map(higher, tile::apply(ValueOp::max, {b.value(highest), b.value(x)}));
-            b.map(sums,
-                  b.value(sums) * exp_of(b.value(highest) - b.value(higher)) + exp_of(b.value(x) - b.value(higher)));
+            b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(higher)) + exp_of(b.value(x) - b.value(higher)));
             b.map(highest, b.value(higher));
           },
           "i");
@@ -332,12 +323,9 @@ class SoftmaxGpu : public Family {
     }
   };
 };
-
 }  // namespace
-
 const Family& softmax_gpu_family() {
   static const SoftmaxGpu family;
   return family;
 }
-
 }  // namespace warploom::kernels

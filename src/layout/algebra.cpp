@@ -1,8 +1,6 @@
 #include "layout/algebra.h"
-
 namespace warploom::layout {
 namespace {
-
 // One leaf n:r of the right operand over the coalesced modes of the left one. `reach[k]` collects the largest
 // digit that all leaves together put into mode k.
 Result<Layout> compose_leaf(const std::vector<Mode>& a, Mode b, std::vector<std::int64_t>& reach) {
@@ -76,9 +74,7 @@ Result<std::vector<Leaf>> nested_leaves(const Layout& layout) {
   }
   return leaves;
 }
-
 }  // namespace
-
 Result<Layout> compose(const Layout& a, const Layout& b) {
   if (b.cosize() > a.size()) {
     return layout_error("the right layout of a composition leaves the left one",
@@ -90,10 +86,10 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
   WARPLOOM_TRY(Layout result, compose_tree(modes, b, reach));
   for (std::size_t k = 0; k < modes.size(); ++k) {
     if (reach[k] >= modes[k].extent) {
-      return layout_error("the digits of a composition carry into each other",
-                          fmt::format("leaves that together stay below {} in mode {} of {}", modes[k].extent, k,
-                                      to_string(Layout::flat(modes))),
-                          to_string(b));
+      return layout_error(
+          "the digits of a composition carry into each other",
+          fmt::format("leaves that together stay below {} in mode {} of {}", modes[k].extent, k, to_string(Layout::flat(modes))),
+          to_string(b));
     }
   }
   return result;
@@ -143,8 +139,7 @@ Result<Layout> logical_divide(const Layout& a, const Layout& tiler) {
   WARPLOOM_TRY(const Layout rest, complement(tiler, size));
   if (rest.size() * filter(tiler).size() != size)
     return layout_error("a tile does not divide the layout",
-                        fmt::format("a tiler whose reach divides {}, the size of {}", size, to_string(a)),
-                        to_string(tiler));
+                        fmt::format("a tiler whose reach divides {}, the size of {}", size, to_string(a)), to_string(tiler));
   return compose(a, Layout::list({tiler, rest}));
 }
 
@@ -213,5 +208,4 @@ Result<std::pair<Layout, Layout>> common_reshape(const Layout& a, const Layout& 
                         to_string(b));
   return std::pair{Layout::flat(cut_x), Layout::flat(cut_y)};
 }
-
 }  // namespace warploom::layout

@@ -5,12 +5,9 @@
 // fails with kLayout, never with a wrong layout. The operations are those of CuTe (NVIDIA CUTLASS documentation, "CuTe layout
 // algebra"); unlike there, a composition whose digits would carry is refused rather than computed wrongly.
 #pragma once
-
 #include <utility>
 #include "layout/layout.h"
-
 namespace warploom::layout {
-
 // A∘B. Law: compose(A, B)(i) = A(B(i)) for i < size(B), and the result has B's form, each leaf refined where needed.
 // Precondition: B stays inside A (cosize(B) ≤ size(A)), each leaf of B walks whole digits of coalesced A, and no two leaves of B
 // carry into each other's digits.
@@ -59,5 +56,4 @@ Result<std::pair<Layout, Layout>> group(const Layout& layout, std::int64_t n);
 // Precondition: equal sizes, and the cuts of one shape nest in those of the other.
 //   common_reshape((4,8):(1,4), (8,4):(4,1)) = {(4,2,4):(1,4,8), (4,2,4):(4,16,1)}
 Result<std::pair<Layout, Layout>> common_reshape(const Layout& a, const Layout& b);
-
 }  // namespace warploom::layout

@@ -1,8 +1,6 @@
 #include "layout/draw.h"
-
 namespace warploom::layout {
 namespace {
-
 struct Cell {
   std::string text = ".";
   std::int64_t hue = -1;  // degrees on the colour wheel; -1 is white
@@ -17,8 +15,7 @@ struct Grid {
 
   // cell(c) is that of the element at coordinate c.
   template <class CellAt>
-  Grid(std::string name, const std::vector<std::int64_t>& tile, DrawLimits limits, const CellAt& cell)
-      : title(std::move(name)) {
+  Grid(std::string name, const std::vector<std::int64_t>& tile, DrawLimits limits, const CellAt& cell) : title(std::move(name)) {
     std::int64_t all_rows = 1, all_columns = 1;
     for (std::size_t d = 0; d < tile.size(); ++d) (d + 1 < tile.size() ? all_rows : all_columns) *= tile[d];
     rows = std::min(limits.rows, all_rows), columns = std::min(limits.columns, all_columns);
@@ -54,8 +51,8 @@ struct Grid {
       out += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>"
           "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-          x, y, kWidth, kHeight, cells[i].hue < 0 ? "white" : fmt::format("hsl({},70%,80%)", cells[i].hue),
-          x + kWidth / 2, y + 16, cells[i].text);
+          x, y, kWidth, kHeight, cells[i].hue < 0 ? "white" : fmt::format("hsl({},70%,80%)", cells[i].hue), x + kWidth / 2,
+          y + 16, cells[i].text);
     }
     return out + "</svg>\n";
   }
@@ -69,8 +66,7 @@ Grid grid_of(const TvLayout& layout, DrawLimits limits) {
       if (cell.hue >= 0) cell.text += cell.text.back() == '+' ? "" : "+";
       else cell = {fmt::format("T{}V{}", t, v), t * 137 % 360};  // neighbours get hues far apart
     }
-  return {to_string(layout), layout.tile, limits,
-          [&](const Coord& coord) { return held.count(coord) ? held[coord] : Cell{}; }};
+  return {to_string(layout), layout.tile, limits, [&](const Coord& coord) { return held.count(coord) ? held[coord] : Cell{}; }};
 }
 
 Grid grid_of(const MemoryLayout& layout, DrawLimits limits) {
@@ -84,12 +80,9 @@ Grid grid_of(const MemoryLayout& layout, DrawLimits limits) {
             return Cell{std::to_string(bank), bank * 360 / 32};
           }};
 }
-
 }  // namespace
-
 std::string draw_text(const TvLayout& layout, DrawLimits limits) { return grid_of(layout, limits).text(); }
 std::string draw_text(const MemoryLayout& layout, DrawLimits limits) { return grid_of(layout, limits).text(); }
 std::string draw_svg(const TvLayout& layout, DrawLimits limits) { return grid_of(layout, limits).svg(); }
 std::string draw_svg(const MemoryLayout& layout, DrawLimits limits) { return grid_of(layout, limits).svg(); }
-
 }  // namespace warploom::layout

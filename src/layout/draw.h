@@ -9,11 +9,8 @@
 // Of a memory layout each cell is the shared-memory bank (0 to 31) that holds the element's first byte. In SVG a colour stands for a
 // thread, or for a bank. What exceeds the limits is left out and said so in the last line.
 #pragma once
-
 #include "layout/memory_layout.h"
-
 namespace warploom::layout {
-
 struct DrawLimits {
   std::int64_t rows = 64, columns = 64;
 };
@@ -22,5 +19,4 @@ std::string draw_text(const TvLayout& layout, DrawLimits limits = {});
 std::string draw_text(const MemoryLayout& layout, DrawLimits limits = {});
 std::string draw_svg(const TvLayout& layout, DrawLimits limits = {});
 std::string draw_svg(const MemoryLayout& layout, DrawLimits limits = {});
-
 }  // namespace warploom::layout

@@ -1,9 +1,7 @@
 #include "layout/f2.h"
 #include <bit>
-
 namespace warploom::layout {
 namespace {
-
 constexpr int kBitsPerByte = 3, kWordRow = 5, kBankRows = 5;  // rows count bits: 2^5 bits a word, 2^5 banks
 
 std::uint64_t low_bits(int n) { return n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1; }
@@ -44,9 +42,7 @@ Elimination eliminate(const BitMatrix& a) {
   }
   return result;
 }
-
 }  // namespace
-
 std::uint64_t BitMatrix::operator()(std::uint64_t x) const {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -119,13 +115,10 @@ Result<BitMatrix> bit_matrix(const Layout& layout) {
 Result<BitMatrix> bit_matrix(const Swizzle& swizzle, int bits) {
   if (swizzle.bits > 0 && swizzle.bits + swizzle.base + swizzle.shift > bits) {
     return layout_error("a swizzle reads bits beyond the matrix",
-                        fmt::format("at least {} bits", swizzle.bits + swizzle.base + swizzle.shift),
-                        fmt::format("{}", bits));
+                        fmt::format("at least {} bits", swizzle.bits + swizzle.base + swizzle.shift), fmt::format("{}", bits));
   }
   BitMatrix result{bits, {}};
-  for (int i = 0; i < bits; ++i) {
-    result.columns.push_back(static_cast<std::uint64_t>(swizzle(std::int64_t{1} << i)));
-  }
+  for (int i = 0; i < bits; ++i) { result.columns.push_back(static_cast<std::uint64_t>(swizzle(std::int64_t{1} << i))); }
   return result;
 }
 
@@ -176,10 +169,7 @@ Result<int> conflict_ways_closed_form(const TvLayout& registers, const MemoryLay
   for (int i = 0; i < lane_bits; ++i) phase.columns.push_back(all.columns[static_cast<std::size_t>(i)]);
   for (int i = 0; i < vector_bits; ++i) phase.columns.push_back(all.columns[static_cast<std::size_t>(thread_bits + i)]);
   // An element wider than a word touches all of its words.
-  for (int bit = kBitsPerByte; bit < log2_floor(memory.element_bits); ++bit) {
-    phase.columns.push_back(std::uint64_t{1} << bit);
-  }
+  for (int bit = kBitsPerByte; bit < log2_floor(memory.element_bits); ++bit) { phase.columns.push_back(std::uint64_t{1} << bit); }
   return 1 << (rank(select_rows(phase, kWordRow, 64 - kWordRow)) - rank(select_rows(phase, kWordRow, kBankRows)));
 }
-
 }  // namespace warploom::layout

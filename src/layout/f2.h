@@ -12,11 +12,8 @@
 // touch form a space of dimension r = rank(word rows), the banks one of dimension b = rank(bank rows), and each bank that is
 // hit serves 2^(r - b) words. The access is free of conflicts exactly if r = b.
 #pragma once
-
 #include "layout/memory_layout.h"
-
 namespace warploom::layout {
-
 struct BitMatrix {
   int rows = 0;                        // output bits, at most 64
   std::vector<std::uint64_t> columns;  // the image of each input bit; at most 64
@@ -46,5 +43,4 @@ Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memo
 
 // What bank_conflict_ways finds by counting, from two ranks. kLayout when the map is not linear.
 Result<int> conflict_ways_closed_form(const TvLayout& registers, const MemoryLayout& memory, int access_bytes);
-
 }  // namespace warploom::layout

@@ -2,10 +2,8 @@
 #include <cassert>
 #include <cctype>
 #include <charconv>
-
 namespace warploom::layout {
 namespace {
-
 void collect(const Layout& layout, std::vector<Mode>& out) {
   if (layout.is_leaf()) return out.push_back(layout.mode());
   for (const Layout& part : layout.parts()) collect(part, out);
@@ -70,9 +68,7 @@ struct Reader {
     return whole && take(')');
   }
 };
-
 }  // namespace
-
 Layout Layout::list(std::vector<Layout> parts) {
   Layout result;
   result.leaf_ = false;
@@ -127,9 +123,7 @@ std::int64_t Layout::operator()(std::int64_t index) const {
 Layout coalesce(const Layout& layout) { return joined(layout.modes(), true); }
 Layout filter(const Layout& layout) { return joined(layout.modes(), false); }
 
-std::string to_string(const Layout& layout) {
-  return text_of(layout, &Mode::extent) + ":" + text_of(layout, &Mode::stride);
-}
+std::string to_string(const Layout& layout) { return text_of(layout, &Mode::extent) + ":" + text_of(layout, &Mode::stride); }
 
 Result<Layout> parse_layout(std::string_view text) {
   Reader reader{text};
@@ -137,14 +131,12 @@ Result<Layout> parse_layout(std::string_view text) {
   const bool read = reader.tree(nullptr, shape) && reader.take(':') && reader.tree(&shape, layout);
   reader.skip();
   if (read && reader.rest.empty()) return layout;
-  return layout_error(
-      "the text is no layout",
-      "shape:stride of one form such as ((2,2),4):((1,8),2), extents of 1 or more, strides of 0 or more",
-      std::string(text));
+  return layout_error("the text is no layout",
+                      "shape:stride of one form such as ((2,2),4):((1,8),2), extents of 1 or more, strides of 0 or more",
+                      std::string(text));
 }
 
 tl::unexpected<Error> layout_error(std::string message, std::string expected, std::string found) {
   return fail({ErrorCode::kLayout, std::move(message), {}, std::move(expected), std::move(found)});
 }
-
 }  // namespace warploom::layout

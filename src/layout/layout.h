@@ -10,12 +10,9 @@
 //
 // Extents are at least 1, strides at least 0 (0 is replication: many indices, one integer). algebra.h combines layouts.
 #pragma once
-
 #include <vector>
 #include "base/error.h"
-
 namespace warploom::layout {
-
 // One leaf of a layout.
 struct Mode {
   std::int64_t extent = 1, stride = 0;
@@ -62,5 +59,4 @@ Result<Layout> parse_layout(std::string_view text);
 
 // The error of every operation of this room: ErrorCode::kLayout.
 tl::unexpected<Error> layout_error(std::string message, std::string expected, std::string found);
-
 }  // namespace warploom::layout

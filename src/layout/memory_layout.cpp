@@ -1,7 +1,6 @@
 #include "layout/memory_layout.h"
 #include <bit>
 #include "layout/f2.h"
-
 namespace warploom::layout {
 std::int64_t MemoryLayout::elements() const {
   std::int64_t last = 0;
@@ -31,12 +30,10 @@ std::int64_t MemoryLayout::element_offset(const Coord& coord) const {
   return offset;
 }
 
-std::int64_t MemoryLayout::byte_offset(const Coord& coord) const {
-  return swizzle(element_offset(coord) * element_bits / 8);
-}
+std::int64_t MemoryLayout::byte_offset(const Coord& coord) const { return swizzle(element_offset(coord) * element_bits / 8); }
 
-MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<int>& order, int element_bits,
-                   std::int64_t pad, Swizzle swizzle) {
+MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<int>& order, int element_bits, std::int64_t pad,
+                   Swizzle swizzle) {
   MemoryLayout layout;
   layout.dims.resize(extents.size());
   layout.swizzle = swizzle;
@@ -51,22 +48,19 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<i
   return layout;
 }
 
-Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes,
-                            int element_bits) {
+Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes, int element_bits) {
   if (panel_bytes != 32 && panel_bytes != 64 && panel_bytes != 128)
-    return layout_error("a panel has a width that no swizzle mode has", "32, 64 or 128 bytes",
-                        std::to_string(panel_bytes));
-  if (extents.size() != 2 || contiguous < 0 || contiguous > 1 || element_bits < 1 ||
-      panel_bytes * 8 % element_bits != 0)
-    return layout_error("panels need a tile of two dimensions, one of them contiguous, and whole elements",
-                        "two extents, contiguous 0 or 1, an element that divides the panel",
-                        fmt::format("extents ({}), contiguous {}, elements of {} bits", fmt::join(extents, ","),
-                                    contiguous, element_bits));
+    return layout_error("a panel has a width that no swizzle mode has", "32, 64 or 128 bytes", std::to_string(panel_bytes));
+  if (extents.size() != 2 || contiguous < 0 || contiguous > 1 || element_bits < 1 || panel_bytes * 8 % element_bits != 0)
+    return layout_error(
+        "panels need a tile of two dimensions, one of them contiguous, and whole elements",
+        "two extents, contiguous 0 or 1, an element that divides the panel",
+        fmt::format("extents ({}), contiguous {}, elements of {} bits", fmt::join(extents, ","), contiguous, element_bits));
   const auto c = static_cast<std::size_t>(contiguous);
   const std::int64_t width = panel_bytes * 8 / element_bits, rows = extents[1 - c];
   if (extents[c] < 1 || rows < 1 || extents[c] % width != 0)
-    return layout_error("the contiguous extent is no multiple of the panel",
-                        fmt::format("a multiple of {} elements", width), std::to_string(extents[c]));
+    return layout_error("the contiguous extent is no multiple of the panel", fmt::format("a multiple of {} elements", width),
+                        std::to_string(extents[c]));
   MemoryLayout layout;
   layout.dims.resize(2);
   layout.dims[c] = {{width, 1}};
@@ -85,14 +79,12 @@ std::string to_string(const MemoryLayout& layout) {
     if (layout.dims[d].empty()) out += "()";
   }
   out += fmt::format(" of {} bits", layout.element_bits);
-  if (const Swizzle& s = layout.swizzle; s.bits > 0)
-    out += fmt::format(" swizzle{{{},{},{}}}", s.bits, s.base, s.shift);
+  if (const Swizzle& s = layout.swizzle; s.bits > 0) out += fmt::format(" swizzle{{{},{},{}}}", s.bits, s.base, s.shift);
   return out;
 }
 
 // Vectors and banks: common_vector, bank_conflict_ways, choose_swizzle.
 namespace {
-
 constexpr int kBanks = 32, kWordBytes = 4, kWarp = 32, kPhaseBytes = 128;
 constexpr int kBankPeriodBits = 7;      // 32 banks of 4 bytes repeat every 2^7 bytes
 constexpr int kLargestPeriodBits = 13;  // beyond it a swizzle of an enumerated layout is not tried
@@ -194,9 +186,7 @@ std::vector<Swizzle> candidates(int lowest_base, int top) {
         if (!(base == 4 && shift == 3)) list.push_back({bits, base, shift});
   return list;
 }
-
 }  // namespace
-
 std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes) {
   const std::int64_t bits = memory.element_bits, threads = registers.threads(), values = registers.values();
   std::int64_t vector = 1;
@@ -241,9 +231,8 @@ Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLa
   MemoryLayout plain = memory;
   plain.swizzle = {};
   int top = bit_length(plain.bytes() - 1);  // bits from here up are always zero
-  const bool linear = std::all_of(accesses.begin(), accesses.end(), [&](const SharedAccess& access) {
-    return bit_matrix(access.registers, plain).has_value();
-  });
+  const bool linear = std::all_of(accesses.begin(), accesses.end(),
+                                  [&](const SharedAccess& access) { return bit_matrix(access.registers, plain).has_value(); });
   if (!linear) top = std::min(top, kLargestPeriodBits);
   std::vector<Access> phases;
   for (const SharedAccess& access : accesses)
@@ -263,5 +252,4 @@ Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLa
   }
   return best;
 }
-
 }  // namespace warploom::layout

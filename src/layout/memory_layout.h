@@ -11,11 +11,8 @@
 // Laws (tested): a swizzle is its own inverse and permutes aligned blocks of
 // 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the F2 closed form.
 #pragma once
-
 #include "layout/tv_layout.h"
-
 namespace warploom::layout {
-
 struct Swizzle {
   int bits = 0, base = 4, shift = 3;  // bits 0: none
   std::int64_t operator()(std::int64_t byte) const {
@@ -32,8 +29,8 @@ struct MemoryLayout {
   Swizzle swizzle;
   int element_bits = 32;
 
-  std::int64_t elements() const;  // one past the largest offset, in elements
-  std::int64_t bytes() const;     // to allocate: with a swizzle, its last block is used to the end
+  std::int64_t elements() const;                          // one past the largest offset, in elements
+  std::int64_t bytes() const;                             // to allocate: with a swizzle, its last block is used to the end
   std::int64_t element_offset(const Coord& coord) const;  // before the swizzle, in elements
   std::int64_t byte_offset(const Coord& coord) const;     // after the swizzle
   friend bool operator==(const MemoryLayout&, const MemoryLayout&) = default;
@@ -46,8 +43,7 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<i
 // The panel form that the tensor copy engine writes and wgmma reads: dimension `contiguous` cut into panels of
 // `panel_bytes` (32, 64 or 128), each panel a dense block of rows along the other (single) dimension, swizzled by the mode of
 // that width. Fails when the contiguous extent is no multiple of the panel.
-Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes,
-                            int element_bits);
+Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes, int element_bits);
 
 // The widest access in elements that every thread can make along its leading value modes: the largest power of two v (at most
 // max_bytes wide) such that values [k·v, (k+1)·v) of each thread are v consecutive, v-aligned elements of memory and are not torn
@@ -69,5 +65,4 @@ struct SharedAccess {
 Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory);
 
 std::string to_string(const MemoryLayout& layout);
-
 }  // namespace warploom::layout

@@ -1,8 +1,6 @@
 #include "layout/tv_layout.h"
-
 namespace warploom::layout {
 namespace {
-
 std::int64_t product(const std::vector<TvMode>& modes) {
   std::int64_t result = 1;
   for (const TvMode& mode : modes) result *= mode.extent;
@@ -43,16 +41,13 @@ std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
   for (const TvMode& mode : modes) {
     if (mode.extent == 1) continue;
     bool joins = !out.empty();
-    for (std::size_t d = 0; joins && d < mode.step.size(); ++d)
-      joins = mode.step[d] == out.back().extent * out.back().step[d];
+    for (std::size_t d = 0; joins && d < mode.step.size(); ++d) joins = mode.step[d] == out.back().extent * out.back().step[d];
     if (joins) out.back().extent *= mode.extent;
     else out.push_back(mode);
   }
   return out;
 }
-
 }  // namespace
-
 std::int64_t TvLayout::threads() const { return product(thread); }
 std::int64_t TvLayout::values() const { return product(value); }
 
@@ -82,12 +77,9 @@ bool TvLayout::is_injective() const {
   return std::adjacent_find(coords.begin(), coords.end()) == coords.end();
 }
 
-TvLayout coalesce(const TvLayout& layout) {
-  return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)};
-}
+TvLayout coalesce(const TvLayout& layout) { return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)}; }
 
-Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector,
-                           std::int64_t threads) {
+Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector, std::int64_t threads) {
   const std::size_t rank = tile.size();
   if (contiguous < 0 || static_cast<std::size_t>(contiguous) >= rank) {
     return layout_error("the contiguous dimension is none of the tile's", fmt::format("a dimension in [0, {})", rank),
@@ -118,8 +110,7 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous
   }
   if (left > 1 && vectors >= threads) {
     return layout_error(
-        "the threads cannot be spread evenly over the tile",
-        "threads whose factors divide the tile's extents in vectors",
+        "the threads cannot be spread evenly over the tile", "threads whose factors divide the tile's extents in vectors",
         fmt::format("{} threads on {} vectors of {} in tile ({})", threads, vectors, vector, fmt::join(tile, ",")));
   }
   if (left > 1) result.thread.push_back({left, Coord(rank, 0)});  // fewer vectors than threads: replicas
@@ -128,8 +119,8 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous
 
 Result<TvLayout> reduce(const TvLayout& layout, int axis) {
   if (axis < 0 || axis >= layout.rank())
-    return layout_error("a reduction names an axis that the tile lacks",
-                        fmt::format("an axis in [0, {})", layout.rank()), std::to_string(axis));
+    return layout_error("a reduction names an axis that the tile lacks", fmt::format("an axis in [0, {})", layout.rank()),
+                        std::to_string(axis));
   const auto a = static_cast<std::size_t>(axis);
   TvLayout result = layout;
   result.tile[a] = 1;
@@ -169,5 +160,4 @@ std::string to_string(const TvLayout& layout) {
   for (const TvMode& mode : layout.value) (out += ' ') += mode_text(mode);
   return out;
 }
-
 }  // namespace warploom::layout

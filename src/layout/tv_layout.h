@@ -17,11 +17,8 @@
 // Laws (tested): coord is additive over digits; a layout is_exact when every coordinate of the tile is hit by the same number
 // of (thread, value) pairs and none falls outside; is_injective when no two pairs hit the same coordinate.
 #pragma once
-
 #include "layout/layout.h"
-
 namespace warploom::layout {
-
 using Coord = std::vector<std::int64_t>;
 
 struct TvMode {
@@ -52,8 +49,7 @@ TvLayout coalesce(const TvLayout& layout);
 // `contiguous`, neighbouring threads on neighbouring vectors, then along the other dimensions, then values. Threads left over
 // when the tile is smaller than threads × vector replicate (step 0). Fails with kLayout when `vector` does not divide the
 // extent or the threads cannot be spread evenly.
-Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector,
-                           std::int64_t threads);
+Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector, std::int64_t threads);
 
 // The layout of a reduction over `axis`: extent 1 in the tile, steps along it dropped. Thread modes along the axis become
 // replicas; value modes along the axis disappear. Fails with kLayout when a mode steps along `axis` and another dimension.
@@ -66,5 +62,4 @@ TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_
 
 // "tile 16x8 thread [4:(0,2)] [8:(1,0)] value [2:(0,1)] [2:(8,0)]"
 std::string to_string(const TvLayout& layout);
-
 }  // namespace warploom::layout

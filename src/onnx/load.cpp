@@ -6,18 +6,15 @@
 #include <new>
 #include "base/file.h"
 #include "onnx/model.h"
-
 namespace warploom {
 namespace onnx_import {
 namespace {
-
 constexpr std::uintmax_t kMaxFile = (std::uintmax_t{1} << 31) - 1;
 constexpr int kMaxNesting = 100;
 
 // A text has no control characters; a binary model has one within its first few bytes (the tag of ir_version is 8).
 bool looks_like_text(std::string_view content) {
-  return std::all_of(content.begin(),
-                     content.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(content.size(), 1024)),
+  return std::all_of(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(content.size(), 1024)),
                      [](char c) { return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t'; });
 }
 
@@ -48,12 +45,10 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
   const std::string_view body = content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
   const auto last_line = std::count(body.begin(), body.end(), '\n');
   const auto last_length = static_cast<std::int64_t>(body.size() - (body.rfind('\n') + 1));  // npos + 1 is 0
-  const bool is_model =
-      body.find("ir_version") != std::string_view::npos && body.find("graph") != std::string_view::npos;
+  const bool is_model = body.find("ir_version") != std::string_view::npos && body.find("graph") != std::string_view::npos;
   const bool at_end = error.line > last_line || (error.line == last_line && error.column + 1 >= last_length);
   if (is_model && at_end)
-    return fail(
-        {ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text});
+    return fail({ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model", source.place,
                "a ModelProto in protobuf text form", error.text, "export the model to ONNX"});
 }
@@ -86,34 +81,27 @@ Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& so
   const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed && model.has_graph()) return model;
   if (is_cut_model(content))
-    return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say", source.place,
-                 "the rest of the file", fmt::format("{} bytes", content.size()), "copy or export the file again"});
+    return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say", source.place, "the rest of the file",
+                 fmt::format("{} bytes", content.size()), "copy or export the file again"});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is no ONNX model", source.place,
                "a ModelProto with a graph, in protobuf's binary or text form",
                parsed ? "a message without a graph" : "something else", "export the model to ONNX"});
 }
-
 }  // namespace
-
 Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source) {
   [[maybe_unused]] static const auto silenced = google::protobuf::SetLogHandler(nullptr);
   if (content.empty()) return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
   if (content.size() > kMaxFile) return too_large(source.place, content.size());
   return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
 }
-
 }  // namespace onnx_import
-
 Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place, const std::filesystem::path& folder) {
   const onnx_import::Source source{std::string(place), folder};
   try {
     WARPLOOM_TRY(const onnx::ModelProto model, onnx_import::parse_model(content, source));
     return onnx_import::to_graph(model, source);
-  } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kOutOfMemory, "the model does not fit in memory", source.place});
-  }
+  } catch (const std::bad_alloc&) { return fail({ErrorCode::kOutOfMemory, "the model does not fit in memory", source.place}); }
 }
-
 namespace {
 struct ModelFile {
   std::string content;
@@ -122,8 +110,7 @@ struct ModelFile {
 Result<ModelFile> read_model(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status))
-    return fail({ErrorCode::kFileMissing, "the model file does not exist", path.string()});
+  if (!std::filesystem::exists(status)) return fail({ErrorCode::kFileMissing, "the model file does not exist", path.string()});
   if (!std::filesystem::is_regular_file(status))
     return fail({ErrorCode::kFileUnreadable, "the model is no regular file", path.string(), "a file"});
   const std::uintmax_t size = std::filesystem::file_size(path, error);
@@ -132,7 +119,6 @@ Result<ModelFile> read_model(const std::filesystem::path& path) {
   return ModelFile{std::move(content), {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
 }
 }  // namespace
-
 Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   return parse_onnx(file.content, file.source.place, file.source.folder);
@@ -158,5 +144,4 @@ Result<std::string> onnx_text(const std::filesystem::path& path) {
   google::protobuf::TextFormat::PrintToString(model, &text);
   return text;
 }
-
 }  // namespace warploom

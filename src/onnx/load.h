@@ -13,12 +13,9 @@
 // Errors (place names the file, then the node or tensor): file-missing, file-unreadable, and every onnx-... code of
 // base/error_codes.def. An operator that is not supported is named together with those that are.
 #pragma once
-
 #include <filesystem>
 #include "graph/graph.h"
-
 namespace warploom {
-
 // A model file with its external data.
 Result<graph::Graph> load_onnx(const std::filesystem::path& path);
 
@@ -28,5 +25,4 @@ Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place
 
 // The model of a file in text form, with its external data: parse_onnx() of it gives the same graph as load_onnx() of the file.
 Result<std::string> onnx_text(const std::filesystem::path& path);
-
 }  // namespace warploom

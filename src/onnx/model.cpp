@@ -1,9 +1,7 @@
 #include "onnx/model.h"
 #include "graph/operators.h"
-
 namespace warploom::onnx_import {
 namespace {
-
 using graph::Graph;
 using graph::Node;
 using graph::OpKind;
@@ -19,8 +17,7 @@ std::int64_t attribute_since(OpKind op, std::string_view name) {  // 0 for unkno
 
 // A fixed shape, or the reason why it is none.
 Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std::string& place) {
-  if (!proto.type().has_tensor_type())
-    return fail({ErrorCode::kOnnxType, "an input is no tensor", place, "a dense tensor"});
+  if (!proto.type().has_tensor_type()) return fail({ErrorCode::kOnnxType, "an input is no tensor", place, "a dense tensor"});
   const auto& type = proto.type().tensor_type();
   WARPLOOM_TRY(const Dtype dtype, graph::checked_dtype(type.elem_type(), "a tensor's element type", place));
   if (!type.has_shape())
@@ -201,8 +198,7 @@ class Importer {
       return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not supported", proto.op_type()), place,
                    graph::supported_operators(), proto.op_type()});
     if (graph::operator_of(*op).since > opset_)
-      return fail({ErrorCode::kOnnxUnknownOperator,
-                   fmt::format("operator {} is not in opset {}", proto.op_type(), opset_), place,
+      return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not in opset {}", proto.op_type(), opset_), place,
                    fmt::format("opset {} or later", graph::operator_of(*op).since), fmt::format("opset {}", opset_)});
     if (*op == OpKind::Constant) return read_constant(proto);
     Node node{*op, proto.name(), {}, {}, {}};
@@ -213,8 +209,7 @@ class Importer {
     while (!node.outputs.empty() && node.outputs.back() == graph::kAbsent) node.outputs.pop_back();
     for (const auto& attribute : proto.attribute()) {
       if (attribute_since(*op, attribute.name()) > opset_)
-        return fail({ErrorCode::kOnnxAttribute,
-                     fmt::format("attribute {} is not in opset {}", attribute.name(), opset_), place,
+        return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is not in opset {}", attribute.name(), opset_), place,
                      fmt::format("opset {} or later", attribute_since(*op, attribute.name()))});
       WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
       if (!node.attributes.emplace(attribute.name(), std::move(value)).second)
@@ -232,9 +227,8 @@ class Importer {
       const Tensor& tensor = inferred.tensor(found->second);
       const auto& type = proto.type().tensor_type();
       if (type.has_elem_type() && type.elem_type() != 0 && type.elem_type() != onnx_type_of(tensor.dtype))
-        return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one",
-                     at(kind, proto.name()), std::string(name_of(tensor.dtype)),
-                     fmt::format("ONNX type {}", type.elem_type())});
+        return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one", at(kind, proto.name()),
+                     std::string(name_of(tensor.dtype)), fmt::format("ONNX type {}", type.elem_type())});
       if (!type.has_shape()) return ok();
       bool same = type.shape().dim_size() == static_cast<int>(tensor.shape.size());
       std::vector<std::string> sizes;
@@ -259,9 +253,6 @@ class Importer {
   Graph graph_;
   std::map<std::string, TensorId, std::less<>> ids_;
 };
-
 }  // namespace
-
 Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source) { return Importer(model, source).run(); }
-
 }  // namespace warploom::onnx_import

@@ -1,12 +1,9 @@
 // Parts of the importer. Private to the room.
 #pragma once
-
 #include <onnx/onnx.pb.h>
 #include <filesystem>
 #include "graph/graph.h"
-
 namespace warploom::onnx_import {
-
 struct Source {
   std::string place;             // of the file, for messages
   std::filesystem::path folder;  // where external data may lie; empty: nowhere
@@ -18,5 +15,4 @@ Result<onnx::ModelProto> parse_model(std::string_view content, const Source& sou
 Result<graph::Graph> to_graph(const onnx::ModelProto& model, const Source& source);
 // An initializer or a Constant's value, its bytes checked against its shape.
 Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source);
-
 }  // namespace warploom::onnx_import

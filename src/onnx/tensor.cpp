@@ -3,10 +3,8 @@
 #include <charconv>
 #include <fstream>
 #include "onnx/model.h"
-
 namespace warploom::onnx_import {
 namespace {
-
 static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
 using Bytes = std::vector<std::byte>;
 
@@ -22,12 +20,10 @@ tl::unexpected<Error> external_error(const onnx::TensorProto& proto, const Sourc
 }
 
 // The file that `location` names, if it is a regular one whose real path is below the model's real folder.
-Result<std::filesystem::path> inside_folder(const onnx::TensorProto& proto, const Source& source,
-                                            const std::string& location) {
+Result<std::filesystem::path> inside_folder(const onnx::TensorProto& proto, const Source& source, const std::string& location) {
   namespace fs = std::filesystem;
   const fs::path relative(location);
-  if (source.folder.empty())
-    return external_error(proto, source, "external data of a model that is not in a file", location);
+  if (source.folder.empty()) return external_error(proto, source, "external data of a model that is not in a file", location);
   bool climbs = location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos;
   for (const fs::path& part : relative) climbs = climbs || part == "..";
   if (climbs) return external_error(proto, source, "external data outside the model's folder", location);
@@ -39,8 +35,7 @@ Result<std::filesystem::path> inside_folder(const onnx::TensorProto& proto, cons
   const fs::path below = file.lexically_relative(folder);
   if (below.empty() || *below.begin() == "..")
     return external_error(proto, source, "external data outside the model's folder", file.string());
-  if (!fs::is_regular_file(file, error))
-    return external_error(proto, source, "external data is no regular file", location);
+  if (!fs::is_regular_file(file, error)) return external_error(proto, source, "external data is no regular file", location);
   return file;
 }
 
@@ -90,13 +85,10 @@ Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
     case Dtype::i64: return narrowed<std::int64_t>(proto.int64_data());
     case Dtype::i32: return narrowed<std::int32_t>(proto.int32_data());
     default:  // everything narrower lies in int32_data, floats as their bits
-      return bits_of(dtype) == 16 ? narrowed<std::uint16_t>(proto.int32_data())
-                                  : narrowed<std::uint8_t>(proto.int32_data());
+      return bits_of(dtype) == 16 ? narrowed<std::uint16_t>(proto.int32_data()) : narrowed<std::uint8_t>(proto.int32_data());
   }
 }
-
 }  // namespace
-
 Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source) {
   const std::string place = place_of(proto, source);
   WARPLOOM_TRY(const Dtype dtype, graph::checked_dtype(proto.data_type(), "a tensor's element type", place));
@@ -126,5 +118,4 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
   tensor.constant = std::move(data);
   return tensor;
 }
-
 }  // namespace warploom::onnx_import

@@ -1,7 +1,5 @@
 #include "runtime/bound.h"
-
 namespace warploom::runtime {
-
 Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
   const auto found = buffers.find(spec.name);
   const bool bound = found != buffers.end();
@@ -32,8 +30,8 @@ Status LoadedList::bind(const Bindings& buffers, int set) {
     for (std::size_t i = 0; i < kernel.args.size(); ++i) {
       const auto found = bound.buffers.find(kernel.args[i].buffer);
       if (found == bound.buffers.end())
-        return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name,
-                     "an input, output or workspace", kernel.args[i].buffer, "check the launch list"});
+        return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name, "an input, output or workspace",
+                     kernel.args[i].buffer, "check the launch list"});
       addresses[i] = found->second.address();
       WARPLOOM_TRY(parameters[i], parameter(kernel, kernel.args[i], addresses[i], bound.kept));
     }
@@ -50,5 +48,4 @@ Status LoadedList::launch(int set) {
   }
   return ok();
 }
-
 }  // namespace warploom::runtime

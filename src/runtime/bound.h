@@ -1,11 +1,8 @@
 // Launch lists with buffers: what the loaded kernels of both executors have in common.
 #pragma once
-
 #include "runtime/driver.h"
 #include "runtime/executor.h"
-
 namespace warploom::runtime {
-
 // What workspaces are filled with when they are bound: a NaN in every floating-point type, so that a kernel which reads what no
 // kernel wrote is seen.
 inline constexpr std::uint32_t kWorkspaceFill = 0xffedffedu;
@@ -39,8 +36,7 @@ struct LoadedSet {
   std::vector<std::vector<void*>> addresses, parameters;  // by kernel and argument
   std::vector<std::shared_ptr<void>> kept;                // what lives as long as the set
 };
-static_assert(std::is_nothrow_move_constructible_v<LoadedSet>,
-              "parameters point into addresses, so sets move, never copy");
+static_assert(std::is_nothrow_move_constructible_v<LoadedSet>, "parameters point into addresses, so sets move, never copy");
 
 // Binds and checks the buffer sets of kernels; a workspace belongs to its set.
 class LoadedList : public WithSets<LoadedSet> {
@@ -65,5 +61,4 @@ class LoadedList : public WithSets<LoadedSet> {
 // The two executors.
 Result<std::unique_ptr<Executor>> open_gpu();
 Result<std::unique_ptr<Executor>> open_cpu(int threads);
-
 }  // namespace warploom::runtime

@@ -8,29 +8,24 @@
 #include "runtime/cpu_compiler.h"
 #include "runtime/disk_cache.h"
 #include "runtime/nvrtc.h"
-
 namespace warploom::runtime {
 namespace {
-
 Status judge(const PtxasReport& report, const CompileOptions& options, const std::string& kernel) {
   if (!report.warnings.empty())
     return fail({ErrorCode::kCompileFailed, "ptxas serialised the kernel's wgmma instructions", kernel,
                  "wgmma instructions in flight together", report.warnings.front(), "take another schedule"});
   for (const KernelFigures& figures : report.kernels)
     if (figures.spill_bytes > 0 && !options.allow_spills)
-      return fail(
-          {ErrorCode::kCompileFailed, "registers spill to local memory", figures.name, "no spills",
-           fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes, figures.registers),
-           "take a smaller tile or fewer threads"});
+      return fail({ErrorCode::kCompileFailed, "registers spill to local memory", figures.name, "no spills",
+                   fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes, figures.registers),
+                   "take a smaller tile or fewer threads"});
   return ok();
 }
 
 // The image of one kernel's text; its figures and the compiler's name go into `binary`.
-Result<std::string> image_of(const Kernel& kernel, const LaunchList& list, const CompileOptions& options,
-                             Binary& binary) {
+Result<std::string> image_of(const Kernel& kernel, const LaunchList& list, const CompileOptions& options, Binary& binary) {
   if (list.engine == Engine::cpu) {
-    WARPLOOM_TRY(const auto path,
-                 compile_shared_object(kernel.source, cpu_compile_flags(), headers_of("cpu"), options.time));
+    WARPLOOM_TRY(const auto path, compile_shared_object(kernel.source, cpu_compile_flags(), headers_of("cpu"), options.time));
     binary.figures.push_back({kernel.name, 0, 0, 0});
     return path.string();
   }
@@ -46,8 +41,7 @@ Result<std::string> image_of(const Kernel& kernel, const LaunchList& list, const
 }
 
 Result<std::string> compiler_name(Engine engine) {
-  if (engine == Engine::cuda)
-    return find_cuda_compiler().map([](const CudaCompiler& compiler) { return compiler.name; });
+  if (engine == Engine::cuda) return find_cuda_compiler().map([](const CudaCompiler& compiler) { return compiler.name; });
   return find_cpu_compiler().map([](const CpuCompiler& compiler) { return compiler.version; });
 }
 
@@ -64,9 +58,7 @@ Result<Image> made(const std::string& source, const std::string& arch, const Com
   if (!compiler.nvrtc) argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
   return compile_text(compiler.name, std::move(argv), headers_of("ptx"), source, ".cu", options.time);
 }
-
 }  // namespace
-
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   Binary binary{.engine = list.engine};
   WARPLOOM_TRY(binary.compiler, compiler_name(list.engine));
@@ -94,8 +86,7 @@ bool compiler_main(int argc, char** argv, int* status) {
 
 Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options) {
   WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
-  const std::string key =
-      hash_hex(fmt::format("cuda\n{}\n{}\n{}\n{}", compiler.name, arch, headers_of("ptx").key, source));
+  const std::string key = hash_hex(fmt::format("cuda\n{}\n{}\n{}\n{}", compiler.name, arch, headers_of("ptx").key, source));
   DiskCache cache("cubin", ".cubin");
   if (auto entry = cache.find(key)) {
     // Gone again, if another process is shrinking the cache: then compile.
@@ -105,5 +96,4 @@ Result<Image> compile_cuda(const std::string& source, const std::string& arch, c
   (void)cache.store(key, image.bytes, source, image.log);  // a full disk costs only time
   return image;
 }
-
 }  // namespace warploom::runtime

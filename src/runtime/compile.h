@@ -7,13 +7,10 @@
 // Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for serialised wgmma and, unless they are
 // allowed, for spilled registers); compile-timeout.
 #pragma once
-
 #include <chrono>
 #include <filesystem>
 #include "codegen/launch_list.h"
-
 namespace warploom::runtime {
-
 struct CompileOptions {
   bool allow_spills = false;  // keep a kernel whose registers spill to local memory
   std::chrono::milliseconds time{60'000};
@@ -41,5 +38,4 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {
 // the program is registered, which is done before anything is compiled, NVRTC runs in a fresh process of it; else in this one, unwatched.
 void set_helper_program(const std::filesystem::path& program);
 bool compiler_main(int argc, char** argv, int* status);
-
 }  // namespace warploom::runtime

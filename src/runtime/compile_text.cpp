@@ -1,10 +1,8 @@
 #include "runtime/compile_text.h"
 #include "base/file.h"
 #include "base/hash.h"
-
 namespace warploom::runtime {
 namespace {
-
 namespace fs = std::filesystem;
 
 HeaderSet collected(std::string_view device) {
@@ -19,9 +17,7 @@ HeaderSet collected(std::string_view device) {
   set.key = hash_hex(all);
   return set;
 }
-
 }  // namespace
-
 const HeaderSet& headers_of(const std::string& device) {
   static const std::map<std::string, HeaderSet> sets = {
       {"ptx", collected("ptx")}, {"cpu", collected("cpu")}, {"emulated", collected("emulated")}};
@@ -39,12 +35,10 @@ Result<fs::path> header_folder(const HeaderSet& set) {
   return folder;
 }
 
-tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done,
-                                      std::chrono::milliseconds time) {
+tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done, std::chrono::milliseconds time) {
   if (done.timed_out)
     return fail({ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler,
-                 fmt::format("at most {} ms", time.count()), "still running",
-                 "allow more time or take a smaller schedule"});
+                 fmt::format("at most {} ms", time.count()), "still running", "allow more time or take a smaller schedule"});
   return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler, "source that compiles",
                !done.err.empty() ? done.err
                : done.signal     ? fmt::format("it died of signal {}", done.signal)
@@ -64,5 +58,4 @@ Result<Image> compile_text(const std::string& compiler, std::vector<std::string>
   WARPLOOM_TRY(std::string bytes, read_file(image));
   return Image{std::move(bytes), done.out + done.err};
 }
-
 }  // namespace warploom::runtime

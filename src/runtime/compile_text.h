@@ -1,11 +1,8 @@
 // One text through one compiler in a child process under a clock. For this room alone.
 #pragma once
-
 #include "base/device_headers.h"
 #include "base/process.h"
-
 namespace warploom::runtime {
-
 // The embedded device headers of some kinds, by bare file name.
 struct HeaderSet {
   std::vector<EmbeddedFile> files;  // `path` is the bare name
@@ -27,7 +24,5 @@ Result<Image> compile_text(const std::string& compiler, std::vector<std::string>
                            const std::string& source, const std::string& suffix, std::chrono::milliseconds time);
 
 // compile-timeout, or compile-failed with the compiler's words.
-tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done,
-                                      std::chrono::milliseconds time);
-
+tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done, std::chrono::milliseconds time);
 }  // namespace warploom::runtime

@@ -4,10 +4,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "runtime/disk_cache.h"
-
 namespace warploom::runtime {
 namespace {
-
 namespace fs = std::filesystem;
 
 constexpr std::array kCompilers = {"g++-14", "g++-13", "g++-12", "g++", "clang++", "c++"};
@@ -28,9 +26,7 @@ const std::string& machine_key() {
   }();
   return key;
 }
-
 }  // namespace
-
 Result<CpuCompiler> find_cpu_compiler() {
   std::vector<std::string> names;
   if (const char* cxx = std::getenv("CXX"); cxx && *cxx) names.emplace_back(cxx);
@@ -39,8 +35,7 @@ Result<CpuCompiler> find_cpu_compiler() {
     const fs::path path = find_program(name);
     if (path.empty()) continue;
     if (const std::lock_guard lock(versions_mutex); versions.contains(path)) return CpuCompiler{path, versions[path]};
-    const auto answer =
-        run_process({path.string(), "-dumpfullversion", "-dumpversion"}, {.time = std::chrono::seconds(10)});
+    const auto answer = run_process({path.string(), "-dumpfullversion", "-dumpversion"}, {.time = std::chrono::seconds(10)});
     if (!answer || !answer->succeeded()) continue;
     const std::lock_guard lock(versions_mutex);
     versions[path] = fmt::format("{} {}", path.filename().string(), answer->out.substr(0, answer->out.find('\n')));
@@ -52,23 +47,21 @@ Result<CpuCompiler> find_cpu_compiler() {
 }
 
 const std::vector<std::string>& cpu_compile_flags() {
-  static const std::vector<std::string> flags = {
-      "-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
-      "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
+  static const std::vector<std::string> flags = {"-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
+                                                 "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
   return flags;
 }
 
-Result<fs::path> compile_shared_object(const std::string& source, const std::vector<std::string>& flags,
-                                       const HeaderSet& headers, std::chrono::milliseconds time) {
+Result<fs::path> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const HeaderSet& headers,
+                                       std::chrono::milliseconds time) {
   WARPLOOM_TRY(const CpuCompiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path.string()};
   argv.insert(argv.end(), flags.begin(), flags.end());
-  const std::string key = hash_hex(fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.version, fmt::join(argv, " "),
-                                               machine_key(), headers.key, source));
+  const std::string key = hash_hex(
+      fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.version, fmt::join(argv, " "), machine_key(), headers.key, source));
   DiskCache cache("cpu", ".so");
   if (const auto entry = cache.find(key)) return entry->path;
   WARPLOOM_TRY(const Image image, compile_text(compiler.version, std::move(argv), headers, source, ".cpp", time));
   return cache.store(key, image.bytes, source, image.log);
 }
-
 }  // namespace warploom::runtime

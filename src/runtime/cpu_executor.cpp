@@ -5,10 +5,8 @@
 #include "runtime/bound.h"
 #include "runtime/library.h"
 #include "target/capabilities.h"
-
 namespace warploom::runtime {
 namespace {
-
 // What stands behind `field` on its line of a /proc file, or "".
 std::string proc_value(const char* path, const char* field) {
   const auto text = read_file(path);
@@ -118,9 +116,7 @@ class CpuExecutor final : public Executor {
   Buffer flush_;
   std::uint32_t flush_word_ = 0;
 };
-
 }  // namespace
-
 Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {
   return engine == Engine::cuda ? open_gpu() : open_cpu(threads);
 }
@@ -137,5 +133,4 @@ Result<std::unique_ptr<Executor>> open_cpu(int threads) {
   info.shared_bytes = capabilities.shared_bytes;
   return std::make_unique<CpuExecutor>(threads, std::move(info));
 }
-
 }  // namespace warploom::runtime

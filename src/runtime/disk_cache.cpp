@@ -4,10 +4,8 @@
 #include <atomic>
 #include <cstdlib>
 #include "base/file.h"
-
 namespace warploom::runtime {
 namespace {
-
 namespace fs = std::filesystem;
 
 std::int64_t cap_from_environment() {
@@ -21,9 +19,7 @@ std::int64_t cap_from_environment() {
 
 // Bytes stored by this process since it last looked through the folder.
 std::atomic<std::int64_t> unseen_bytes{-1};
-
 }  // namespace
-
 DiskCache::DiskCache(std::string_view name, std::string_view suffix)
     : DiskCache(cache_folder() / name, suffix, cap_from_environment()) {}
 DiskCache::DiskCache(fs::path folder, std::string_view suffix, std::int64_t cap_bytes)
@@ -37,8 +33,7 @@ std::optional<DiskCache::Entry> DiskCache::find(const std::string& key) const {
   return Entry{path, log ? std::move(*log) : std::string()};
 }
 
-Result<fs::path> DiskCache::store(const std::string& key, std::string_view image, std::string_view source,
-                                  std::string_view log) {
+Result<fs::path> DiskCache::store(const std::string& key, std::string_view image, std::string_view source, std::string_view log) {
   WARPLOOM_CHECK(make_folders(folder_));
   const fs::path path = folder_ / (key + suffix_);
   WARPLOOM_CHECK(write_file(folder_ / (key + ".txt"), source));
@@ -83,5 +78,4 @@ void DiskCache::shrink() const {
     total -= group->bytes;
   }
 }
-
 }  // namespace warploom::runtime

@@ -4,13 +4,10 @@
 // and renamed, so a reader finds whole files or none, from any number of processes. When the folder outgrows the cap (2 GiB, or
 // $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
 #pragma once
-
 #include <filesystem>
 #include <optional>
 #include "base/error.h"
-
 namespace warploom::runtime {
-
 class DiskCache {
  public:
   // The folder cache_folder()/name, made when first written to.
@@ -33,5 +30,4 @@ class DiskCache {
   std::string suffix_;
   std::int64_t cap_bytes_;
 };
-
 }  // namespace warploom::runtime

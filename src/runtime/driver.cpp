@@ -1,9 +1,7 @@
 #include "runtime/driver.h"
 #include "runtime/library.h"
-
 namespace warploom::runtime {
 namespace {
-
 // Driver codes (CUresult) that mean something other than "a call failed".
 struct Meaning {
   CUresult code;
@@ -27,8 +25,7 @@ constexpr Meaning kMeanings[] = {
 
 std::string_view remedy_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kOutOfMemory:
-      return "take a smaller problem, or free memory of the GPU (nvidia-smi lists its users)";
+    case ErrorCode::kOutOfMemory: return "take a smaller problem, or free memory of the GPU (nvidia-smi lists its users)";
     case ErrorCode::kNoDriver: return "install the NVIDIA driver, or use --target cpu";
     case ErrorCode::kNoGpu: return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu";
     case ErrorCode::kResourceLimit: return "launch fewer blocks: all of them must run at the same time";
@@ -56,9 +53,7 @@ Result<Driver> open_driver() {
                  std::string(remedy_of(ErrorCode::kNoGpu))});
   return driver;
 }
-
 }  // namespace
-
 Result<const Driver*> Driver::get() {
   static const Result<Driver> driver = open_driver();
   if (!driver) return fail(driver.error());
@@ -74,8 +69,8 @@ Status Driver::check(CUresult code, const char* call) const {
   ErrorCode error = ErrorCode::kCudaCall;
   for (const Meaning& meaning : kMeanings)
     if (meaning.code == code) error = meaning.error;
-  return fail({error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS",
-               fmt::format("{} ({})", name, code), std::string(remedy_of(error))});
+  return fail({error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS", fmt::format("{} ({})", name, code),
+               std::string(remedy_of(error))});
 }
 
 std::string Driver::version() const {
@@ -83,5 +78,4 @@ std::string Driver::version() const {
   cuDriverGetVersion(&version);
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
 }
-
 }  // namespace warploom::runtime

@@ -5,12 +5,9 @@
 //
 // Source: CUDA Driver API reference, CUDA 12.0 (the oldest with all of driver.def) and later.
 #pragma once
-
 #include <cstddef>
 #include "base/error.h"
-
 namespace warploom::runtime {
-
 // The driver's own types, as far as they are needed.
 using CUresult = int;
 using CUdevice = int;
@@ -77,5 +74,4 @@ class Driver {
 };
 
 #define WARPLOOM_CUDA(driver, call, ...) WARPLOOM_CHECK((driver).check((driver).call(__VA_ARGS__), #call))
-
 }  // namespace warploom::runtime

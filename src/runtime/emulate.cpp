@@ -4,10 +4,8 @@
 #include "emulator.h"
 #include "runtime/cpu_compiler.h"
 #include "tensor_map.h"
-
 namespace warploom::runtime {
 namespace {
-
 Result<std::filesystem::path> compile_emulated(const Kernel& kernel) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
@@ -35,15 +33,14 @@ struct Space {  // a buffer, and what the kernels have done with it
   bool initialised = false, writable = false, used = false;
 };
 
-Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
-                             const EmulateOptions& options) {
+Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, const EmulateOptions& options) {
   WARPLOOM_TRY(const std::filesystem::path object, compile_emulated(kernel));
   const std::unique_ptr<void, int (*)(void*)> library(::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL),
                                                       [](void* handle) { return handle ? ::dlclose(handle) : 0; });
   void* entry = library ? ::dlsym(library.get(), (kernel.name + "_entry").c_str()) : nullptr;
   if (!entry)
-    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.string(), kernel.name + "_entry",
-                 ::dlerror(), ""});
+    return fail(
+        {ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.string(), kernel.name + "_entry", ::dlerror(), ""});
 
   emulator::Launch launch;
   launch.entry = reinterpret_cast<emulator::Entry>(entry);
@@ -53,9 +50,8 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
   }
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
-  launch.options = {options.seed,    static_cast<emulator::Timing>(options.timing),
-                    options.hazards, options.count_banks,
-                    kernel.overlaps, 20};
+  launch.options = {
+      options.seed, static_cast<emulator::Timing>(options.timing), options.hazards, options.count_banks, kernel.overlaps, 20};
 
   std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());
@@ -64,8 +60,8 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
     const Argument& arg = kernel.args[i];
     const auto space = spaces.find(arg.buffer);
     if (space == spaces.end())
-      return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name,
-                   "a buffer of the launch list", arg.buffer, ""});
+      return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name, "a buffer of the launch list",
+                   arg.buffer, ""});
     pointers[i] = space->second.bytes.data();
     if (arg.zeroed) {
       std::ranges::fill(space->second.bytes, std::byte{0});
@@ -83,11 +79,10 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
   launch.args = args.data();
   const emulator::Report report = emulator::run(launch);
   for (const Argument& arg : kernel.args)
-    spaces[arg.buffer].initialised = spaces[arg.buffer].used =
-        true;  // what was left out shows as poison in the numbers
+    spaces[arg.buffer].initialised = spaces[arg.buffer].used = true;  // what was left out shows as poison in the numbers
   if (report.deadlock)
-    return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked", kernel.name,
-                 "progress", report.deadlock_text, "look at the barriers named"});
+    return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked", kernel.name, "progress",
+                 report.deadlock_text, "look at the barriers named"});
   if (!report.clean())
     return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name, "no hazard",
                  report.text(), "look at the lines named"});
@@ -96,9 +91,7 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
     emulation.banks.push_back({kernel.name, line, use.instructions, use.wavefronts, use.least});
   return emulation;
 }
-
 }  // namespace
-
 Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options) {
   std::map<std::string, Space> spaces;
   for (const auto& input : list.inputs) spaces[input.name].initialised = true;
@@ -117,5 +110,4 @@ Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers
   }
   return total;
 }
-
 }  // namespace warploom::runtime

@@ -6,13 +6,10 @@
 //
 // Errors: emulator-hazard (the first hazards in `found`, with lines), emulator-deadlock, compile-failed, no-compiler.
 #pragma once
-
 #include <map>
 #include <span>
 #include "codegen/launch_list.h"
-
 namespace warploom::runtime {
-
 using EmulatedBuffers = std::map<std::string, std::span<std::byte>>;
 
 struct EmulateOptions {
@@ -34,5 +31,4 @@ struct Emulation {
 };
 
 Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});
-
 }  // namespace warploom::runtime

@@ -15,15 +15,12 @@
 // Errors: no-driver, no-gpu, gpu-too-old when it is opened; out-of-memory; candidate-crashed where a kernel faulted (on the GPU
 // the context is then lost: every later call fails, and the process should be replaced); cuda-call for the rest.
 #pragma once
-
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include "runtime/compile.h"
-
 namespace warploom::runtime {
-
 // A piece of device memory, shared by all its copies and slices. Freed with the last of them.
 class Buffer {
  public:
@@ -34,9 +31,7 @@ class Buffer {
   std::int64_t bytes() const { return bytes_; }
   explicit operator bool() const { return address_ != nullptr; }
   // Bytes [begin, begin + length): to put guard bytes round a tensor, or to misalign it on purpose.
-  Buffer slice(std::int64_t begin, std::int64_t length) const {
-    return {owner_, static_cast<char*>(address_) + begin, length};
-  }
+  Buffer slice(std::int64_t begin, std::int64_t length) const { return {owner_, static_cast<char*>(address_) + begin, length}; }
 
  private:
   std::shared_ptr<void> owner_;
@@ -98,5 +93,4 @@ class Executor {
   virtual Status flush_caches() = 0;
   virtual void* stream() { return nullptr; }  // CUstream, for libraries
 };
-
 }  // namespace warploom::runtime

@@ -1,10 +1,8 @@
 #include <bit>
 #include "runtime/bound.h"
 #include "runtime/type_codes.h"
-
 namespace warploom::runtime {
 namespace {
-
 constexpr int kPortableCluster = 8;
 constexpr int kOldestMajor = 8;
 
@@ -12,18 +10,15 @@ constexpr std::array<int, 4> kSwizzles = {0, 32, 64, 128};  // bytes, by the dri
 constexpr int kPromoteTo128 = 2;
 
 // The driver's form of `map` over the memory at `address`. Source: CUDA Driver API, "Tensor Map Object Management".
-Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address,
-                                      const std::string& place) {
+Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address, const std::string& place) {
   const std::size_t rank = map.dims.size();
   const std::string text =
       fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype), fmt::join(map.dims, ", "),
                   fmt::join(map.strides_bytes, ", "), fmt::join(map.box, ", "), map.swizzle_bytes);
   const auto swizzle = std::ranges::find(kSwizzles, map.swizzle_bytes) - kSwizzles.begin();
-  if (rank < 1 || rank > 5 || map.strides_bytes.size() + 1 != rank || map.box.size() != rank ||
-      swizzle == std::ssize(kSwizzles))
+  if (rank < 1 || rank > 5 || map.strides_bytes.size() + 1 != rank || map.box.size() != rank || swizzle == std::ssize(kSwizzles))
     return fail({ErrorCode::kPlanInvalid, "a tensor map's fields do not fit each other", place,
-                 "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128", text,
-                 "check the launch list"});
+                 "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128", text, "check the launch list"});
   std::array<std::uint64_t, 5> dims{}, strides{};
   std::array<std::uint32_t, 5> box{}, steps{};
   for (std::size_t i = 0; i < rank; ++i) {
@@ -33,11 +28,10 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
     if (i > 0) strides[i - 1] = static_cast<std::uint64_t>(map.strides_bytes[i - 1]);
   }
   CUtensorMap encoded;
-  auto done =
-      cuda.check(cuda.cuTensorMapEncodeTiled(&encoded, codes_of(map.dtype).tensor_map, static_cast<std::uint32_t>(rank),
-                                             address, dims.data(), strides.data(), box.data(), steps.data(), 0,
-                                             static_cast<int>(swizzle), kPromoteTo128, 0),
-                 "cuTensorMapEncodeTiled");
+  auto done = cuda.check(cuda.cuTensorMapEncodeTiled(&encoded, codes_of(map.dtype).tensor_map, static_cast<std::uint32_t>(rank),
+                                                     address, dims.data(), strides.data(), box.data(), steps.data(), 0,
+                                                     static_cast<int>(swizzle), kPromoteTo128, 0),
+                         "cuTensorMapEncodeTiled");
   if (done) return encoded;
   Error error = done.error();
   error.place = place;
@@ -72,10 +66,9 @@ class GpuKernels final : public LoadedList {
       WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, module, kernel.name.c_str());
       if (kernel.shared_bytes > device_.info().shared_bytes)
         return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
-                     fmt::format("at most {} bytes", device_.info().shared_bytes),
-                     fmt::format("{} bytes", kernel.shared_bytes), "take fewer stages or a smaller tile"});
-      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared,
-                    static_cast<int>(kernel.shared_bytes));
+                     fmt::format("at most {} bytes", device_.info().shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
+                     "take fewer stages or a smaller tile"});
+      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
       if (cluster_size(kernel) > kPortableCluster)
         WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
     }
@@ -101,8 +94,7 @@ class GpuKernels final : public LoadedList {
       return attribute.value;
     };
     if (cluster_size(kernel) > 1)
-      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]),
-                                                       size(kernel.cluster[2])};
+      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
     if (kernel.overlaps && index > 0) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
     if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
     config.grid_x = size(kernel.grid[0]);
@@ -116,9 +108,7 @@ class GpuKernels final : public LoadedList {
   }
 
   static unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
-  static std::int64_t cluster_size(const Kernel& kernel) {
-    return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2];
-  }
+  static std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
 
   const Driver& cuda_;
   CUstream stream_;
@@ -251,8 +241,7 @@ class GpuExecutor final : public Executor {
   Status flush_caches() override {
     constexpr std::int64_t kMore = std::int64_t{16} << 20;
     if (!flush_) { WARPLOOM_TRY(flush_, allocate(2 * info_.cache_bytes + kMore)); }
-    WARPLOOM_CUDA(cuda_, cuMemsetD32Async, pointer(flush_), ++flush_word_, static_cast<std::size_t>(flush_.bytes() / 4),
-                  stream_);
+    WARPLOOM_CUDA(cuda_, cuMemsetD32Async, pointer(flush_), ++flush_word_, static_cast<std::size_t>(flush_.bytes() / 4), stream_);
     return ok();
   }
 
@@ -272,14 +261,11 @@ class GpuExecutor final : public Executor {
   Buffer flush_;
   std::uint32_t flush_word_ = 0;
 };
-
 }  // namespace
-
 Result<std::unique_ptr<Executor>> open_gpu() {
   WARPLOOM_TRY(const Driver* cuda, Driver::get());
   auto device = std::make_unique<GpuExecutor>(*cuda);
   WARPLOOM_CHECK(device->open());
   return device;
 }
-
 }  // namespace warploom::runtime

@@ -4,15 +4,12 @@
 //   int (*const add)(int, int) = library["foo_add"];                // null where there is none
 //   if (!library.complete()) …                                      // not open, or a symbol asked for was missing
 #pragma once
-
 #include <dlfcn.h>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
-
 namespace warploom::runtime {
-
 // An address that becomes whatever kind of function it is given to.
 struct Symbol {
   void* address;
@@ -53,5 +50,4 @@ class Library {
   std::string name_, why_not_;
   mutable std::string missing_;
 };
-
 }  // namespace warploom::runtime

@@ -4,10 +4,8 @@
 #include <regex>
 #include "base/file.h"
 #include "runtime/library.h"
-
 namespace warploom::runtime {
 namespace {
-
 namespace fs = std::filesystem;
 
 constexpr std::array kSonames = {"libnvrtc.so.13", "libnvrtc.so.12"};
@@ -30,11 +28,10 @@ std::vector<std::string> candidates() {
   add(python, "CONDA_PREFIX", "/lib");
   python.insert(python.end(), {"/usr/lib", "/usr/local/lib", "/opt/*/.venv/lib", "/opt/*/lib"});
   add(python, "HOME", "/.local/lib");
-  cuda.push_back(
-      fmt::format("{{{}}}/python3*/{{site,dist}}-packages/nvidia/{{cu13,cuda_nvrtc}}/lib", fmt::join(python, ",")));
+  cuda.push_back(fmt::format("{{{}}}/python3*/{{site,dist}}-packages/nvidia/{{cu13,cuda_nvrtc}}/lib", fmt::join(python, ",")));
   glob_t found{};
-  if (::glob(fmt::format("{{{}}}/{{{}}}", fmt::join(cuda, ","), fmt::join(kSonames, ",")).c_str(), GLOB_BRACE, nullptr,
-             &found) == 0)
+  if (::glob(fmt::format("{{{}}}/{{{}}}", fmt::join(cuda, ","), fmt::join(kSonames, ",")).c_str(), GLOB_BRACE, nullptr, &found) ==
+      0)
     names.insert(names.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   return names;
@@ -69,25 +66,21 @@ Result<CudaCompiler> look_for_compiler() {
     return CudaCompiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().library.name(), true};
   }
   std::vector<std::string> programs = {"nvcc", "/usr/local/cuda/bin/nvcc"};
-  if (const std::string home = environment("CUDA_HOME"); !home.empty())
-    programs.insert(programs.begin(), home + "/bin/nvcc");
+  if (const std::string home = environment("CUDA_HOME"); !home.empty()) programs.insert(programs.begin(), home + "/bin/nvcc");
   for (const std::string& name : programs) {
     const fs::path path = find_program(name);
     if (path.empty()) continue;
     const auto answer = run_process({path.string(), "--version"}, {.time = std::chrono::seconds(20)});
     if (!answer || !answer->succeeded()) continue;
     const std::size_t at = answer->out.find("release ");
-    const std::string version =
-        at == std::string::npos ? "" : answer->out.substr(at + 8, answer->out.find(',', at) - at - 8);
+    const std::string version = at == std::string::npos ? "" : answer->out.substr(at + 8, answer->out.find(',', at) - at - 8);
     return CudaCompiler{"nvcc " + version, path.string(), false};
   }
   return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
                "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().library.why_not(),
                "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in WARPLOOM_NVRTC"});
 }
-
 }  // namespace
-
 Result<CudaCompiler> find_cuda_compiler() {
   static const Result<CudaCompiler> compiler = look_for_compiler();
   return compiler;
@@ -97,8 +90,7 @@ Result<Image> compile_cuda_in_process(const std::string& source, const std::stri
   const Nvrtc& n = nvrtc();
   if (!n.ready) {
     WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
-    return fail(
-        {ErrorCode::kNoNvrtc, "no NVRTC was found", compiler.path, "NVRTC", compiler.name, "set WARPLOOM_NVRTC"});
+    return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", compiler.path, "NVRTC", compiler.name, "set WARPLOOM_NVRTC"});
   }
   std::vector<const char*> texts, names;
   for (const EmbeddedFile& file : headers_of("ptx").files) {
@@ -108,8 +100,7 @@ Result<Image> compile_cuda_in_process(const std::string& source, const std::stri
   const std::string target = "--gpu-architecture=" + arch;
   const char* const options[] = {target.c_str(), "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
   Nvrtc::Program program = nullptr;
-  int code =
-      n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data());
+  int code = n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data());
   Image image;
   if (code == 0) {
     code = n.compile(program, static_cast<int>(std::size(options)), options);
@@ -127,8 +118,7 @@ Result<Image> compile_cuda_in_process(const std::string& source, const std::stri
   }
   if (code != 0 || image.bytes.empty())
     return fail({ErrorCode::kCompileFailed, "NVRTC refused the source", arch, "source that compiles",
-                 image.log.empty() ? n.words(code) : image.log,
-                 "report the schedule: emitted source should always compile"});
+                 image.log.empty() ? n.words(code) : image.log, "report the schedule: emitted source should always compile"});
   return image;
 }
 
@@ -158,5 +148,4 @@ PtxasReport parse_ptxas(std::string_view log) {
   }
   return report;
 }
-
 }  // namespace warploom::runtime

@@ -4,12 +4,9 @@
 // /usr/local/cuda/lib64, and in the nvidia packages of Python environments. Sources include the headers under device/ptx and
 // device/common by bare name ("wl.h").
 #pragma once
-
 #include "runtime/compile.h"
 #include "runtime/compile_text.h"
-
 namespace warploom::runtime {
-
 struct CudaCompiler {
   std::string name;  // "NVRTC 13.0", "nvcc 13.0"
   std::string path;  // of the library or the program
@@ -29,5 +26,4 @@ struct PtxasReport {
   std::vector<std::string> warnings;
 };
 PtxasReport parse_ptxas(std::string_view log);
-
 }  // namespace warploom::runtime

@@ -1,9 +1,7 @@
 #include "runtime/timing.h"
 #include "base/random.h"
-
 namespace warploom::runtime {
 namespace {
-
 double median_of(std::vector<double>& values) {
   const std::size_t half = values.size() / 2;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(half);
@@ -38,9 +36,7 @@ Status record_series(Executor& device, Entry& entry) {
   entry.samples.calls_per_sample = entry.what->sets();
   return ok();
 }
-
 }  // namespace
-
 Interval median_interval(std::span<const double> values, std::uint64_t seed, int resamples) {
   if (values.empty()) return {};
   std::vector<double> drawn(values.begin(), values.end());
@@ -62,8 +58,7 @@ Interval median_interval(std::span<const double> values, std::uint64_t seed, int
   return interval;
 }
 
-Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const> alternatives,
-                                     const MeasureOptions& options) {
+Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const> alternatives, const MeasureOptions& options) {
   using Clock = std::chrono::steady_clock;
   const bool flush = device.engine() == Engine::cuda && options.flush;
   std::vector<Entry> entries(alternatives.size());
@@ -107,5 +102,4 @@ Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const
   }
   return all;
 }
-
 }  // namespace warploom::runtime

@@ -8,11 +8,8 @@
 //   auto samples = measure(*device, {&ours, &vendor});
 //   samples[0].median_us; samples[0].low_us … samples[0].high_us  // 95 % interval of the median, by bootstrap
 #pragma once
-
 #include "runtime/executor.h"
-
 namespace warploom::runtime {
-
 struct MeasureOptions {
   int warm_up = 3;  // calls of each alternative that do not count
   int min_samples = 10;
@@ -41,5 +38,4 @@ struct Interval {
   double median = 0, low = 0, high = 0;
 };
 Interval median_interval(std::span<const double> values, std::uint64_t seed = 1, int resamples = 1000);
-
 }  // namespace warploom::runtime

@@ -1,10 +1,7 @@
 // What the libraries call our element types, one row a type.
 #pragma once
-
 #include "base/dtype.h"
-
 namespace warploom::runtime {
-
 struct TypeCodes {
   Dtype dtype;
   int cuda = -1;                   // cudaDataType; -1: none
@@ -28,5 +25,4 @@ constexpr TypeCodes codes_of(Dtype dtype) {
     if (row.dtype == dtype) return row;
   return {dtype};
 }
-
 }  // namespace warploom::runtime

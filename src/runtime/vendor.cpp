@@ -1,8 +1,6 @@
 #include "runtime/vendor.h"
-
 namespace warploom::runtime {
 namespace {
-
 constexpr std::array kRows = {
 #define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) ActivationRow{#name, dnnl2, dnnl3, #value},
 #include "runtime/activations.def"
@@ -11,8 +9,7 @@ constexpr std::array kRows = {
 // One after the other under one name: a library's product and a plain kernel's epilogue over it, or a plain kernel alone.
 class Steps final : public Runnable {
  public:
-  Steps(std::string name, std::vector<std::unique_ptr<Runnable>> steps)
-      : name_(std::move(name)), steps_(std::move(steps)) {}
+  Steps(std::string name, std::vector<std::unique_ptr<Runnable>> steps) : name_(std::move(name)), steps_(std::move(steps)) {}
   std::string name() const override { return name_; }
   int sets() const override { return steps_.back()->sets(); }
   Status bind(const Bindings& buffers, int set) override {
@@ -58,9 +55,7 @@ Result<std::unique_ptr<Runnable>> by_library_and_plain(Executor& device, const V
   WARPLOOM_TRY(auto product, by_library(device, bare));
   return with_plain(device, plain_epilogue(device.info(), problem), std::move(product));
 }
-
 }  // namespace
-
 const ActivationRow& row_of(Activation activation) { return kRows[static_cast<std::size_t>(activation)]; }
 std::string_view name_of(Activation activation) { return row_of(activation).name; }
 
@@ -75,8 +70,8 @@ std::vector<BufferSpec> buffers_of(const VendorProblem& p) {
 }
 
 tl::unexpected<Error> not_served(const std::string& library, const std::string& what) {
-  return fail({ErrorCode::kNoSchedule, "the vendor library does not serve the problem", library, "a problem it serves",
-               what, "the plain reference stands in"});
+  return fail({ErrorCode::kNoSchedule, "the vendor library does not serve the problem", library, "a problem it serves", what,
+               "the plain reference stands in"});
 }
 
 Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only) {
@@ -91,5 +86,4 @@ Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const Vendo
                  "f32, tf32, bf16 or f16 (others where the library has them)", std::string(name_of(problem.out)), ""});
   return with_plain(device, plain_reference(device.info(), problem));
 }
-
 }  // namespace warploom::runtime

@@ -13,11 +13,8 @@
 // GPU: cuBLASLt, the fastest of its heuristic's first eight algorithms (timed when buffer set 0 is bound). CPU: oneDNN.
 // Where the library lacks something, a plain kernel of ours does it: the epilogue alone, or all ("plain").
 #pragma once
-
 #include "runtime/executor.h"
-
 namespace warploom::runtime {
-
 enum class VendorKind : std::uint8_t { matmul, softmax };
 
 enum class Activation : std::uint8_t {
@@ -42,8 +39,7 @@ struct VendorProblem {
 };
 
 // The fastest that serves the problem. `plain_only`: ours, whatever libraries are there.
-Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem,
-                                                   bool plain_only = false);
+Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only = false);
 // The launch list of the plain kernel.
 LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& problem);
 
@@ -66,5 +62,4 @@ const ActivationRow& row_of(Activation activation);
 
 // The problem's buffers, flat: A, B, C and, where there is one, bias; or X and Y.
 std::vector<BufferSpec> buffers_of(const VendorProblem& problem);
-
 }  // namespace warploom::runtime

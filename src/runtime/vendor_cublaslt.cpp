@@ -7,10 +7,8 @@
 #include "runtime/library.h"
 #include "runtime/type_codes.h"
 #include "runtime/vendor.h"
-
 namespace warploom::runtime {
 namespace {
-
 struct LtAlgorithm {
   std::uint64_t data[8] = {};
 };
@@ -40,12 +38,11 @@ struct CublasLt {
   int (*preference_create)(LtObject*) = library["cublasLtMatmulPreferenceCreate"];
   int (*preference_destroy)(LtObject) = library["cublasLtMatmulPreferenceDestroy"];
   Set* preference_set = library["cublasLtMatmulPreferenceSetAttribute"];
-  int (*heuristic)(LtHandle, LtObject desc, LtObject a, LtObject b, LtObject c, LtObject d, LtObject preference,
-                   int wanted, LtHeuristic* results, int* found) = library["cublasLtMatmulAlgoGetHeuristic"];
-  int (*matmul)(LtHandle, LtObject desc, const void* alpha, const void* a, LtObject a_layout, const void* b,
-                LtObject b_layout, const void* beta, const void* c, LtObject c_layout, void* d, LtObject d_layout,
-                const LtAlgorithm*, void* workspace, std::size_t workspace_bytes,
-                void* stream) = library["cublasLtMatmul"];
+  int (*heuristic)(LtHandle, LtObject desc, LtObject a, LtObject b, LtObject c, LtObject d, LtObject preference, int wanted,
+                   LtHeuristic* results, int* found) = library["cublasLtMatmulAlgoGetHeuristic"];
+  int (*matmul)(LtHandle, LtObject desc, const void* alpha, const void* a, LtObject a_layout, const void* b, LtObject b_layout,
+                const void* beta, const void* c, LtObject c_layout, void* d, LtObject d_layout, const LtAlgorithm*,
+                void* workspace, std::size_t workspace_bytes, void* stream) = library["cublasLtMatmul"];
   LtHandle handle = nullptr;
   bool ready = library.complete() && create(&handle) == 0;
 };
@@ -152,12 +149,10 @@ class LtMatmul final : public WithSets<std::vector<Buffer>> {  // A, B, C, bias
 
   // The heuristic's algorithms for operands aligned so.
   Status ask(std::uint32_t alignment) {
-    for (int operand = 0; operand < 4; ++operand)
-      set(lt_.preference_set, preference_, kPreferAlignmentA + operand, alignment);
+    for (int operand = 0; operand < 4; ++operand) set(lt_.preference_set, preference_, kPreferAlignmentA + operand, alignment);
     std::array<LtHeuristic, kAlgorithms> results;
     int found = 0;
-    if (lt_.heuristic(lt_.handle, desc_, b_, a_, c_, c_, preference_, kAlgorithms, results.data(), &found) != 0)
-      found = 0;
+    if (lt_.heuristic(lt_.handle, desc_, b_, a_, c_, c_, preference_, kAlgorithms, results.data(), &found) != 0) found = 0;
     algorithms_.clear();
     for (const LtHeuristic& result : std::span(results).first(static_cast<std::size_t>(found)))
       if (result.state == 0) algorithms_.push_back(result.algorithm);
@@ -191,9 +186,8 @@ class LtMatmul final : public WithSets<std::vector<Buffer>> {  // A, B, C, bias
     const void *one = f64 ? static_cast<const void*>(&wide[0]) : &narrow[0],
                *zero = f64 ? static_cast<const void*>(&wide[1]) : &narrow[1];
     if (s.size() > 3) set(lt_.desc_set, desc_, kDescBiasPointer, s[3].address());
-    const int code =
-        lt_.matmul(lt_.handle, desc_, one, s[1].address(), b_, s[0].address(), a_, zero, s[2].address(), c_,
-                   s[2].address(), c_, &algorithm, workspace_.address(), kWorkspaceBytes, device_.stream());
+    const int code = lt_.matmul(lt_.handle, desc_, one, s[1].address(), b_, s[0].address(), a_, zero, s[2].address(), c_,
+                                s[2].address(), c_, &algorithm, workspace_.address(), kWorkspaceBytes, device_.stream());
     if (code == 0) return ok();
     return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", name(), "status 0", fmt::format("status {}", code),
                  "check nvidia-smi and the kernel log"});
@@ -209,14 +203,11 @@ class LtMatmul final : public WithSets<std::vector<Buffer>> {  // A, B, C, bias
   std::uint32_t alignment_ = 0;
   bool chosen_ = false;
 };
-
 }  // namespace
-
 Result<std::unique_ptr<Runnable>> cublaslt_matmul(Executor& device, const VendorProblem& problem) {
   if (!cublaslt().ready) return not_served("cuBLASLt", "no libcublasLt.so.13 or .12");
   auto matmul = std::make_unique<LtMatmul>(device, problem);
   WARPLOOM_CHECK(matmul->prepare());
   return matmul;
 }
-
 }  // namespace warploom::runtime

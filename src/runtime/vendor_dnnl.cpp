@@ -5,10 +5,8 @@
 #include "runtime/library.h"
 #include "runtime/type_codes.h"
 #include "runtime/vendor.h"
-
 namespace warploom::runtime {
 namespace {
-
 using Handle = void*;
 constexpr int kMaxDims = 12;
 using Dims = std::array<std::int64_t, kMaxDims>;
@@ -47,8 +45,8 @@ struct Dnnl {
   // Second version: descriptors are structures that the caller holds; here a block of bytes large enough for any of them.
   int (*desc_init2)(void*, int rank, const std::int64_t*, int type,
                     const std::int64_t*) = library("dnnl_memory_desc_init_by_strides", second);
-  int (*append_eltwise2)(Handle, float scale, int algorithm, float alpha,
-                         float beta) = library("dnnl_post_ops_append_eltwise", second);
+  int (*append_eltwise2)(Handle, float scale, int algorithm, float alpha, float beta) = library("dnnl_post_ops_append_eltwise",
+                                                                                                second);
   int (*matmul_init2)(void*, const void* src, const void* weights, const void* bias,
                       const void* dst) = library("dnnl_matmul_desc_init", second);
   int (*softmax_init2)(void*, int kind, int algorithm, const void* src, const void* dst,
@@ -59,15 +57,13 @@ struct Dnnl {
   int (*desc_create3)(Handle*, int rank, const std::int64_t*, int type,
                       const std::int64_t*) = library("dnnl_memory_desc_create_with_strides", third);
   int (*desc_destroy3)(Handle) = library("dnnl_memory_desc_destroy", third);
-  int (*append_eltwise3)(Handle, int algorithm, float alpha, float beta) = library("dnnl_post_ops_append_eltwise",
-                                                                                   third);
+  int (*append_eltwise3)(Handle, int algorithm, float alpha, float beta) = library("dnnl_post_ops_append_eltwise", third);
   int (*matmul_create3)(Handle*, Handle engine, const void* src, const void* weights, const void* bias, const void* dst,
                         const void* attr) = library("dnnl_matmul_primitive_desc_create", third);
   int (*softmax_create3)(Handle*, Handle engine, int kind, int algorithm, const void* src, const void* dst, int axis,
                          const void* attr) = library("dnnl_softmax_forward_primitive_desc_create", third);
   Handle engine = nullptr, stream = nullptr;
-  bool ready =
-      library.complete() && engine_create(&engine, kCpu, 0) == 0 && stream_create(&stream, engine, kInOrder) == 0;
+  bool ready = library.complete() && engine_create(&engine, kCpu, 0) == 0 && stream_create(&stream, engine, kInOrder) == 0;
 };
 
 const Dnnl& dnnl() {
@@ -148,14 +144,13 @@ class DnnlPrimitive final : public WithSets<DnnlSet> {
     const auto count = static_cast<int>(bound->arguments.size());
     const int code = d_.execute(primitive_, d_.stream, count, bound->arguments.data());
     if (code == 0 && d_.stream_wait(d_.stream) == 0) return ok();
-    return fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", name(), "status 0",
-                 fmt::format("status {}", code), ""});
+    return fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", name(), "status 0", fmt::format("status {}", code), ""});
   }
 
  private:
   // A [batch, r, c] operand; a batch or bias dimension of 1 is repeated.
-  bool describe(Operand& operand, const char* buffer, int arg, Dtype dtype, std::int64_t batch, std::int64_t r,
-                std::int64_t c, bool transposed = false) {
+  bool describe(Operand& operand, const char* buffer, int arg, Dtype dtype, std::int64_t batch, std::int64_t r, std::int64_t c,
+                bool transposed = false) {
     operand.buffer = {buffer, dtype, {batch, r, c}};
     operand.arg = arg;
     const std::int64_t row = transposed ? 1 : c, column = transposed ? r : 1;
@@ -180,8 +175,7 @@ class DnnlPrimitive final : public WithSets<DnnlSet> {
 
   bool make_softmax() {
     Operand &x = operands_[0], &y = operands_[1];
-    return describe(x, "X", kArgSrc, p_.in, 1, p_.rows, p_.cols) &&
-           describe(y, "Y", kArgDst, p_.out, 1, p_.rows, p_.cols) &&
+    return describe(x, "X", kArgSrc, p_.in, 1, p_.rows, p_.cols) && describe(y, "Y", kArgDst, p_.out, 1, p_.rows, p_.cols) &&
            make_primitive([&](const void* attr, Handle* desc, void* op) {
              constexpr int kind = kForwardInference, algorithm = kSoftmaxAccurate;
              if (d_.third) return d_.softmax_create3(desc, d_.engine, kind, algorithm, x.desc(), y.desc(), 1, attr);
@@ -216,14 +210,11 @@ class DnnlPrimitive final : public WithSets<DnnlSet> {
   std::array<Operand, 4> operands_;
   Handle primitive_ = nullptr;
 };
-
 }  // namespace
-
 Result<std::unique_ptr<Runnable>> dnnl_reference(const VendorProblem& problem) {
   if (!dnnl().ready) return not_served("oneDNN", "no libdnnl.so.3 or .2");
   auto primitive = std::make_unique<DnnlPrimitive>(problem);
   WARPLOOM_CHECK(primitive->prepare());
   return primitive;
 }
-
 }  // namespace warploom::runtime

@@ -3,10 +3,8 @@
 // head, the types In, Out and Bias with `activate`, the functions of both engines, and the kernel.
 
 #include "runtime/vendor.h"
-
 namespace warploom::runtime {
 namespace {
-
 // Tiles of the texts, of which launch shapes follow.
 constexpr int kPlainCudaTile = 64, kPlainCudaThreads = 256;
 constexpr int kPlainCpuRows = 48, kPlainCpuCols = 64, kPlainCpuDepth = 256;
@@ -222,8 +220,8 @@ std::string constants_of(const VendorProblem& p) {
   return fmt::format(
       "constexpr long long kBatch = {}, kM = {}, kN = {}, kK = {};\n"
       "constexpr bool kTransposeA = {}, kTransposeB = {}, kBatchedA = {}, kBatchedB = {};\nconstexpr int kBias = {};\n",
-      p.batch, softmax ? p.rows : p.m, softmax ? p.cols : p.n, p.k, p.transpose_a, p.transpose_b, p.batched_a,
-      p.batched_b, static_cast<int>(p.bias));
+      p.batch, softmax ? p.rows : p.m, softmax ? p.cols : p.n, p.k, p.transpose_a, p.transpose_b, p.batched_a, p.batched_b,
+      static_cast<int>(p.bias));
 }
 
 // What the texts of both engines are written in: the element types, the bias, the activation.
@@ -243,12 +241,11 @@ LaunchList plain(const DeviceInfo& device, const VendorProblem& p, std::string n
   const std::string parameters = fmt::format("#define PARAMETERS {}\n#define BIAS static_cast<const Bias*>({})\n",
                                              bias && gpu ? ", const Bias* bias" : "", bias_text);
   LaunchList list{.engine = gpu ? Engine::cuda : Engine::cpu, .arch = device.arch};
-  Kernel kernel{
-      .name = std::move(name),
-      .source = constants_of(p) + (gpu ? kPlainCudaHead : kPlainCpuHead) + functions_of(p) + parameters + body,
-      .grid = {blocks, 1, 1},
-      .threads = gpu ? kPlainCudaThreads : 1,
-      .shared_bytes = scratch_bytes};
+  Kernel kernel{.name = std::move(name),
+                .source = constants_of(p) + (gpu ? kPlainCudaHead : kPlainCpuHead) + functions_of(p) + parameters + body,
+                .grid = {blocks, 1, 1},
+                .threads = gpu ? kPlainCudaThreads : 1,
+                .shared_bytes = scratch_bytes};
   for (const BufferSpec& buffer : buffers) {
     kernel.args.push_back({.buffer = buffer.name});
     (buffer.name == "C" || buffer.name == "Y" ? list.outputs : list.inputs).push_back(buffer);
@@ -256,9 +253,7 @@ LaunchList plain(const DeviceInfo& device, const VendorProblem& p, std::string n
   list.kernels = {std::move(kernel)};
   return list;
 }
-
 }  // namespace
-
 LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& p) {
   const bool gpu = on_gpu(device);
   if (p.kind == VendorKind::softmax)
@@ -275,5 +270,4 @@ LaunchList plain_epilogue(const DeviceInfo& device, const VendorProblem& p) {
   return plain(device, p, "plain_epilogue", gpu ? kPlainCudaEpilogue : kPlainCpuEpilogue, buffers,
                pieces(buffers[0].elements(), gpu ? kPlainCudaThreads : kPlainEpilogueChunk));
 }
-
 }  // namespace warploom::runtime

@@ -1,8 +1,6 @@
 #include "search/catalogue.h"
-
 namespace warploom::search {
 namespace {
-
 constexpr std::int64_t kWalk = 40'000;   // spaces up to this size are walked whole
 constexpr std::int64_t kLooks = 20'000;  // random looks into larger ones
 
@@ -27,9 +25,7 @@ const kernels::Family* family_named(const Catalogue& catalogue, const std::strin
     if (family->name() == name) return family;
   return nullptr;
 }
-
 }  // namespace
-
 std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family, Random& random) {
   const kernels::Space space = family.space(catalogue.region, catalogue.capabilities);
   std::vector<std::pair<double, kernels::Schedule>> found;
@@ -70,5 +66,4 @@ std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue, const kern
   }
   return out;
 }
-
 }  // namespace warploom::search

@@ -1,7 +1,6 @@
 // Catalogue: the schedules a search may try for one region on one target, and how to build one. optimize() makes it from the
 // families of kernels/; tests make their own.
 #pragma once
-
 #include <functional>
 #include <memory>
 #include <set>
@@ -9,9 +8,7 @@
 #include <vector>
 #include "base/random.h"
 #include "kernels/family.h"
-
 namespace warploom::search {
-
 struct Catalogue {
   kernels::Region region;
   target::Capabilities capabilities;
@@ -25,5 +22,4 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
 
 // The legal schedules that differ from `schedule` in one field, in the order of fields and values.
 std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue, const kernels::Schedule& schedule);
-
 }  // namespace warploom::search

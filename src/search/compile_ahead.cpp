@@ -1,10 +1,8 @@
 #include "search/compile_ahead.h"
 #include <thread>
 #include "runtime/compile.h"
-
 namespace warploom::search {
 namespace {
-
 using std::chrono::milliseconds;
 
 Compiled compiled(const kernels::Schedule& schedule, const CompileAhead::Build& build, milliseconds limit) {
@@ -15,9 +13,7 @@ Compiled compiled(const kernels::Schedule& schedule, const CompileAhead::Build& 
   else made.list = fail(binary.error());
   return made;
 }
-
 }  // namespace
-
 CompileAhead::CompileAhead(Build build, int threads, milliseconds limit)
     : build_(std::move(build)), limit_(limit), turns_(std::make_shared<Turns>(std::max(1, threads))) {}
 
@@ -38,9 +34,7 @@ void CompileAhead::put(kernels::Schedule schedule) {
 
 std::optional<Compiled> CompileAhead::take(milliseconds wait, milliseconds patience) {
   const auto start = Clock::now();
-  const auto ready = [](const Entry& entry) {
-    return entry.result.wait_for(milliseconds(0)) == std::future_status::ready;
-  };
+  const auto ready = [](const Entry& entry) { return entry.result.wait_for(milliseconds(0)) == std::future_status::ready; };
   while (!entries_.empty()) {
     const bool any = Clock::now() - entries_.front().put >= patience;
     const auto last = any ? entries_.end() : entries_.begin() + 1;
@@ -54,5 +48,4 @@ std::optional<Compiled> CompileAhead::take(milliseconds wait, milliseconds patie
   }
   return std::nullopt;
 }
-
 }  // namespace warploom::search

@@ -1,7 +1,6 @@
 // CompileAhead: builds and compiles schedules on threads of its own, so many at once, ahead of the measuring, and hands them out in the order
 // they were put in. Compilers themselves run in child processes under a clock (runtime/compile.h).
 #pragma once
-
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -14,9 +13,7 @@
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "kernels/family.h"
-
 namespace warploom::search {
-
 struct Compiled {
   kernels::Schedule schedule;
   Result<LaunchList> list = LaunchList{};
@@ -54,5 +51,4 @@ class CompileAhead {
   std::shared_ptr<Turns> turns_;
   std::deque<Entry> entries_;  // in the order they were put
 };
-
 }  // namespace warploom::search

@@ -7,10 +7,8 @@
 #include "search/compile_ahead.h"
 #include "search/proposer.h"
 #include "verify/evaluator.h"
-
 namespace warploom::search {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -131,14 +129,13 @@ class Explorer {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const int threads = options_.jobs > 0 ? options_.jobs : cores;
     const auto lookahead = static_cast<std::size_t>(threads) + 2;
-    const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)),
-                                  milliseconds(5'000), milliseconds(60'000));
+    const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)), milliseconds(5'000),
+                                  milliseconds(60'000));
     compile_ = std::make_unique<CompileAhead>(problem_.catalogue.build, threads, limit);
     bool exhausted = false;
     int put = 0;
     while (!interrupted() && !limit_reached()) {
-      while (!exhausted && compile_->pending() < lookahead &&
-             (options_.max_candidates == 0 || put < options_.max_candidates)) {
+      while (!exhausted && compile_->pending() < lookahead && (options_.max_candidates == 0 || put < options_.max_candidates)) {
         const auto schedule = proposer_->next();
         if (schedule) compile_->put(*schedule), ++put;
         exhausted = !schedule;
@@ -180,8 +177,7 @@ class Explorer {
 
   // Judges an entry as its list allows, and records and counts what came of it. Fails with what no other would escape.
   template <class Change>
-  Status settle(Entry& entry, Result<LaunchList> list, verify::Evaluator& judge, const Change& change,
-                bool promotes = false) {
+  Status settle(Entry& entry, Result<LaunchList> list, verify::Evaluator& judge, const Change& change, bool promotes = false) {
     verify::Verdict& verdict = entry.verdict;
     if (list) {
       entry.list = std::move(*list);
@@ -321,8 +317,7 @@ class Explorer {
 
   std::string summary() const {
     std::string text;
-    for (const auto& [code, count] : refused_by_code_)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, code);
+    for (const auto& [code, count] : refused_by_code_) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, code);
     if (!refusals_.empty())
       text += fmt::format("; the first: {}: {} {}", refusals_.front().schedule, refusals_.front().error.message,
                           refusals_.front().error.found);
@@ -334,12 +329,11 @@ class Explorer {
     const Entry* best = winner();
     finish(interrupted() ? "interrupted" : best ? "done" : "failed");
     if (!best && interrupted())
-      return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found",
-                   problem_.setup.graph.name, "", summary(), "run again to go on where it stopped"});
+      return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found", problem_.setup.graph.name, "",
+                   summary(), "run again to go on where it stopped"});
     if (!best)
-      return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate",
-                   problem_.setup.graph.name, "a candidate that is right", summary(),
-                   "give it more time with --budget"});
+      return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate", problem_.setup.graph.name,
+                   "a candidate that is right", summary(), "give it more time with --budget"});
     const verify::Verdict& v = best->verdict;
     const double reference_us = v.reference_us > 0 ? v.reference_us : reference_us_;
     return Outcome{.problem = problem_.setup.graph.name,
@@ -383,9 +377,6 @@ class Explorer {
   int judged_ = 0, refused_ = 0, judge_calls_ = 0;
   double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0, reference_us_ = 0;
 };
-
 }  // namespace
-
 Result<Outcome> explore(const Problem& problem, const Options& options) { return Explorer(problem, options).run(); }
-
 }  // namespace warploom::search

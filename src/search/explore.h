@@ -1,12 +1,9 @@
 // The search itself, for any catalogue of schedules. optimize() calls it with the families of kernels/, tests with their own.
 #pragma once
-
 #include "search/catalogue.h"
 #include "search/optimize.h"
 #include "verify/setup.h"
-
 namespace warploom::search {
-
 struct Problem {
   Catalogue catalogue;
   verify::Setup setup;
@@ -18,5 +15,4 @@ struct Problem {
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track);
 
 Result<Outcome> explore(const Problem& problem, const Options& options);
-
 }  // namespace warploom::search

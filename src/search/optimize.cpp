@@ -1,10 +1,8 @@
 #include "search/optimize.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
-
 namespace warploom::search {
 namespace {
-
 // The capabilities to plan for on the GPU that is here. A newer architecture than any that is known is planned for as the newest
 // whose instructions it still has, and compiled under its own name.
 Result<target::Capabilities> gpu_here() {
@@ -15,16 +13,14 @@ Result<target::Capabilities> gpu_here() {
   WARPLOOM_CUDA(*cuda, cuDeviceGetAttribute, &major, runtime::kAttributeMajor, device);
   WARPLOOM_CUDA(*cuda, cuDeviceGetAttribute, &minor, runtime::kAttributeMinor, device);
   if (major < 8)
-    return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target",
-                 "compute capability 8.0 or newer", fmt::format("{}.{}", major, minor), "use --target cpu"});
+    return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target", "compute capability 8.0 or newer",
+                 fmt::format("{}.{}", major, minor), "use --target cpu"});
   if (major == 9) return target::capabilities_of("sm_90a");
   WARPLOOM_TRY(target::Capabilities found, target::capabilities_of(major == 8 && minor == 9 ? "sm_89" : "sm_80"));
   if (major > 9) found.arch = fmt::format("sm_{}{}a", major, minor);
   return found;
 }
-
 }  // namespace
-
 Result<target::Capabilities> resolve_target(const std::string& name) {
   if (name != "auto") return target::capabilities_of(name);
   if (auto here = gpu_here()) return here;
@@ -55,8 +51,7 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
   if (problem.catalogue.families.empty())
     return fail({ErrorCode::kNoSchedule, "no family of schedules covers the graph on this target", graph.name,
                  "one matmul or softmax with pointwise operators around it",
-                 fmt::format("{} operators, target {}, track {}", graph.nodes.size(), capabilities.arch,
-                             name_of(options.track)),
+                 fmt::format("{} operators, target {}, track {}", graph.nodes.size(), capabilities.arch, name_of(options.track)),
                  "take another target or track"});
   problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
     return kernels::build(region, schedule, capabilities);
@@ -74,9 +69,8 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
   return explore(problem, options);
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error,
-                                   max_error, reference_error, roofline_fraction, candidates, seconds, seed,
-                                   interrupted)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error, max_error,
+                                   reference_error, roofline_fraction, candidates, seconds, seed, interrupted)
 
 nlohmann::json to_json(const Outcome& outcome) {
   nlohmann::json out = outcome;
@@ -86,5 +80,4 @@ nlohmann::json to_json(const Outcome& outcome) {
   out["schedule"] = outcome.schedule.text();
   return out;
 }
-
 }  // namespace warploom::search

@@ -4,7 +4,6 @@
 // judged and timed one at a time in the evaluator process, and recorded in the archive as soon as they are known. A run that was
 // interrupted or killed goes on where it stopped when it is started again with the same problem, target and track.
 #pragma once
-
 #include <atomic>
 #include <filesystem>
 #include <functional>
@@ -12,9 +11,7 @@
 #include <vector>
 #include "base/error.h"
 #include "kernels/family.h"
-
 namespace warploom::search {
-
 // automatic: enumerate small spaces, else beam
 enum class Strategy : std::uint8_t { automatic, enumerate, random, beam };
 inline constexpr const char* kStrategyNames[] = {"automatic", "enumerate", "random", "beam"};
@@ -78,5 +75,4 @@ Result<target::Capabilities> resolve_target(const std::string& name);
 
 // The track a graph competes in when the user names none: by its widest floating-point input.
 Track default_track(const graph::Graph& graph);
-
 }  // namespace warploom::search

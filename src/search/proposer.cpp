@@ -1,18 +1,14 @@
 #include "search/proposer.h"
 #include "graph/parallel.h"
-
 namespace warploom::search {
 namespace {
-
 constexpr std::size_t kSmallSpace = 96;                     // automatic: spaces up to this size are enumerated
 constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
 constexpr std::size_t kWidth = 5;                           // the best few that are changed
 constexpr std::size_t kChanges = 3;                         // of each, a round
 constexpr std::size_t kModelled = 64;                       // guesses, and random looks, that the model is asked about
 constexpr std::size_t kClimbers = 8, kClimbs = 6;           // the best few whose neighbours it sees, and how often
-
 }  // namespace
-
 Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed)
     : catalogue_(&catalogue), strategy_(strategy), random_(seed, "proposer") {
   std::vector<std::vector<kernels::Schedule>> families;
@@ -120,5 +116,4 @@ std::vector<std::string> Proposer::parents_of(const std::string& schedule) const
   const auto found = parents_.find(schedule);
   return found == parents_.end() ? std::vector<std::string>() : std::vector<std::string>{found->second};
 }
-
 }  // namespace warploom::search

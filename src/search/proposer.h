@@ -8,7 +8,6 @@
 // Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
 // and takes the changes that it expects most of first. Predictions only order: what is timed decides.
 #pragma once
-
 #include <map>
 #include <optional>
 #include <set>
@@ -16,9 +15,7 @@
 #include <vector>
 #include "search/catalogue.h"
 #include "search/optimize.h"
-
 namespace warploom::search {
-
 class Proposer {
  public:
   Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed);
@@ -54,5 +51,4 @@ class Proposer {
   std::vector<std::pair<double, kernels::Schedule>> best_;  // ascending
   int rounds_ = 0;
 };
-
 }  // namespace warploom::search

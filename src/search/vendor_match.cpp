@@ -1,10 +1,8 @@
 #include "base/random.h"
 #include "kernels/match.h"
 #include "search/explore.h"
-
 namespace warploom::search {
 namespace {
-
 using runtime::Activation;
 using runtime::BiasKind;
 
@@ -75,8 +73,7 @@ bool is_input(const graph::Graph& graph, graph::TensorId id) {
   return std::find(graph.inputs.begin(), graph.inputs.end(), id) != graph.inputs.end();
 }
 
-std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::MatmulRegion& region,
-                                                  Track track) {
+std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::MatmulRegion& region, Track track) {
   const auto a = operand_of(region.a), b = operand_of(region.b), out = operand_of(region.out);
   if (!a || !b || !out || out->transposed || region.operands.size() > 1) return std::nullopt;
   if (region.a.dtype != region.b.dtype || !is_input(graph, region.a.tensor) || !is_input(graph, region.b.tensor))
@@ -120,14 +117,11 @@ std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, co
   reference.buffers = {{"X", region.operands[0].name}, {"Y", region.out.name}};
   return reference;
 }
-
 }  // namespace
-
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track) {
   if (graph.outputs.size() != 1) return std::nullopt;
   if (const auto matmul = kernels::match_matmul(graph)) return matmul_reference(graph, *matmul, track);
   if (const auto softmax = kernels::match_softmax(graph)) return softmax_reference(graph, *softmax);
   return std::nullopt;
 }
-
 }  // namespace warploom::search

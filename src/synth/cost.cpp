@@ -1,14 +1,9 @@
 #include "synth/cost.h"
-#include <algorithm>
-#include <cmath>
-#include <set>
 #include "synth/shared.h"
 #include "target/rates.h"
 #include "tile/shape.h"
-
 namespace warploom::synth {
 namespace {
-
 using layout::TvLayout;
 using target::Method;
 using namespace tile;
@@ -28,10 +23,7 @@ double elements_of(const Tile& tile) { return static_cast<double>(element_count(
 class Model {
  public:
   Model(const Program& program, const Solution& solution, const target::Capabilities& capabilities)
-      : program_(program),
-        solution_(solution),
-        capabilities_(capabilities),
-        rates_(target::rates_of(capabilities.arch)) {
+      : program_(program), solution_(solution), capabilities_(capabilities), rates_(target::rates_of(capabilities.arch)) {
     sites_ = sites_of(program);
     blocks_ = static_cast<double>(element_count(program.grid));
   }
@@ -58,9 +50,7 @@ class Model {
   }
 
  private:
-  double bytes_in(const Tile& tile) const {
-    return elements_of(tile) * bits_of(program_.tensor(tile.tensor).dtype) / 8;
-  }
+  double bytes_in(const Tile& tile) const { return elements_of(tile) * bits_of(program_.tensor(tile.tensor).dtype) / 8; }
   void bind_block(Environment& at, std::int64_t block) const {
     const auto& grid = program_.grid;
     const auto extent = [&](std::size_t d) { return d < grid.size() ? grid[d] : 1; };
@@ -187,9 +177,7 @@ class Model {
     return work;
   }
 
-  Work cost_of(const Statement&, const Fill& node, Environment&, int threads) {
-    return compute(values(node.dst), threads);
-  }
+  Work cost_of(const Statement&, const Fill& node, Environment&, int threads) { return compute(values(node.dst), threads); }
   Work cost_of(const Statement&, const Map& node, Environment&, int threads) {
     return compute(values(node.dst) * operations(node.value), threads);
   }
@@ -223,8 +211,7 @@ class Model {
     const double results = values(node.dst), steps = std::log2(static_cast<double>(lanes));
     work.issue += 3 * results * steps * threads / 32;
     work.chain += results * steps * rates_.shuffle_cycles / std::min(results, 4.0);
-    if (warps > 1)
-      work.chain += 2 * rates_.barrier_cycles + 2 * rates_.shared_latency + static_cast<double>(warps) * results;
+    if (warps > 1) work.chain += 2 * rates_.barrier_cycles + 2 * rates_.shared_latency + static_cast<double>(warps) * results;
     return work;
   }
   // A scan is a reduction whose steps every element takes part in; a rearrangement crosses shared memory, or shuffles.
@@ -272,8 +259,7 @@ class Model {
       work.chain = std::max(work.tensor, work.shared) + rates_.shared_latency;
       return work;
     }
-    const double calls =
-        m / row.m * (n / std::max(1, row.n)) * (k / row.k) / (threads / static_cast<double>(row.threads));
+    const double calls = m / row.m * (n / std::max(1, row.n)) * (k / row.k) / (threads / static_cast<double>(row.threads));
     const double warps = threads / 32.0, cycles = row.method == Method::warp ? rates_.warp_matrix_cycles : 1.1;
     work.tensor = row.method == Method::warp ? calls * cycles * warps / 4 : 0;
     work.issue = calls * warps * (row.method == Method::warp ? 1 : 1.1);
@@ -295,8 +281,7 @@ class Model {
     if (choice.instruction && choice.instruction->method == Method::tensor_copy) {
       work.l2_bytes = bytes_in(global) * inside(global, at);
       for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
-        if (node.multicast.find("xyz"[d]) != std::string::npos)
-          work.l2_bytes /= static_cast<double>(program_.cluster[d]);
+        if (node.multicast.find("xyz"[d]) != std::string::npos) work.l2_bytes /= static_cast<double>(program_.cluster[d]);
       work.shared = bytes_in(global) / rates_.shared_bytes;
       work.issue = 16;
       if (!from_global) work.chain = rates_.store_latency + 2 * rates_.barrier_cycles + work.l2_bytes / rates_.l2_bytes;
@@ -306,8 +291,8 @@ class Model {
       const bool registers = program_.tensor(other.tensor).scope == Scope::reg;
       const TvLayout& tv = registers ? solution_.registers.at(other.tensor) : choice.mapping;
       const TvLayout lanes = seen_from(tv, registers ? program_.tensor(other.tensor).shape : tv.tile, global.extent);
-      const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector),
-                   part = inside(global, at), touched = sectors(global, lanes, choice.vector);
+      const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector), part = inside(global, at),
+                   touched = sectors(global, lanes, choice.vector);
       work.issue = accesses * warps * rates_.access_issue;
       work.l2_bytes = accesses * warps * touched * 32 * part;
       work.shared = accesses * warps * std::max(1.0, touched * 32 / rates_.shared_bytes);
@@ -316,11 +301,9 @@ class Model {
       work.chain = waiting + std::max(work.l2_bytes / rates_.l2_bytes, work.issue / 4);
       return work;
     }
-    const Tile &memory = from == Scope::shared ? node.src : node.dst,
-               &side = from == Scope::shared ? node.dst : node.src;
+    const Tile &memory = from == Scope::shared ? node.src : node.dst, &side = from == Scope::shared ? node.dst : node.src;
     const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
-    const TvLayout tv =
-        seen_from(solution_.registers.at(side.tensor), program_.tensor(side.tensor).shape, memory.extent);
+    const TvLayout tv = seen_from(solution_.registers.at(side.tensor), program_.tensor(side.tensor).shape, memory.extent);
     const bool matrix = choice.instruction && choice.instruction->method == Method::matrix;
     const double bytes = shared.element_bits / 8.0,
                  width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
@@ -351,8 +334,7 @@ class Model {
   double size_of(TensorId id) const {
     const Tensor& tensor = program_.tensor(id);
     double span = 1;
-    for (std::size_t d = 0; d < tensor.shape.size(); ++d)
-      span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
+    for (std::size_t d = 0; d < tensor.shape.size(); ++d) span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
     return span * bits_of(tensor.dtype) / 8;
   }
 
@@ -369,9 +351,8 @@ class Model {
         auto inner = blocks;
         auto around = loops;
         const auto begin = node->begin.evaluate(blocks[0]), step = node->step.evaluate(blocks[0]);
-        around.push_back(
-            {node->variable, std::max(0.0, std::ceil(static_cast<double>(node->end.evaluate(blocks[0]) - begin) /
-                                                     static_cast<double>(std::max<std::int64_t>(1, step))))});
+        around.push_back({node->variable, std::max(0.0, std::ceil(static_cast<double>(node->end.evaluate(blocks[0]) - begin) /
+                                                                  static_cast<double>(std::max<std::int64_t>(1, step))))});
         for (Environment& at : inner) at[node->variable] = node->begin.evaluate(at);
         collect(node->body, std::move(inner), std::move(around), waves);
       } else {
@@ -385,8 +366,7 @@ class Model {
       }
     }
   }
-  void count_boxes(const Tile& tile, const std::vector<Environment>& blocks, const std::vector<Loop>& loops,
-                   double waves) {
+  void count_boxes(const Tile& tile, const std::vector<Environment>& blocks, const std::vector<Loop>& loops, double waves) {
     std::set<std::vector<std::int64_t>> boxes;
     double part = 0;
     for (const Environment& at : blocks) {
@@ -396,8 +376,7 @@ class Model {
     }
     double bytes = part * bytes_in(tile) * waves;
     for (const Loop& loop : loops)
-      if (std::any_of(tile.offset.begin(), tile.offset.end(),
-                      [&](const Index& o) { return o.depends_on(loop.variable); }))
+      if (std::any_of(tile.offset.begin(), tile.offset.end(), [&](const Index& o) { return o.depends_on(loop.variable); }))
         bytes *= loop.trips;
     traffic_[tile.tensor] += bytes;
   }
@@ -412,21 +391,15 @@ class Model {
   std::map<PipelineId, double> fill_;
   std::map<TensorId, double> traffic_;
 };
-
 }  // namespace
-
 std::string_view Cost::bound() const {
   const double units = std::max({tensor, issue, shared, l2}) * resident;
   if (dram_us > 0.8 * us) return "dram";
   if (chain > units) return "latency";
-  return tensor * resident >= units   ? "tensor"
-         : shared * resident >= units ? "shared"
-         : l2 * resident >= units     ? "l2"
-                                      : "issue";
+  return tensor * resident >= units ? "tensor" : shared * resident >= units ? "shared" : l2 * resident >= units ? "l2" : "issue";
 }
 
 Cost predict(const Program& program, const Solution& solution, const target::Capabilities& capabilities) {
   return Model(program, solution, capabilities).run();
 }
-
 }  // namespace warploom::synth

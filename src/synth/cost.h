@@ -10,12 +10,8 @@
 //
 // Units: microseconds in `us`, cycles elsewhere. Rates: target/rates.h. How well it orders real candidates: docs/results.md.
 #pragma once
-
 #include "synth/sites.h"
 #include "synth/synthesize.h"
-
 namespace warploom::synth {
-
 Cost predict(const tile::Program& program, const Solution& solution, const target::Capabilities& capabilities);
-
 }  // namespace warploom::synth

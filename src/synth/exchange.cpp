@@ -1,11 +1,8 @@
 #include "synth/exchange.h"
-#include <algorithm>
 #include <bit>
 #include "layout/f2.h"
-
 namespace warploom::synth {
 namespace {
-
 using layout::BitMatrix;
 using layout::TvLayout;
 
@@ -18,9 +15,7 @@ std::optional<BitMatrix> elements_of(const TvLayout& layout) {
   const auto matrix = bit_matrix(layout, layout::dense(layout.tile, order, 1));
   return matrix ? std::optional(*matrix) : std::nullopt;
 }
-
 }  // namespace
-
 std::vector<std::int64_t> Exchange::picks() const {
   std::vector<std::int64_t> basis;
   for (std::int64_t column : pick_of_thread) {
@@ -32,8 +27,7 @@ std::vector<std::int64_t> Exchange::picks() const {
 
 bool Exchange::within_threads() const {
   bool same = std::all_of(lane_of_unit.begin(), lane_of_unit.end(), [](std::int64_t lane) { return lane == 0; });
-  for (std::size_t b = 0; b < lane_of_thread.size(); ++b)
-    same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
+  for (std::size_t b = 0; b < lane_of_thread.size(); ++b) same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
   return same;
 }
 
@@ -78,8 +72,7 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
     const auto lane = static_cast<std::int64_t>(source[b] & (threads - 1) & ((1u << kLaneBits) - 1));
     const auto pick = static_cast<std::int64_t>(value(b) >> low);
     if (static_cast<int>(b) < thread_bits) out.lane_of_thread.push_back(lane), out.pick_of_thread.push_back(pick);
-    else if (static_cast<int>(b) >= thread_bits + low)
-      out.lane_of_unit.push_back(lane), out.pick_of_unit.push_back(pick);
+    else if (static_cast<int>(b) >= thread_bits + low) out.lane_of_unit.push_back(lane), out.pick_of_unit.push_back(pick);
   }
   return out;
 }
@@ -91,5 +84,4 @@ TvLayout flipped(TvLayout layout, bool flip) {
     for (layout::TvMode& mode : *modes) std::swap(mode.step[0], mode.step[1]);
   return layout;
 }
-
 }  // namespace warploom::synth

@@ -7,12 +7,9 @@
 // Worked example: a thread holds columns 2t, 2t + 1 of a row and wants columns t, t + 4: value 0 of lane t is value t % 2 of
 // lane t / 2, two shuffles.
 #pragma once
-
 #include <optional>
 #include "layout/tv_layout.h"
-
 namespace warploom::synth {
-
 struct Exchange {
   int unit = 1, units = 1;  // elements that move together, at most 4 bytes; units a thread holds
   std::vector<std::int64_t> lane_of_thread,
@@ -28,5 +25,4 @@ std::optional<Exchange> exchange_of(const layout::TvLayout& from, const layout::
 
 // A layout over (x, y) as one over (y, x), where `flip` says so.
 layout::TvLayout flipped(layout::TvLayout layout, bool flip);
-
 }  // namespace warploom::synth

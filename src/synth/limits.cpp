@@ -1,12 +1,8 @@
 // What no layout can mend: resource-limit and no-instruction at the statement that asks for too much.
-#include <fmt/format.h>
-#include <algorithm>
 #include "synth/registers.h"
 #include "tile/print.h"
-
 namespace warploom::synth {
 namespace {
-
 using namespace tile;
 
 constexpr int kMostRegisters = 255;  // of a thread
@@ -26,19 +22,16 @@ int fair_share(const Program& program, const target::Capabilities& capabilities)
 Status check_cluster(const Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities) {
   const std::int64_t blocks = program.cluster[0] * program.cluster[1] * program.cluster[2];
   if (blocks <= capabilities.max_cluster) return ok();
-  const auto reduce = std::find_if(sites.begin(), sites.end(), [](const Site& site) {
-    return std::holds_alternative<ClusterReduce>(site.statement->node);
-  });
+  const auto reduce = std::find_if(sites.begin(), sites.end(),
+                                   [](const Site& site) { return std::holds_alternative<ClusterReduce>(site.statement->node); });
   return fail({ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
                reduce == sites.end() ? fmt::format("program '{}'", program.name) : place_of(*reduce->statement),
                fmt::format("at most {} blocks a cluster on {}", capabilities.max_cluster, capabilities.arch),
-               fmt::format("cluster({}, {}, {}): {} blocks", program.cluster[0], program.cluster[1], program.cluster[2],
-                           blocks),
+               fmt::format("cluster({}, {}, {}): {} blocks", program.cluster[0], program.cluster[1], program.cluster[2], blocks),
                "take a smaller cluster, or let a second program reduce what the blocks wrote"});
 }
 
-Status check_budgets(const Program& program, const Site& site, const Roles& roles,
-                     const target::Capabilities& capabilities) {
+Status check_budgets(const Program& program, const Site& site, const Roles& roles, const target::Capabilities& capabilities) {
   std::int64_t total = 0;
   std::string found;
   const auto refuse = [&](std::string expected) {
@@ -49,8 +42,7 @@ Status check_budgets(const Program& program, const Site& site, const Roles& role
     found = fmt::format("role '{}': {} registers for each of {} threads", role.name, role.registers, role.warps * 32);
     if (role.registers && !capabilities.warpgroup_mma)
       return refuse(fmt::format("no budgets: {} cannot move registers between warps", capabilities.arch));
-    if (role.registers &&
-        (role.registers % kBudgetStep || role.registers < kLeastBudget || role.registers > kMostBudget))
+    if (role.registers && (role.registers % kBudgetStep || role.registers < kLeastBudget || role.registers > kMostBudget))
       return refuse(fmt::format("a multiple of {} from {} to {}", kBudgetStep, kLeastBudget, kMostBudget));
     total += role.warps * 32 * (role.registers ? role.registers : fair_share(program, capabilities));
   }
@@ -60,24 +52,20 @@ Status check_budgets(const Program& program, const Site& site, const Roles& role
     found += fmt::format("{}role '{}' {} x {}", found.empty() ? "" : ", ", role.name, role.warps * 32,
                          role.registers ? role.registers : fair_share(program, capabilities));
   found += fmt::format(": {} registers", total);
-  return refuse(
-      fmt::format("at most {} registers, those of a multiprocessor of {}", capabilities.registers, capabilities.arch));
+  return refuse(fmt::format("at most {} registers, those of a multiprocessor of {}", capabilities.registers, capabilities.arch));
 }
 
 // The elements of a register tensor are spread over threads, each of which runs the same statement: there is no part of it.
 Status check_whole(const Program& program, const Statement& statement, const Tile& tile) {
   const Tensor& tensor = program.tensor(tile.tensor);
   if (tensor.scope != Scope::reg || tile.extent == tensor.shape) return ok();
-  return fail(
-      {ErrorCode::kNoInstruction, fmt::format("a statement works on part of register tensor '{}'", tensor.name),
-       place_of(statement),
-       fmt::format("all of '{}', {}: its elements are spread over the threads", tensor.name, text_of(tensor.shape)),
-       fmt::format("{}: {} of it", print(program, statement), text_of(tile.extent)),
-       "give the part a register tensor of its own, or cut it out of a shared tensor"});
+  return fail({ErrorCode::kNoInstruction, fmt::format("a statement works on part of register tensor '{}'", tensor.name),
+               place_of(statement),
+               fmt::format("all of '{}', {}: its elements are spread over the threads", tensor.name, text_of(tensor.shape)),
+               fmt::format("{}: {} of it", print(program, statement), text_of(tile.extent)),
+               "give the part a register tensor of its own, or cut it out of a shared tensor"});
 }
-
 }  // namespace
-
 Status check_limits(const Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities) {
   WARPLOOM_CHECK(check_cluster(program, sites, capabilities));
   for (const Site& site : sites) {
@@ -109,17 +97,15 @@ Status check_registers(const Program& program, const std::vector<Site>& sites, c
       const Tensor& tensor = program.tensor(id);
       const std::int64_t taken = (layout->second.values() * bits_of(tensor.dtype) + 31) / 32;
       if (taken <= most) continue;
-      return fail(
-          {ErrorCode::kResourceLimit,
-           fmt::format("register tensor '{}' alone takes more registers than a thread has", tensor.name),
-           place_of(*site.statement),
-           fmt::format("at most {} registers a thread{}", most, role ? fmt::format(" of role '{}'", role->name) : ""),
-           fmt::format("{}: '{}' {} {} over {} threads takes {}", print(program, *site.statement), tensor.name,
-                       name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken),
-           "use more warps, a smaller tile or a larger budget"});
+      return fail({ErrorCode::kResourceLimit,
+                   fmt::format("register tensor '{}' alone takes more registers than a thread has", tensor.name),
+                   place_of(*site.statement),
+                   fmt::format("at most {} registers a thread{}", most, role ? fmt::format(" of role '{}'", role->name) : ""),
+                   fmt::format("{}: '{}' {} {} over {} threads takes {}", print(program, *site.statement), tensor.name,
+                               name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken),
+                   "use more warps, a smaller tile or a larger budget"});
     }
   }
   return ok();
 }
-
 }  // namespace warploom::synth

@@ -2,16 +2,11 @@
 // contiguous rectangle, so that neighbouring fragments can be loaded by one wide matrix load. Cheapest means the fewest operand
 // elements that the warps read together.
 
-#include <fmt/format.h>
-#include <algorithm>
-#include <set>
 #include "synth/exchange.h"
 #include "synth/registers.h"
 #include "tile/shape.h"
-
 namespace warploom::synth {
 namespace {
-
 using layout::TvLayout;
 using layout::TvMode;
 using target::Instruction;
@@ -44,14 +39,13 @@ void warp_tilings(const Instruction& row, const Problem& p, int threads, std::ve
     if (p.m % (row.m * wm) || p.n % (row.n * wn) || p.k % row.k) continue;
     const std::int64_t m = p.m / wm, n = p.n / wn;  // of one warp
     MatrixTiling tiling{&row, {}, {}, {}, static_cast<double>(p.k) * static_cast<double>(m + n)};
-    tiling.acc =
-        spread(row.c, {p.m, p.n}, {{wm, {m, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {m / row.m, {row.m, 0}}});
-    tiling.a = flipped(
-        spread(row.a, {p.m, p.k}, {{wm, {m, 0}}, {wn, {0, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
-        p.transpose_a);
-    tiling.b = flipped(
-        spread(row.b, {p.k, p.n}, {{wm, {0, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {p.k / row.k, {row.k, 0}}}),
-        p.transpose_b);
+    tiling.acc = spread(row.c, {p.m, p.n}, {{wm, {m, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {m / row.m, {row.m, 0}}});
+    tiling.a =
+        flipped(spread(row.a, {p.m, p.k}, {{wm, {m, 0}}, {wn, {0, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
+                p.transpose_a);
+    tiling.b =
+        flipped(spread(row.b, {p.k, p.n}, {{wm, {0, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {p.k / row.k, {row.k, 0}}}),
+                p.transpose_b);
     out.push_back(std::move(tiling));
   }
 }
@@ -68,12 +62,12 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads, std::ve
     const TvLayout one{{1, 1}, {}, {}};
     tiling.acc = spread(one, {p.m, p.n}, {{tn, {0, vn}}, {tm, {vm, 0}}},
                         {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {vm, {1, 0}}, {m / vm, {vm * tm, 0}}});
-    tiling.a = flipped(
-        spread(one, {p.m, p.k}, {{tn, {0, 0}}, {tm, {vm, 0}}}, {{vm, {1, 0}}, {m / vm, {vm * tm, 0}}, {p.k, {0, 1}}}),
-        p.transpose_a);
-    tiling.b = flipped(
-        spread(one, {p.k, p.n}, {{tn, {0, vn}}, {tm, {0, 0}}}, {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {p.k, {1, 0}}}),
-        p.transpose_b);
+    tiling.a =
+        flipped(spread(one, {p.m, p.k}, {{tn, {0, 0}}, {tm, {vm, 0}}}, {{vm, {1, 0}}, {m / vm, {vm * tm, 0}}, {p.k, {0, 1}}}),
+                p.transpose_a);
+    tiling.b =
+        flipped(spread(one, {p.k, p.n}, {{tn, {0, vn}}, {tm, {0, 0}}}, {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {p.k, {1, 0}}}),
+                p.transpose_b);
     out.push_back(std::move(tiling));
   }
 }
@@ -85,9 +79,8 @@ void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, st
   MatrixTiling tiling{&row, {}, {}, {}, 0};
   tiling.acc = spread(row.c, {p.m, p.n}, {{groups, {m, 0}}}, {{p.n / 8, {0, 8}}, {m / row.m, {row.m, 0}}});
   if (!row.a_shared)
-    tiling.a =
-        flipped(spread(row.a, {p.m, p.k}, {{groups, {m, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
-                p.transpose_a);
+    tiling.a = flipped(spread(row.a, {p.m, p.k}, {{groups, {m, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
+                       p.transpose_a);
   out.push_back(std::move(tiling));
 }
 
@@ -98,8 +91,8 @@ std::string unreached(const Instruction& row, const tile::Program& program, cons
   const std::int64_t step = row.transposable ? 64 : 8;
   if (tile.extent.size() != 2) return fmt::format("two dimensions of '{}'", tensor.name);
   if (tile.offset[k_dim].known_divisor() % row.k == 0 && tile.offset[1 - k_dim].known_divisor() % step == 0) return "";
-  return fmt::format("a start in '{}' at multiples of {} along dimension {} and of {} along the other", tensor.name,
-                     row.k, k_dim, step);
+  return fmt::format("a start in '{}' at multiples of {} along dimension {} and of {} along the other", tensor.name, row.k, k_dim,
+                     step);
 }
 
 // What a statement whose operands lie where the row wants them lacks for a tiling.
@@ -118,13 +111,10 @@ std::string misfit(const Instruction& row, const Problem& p, int first, int thre
     return fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc, threads / 32, row.m, row.n);
   return fmt::format("m and n of '{}' to be shared evenly by {} threads, at most 128 elements each", acc, threads);
 }
-
 }  // namespace
-
 std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, int first, int threads,
                           const target::Capabilities& capabilities) {
-  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
-                     &b = program.tensor(mma.b.tensor);
+  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor), &b = program.tensor(mma.b.tensor);
   const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
   std::string rows;
@@ -150,8 +140,7 @@ std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, in
 
 std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
                                          const target::Capabilities& capabilities) {
-  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
-                     &b = program.tensor(mma.b.tensor);
+  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor), &b = program.tensor(mma.b.tensor);
   const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const bool a_shared = a.scope == tile::Scope::shared, b_shared = b.scope == tile::Scope::shared;
   std::vector<MatrixTiling> tilings;
@@ -169,5 +158,4 @@ std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const til
   std::stable_sort(tilings.begin(), tilings.end(), [](const auto& x, const auto& y) { return x.cost < y.cost; });
   return tilings;
 }
-
 }  // namespace warploom::synth

@@ -1,12 +1,9 @@
 #include "synth/registers.h"
-#include <fmt/format.h>
 #include "synth/exchange.h"
 #include "synth/shared.h"
 #include "tile/print.h"
-
 namespace warploom::synth {
 namespace {
-
 using layout::TvLayout;
 using namespace tile;
 
@@ -32,8 +29,7 @@ std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to, const
 
 class Solver {
  public:
-  Solver(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
-         const target::Capabilities& capabilities)
+  Solver(const Program& program, const std::vector<Site>& sites, const Bounds& bounds, const target::Capabilities& capabilities)
       : program_(program), sites_(sites), bounds_(bounds), capabilities_(capabilities) {}
 
   Result<std::vector<RegisterSolution>> run() {
@@ -62,16 +58,15 @@ class Solver {
     return false;
   }
 
-  void conflict(TensorId tensor, const Statement& first, const Statement& second, const TvLayout& have,
-                const TvLayout& asked) {
+  void conflict(TensorId tensor, const Statement& first, const Statement& second, const TvLayout& have, const TvLayout& asked) {
     if (first_error_) return;
-    first_error_ = Error{
-        ErrorCode::kNoLayout,
-        fmt::format("two statements ask for different layouts of register tensor '{}'", program_.tensor(tensor).name),
-        place_of(second),
-        fmt::format("{} ({}: {})", to_string(coalesce(have)), place_of(first), print(program_, first)),
-        fmt::format("{} (by: {})", to_string(coalesce(asked)), print(program_, second)),
-        "rearrange one of them, or give both the same tile shape"};
+    first_error_ =
+        Error{ErrorCode::kNoLayout,
+              fmt::format("two statements ask for different layouts of register tensor '{}'", program_.tensor(tensor).name),
+              place_of(second),
+              fmt::format("{} ({}: {})", to_string(coalesce(have)), place_of(first), print(program_, first)),
+              fmt::format("{} (by: {})", to_string(coalesce(asked)), print(program_, second)),
+              "rearrange one of them, or give both the same tile shape"};
   }
 
   bool propagate_map(State& state, const Statement& statement, const Map& map, bool& changed) {
@@ -117,10 +112,10 @@ class Solver {
     const auto layout = state.registers.find(from);
     if (layout == state.registers.end()) return true;
     if (!std::holds_alternative<Reinterpret>(statement.node))
-      return want(state, to, seen_from(layout->second, program_.tensor(from).shape, program_.tensor(to).shape),
-                  statement, changed);
-    const auto other = rescaled(layout->second, bits_of(program_.tensor(from).dtype),
-                                bits_of(program_.tensor(to).dtype), program_.tensor(to).shape);
+      return want(state, to, seen_from(layout->second, program_.tensor(from).shape, program_.tensor(to).shape), statement,
+                  changed);
+    const auto other = rescaled(layout->second, bits_of(program_.tensor(from).dtype), bits_of(program_.tensor(to).dtype),
+                                program_.tensor(to).shape);
     if (other) return want(state, to, *other, statement, changed);
     if (!first_error_)
       first_error_ = Error{ErrorCode::kNoLayout,
@@ -148,14 +143,11 @@ class Solver {
         const Statement& statement = *site.statement;
         bool fits = true;
         if (const auto* map = std::get_if<Map>(&statement.node)) fits = propagate_map(state, statement, *map, changed);
-        if (const auto* node = std::get_if<Reduce>(&statement.node))
-          fits = propagate_reduce(state, statement, *node, changed);
-        if (const auto* node = std::get_if<Scan>(&statement.node))
-          fits = propagate_scan(state, statement, *node, changed);
+        if (const auto* node = std::get_if<Reduce>(&statement.node)) fits = propagate_reduce(state, statement, *node, changed);
+        if (const auto* node = std::get_if<Scan>(&statement.node)) fits = propagate_scan(state, statement, *node, changed);
         if (const auto* node = std::get_if<Reinterpret>(&statement.node))
           fits = propagate_pair(state, statement, node->src, node->dst, changed);
-        if (const auto* copy = std::get_if<Copy>(&statement.node))
-          fits = propagate_cast(state, statement, *copy, changed);
+        if (const auto* copy = std::get_if<Copy>(&statement.node)) fits = propagate_cast(state, statement, *copy, changed);
         if (!fits) return false;
       }
     }
@@ -199,8 +191,8 @@ class Solver {
             fmt::format("no matrix instruction of {} fits a statement", capabilities_.arch),
             place_of(*site.statement),
             why_no_tiling(program_, mma, site.first, site.threads, capabilities_),
-            fmt::format("{}: '{}' {} {}, {}, {}, {} warps", print(program_, *site.statement), acc.name,
-                        name_of(acc.dtype), text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32),
+            fmt::format("{}: '{}' {} {}, {}, {}, {} warps", print(program_, *site.statement), acc.name, name_of(acc.dtype),
+                        text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32),
             "change the tile shape, the number of warps, the type or where the operands live"};
   }
 
@@ -300,9 +292,7 @@ class Solver {
   std::optional<Error> first_error_;
   int nodes_ = 0;
 };
-
 }  // namespace
-
 Result<std::vector<RegisterSolution>> solve_registers(const Program& program, const std::vector<Site>& sites,
                                                       const Bounds& bounds, const target::Capabilities& capabilities) {
   return Solver(program, sites, bounds, capabilities).run();
@@ -313,10 +303,9 @@ Error not_spread(const Program& program, const Site& site, TensorId tensor) {
   return {ErrorCode::kNoLayout,
           fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name),
           place_of(*site.statement),
-          fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements than threads",
-                      of.name, site.threads),
+          fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements than threads", of.name,
+                      site.threads),
           fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape), site.threads),
           "pad the tile, or change the number of warps"};
 }
-
 }  // namespace warploom::synth

@@ -1,11 +1,8 @@
 // Register layouts: which of them the statements allow, found by propagation and depth-first search.
 #pragma once
-
 #include "synth/sites.h"
 #include "synth/synthesize.h"
-
 namespace warploom::synth {
-
 struct RegisterSolution {
   std::map<tile::TensorId, layout::TvLayout> registers;
   std::map<tile::TensorId, const tile::Statement*> set_by;              // the statement that asked for the layout
@@ -33,12 +30,10 @@ std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, in
 
 // limits.cpp: what no layout can mend. Before the search: clusters and registers beyond the target's, statements on part of a
 // register tensor. After it: a register tensor alone must fit in the registers that a thread of its role has.
-Status check_limits(const tile::Program& program, const std::vector<Site>& sites,
-                    const target::Capabilities& capabilities);
-Status check_registers(const tile::Program& program, const std::vector<Site>& sites,
-                       const target::Capabilities& capabilities, const RegisterSolution& solution);
+Status check_limits(const tile::Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities);
+Status check_registers(const tile::Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities,
+                       const RegisterSolution& solution);
 
 // The error of layout::coalesced as one of a statement: its threads do not divide the elements of its tensor.
 Error not_spread(const tile::Program& program, const Site& site, tile::TensorId tensor);
-
 }  // namespace warploom::synth

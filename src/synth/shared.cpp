@@ -1,12 +1,8 @@
 #include "synth/shared.h"
-#include <fmt/format.h>
-#include <algorithm>
 #include "synth/exchange.h"
 #include "tile/print.h"
-
 namespace warploom::synth {
 namespace {
-
 using layout::Coord;
 using layout::MemoryLayout;
 using layout::SharedAccess;
@@ -16,18 +12,14 @@ using target::Instruction;
 using target::Method;
 using namespace tile;
 
-const Instruction* row_of(const target::Capabilities& capabilities, Method method, Scope from, Scope to,
-                          bool transpose = false) {
+const Instruction* row_of(const target::Capabilities& capabilities, Method method, Scope from, Scope to, bool transpose = false) {
   for (const Instruction& row : target::instructions_of(capabilities.arch))
-    if (row.m == 0 && row.method == method && row.from == from && row.to == to && row.transpose == transpose)
-      return &row;
+    if (row.m == 0 && row.method == method && row.from == from && row.to == to && row.transpose == transpose) return &row;
   return nullptr;
 }
 
 // The widest panel that divides rows of so many bytes; 0 where none does.
-std::int64_t panel_of(std::int64_t bytes) {
-  return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0;
-}
+std::int64_t panel_of(std::int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0; }
 
 // A use of a shared tensor by one statement.
 struct Use {
@@ -53,8 +45,7 @@ class SharedSolver {
         const auto choice = solution_.choices.find(site.statement);
         if (choice != solution_.choices.end()) WARPLOOM_CHECK(check_bytes(site, copy->src, choice->second));
       }
-      if (const auto* node = std::get_if<Rearrange>(&site.statement->node))
-        WARPLOOM_CHECK(choose_rearrange(site, *node));
+      if (const auto* node = std::get_if<Rearrange>(&site.statement->node)) WARPLOOM_CHECK(choose_rearrange(site, *node));
     }
     return ok();
   }
@@ -94,8 +85,8 @@ class SharedSolver {
       return Lack{fmt::format("a dimension of '{}' whose elements are neighbours", tensor.name),
                   fmt::format("strides {}", text_of(tensor.strides))};
     if (tensor.dtype != shared.dtype && !converts)
-      return Lack{"one type on both sides", fmt::format("'{}' {} and '{}' {}", tensor.name, name_of(tensor.dtype),
-                                                        shared.name, name_of(shared.dtype))};
+      return Lack{"one type on both sides",
+                  fmt::format("'{}' {} and '{}' {}", tensor.name, name_of(tensor.dtype), shared.name, name_of(shared.dtype))};
     if (copy.combine && *copy.combine != ReduceOp::sum)
       return Lack{"a sum", *copy.combine == ReduceOp::max ? "a maximum" : "a minimum"};
     if (load && copy.fill != 0) return Lack{"a fill of 0", fmt::format("{}", copy.fill)};
@@ -110,8 +101,7 @@ class SharedSolver {
         return Lack{fmt::format("dimension {} of '{}' in steps of a multiple of 16 bytes", d, tensor.name),
                     fmt::format("{} bytes", stride)};
     }
-    if (rank > 5)
-      return Lack{fmt::format("at most 5 dimensions of '{}'", tensor.name), fmt::format("{} dimensions", rank)};
+    if (rank > 5) return Lack{fmt::format("at most 5 dimensions of '{}'", tensor.name), fmt::format("{} dimensions", rank)};
     const auto inner = static_cast<std::size_t>(*contiguous);
     const auto extent = bytes_of(tensor.dtype, global.extent[inner]);
     const auto start = bytes_of(tensor.dtype, global.offset[inner].known_divisor());
@@ -217,8 +207,8 @@ class SharedSolver {
       if (tensor.pipeline >= 0 || rank == 2) layout.swizzle = choose_swizzle(accesses, layout);
       double cost = 0;
       for (const SharedAccess& access : accesses)
-        cost += static_cast<double>(access.registers.values() * access.registers.threads()) * bits_of(tensor.dtype) /
-                8 / access.access_bytes * bank_conflict_ways(access.registers, layout, access.access_bytes);
+        cost += static_cast<double>(access.registers.values() * access.registers.threads()) * bits_of(tensor.dtype) / 8 /
+                access.access_bytes * bank_conflict_ways(access.registers, layout, access.access_bytes);
       cost += memory_copy_cost(uses, contiguous);
       if (best_cost >= 0 && cost >= best_cost) continue;
       best_cost = cost, solution_.shared[id] = layout;
@@ -228,8 +218,7 @@ class SharedSolver {
     return ok();
   }
 
-  std::vector<SharedAccess> accesses_of(const std::vector<Use>& uses, const MemoryLayout& layout,
-                                        int contiguous) const {
+  std::vector<SharedAccess> accesses_of(const std::vector<Use>& uses, const MemoryLayout& layout, int contiguous) const {
     std::vector<SharedAccess> accesses;
     for (const Use& use : uses) {
       if (!use.mma && scope_of(*use.other) == Scope::global) {
@@ -249,8 +238,7 @@ class SharedSolver {
       for (const bool transpose : {false, true}) {
         const Scope from = load ? Scope::shared : Scope::reg, to = load ? Scope::reg : Scope::shared;
         if (matrix || !row_of(capabilities_, Method::matrix, from, to, transpose)) continue;
-        if (registers.dtype != program_.tensor(use.shared->tensor).dtype ||
-            !matrix_count(tv, layout, contiguous, transpose))
+        if (registers.dtype != program_.tensor(use.shared->tensor).dtype || !matrix_count(tv, layout, contiguous, transpose))
           continue;
         matrix = true;
         TvLayout rows{tv.tile, {}, {}};  // 8 rows of 16 bytes: one phase of a matrix access
@@ -304,10 +292,8 @@ class SharedSolver {
     view.element_bits = bits_of(tensor.dtype);
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) view.dims.push_back({{memory.extent[d], tensor.strides[d]}});
     const auto limit = vector_limit(program_, bounds_, memory, 16);
-    Choice choice{row_of(capabilities_, Method::plain, from, to),
-                  1,
-                  {},
-                  "the widest vectors that lanes, strides and edges allow"};
+    Choice choice{
+        row_of(capabilities_, Method::plain, from, to), 1, {}, "the widest vectors that lanes, strides and edges allow"};
     choice.vector = static_cast<int>(std::min<std::int64_t>(limit, common_vector(tv, view, 16)));
     solution_.choices[site.statement] = choice;
     return ok();
@@ -319,13 +305,11 @@ class SharedSolver {
     const TvLayout tv = seen_from(solution_.registers.at(registers.tensor), other.shape, memory.extent);
     int contiguous = 0;
     for (std::size_t d = 0; d < layout.dims.size(); ++d)
-      if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1)
-        contiguous = static_cast<int>(d);
+      if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1) contiguous = static_cast<int>(d);
     const bool remote = std::get<Copy>(site.statement->node).peer.has_value();  // by plain loads alone
     for (const bool transpose : {false, true}) {
       const Instruction* row = row_of(capabilities_, Method::matrix, from, to, transpose);
-      const int count =
-          row && !remote && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
+      const int count = row && !remote && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
       if (!count) continue;
       solution_.choices[site.statement] = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
       return ok();
@@ -347,15 +331,13 @@ class SharedSolver {
       if (const auto* consume = std::get_if<Consume>(&other.statement->node);
           consume && consume->pipeline == site.producing && consumer.empty())
         consumer = place_of(*other.statement);
-    return {
-        ErrorCode::kNoInstruction,
-        fmt::format("no instruction of {} can fill pipeline '{}' from another role", capabilities_.arch,
-                    program_.pipeline(site.producing).name),
-        place_of(*site.statement),
-        fmt::format("for the copy engine: {}", lack.expected),
-        fmt::format("{}: {}; another role consumes the slot ({})", print(program_, *site.statement), lack.found,
-                    consumer),
-        "pad or copy the tensor first, or produce and consume in one thread of control: its threads copy themselves"};
+    return {ErrorCode::kNoInstruction,
+            fmt::format("no instruction of {} can fill pipeline '{}' from another role", capabilities_.arch,
+                        program_.pipeline(site.producing).name),
+            place_of(*site.statement),
+            fmt::format("for the copy engine: {}", lack.expected),
+            fmt::format("{}: {}; another role consumes the slot ({})", print(program_, *site.statement), lack.found, consumer),
+            "pad or copy the tensor first, or produce and consume in one thread of control: its threads copy themselves"};
   }
 
   Status choose_between(const Site& site, const Copy& copy, Scope from, Scope to) {
@@ -365,18 +347,17 @@ class SharedSolver {
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
     const bool between_roles = site.producing >= 0 && is_between_roles(sites_, site.producing);
     const auto met = met_by({&site, &shared, &global}, contiguous_dim(tensor));
-    const bool aligned = met && !layout.dims[static_cast<std::size_t>(*met)].empty() &&
-                         layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
+    const bool aligned =
+        met && !layout.dims[static_cast<std::size_t>(*met)].empty() && layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
     if (engine_can(site, copy) && aligned && (load ? between_roles : true)) {
       solution_.choices[site.statement] = {
           row_of(capabilities_, Method::tensor_copy, from, to), 1, {}, "strides, start and width in steps of 16 bytes"};
       return ok();
     }
     if (between_roles)
-      return fail(
-          cannot_fill(site, engine_lacks(site, copy)
-                                .value_or(Lack{"the slot contiguous along the dimension that the tensor is",
-                                               fmt::format("'{}' is not", program_.tensor(shared.tensor).name)})));
+      return fail(cannot_fill(site, engine_lacks(site, copy)
+                                        .value_or(Lack{"the slot contiguous along the dimension that the tensor is",
+                                                       fmt::format("'{}' is not", program_.tensor(shared.tensor).name)})));
     // Threads copy: spread vectors over them.
     const auto mine = wide_dims(shared.extent);
     std::vector<std::int64_t> extent;
@@ -409,8 +390,7 @@ class SharedSolver {
     const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
     if (engine || choice.vector >= least) return ok();
     return fail({ErrorCode::kNoLayout, "an access would move less than a byte", place_of(*site.statement),
-                 fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)),
-                 print(program_, *site.statement),
+                 fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)), print(program_, *site.statement),
                  "let the dimension that is contiguous in memory run fastest, or copy to a wider type first"});
   }
 
@@ -419,8 +399,7 @@ class SharedSolver {
     constexpr double kBarriers = 16;  // of the way there and back, in shuffles
     const Tensor& tensor = program_.tensor(node.dst);
     const int bits = bits_of(tensor.dtype), rank = static_cast<int>(tensor.shape.size());
-    const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose),
-                              solution_.registers.at(node.dst)};
+    const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose), solution_.registers.at(node.dst)};
     Choice& choice = solution_.choices[site.statement];
     double best = -1;
     for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
@@ -436,10 +415,8 @@ class SharedSolver {
       layout.swizzle = choose_swizzle(accesses, layout);
       double cost = kBarriers;
       for (const auto& [side, bytes] : accesses)
-        cost += static_cast<double>(side.values() * bits) / std::min(32, bytes * 8) *
-                bank_conflict_ways(side, layout, bytes);
-      if (best < 0 || cost < best)
-        best = cost, choice.scratch = layout, choice.vector = accesses[1].access_bytes * 8 / bits;
+        cost += static_cast<double>(side.values() * bits) / std::min(32, bytes * 8) * bank_conflict_ways(side, layout, bytes);
+      if (best < 0 || cost < best) best = cost, choice.scratch = layout, choice.vector = accesses[1].access_bytes * 8 / bits;
     }
     const auto exchange = exchange_of(sides[0], sides[1], bits);
     if (exchange && (best < 0 || static_cast<double>(exchange->shuffles()) <= best))
@@ -456,9 +433,7 @@ class SharedSolver {
   const target::Capabilities& capabilities_;
   Solution& solution_;
 };
-
 }  // namespace
-
 Status solve_shared(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
                     const target::Capabilities& capabilities, Solution& solution) {
   return SharedSolver(program, sites, bounds, capabilities, solution).run();
@@ -480,8 +455,7 @@ TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& r
 
 int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int contiguous, bool transpose) {
   const int bytes = memory.element_bits / 8;
-  if (registers.rank() != 2 || bytes < 1 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2)
-    return 0;
+  if (registers.rank() != 2 || bytes < 1 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2) return 0;
   const auto c = static_cast<std::size_t>(contiguous), o = 1 - c;
   auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
     return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;
@@ -489,8 +463,7 @@ int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int cont
   const std::int64_t unit = 4 / bytes;  // elements in 32 bits
   const std::size_t pair = unit > 1 ? 1 : 0;
   if (pair && (registers.value.empty() || !is(registers.value[0], unit, transpose ? o : c, 1))) return 0;
-  if (!is(registers.thread[0], 4, transpose ? o : c, unit) || !is(registers.thread[1], 8, transpose ? c : o, 1))
-    return 0;
+  if (!is(registers.thread[0], 4, transpose ? o : c, unit) || !is(registers.thread[1], 8, transpose ? c : o, 1)) return 0;
   // Rows of 16 bytes must stay whole: nothing else may step along the contiguous dimension by less than a row.
   const std::int64_t row = 16 / bytes;
   if (memory.dims[c].empty() || memory.dims[c][0].stride != 1 || memory.dims[c][0].extent % row) return 0;
@@ -504,5 +477,4 @@ int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int cont
   if (first % 4 == 0 || (first == 2 && second % 2 == 0)) return 4;
   return first % 2 == 0 ? 2 : 1;
 }
-
 }  // namespace warploom::synth

@@ -1,12 +1,9 @@
 // Shared memory: a layout for every shared tensor, and with it the instruction of every copy.
 #pragma once
-
 #include "synth/registers.h"
 #include "synth/sites.h"
 #include "synth/synthesize.h"
-
 namespace warploom::synth {
-
 // Fills solution.shared and solution.choices of copies; solution.registers must be complete.
 Status solve_shared(const tile::Program& program, const std::vector<Site>& sites, const Bounds& bounds,
                     const target::Capabilities& capabilities, Solution& solution);
@@ -19,5 +16,4 @@ layout::TvLayout seen_from(const layout::TvLayout& registers, const std::vector<
 // not have the shape. Plain form: lane%4 holds 4 bytes along the contiguous dimension, lane/4 the row. Transposed (2-byte
 // elements only): lane%4 holds two rows, lane/4 the column.
 int matrix_count(const layout::TvLayout& registers, const layout::MemoryLayout& memory, int contiguous, bool transpose);
-
 }  // namespace warploom::synth

@@ -1,11 +1,7 @@
 #include "synth/sites.h"
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <algorithm>
-
 namespace warploom::synth {
 namespace {
-
 using namespace tile;
 
 template <class... Fs>
@@ -47,9 +43,7 @@ void collect(const Program& program, const Body& body, Site here, std::vector<Si
                statement.node);
   }
 }
-
 }  // namespace
-
 std::vector<Site> sites_of(const Program& program) {
   std::vector<Site> sites;
   Site top;
@@ -61,10 +55,8 @@ std::vector<Site> sites_of(const Program& program) {
 bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline) {
   int producer = -2, consumer = -2;
   for (const Site& site : sites) {
-    if (const auto* node = std::get_if<Produce>(&site.statement->node); node && node->pipeline == pipeline)
-      producer = site.role;
-    if (const auto* node = std::get_if<Consume>(&site.statement->node); node && node->pipeline == pipeline)
-      consumer = site.role;
+    if (const auto* node = std::get_if<Produce>(&site.statement->node); node && node->pipeline == pipeline) producer = site.role;
+    if (const auto* node = std::get_if<Consume>(&site.statement->node); node && node->pipeline == pipeline) consumer = site.role;
   }
   return producer != consumer;
 }
@@ -136,8 +128,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Bounds::range(const Index& 
     case IndexOp::add: return std::pair{a->first + b->first, a->second + b->second};
     case IndexOp::sub: return std::pair{a->first - b->second, a->second - b->first};
     case IndexOp::mul: {
-      const auto corners =
-          std::minmax({a->first * b->first, a->first * b->second, a->second * b->first, a->second * b->second});
+      const auto corners = std::minmax({a->first * b->first, a->first * b->second, a->second * b->first, a->second * b->second});
       return std::pair{corners.first, corners.second};
     }
     case IndexOp::div: {
@@ -189,5 +180,4 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile,
   while (width > 1 && !fits(width)) width /= 2;
   return width;
 }
-
 }  // namespace warploom::synth

@@ -1,13 +1,10 @@
 // Sites: every statement of a program with where it stands, flattened once so that the passes of synthesis are plain loops.
 #pragma once
-
 #include <optional>
 #include <utility>
 #include <vector>
 #include "tile/program.h"
-
 namespace warploom::synth {
-
 struct Site {
   const tile::Statement* statement = nullptr;
   int role = -1;                    // index in the Roles statement; -1: all threads
@@ -47,5 +44,4 @@ class Bounds {
 // The most elements of a global tile that one access may move along the contiguous dimension: a power of two whose accesses are
 // aligned and never straddle the tensor's edge.
 int vector_limit(const tile::Program& program, const Bounds& bounds, const tile::Tile& tile, int max_bytes);
-
 }  // namespace warploom::synth

@@ -1,13 +1,10 @@
 #include "synth/synthesize.h"
-#include <algorithm>
 #include "synth/cost.h"
 #include "synth/registers.h"
 #include "synth/shared.h"
 #include "synth/sites.h"
-
 namespace warploom::synth {
 namespace {
-
 constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
@@ -42,9 +39,7 @@ void allocate(const tile::Program& program, const std::vector<Site>& sites, Solu
   for_scratch([](std::int64_t at, Choice& choice) { choice.scratch_offset = at; });
   solution.shared_bytes = next;
 }
-
 }  // namespace
-
 Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
                                               std::size_t most) {
   const std::vector<Site> sites = sites_of(program);
@@ -61,8 +56,7 @@ Result<std::vector<Solution>> synthesize_best(const tile::Program& program, cons
     solution.registers = std::move(registers.registers);
     for (const auto& [id, by] : registers.set_by) solution.reasons[id] = {by, "its threads and values"};
     for (const auto& [statement, instruction] : registers.matrix)
-      solution.choices[statement] = {
-          instruction, 1, {}, "operands of these types in these memories, tiles that it divides"};
+      solution.choices[statement] = {instruction, 1, {}, "operands of these types in these memories, tiles that it divides"};
     const Status shared = solve_shared(program, sites, bounds, capabilities, solution);
     if (!shared && !first_error) first_error = shared.error();
     if (!shared) continue;
@@ -81,5 +75,4 @@ Result<Solution> synthesize(const tile::Program& program, const target::Capabili
   WARPLOOM_TRY(std::vector<Solution> best, synthesize_best(program, capabilities, 1));
   return std::move(best.front());
 }
-
 }  // namespace warploom::synth

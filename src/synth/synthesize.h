@@ -8,7 +8,6 @@
 // fewest bank conflicts. Alternatives are followed depth first within a budget of nodes; what is found is ordered by predicted cost. When
 // nothing is found the error kNoLayout or kNoInstruction names the statements that clash.
 #pragma once
-
 #include <map>
 #include <string>
 #include <vector>
@@ -18,15 +17,13 @@
 #include "target/capabilities.h"
 #include "target/instruction.h"
 #include "tile/program.h"
-
 namespace warploom::synth {
-
 // What was chosen for one Copy, Mma or Rearrange statement.
 struct Choice {
   const target::Instruction* instruction = nullptr;
-  int vector = 1;            // copies by threads: elements an access moves
-  layout::TvLayout mapping;  // copies between two memories by threads: who moves which vector, over the squeezed tile
-  std::string why = {};      // in words
+  int vector = 1;                     // copies by threads: elements an access moves
+  layout::TvLayout mapping;           // copies between two memories by threads: who moves which vector, over the squeezed tile
+  std::string why = {};               // in words
   layout::MemoryLayout scratch = {};  // rearrangements through shared memory; without dimensions: within warps
   std::int64_t scratch_offset = 0;    // bytes from the start of the block's shared memory
 };
@@ -49,11 +46,10 @@ struct Cost {
 struct Solution {
   std::map<tile::TensorId, layout::TvLayout> registers;
   std::map<tile::TensorId, layout::MemoryLayout> shared;
-  std::map<tile::TensorId, std::int64_t>
-      shared_offset;                                   // bytes from the start of the block's shared memory, one stage's
-  std::map<tile::TensorId, std::int64_t> stage_bytes;  // distance between two slots of a pipeline's tensor
-  std::int64_t shared_bytes = 0;                       // all of it, barriers and scratch included
-  std::map<const tile::Statement*, Choice> choices;    // by statement of the program that was given
+  std::map<tile::TensorId, std::int64_t> shared_offset;  // bytes from the start of the block's shared memory, one stage's
+  std::map<tile::TensorId, std::int64_t> stage_bytes;    // distance between two slots of a pipeline's tensor
+  std::int64_t shared_bytes = 0;                         // all of it, barriers and scratch included
+  std::map<const tile::Statement*, Choice> choices;      // by statement of the program that was given
   std::map<tile::TensorId, Reason> reasons;
   Cost cost;
 };
@@ -62,5 +58,4 @@ struct Solution {
 Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
                                               std::size_t most);
 Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities);
-
 }  // namespace warploom::synth

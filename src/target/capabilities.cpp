@@ -3,10 +3,8 @@
 #include <sched.h>
 #include <unistd.h>
 #include "target/rates.h"
-
 namespace warploom::target {
 namespace {
-
 // With what all GPUs here have.
 Capabilities gpu(Capabilities of) {
   of.gpu = of.async_copy = true;
@@ -88,9 +86,7 @@ struct Row {
   Capabilities (*make)();
 };
 constexpr Row kTargets[] = {{"sm_90a", sm90a}, {"sm_89", sm89}, {"sm_80", sm80}, {"cpu", this_cpu}};
-
 }  // namespace
-
 std::vector<std::string> known_targets() {
   std::vector<std::string> names;
   for (const Row& row : kTargets) names.emplace_back(row.name);
@@ -107,9 +103,7 @@ Result<Capabilities> capabilities_of(const std::string& target) {
 const Rates& rates_of(const std::string& arch) {
   static constexpr Rates h200{.clock_ghz = 1.75};
   static constexpr Rates a100{.clock_ghz = 1.41, .l2_total_bytes = 2600, .memory_latency = 600};
-  static constexpr Rates l40s{
-      .clock_ghz = 2.5, .warp_matrix_cycles = 16, .l2_total_bytes = 2000, .memory_latency = 900};
+  static constexpr Rates l40s{.clock_ghz = 2.5, .warp_matrix_cycles = 16, .l2_total_bytes = 2000, .memory_latency = 900};
   return arch == "sm_90a" ? h200 : arch == "sm_89" ? l40s : a100;
 }
-
 }  // namespace warploom::target

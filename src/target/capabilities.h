@@ -1,12 +1,9 @@
 // What a target can do: limits and engines, apart from its instruction rows. Kernel builders read this and nothing else of a
 // target; synthesis reads the rows.
 #pragma once
-
 #include <vector>
 #include "base/error.h"
-
 namespace warploom::target {
-
 struct Capabilities {
   std::string arch;  // "sm_90a", "sm_89", "sm_80", "x86-64-v4", "x86-64-v3"
   bool gpu = false;
@@ -32,5 +29,4 @@ struct Capabilities {
 // By name: one of the GPU architectures above, or "cpu" for this machine. Fails with kUnknownTarget.
 Result<Capabilities> capabilities_of(const std::string& target);
 std::vector<std::string> known_targets();
-
 }  // namespace warploom::target

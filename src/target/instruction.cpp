@@ -1,19 +1,14 @@
 #include "target/instruction.h"
-
 namespace warploom::target {
 namespace {
-
 Status check_operand(const Instruction& row, const layout::TvLayout& tv, char operand) {
   const bool covers = tv.threads() == row.threads && tv.is_exact() && (operand != 'c' || tv.is_injective());
   if (covers) return ok();
-  return fail({ErrorCode::kInternal,
-               fmt::format("row {}: the layout of operand {} does not cover its tile", row.name, operand),
-               std::string(row.name), fmt::format("{} threads, every element equally often", row.threads),
-               layout::to_string(tv), "mend the row"});
+  return fail({ErrorCode::kInternal, fmt::format("row {}: the layout of operand {} does not cover its tile", row.name, operand),
+               std::string(row.name), fmt::format("{} threads, every element equally often", row.threads), layout::to_string(tv),
+               "mend the row"});
 }
-
 }  // namespace
-
 const std::vector<Instruction>& instructions_of(const std::string& arch) {
   struct Table {
     std::string_view arch;
@@ -41,9 +36,8 @@ Status check(const Instruction& row) {
   if (is_matrix && !row.b_shared) WARPLOOM_CHECK(check_operand(row, row.b, 'b'));
   if (is_matrix) WARPLOOM_CHECK(check_operand(row, row.c, 'c'));
   if (!is_matrix && row.method != Method::tensor_copy && row.bytes.empty())
-    return fail({ErrorCode::kInternal, fmt::format("row {} has no width", row.name), std::string(row.name), "a width",
-                 "none", ""});
+    return fail(
+        {ErrorCode::kInternal, fmt::format("row {} has no width", row.name), std::string(row.name), "a width", "none", ""});
   return ok();
 }
-
 }  // namespace warploom::target

@@ -8,12 +8,9 @@
 // Source: PTX ISA 9.0, sections "Matrix multiply-accumulate operation using mma instruction", "Asynchronous warpgroup level
 // matrix multiply-accumulate", "Data movement and conversion instructions".
 #pragma once
-
 #include "layout/tv_layout.h"
 #include "tile/program.h"
-
 namespace warploom::target {
-
 enum class Method : std::uint8_t {
   plain,        // each thread moves vectors of its own
   async,        // each thread starts copies that land in shared memory later (cp.async)
@@ -65,5 +62,4 @@ layout::TvLayout fragment_c(int warps);
 
 Instruction warp_mma(std::string_view name, std::string_view call, Dtype operand);
 Dtype accumulator_of(Dtype operand);  // f32, i32 for integers
-
 }  // namespace warploom::target

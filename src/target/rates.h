@@ -4,11 +4,8 @@
 // cycle of one multiprocessor unless it says otherwise. sm_90a is calibrated on an H200 (bench/rank.py, docs/results.md);
 // sm_80 and sm_89 come from datasheets and are not measured.
 #pragma once
-
 #include <string>
-
 namespace warploom::target {
-
 struct Rates {
   double clock_ghz = 1;
   double warp_matrix_cycles = 8;  // one mma.sync of 256 bits of k on one quarter
@@ -28,5 +25,4 @@ struct Rates {
   double access_issue = 6;       // issue slots of one memory access, its addresses included
 };
 const Rates& rates_of(const std::string& arch);
-
 }  // namespace warploom::target

@@ -3,17 +3,15 @@
 //   sm_89    mma.sync of 8-bit floats
 //   sm_90a   warpgroup matrix instructions, the tensor copy engine, stmatrix
 #include "target/instruction.h"
-
 namespace warploom::target {
 namespace {
-
 using tile::Scope;
 
 constexpr const char* kMma = "Warp-level matrix instructions: mma";
 constexpr const char* kMove = "Data movement and conversion instructions";
 
-Instruction copy(std::string_view name, std::string_view call, Method method, Scope from, Scope to,
-                 std::vector<int> bytes, double cycles, bool transpose = false) {
+Instruction copy(std::string_view name, std::string_view call, Method method, Scope from, Scope to, std::vector<int> bytes,
+                 double cycles, bool transpose = false) {
   Instruction row;
   row.name = name, row.call = call, row.method = method, row.from = from, row.to = to;
   row.bytes = std::move(bytes), row.transpose = transpose, row.cycles = cycles, row.section = kMove;
@@ -42,9 +40,7 @@ Instruction engine(std::string_view name, std::string_view call, Scope from, Sco
   row.section = "Data movement: cp.async.bulk.tensor";
   return row;
 }
-
 }  // namespace
-
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
 layout::TvLayout fragment_a(int e, int warps) {
   layout::TvLayout tv{{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}}, {}};
@@ -130,5 +126,4 @@ std::vector<Instruction> sm90a_rows() {
       transposed,
   };
 }
-
 }  // namespace warploom::target

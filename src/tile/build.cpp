@@ -1,19 +1,15 @@
 #include "tile/build.h"
 #include "tile/shape.h"
-
 namespace warploom::tile {
-
 TensorId Builder::declare(Tensor tensor) {
   program_.tensors.push_back(std::move(tensor));
   return static_cast<TensorId>(program_.tensors.size()) - 1;
 }
-TensorId Builder::global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
-                         std::vector<std::int64_t> strides) {
+TensorId Builder::global(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
   if (strides.empty()) strides = dense_strides(shape);
   return declare({std::move(name), dtype, Scope::global, std::move(shape), std::move(strides)});
 }
-TensorId Builder::output(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
-                         std::vector<std::int64_t> strides) {
+TensorId Builder::output(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
   const TensorId id = global(std::move(name), dtype, std::move(shape), std::move(strides));
   program_.tensors.back().writable = true;
   return id;
@@ -69,5 +65,4 @@ Body Builder::nested(const std::function<void()>& body) {
   open_.pop_back();
   return inner;
 }
-
 }  // namespace warploom::tile

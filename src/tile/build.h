@@ -13,11 +13,8 @@
 // Nothing is checked here; verify() reports what is wrong with the finished program. Every statement remembers the source line
 // of the call that made it.
 #pragma once
-
 #include "tile/program.h"
-
 namespace warploom::tile {
-
 inline Value constant(double value) { return {.constant = value}; }
 // The element's own along an axis of the destination, plus the shift.
 inline Value coordinate(int axis, Index shift = 0) {
@@ -35,9 +32,7 @@ inline Value operator/(Value a, Value b) { return apply(ValueOp::div, {std::move
 struct Where {
   const char* file;
   int line;
-  static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-    return {file, line};
-  }
+  static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
 };
 
 class Builder {
@@ -45,16 +40,12 @@ class Builder {
   explicit Builder(std::string name) { program_.name = std::move(name); }
 
   Builder& grid(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) { return program_.grid = {x, y, z}, *this; }
-  Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) {
-    return program_.cluster = {x, y, z}, *this;
-  }
+  Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) { return program_.cluster = {x, y, z}, *this; }
   Builder& warps(int count) { return program_.warps = count, *this; }
   Builder& cooperative() { return program_.cooperative = true, *this; }
 
-  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
-                  std::vector<std::int64_t> strides = {});
-  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
-                  std::vector<std::int64_t> strides = {});
+  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {});
+  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {});
   TensorId zeroed(TensorId output);  // it holds zeros when the program begins
   TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
     return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});
@@ -91,16 +82,11 @@ class Builder {
   void cluster_sync(Where where = Where::current()) { add(where, ClusterSync{}); }
   void wait_previous(Where where = Where::current()) { add(where, WaitPrevious{}); }
   void launch_next(Where where = Where::current()) { add(where, LaunchNext{}); }
-  void signal(Tile flag, Index by = 1, Where where = Where::current()) {
-    add(where, Signal{std::move(flag), std::move(by)});
-  }
-  void wait(Tile flag, Index least, Where where = Where::current()) {
-    add(where, Wait{std::move(flag), std::move(least)});
-  }
+  void signal(Tile flag, Index by = 1, Where where = Where::current()) { add(where, Signal{std::move(flag), std::move(by)}); }
+  void wait(Tile flag, Index least, Where where = Where::current()) { add(where, Wait{std::move(flag), std::move(least)}); }
   void fill(TensorId dst, double value, Where where = Where::current()) { add(where, Fill{dst, value}); }
   void map(TensorId dst, Value value, Where where = Where::current()) { add(where, Map{dst, std::move(value)}); }
-  void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false,
-           Where where = Where::current()) {
+  void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false, Where where = Where::current()) {
     add(where, Mma{acc, std::move(a), std::move(b), transpose_a, transpose_b});
   }
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current()) {
@@ -142,5 +128,4 @@ class Builder {
   void add(const Where& where, decltype(Statement::node) node);
   Body nested(const std::function<void()>& body);
 };
-
 }  // namespace warploom::tile

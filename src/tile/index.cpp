@@ -1,8 +1,6 @@
 #include "tile/index.h"
-
 namespace warploom::tile {
 namespace {
-
 constexpr std::int64_t kLargestDivisor = std::int64_t{1} << 20;
 
 // Two's complement arithmetic without undefined overflow.
@@ -58,8 +56,7 @@ std::optional<Index> fold_mul(const Index& a, const Index& b) {
   if (a.constant()) return b * a;
   if (has_constant(a, IndexOp::mul))
     return b.constant() ? a.left() * wrap_mul(*a.right().constant(), *b.constant()) : a.left() * b * a.right();
-  if (b.constant() && has_constant(a, IndexOp::add))
-    return a.left() * b + wrap_mul(*a.right().constant(), *b.constant());
+  if (b.constant() && has_constant(a, IndexOp::add)) return a.left() * b + wrap_mul(*a.right().constant(), *b.constant());
   if (b.op() == IndexOp::mul) return a * b.left() * b.right();
   return std::nullopt;
 }
@@ -70,8 +67,7 @@ std::optional<Index> fold_div(const Index& a, const Index& b) {
   if (by == 1) return a;
   const auto divides = [by](const Index& factor) { return *factor.constant() % by == 0; };
   if (has_constant(a, IndexOp::mul) && divides(a.right())) return a.left() * (*a.right().constant() / by);
-  if (has_constant(a, IndexOp::add) && divides(a.right()) && has_constant(a.left(), IndexOp::mul) &&
-      divides(a.left().right()))
+  if (has_constant(a, IndexOp::add) && divides(a.right()) && has_constant(a.left(), IndexOp::mul) && divides(a.left().right()))
     return a.left() / b + *a.right().constant() / by;
   if (has_constant(a, IndexOp::div) && *a.right().constant() > 0 &&
       *a.right().constant() <= std::numeric_limits<std::int64_t>::max() / by)
@@ -117,9 +113,7 @@ std::string text_within(const Index& index, int precedence) {
   const std::string text = index.text();
   return spelling(index.op()).precedence < precedence ? "(" + text + ")" : text;
 }
-
 }  // namespace
-
 Index::Index(std::int64_t value) : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
 
 Index Index::variable(std::string name) {
@@ -128,8 +122,7 @@ Index Index::variable(std::string name) {
 
 Index Index::make(IndexOp op, const Index& a, const Index& b) {
   if (auto folded = fold(op, a, b)) return *folded;
-  return Index(std::make_shared<const Node>(
-      Node{op, 0, {}, std::make_shared<const Index>(a), std::make_shared<const Index>(b)}));
+  return Index(std::make_shared<const Node>(Node{op, 0, {}, std::make_shared<const Index>(a), std::make_shared<const Index>(b)}));
 }
 
 std::optional<std::int64_t> Index::constant() const {
@@ -190,5 +183,4 @@ Index block(int dimension) {
   return Index::variable(kNames[static_cast<std::size_t>(std::clamp(dimension, 0, 2))]);
 }
 Index cluster_rank() { return Index::variable("cluster_rank"); }
-
 }  // namespace warploom::tile

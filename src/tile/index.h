@@ -6,16 +6,13 @@
 //   Index m = block(0) * 128;          // first row of this block's tile
 //   Index stage = k % 4;
 #pragma once
-
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-
 namespace warploom::tile {
-
 enum class IndexOp : std::uint8_t { constant, variable, add, sub, mul, div, mod, min, max };
 
 class Index {
@@ -61,5 +58,4 @@ inline Index max(const Index& a, const Index& b) { return Index::make(IndexOp::m
 // The index of this block along grid dimension 0, 1 or 2, the grid's extents, and this block's rank in its cluster.
 Index block(int dimension);  // variables "block_x", "block_y", "block_z"
 Index cluster_rank();        // variable "cluster_rank"
-
 }  // namespace warploom::tile

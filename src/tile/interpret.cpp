@@ -2,10 +2,8 @@
 #include "tile/machine.h"
 #include "tile/shape.h"
 #include "tile/verify.h"
-
 namespace warploom::tile {
 namespace {
-
 // Of shared and register tensors, all blocks of a cluster.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 27;
 
@@ -44,8 +42,7 @@ class Cluster {
   Status body(const Body& statements, const Active& active) {
     for (const Statement& statement : statements) {
       last_ = &statement.location;
-      WARPLOOM_CHECK(
-          std::visit([&](const auto& node) { return run_node(node, statement.location, active); }, statement.node));
+      WARPLOOM_CHECK(std::visit([&](const auto& node) { return run_node(node, statement.location, active); }, statement.node));
     }
     return ok();
   }
@@ -149,8 +146,7 @@ class Cluster {
       const std::size_t full = queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
       // One thread of control that waits for itself waits forever; different roles wait for each other.
       if (role_ < 0 && full >= static_cast<std::size_t>(pipeline.stages))
-        return undefined(site(at, block),
-                         fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
+        return undefined(site(at, block), fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
                          fmt::format("at most {} slots produced ahead", pipeline.stages));
       unbind(block, s.pipeline);
     }
@@ -200,10 +196,9 @@ class Cluster {
         std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
         for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
         if (least != queue.slots.size())
-          return undefined(
-              site(*last_, &block),
-              fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
-              fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
+          return undefined(site(*last_, &block),
+                           fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
+                           fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
       }
     return ok();
   }
@@ -242,9 +237,7 @@ Status check_memory(const Program& program) {
   }
   return ok();
 }
-
 }  // namespace
-
 Status interpret(const Program& program, const Buffers& buffers) {
   WARPLOOM_CHECK(verify(program));
   WARPLOOM_CHECK(check_buffers(program, buffers));
@@ -257,5 +250,4 @@ Status interpret(const Program& program, const Buffers& buffers) {
         WARPLOOM_CHECK(Cluster(program, buffers).run({x, y, z}));
   return ok();
 }
-
 }  // namespace warploom::tile

@@ -1,10 +1,8 @@
 #include "tile/lexer.h"
 #include <cctype>
 #include <charconv>
-
 namespace warploom::tile {
 namespace {
-
 constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 constexpr std::size_t kMostTokens = 4096;  // a line
 constexpr std::size_t kMostNumbers = 16;   // a list of extents
@@ -81,13 +79,10 @@ Result<Line> tokens_of(std::string_view text, int number, std::string_view file)
   if (odd && !line.tokens.empty()) return syntax(file, number, "the indentation is odd", "two spaces a level");
   return line;
 }
-
 }  // namespace
-
 Result<std::vector<Line>> split_lines(std::string_view text, std::string_view file) {
   if (text.size() > kMostBytes)
-    return syntax(file, 1, "the text is too large", fmt::format("at most {} bytes", kMostBytes),
-                  std::to_string(text.size()));
+    return syntax(file, 1, "the text is too large", fmt::format("at most {} bytes", kMostBytes), std::to_string(text.size()));
   std::vector<Line> lines;
   int number = 0;
   while (!text.empty()) {
@@ -155,8 +150,7 @@ double Cursor::real() {
   const double sign = accept("-") ? -1.0 : 1.0;
   if (accept("inf")) return sign * std::numeric_limits<double>::infinity();
   if (accept("nan")) return std::numeric_limits<double>::quiet_NaN();
-  if (peek().kind != TokenKind::integer && peek().kind != TokenKind::real)
-    fail("a number is missing", "a number, inf or nan");
+  if (peek().kind != TokenKind::integer && peek().kind != TokenKind::real) fail("a number is missing", "a number, inf or nan");
   return sign * number<double>("the number is out of the range of a double");
 }
 
@@ -177,5 +171,4 @@ void Cursor::fail(std::string message, std::string expected) {
   status_ = syntax(file_, line_.number, std::move(message), std::move(expected),
                    end ? "the end of the line" : std::string(peek().text.substr(0, 40)));
 }
-
 }  // namespace warploom::tile

@@ -4,12 +4,9 @@
 //
 // A level is two spaces of indentation. Blank lines vanish; # and // begin comments. Errors are kTileSyntax with "file:line".
 #pragma once
-
 #include <vector>
 #include "base/error.h"
-
 namespace warploom::tile {
-
 enum class TokenKind : std::uint8_t { word, integer, real, sign, end };
 
 struct Token {
@@ -40,9 +37,9 @@ class Cursor {
   void expect(std::string_view text);
   void expect_end();
   std::string word(std::string_view meaning);
-  std::int64_t integer();               // with an optional minus
-  int small(std::string_view meaning);  // 0 to 2^20
-  double real();                        // also inf and nan, with an optional minus
+  std::int64_t integer();                                                             // with an optional minus
+  int small(std::string_view meaning);                                                // 0 to 2^20
+  double real();                                                                      // also inf and nan, with an optional minus
   std::vector<std::int64_t> integers(std::string_view open, std::string_view close);  // "[1, 2]"
 
   void fail(std::string message, std::string expected = {});
@@ -57,5 +54,4 @@ class Cursor {
   std::size_t next_ = 0;
   Status status_ = ok();
 };
-
 }  // namespace warploom::tile

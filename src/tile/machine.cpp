@@ -1,10 +1,8 @@
 #include "tile/machine.h"
 #include <fmt/ranges.h>
 #include "tile/shape.h"
-
 namespace warploom::tile {
 namespace {
-
 bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_t>& variables) {
   if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return false;
   if (divides_by_zero(index.left(), variables) || divides_by_zero(index.right(), variables)) return true;
@@ -47,9 +45,7 @@ Storage& storage_to_write(const Site& site, TensorId id) {
   }
   return *storage;
 }
-
 }  // namespace
-
 tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected, std::string found) {
   const auto& at = site.block.variables;
   return fail({ErrorCode::kTileRuntime,
@@ -80,8 +76,7 @@ Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double
   return values;
 }
 
-Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values,
-                  std::optional<ReduceOp> combine) {
+Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values, std::optional<ReduceOp> combine) {
   const Tensor& tensor = site.program.tensor(tile.tensor);
   void* bytes = tensor.scope == Scope::global ? site.buffers.at(tensor.name).data() : nullptr;
   Storage* storage = bytes ? nullptr : &storage_to_write(site, tile.tensor);
@@ -92,8 +87,7 @@ Status write_tile(const Site& site, const Tile& tile, const std::vector<double>&
     stored = rounded(tensor.dtype, stored);
     if (bytes && place) store_from_double(tensor.dtype, bytes, *place, stored);
     if (bytes) return ok();
-    if (!place)
-      return undefined(site, fmt::format("{}[{}] is written outside the tensor", tensor.name, fmt::join(at, ", ")));
+    if (!place) return undefined(site, fmt::format("{}[{}] is written outside the tensor", tensor.name, fmt::join(at, ", ")));
     storage->values[*place] = stored;
     storage->written[*place] = 1;
     return ok();
@@ -106,9 +100,7 @@ Result<std::vector<double>> read_all(const Site& site, TensorId tensor) {
 Status write_all(const Site& site, TensorId tensor, const std::vector<double>& values) {
   return write_tile(site, whole(site.program, tensor), values);
 }
-
 namespace {
-
 // A register tensor's elements as an operand of a Map: broadcast along dimensions of extent 1.
 struct Operand {
   std::vector<double> values;
@@ -141,8 +133,7 @@ float evaluate(const Site& site, const Value& value, const Operands& operands, c
   if (value.kind == Value::Kind::coordinate)
     return static_cast<float>(at[static_cast<std::size_t>(value.axis)] + value.shift.evaluate(site.block.variables));
   float arguments[3] = {0, 0, 0};
-  for (std::size_t i = 0; i < value.operands.size() && i < 3; ++i)
-    arguments[i] = evaluate(site, value.operands[i], operands, at);
+  for (std::size_t i = 0; i < value.operands.size() && i < 3; ++i) arguments[i] = evaluate(site, value.operands[i], operands, at);
   if (value.op == ValueOp::fma) return std::fma(arguments[0], arguments[1], arguments[2]);
   // For + - * / and square roots, rounding the fp64 result gives what fp32 arithmetic gives.
   return static_cast<float>(apply(value.op, arguments[0], arguments[1], arguments[2]));
@@ -167,12 +158,9 @@ Result<Matrix> read_matrix(const Site& site, const Tile& tile, bool transposed) 
 double accumulate(Dtype type, double acc, double a, double b) {
   if (type == Dtype::f64) return std::fma(a, b, acc);
   if (type == Dtype::f32) return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
-  return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) +
-                                   static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) + static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
 }
-
 }  // namespace
-
 Status run(const Site& site, const Site& source, const Copy& copy) {
   WARPLOOM_TRY(const std::vector<double> values, read_tile(source, copy.src, copy.fill));
   return write_tile(site, copy.dst, values, copy.combine);
@@ -189,10 +177,9 @@ Status run(const Site& site, const Wait& wait) {
   WARPLOOM_TRY(const std::vector<double> flag, read_tile(site, wait.flag, 0));
   WARPLOOM_TRY(const std::int64_t least, value_of(site, wait.least));
   if (flag[0] >= static_cast<double>(least)) return ok();
-  return undefined(
-      site,
-      fmt::format("a wait for '{}' that no block before this one ends", site.program.tensor(wait.flag.tensor).name),
-      fmt::format("at least {}", least), fmt::format("{}", flag[0]));
+  return undefined(site,
+                   fmt::format("a wait for '{}' that no block before this one ends", site.program.tensor(wait.flag.tensor).name),
+                   fmt::format("at least {}", least), fmt::format("{}", flag[0]));
 }
 
 Status run(const Site& site, const Fill& fill) {
@@ -244,8 +231,7 @@ Status run(const Site& site, const Reduce& reduce) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::size_t first = i / inner * inner * length + i % inner;
     auto sum = static_cast<float>(values[first]);
-    for (std::size_t k = 1; k < length; ++k)
-      sum = combine(reduce.op, sum, static_cast<float>(values[first + k * inner]));
+    for (std::size_t k = 1; k < length; ++k) sum = combine(reduce.op, sum, static_cast<float>(values[first + k * inner]));
     results[i] = sum;
   }
   return write_all(site, reduce.dst, results);
@@ -283,5 +269,4 @@ Status run(const Site& site, const Reinterpret& reinterpret) {
   load_run(dst.dtype, bytes.data(), 0, 1, static_cast<std::int64_t>(values.size()), values.data());
   return write_all(site, reinterpret.dst, values);
 }
-
 }  // namespace warploom::tile

@@ -3,11 +3,8 @@
 // Elements are kept as doubles that are exact values of the tensor's type, beside a mark for each that says whether it was ever
 // written. Shared and register tensors begin unwritten; a slot of a pipeline begins unwritten each time it is produced.
 #pragma once
-
 #include "tile/interpret.h"
-
 namespace warploom::tile {
-
 struct Storage {
   std::vector<double> values;
   std::vector<std::uint8_t> written;
@@ -32,16 +29,14 @@ struct Site {
   Block& block;
 };
 
-tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected = {},
-                                std::string found = {});
+tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected = {}, std::string found = {});
 
 Result<std::int64_t> value_of(const Site& site, const Index& index);
 
 // The elements of a tile in row-major order of its box; `fill` stands for those outside a global tensor.
 Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double fill);
 // `combine`: with what a global tensor holds.
-Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values,
-                  std::optional<ReduceOp> combine = {});
+Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values, std::optional<ReduceOp> combine = {});
 ValueOp value_op_of(ReduceOp op);
 Result<std::vector<double>> read_all(const Site& site, TensorId tensor);
 Status write_all(const Site& site, TensorId tensor, const std::vector<double>& values);
@@ -58,5 +53,4 @@ Status run(const Site& site, const Reinterpret& reinterpret);
 Status run(const Site& site, const Signal& signal);
 Status run(const Site& site, const Wait& wait);
 float combine(ReduceOp op, float a, float b);
-
 }  // namespace warploom::tile

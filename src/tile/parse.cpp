@@ -1,9 +1,7 @@
 #include "tile/print.h"
 #include "tile/reader.h"
-
 namespace warploom::tile {
 namespace {
-
 constexpr int kDeepest = 64;                        // statements inside each other
 constexpr std::size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
 
@@ -21,8 +19,7 @@ class Parser {
 
   Result<Program> program() {
     if (lines_.empty())
-      return fail(
-          {ErrorCode::kTileSyntax, "the text holds no program", file_ + ":1", "program NAME grid(...)", "nothing"});
+      return fail({ErrorCode::kTileSyntax, "the text holds no program", file_ + ":1", "program NAME grid(...)", "nothing"});
     program_.warps = kNotGiven;
     if (lines_[0].level != 0) return refused("the first line is indented");
     Reader header = next();
@@ -49,8 +46,8 @@ class Parser {
     while (at_ < lines_.size() && lines_[at_].level == level) {
       if (level > kDeepest) return refused("statements are nested too deeply");
       Reader io = next();
-      const auto tensor = std::find_if(kTensorWords.begin(), kTensorWords.end(),
-                                       [&](const TensorWord& row) { return io.is(row.word); });
+      const auto tensor =
+          std::find_if(kTensorWords.begin(), kTensorWords.end(), [&](const TensorWord& row) { return io.is(row.word); });
       const auto word = std::find(kStatementWords.begin(), kStatementWords.end(), io.peek().text);
       if (tensor != kTensorWords.end()) {
         WARPLOOM_CHECK(declare(io, program_.tensors, "tensor"));
@@ -120,12 +117,9 @@ class Parser {
   std::size_t at_ = 0;  // the next line
   Program program_;
 };
-
 }  // namespace
-
 Result<Program> parse(std::string_view text, std::string_view file) {
   WARPLOOM_TRY(std::vector<Line> lines, split_lines(text, file));
   return Parser(std::move(lines), file).program();
 }
-
 }  // namespace warploom::tile

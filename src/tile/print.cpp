@@ -1,10 +1,8 @@
 #include "tile/print.h"
 #include <fmt/ranges.h>
 #include "tile/syntax.h"
-
 namespace warploom::tile {
 namespace {
-
 // Programs print before they are verified too, so a number that names nothing is no reason to fail.
 class Writer {
  public:
@@ -21,18 +19,13 @@ class Writer {
   void item(std::optional<ReduceOp> op) { item(*op); }
   void item(const Index& index) { out += index.text(); }
   void item(const std::optional<Index>& index) { item(*index); }
-  void item(Extents<const std::vector<std::int64_t>> extents) {
-    out += fmt::format("({})", fmt::join(extents.list, ", "));
-  }
+  void item(Extents<const std::vector<std::int64_t>> extents) { out += fmt::format("({})", fmt::join(extents.list, ", ")); }
   void item(Keyword<const Tensor> of) {
     for (const TensorWord& row : kTensorWords)
-      if (row.scope == of.tensor.scope && row.writable == (of.tensor.writable && row.scope == Scope::global))
-        out += row.word;
+      if (row.scope == of.tensor.scope && row.writable == (of.tensor.writable && row.scope == Scope::global)) out += row.word;
   }
   void item(Named<const int> of) {
-    const auto name = [&](const auto& list) {
-      return exists(list, of.id) ? list[static_cast<std::size_t>(of.id)].name : "?";
-    };
+    const auto name = [&](const auto& list) { return exists(list, of.id) ? list[static_cast<std::size_t>(of.id)].name : "?"; };
     out += of.is_pipeline ? name(program_.pipelines) : name(program_.tensors);
   }
   void item(const std::vector<TensorId>& tensors) {
@@ -100,16 +93,13 @@ class Writer {
 
   const Program& program_;
 };
-
 }  // namespace
-
 std::string print(const Program& program, const Statement& statement) {
   Writer io(program);
   io.out = kStatementWords[statement.node.index()];
   std::visit(
       [&](const auto& node) {
-        if constexpr (!Of<decltype(node), const Roles&> && !std::is_empty_v<std::remove_cvref_t<decltype(node)>>)
-          io.out += ' ';
+        if constexpr (!Of<decltype(node), const Roles&> && !std::is_empty_v<std::remove_cvref_t<decltype(node)>>) io.out += ' ';
         line(io, node);
       },
       statement.node);
@@ -128,5 +118,4 @@ std::string print(const Program& program) {
   io.statements(program.body, 0);
   return io.out;
 }
-
 }  // namespace warploom::tile

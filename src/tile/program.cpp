@@ -1,8 +1,6 @@
 #include "tile/program.h"
 #include "tile/shape.h"
-
 namespace warploom::tile {
-
 Tile whole(const Program& program, TensorId id) {
   const std::vector<std::int64_t>& shape = program.tensor(id).shape;
   return Tile{id, std::vector<Index>(shape.size(), Index(0)), shape};
@@ -71,5 +69,4 @@ std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) 
 }
 
 std::int64_t cluster_size(const Program& program) { return element_count(program.cluster); }
-
 }  // namespace warploom::tile

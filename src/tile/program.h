@@ -32,15 +32,12 @@
 //
 // Programs are values; builders (build.h) make them, verify.h checks them, print.h and parse.h turn them into text and back.
 #pragma once
-
 #include <variant>
 #include <vector>
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "tile/index.h"
-
 namespace warploom::tile {
-
 using TensorId = int;
 using PipelineId = int;
 
@@ -186,8 +183,8 @@ struct Location {  // where the builder call or the text stands
 };
 
 struct Statement {
-  std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If, Produce, Consume,
-               Roles, Signal, Wait, ClusterSync, WaitPrevious, LaunchNext>
+  std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If, Produce, Consume, Roles,
+               Signal, Wait, ClusterSync, WaitPrevious, LaunchNext>
       node;
   Location location;
 };
@@ -219,5 +216,4 @@ std::string place_of(const Statement& statement);  // "gemm.cpp:42", "" where no
 void tensors_of(const Value& value, std::vector<TensorId>& out);
 std::vector<TensorId> tensors_of(const Statement& statement);
 std::vector<std::int64_t> squeezed(const std::vector<std::int64_t>& extent);
-
 }  // namespace warploom::tile

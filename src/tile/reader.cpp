@@ -1,8 +1,6 @@
 #include "tile/reader.h"
-
 namespace warploom::tile {
 namespace {
-
 constexpr int kDeepest = 100;     // parentheses and calls inside each other
 constexpr int kMostTerms = 1000;  // operators in one index
 
@@ -31,9 +29,7 @@ std::string_view trimmed(std::string_view text) {
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
 }
-
 }  // namespace
-
 void Reader::item(const char* sign) {
   if (!trimmed(sign).empty()) expect(trimmed(sign));
 }
@@ -192,5 +188,4 @@ Value Reader::value(int depth) {
   }
   return value;
 }
-
 }  // namespace warploom::tile

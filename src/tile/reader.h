@@ -1,11 +1,8 @@
 // Reads what the lines of syntax.h are made of from the tokens of a line; docs/tile.md has the grammar.
 #pragma once
-
 #include "tile/lexer.h"
 #include "tile/syntax.h"
-
 namespace warploom::tile {
-
 class Reader : public Cursor {
  public:
   Reader(const Line& line, std::string_view file, const Program& program) : Cursor(line, file), program_(program) {}
@@ -45,5 +42,4 @@ class Reader : public Cursor {
   bool in_tile_ = false;  // the last "+ integer" of an offset is the extent, not a term
   int depth_ = 0, terms_ = 0;
 };
-
 }  // namespace warploom::tile

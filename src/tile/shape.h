@@ -3,11 +3,8 @@
 //   matrix_extent({1, 128, 64})  →  {128, 64}
 //   dense_strides({2, 3, 4})     →  {12, 4, 1}
 #pragma once
-
 #include "tile/program.h"
-
 namespace warploom::tile {
-
 // The rows and columns that an Mma sees in a tile: extents of 1 are dropped, from the front, until two are left. The result has
 // two entries exactly where the tile is a matrix.
 std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent);
@@ -17,5 +14,4 @@ std::int64_t element_count(const std::vector<std::int64_t>& extent);
 
 std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);  // row-major, in elements
 std::int64_t cluster_size(const Program& program);                                // blocks a cluster
-
 }  // namespace warploom::tile

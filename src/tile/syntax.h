@@ -1,14 +1,11 @@
 // The lines of the text form, each described once as what follows what: a Reader fills the node from the tokens of a line, a Writer
 // prints it. A string is a sign, its blanks the printer's; docs/tile.md has the grammar.
 #pragma once
-
 #include <array>
 #include <cmath>
 #include <concepts>
 #include "tile/shape.h"
-
 namespace warploom::tile {
-
 inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
 // In the order of Statement::node.
 inline constexpr std::array<std::string_view, 19> kStatementWords = {
@@ -84,13 +81,11 @@ void line(auto& io, Of<Tensor> auto& t) {
   if (t.scope == Scope::global)
     all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides}, Flag{" zeroed", t.zeroed});
 }
-void line(auto& io, Of<Pipeline> auto& p) {
-  all(io, "pipeline ", p.name, " stages ", p.stages, " { ", p.tensors, " }");
-}
+void line(auto& io, Of<Pipeline> auto& p) { all(io, "pipeline ", p.name, " stages ", p.stages, " { ", p.tensors, " }"); }
 void line(auto& io, Of<Copy> auto& s) {
-  all(io, s.src, " -> ", s.dst, Optional{" fill ", s.fill != 0 || std::signbit(s.fill), s.fill},
-      Flag{" streaming", s.streaming}, Optional{" multicast ", !s.multicast.empty(), s.multicast},
-      Optional{" peer ", s.peer.has_value(), s.peer}, Optional{" combine ", s.combine.has_value(), s.combine});
+  all(io, s.src, " -> ", s.dst, Optional{" fill ", s.fill != 0 || std::signbit(s.fill), s.fill}, Flag{" streaming", s.streaming},
+      Optional{" multicast ", !s.multicast.empty(), s.multicast}, Optional{" peer ", s.peer.has_value(), s.peer},
+      Optional{" combine ", s.combine.has_value(), s.combine});
 }
 void line(auto& io, Of<Fill> auto& s) { all(io, Named{s.dst}, " ", s.value); }
 void line(auto& io, Of<Map> auto& s) { all(io, Named{s.dst}, " = ", s.value); }
@@ -110,9 +105,7 @@ void line(auto& io, Of<For> auto& s) {
 }
 void line(auto& io, Of<If> auto& s) { all(io, s.left, " < ", s.right, ":"); }
 void line(auto& io, Of<Produce> auto& s) { all(io, Named{s.pipeline, true}, ":"); }
-void line(auto& io, Of<Consume> auto& s) {
-  all(io, Named{s.pipeline, true}, Optional{" lag ", s.lag != 0, s.lag}, ":");
-}
+void line(auto& io, Of<Consume> auto& s) { all(io, Named{s.pipeline, true}, Optional{" lag ", s.lag != 0, s.lag}, ":"); }
 void line(auto& io, Of<Signal> auto& s) { all(io, s.flag, " by ", s.by); }
 void line(auto& io, Of<Wait> auto& s) { all(io, s.flag, " >= ", s.least); }
 template <class Bare>
@@ -122,5 +115,4 @@ void line(auto& io, Of<Roles> auto&) { all(io, ":"); }
 void line(auto& io, Of<Role> auto& r) {
   all(io, "role ", r.name, " warps ", r.warps, Optional{" registers ", r.registers != 0, r.registers}, ":");
 }
-
 }  // namespace warploom::tile

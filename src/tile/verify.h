@@ -2,19 +2,16 @@
 // a statement allows, pipelines produced and consumed the right way, roles that meet only through pipelines, names unique, grid
 // a multiple of the cluster. The error is kTileInvalid, its place the statement's source line.
 #pragma once
-
 #include "base/error.h"
 #include "tile/program.h"
-
 namespace warploom::tile {
-
 Status verify(const Program& program);
 
 // What follows is for the files of the verifier: the errors and the three groups of rules.
 
 // kTileInvalid at a statement, or at the program where there is none.
-tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message,
-                              std::string expected = {}, std::string found = {});
+tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message, std::string expected = {},
+                              std::string found = {});
 
 bool is_identifier(std::string_view name);     // a C identifier that no emitted source needs for itself
 bool is_grid_variable(std::string_view name);  // block_x, block_y, block_z, cluster_rank
@@ -25,5 +22,4 @@ Status verify_declarations(const Program& program);
 Status verify_statements(const Program& program);
 // What roles and pipelines ask of the program as a whole.
 Status verify_sharing(const Program& program);
-
 }  // namespace warploom::tile

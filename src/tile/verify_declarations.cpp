@@ -3,10 +3,8 @@
 #include <cctype>
 #include "tile/shape.h"
 #include "tile/verify.h"
-
 namespace warploom::tile {
 namespace {
-
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 48;  // elements
 constexpr int kMostWarps = 32;
 
@@ -45,8 +43,7 @@ struct Declaration {
     for (std::size_t i = 0; i < 3; ++i) {
       if (grid[i] < 1 || cluster[i] < 1) return refuse("an extent of grid or cluster is below 1");
       if (grid[i] % cluster[i] != 0)
-        return refuse(
-            fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(grid, ", "), fmt::join(cluster, ", ")));
+        return refuse(fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(grid, ", "), fmt::join(cluster, ", ")));
     }
     if (element_count(grid) < 1) return refuse("the grid is too large");
     return ok();
@@ -60,8 +57,7 @@ struct Declaration {
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
     if (tensor.zeroed && !tensor.writable) return refuse("only an output is zeroed");
     if (!global && !tensor.strides.empty()) return refuse("only a global tensor has strides");
-    if (global && tensor.strides.size() != tensor.shape.size())
-      return refuse("a global tensor needs one stride a dimension");
+    if (global && tensor.strides.size() != tensor.shape.size()) return refuse("a global tensor needs one stride a dimension");
     std::int64_t last = 0;
     for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
       std::int64_t reach = 0;
@@ -100,9 +96,7 @@ struct Declaration {
     return ok();
   }
 };
-
 }  // namespace
-
 bool is_identifier(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
   const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
@@ -127,8 +121,7 @@ Status verify_declarations(const Program& program) {
       for (const Role& r : roles->roles) WARPLOOM_CHECK(declared("role", r.name).check_name(r.name, taken));
   WARPLOOM_CHECK(Declaration{program, "grid"}.check_grid());
   if (program.warps < 1 || program.warps > kMostWarps)
-    return Declaration{program, "warps"}.refuse(
-        fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));
+    return Declaration{program, "warps"}.refuse(fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));
   for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check(t));
   std::vector<PipelineId> owner(program.tensors.size(), -1);
   for (std::size_t i = 0; i < program.pipelines.size(); ++i) {
@@ -137,9 +130,7 @@ Status verify_declarations(const Program& program) {
   }
   for (std::size_t i = 0; i < owner.size(); ++i)
     if (program.tensors[i].pipeline != owner[i])
-      return declared("tensor", program.tensors[i].name)
-          .refuse("the tensor and the pipelines disagree on whose slot it is");
+      return declared("tensor", program.tensors[i].name).refuse("the tensor and the pipelines disagree on whose slot it is");
   return ok();
 }
-
 }  // namespace warploom::tile

@@ -2,10 +2,8 @@
 //
 // A place is where a statement runs: -1 for the single thread of control (all warps), otherwise the number of a role.
 #include "tile/verify.h"
-
 namespace warploom::tile {
 namespace {
-
 constexpr int kEveryone = -1;
 
 struct Uses {
@@ -56,8 +54,7 @@ struct Collect {
     if constexpr (requires { s.body; }) body(s.body);
     if constexpr (requires { s.roles; }) {
       sharing.has_roles = true;
-      for (std::size_t i = 0; i < s.roles.size(); ++i)
-        Collect{sharing, static_cast<int>(i), location}.body(s.roles[i].body);
+      for (std::size_t i = 0; i < s.roles.size(); ++i) Collect{sharing, static_cast<int>(i), location}.body(s.roles[i].body);
     }
   }
 };
@@ -89,8 +86,7 @@ Status check_pipeline(const Sharing& sharing, const std::string& name, const Use
 // begin.
 Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& uses) {
   const auto refuse = [&](std::string_view before, std::string_view after, std::string expected) {
-    return invalid(sharing.program, uses.last, fmt::format("{}'{}'{}", before, tensor.name, after),
-                   std::move(expected));
+    return invalid(sharing.program, uses.last, fmt::format("{}'{}'{}", before, tensor.name, after), std::move(expected));
   };
   std::set<int> places = uses.readers;
   places.insert(uses.writers.begin(), uses.writers.end());
@@ -105,9 +101,7 @@ Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& us
     return refuse("two roles write shared tensor ", "", "one role that writes it");
   return ok();
 }
-
 }  // namespace
-
 Status verify_sharing(const Program& program) {
   WARPLOOM_CHECK(check_last(program));
   Sharing sharing(program);
@@ -119,8 +113,8 @@ Status verify_sharing(const Program& program) {
   return ok();
 }
 
-tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message,
-                              std::string expected, std::string found) {
+tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message, std::string expected,
+                              std::string found) {
   const std::string place =
       location ? fmt::format("{}:{}", location->file, location->line) : fmt::format("program '{}'", program.name);
   return fail({ErrorCode::kTileInvalid, std::move(message), place, std::move(expected), std::move(found),
@@ -132,5 +126,4 @@ Status verify(const Program& program) {
   WARPLOOM_CHECK(verify_statements(program));
   return verify_sharing(program);
 }
-
 }  // namespace warploom::tile

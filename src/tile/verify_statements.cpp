@@ -1,10 +1,8 @@
 #include <fmt/ranges.h>
 #include "tile/shape.h"
 #include "tile/verify.h"
-
 namespace warploom::tile {
 namespace {
-
 template <class T>
 bool contains(const std::vector<T>& list, const T& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
@@ -66,8 +64,7 @@ class Verifier {
     if (index.op() == IndexOp::constant) return false;
     if (index.op() == IndexOp::variable) {
       for (int d = 0; d < 3; ++d)
-        if (index.same(block(d)))
-          return program_.cluster[static_cast<std::size_t>(d)] > 1 && along.find("xyz"[d]) != along.npos;
+        if (index.same(block(d))) return program_.cluster[static_cast<std::size_t>(d)] > 1 && along.find("xyz"[d]) != along.npos;
       return index.same(cluster_rank()) && cluster_size(program_) > 1;
     }
     // The cluster's own number: block_x / 4 in clusters of 4 along x.
@@ -84,9 +81,8 @@ class Verifier {
     const Copy* copy = std::get_if<Copy>(&statement.node);
     if (!copy || program_.tensor(copy->src.tensor).scope != Scope::global ||
         program_.tensor(copy->dst.tensor).pipeline != producing_.back())
-      return refuse(
-          fmt::format("a produce of '{}' holds something other than copies into it", pipeline(producing_.back())),
-          "copies from global tensors to tensors of the pipeline, in for and if at most");
+      return refuse(fmt::format("a produce of '{}' holds something other than copies into it", pipeline(producing_.back())),
+                    "copies from global tensors to tensors of the pipeline, in for and if at most");
     return ok();
   }
 
@@ -97,19 +93,17 @@ class Verifier {
     const PipelineId ring = program_.tensor(id).pipeline;
     if (ring < 0 || contains(producing_, ring)) return ok();
     if (!contains(consuming_, ring))
-      return refuse(
-          fmt::format("'{}' is used outside produce and consume of its pipeline '{}'", name(id), pipeline(ring)));
+      return refuse(fmt::format("'{}' is used outside produce and consume of its pipeline '{}'", name(id), pipeline(ring)));
     if (written)
-      return refuse(fmt::format("'{}' is written while its pipeline is consumed", name(id)),
-                    "slots are written by produce only");
+      return refuse(fmt::format("'{}' is written while its pipeline is consumed", name(id)), "slots are written by produce only");
     return ok();
   }
 
   Status in_registers(TensorId id, bool written, std::string_view statement) const {
     WARPLOOM_CHECK(use(id, written));
     if (program_.tensor(id).scope != Scope::reg)
-      return refuse(fmt::format("{} works on register tensors and '{}' is none", statement, name(id)),
-                    "a register tensor", name(id));
+      return refuse(fmt::format("{} works on register tensors and '{}' is none", statement, name(id)), "a register tensor",
+                    name(id));
     return ok();
   }
 
@@ -144,17 +138,14 @@ class Verifier {
           tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
           (tile.extent[i] % per || tile.offset[i].known_divisor() % per || tile.lookup_dim == static_cast<int>(i)))
         return refuse(fmt::format("a tile of '{}' is not known to begin and end with a byte", tensor.name),
-                      fmt::format("multiples of {} elements", per),
-                      fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
+                      fmt::format("multiples of {} elements", per), fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
     if (element_count(tile.extent) < 1)
-      return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name), "extents of at least 1",
-                    text(tile.extent));
+      return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name), "extents of at least 1", text(tile.extent));
     for (std::size_t i = 0; i < tile.extent.size() && tensor.scope != Scope::global; ++i) {
       const std::int64_t room = tensor.shape[i] - tile.extent[i], offset = tile.offset[i].constant().value_or(0);
       if (room < 0 || offset < 0 || offset > room)
         return refuse(fmt::format("a tile reaches outside '{}' in dimension {}", tensor.name, i),
-                      "a tile inside " + text(tensor.shape),
-                      fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
+                      "a tile inside " + text(tensor.shape), fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
     }
     return ok();
   }
@@ -165,8 +156,7 @@ class Verifier {
     const bool integers = lookup.dtype == Dtype::i32 || lookup.dtype == Dtype::i64;
     if (program_.tensor(tile.tensor).scope != Scope::global || tile.lookup_dim < 0 ||
         static_cast<std::size_t>(tile.lookup_dim) >= tile.offset.size())
-      return refuse(fmt::format("a tile of '{}' cannot be gathered", name(tile.tensor)),
-                    "a dimension of a global tensor");
+      return refuse(fmt::format("a tile of '{}' cannot be gathered", name(tile.tensor)), "a dimension of a global tensor");
     if (lookup.scope == Scope::global && lookup.shape.size() == 1 && integers && !lookup.writable) return ok();
     return refuse(fmt::format("'{}' holds no coordinates to gather by", lookup.name),
                   "a global i32 or i64 tensor of one dimension, no output");
@@ -178,8 +168,7 @@ class Verifier {
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
     if (src.scope == Scope::global && dst.scope == Scope::global)
       return refuse("a copy goes from global to global", "shared or register on one side");
-    if (dst.scope == Scope::global && !dst.writable)
-      return refuse(fmt::format("'{}' is written and is no output", dst.name));
+    if (dst.scope == Scope::global && !dst.writable) return refuse(fmt::format("'{}' is written and is no output", dst.name));
     if (squeezed(copy.src.extent) != squeezed(copy.dst.extent))
       return refuse("the two tiles of a copy differ in shape", text(copy.src.extent), text(copy.dst.extent));
     if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
@@ -197,8 +186,7 @@ class Verifier {
 
   Status from_peer(const Tensor& src, const Tensor& dst, const Index& rank) const {
     WARPLOOM_CHECK(check(rank));
-    if (src.scope == Scope::shared && src.pipeline < 0 && dst.scope == Scope::reg && cluster_size(program_) > 1)
-      return ok();
+    if (src.scope == Scope::shared && src.pipeline < 0 && dst.scope == Scope::reg && cluster_size(program_) > 1) return ok();
     return refuse(fmt::format("'{}' cannot be copied from a peer to '{}'", src.name, dst.name),
                   "a shared tensor of no pipeline, a register tensor, a cluster of more than one block");
   }
@@ -226,8 +214,8 @@ class Verifier {
   Status check_flag(const Tile& flag, bool written) const {
     WARPLOOM_CHECK(check(flag, written));
     const Tensor& tensor = program_.tensor(flag.tensor);
-    if (tensor.scope == Scope::global && tensor.dtype == Dtype::i32 && element_count(flag.extent) == 1 &&
-        flag.lookup < 0 && (tensor.writable || !written))
+    if (tensor.scope == Scope::global && tensor.dtype == Dtype::i32 && element_count(flag.extent) == 1 && flag.lookup < 0 &&
+        (tensor.writable || !written))
       return ok();
     return refuse(fmt::format("'{}' holds no such flag", tensor.name),
                   "one element of a global tensor of i32; to signal, of an output",
@@ -258,8 +246,8 @@ class Verifier {
     }
     if (value.kind == Value::Kind::op) {
       if (value.operands.size() != static_cast<std::size_t>(arity_of(value.op)))
-        return refuse(fmt::format("'{}' has the wrong number of operands", name_of(value.op)),
-                      std::to_string(arity_of(value.op)), std::to_string(value.operands.size()));
+        return refuse(fmt::format("'{}' has the wrong number of operands", name_of(value.op)), std::to_string(arity_of(value.op)),
+                      std::to_string(value.operands.size()));
       for (const Value& operand : value.operands) WARPLOOM_CHECK(check(operand, dst));
       return ok();
     }
@@ -280,8 +268,7 @@ class Verifier {
         return refuse(fmt::format("operand '{}' of an mma is in global memory", name(operand->tensor)),
                       "a register or shared tile");
     }
-    if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor)
-      return refuse("an mma's accumulator is one of its operands");
+    if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor) return refuse("an mma's accumulator is one of its operands");
     const Dtype a_type = program_.tensor(mma.a.tensor).dtype, b_type = program_.tensor(mma.b.tensor).dtype;
     const Dtype acc_type = program_.tensor(mma.acc).dtype;
     if (a_type != b_type) return refuse("the operands of an mma differ in type", text(a_type), text(b_type));
@@ -335,16 +322,14 @@ class Verifier {
     return fits ? ok() : unlike("reinterpret", src, dst, "integers of at most a byte, last extents of equal bits");
   }
   Status unlike(std::string_view word, const Tensor& src, const Tensor& dst, std::string expected) const {
-    return refuse(
-        fmt::format("the two sides of a {} do not fit each other", word), std::move(expected),
-        fmt::format("{} {}, {} {}", name_of(src.dtype), text(src.shape), name_of(dst.dtype), text(dst.shape)));
+    return refuse(fmt::format("the two sides of a {} do not fit each other", word), std::move(expected),
+                  fmt::format("{} {}, {} {}", name_of(src.dtype), text(src.shape), name_of(dst.dtype), text(dst.shape)));
   }
 
   // All threads of all blocks of the cluster meet.
   Status meets(std::string_view statement) const {
     if (cluster_size(program_) < 2)
-      return refuse(fmt::format("a {} stands in a program without clusters", statement),
-                    "a cluster of more than one block");
+      return refuse(fmt::format("a {} stands in a program without clusters", statement), "a cluster of more than one block");
     if (in_role_)
       return refuse(fmt::format("only some threads of a block reach this {}", statement), "a place outside the roles");
     if (!divergent_) return ok();
@@ -361,14 +346,13 @@ class Verifier {
 
   Status check(const For& loop) const {
     for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));
-    if (loop.step.constant().value_or(1) < 1)
-      return refuse("a loop's step is below 1", "a positive step", loop.step.text());
+    if (loop.step.constant().value_or(1) < 1) return refuse("a loop's step is below 1", "a positive step", loop.step.text());
     bool taken = is_grid_variable(loop.variable) || contains(loops_, loop.variable);
     for (const Tensor& tensor : program_.tensors) taken |= tensor.name == loop.variable;
     for (const Pipeline& pipeline : program_.pipelines) taken |= pipeline.name == loop.variable;
     if (is_identifier(loop.variable) && !taken) return ok();
-    return refuse(fmt::format("'{}' cannot name a loop's variable", loop.variable),
-                  "a C identifier that names nothing else here", loop.variable);
+    return refuse(fmt::format("'{}' cannot name a loop's variable", loop.variable), "a C identifier that names nothing else here",
+                  loop.variable);
   }
 
   Status check(const If& branch) const {
@@ -388,8 +372,7 @@ class Verifier {
     WARPLOOM_CHECK(opens(consume.pipeline));
     const int stages = program_.pipeline(consume.pipeline).stages;
     if (consume.lag >= 0 && consume.lag < stages) return ok();
-    return refuse("a consume's lag does not fit its pipeline", fmt::format("0 to {}", stages - 1),
-                  std::to_string(consume.lag));
+    return refuse("a consume's lag does not fit its pipeline", fmt::format("0 to {}", stages - 1), std::to_string(consume.lag));
   }
 
   Status check(const Roles& roles) const {
@@ -399,8 +382,7 @@ class Verifier {
       if (role.warps < 1 || role.warps > 32 || role.registers < 0)
         return refuse(fmt::format("role '{}' has no legal number of warps or registers", role.name));
       if (role.registers > 0 && role.warps % 4 != 0)
-        return refuse(fmt::format("role '{}' sets registers", role.name), "a multiple of 4 warps",
-                      std::to_string(role.warps));
+        return refuse(fmt::format("role '{}' sets registers", role.name), "a multiple of 4 warps", std::to_string(role.warps));
       warps += role.warps;
     }
     if (warps == program_.warps) return ok();
@@ -414,9 +396,6 @@ class Verifier {
   bool in_role_ = false;
   bool divergent_ = false;  // blocks of one cluster may disagree on whether they get here
 };
-
 }  // namespace
-
 Status verify_statements(const Program& program) { return Verifier(program).body(program.body, true); }
-
 }  // namespace warploom::tile

@@ -2,9 +2,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <cerrno>
-
 namespace warploom::verify {
-
 bool Channel::send(const nlohmann::json& message) {
   const std::string line = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
@@ -34,5 +32,4 @@ std::optional<nlohmann::json> Channel::receive(int ms) {
     pending_.append(piece.data(), static_cast<std::size_t>(got));
   }
 }
-
 }  // namespace warploom::verify

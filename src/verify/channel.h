@@ -1,12 +1,9 @@
 // Channel: lines of JSON over a socket, between the search and its evaluator. Within the room only.
 #pragma once
-
 #include <nlohmann/json.hpp>
 #include <optional>
 #include "base/error.h"
-
 namespace warploom::verify {
-
 inline constexpr const char* kEvaluateCommand = "__evaluate";
 inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status when memory ran out
 
@@ -25,8 +22,7 @@ Result<T> record_from(nlohmann::json json, const char* what) {
     restore_infinities(json);
     return json.get<T>();
   } catch (const nlohmann::json::exception& error) {
-    return fail({ErrorCode::kInternal, std::string(what) + " cannot be read", "", "the form it is written in",
-                 error.what(), ""});
+    return fail({ErrorCode::kInternal, std::string(what) + " cannot be read", "", "the form it is written in", error.what(), ""});
   }
 }
 
@@ -44,5 +40,4 @@ class Channel {
   std::string pending_;
   bool closed_ = false;
 };
-
 }  // namespace warploom::verify

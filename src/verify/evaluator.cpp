@@ -9,10 +9,8 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "verify/channel.h"
-
 namespace warploom::verify {
 namespace {
-
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
@@ -21,9 +19,8 @@ std::chrono::nanoseconds milliseconds(double ms) {
 }
 
 tl::unexpected<Error> lost(const std::string& found) {
-  return fail({ErrorCode::kEvaluatorLost, "the evaluator process died and could not be started again", "",
-               "a running evaluator", found,
-               "see whether memory is short; run again to go on where the search stopped"});
+  return fail({ErrorCode::kEvaluatorLost, "the evaluator process died and could not be started again", "", "a running evaluator",
+               found, "see whether memory is short; run again to go on where the search stopped"});
 }
 
 tl::unexpected<Error> interrupted_error() {
@@ -36,12 +33,10 @@ Result<int> setup_file(const Setup& setup) {
   const int fd = ::memfd_create("warploom-setup", MFD_CLOEXEC);
   if (fd >= 0 && write_all(fd, {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) return fd;
   if (fd >= 0) ::close(fd);
-  return fail({ErrorCode::kOutOfMemory, "the evaluator's setup could not be stored", "", "room in memory",
-               std::strerror(errno), ""});
+  return fail(
+      {ErrorCode::kOutOfMemory, "the evaluator's setup could not be stored", "", "room in memory", std::strerror(errno), ""});
 }
-
 }  // namespace
-
 struct Evaluator::State {
   EvaluatorOptions options;
   int setup = -1;
@@ -187,8 +182,7 @@ Result<Verdict> Evaluator::judge(const Request& request) {
       return State::refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may", "less memory",
                             memory ? "no more could be had" : "killed for want of memory");
     // Somebody else may have killed it, or it died before the candidate ran: once more, with a fresh process.
-    endings =
-        State::how(ending.status, ending.in_candidate ? "while the candidate ran" : "between the candidate's calls");
+    endings = State::how(ending.status, ending.in_candidate ? "while the candidate ran" : "between the candidate's calls");
     if (killed || !ending.candidate_ran) continue;
     return State::refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end", endings);
   }
@@ -199,17 +193,17 @@ const Ready& Evaluator::ready() const { return state_->ready; }
 int Evaluator::restarts() const { return state_->restarts; }
 int Evaluator::process() const { return state_->child; }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_reference, min_samples, max_samples,
-                                   timing_ms, candidate_limit_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_reference, min_samples, max_samples, timing_ms,
+                                   candidate_limit_ms)
 
 void to_json(json& out, InputFamily family) { out = name_of(family); }
 void from_json(const json& in, InputFamily& family) {
   family = input_family_named(in.get<std::string>()).value_or(InputFamily::normal);
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error,
-                                   rows_checked, rows)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us,
-                                   reference_us, reference_low_us, reference_high_us, repeats, floor_us, evidence)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error, rows_checked,
+                                   rows)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
+                                   reference_low_us, reference_high_us, repeats, floor_us, evidence)
 
 json to_json(const Verdict& verdict) {
   json out = verdict;
@@ -234,5 +228,4 @@ Result<Request> request_from_json(const json& text) {
   WARPLOOM_TRY(out.list, launch_list_from_json(text.value("list", json())));
   return out;
 }
-
 }  // namespace warploom::verify

@@ -13,13 +13,10 @@
 // -wrote-input, -too-fast, or the compiler's errors, are refusals within it. It fails only with evaluator-lost (the process cannot
 // be kept alive even without a candidate), interrupted, or what the machine lacks.
 #pragma once
-
 #include <atomic>
 #include "verify/inputs.h"
 #include "verify/setup.h"
-
 namespace warploom::verify {
-
 // A verdict: right or wrong with the evidence, and its time or its error.
 // What one input family showed.
 struct Evidence {
@@ -95,5 +92,4 @@ bool evaluator_main(int argc, char** argv, int* status);
 
 nlohmann::json to_json(const Request& request);
 Result<Request> request_from_json(const nlohmann::json& json);
-
 }  // namespace warploom::verify

@@ -10,10 +10,8 @@
 #else
 #define WARPLOOM_CLONES
 #endif
-
 namespace warploom::verify {
 namespace {
-
 // Elements are numbered within blocks; a block's keys come from a 64-bit mixer, its elements from 32-bit ones that vectorise.
 constexpr std::int64_t kBlock = std::int64_t{1} << 20;
 constexpr std::int64_t kChunk = 4096;
@@ -36,13 +34,12 @@ constexpr std::int32_t kBellMiddle = 131070;     // its mean
 constexpr std::int32_t kBellFive = 189186;       // five deviations
 
 // No sum follows a product in these loops, so that no compiler fuses them into one rounding on one machine and two on another.
-WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys, std::int32_t shift,
-                          float scale, std::int32_t outlier) {
+WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys, std::int32_t shift, float scale,
+                          std::int32_t outlier) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
     const std::uint32_t a = scramble(n + keys.first), b = scramble(n ^ keys.second);
-    std::int32_t sum =
-        static_cast<std::int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) - kBellMiddle + shift;
+    std::int32_t sum = static_cast<std::int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) - kBellMiddle + shift;
     sum *= ((a + b) & 0x3ff) == (keys.third & 0x3ff) ? outlier : 1;
     out[i] = static_cast<float>(sum) * scale;
   }
@@ -152,9 +149,7 @@ constexpr std::array kFamilyNames = {
 #define WARPLOOM_INPUT_FAMILY(name, meaning) std::string_view(#name),
 #include "verify/input_families.def"
 };
-
 }  // namespace
-
 std::string_view name_of(InputFamily family) { return kFamilyNames[static_cast<std::size_t>(family)]; }
 
 std::optional<InputFamily> input_family_named(std::string_view name) {
@@ -176,9 +171,7 @@ void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t coun
   const auto size = static_cast<std::int64_t>(bytes_of(stream.dtype));
   (void)graph::in_parallel<char>(
       count, 1 << 18,
-      [&](char&, std::int64_t from, std::int64_t to) {
-        fill_range(stream, bytes + from * size, begin + from, begin + to);
-      },
+      [&](char&, std::int64_t from, std::int64_t to) { fill_range(stream, bytes + from * size, begin + from, begin + to); },
       threads);
 }
 
@@ -186,5 +179,4 @@ Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::
   const graph::TensorId id = graph.inputs[static_cast<std::size_t>(input)];
   return {seed, input, family, graph.tensor(id).dtype, index_bound(graph, id)};
 }
-
 }  // namespace warploom::verify

@@ -11,11 +11,8 @@
 // The bell is the sum of four 16-bit uniforms: deviation 1, cut at ±3.46. Integer tensors are uniform on [0, bound) where an
 // operator uses them as indices, else on [-8, 8); booleans are fair.
 #pragma once
-
 #include "graph/graph.h"
-
 namespace warploom::verify {
-
 enum class InputFamily : std::uint8_t {
 #define WARPLOOM_INPUT_FAMILY(name, meaning) name,
 #include "verify/input_families.def"
@@ -37,5 +34,4 @@ void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t coun
 
 // The stream of the graph's `input`-th input.
 Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed);
-
 }  // namespace warploom::verify

@@ -1,8 +1,6 @@
 #include "verify/judge.h"
-
 namespace warploom::verify {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 bool is_fault(ErrorCode code) {
@@ -16,9 +14,7 @@ const std::vector<std::uint32_t>& guard_pattern() {
   static const std::vector<std::uint32_t> pattern(static_cast<std::size_t>(kGuardBytes) / 4, 0x5afe5afeu);
   return pattern;
 }
-
 }  // namespace
-
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes) {
   WARPLOOM_TRY(runtime::Buffer whole, device.allocate(bytes + 2 * kGuardBytes));
   Guarded out{whole, whole.slice(kGuardBytes, bytes)};
@@ -30,12 +26,10 @@ Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes) 
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name) {
   std::vector<std::uint32_t> found(guard_pattern().size());
   for (const bool after : {false, true}) {
-    WARPLOOM_CHECK(
-        device.download(buffer.whole, found.data(), kGuardBytes, after ? kGuardBytes + buffer.data.bytes() : 0));
+    WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes, after ? kGuardBytes + buffer.data.bytes() : 0));
     if (found == guard_pattern()) continue;
-    return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name,
-                 "writes within the output", fmt::format("changed bytes {} the buffer", after ? "behind" : "before"),
-                 ""});
+    return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name, "writes within the output",
+                 fmt::format("changed bytes {} the buffer", after ? "behind" : "before"), ""});
   }
   return ok();
 }
@@ -60,8 +54,7 @@ Status Judge::prepare() {
   if (need > free)
     return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory", graph.name,
                  fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
-                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9),
-                 "take a smaller problem or another machine"});
+                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9), "take a smaller problem or another machine"});
   shared_outputs_ = static_cast<double>(need + output_bytes_) > 0.7 * static_cast<double>(free);
   WARPLOOM_TRY(outputs_, make_outputs());
   const runtime::DeviceInfo& info = device_->info();
@@ -139,5 +132,4 @@ Verdict Judge::judge(const Request& request) {
   }
   return verdict;
 }
-
 }  // namespace warploom::verify

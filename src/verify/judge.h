@@ -1,15 +1,12 @@
 // Judge: what runs inside the evaluator process. Holds the device, inputs, their FP64 truth and the vendor's kernel, and turns a
 // request into a verdict. Within the room only.
 #pragma once
-
 #include "graph/parallel.h"
 #include "runtime/timing.h"
 #include "verify/evaluator.h"
 #include "verify/oracle.h"
 #include "verify/tolerance.h"
-
 namespace warploom::verify {
-
 // Buffers with guard bytes round them.
 inline constexpr std::int64_t kGuardBytes = 64 << 10;
 
@@ -74,8 +71,8 @@ class Judge {
   Status run_vendor(int set = 0);
   Result<Guarded> make_input(std::size_t input, InputFamily family, std::uint64_t seed, std::vector<std::byte>* host,
                              Guarded buffer = {});
-  Status bind_set(Candidate& candidate, const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs,
-                  bool poisoned, int set = 0);
+  Status bind_set(Candidate& candidate, const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs, bool poisoned,
+                  int set = 0);
   bool vendor_bound_to(const Inputs& inputs) const;
   Result<std::unique_ptr<Candidate>> load(const Request& request);
   Status run_candidate(Candidate& candidate, const Inputs& inputs);
@@ -90,8 +87,7 @@ class Judge {
   Status against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs);
   Result<std::vector<Guarded>> make_outputs();
   runtime::Bindings by_name(const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs) const;
-  Result<runtime::Bindings> vendor_bindings(const std::vector<Guarded>& inputs,
-                                            const std::vector<Guarded>& outputs) const;
+  Result<runtime::Bindings> vendor_bindings(const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs) const;
   Status judge_into(const Request& request, Verdict& verdict);
 
   Setup setup_;
@@ -109,5 +105,4 @@ class Judge {
   bool tainted_ = false;
   Ready ready_;
 };
-
 }  // namespace warploom::verify

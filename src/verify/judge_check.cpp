@@ -1,16 +1,12 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "verify/judge.h"
-
 namespace warploom::verify {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kPiece = std::int64_t{8} << 20;  // bytes of an input looked at at once
-
 }  // namespace
-
 Status Judge::bind_set(Candidate& candidate, const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs,
                        bool poisoned, int set) {
   runtime::Bindings bindings = by_name(inputs, outputs);
@@ -45,8 +41,7 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
     const runtime::Buffer& data = inputs.tensors[i].data;
     bool same = true;
     if (setup_.engine == Engine::cpu && (whole || data.bytes() <= kScanBytes)) {
-      same = hash64({static_cast<const char*>(data.address()), static_cast<std::size_t>(data.bytes())}) ==
-             inputs.hashes[i];
+      same = hash64({static_cast<const char*>(data.address()), static_cast<std::size_t>(data.bytes())}) == inputs.hashes[i];
     } else {
       // Against the host's copy on the GPU, against a fresh making of the same slice on the CPU.
       Random random(setup_.seed, "slices");
@@ -56,13 +51,11 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
       std::vector<std::byte> found(static_cast<std::size_t>(length)), expected(static_cast<std::size_t>(length));
       for (std::int64_t piece = 0; piece < pieces && same; ++piece) {
         std::int64_t from = piece * kPiece;
-        if (!all)
-          from = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(data.bytes() - length))) / 64 * 64;
+        if (!all) from = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(data.bytes() - length))) / 64 * 64;
         const std::int64_t bytes = std::min(length, data.bytes() - from);
         WARPLOOM_CHECK(device_->download(data, found.data(), bytes, from));
         if (setup_.engine == Engine::cpu) {
-          fill(stream_of(graph, static_cast<int>(i), inputs.family, setup_.seed), expected.data(), from / size,
-               bytes / size);
+          fill(stream_of(graph, static_cast<int>(i), inputs.family, setup_.seed), expected.data(), from / size, bytes / size);
         } else {
           std::memcpy(expected.data(), inputs.host[i].data() + from, static_cast<std::size_t>(bytes));
         }
@@ -70,17 +63,15 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
       }
     }
     if (!same)
-      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was",
-                   "other bytes", ""});
+      return fail(
+          {ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was", "other bytes", ""});
   }
   return ok();
 }
-
 namespace {
-
 // `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway.
-Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::int64_t from,
-                                 std::int64_t bytes, std::vector<std::byte>& copy) {
+Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::int64_t from, std::int64_t bytes,
+                                 std::vector<std::byte>& copy) {
   if (device.engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
   copy.resize(static_cast<std::size_t>(bytes));
   WARPLOOM_CHECK(device.download(data, copy.data(), bytes, from));
@@ -119,9 +110,7 @@ Difference difference(Dtype dtype, const std::byte* mine, const std::byte* their
   }
   return sum;
 }
-
 }  // namespace
-
 Status Judge::compare_block(Comparison& sum, const std::vector<Guarded>& outputs, const Block& block) {
   const auto output = static_cast<std::size_t>(block.rows.output);
   const Dtype dtype = setup_.graph.tensor(setup_.graph.outputs[output]).dtype;
@@ -129,8 +118,7 @@ Status Judge::compare_block(Comparison& sum, const std::vector<Guarded>& outputs
   std::vector<std::byte> copy;
   WARPLOOM_TRY(const std::byte* const found,
                on_host(*device_, outputs[output].data, block.first_element * size, count * size, copy));
-  compare(sum, tolerances_[output], dtype, found, block.value.data(), block.magnitude.data(), block.first_element,
-          count);
+  compare(sum, tolerances_[output], dtype, found, block.value.data(), block.magnitude.data(), block.first_element, count);
   return ok();
 }
 
@@ -154,8 +142,7 @@ Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vecto
     const double bound = 16 * std::max({tolerances_[output].frobenius, inputs.vendor_error, 1e-6});
     if (!is_float(tensor.dtype) || !std::isfinite(bound)) continue;
     std::vector<std::byte> mine_copy, their_copy;
-    WARPLOOM_TRY(const std::byte* const mine,
-                 on_host(*device_, found[output].data, 0, found[output].data.bytes(), mine_copy));
+    WARPLOOM_TRY(const std::byte* const mine, on_host(*device_, found[output].data, 0, found[output].data.bytes(), mine_copy));
     WARPLOOM_TRY(const std::byte* const theirs,
                  on_host(*device_, vendor[output].data, 0, vendor[output].data.bytes(), their_copy));
     const Difference seen = difference(tensor.dtype, mine, theirs, graph::element_count(tensor.shape));
@@ -201,13 +188,12 @@ Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const
     evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
   }
-  if (!everything && vendor_ && (request.whole || vendor_bound_to(inputs)) && inputs.vendor_judged &&
-      !shared_outputs_ && output_bytes_ <= kScanBytes) {
+  if (!everything && vendor_ && (request.whole || vendor_bound_to(inputs)) && inputs.vendor_judged && !shared_outputs_ &&
+      output_bytes_ <= kScanBytes) {
     WARPLOOM_CHECK(bind_vendor(inputs));
     WARPLOOM_CHECK(run_vendor());
     WARPLOOM_CHECK(against_vendor(outputs_, vendor_outputs_, inputs));
   }
   return evidence;
 }
-
 }  // namespace warploom::verify

@@ -1,8 +1,6 @@
 #include "base/hash.h"
 #include "verify/judge.h"
-
 namespace warploom::verify {
-
 Result<std::vector<Guarded>> Judge::make_outputs() {
   std::vector<Guarded> out;
   for (const auto id : setup_.graph.outputs) {
@@ -20,22 +18,20 @@ runtime::Bindings Judge::by_name(const std::vector<Guarded>& inputs, const std::
   return all;
 }
 
-Result<runtime::Bindings> Judge::vendor_bindings(const std::vector<Guarded>& inputs,
-                                                 const std::vector<Guarded>& outputs) const {
+Result<runtime::Bindings> Judge::vendor_bindings(const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs) const {
   const runtime::Bindings all = by_name(inputs, outputs);
   runtime::Bindings bindings;
   for (const auto& [buffer, tensor] : setup_.reference->buffers) {
     if (!all.contains(tensor))  // a constant
-      return fail(
-          {ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output", tensor, "", "", ""});
+      return fail({ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output", tensor, "", "", ""});
     bindings[buffer] = all.at(tensor);
   }
   return bindings;
 }
 
 // One input's values in `buffer`, or in one made for it. On a GPU they are made in `host` first.
-Result<Guarded> Judge::make_input(std::size_t input, InputFamily family, std::uint64_t seed,
-                                  std::vector<std::byte>* host, Guarded buffer) {
+Result<Guarded> Judge::make_input(std::size_t input, InputFamily family, std::uint64_t seed, std::vector<std::byte>* host,
+                                  Guarded buffer) {
   const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.inputs[input]);
   if (!buffer.whole) { WARPLOOM_TRY(buffer, allocate_guarded(*device_, graph::byte_count(tensor))); }
   const Stream stream = stream_of(setup_.graph, static_cast<int>(input), family, seed);
@@ -66,8 +62,7 @@ Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, doub
     const runtime::Buffer& data = made->tensors[i].data;
     made->bytes.emplace_back(host ? host->data() : static_cast<const std::byte*>(data.address()),
                              static_cast<std::size_t>(data.bytes()));
-    made->hashes.push_back(
-        hash64({reinterpret_cast<const char*>(made->bytes.back().data()), made->bytes.back().size()}));
+    made->hashes.push_back(hash64({reinterpret_cast<const char*>(made->bytes.back().data()), made->bytes.back().size()}));
   }
   made->oracle.emplace(graph, setup_.seed);
   WARPLOOM_CHECK(made->oracle->sample(made->bytes, setup_.flops, check_ms));
@@ -109,5 +104,4 @@ Status Judge::judge_vendor(Inputs& inputs) {
   if (seen.unwritten == 0 && seen.nonfinite == 0) inputs.vendor_error = seen.frobenius();
   return ok();
 }
-
 }  // namespace warploom::verify

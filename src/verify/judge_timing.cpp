@@ -1,11 +1,9 @@
 #include "verify/judge.h"
-
 namespace warploom::verify {
 namespace {
 constexpr std::int64_t kSeriesBytes = 16 << 20;  // problems up to this size may be short enough for a series
 constexpr std::int64_t kMostSets = 16;
 }  // namespace
-
 Status Judge::make_series() {
   const std::int64_t bytes = input_bytes_ + output_bytes_, cache = device_->info().cache_bytes;
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
@@ -106,5 +104,4 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs->vendor_error, "the output of timed calls"));
   return ok();
 }
-
 }  // namespace warploom::verify

@@ -1,10 +1,8 @@
 #include "verify/oracle.h"
 #include "base/random.h"
 #include "graph/parallel.h"
-
 namespace warploom::verify {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 int outputs_of(const graph::Graph& graph) { return static_cast<int>(graph.outputs.size()); }
@@ -25,17 +23,14 @@ std::vector<std::int64_t> scattered(std::int64_t count, std::size_t wanted, Rand
   }
   return order;
 }
-
 }  // namespace
-
 Status Oracle::sample(std::span<const graph::Bytes> inputs, double flops, double budget_ms) {
   const auto start = Clock::now();
   blocks_.clear();
   bool small = true;
   for (int output = 0; output < outputs_of(*graph_); ++output) {
     const graph::Rows rows = graph::rows_of(*graph_, output);
-    small =
-        small && rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows));
+    small = small && rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows));
   }
   // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two cores.
   complete_ = small && flops / 1e6 <= budget_ms;
@@ -103,5 +98,4 @@ std::int64_t Oracle::held_rows() const {
   for (const auto& block : blocks_) held += block.rows.end - block.rows.begin;
   return held;
 }
-
 }  // namespace warploom::verify

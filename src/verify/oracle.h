@@ -3,12 +3,9 @@
 // A small output is held whole. Of a large one the oracle holds some rows (the first, the last, and others at random) and makes
 // the rest block by block when a whole judgement asks for it, so that memory stays bounded whatever the output's size.
 #pragma once
-
 #include <chrono>
 #include "graph/reference.h"
-
 namespace warploom::verify {
-
 inline double ms_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -48,5 +45,4 @@ class Oracle {
   std::vector<Block> blocks_;
   bool complete_ = false;
 };
-
 }  // namespace warploom::verify

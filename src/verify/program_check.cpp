@@ -4,10 +4,8 @@
 #include "runtime/emulate.h"
 #include "synth/sites.h"
 #include "tile/interpret.h"
-
 namespace warploom::verify {
 namespace {
-
 constexpr std::int64_t kMostElements = 1 << 20;  // of a tensor: a matmul of 1024³ takes the interpreter seconds
 
 using Storage = std::map<std::string, std::vector<std::byte>>;
@@ -37,9 +35,7 @@ double random_element(Dtype dtype, Random& random, std::int64_t i, std::int64_t 
   const auto range = std::bit_ceil(static_cast<std::uint64_t>(std::max(elements, extent)) + 1);
   return static_cast<double>((static_cast<std::uint64_t>(i) * 0x9e3779b1u + 5) % range) - 1;
 }
-
 }  // namespace
-
 Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list, std::uint64_t seed) {
   Storage meant;
   for (const auto* specs : {&list.inputs, &list.outputs})
@@ -82,5 +78,4 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
   }
   return verdict;
 }
-
 }  // namespace warploom::verify

@@ -8,12 +8,9 @@
 // Errors: emulator-hazard and emulator-deadlock with the kernel's line, tile-runtime where the program itself is undefined,
 // resource-limit where it is too large to be interpreted.
 #pragma once
-
 #include "runtime/emulate.h"
 #include "tile/program.h"
-
 namespace warploom::verify {
-
 struct ProgramVerdict {
   bool agrees = false;
   double error = 0, bound = 0;
@@ -21,5 +18,4 @@ struct ProgramVerdict {
   std::vector<runtime::BankUse> banks;                // the same by line of the kernel's text
 };
 Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list, std::uint64_t seed);
-
 }  // namespace warploom::verify

@@ -19,12 +19,10 @@ struct nlohmann::adl_serializer<warploom::graph::Attribute> {
 
 // Kept as numbers and text under their own names; only tensors need more than a list of their fields.
 namespace warploom::runtime {
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b, batched_a, batched_b,
-                                   in, out, tf32, bias, bias_dtype, activation, rows, cols)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b, batched_a, batched_b, in, out,
+                                   tf32, bias, bias_dtype, activation, rows, cols)
 }  // namespace warploom::runtime
-
 namespace warploom::graph {
-
 using nlohmann::json;
 
 void to_json(json& out, const Tensor& tensor) {
@@ -44,18 +42,13 @@ void from_json(const json& in, Tensor& tensor) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Graph, name, tensors, nodes, inputs, outputs)
-
 }  // namespace warploom::graph
-
 namespace warploom::verify {
-
 using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reference, problem, buffers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, floor_us, flops, seed, time_reference)
-
 namespace {
-
 double rate_of(const target::Capabilities& capabilities, Track track) {
   switch (track) {
     case Track::fp32: return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops / 3);  // three-term products
@@ -70,9 +63,7 @@ double bound_us(const target::Capabilities& capabilities, Track track, double fl
   const double rate = rate_of(capabilities, track);
   return std::max(memory, rate > 0 ? flops / (rate * 1e6) : 0);
 }
-
 }  // namespace
-
 std::vector<std::uint8_t> pack(const Setup& setup) {
   json out = setup;
   if (setup.reference) out["reference"] = *setup.reference;
@@ -93,5 +84,4 @@ double floor_us(const target::Capabilities& capabilities, Track track, double fl
 double roofline_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
   return bound_us(capabilities, track, flops, bytes);
 }
-
 }  // namespace warploom::verify

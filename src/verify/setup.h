@@ -1,13 +1,10 @@
 // Setup: what an evaluator must know of the problem before it can judge candidates, and how it travels to its process.
 #pragma once
-
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "runtime/vendor.h"
 #include "target/capabilities.h"
-
 namespace warploom::verify {
-
 // The vendor's kernel for the same graph, and which of the graph's tensors its buffers are: {"A", "x"}, {"C", "y"}.
 struct Reference {
   runtime::VendorProblem problem;
@@ -33,5 +30,4 @@ Result<Setup> unpack(const std::vector<std::uint8_t>& bytes);
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes);
 // The same without the allowance for a warm cache: what a roofline fraction is measured against.
 double roofline_us(const target::Capabilities& capabilities, Track track, double flops, double bytes);
-
 }  // namespace warploom::verify

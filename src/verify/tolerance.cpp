@@ -21,10 +21,8 @@
 #include <cstring>
 #include <limits>
 #include "graph/parallel.h"
-
 namespace warploom::verify {
 namespace {
-
 constexpr double kU32 = 0x1p-24;
 constexpr double kU8Sums = 0x1p-14;  // of 8-bit floats: tensor cores keep about 14 bits of a sum
 
@@ -62,8 +60,7 @@ bool rounds(const graph::Node& node) {
 template <class Bits>
 bool is_poison(const void* found, std::int64_t index) {
   Bits bits;
-  std::memcpy(&bits, static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * sizeof(Bits),
-              sizeof(Bits));
+  std::memcpy(&bits, static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * sizeof(Bits), sizeof(Bits));
   return bits == static_cast<Bits>(0xffedffedffedffedull);
 }
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
@@ -94,8 +91,7 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
   const bool floating = is_float(dtype);
   for (std::int64_t i = from; i < to; ++i) {
     const double c = load(dtype, found, i), r = value[i];
-    if (std::isnan(r) ||
-        std::abs(r) > largest) {  // the type cannot hold it: infinity or NaN is right, a plain number is not
+    if (std::isnan(r) || std::abs(r) > largest) {  // the type cannot hold it: infinity or NaN is right, a plain number is not
       if (std::isnan(r) ? std::isnan(c) : (c > 0) == (r > 0) && std::abs(c) >= largest * 0.9) continue;
       if (poisoned(dtype, found, i)) note_unwritten(sum, offset + i);
       if (std::isnan(r) || std::isnan(c)) note_nonfinite(sum, offset + i);
@@ -132,16 +128,13 @@ std::int64_t longest_sum(const graph::Graph& graph) {
     const auto& shape = graph.tensor(node.inputs[0]).shape;
     if (shape.empty()) continue;
     std::int64_t axis = static_cast<std::int64_t>(shape.size()) - 1;
-    if (c == graph::OpClass::softmax)
-      axis = graph::normalized_axis(node.integer("axis", -1), shape.size(), "").value_or(0);
+    if (c == graph::OpClass::softmax) axis = graph::normalized_axis(node.integer("axis", -1), shape.size(), "").value_or(0);
     if (node.integer("transA") != 0) axis = 0;
     longest = std::max(longest, shape[static_cast<std::size_t>(axis)]);
   }
   return longest;
 }
-
 }  // namespace
-
 Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   const Dtype out = graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).dtype;
   if (!is_float(out)) return {HUGE_VAL, 0, 0, 0.5, false};
@@ -180,8 +173,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
     // Operands that are stored in 8 bits are exact in the product; what is lost is lost as the tensor core adds.
     bool narrow = false, inexact = false;
     for (const graph::Node& node : graph.nodes)
-      if (node.op == graph::OpKind::DequantizeLinear)
-        narrow = true, inexact |= is_float(graph.tensor(node.inputs[0]).dtype);
+      if (node.op == graph::OpKind::DequantizeLinear) narrow = true, inexact |= is_float(graph.tensor(node.inputs[0]).dtype);
     if (inexact) sum *= kU8Sums / kU32;
     if (wide && !narrow) u_in = unit_roundoff(*type);
   }
@@ -231,17 +223,14 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
 
 Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place) {
   if (seen.unwritten > 0)
-    return fail({ErrorCode::kCandidateUnwritten,
-                 "output elements were left unwritten or computed from what was never written", place,
-                 "every element written",
+    return fail({ErrorCode::kCandidateUnwritten, "output elements were left unwritten or computed from what was never written",
+                 place, "every element written",
                  fmt::format("{} elements, the first is {}", seen.unwritten, seen.first_unwritten), ""});
   if (seen.nonfinite > 0)
     return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
-                 "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite, seen.first_nonfinite),
-                 ""});
+                 "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite, seen.first_nonfinite), ""});
   if (seen.all_zero && seen.reference_squares > 0)
-    return fail(
-        {ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros", ""});
+    return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros", ""});
   double bound = std::max(tolerance.frobenius, vendor_error);
   if (tolerance.stand_in && vendor_error < 0 && seen.reference_squares > 0)
     bound = std::max(bound, 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares));
@@ -255,5 +244,4 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
                  ""});
   return ok();
 }
-
 }  // namespace warploom::verify

@@ -15,12 +15,9 @@
 //
 // tolerance.cpp derives the constants. u_in counts only where operands are stored wider than the track computes.
 #pragma once
-
 #include "graph/graph.h"
 #include "graph/track.h"
-
 namespace warploom::verify {
-
 inline constexpr double kFp32Floor = 4.8e-7;  // 8 units of fp32 roundoff
 
 struct Tolerance {
@@ -64,5 +61,4 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
 // ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures. `vendor_error`: the vendor's relative
 // Frobenius error on the same inputs, below 0 where there is none.
 Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place);
-
 }  // namespace warploom::verify

@@ -14,17 +14,15 @@
 #include "base/file.h"
 #include "verify/channel.h"
 #include "verify/judge.h"
-
 namespace warploom::verify {
 namespace {
-
 using nlohmann::json;
 
 // A crash for want of memory looks like any other (a null pointer, a bad_alloc that nobody catches); whether a mapping can still
 // be had tells the two apart. Only calls that are safe in a signal handler.
 void on_crash(int signal) {
-  void* probe = ::mmap(nullptr, std::size_t{512} << 20, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* probe =
+      ::mmap(nullptr, std::size_t{512} << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (probe == MAP_FAILED) ::_exit(kOutOfMemoryStatus);
   ::signal(signal, SIG_DFL);
   ::raise(signal);
@@ -91,9 +89,7 @@ int serve(int fd, int setup_fd) {
   }
   return 0;
 }
-
 }  // namespace
-
 bool evaluator_main(int argc, char** argv, int* status) {
   if (argc < 2 || std::strcmp(argv[1], kEvaluateCommand) != 0) return false;
   int fd = -1, setup_fd = -1;
@@ -110,5 +106,4 @@ bool evaluator_main(int argc, char** argv, int* status) {
   }
   ::_exit(*status);  // static destructors of a process that ran foreign code are not to be trusted
 }
-
 }  // namespace warploom::verify

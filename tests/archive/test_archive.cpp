@@ -8,10 +8,8 @@
 #include <fstream>
 #include "archive/archive.h"
 #include "base/file.h"
-
 namespace warploom::archive {
 namespace {
-
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
@@ -265,6 +263,5 @@ TEST_F(ArchiveTest, AFolderThatCannotBeWrittenIsSaidSo) {
   ASSERT_FALSE(archive);
   EXPECT_EQ(archive.error().code, ErrorCode::kFileUnwritable);
 }
-
 }  // namespace
 }  // namespace warploom::archive

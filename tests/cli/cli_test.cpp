@@ -4,10 +4,8 @@
 #include <nlohmann/json.hpp>
 #include "base/file.h"
 #include "base/process.h"
-
 namespace warploom {
 namespace {
-
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -15,8 +13,7 @@ const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
 
 std::string tensor(const std::string& role, const std::string& name, int type, int rows, int columns) {
   return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(type) +
-         " shape { dim { dim_value: " + std::to_string(rows) + " } dim { dim_value: " + std::to_string(columns) +
-         " } } } } }\n";
+         " shape { dim { dim_value: " + std::to_string(rows) + " } dim { dim_value: " + std::to_string(columns) + " } } } } }\n";
 }
 // C = A·B, square; element type by ONNX's number.
 std::string matmul_model(int type = 1, int size = 64) {
@@ -40,8 +37,8 @@ class Cli : public testing::Test {
   void SetUp() override { ASSERT_TRUE(write_file(model, matmul_model())); }
 
   Ran shell(const std::string& line, int seconds = 200) {
-    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" + kProgram +
-                               "'; cd '" + scratch.path().string() + "'; ";
+    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" + kProgram + "'; cd '" +
+                               scratch.path().string() + "'; ";
     const auto result =
         run_process({"bash", "-c", set_up + line}, {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
     EXPECT_TRUE(result);
@@ -142,8 +139,8 @@ TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
 TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudgedAgain) {
   const Ran run = optimize("--target cpu --candidates 3 --budget 60s --out made");
   ASSERT_EQ(run.status, 0) << run.text << run.err;
-  for (const char* key : {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup",
-                          "error", "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
+  for (const char* key : {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup", "error",
+                          "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
     EXPECT_TRUE(run.out.contains(key)) << key;
   const Ran check = shell("make -C made check");
   EXPECT_EQ(check.status, 0) << check.text << check.err;
@@ -167,6 +164,5 @@ TEST_F(Cli, InterruptEndsWithTheBestSoFar) {
   if (run.out.contains("bundle")) EXPECT_TRUE(fs::exists(scratch.path() / "made/plan.json"));
   else EXPECT_EQ(run.code(), "interrupted") << run.text;  // nothing was found before it
 }
-
 }  // namespace
 }  // namespace warploom

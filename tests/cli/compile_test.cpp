@@ -5,10 +5,8 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/random.h"
-
 namespace warploom {
 namespace {
-
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -179,6 +177,5 @@ TEST_F(Compile, LayoutsAreDrawnIntoFiles) {
   EXPECT_TRUE(fs::exists(scratch.path() / "softmax.cu"));
   EXPECT_TRUE(fs::exists(scratch.path() / "softmax_x.svg"));
 }
-
 }  // namespace
 }  // namespace warploom

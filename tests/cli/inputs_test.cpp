@@ -1,9 +1,7 @@
-#include "cli/text.h"
 #include <gtest/gtest.h>
-
+#include "cli/text.h"
 namespace warploom::cli {
 namespace {
-
 TEST(CliInputs, DurationsHaveUnits) {
   EXPECT_DOUBLE_EQ(*parse_seconds("500ms", "--budget"), 0.5);
   EXPECT_DOUBLE_EQ(*parse_seconds("60s", "--budget"), 60);
@@ -51,6 +49,5 @@ TEST(CliProgress, SaysTheBestSoFarWithinTheWidth) {
 TEST(CliTable, PadsLabelsAndIndentsFurtherLines) {
   EXPECT_EQ(two_columns({{"a", "1"}, {"long", "2\n3"}}), "  a      1\n  long   2\n         3\n");
 }
-
 }  // namespace
 }  // namespace warploom::cli

@@ -8,10 +8,8 @@
 #include "tile/build.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
-
 namespace warploom {
 namespace {
-
 using tile::Builder;
 using tile::Index;
 using tile::Program;
@@ -81,8 +79,7 @@ Program scaled(std::int64_t rows, std::int64_t cols, Dtype dtype, bool transpose
   const auto by_row = b.global("R", Dtype::f32, {rows, 1}), by_col = b.global("S", Dtype::f32, {1, cols});
   const auto y = b.output("Y", dtype, {rows, cols});
   const auto s = b.shared("s", Dtype::f32, {7, 24});
-  const auto t = b.reg("t", Dtype::f32, {7, 24}), r = b.reg("r", Dtype::f32, {7, 1}),
-             c = b.reg("c", Dtype::f32, {1, 24});
+  const auto t = b.reg("t", Dtype::f32, {7, 24}), r = b.reg("r", Dtype::f32, {7, 1}), c = b.reg("c", Dtype::f32, {1, 24});
   const Index row = tile::block(1) * 7 - 3, col = tile::block(0) * 24 - 5;
   b.copy(b.tile(x, {row, col}, {7, 24}), b.all(s), 2.5);
   b.copy(b.all(s), b.all(t));
@@ -139,20 +136,18 @@ Program functions() {
   Builder b("functions");
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {1, 100}), y = b.global("Y", Dtype::f32, {1, 100});
-  const auto u = b.reg("u", Dtype::f32, {1, 100}), v = b.reg("v", Dtype::f32, {1, 100}),
-             r = b.reg("r", Dtype::f32, {1, 100});
+  const auto u = b.reg("u", Dtype::f32, {1, 100}), v = b.reg("v", Dtype::f32, {1, 100}), r = b.reg("r", Dtype::f32, {1, 100});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(y), b.all(v));
-#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                                                   \
-  {                                                                                                                   \
-    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                                      \
-    const bool positive =                                                                                             \
-        ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || ValueOp::name == ValueOp::rsqrt;           \
-    std::vector<tile::Value> operands = {positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u), b.value(v), \
-                                         tile::constant(0.75)};                                                       \
-    operands.resize(arity);                                                                                           \
-    b.map(r, tile::apply(ValueOp::name, operands));                                                                   \
-    b.copy(b.all(r), b.all(out));                                                                                     \
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                                                           \
+  {                                                                                                                           \
+    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                                              \
+    const bool positive = ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || ValueOp::name == ValueOp::rsqrt; \
+    std::vector<tile::Value> operands = {positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u), b.value(v),         \
+                                         tile::constant(0.75)};                                                               \
+    operands.resize(arity);                                                                                                   \
+    b.map(r, tile::apply(ValueOp::name, operands));                                                                           \
+    b.copy(b.all(r), b.all(out));                                                                                             \
   }
 #include "base/value_ops.def"
 #undef WARPLOOM_VALUE_OP
@@ -164,8 +159,7 @@ Program functions() {
 Program normalised(Dtype dtype) {
   Builder b("normalised");
   b.warps(1);
-  const auto x = b.global("X", dtype, {4, 256}), y = b.output("Y", dtype, {4, 256}),
-             z = b.output("Z", Dtype::f32, {1, 256});
+  const auto x = b.global("X", dtype, {4, 256}), y = b.output("Y", dtype, {4, 256}), z = b.output("Z", Dtype::f32, {1, 256});
   const auto t = b.reg("t", dtype, {1, 256}), sums = b.reg("sums", Dtype::f32, {1, 256});
   const auto high = b.reg("high", Dtype::f32, {1, 1}), total = b.reg("total", Dtype::f32, {1, 1});
   b.fill(sums, 0);
@@ -188,8 +182,7 @@ Program overwritten() {
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {1, 64}), y = b.output("Y", Dtype::f32, {1, 64});
   const auto s = b.shared("s", Dtype::f32, {1, 64});
-  const auto t = b.reg("t", Dtype::f32, {1, 64}), u = b.reg("u", Dtype::f32, {1, 64}),
-             m = b.reg("m", Dtype::f32, {1, 1});
+  const auto t = b.reg("t", Dtype::f32, {1, 64}), u = b.reg("u", Dtype::f32, {1, 64}), m = b.reg("m", Dtype::f32, {1, 1});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(u), b.all(s));
   b.copy(b.all(s), b.all(t));
@@ -359,6 +352,5 @@ TEST(CpuEmit, SharedTensorsBeyondTheCacheExceedTheResources) {
   b.shared("s", Dtype::f32, {1 << 14, 1 << 14});
   EXPECT_EQ(code_of(b.finish()), ErrorCode::kResourceLimit);
 }
-
 }  // namespace
 }  // namespace warploom

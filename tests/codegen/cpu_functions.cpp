@@ -4,10 +4,8 @@
 #include <cmath>
 #include "base/value_op.h"
 #include "cpu_run.h"
-
 namespace warploom {
 namespace {
-
 constexpr std::int64_t kCount = 1 << 18;
 
 double units_in_the_last_place(float got, double want) {
@@ -20,9 +18,8 @@ double units_in_the_last_place(float got, double want) {
 }
 
 void within(double bound, const std::vector<std::string>& flags) {
-  const ValueOp ops[] = {ValueOp::exp,        ValueOp::exp2, ValueOp::log,     ValueOp::sqrt,
-                         ValueOp::tanh,       ValueOp::erf,  ValueOp::sigmoid, ValueOp::floor,
-                         ValueOp::round_tf32, ValueOp::relu, ValueOp::abs};
+  const ValueOp ops[] = {ValueOp::exp,     ValueOp::exp2,  ValueOp::log,        ValueOp::sqrt, ValueOp::tanh, ValueOp::erf,
+                         ValueOp::sigmoid, ValueOp::floor, ValueOp::round_tf32, ValueOp::relu, ValueOp::abs};
   CpuLibrary library;
   std::vector<Kernel> kernels;
   for (const ValueOp op : ops) {
@@ -53,6 +50,5 @@ void within(double bound, const std::vector<std::string>& flags) {
 
 TEST(CpuFunctions, AreWithinThreeUnits) { within(3, {}); }
 TEST(CpuFunctions, AreWithinThreeUnitsOnBaselineVectors) { within(3, {"-msse2"}); }
-
 }  // namespace
 }  // namespace warploom

@@ -1,6 +1,5 @@
 // For tests: CPU kernels compiled together into one shared object and called block by block on the calling thread.
 #pragma once
-
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <cstdlib>
@@ -8,9 +7,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "codegen/launch_list.h"
-
 namespace warploom {
-
 class CpuLibrary {
  public:
   void add(const Kernel& kernel) { source_ += kernel.source; }
@@ -61,5 +58,4 @@ class CpuLibrary {
   std::string source_;
   void* library_ = nullptr;
 };
-
 }  // namespace warploom

@@ -1,10 +1,8 @@
 // Wavefronts of shared-memory instructions, line by line.
 #include <gtest/gtest.h>
 #include "harness.h"
-
 namespace warploom::emulator::testing {
 namespace {
-
 struct Access {
   const char* name;
   const char* call;  // at shared address s + …, by lane t
@@ -55,6 +53,5 @@ TEST(Banks, EachLineHasItsWavefronts) {
     EXPECT_EQ(found->second.least, 2 * a.least) << a.name;
   }
 }
-
 }  // namespace
 }  // namespace warploom::emulator::testing

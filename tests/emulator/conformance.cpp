@@ -3,10 +3,8 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-
 namespace warploom::emulator::testing {
 namespace {
-
 using Words = std::vector<std::uint32_t>;
 std::uint32_t word(double x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); }
 float number(std::uint32_t w) { return std::bit_cast<float>(w); }
@@ -74,9 +72,7 @@ void put(std::vector<std::uint8_t>& image, std::size_t at, const Type& t, int v)
   if (image.size() < at + static_cast<std::size_t>(t.bytes)) image.resize(at + static_cast<std::size_t>(t.bytes));
   std::memcpy(&image[at], &code, static_cast<std::size_t>(t.bytes));
 }
-int permuted(int width, int row) {
-  return width == 128 ? row % 8 : width == 64 ? row % 8 / 2 : width == 32 ? row % 8 / 4 : 0;
-}
+int permuted(int width, int row) { return width == 128 ? row % 8 : width == 64 ? row % 8 / 2 : width == 32 ? row % 8 / 4 : 0; }
 
 using Matrix = std::vector<std::vector<int>>;  // [mn][k]
 Matrix random_matrix(int mn, int k, std::uint64_t seed) {
@@ -98,8 +94,8 @@ void image_k_major(std::vector<std::uint8_t>& image, std::size_t base, const Mat
 void image_k_major_plain(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t) {
   for (int r = 0; r < static_cast<int>(m.size()); ++r)
     for (int k = 0; k < 32 / t.bytes; ++k)
-      put(image, base + static_cast<std::size_t>(k * t.bytes / 16 * 1024 + r / 8 * 128 + r % 8 * 16 + k * t.bytes % 16),
-          t, m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
+      put(image, base + static_cast<std::size_t>(k * t.bytes / 16 * 1024 + r / 8 * 128 + r % 8 * 16 + k * t.bytes % 16), t,
+          m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
 }
 // Chunks of `width` bytes along MN, 16 rows of K each; without swizzle 8 x 16-byte cores, MN innermost by 128 bytes.
 void image_mn_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t, int width) {
@@ -200,8 +196,7 @@ Conformance multiply(const std::string& name, const Type& t) {
   c.in = words_of(image);
   const Words all = products(a, b, 0, k, 1, 1, t.name == kS8.name);
   for (int l = 0; l < 32; ++l)
-    for (int e = 0; e < 4; ++e)
-      c.want.push_back(all[static_cast<std::size_t>((l / 4 + 8 * (e / 2)) * 8 + l % 4 * 2 + e % 2)]);
+    for (int e = 0; e < 4; ++e) c.want.push_back(all[static_cast<std::size_t>((l / 4 + 8 * (e / 2)) * 8 + l % 4 * 2 + e % 2)]);
   return c;
 }
 
@@ -220,11 +215,9 @@ Conformance box(const std::string& name, int box_rows, int box_cols, int swizzle
   for (int r = 0; r < box_rows; ++r)
     for (int e = 0; e < box_cols; ++e) {
       std::uint8_t v[2] = {0, 0};
-      if (r + 5 < rows && e + 8 < cols)
-        std::memcpy(v, &source[static_cast<std::size_t>(((r + 5) * cols + e + 8) * 2)], 2);
+      if (r + 5 < rows && e + 8 < cols) std::memcpy(v, &source[static_cast<std::size_t>(((r + 5) * cols + e + 8) * 2)], 2);
       const int kb = e * 2;
-      std::memcpy(&image[static_cast<std::size_t>(r * box_cols * 2 + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16)],
-                  v, 2);
+      std::memcpy(&image[static_cast<std::size_t>(r * box_cols * 2 + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16)], v, 2);
       if (r + 2 < out_rows && e + 16 < out_cols)
         std::memcpy(&image[static_cast<std::size_t>(image_words * 4 + ((r + 2) * out_cols + e + 16) * 2)], v, 2);
     }
@@ -293,8 +286,7 @@ void add_moves(std::vector<Conformance>& all) {
     int at = 0;
     for (int width : {16, 8, 4, 2, 1})
       for (int form = 0; form < 4; ++form, at += width)
-        for (int i = 0; i < width; ++i)
-          want[static_cast<std::size_t>(at + i)] = form == 1 ? 0 : b[static_cast<std::size_t>(i)];
+        for (int i = 0; i < width; ++i) want[static_cast<std::size_t>(at + i)] = form == 1 ? 0 : b[static_cast<std::size_t>(i)];
     all.push_back(simple("global_widths", in, words_of(want)));
   }
   {
@@ -358,8 +350,7 @@ void add_data(std::vector<Conformance>& all) {
     for (std::uint32_t l = 0; l < 32; ++l) want.push_back((in[l % 4 == 1 ? l / 2 : l ^ 3] & mask) | (in[l] & ~mask));
   all.push_back(simple("register_shuffles", in, want));
 
-  for (std::size_t i = 0; i < 64; i += 2)
-    in[i + 1] = i % 8 == 0 ? in[i + 1] : i % 8 == 2 ? ~0u : 0;  // 64 bits: high words
+  for (std::size_t i = 0; i < 64; i += 2) in[i + 1] = i % 8 == 0 ? in[i + 1] : i % 8 == 2 ? ~0u : 0;  // 64 bits: high words
   in[0] = 0x80000000u, in[1] = 0, in[2] = 0x80000005u, in[3] = ~0u;
   want.clear();
   for (std::size_t i = 0; i < 32; ++i) {
@@ -371,8 +362,7 @@ void add_data(std::vector<Conformance>& all) {
 
   in = random_words(64, 7);
   const double edges[] = {0, -0.0, 0.5, 1.5, 2.5, 14.5, 15.5, 16, 1e9, -0.5, -1.5, -7.5, -8.5, -9, -1e9, NAN, INFINITY};
-  for (std::size_t i = 0; i < 64; ++i)
-    in.push_back(word(i < std::size(edges) ? edges[i] : static_cast<double>(i) * 0.37 - 12));
+  for (std::size_t i = 0; i < 64; ++i) in.push_back(word(i < std::size(edges) ? edges[i] : static_cast<double>(i) * 0.37 - 12));
   want.clear();
   const auto code = [](double x, int bits, bool is_signed) {
     const double low = is_signed ? -std::ldexp(1, bits - 1) : 0, high = low + std::ldexp(1, bits) - 1;
@@ -383,11 +373,10 @@ void add_data(std::vector<Conformance>& all) {
     const std::uint32_t b = in[i];
     const auto nibble = [&](std::uint32_t n) { return static_cast<int>((b >> n & 15) ^ 8) - 8; };
     const double x = number(in[64 + i]);
-    for (const double y : {static_cast<double>(b & 255), nibble(8) + 16.0 * nibble(12),
-                           (b >> 22 & 3) + 16.0 * (b >> 16 & 3), (b >> 31) + 16.0 * (b >> 24 & 1)})
+    for (const double y : {static_cast<double>(b & 255), nibble(8) + 16.0 * nibble(12), (b >> 22 & 3) + 16.0 * (b >> 16 & 3),
+                           (b >> 31) + 16.0 * (b >> 24 & 1)})
       want.push_back(word(y));
-    want.insert(want.end(),
-                {code(x, 4, false) * 17, code(x, 4, true) << 4, code(x, 2, false) << 4, code(x, 1, false) << 5});
+    want.insert(want.end(), {code(x, 4, false) * 17, code(x, 4, true) << 4, code(x, 2, false) << 4, code(x, 1, false) << 5});
   }
   all.push_back(simple("packed_elements", in, want, 64));
 }
@@ -395,17 +384,15 @@ void add_data(std::vector<Conformance>& all) {
 void add_values(std::vector<Conformance>& all) {
   Dice d{5};
   Words in;
-  for (double x :
-       {0.0,     -0.0, 1.0,  -1.5, 65504.0,     65520.0,    1e5,        448.0, 464.0, 465.0, 57344.0,
-        61440.0, 6e-8, 3e-8, 1e-3, 0.001953125, 1.00390625, 1.01171875, -1e9,  3e38,  1e-30, double(INFINITY)})
+  for (double x : {0.0,     -0.0, 1.0,  -1.5, 65504.0,     65520.0,    1e5,        448.0, 464.0, 465.0, 57344.0,
+                   61440.0, 6e-8, 3e-8, 1e-3, 0.001953125, 1.00390625, 1.01171875, -1e9,  3e38,  1e-30, double(INFINITY)})
     in.push_back(word(x));
-  while (in.size() < 512)
-    in.push_back(word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 40) - 20)));
+  while (in.size() < 512) in.push_back(word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 40) - 20)));
   Words want;
   for (std::uint32_t w : in) {
     const double x = number(w);
-    for (double y : {as_bf16(x), as_f16(x), as_tf32(x), rounded(x, 3, -6, 448, true), rounded(x, 2, -14, 57344, true),
-                     as_tf32(x), as_bf16(x), 1.5})
+    for (double y : {as_bf16(x), as_f16(x), as_tf32(x), rounded(x, 3, -6, 448, true), rounded(x, 2, -14, 57344, true), as_tf32(x),
+                     as_bf16(x), 1.5})
       want.push_back(word(y));
   }
   Conformance casts = simple("casts", in, want, 128);
@@ -414,8 +401,7 @@ void add_values(std::vector<Conformance>& all) {
 
   in.clear();
   want.clear();
-  for (int i = 0; i < 512; ++i)
-    in.push_back(word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 12) - 7)));
+  for (int i = 0; i < 512; ++i) in.push_back(word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 12) - 7)));
   in[0] = word(0.0);
   in[1] = word(NAN);
   in[2] = word(NAN);
@@ -457,9 +443,7 @@ void add_values(std::vector<Conformance>& all) {
   values.tolerance = 6e-7;
   all.push_back(values);
 }
-
 }  // namespace
-
 std::vector<Conformance> conformance_cases() {
   std::vector<Conformance> all;
   add_moves(all);
@@ -501,8 +485,7 @@ std::vector<Conformance> conformance_cases() {
   ring.grid[0] = ring.cluster = 4;
   ring.map_in = {0, 16, 64, 16, 64, 0};
   for (std::uint32_t r = 0; r < 4; ++r)
-    for (std::uint32_t w : {100 + (r + 3) % 4, 100 + (r + 1) % 4, ring.in[r * 32], ring.in[r * 32 + 1]})
-      ring.want.push_back(w);
+    for (std::uint32_t w : {100 + (r + 3) % 4, 100 + (r + 1) % 4, ring.in[r * 32], ring.in[r * 32 + 1]}) ring.want.push_back(w);
   all.push_back(ring);
   Conformance pairs = simple("cluster_pairs", random_words(1024, 62), {}, 32, 2048 + 64);
   pairs.grid[0] = pairs.cluster = 4;
@@ -533,13 +516,12 @@ std::string compare(const Conformance& c, const Words& got) {
   for (std::size_t i = 0; i < c.want.size(); ++i) {
     if (got[i] == c.want[i]) continue;
     const double w = number(c.want[i]), g = number(got[i]);
-    if (c.tolerance >= 0 && ((std::isnan(w) && std::isnan(g)) ||
-                             std::abs(g - w) <= c.tolerance * std::abs(w) + 1.2e-38 || (w == 0 && g == 0)))
+    if (c.tolerance >= 0 &&
+        ((std::isnan(w) && std::isnan(g)) || std::abs(g - w) <= c.tolerance * std::abs(w) + 1.2e-38 || (w == 0 && g == 0)))
       continue;
-    return c.kernel + ": word " + std::to_string(i) + " is " + std::to_string(got[i]) + " (" + std::to_string(g) +
-           "), not " + std::to_string(c.want[i]) + " (" + std::to_string(w) + ")";
+    return c.kernel + ": word " + std::to_string(i) + " is " + std::to_string(got[i]) + " (" + std::to_string(g) + "), not " +
+           std::to_string(c.want[i]) + " (" + std::to_string(w) + ")";
   }
   return "";
 }
-
 }  // namespace warploom::emulator::testing

@@ -7,10 +7,8 @@
 #include "conformance.h"
 #include "gpu.h"
 #include "harness.h"
-
 namespace warploom::emulator::testing {
 namespace {
-
 std::string cubin() {
   if (const char* path = std::getenv("WARPLOOM_CONFORMANCE_CUBIN")) {
     std::ifstream f(path, std::ios::binary);
@@ -52,6 +50,5 @@ TEST_P(ConformanceOnGpu, AnswersAsTheEmulatedOne) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, ConformanceOnGpu, ::testing::ValuesIn(conformance_cases()),
                          [](const auto& each) { return each.param.kernel; });
-
 }  // namespace
 }  // namespace warploom::emulator::testing

@@ -1,10 +1,8 @@
 #include "conformance.h"
 #include <gtest/gtest.h>
 #include "harness.h"
-
 namespace warploom::emulator::testing {
 namespace {
-
 std::string run_case(const Library& lib, const Conformance& c, Options options) {
   std::vector<std::uint32_t> in = c.in, out(c.want.size());
   const auto map = [](std::vector<std::uint32_t>& data, const MapShape& m) {
@@ -39,12 +37,10 @@ TEST(Conformance, EveryFunctionAnswersAsItsTableSays) {
 TEST(Conformance, EveryKernelOfTheTextHasACase) {
   const std::string text = read_kernel("conformance");
   std::size_t exports = 0;
-  for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos; at = text.find("\nWL_EXPORT(", at + 1))
-    ++exports;
+  for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos; at = text.find("\nWL_EXPORT(", at + 1)) ++exports;
   for (const char* macro : {"\nMULTIPLY_CASE(", "\nWGMMA_CASE(", "\nWGMMA_RS_CASE("})
     for (std::size_t at = text.find(macro); at != std::string::npos; at = text.find(macro, at + 1)) ++exports;
   EXPECT_EQ(conformance_cases().size(), exports);
 }
-
 }  // namespace
 }  // namespace warploom::emulator::testing

@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 #include "harness.h"
-
 namespace warploom::emulator::testing {
 namespace {
-
 struct Gemm {
   int m, n, k;
   std::vector<std::uint16_t> a, b;
@@ -26,8 +24,7 @@ struct Gemm {
     l.shared_bytes = 3 * 8192;
     l.args = args;
     l.options = options;
-    l.allocations = {
-        {a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 4, "c", true, false}};
+    l.allocations = {{a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 4, "c", true, false}};
     return emulator::run(l);
   }
   double error() const {
@@ -72,11 +69,9 @@ const std::vector<Mutant> kMutants = {
     {"reads the next stage", "smem + i % kStages * kStageBytes", "smem + (i + 1) % kStages * kStageBytes"},
     {"loads into the stage in use", "smem + next % kStages", "smem + i % kStages"},
     {"accumulators not zeroed", "acc[i] = 0.0f;", ";"},
-    {"copy beyond the tensor", "a + (in_a ? (m0 + row_a) * k + k0 + col_a : 0), in_a",
-     "a + (m0 + row_a) * k + k0 + col_a, true"},
+    {"copy beyond the tensor", "a + (in_a ? (m0 + row_a) * k + k0 + col_a : 0), in_a", "a + (m0 + row_a) * k + k0 + col_a, true"},
     {"copy from an unaligned address", "(m0 + row_a) * k + k0 + col_a", "(m0 + row_a) * k + k0 + col_a + 1"},
-    {"copy to an unaligned address", "stage + wl::swizzle<2, 4, 3>(c * 16)",
-     "stage + 4 + wl::swizzle<2, 4, 3>(c * 16)"},
+    {"copy to an unaligned address", "stage + wl::swizzle<2, 4, 3>(c * 16)", "stage + 4 + wl::swizzle<2, 4, 3>(c * 16)"},
     {"half of B not copied", "wl::cp_async<16>(stage + kBytesA", "if (i == 0) wl::cp_async<16>(stage + kBytesA"},
     {"reads past the ring", "smem + i % kStages * kStageBytes", "smem + i * kStageBytes"},
     {"fragment not loaded", "wl::ldmatrix<4, false>", "if (t == 0) wl::ldmatrix<4, false>"},
@@ -98,6 +93,5 @@ TEST(GemmSm80, EveryMutantIsCaughtForEverySeed) {
     return !g.run(entry, options).clean() || g.error() > 1e-3;
   });
 }
-
 }  // namespace
 }  // namespace warploom::emulator::testing

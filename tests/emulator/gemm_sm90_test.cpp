@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 #include "harness.h"
-
 namespace warploom::emulator::testing {
 namespace {
-
 constexpr int kShared = 3 * 32768 + 32768 + 64;
 
 struct Gemm {
@@ -80,8 +78,7 @@ const std::vector<Mutant> kMutants = {
     {"no wait for an empty stage", "wl::mbarrier_wait(empty + 8 * s, ((i / kStages) & 1) ^ 1);", ""},
     {"wrong parity for empty", "((i / kStages) & 1) ^ 1", "((i / kStages) & 1)"},
     {"parity of empty never flips", "((i / kStages) & 1) ^ 1", "1"},
-    {"no expected bytes", "wl::mbarrier_arrive_expect_tx(full + 8 * s, kStageBytes);",
-     "wl::mbarrier_arrive(full + 8 * s);"},
+    {"no expected bytes", "wl::mbarrier_arrive_expect_tx(full + 8 * s, kStageBytes);", "wl::mbarrier_arrive(full + 8 * s);"},
     {"too few expected bytes", "wl::mbarrier_arrive_expect_tx(full + 8 * s, kStageBytes);",
      "wl::mbarrier_arrive_expect_tx(full + 8 * s, kBytesA);"},
     {"too many expected bytes", "wl::mbarrier_arrive_expect_tx(full + 8 * s, kStageBytes);",
@@ -113,8 +110,7 @@ const std::vector<Mutant> kMutants = {
     {"no proxy fence", "wl::fence_async_shared();", ""},
     {"proxy fence after the barrier", "wl::fence_async_shared();\n    wl::sync_named(1 + group, 128);",
      "wl::sync_named(1 + group, 128);\n    wl::fence_async_shared();"},
-    {"proxy fence by one thread", "wl::fence_async_shared();",
-     "if (wl::thread() % 128 == 0) wl::fence_async_shared();"},
+    {"proxy fence by one thread", "wl::fence_async_shared();", "if (wl::thread() % 128 == 0) wl::fence_async_shared();"},
     {"no barrier before the store", "wl::sync_named(1 + group, 128);", ""},
     {"barrier for too few", "wl::sync_named(1 + group, 128);", "wl::sync_named(1 + group, 96);"},
     {"barrier for too many", "wl::sync_named(1 + group, 128);", "wl::sync_named(1 + group, 160);"},
@@ -124,15 +120,13 @@ const std::vector<Mutant> kMutants = {
     {"one group of stores not waited for", "wl::bulk_wait_read<0>();", "wl::bulk_wait_read<1>();"},
     {"output over the stages' barriers", "const unsigned out = smem + kOut + group * 16384;",
      "const unsigned out = smem + kOut + group * 16384 + 1024;"},
-    {"output over a stage", "const unsigned out = smem + kOut + group * 16384;",
-     "const unsigned out = smem + group * 16384;"},
+    {"output over a stage", "const unsigned out = smem + kOut + group * 16384;", "const unsigned out = smem + group * 16384;"},
     {"registers beyond the pool", "wl::reg_dealloc<40>();", ""},
 };
 
 TEST(GemmSm90, EveryMutantIsCaughtForEverySeed) {
-  expect_every_one_caught("gemm_sm90", kMutants, [](Entry entry, Options options) {
-    return !Gemm(128, 128, 448).run(entry, options).clean();
-  });
+  expect_every_one_caught("gemm_sm90", kMutants,
+                          [](Entry entry, Options options) { return !Gemm(128, 128, 448).run(entry, options).clean(); });
 }
 
 TEST(GemmSm90, LoadingATensorThatNobodyWroteIsReported) {
@@ -145,8 +139,8 @@ TEST(GemmSm90, LoadingATensorThatNobodyWroteIsReported) {
 }
 
 TEST(GemmSm90, OneThreadMayReleaseTheStage) {
-  std::string text = replaced(read_kernel("gemm_sm90"), "wl::mbarrier_init(empty + 8 * s, 256);",
-                              "wl::mbarrier_init(empty + 8 * s, 2);");
+  std::string text =
+      replaced(read_kernel("gemm_sm90"), "wl::mbarrier_init(empty + 8 * s, 256);", "wl::mbarrier_init(empty + 8 * s, 2);");
   text = replaced(text, "wl::mbarrier_arrive(empty + 8 * s);",
                   "wl::sync_named(1 + group, 128);\n if (wl::thread() % 128 == 0) wl::mbarrier_arrive(empty + 8 * s);");
   const Library lib({text});
@@ -154,6 +148,5 @@ TEST(GemmSm90, OneThreadMayReleaseTheStage) {
   const Report r = g.run(lib.entry("gemm_sm90"), {});
   EXPECT_TRUE(r.clean()) << r.text();
 }
-
 }  // namespace
 }  // namespace warploom::emulator::testing

@@ -5,9 +5,7 @@
 #include <map>
 #include <sstream>
 #include "harness.h"
-
 namespace warploom::emulator::testing {
-
 struct Gpu::Api {
   int (*init)(unsigned);
   int (*device)(int*, int);
@@ -60,8 +58,7 @@ Gpu* Gpu::find() {
     get(api->error, "cuGetErrorName");
     int device = 0;
     void* context = nullptr;
-    if (!all || api->init(0) || api->device(&device, 0) || api->retain(&context, device) || api->current(context))
-      return nullptr;
+    if (!all || api->init(0) || api->device(&device, 0) || api->retain(&context, device) || api->current(context)) return nullptr;
     auto* g = new Gpu;
     g->api_ = api;
     return g;
@@ -88,25 +85,23 @@ std::string Gpu::encode(const wl::TensorMap& m, const Buffer& b, std::size_t off
   }
   constexpr int kBfloat16 = 9;
   const int swizzle = m.swizzle ? 4 - m.swizzle : 0;  // the driver counts 32, 64, 128 bytes as 1, 2, 3
-  const int code =
-      api_->encode(map, kBfloat16, static_cast<std::uint32_t>(m.rank), reinterpret_cast<void*>(b.address + offset),
-                   dims, strides, box, ones, 0, swizzle, 0, 0);
+  const int code = api_->encode(map, kBfloat16, static_cast<std::uint32_t>(m.rank), reinterpret_cast<void*>(b.address + offset),
+                                dims, strides, box, ones, 0, swizzle, 0, 0);
   return code ? "cuTensorMapEncodeTiled: " + api_->name(code) : "";
 }
 
-std::string Gpu::launch(const std::string& cubin, const std::string& kernel, const int grid[3], int threads,
-                        int shared_bytes, void** args) {
+std::string Gpu::launch(const std::string& cubin, const std::string& kernel, const int grid[3], int threads, int shared_bytes,
+                        void** args) {
   void*& module = api_->modules[cubin];
   if (!module)
     if (const int code = api_->load(&module, cubin.data())) return "cuModuleLoadData: " + api_->name(code);
   void* f = nullptr;
-  if (const int code = api_->function(&f, module, kernel.c_str()))
-    return kernel + ": cuModuleGetFunction: " + api_->name(code);
+  if (const int code = api_->function(&f, module, kernel.c_str())) return kernel + ": cuModuleGetFunction: " + api_->name(code);
   constexpr int kMaxDynamicShared = 8;
   api_->attribute(f, kMaxDynamicShared, shared_bytes);
   const auto u = [](int x) { return static_cast<unsigned>(x); };
-  if (const int code = api_->launch(f, u(grid[0]), u(grid[1]), u(grid[2]), u(threads), 1, 1, u(shared_bytes), nullptr,
-                                    args, nullptr))
+  if (const int code =
+          api_->launch(f, u(grid[0]), u(grid[1]), u(grid[2]), u(threads), 1, 1, u(shared_bytes), nullptr, args, nullptr))
     return kernel + ": cuLaunchKernel: " + api_->name(code);
   if (const int code = api_->synchronize()) return kernel + ": " + api_->name(code);
   return "";
@@ -119,5 +114,4 @@ std::string cubin_of(const std::string& text, const std::string& arch) {
   s << f.rdbuf();
   return s.str();
 }
-
 }  // namespace warploom::emulator::testing

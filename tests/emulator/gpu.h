@@ -1,14 +1,11 @@
 // The least of the CUDA driver that running a conformance kernel needs, found at run time; no toolkit header.
 #pragma once
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 #include "tensor_map.h"
-
 namespace warploom::emulator::testing {
-
 class Gpu {
  public:
   static Gpu* find();  // null without a driver or a device
@@ -28,8 +25,8 @@ class Gpu {
   std::string encode(const wl::TensorMap& m, const Buffer& b, std::size_t offset, Map* map);
 
   // "" or what went wrong. cubin: file contents. Clusters come from the kernel's own attribute.
-  std::string launch(const std::string& cubin, const std::string& kernel, const int grid[3], int threads,
-                     int shared_bytes, void** args);
+  std::string launch(const std::string& cubin, const std::string& kernel, const int grid[3], int threads, int shared_bytes,
+                     void** args);
 
  private:
   Gpu() = default;
@@ -38,5 +35,4 @@ class Gpu {
 };
 
 std::string cubin_of(const std::string& text, const std::string& arch);  // "" without nvcc
-
 }  // namespace warploom::emulator::testing

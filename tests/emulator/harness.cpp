@@ -8,11 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
 namespace warploom::emulator::testing {
 namespace fs = std::filesystem;
 namespace {
-
 const std::string kDevice = std::string(WARPLOOM_SOURCE_DIR) + "/device";
 
 fs::path scratch() {
@@ -41,9 +39,7 @@ struct Cleaner {
     fs::remove_all(scratch(), ignored);
   }
 } cleaner;
-
 }  // namespace
-
 std::string read_kernel(const std::string& name) {
   std::ifstream f(std::string(WARPLOOM_SOURCE_DIR) + "/tests/emulator/kernels/" + name + ".cu");
   EXPECT_TRUE(f.good()) << name;
@@ -68,8 +64,8 @@ Library::Library(const std::vector<std::string>& texts) {
   f.close();
   // -O1: these texts run for milliseconds, and many are compiled.
   int status = 0;
-  const std::string said = output_of("c++ " + std::string(kCompileFlags) + " -O1 -I" + kDevice + "/emulated -I" +
-                                         kDevice + "/common " + stem + ".cpp -o " + stem + ".so",
+  const std::string said = output_of("c++ " + std::string(kCompileFlags) + " -O1 -I" + kDevice + "/emulated -I" + kDevice +
+                                         "/common " + stem + ".cpp -o " + stem + ".so",
                                      &status);
   EXPECT_EQ(status, 0) << said;
   handle_ = dlopen((stem + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -104,8 +100,8 @@ void expect_every_one_caught(const std::string& kernel, const std::vector<Mutant
           << mutants[i].name << ", seed " << seed;
 }
 
-double matmul_error(int m, int n, int k, const std::vector<std::uint16_t>& a, int pitch_a,
-                    const std::vector<std::uint16_t>& b, int pitch_b, const std::function<double(int, int)>& c) {
+double matmul_error(int m, int n, int k, const std::vector<std::uint16_t>& a, int pitch_a, const std::vector<std::uint16_t>& b,
+                    int pitch_b, const std::function<double(int, int)>& c) {
   double worst = 0;
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
@@ -137,8 +133,7 @@ std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed) {
   return v;
 }
 
-wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows, int box_cols,
-                         int swizzle) {
+wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows, int box_cols, int swizzle) {
   wl::TensorMap m{};
   m.base = base;
   m.rank = 2;
@@ -152,15 +147,14 @@ wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int 
   m.swizzle = swizzle;
   return m;
 }
-
 namespace {
 std::string nvcc() { return fs::exists("/usr/local/cuda/bin/nvcc") ? "/usr/local/cuda/bin/nvcc" : "nvcc"; }
 std::string compile(const std::string& text, const std::string& arch, std::string* cubin, int* status) {
   const std::string stem = (scratch() / fmt::format("n{}", counter++)).string();
   std::ofstream(stem + ".cu") << text;
   *cubin = stem + ".cubin";
-  return output_of(nvcc() + " -cubin -std=c++17 -gencode=arch=compute_" + arch + ",code=sm_" + arch + " -Xptxas -v -I" +
-                       kDevice + "/ptx -I" + kDevice + "/common -o " + *cubin + " " + stem + ".cu",
+  return output_of(nvcc() + " -cubin -std=c++17 -gencode=arch=compute_" + arch + ",code=sm_" + arch + " -Xptxas -v -I" + kDevice +
+                       "/ptx -I" + kDevice + "/common -o " + *cubin + " " + stem + ".cu",
                    status);
 }
 bool have_nvcc() {
@@ -169,7 +163,6 @@ bool have_nvcc() {
   return status == 0;
 }
 }  // namespace
-
 std::string compile_with_nvcc(const std::string& text, const std::string& arch) {
   if (!have_nvcc()) return "absent";
   int status = 0;
@@ -191,5 +184,4 @@ std::string compile_to_cubin(const std::string& text, const std::string& arch) {
   compile(text, arch, &cubin, &status);
   return status == 0 ? cubin : "";
 }
-
 }  // namespace warploom::emulator::testing

@@ -1,10 +1,8 @@
 // One small kernel a rule: what the emulator must say, and that the legal neighbour passes.
 #include <gtest/gtest.h>
 #include "harness.h"
-
 namespace warploom::emulator::testing {
 namespace {
-
 struct Rule {
   const char* name;
   const char* kind;  // kind of a hazard that must be reported; "" clean; "deadlock"
@@ -205,19 +203,18 @@ const Rule kRules[] = {
   wl::reg_alloc<100>();
 )",
      128},
-    {"accumulators go to wgmma and back between fences", "",
-     WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"accumulators go to wgmma and back between fences", "", WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN),
+     128},
     {"an access before wgmma without wgmma_fence", "wgmma-fence", WGMMA(PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
     {"an access before wgmma that the compiler may move", "wgmma-fence",
      WGMMA("wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN), 128},
-    {"the registers' fence behind wgmma_fence", "wgmma-fence",
-     WGMMA("wl::wgmma_fence();\n" PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"the registers' fence behind wgmma_fence", "wgmma-fence", WGMMA("wl::wgmma_fence();\n" PIN, "wl::wgmma_wait<0>();\n" PIN),
+     128},
     {"an access after the wait that the compiler may move", "wgmma-fence",
      WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n"), 128},
-    {"the registers' fence before the wait", "wgmma-fence",
-     WGMMA(PIN "wl::wgmma_fence();\n", PIN "wl::wgmma_wait<0>();\n"), 128},
-    {"accumulators read before the wait", "wgmma-registers",
-     WGMMA(PIN "wl::wgmma_fence();\n", PIN) "wl::wgmma_wait<0>();\n", 128},
+    {"the registers' fence before the wait", "wgmma-fence", WGMMA(PIN "wl::wgmma_fence();\n", PIN "wl::wgmma_wait<0>();\n"), 128},
+    {"accumulators read before the wait", "wgmma-registers", WGMMA(PIN "wl::wgmma_fence();\n", PIN) "wl::wgmma_wait<0>();\n",
+     128},
     {"the kernel before may still write", "grid-dependency", R"(
   WL_REG(float, x, 1);
   wl::ld_global<4>(wl::at(x, 0), in + t);
@@ -370,9 +367,8 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
       } else if (want == "deadlock") {
         EXPECT_TRUE(r.deadlock) << rule.name << "\n" << r.text();
       } else {
-        const auto found = std::find_if(r.hazards.begin(), r.hazards.end(), [&](const Hazard& h) {
-          return h.kind == want && (!rule.line || h.line == rule.line);
-        });
+        const auto found = std::find_if(r.hazards.begin(), r.hazards.end(),
+                                        [&](const Hazard& h) { return h.kind == want && (!rule.line || h.line == rule.line); });
         EXPECT_NE(found, r.hazards.end()) << rule.name << "\n" << r.text();
       }
     }
@@ -396,6 +392,5 @@ TEST(Rules, TheNumbersAreTheSameWithoutHazards) {
   EXPECT_TRUE(run(l).clean());
   EXPECT_EQ(out, std::vector<float>(64, 6.0f));
 }
-
 }  // namespace
 }  // namespace warploom::emulator::testing

@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 #include "harness.h"
-
 namespace warploom::emulator::testing {
 namespace {
-
 struct Softmax {
   int rows = 2, n;
   std::vector<float> x, y;
@@ -55,11 +53,9 @@ TEST(SoftmaxCluster, EveryMutantIsCaughtForEverySeed) {
       {"no barrier in the block's reduction", "wl::sync_threads();", "", 0},
       {"no cluster barrier before remote access", "  wl::cluster_sync();\n  float m", "  float m", 0},
       {"no cluster barrier after remote access", "  wl::cluster_sync();\n  wl::ld_shared<4>", "  wl::ld_shared<4>", 0},
-      {"arrive without wait", "wl::cluster_sync();\n  wl::ld_shared<4>", "wl::cluster_arrive();\n  wl::ld_shared<4>",
-       0},
+      {"arrive without wait", "wl::cluster_sync();\n  wl::ld_shared<4>", "wl::cluster_arrive();\n  wl::ld_shared<4>", 0},
       {"wait without arrive", "wl::cluster_sync();\n  wl::ld_shared<4>", "wl::cluster_wait();\n  wl::ld_shared<4>", 0},
-      {"one block arrives", "wl::cluster_sync();\n  wl::ld_shared<4>",
-       "if (peer) wl::cluster_sync();\n  wl::ld_shared<4>", 0},
+      {"one block arrives", "wl::cluster_sync();\n  wl::ld_shared<4>", "if (peer) wl::cluster_sync();\n  wl::ld_shared<4>", 0},
       {"a slot used twice", "other_half(smem + 36, sum)", "other_half(smem + 32, sum)", 0},
       {"remote address without mapa", "wl::mapa(slot, peer)", "slot + (2u << 20)", 0},
       {"mapa to no block", "wl::mapa(slot, peer)", "wl::mapa(slot, peer + 2)", 0},
@@ -74,8 +70,8 @@ TEST(SoftmaxCluster, EveryMutantIsCaughtForEverySeed) {
 }
 
 TEST(SoftmaxCluster, ReusingScratchAcrossAClusterBarrierIsClean) {
-  const Library lib({replaced(read_kernel("softmax_cluster"), "block_reduce(smem + 16, sum, false)",
-                              "block_reduce(smem, sum, false)")});
+  const Library lib(
+      {replaced(read_kernel("softmax_cluster"), "block_reduce(smem + 16, sum, false)", "block_reduce(smem, sum, false)")});
   Softmax s(1024);
   const Report r = s.run(lib.entry("softmax_cluster"), {});
   EXPECT_TRUE(r.clean()) << r.text();
@@ -92,6 +88,5 @@ TEST(SoftmaxCluster, EndingWhileAPeerStillReadsIsReported) {
   const Report r = s.run(lib.entry("softmax_cluster"), {});
   EXPECT_FALSE(r.clean());
 }
-
 }  // namespace
 }  // namespace warploom::emulator::testing

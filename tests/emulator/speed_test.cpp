@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 #include <ctime>
 #include "harness.h"
-
 namespace warploom::emulator::testing {
 namespace {
-
 double milliseconds(Entry entry, int k, Options options) {
   std::vector<std::uint16_t> a(static_cast<std::size_t>(128 * k)), b(a.size()), c(128 * 128);
   wl::TensorMap ma = matrix_map(a.data(), 2, 128, k, k, 128, 64, 1);
@@ -18,8 +16,7 @@ double milliseconds(Entry entry, int k, Options options) {
   l.shared_bytes = 3 * 32768 + 32768 + 64;
   l.args = args;
   l.options = options;
-  l.allocations = {
-      {a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 2, "c", true, false}};
+  l.allocations = {{a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 2, "c", true, false}};
   double best = 1e9;
   for (int i = 0; i < 3; ++i) {
     const std::clock_t t0 = std::clock();  // CPU time: the machine may be busy
@@ -40,6 +37,5 @@ TEST(Speed, AStepOfAMatmulTileTakesAboutAMillisecond) {
     EXPECT_LT(step, 10);
   }
 }
-
 }  // namespace
 }  // namespace warploom::emulator::testing

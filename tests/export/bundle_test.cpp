@@ -6,10 +6,8 @@
 #include "../graph/builder.h"
 #include "base/file.h"
 #include "base/process.h"
-
 namespace warploom::export_ {
 namespace {
-
 namespace fs = std::filesystem;
 using graph::OpKind;
 
@@ -89,8 +87,7 @@ Negation negation(Dtype dtype, std::int64_t rows, std::int64_t columns) {
 }
 
 ProcessResult make_check(const fs::path& folder, const std::string& target = "check") {
-  const auto result =
-      run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"}, {.time = std::chrono::seconds(200)});
+  const auto result = run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"}, {.time = std::chrono::seconds(200)});
   EXPECT_TRUE(result);
   return *result;
 }
@@ -100,8 +97,8 @@ class Bundle : public testing::Test {
   ScratchFolder scratch{"bundle-test"};
   fs::path folder = scratch.path() / "mm";
   Status write(const graph::Graph& graph, const LaunchList& list, double tolerance = 1e-6) {
-    return write_bundle(
-        folder, {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance}, list, graph);
+    return write_bundle(folder, {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance}, list,
+                        graph);
   }
 };
 
@@ -224,6 +221,5 @@ WL_EXPORT(negate)
   const ProcessResult built = make_check(folder, "build/check");
   EXPECT_TRUE(built.succeeded()) << built.out << built.err;
 }
-
 }  // namespace
 }  // namespace warploom::export_

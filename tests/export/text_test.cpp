@@ -1,9 +1,7 @@
-#include "export/parts.h"
 #include <gtest/gtest.h>
-
+#include "export/parts.h"
 namespace warploom::export_ {
 namespace {
-
 TEST(ExportText, FillInReplacesNamesAndKeepsOtherSigns) {
   EXPECT_EQ(fill_in("int @F@(); // a@b @G@", {{"F", "run"}}), "int run(); // a@b @G@");
 }
@@ -22,6 +20,5 @@ TEST(ExportText, CommentsBreakBetweenWords) {
   const std::string text = comment(std::string(60, 'a') + " " + std::string(60, 'b'));
   EXPECT_EQ(text, "// " + std::string(60, 'a') + "\n// " + std::string(60, 'b') + "\n");
 }
-
 }  // namespace
 }  // namespace warploom::export_

@@ -13,10 +13,8 @@
 #include "tile/interpret.h"
 #include "tile/print.h"
 #include "tile/verify.h"
-
 namespace warploom::fuzz {
 namespace {
-
 using Storage = std::map<std::string, std::vector<std::byte>>;
 
 // One program on one target, on its way.
@@ -52,8 +50,7 @@ Storage inputs_of(const Case& c) {
         std::memcpy(bytes.data() + i * size, &bits, size);
         if (is_float(t.dtype) && is_nan(t.dtype, bytes.data(), i)) std::memset(bytes.data() + i * size, 0, size);
       } else if (natural) {
-        store_from_double(t.dtype, bytes.data(), i,
-                          static_cast<double>(random.below(t.dtype == Dtype::boolean ? 2 : 4)));
+        store_from_double(t.dtype, bytes.data(), i, static_cast<double>(random.below(t.dtype == Dtype::boolean ? 2 : 4)));
       } else if (c.data != Data::real || !is_float(t.dtype)) {
         store_from_double(t.dtype, bytes.data(), i, static_cast<double>(random.below(7)) - 3);
       } else {
@@ -184,9 +181,7 @@ void finish(const Job& job, const Storage& meant, const runtime::Binary* binary)
   job.outcome->detail = difference(*job.made, meant, made);
   job.outcome->code = job.outcome->detail.empty() ? "agrees" : "wrong";
 }
-
 }  // namespace
-
 bool Outcome::is_bug() const {
   static const std::set<std::string> kFine = {"agrees", "no-layout", "no-instruction", "resource-limit"};
   return !kFine.contains(code);
@@ -223,8 +218,7 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases, const std::func
     std::vector<std::size_t> mine;
     std::vector<std::string> texts;
     for (std::size_t j = 0; j < jobs.size(); ++j)
-      if ((jobs[j].list.engine == Engine::cuda) == gpu)
-        mine.push_back(j), texts.push_back(jobs[j].list.kernels[0].source);
+      if ((jobs[j].list.engine == Engine::cuda) == gpu) mine.push_back(j), texts.push_back(jobs[j].list.kernels[0].source);
     if (mine.empty()) continue;
     const std::string text = mine.size() == 1 ? texts[0] : joined(texts);
     for (const std::size_t j : mine) jobs[j].list.kernels[0].source = text;
@@ -253,5 +247,4 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases, const std::func
 }
 
 std::vector<Outcome> check_case(const Case& one) { return check_cases({one}); }
-
 }  // namespace warploom::fuzz

@@ -4,15 +4,12 @@
 // Bugs: an outcome "wrong", "crash", "hang", or an error whose code no program may end with (internal, layout, tile-invalid,
 // tile-runtime, compile-failed, emulator-hazard, emulator-deadlock). Refusals: no-layout, no-instruction, resource-limit.
 #pragma once
-
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 #include "program.h"
-
 namespace warploom::fuzz {
-
 struct Outcome {
   std::uint64_t seed = 0;
   std::string kind, target;
@@ -38,5 +35,4 @@ struct Run {
 std::vector<Outcome> run(const Run& run);
 
 nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds);
-
 }  // namespace warploom::fuzz

@@ -2,9 +2,7 @@
 // branches round them, round trips through shared memory in other boxes.
 #include <algorithm>
 #include "generator.h"
-
 namespace warploom::fuzz {
-
 using namespace tile;
 
 TensorId Generator::reg(const Shape& shape, Dtype dtype) {
@@ -104,8 +102,8 @@ void Generator::add_fill() {
 }
 
 void Generator::add_reduce() {
-  const Register* from = any_register(
-      [](const Register& r) { return std::any_of(r.shape.begin(), r.shape.end(), [](auto e) { return e > 1; }); });
+  const Register* from =
+      any_register([](const Register& r) { return std::any_of(r.shape.begin(), r.shape.end(), [](auto e) { return e > 1; }); });
   if (!from) return;
   Register src = *from;
   std::size_t axis = random_.below(src.shape.size());
@@ -124,8 +122,7 @@ void Generator::add_scan() {
   const Register src = pick(registers_);
   const Dtype dtype = chance(0.85) ? Dtype::f32 : any_dtype();
   const TensorId id = chance(0.2) ? src.id : reg(src.shape, dtype);
-  b_.scan(id, src.id, static_cast<int>(random_.below(src.shape.size())),
-          pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min}));
+  b_.scan(id, src.id, static_cast<int>(random_.below(src.shape.size())), pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min}));
   if (id != src.id) registers_.push_back({id, src.shape, dtype});
 }
 
@@ -203,8 +200,7 @@ void Generator::add_statements(int count, int depth) {
         const bool triangle = chance(0.15) && !vars_.empty() && vars_.back().scale == 1;
         if (triangle) {  // as many turns as the variable around says: nothing is stored by them
           const std::string name = fresh("j");
-          b_.for_(name, chance(0.5) ? Index(0) : vars_.back().index, vars_.back().count, 1,
-                  [&](const Index&) { add_map(); });
+          b_.for_(name, chance(0.5) ? Index(0) : vars_.back().index, vars_.back().count, 1, [&](const Index&) { add_map(); });
         } else {
           loop(between(1, 4), [&](const Variable&) { add_statements(inner, depth + 1); });
         }
@@ -257,5 +253,4 @@ void Generator::elementwise() {
   add_store(registers_.back());
   if (chance(0.5)) add_store(registers_.front());
 }
-
 }  // namespace warploom::fuzz

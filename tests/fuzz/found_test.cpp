@@ -3,16 +3,13 @@
 #include <gtest/gtest.h>
 #include "check.h"
 #include "tile/print.h"
-
 namespace warploom {
 namespace {
-
 // The outcome of a program's text on a target: "agrees", or what went wrong.
 std::string outcome(const std::string& text, const std::string& target, fuzz::Data data = fuzz::Data::small) {
   auto program = tile::parse(text);
   if (!program) return describe(program.error());
-  const auto made =
-      fuzz::with_program({.seed = 1, .kind = "found", .targets = {target}, .data = data}, std::move(*program));
+  const auto made = fuzz::with_program({.seed = 1, .kind = "found", .targets = {target}, .data = data}, std::move(*program));
   if (!made) return "no bound";
   const auto done = fuzz::check_case(*made)[0];
   return done.code == "wrong" || done.is_bug() ? done.code + ": " + done.detail : done.code;
@@ -29,13 +26,11 @@ TEST(Found, BoxesThatBeginBeforeTheirTensor) {
 }
 
 TEST(Found, TwoLoopsOfOneNameAndDifferentBounds) {
-  EXPECT_EQ(
-      outcome(
-          "program p grid(1) warps 1\nglobal X f32 [100]\noutput Y f32 [128]\noutput Z f32 [32]\nregister r f32 [32]\n"
-          "for k in 0 .. 4:\n  copy X[k * 32 +32] -> r\n  copy r -> Y[k * 32 +32]\n"
-          "for k in 0 .. 1:\n  copy X[k * 32 +32] -> r\n  copy r -> Z[k * 32 +32]\n",
-          "sm_80"),
-      kAgrees);
+  EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal X f32 [100]\noutput Y f32 [128]\noutput Z f32 [32]\nregister r f32 [32]\n"
+                    "for k in 0 .. 4:\n  copy X[k * 32 +32] -> r\n  copy r -> Y[k * 32 +32]\n"
+                    "for k in 0 .. 1:\n  copy X[k * 32 +32] -> r\n  copy r -> Z[k * 32 +32]\n",
+                    "sm_80"),
+            kAgrees);
 }
 
 TEST(Found, FillsOfCopiesToSharedMemory) {
@@ -54,11 +49,11 @@ TEST(Found, FractionalFillsOfNarrowTypes) {
 
 TEST(Found, ReductionsOfAndToNarrowTypes) {
   for (const std::string type : {"bf16", "f16", "e4m3", "e5m2", "i32", "f32"})
-    EXPECT_EQ(outcome("program p grid(1) warps 4\nglobal X " + type + " [4, 64]\noutput Y " + type +
-                          " [4, 1]\nregister x " + type + " [4, 64]\nregister y " + type +
-                          " [4, 1]\ncopy X -> x\nreduce sum over 1: x -> y\ncopy y -> Y\n",
-                      "sm_90a"),
-              kAgrees)
+    EXPECT_EQ(
+        outcome("program p grid(1) warps 4\nglobal X " + type + " [4, 64]\noutput Y " + type + " [4, 1]\nregister x " + type +
+                    " [4, 64]\nregister y " + type + " [4, 1]\ncopy X -> x\nreduce sum over 1: x -> y\ncopy y -> Y\n",
+                "sm_90a"),
+        kAgrees)
         << type;
 }
 
@@ -71,12 +66,10 @@ TEST(Found, ClusterReductionsOfNarrowTypes) {
 }
 
 TEST(Found, CastsToIntegersTruncate) {
-  EXPECT_EQ(
-      outcome(
-          "program p grid(1) warps 1\nglobal X f32 [64]\noutput Y i32 [64]\nregister x f32 [64]\nregister y i32 [64]\n"
-          "copy X -> x\nmap y = mul(x, 0.75)\ncopy y -> Y\n",
-          "sm_80"),
-      kAgrees);
+  EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal X f32 [64]\noutput Y i32 [64]\nregister x f32 [64]\nregister y i32 [64]\n"
+                    "copy X -> x\nmap y = mul(x, 0.75)\ncopy y -> Y\n",
+                    "sm_80"),
+            kAgrees);
 }
 
 TEST(Found, NamesThatTheTextWantsForItself) {
@@ -141,12 +134,8 @@ std::string in_roles(int first_warps, const std::string& rows, const std::string
          begin + " +64, 0 +64] * b\n    copy acc -> C\n";
 }
 
-TEST(Found, WarpgroupOperandsThatBeginInsideTheirTensor) {
-  EXPECT_EQ(outcome(in_roles(4, "128", "64"), "sm_90a"), kAgrees);
-}
-TEST(Found, WarpgroupsBeginAtAMultipleOfFourWarps) {
-  EXPECT_EQ(outcome(in_roles(1, "64", "0"), "sm_90a"), "no-instruction");
-}
+TEST(Found, WarpgroupOperandsThatBeginInsideTheirTensor) { EXPECT_EQ(outcome(in_roles(4, "128", "64"), "sm_90a"), kAgrees); }
+TEST(Found, WarpgroupsBeginAtAMultipleOfFourWarps) { EXPECT_EQ(outcome(in_roles(1, "64", "0"), "sm_90a"), "no-instruction"); }
 
 TEST(Found, PanelsOfFewerRowsThanASwizzleHas) {
   EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal X f32 [2, 64]\noutput Y f32 [2, 64]\nshared s f32 [2, 64]\ncopy "
@@ -162,11 +151,10 @@ TEST(Found, ThreadsFeedWarpgroupMatrixInstructions) {
                         "shared b bf16 [64, 32]\nregister acc f32 [64, 32]\n",
                     copies = "copy A[0 +64, k * 64 +64] -> a\n", more = "copy B[k * 64 +64, 0 +32] -> b\n";
   EXPECT_EQ(
-      outcome(head + "fill acc 0\nfor k in 0 .. 2:\n  " + copies + "  " + more + "  mma acc += a * b\ncopy acc -> C\n",
-              "sm_90a"),
+      outcome(head + "fill acc 0\nfor k in 0 .. 2:\n  " + copies + "  " + more + "  mma acc += a * b\ncopy acc -> C\n", "sm_90a"),
       kAgrees);
-  EXPECT_EQ(outcome(head + "pipeline ring stages 2 { a, b }\nfill acc 0\nfor k in 0 .. 2:\n  produce ring:\n    " +
-                        copies + "    " + more + "  consume ring:\n    mma acc += a * b\ncopy acc -> C\n",
+  EXPECT_EQ(outcome(head + "pipeline ring stages 2 { a, b }\nfill acc 0\nfor k in 0 .. 2:\n  produce ring:\n    " + copies +
+                        "    " + more + "  consume ring:\n    mma acc += a * b\ncopy acc -> C\n",
                     "sm_90a"),
             kAgrees);
 }
@@ -181,14 +169,13 @@ TEST(Found, AFenceForTheCopyEngineThoughThreadsHaveMetBefore) {
 }
 
 TEST(Found, StatementsBeforeRoles) {
-  EXPECT_EQ(
-      outcome("program p grid(1) warps 2\nglobal X f32 [8, 32]\noutput Y f32 [8, 32]\noutput Z f32 [8, 32]\nshared s "
-              "f32 [8, 32]\nregister r f32 [8, 32]\n"
-              "register a f32 [8, 32]\nregister b f32 [8, 32]\ncopy X -> r\nmap r = add(r, 1)\ncopy r -> s\nroles:\n"
-              "  role one warps 1:\n    copy s -> a\n    copy a -> Y\n  role two warps 1:\n    copy s -> b\n    copy b "
-              "-> Z\n",
-              "sm_90a"),
-      kAgrees);
+  EXPECT_EQ(outcome("program p grid(1) warps 2\nglobal X f32 [8, 32]\noutput Y f32 [8, 32]\noutput Z f32 [8, 32]\nshared s "
+                    "f32 [8, 32]\nregister r f32 [8, 32]\n"
+                    "register a f32 [8, 32]\nregister b f32 [8, 32]\ncopy X -> r\nmap r = add(r, 1)\ncopy r -> s\nroles:\n"
+                    "  role one warps 1:\n    copy s -> a\n    copy a -> Y\n  role two warps 1:\n    copy s -> b\n    copy b "
+                    "-> Z\n",
+                    "sm_90a"),
+            kAgrees);
 }
 
 TEST(Found, ABarrierInABranchDoesNotCountBehindIt) {
@@ -201,22 +188,18 @@ TEST(Found, ABarrierInABranchDoesNotCountBehindIt) {
 }
 
 TEST(Found, TheCopyEngineOutsideATensorOfExtentOne) {
-  EXPECT_EQ(
-      outcome(
-          "program p grid(2) warps 1\nglobal X f32 [1, 8]\noutput Y f32 [1, 1, 16]\nshared s f32 [1, 8]\ncopy X -> s\n"
-          "copy s -> Y[0 +1, block_x +1, 0 +8]\n",
-          "sm_90a"),
-      kAgrees);
+  EXPECT_EQ(outcome("program p grid(2) warps 1\nglobal X f32 [1, 8]\noutput Y f32 [1, 1, 16]\nshared s f32 [1, 8]\ncopy X -> s\n"
+                    "copy s -> Y[0 +1, block_x +1, 0 +8]\n",
+                    "sm_90a"),
+            kAgrees);
 }
 
 TEST(Found, ARoleCannotReduceOverAClusterForOthers) {
-  EXPECT_TRUE(
-      outcome(
-          "program p grid(2) cluster(2) warps 2\noutput Y f32 [2, 32]\noutput Z f32 [2, 32]\nregister r f32 [1, 32]\n"
-          "register u f32 [1, 32]\nroles:\n  role one warps 1:\n    fill u 2\n    copy u -> Z[block_x +1, 0 +32]\n"
-          "  role two warps 1:\n    fill r 1\n    cluster_reduce sum r\n    copy r -> Y[block_x +1, 0 +32]\n",
-          "sm_90a")
-          .starts_with("tile-invalid"));
+  EXPECT_TRUE(outcome("program p grid(2) cluster(2) warps 2\noutput Y f32 [2, 32]\noutput Z f32 [2, 32]\nregister r f32 [1, 32]\n"
+                      "register u f32 [1, 32]\nroles:\n  role one warps 1:\n    fill u 2\n    copy u -> Z[block_x +1, 0 +32]\n"
+                      "  role two warps 1:\n    fill r 1\n    cluster_reduce sum r\n    copy r -> Y[block_x +1, 0 +32]\n",
+                      "sm_90a")
+                  .starts_with("tile-invalid"));
 }
 
 TEST(Found, CopiesThatNothingMovesAreRefused) {
@@ -236,11 +219,11 @@ TEST(Found, CopiesThatNothingMovesAreRefused) {
 
 TEST(Found, ArithmeticOnTypesThatOnlyMoveIsRefused) {
   for (const std::string type : {"f64", "i64", "i8", "boolean"})
-    EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal X f32 [64]\noutput Y " + type +
-                          " [64]\nregister x f32 [64]\nregister y " + type +
-                          " [64]\ncopy X -> x\nmap y = less(x, 1)\ncopy y -> Y\n",
-                      "sm_80"),
-              "no-instruction");
+    EXPECT_EQ(
+        outcome("program p grid(1) warps 1\nglobal X f32 [64]\noutput Y " + type + " [64]\nregister x f32 [64]\nregister y " +
+                    type + " [64]\ncopy X -> x\nmap y = less(x, 1)\ncopy y -> Y\n",
+                "sm_80"),
+        "no-instruction");
 }
 
 TEST(Found, ArithmeticOnEightBitFloatsNeedsATargetThatConvertsThem) {
@@ -265,6 +248,5 @@ TEST(Found, LayoutsThatDoNotExistAreNoLayout) {
                     "sm_80"),
             "no-layout");
 }
-
 }  // namespace
 }  // namespace warploom

@@ -10,10 +10,8 @@
 #include "base/file.h"
 #include "shrink.h"
 #include "tile/print.h"
-
 namespace warploom {
 namespace {
-
 std::uint64_t number(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -28,8 +26,7 @@ TEST(Fuzz, RandomProgramsMeanTheSameEverywhere) {
   std::size_t refused = 0;
   for (const auto& o : outcomes) {
     refused += !o.is_bug() && !o.agrees();
-    EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.kind << ", " << o.target << "): " << o.code << "\n"
-                             << o.detail;
+    EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.kind << ", " << o.target << "): " << o.code << "\n" << o.detail;
   }
   const auto figures = fuzz::figures(run, outcomes, seconds);
   if (const char* out = std::getenv("WARPLOOM_FUZZ_OUT")) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
@@ -50,6 +47,5 @@ TEST(Fuzz, OneProgramIsShown) {
     if (o.is_bug()) std::cout << "\nsmaller:\n" << tile::print(fuzz::shrunk(c, o.target, o.code).program);
   }
 }
-
 }  // namespace
 }  // namespace warploom

@@ -4,9 +4,7 @@
 #include <numeric>
 #include "tile/shape.h"
 #include "tile/verify.h"
-
 namespace warploom::fuzz {
-
 using namespace tile;
 
 // Now and then a name that emitted source would like for itself.
@@ -110,8 +108,7 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     std::int64_t count = 1, scale = 1;
     Index at = 0;
     for (const Variable& v : moved[d]) {
-      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0)
-        at = v.index * (extent[d] / v.scale), scale = 0;
+      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0) at = v.index * (extent[d] / v.scale), scale = 0;
       else at = at * v.count + at_same(v);
       count *= v.count;
     }
@@ -149,9 +146,7 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
   const TensorId id = o.output ? b_.output(name, dtype, shape, strides) : b_.global(name, dtype, shape, strides);
   return b_.tile(id, offset, full);
 }
-
 namespace {
-
 struct Kind {
   const char* name;
   void (Generator::*make)();
@@ -165,8 +160,7 @@ constexpr Kind kKinds[] = {{"elementwise", &Generator::elementwise, 30},
 // What the CPU's code generation has no counterpart for.
 bool fits_cpu(const Program& program) {
   bool fits = program.pipelines.empty() && cluster_size(program) == 1;
-  for (const Tensor& t : program.tensors)
-    fits &= t.dtype == Dtype::f32 || t.dtype == Dtype::bf16 || t.dtype == Dtype::f16;
+  for (const Tensor& t : program.tensors) fits &= t.dtype == Dtype::f32 || t.dtype == Dtype::bf16 || t.dtype == Dtype::f16;
   for (const Statement& s : program.body) fits &= !std::holds_alternative<Roles>(s.node);
   return fits;
 }
@@ -177,9 +171,7 @@ Known known_input(Data data, Dtype dtype) {
   if (data == Data::small || !is_float(dtype)) return {-3, 3, 0, 1};
   return {-2, 2, 0, 0x1p-149};
 }
-
 }  // namespace
-
 std::optional<Case> with_program(const Case& like, Program program) {
   std::map<std::string, Known> inputs;
   for (const Tensor& t : program.tensors)
@@ -214,5 +206,4 @@ Case make_case(std::uint64_t seed) {
     if (auto made = with_program(c, c.program)) return std::move(*made);
   }
 }
-
 }  // namespace warploom::fuzz

@@ -4,15 +4,12 @@
 // two blocks and no two turns of a loop write the same element. The tensor is then cut or widened, so that the last box, or the
 // first one, lies partly or wholly outside.
 #pragma once
-
 #include <functional>
 #include <stdexcept>
 #include "base/random.h"
 #include "program.h"
 #include "tile/build.h"
-
 namespace warploom::fuzz {
-
 using tile::Index;
 using tile::TensorId;
 using Shape = std::vector<std::int64_t>;
@@ -67,9 +64,7 @@ class Generator {
   };
   tile::Tile box(const Shape& extent, Dtype dtype, const BoxOptions& options);
   double fill_for(Dtype dtype);
-  void load(const tile::Tile& from, const tile::Tile& to) {
-    b_.copy(from, to, fill_for(b_.dtype_of(from.tensor)), chance(0.1));
-  }
+  void load(const tile::Tile& from, const tile::Tile& to) { b_.copy(from, to, fill_for(b_.dtype_of(from.tensor)), chance(0.1)); }
 
   // A loop whose variable stands in vars_ while its body is made.
   void loop(std::int64_t turns, const std::function<void(const Variable&)>& body);
@@ -117,5 +112,4 @@ class Generator {
   bool persistent_ = false;  // a product inside a loop
   bool divergent_ = false;   // inside something that blocks of a cluster may decide differently
 };
-
 }  // namespace warploom::fuzz

@@ -3,10 +3,8 @@
 #include <array>
 #include <cmath>
 #include "tile/shape.h"
-
 namespace warploom::fuzz {
 namespace {
-
 using namespace tile;
 
 constexpr double kTiny = 0x1p-149;  // of what was rounded
@@ -56,10 +54,7 @@ Known stored(Dtype dtype, Known k) {
                                                          : dtype == Dtype::e5m2 ? 57344
                                                          : dtype == Dtype::f16  ? 65504
                                                                                 : 0x1p60;
-  const double least = dtype == Dtype::e4m3   ? 0x1p-9
-                       : dtype == Dtype::e5m2 ? 0x1p-16
-                       : dtype == Dtype::f16  ? 0x1p-24
-                                              : kTiny;
+  const double least = dtype == Dtype::e4m3 ? 0x1p-9 : dtype == Dtype::e5m2 ? 0x1p-16 : dtype == Dtype::f16 ? 0x1p-24 : kTiny;
   const double size = k.size();
   if (k.error > 0) k.error += spacing * size + least;
   if (dtype != Dtype::f32 && dtype != Dtype::f64 && size / k.unit > 1 / unit_roundoff(dtype))
@@ -105,8 +100,7 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::less:
     case ValueOp::equal: return demand(a.error == 0 && b.error == 0), Known{0, 1, 0, 1};
     case ValueOp::floor:
-      return demand(a.error == 0 && a.size() < 0x1p30),
-             Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
+      return demand(a.error == 0 && a.size() < 0x1p30), Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
     case ValueOp::round_tf32: return demand(a.size() < 0x1p30), stored(Dtype::tf32, a);
     case ValueOp::div: {
       const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
@@ -150,8 +144,7 @@ class Follower {
         for (std::int64_t y = 0; y < program_.grid[1]; ++y)
           for (std::int64_t x = 0; x < program_.grid[0]; ++x) block(x, y, z);
       const bool stable =
-          before == met_.size() &&
-          std::equal(met_.begin(), met_.end(), known.begin(), [](const auto& a, const auto& b) {
+          before == met_.size() && std::equal(met_.begin(), met_.end(), known.begin(), [](const auto& a, const auto& b) {
             return a.second.low == b.second.low && a.second.high == b.second.high && a.second.error == b.second.error;
           });
       if (stable) return outputs_;
@@ -162,10 +155,8 @@ class Follower {
  private:
   void block(std::int64_t x, std::int64_t y, std::int64_t z) {
     const auto& c = program_.cluster;
-    variables_ = {{"block_x", x},
-                  {"block_y", y},
-                  {"block_z", z},
-                  {"cluster_rank", x % c[0] + c[0] * (y % c[1] + c[1] * (z % c[2]))}};
+    variables_ = {
+        {"block_x", x}, {"block_y", y}, {"block_z", z}, {"cluster_rank", x % c[0] + c[0] * (y % c[1] + c[1] * (z % c[2]))}};
     tensors_.clear();
     body(program_.body);
   }
@@ -274,18 +265,14 @@ class Follower {
   std::map<std::string, Known> outputs_;
   std::map<const ClusterReduce*, Known> met_;
 };
-
 }  // namespace
-
 double Known::size() const { return std::max(std::fabs(low), std::fabs(high)); }
 
-std::optional<std::map<std::string, Known>> known_of(const Program& program,
-                                                     const std::map<std::string, Known>& inputs) {
+std::optional<std::map<std::string, Known>> known_of(const Program& program, const std::map<std::string, Known>& inputs) {
   try {
     auto known = Follower(program, inputs).run();
     for (const auto& [name, k] : known) demand(k.error == 0 || k.error <= 0.01 * k.size());
     return known;
   } catch (const Unbounded&) { return std::nullopt; }
 }
-
 }  // namespace warploom::fuzz

@@ -6,14 +6,11 @@
 // rounds adds 2u·|result| (both sides round), each rounding to a narrower type one spacing of that type, and errors of operands
 // come through by the operation's slope. Index expressions, loops and branches are followed with the values of each block.
 #pragma once
-
 #include <map>
 #include <optional>
 #include <string>
 #include "tile/program.h"
-
 namespace warploom::fuzz {
-
 struct Known {
   double low = 0, high = 0;  // infinite where the data is arbitrary
   double error = 0;
@@ -23,7 +20,5 @@ struct Known {
 
 // Of each global tensor, inputs (as given) and outputs; nothing where no useful bound exists: an operation outside its domain, a
 // choice that depends on a rounded value, a type's range exceeded, an error above 1 % of the values.
-std::optional<std::map<std::string, Known>> known_of(const tile::Program& program,
-                                                     const std::map<std::string, Known>& inputs);
-
+std::optional<std::map<std::string, Known>> known_of(const tile::Program& program, const std::map<std::string, Known>& inputs);
 }  // namespace warploom::fuzz

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <utility>
 #include "generator.h"
-
 namespace warploom::fuzz {
-
 using namespace tile;
 
 struct Generator::Product {
@@ -23,7 +21,6 @@ struct Generator::Product {
   Shape a_part() const { return transpose_a ? Shape{k / inner, m} : Shape{m, k / inner}; }
   Shape b_part() const { return transpose_b ? Shape{n, k / inner} : Shape{k / inner, n}; }
 };
-
 namespace {
 const Index kStep = Index::variable("step");
 
@@ -34,7 +31,6 @@ Index with_step(const Index& index, const Index& step) {
   return Index::make(index.op(), with_step(index.left(), step), with_step(index.right(), step));
 }
 }  // namespace
-
 void Generator::load_operands(const Product& p, const Index& step) {
   const auto one = [&](Tile from, TensorId shared, TensorId registers) {
     for (Index& at : from.offset) at = with_step(at, step);
@@ -48,10 +44,8 @@ void Generator::multiply(const Product& p) {
   if (p.inner > 1) {  // fragments of a part of k at a time
     const std::int64_t part = p.k / p.inner;
     const auto piece = [&](const Index& i) {
-      const auto of_a =
-          p.transpose_a ? b_.tile(p.sa, {i * part, 0}, {part, p.m}) : b_.tile(p.sa, {0, i * part}, {p.m, part});
-      const auto of_b =
-          p.transpose_b ? b_.tile(p.sb, {0, i * part}, {p.n, part}) : b_.tile(p.sb, {i * part, 0}, {part, p.n});
+      const auto of_a = p.transpose_a ? b_.tile(p.sa, {i * part, 0}, {part, p.m}) : b_.tile(p.sa, {0, i * part}, {p.m, part});
+      const auto of_b = p.transpose_b ? b_.tile(p.sb, {0, i * part}, {p.n, part}) : b_.tile(p.sb, {i * part, 0}, {part, p.n});
       b_.copy(of_a, b_.all(p.fa));
       b_.copy(of_b, b_.all(p.fb));
       b_.mma(p.acc, b_.all(p.fa), b_.all(p.fb), p.transpose_a, p.transpose_b);
@@ -143,9 +137,8 @@ void Generator::product_in_roles(Product& p) {
   }
   b_.roles([&] {
     b_.role("producer", producer_warps, budgets ? 40 : 0, [&] {
-      each_tile([&] {
-        b_.for_(k, 0, p.steps, 1, [&](const Index& step) { b_.produce(ring, [&] { load_operands(p, step); }); });
-      });
+      each_tile(
+          [&] { b_.for_(k, 0, p.steps, 1, [&](const Index& step) { b_.produce(ring, [&] { load_operands(p, step); }); }); });
     });
     for (int c = 0; c < consumers; ++c) {
       const std::int64_t rows = p.m / consumers;
@@ -154,8 +147,7 @@ void Generator::product_in_roles(Product& p) {
         Product mine = p;
         mine.acc = acc;
         if (p.a_in_registers) mine.fa = b_.reg(fresh("fa"), p.operand, p.a_shape());
-        const auto part =
-            p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows}) : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
+        const auto part = p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows}) : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
         each_tile([&] {
           b_.fill(acc, 0);
           b_.for_(k, 0, p.steps, 1, [&](const Index&) {
@@ -181,9 +173,8 @@ void Generator::matmul() {
   };
   const std::vector<Types> halves = {{Dtype::bf16, Dtype::bf16, Dtype::f32}, {Dtype::f16, Dtype::f16, Dtype::f32}};
   const std::vector<Types> others = {{Dtype::f32, Dtype::f32, Dtype::f32}, {Dtype::tf32, Dtype::tf32, Dtype::f32}};
-  const std::vector<Types> bytes = {{Dtype::i8, Dtype::i8, Dtype::i32},
-                                    {Dtype::e4m3, Dtype::e4m3, Dtype::f32},
-                                    {Dtype::e5m2, Dtype::e5m2, Dtype::f32}};
+  const std::vector<Types> bytes = {
+      {Dtype::i8, Dtype::i8, Dtype::i32}, {Dtype::e4m3, Dtype::e4m3, Dtype::f32}, {Dtype::e5m2, Dtype::e5m2, Dtype::f32}};
   const double u = random_.uniform();
   Types types = u < 0.55 ? pick(halves) : u < 0.75 ? pick(others) : pick(bytes);
   if (target_ == "sm_80" && is_float(types.operand) && bits_of(types.operand) == 8) types = bytes[0];
@@ -321,5 +312,4 @@ void Generator::ring() {
       });
   });
 }
-
 }  // namespace warploom::fuzz

@@ -1,9 +1,7 @@
 // Pure data movement: chains of scopes from global to global memory, boxes of boxes, many ranks, orders and types.
 #include <algorithm>
 #include "generator.h"
-
 namespace warploom::fuzz {
-
 using namespace tile;
 
 void Generator::moves() {
@@ -15,10 +13,9 @@ void Generator::moves() {
       {kG, kS, kG},         {kG, kR, kG},         {kG, kS, kR, kG},        {kG, kR, kS, kG},
       {kG, kS, kR, kS, kG}, {kG, kR, kS, kR, kG}, {kG, kS, kR, kS, kR, kG}};
   const auto chain = [&] {
-    Dtype dtype =
-        chance(0.3)
-            ? Dtype::f32
-            : pick({Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2, Dtype::i32, Dtype::i8, Dtype::u8});
+    Dtype dtype = chance(0.3)
+                      ? Dtype::f32
+                      : pick({Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2, Dtype::i32, Dtype::i8, Dtype::u8});
     if (chance(0.02)) dtype = pick({Dtype::i64, Dtype::f64, Dtype::boolean, Dtype::tf32});
     if (!on_gpu()) dtype = pick({Dtype::f32, Dtype::bf16, Dtype::f16});
     Shape shape;
@@ -51,8 +48,7 @@ void Generator::moves() {
       if (chance(0.1)) own.insert(own.begin(), 1), extent.insert(extent.begin(), 1), at.insert(at.begin(), 0);
       const TensorId id = scopes[i] == kS ? b_.shared(fresh("s"), dtype, own) : b_.reg(fresh("r"), dtype, own);
       const Tile here = b_.tile(id, at, extent);
-      if (scopes[i] == kS && i == 1 && chance(0.25) && shape.size() == extent.size() && shape[0] % 2 == 0 &&
-          shape[0] > 2) {
+      if (scopes[i] == kS && i == 1 && chance(0.25) && shape.size() == extent.size() && shape[0] % 2 == 0 && shape[0] > 2) {
         // Two halves of the first dimension, in a loop or one after the other.
         Shape half = extent;
         half[0] /= 2;
@@ -81,5 +77,4 @@ void Generator::moves() {
     else chain();
   }
 }
-
 }  // namespace warploom::fuzz

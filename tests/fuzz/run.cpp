@@ -10,10 +10,8 @@
 #include <regex>
 #include <set>
 #include "check.h"
-
 namespace warploom::fuzz {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 struct Batch {
@@ -72,9 +70,7 @@ Worker start(const Batch& batch) {
   ::close(ends[1]);
   return {process, ends[0], batch, "", Clock::now()};
 }
-
 }  // namespace
-
 std::vector<Outcome> run(const Run& run) {
   std::deque<Batch> waiting;
   for (int at = 0; at < run.count; at += run.batch)
@@ -138,12 +134,10 @@ nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, dou
   for (const Outcome& o : outcomes) {
     ++by_target[o.target][o.code], ++by_kind[o.kind][o.code];
     bugs += o.is_bug(), refused += !o.is_bug() && !o.agrees();
-    if (!o.agrees())
-      ++refusals[std::regex_replace(o.detail.substr(0, o.detail.find('\n')), std::regex("'[^']*'|[0-9]+"), "…")];
+    if (!o.agrees()) ++refusals[std::regex_replace(o.detail.substr(0, o.detail.find('\n')), std::regex("'[^']*'|[0-9]+"), "…")];
   }
   return {{"first_seed", run.first}, {"programs", run.count}, {"runs", outcomes.size()},
           {"refused", refused},      {"bugs", bugs},          {"seconds", std::round(seconds)},
           {"by_target", by_target},  {"by_kind", by_kind},    {"refusals", refusals}};
 }
-
 }  // namespace warploom::fuzz

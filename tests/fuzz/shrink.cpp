@@ -1,10 +1,8 @@
 #include "shrink.h"
 #include <sstream>
 #include "tile/print.h"
-
 namespace warploom::fuzz {
 namespace {
-
 std::size_t indent_of(const std::string& line) { return line.find_first_not_of(' '); }
 
 std::vector<std::string> without(const std::vector<std::string>& lines, std::size_t at) {
@@ -14,9 +12,7 @@ std::vector<std::string> without(const std::vector<std::string>& lines, std::siz
   out.insert(out.end(), lines.begin() + static_cast<std::ptrdiff_t>(next), lines.end());
   return out;
 }
-
 }  // namespace
-
 Case shrunk(const Case& failing, const std::string& target, const std::string& code) {
   Case best = failing;
   best.targets = {target};
@@ -38,5 +34,4 @@ Case shrunk(const Case& failing, const std::string& target, const std::string& c
   }
   return best;
 }
-
 }  // namespace warploom::fuzz

@@ -1,12 +1,9 @@
 // Graphs by hand.
 #pragma once
-
 #include <fmt/format.h>
 #include <span>
 #include "graph/graph.h"
-
 namespace warploom::graph {
-
 // A small builder: tensors and nodes by hand, then finish() = infer.
 //   Builder b("mm"); auto x = b.input("x", Dtype::f32, {4, 8}); auto w = b.input("w", Dtype::f32, {8, 2});
 //   b.output(b.add(OpKind::MatMul, {x, w})); Result<Graph> graph = b.finish();
@@ -46,5 +43,4 @@ inline TensorId Builder::add(OpKind op, std::vector<TensorId> inputs, std::map<s
   return out;
 }
 inline Result<Graph> Builder::finish() { return infer(graph_); }
-
 }  // namespace warploom::graph

@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 #include "builder.h"
 #include "graph/graph.h"
-
 namespace warploom::graph {
 namespace {
-
 Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes, std::map<std::string, Attribute> attributes = {},
                           std::vector<std::int64_t> list = {}) {
   Builder b("t");
@@ -128,8 +126,8 @@ TEST(Infer, SliceFollowsOnnxClamping) {
   const auto sliced = [](std::vector<I> starts, std::vector<I> ends, std::vector<I> axes, std::vector<I> steps) {
     Builder b("t");
     const TensorId x = b.input("x", Dtype::f32, {20, 10, 5});
-    const TensorId out = b.add(OpKind::Slice, {x, b.integers("s", starts), b.integers("e", ends), b.integers("a", axes),
-                                               b.integers("t", steps)});
+    const TensorId out =
+        b.add(OpKind::Slice, {x, b.integers("s", starts), b.integers("e", ends), b.integers("a", axes), b.integers("t", steps)});
     b.output(out);
     return b.finish()->tensor(out).shape;
   };
@@ -172,6 +170,5 @@ TEST(Simplify, AnOutputThatIsAnInputKeepsItsIdentity) {
   ASSERT_EQ(graph->nodes.size(), 1u);
   EXPECT_EQ(graph->nodes[0].op, OpKind::Identity);
 }
-
 }  // namespace
 }  // namespace warploom::graph

@@ -1,13 +1,11 @@
 // The meaning of a graph again, one element at a time in plain loops, every tensor whole, sharing no sum with the reference:
 // tests hold the fast evaluation against it.
 #pragma once
-
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include "graph/elements.h"
 #include "graph/reference.h"
-
 namespace warploom::graph {
 using Values = std::vector<double>;
 
@@ -82,8 +80,7 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& grap
         case OpClass::contraction: {
           double value = product_element(graph, node, in(0), in(1), where);
           if (node.op == OpKind::Gemm) value *= node.real("alpha", 1);
-          if (node.inputs.size() > 2 && node.inputs[2] != kAbsent)
-            value += node.real("beta", 1) * at(in(2), shape(2), where);
+          if (node.inputs.size() > 2 && node.inputs[2] != kAbsent) value += node.real("beta", 1) * at(in(2), shape(2), where);
           result[i] = is_float(out.dtype) ? value : wrapped(out.dtype, value);
           break;
         }
@@ -113,5 +110,4 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& grap
   for (TensorId id : graph.outputs) outputs.push_back(values[static_cast<std::size_t>(id)]);
   return outputs;
 }
-
 }  // namespace warploom::graph

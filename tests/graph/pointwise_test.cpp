@@ -4,10 +4,8 @@
 #include <cmath>
 #include "builder.h"
 #include "graph/elements.h"
-
 namespace warploom::graph {
 namespace {
-
 struct Case {
   Graph graph;
   Expression expression;
@@ -70,11 +68,11 @@ TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
   EXPECT_GE(operators, 33);
 }
 TEST(Pointwise, AttributesEnter) {
-  for (const auto& [op, attributes] : std::vector<std::pair<OpKind, std::map<std::string, Attribute>>>{
-           {OpKind::LeakyRelu, {{"alpha", 0.3}}},
-           {OpKind::Elu, {{"alpha", 1.7}}},
-           {OpKind::HardSigmoid, {{"alpha", 0.6}, {"beta", 0.1}}},
-           {OpKind::Gelu, {{"approximate", std::string("tanh")}}}})
+  for (const auto& [op, attributes] :
+       std::vector<std::pair<OpKind, std::map<std::string, Attribute>>>{{OpKind::LeakyRelu, {{"alpha", 0.3}}},
+                                                                        {OpKind::Elu, {{"alpha", 1.7}}},
+                                                                        {OpKind::HardSigmoid, {{"alpha", 0.6}, {"beta", 0.1}}},
+                                                                        {OpKind::Gelu, {{"approximate", std::string("tanh")}}}})
     for (double x : kValues) expect_same(*make(op, Dtype::f32, attributes), {x}, 1e-12);
 }
 TEST(Pointwise, PowersByConstantsAreExactProducts) {
@@ -113,6 +111,5 @@ TEST(Pointwise, ExpressionsKeepTheirDigitsInFp32) {
     }
   }
 }
-
 }  // namespace
 }  // namespace warploom::graph

@@ -5,10 +5,8 @@
 #include "base/random.h"
 #include "builder.h"
 #include "naive.h"
-
 namespace warploom::graph {
 namespace {
-
 using I = std::int64_t;
 
 struct Data {
@@ -31,8 +29,7 @@ Data random_inputs(const Graph& graph, std::uint64_t seed = 1) {
 }
 void expect_close(const std::vector<double>& a, const std::vector<double>& b, const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
 }
 // Fast = naive; every cut into rows gives the same numbers, with and without magnitudes.
 void check(Builder& b) {
@@ -52,8 +49,7 @@ void check(Builder& b) {
       const auto part = evaluate_rows(*graph, data.spans, static_cast<int>(o), begin, end);
       const auto both = evaluate_magnitude_rows(*graph, data.spans, static_cast<int>(o), begin, end);
       ASSERT_TRUE(part && both) << text;
-      const std::vector<double> wanted((*naive)[o].begin() + begin * rows.elements,
-                                       (*naive)[o].begin() + end * rows.elements);
+      const std::vector<double> wanted((*naive)[o].begin() + begin * rows.elements, (*naive)[o].begin() + end * rows.elements);
       expect_close(*part, wanted, text);
       expect_close(both->value, wanted, text);
       ASSERT_EQ(both->magnitude.size(), wanted.size());
@@ -130,9 +126,8 @@ TEST(Reference, ChainsOfMovementAndProducts) {
 TEST(Reference, SlicesConcatenationsGathersAndExpansions) {
   Builder b("moves");
   const TensorId x = b.input("x", Dtype::f32, {6, 8});
-  const TensorId s =
-      b.add(OpKind::Slice, {x, b.integers("s", std::vector<I>{5, 1}), b.integers("e", std::vector<I>{0, 7}),
-                            b.integers("a", std::vector<I>{0, 1}), b.integers("p", std::vector<I>{-2, 3})});
+  const TensorId s = b.add(OpKind::Slice, {x, b.integers("s", std::vector<I>{5, 1}), b.integers("e", std::vector<I>{0, 7}),
+                                           b.integers("a", std::vector<I>{0, 1}), b.integers("p", std::vector<I>{-2, 3})});
   b.output(s);
   b.output(b.add(OpKind::Concat, {s, s, b.add(OpKind::Exp, {s})}, {{"axis", I{0}}}));
   b.output(b.add(OpKind::Gather, {b.add(OpKind::Relu, {x}), b.input("i", Dtype::i64, {2, 3})}, {{"axis", I{1}}}));
@@ -247,6 +242,5 @@ TEST(Reference, WrongInputsAreRefused) {
   const std::vector<std::byte> right(16);
   EXPECT_FALSE(evaluate_rows(*b.finish(), std::vector<Bytes>{right}, 0, 2, 9));
 }
-
 }  // namespace
 }  // namespace warploom::graph

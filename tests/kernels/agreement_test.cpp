@@ -8,10 +8,8 @@
 #include "runtime/executor.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
-
 namespace warploom {
 namespace {
-
 using kernels::Family;
 using kernels::Region;
 using kernels::Schedule;
@@ -21,18 +19,14 @@ constexpr int kProblems = 500, kShards = 20;
 using Tensors = std::map<std::string, std::vector<std::byte>>;
 
 Region random_region(Random& random) {
-  auto any = [&](std::initializer_list<std::int64_t> values) {
-    return *(values.begin() + random.below(values.size()));
-  };
+  auto any = [&](std::initializer_list<std::int64_t> values) { return *(values.begin() + random.below(values.size())); };
   if (random.below(3) == 0) {
     const Dtype dtype = random.below(3) ? Dtype::f32 : Dtype::bf16;
-    const auto columns =
-        random.below(2) ? any({32, 64, 128, 512, 1024}) : static_cast<std::int64_t>(1 + random.below(1500));
+    const auto columns = random.below(2) ? any({32, 64, 128, 512, 1024}) : static_cast<std::int64_t>(1 + random.below(1500));
     return {test::softmax_graph(static_cast<std::int64_t>(1 + random.below(6)), columns, dtype, random.below(4) == 0),
             dtype == Dtype::f32 ? Track::fp32 : Track::bf16};
   }
-  test::MatmulShape shape{static_cast<std::int64_t>(2 + random.below(140)),
-                          static_cast<std::int64_t>(2 + random.below(140)),
+  test::MatmulShape shape{static_cast<std::int64_t>(2 + random.below(140)), static_cast<std::int64_t>(2 + random.below(140)),
                           static_cast<std::int64_t>(2 + random.below(150))};
   if (random.below(2)) shape.m = any({64, 128}), shape.n = any({64, 128, 136}), shape.k = any({32, 64, 128});
   if (random.below(5) == 0) shape.batch = {static_cast<std::int64_t>(1 + random.below(3))};
@@ -46,8 +40,7 @@ Region random_region(Random& random) {
 }
 
 // A legal schedule of one of the families, drawn at random; small tiles more often, for the emulator's sake.
-std::optional<std::pair<const Family*, Schedule>> random_schedule(const Region& region,
-                                                                  const target::Capabilities& capabilities,
+std::optional<std::pair<const Family*, Schedule>> random_schedule(const Region& region, const target::Capabilities& capabilities,
                                                                   Random& random) {
   const auto families = kernels::families_for(region, capabilities);
   for (int attempt = 0; attempt < 500 && !families.empty(); ++attempt) {
@@ -98,8 +91,8 @@ Status interpret_all(const Region& region, const Family& family, const Schedule&
   return ok();
 }
 
-Status emulate_all(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities,
-                   std::uint64_t seed, const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
+Status emulate_all(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities, std::uint64_t seed,
+                   const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   Tensors tensors = poisoned(region, inputs, {});
   runtime::EmulatedBuffers buffers;
@@ -150,8 +143,7 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want.has_value()) << describe(want.error());
     const auto& output = region.graph.tensor(region.graph.outputs[0]);
-    auto check = [&](const char* way, const std::string& schedule, const Status& status,
-                     const std::vector<std::byte>& got) {
+    auto check = [&](const char* way, const std::string& schedule, const Status& status, const std::vector<std::byte>& got) {
       ASSERT_TRUE(status.has_value()) << way << " of problem " << problem << " under " << schedule << "\n"
                                       << to_text(region.graph) << describe(status.error());
       EXPECT_LE(error_of(got, output.dtype, (*want)[0]), tolerance_of(region.track))
@@ -177,6 +169,5 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RandomProblems, Agreement, testing::Range(0, kShards));
-
 }  // namespace
 }  // namespace warploom

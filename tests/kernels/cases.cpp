@@ -1,9 +1,7 @@
 #include "cases.h"
 #include "problems.h"
-
 namespace warploom::test {
 namespace {
-
 using kernels::Schedule;
 using Fields = std::map<std::string, std::int64_t>;
 
@@ -23,8 +21,8 @@ Case matmul(const std::string& name, const std::string& target, Dtype dtype, Tra
   schedule.fields.insert(more.begin(), more.end());
   return {name, target, {matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
 }
-Case matmul(const std::string& name, const std::string& target, Track track, const MatmulShape& shape,
-            Schedule schedule, const Fields& more = {}) {
+Case matmul(const std::string& name, const std::string& target, Track track, const MatmulShape& shape, Schedule schedule,
+            const Fields& more = {}) {
   const Dtype dtype = track == bf16 ? Dtype::bf16 : track == fp16 ? Dtype::f16 : Dtype::f32;
   return matmul(name, target, dtype, track, shape, std::move(schedule), more);
 }
@@ -64,11 +62,8 @@ Case softmax(const std::string& name, const std::string& target, const Softmax& 
                            {"chunk", s.chunk},
                            {"stages", s.stages},
                            {"blocks", s.blocks}}};
-  return {name,
-          target,
-          {softmax_graph(s.rows, s.columns, s.dtype, s.log), track},
-          schedule,
-          tolerance_of(track, schedule.family)};
+  return {
+      name, target, {softmax_graph(s.rows, s.columns, s.dtype, s.log), track}, schedule, tolerance_of(track, schedule.family)};
 }
 
 MatmulShape turned(MatmulShape shape, bool a, bool b) {
@@ -79,9 +74,7 @@ MatmulShape fused(MatmulShape shape) {
   shape.bias = shape.gelu = true;
   return shape;
 }
-
 }  // namespace
-
 std::vector<Case> mutated_cases() {
   return {
       matmul("wgmma_bf16", "sm_90a", bf16, {256, 256, 320}, wgmma(128, 128, 64, 3, 2, 1)),
@@ -91,18 +84,16 @@ std::vector<Case> mutated_cases() {
       matmul("wgmma_bf16_two_atoms", "sm_90a", bf16, {512, 128, 256}, wgmma(256, 64, 64, 2, 2, 1)),
       matmul("wgmma_bf16_deep_slots", "sm_90a", bf16, {256, 128, 512}, wgmma(128, 64, 128, 2, 2, 1)),
       matmul("wgmma_bf16_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true), wgmma(128, 64, 64, 3, 2, 1)),
-      matmul("wgmma_bf16_both_transposed", "sm_90a", bf16, turned({256, 256, 256}, true, true),
-             wgmma(128, 128, 64, 3, 2, 1)),
+      matmul("wgmma_bf16_both_transposed", "sm_90a", bf16, turned({256, 256, 256}, true, true), wgmma(128, 128, 64, 3, 2, 1)),
       matmul("wgmma_bf16_batched", "sm_90a", bf16, {72, 64, 256, {3}}, wgmma(64, 64, 64, 3, 1, 1)),
       matmul("wgmma_fp16_bias_gelu", "sm_90a", fp16, fused({200, 136, 296}), wgmma(128, 64, 64, 3, 2, 1)),
       matmul("wgmma_fp16_one_consumer", "sm_90a", fp16, {128, 128, 320}, wgmma(64, 64, 64, 3, 1, 0)),
       matmul("wgmma_bf16_split_k", "sm_90a", bf16, {64, 128, 640}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
       matmul("wgmma_bf16_exchanged", "sm_90a", bf16, {5, 512, 320}, wgmma(128, 16, 64, 3, 2, 0), {{"exchange", 1}}),
-      matmul("wgmma_bf16_exchanged_shared", "sm_90a", bf16, {64, 512, 320}, wgmma(128, 64, 64, 3, 2, 1),
-             {{"exchange", 1}}),
+      matmul("wgmma_bf16_exchanged_shared", "sm_90a", bf16, {64, 512, 320}, wgmma(128, 64, 64, 3, 2, 1), {{"exchange", 1}}),
       matmul("wgmma_bf16_cluster", "sm_90a", bf16, {256, 128, 320}, wgmma(128, 64, 64, 3, 2, 1), {{"cluster", 2}}),
-      matmul("wgmma_bf16_cluster_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true),
-             wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}}),
+      matmul("wgmma_bf16_cluster_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true), wgmma(64, 64, 64, 3, 1, 0),
+             {{"cluster", 2}}),
       matmul("wgmma_bf16_odd", "sm_90a", bf16, {130, 77, 331}, wgmma(128, 64, 64, 3, 2, 1)),
       matmul("wgmma_tf32", "sm_90a", tf32, {256, 128, 160}, wgmma(128, 64, 32, 3, 2, 0)),
       matmul("wgmma_tf32_one_consumer", "sm_90a", tf32, {128, 128, 128}, wgmma(64, 64, 32, 2, 1, 0)),
@@ -133,42 +124,41 @@ std::vector<Case> mutated_cases() {
 
 std::vector<Case> all_cases() {
   const MatmulShape ragged{200, 136, 104}, odd{130, 77, 51}, skinny{5, 256, 320};
-  std::vector<Case>
-      all = mutated_cases(),
-      more = {
-          matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
-          matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
-          matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}),
-                 wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}, {"exchange", 1}}),
-          matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0), {{"cluster", 2}}),
-          matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000}, wgmma(64, 64, 64, 3, 1, 0),
-                 {{"split", 3}}),
-          matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-                 wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
-          matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
-                 {{"exchange", 1}, {"split", 2}}),
-          matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-                 wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
-          matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}}, wgmma(64, 64, 64, 3, 1, 0),
-                 {{"split", 2}}),
-          matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
-          matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0), {{"exchange", 1}}),
-          matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged), wgmma(128, 64, 32, 2, 2, 0)),
-          matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
-          matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
-          matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
-          matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
-          matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
-          matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
-          matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
-          matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
-          softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
-          softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
-          softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
-          softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
-      };
+  std::vector<Case> all = mutated_cases(),
+                    more = {
+                        matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
+                        matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
+                        matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}),
+                               wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}, {"exchange", 1}}),
+                        matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0), {{"cluster", 2}}),
+                        matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000}, wgmma(64, 64, 64, 3, 1, 0),
+                               {{"split", 3}}),
+                        matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+                               wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
+                        matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
+                               {{"exchange", 1}, {"split", 2}}),
+                        matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+                               wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
+                        matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}}, wgmma(64, 64, 64, 3, 1, 0),
+                               {{"split", 2}}),
+                        matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
+                        matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0), {{"exchange", 1}}),
+                        matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged), wgmma(128, 64, 32, 2, 2, 0)),
+                        matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
+                        matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
+                        matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
+                        matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true),
+                               wgmma(128, 64, 64, 3, 2, 0)),
+                        matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
+                        matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+                        matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+                        matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+                        softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
+                        softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
+                        softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
+                        softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
+                    };
   std::move(more.begin(), more.end(), std::back_inserter(all));
   return all;
 }
-
 }  // namespace warploom::test

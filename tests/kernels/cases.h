@@ -1,14 +1,11 @@
 // The golden launch lists: every GPU family and every form of its kernels, on small problems. Tests that judge emitted text
 // all draw on this list: emulation against FP64, mutants, and tests/ptxas.lock.
 #pragma once
-
 #include <ostream>
 #include <string>
 #include <vector>
 #include "kernels/family.h"
-
 namespace warploom::test {
-
 struct Case {
   std::string name, target;
   kernels::Region region;
@@ -21,5 +18,4 @@ inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out <
 std::vector<Case> mutated_cases();
 // Those and further forms; names are unique.
 std::vector<Case> all_cases();
-
 }  // namespace warploom::test

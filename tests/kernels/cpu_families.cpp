@@ -10,10 +10,8 @@
 #include "kernels/match.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
-
 namespace warploom::kernels {
 namespace {
-
 using graph::OpKind;
 
 const target::Capabilities& machine() {
@@ -35,8 +33,7 @@ struct Trial {
     const Space space = family.space(region, machine());
     schedule.family = family.name();
     for (int attempt = 0; attempt < 100; ++attempt) {
-      for (const Field& field : space.fields)
-        schedule.fields[field.name] = field.values[random.below(field.values.size())];
+      for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
       if (family.legal(region, schedule, machine())) break;
     }
     auto made = family.programs(region, schedule, machine());
@@ -103,16 +100,13 @@ struct Trial {
   }
 };
 
-graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, int epilogue,
-                    Dtype dtype = Dtype::f32) {
+graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, int epilogue, Dtype dtype = Dtype::f32) {
   graph::Builder b("matmul");
   const auto x = b.input("x", dtype, ta ? graph::Shape{k, m} : graph::Shape{m, k});
   const auto w = b.input("w", dtype, tb ? graph::Shape{n, k} : graph::Shape{k, n});
   graph::TensorId y =
-      b.add(OpKind::Gemm, {x, w},
-            {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
-  if (epilogue > 0)
-    y = b.add(OpKind::Add, {y, b.input("bias", dtype, epilogue == 2 ? graph::Shape{m, 1} : graph::Shape{n})});
+      b.add(OpKind::Gemm, {x, w}, {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
+  if (epilogue > 0) y = b.add(OpKind::Add, {y, b.input("bias", dtype, epilogue == 2 ? graph::Shape{m, 1} : graph::Shape{n})});
   if (epilogue > 1) y = b.add(OpKind::Gelu, {y}, {{"approximate", std::string("none")}});
   if (epilogue > 2) y = b.add(OpKind::Mul, {y, b.input("residual", dtype, {m, n})});
   b.output(y);
@@ -153,8 +147,7 @@ TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
   Random random(1, "cpu matmul");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(
-        std::make_unique<Trial>(std::move(graph), cpu_matmul_family(), random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_matmul_family(), random, static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 14; ++i) {
     const auto size = [&] { return static_cast<std::int64_t>(1 + random.below(i % 3 == 0 ? 20 : 150)); };
@@ -180,8 +173,7 @@ TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
   Random random(2, "cpu softmax");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(
-        std::make_unique<Trial>(std::move(graph), cpu_softmax_family(), random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_softmax_family(), random, static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 10; ++i) {
     const auto size = static_cast<std::int64_t>(1 + random.below(i % 2 ? 9000 : 300));
@@ -217,10 +209,8 @@ TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
 }
 
 TEST(CpuFamilies, AMissingFieldIsIllegal) {
-  const auto matmuls =
-      cpu_matmul_family().legal(region_of(matmul(8, 8, 8, false, false, 0)), {"cpu_matmul", {}}, machine());
-  const auto rows =
-      cpu_softmax_family().legal(region_of(softmax({4, 4}, -1, false, false)), {"cpu_softmax", {}}, machine());
+  const auto matmuls = cpu_matmul_family().legal(region_of(matmul(8, 8, 8, false, false, 0)), {"cpu_matmul", {}}, machine());
+  const auto rows = cpu_softmax_family().legal(region_of(softmax({4, 4}, -1, false, false)), {"cpu_softmax", {}}, machine());
   ASSERT_FALSE(matmuls);
   ASSERT_FALSE(rows);
   EXPECT_EQ(matmuls.error().code, ErrorCode::kScheduleIllegal);
@@ -248,6 +238,5 @@ TEST(Match, TwoContractionsAreNoRegion) {
   b.output(b.add(OpKind::MatMul, {b.add(OpKind::MatMul, {x, x}), x}));
   EXPECT_FALSE(match_matmul(*b.finish()));
 }
-
 }  // namespace
 }  // namespace warploom::kernels

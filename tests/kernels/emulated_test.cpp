@@ -4,17 +4,15 @@
 #include "cases.h"
 #include "problems.h"
 #include "runtime/emulate.h"
-
 namespace warploom {
 namespace {
-
 using kernels::Region;
 using kernels::Schedule;
 using test::Case;
 
 // Relative Frobenius error of the emulated launch list, or the error's code in a failed Result.
-Result<double> emulated_error(const Region& region, const Schedule& schedule, const std::string& target,
-                              std::uint64_t seed, std::vector<runtime::BankUse>* banks = nullptr) {
+Result<double> emulated_error(const Region& region, const Schedule& schedule, const std::string& target, std::uint64_t seed,
+                              std::vector<runtime::BankUse>* banks = nullptr) {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   auto inputs = test::random_inputs(region.graph, seed);
@@ -66,6 +64,5 @@ TEST(EmulatedBanks, MatrixKernelsHaveNoConflicts) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Emulated, testing::ValuesIn(test::all_cases()),
                          [](const auto& one) { return one.param.name; });
-
 }  // namespace
 }  // namespace warploom

@@ -3,10 +3,8 @@
 #include <regex>
 #include <set>
 #include <sstream>
-
 namespace warploom::test {
 namespace {
-
 using Lines = std::vector<std::string>;
 
 Lines lines_of(const std::string& text) {
@@ -136,25 +134,19 @@ const Equivalent kEquivalent[] = {
     {"bulk_commit", "removed", committed_later, "a later group of the same thread holds the stores"},
     {"bulk_wait", "", waited_before, "the signal's wait has covered every store"},
     {"sync_named", "", signals_its_own_stores, "the thread that signals has made all the stores itself"},
-    {"cp_async", "", no_copies,
-     "the operands are unaligned and go through registers: there is no cp.async to wait for"},
+    {"cp_async", "", no_copies, "the operands are unaligned and go through registers: there is no cp.async to wait for"},
     {"sync_threads", "", slots_of_one_thread, "each thread reads the ring's words that it copied itself"},
     {"cp_async_wait", "behind the barrier", slots_of_one_thread,
      "each thread reads the ring's words that it copied itself, and waits for its own copies before that"},
-    {"sync_threads", "", words_of_one_thread,
-     "every access has the same address: each thread meets its own words alone"},
+    {"sync_threads", "", words_of_one_thread, "every access has the same address: each thread meets its own words alone"},
     {"cluster_sync", "", another_cluster_barrier,
      "every round has its own slots, and another cluster barrier stands before the first access to another block"},
 };
-
 }  // namespace
-
 std::string why_equivalent(const std::string& text, const Mutant& mutant) {
   const Lines lines = lines_of(text);
   for (const Equivalent& e : kEquivalent)
-    if (mutant.call.rfind(e.call, 0) == 0 && (!*e.change || mutant.change == e.change) && e.proof(lines, mutant))
-      return e.reason;
+    if (mutant.call.rfind(e.call, 0) == 0 && (!*e.change || mutant.change == e.change) && e.proof(lines, mutant)) return e.reason;
   return "";
 }
-
 }  // namespace warploom::test

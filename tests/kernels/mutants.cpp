@@ -3,10 +3,8 @@
 #include <algorithm>
 
 int wl_mutant = 0;
-
 namespace warploom::test {
 namespace {
-
 // What a call may become. $0 is the call, $1 … its arguments, $@ all of them, $+ those from the fifth on, $N its template
 // argument.
 struct Change {
@@ -247,13 +245,10 @@ class Planter {
   std::vector<Moved> moved_;  // calls that wait for the place they come again
   std::size_t flip_ = 0;
 };
-
 }  // namespace
-
 std::vector<Mutant> plant_mutants(LaunchList& list) {
   std::vector<Mutant> mutants;
   for (Kernel& kernel : list.kernels) kernel.source = Planter(kernel, mutants).planted();
   return mutants;
 }
-
 }  // namespace warploom::test

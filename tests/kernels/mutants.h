@@ -5,15 +5,12 @@
 //
 //   wl::cp_async_wait<1>();   becomes   (wl_mutant == 7 ? (void)0 : wl_mutant == 8 ? wl::cp_async_wait<2>() : … );
 #pragma once
-
 #include <string>
 #include <vector>
 #include "codegen/launch_list.h"
 
 extern "C" int wl_mutant;  // 0: the text as it was
-
 namespace warploom::test {
-
 struct Mutant {
   int number = 0;  // of wl_mutant, from 1 in each launch list
   std::string kernel;
@@ -24,5 +21,4 @@ struct Mutant {
 
 // Rewrites the kernels' sources; the mutants they now hold.
 std::vector<Mutant> plant_mutants(LaunchList& list);
-
 }  // namespace warploom::test

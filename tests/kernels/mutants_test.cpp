@@ -14,10 +14,8 @@
 #include "equivalent_mutants.h"
 #include "problems.h"
 #include "runtime/emulate.h"
-
 namespace warploom {
 namespace {
-
 using test::Case;
 using test::Mutant;
 
@@ -91,8 +89,8 @@ TEST_P(Mutants, NoneGoesUnnoticed) {
       if (all || timing == 2) caught.push_back(planted.caught(m.number, timing));
     const bool missed = std::find(caught.begin(), caught.end(), "") != caught.end();
     const std::string reason = missed ? test::why_equivalent(planted.texts[m.kernel], m) : "";
-    EXPECT_TRUE(!missed || !reason.empty())
-        << m.kernel << ", line " << m.line << ", " << m.call << " " << m.change << ": " << m.text;
+    EXPECT_TRUE(!missed || !reason.empty()) << m.kernel << ", line " << m.line << ", " << m.call << " " << m.change << ": "
+                                            << m.text;
     record << nlohmann::json{{"case", GetParam().name}, {"target", GetParam().target},
                              {"kernel", m.kernel},      {"family", GetParam().schedule.family},
                              {"line", m.line},          {"call", m.call},
@@ -114,8 +112,6 @@ std::vector<Case> chosen() {
   return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Mutants, testing::ValuesIn(chosen()),
-                         [](const auto& one) { return one.param.name; });
-
+INSTANTIATE_TEST_SUITE_P(Families, Mutants, testing::ValuesIn(chosen()), [](const auto& one) { return one.param.name; });
 }  // namespace
 }  // namespace warploom

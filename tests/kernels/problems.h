@@ -1,6 +1,5 @@
 // Small problems for tests: graphs, inputs and their FP64 answers.
 #pragma once
-
 #include <array>
 #include <cstddef>
 #include <string>
@@ -9,9 +8,7 @@
 #include "base/random.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
-
 namespace warploom::test {
-
 struct MatmulShape {
   std::int64_t m, n, k;
   std::vector<std::int64_t> batch = {};
@@ -33,8 +30,8 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
   auto w = b.input("w", dtype, s.transpose_b ? shape(s.n, s.k) : shape(s.k, s.n));
   for (auto* narrow : {&x, &w})  // 8-bit operands are scaled
     if (bits_of(dtype) == 8)
-      *narrow = b.add(graph::OpKind::DequantizeLinear, {*narrow, b.constant(narrow == &x ? "sx" : "sw", Dtype::f32, {},
-                                                                            std::array{narrow == &x ? 0.5 : 0.25})});
+      *narrow = b.add(graph::OpKind::DequantizeLinear,
+                      {*narrow, b.constant(narrow == &x ? "sx" : "sw", Dtype::f32, {}, std::array{narrow == &x ? 0.5 : 0.25})});
   if (s.transpose_a) x = b.add(graph::OpKind::Transpose, {x}, {{"perm", swapped}});
   if (s.transpose_b) w = b.add(graph::OpKind::Transpose, {w}, {{"perm", swapped}});
   auto y = b.add(graph::OpKind::MatMul, {x, w});
@@ -51,8 +48,7 @@ inline graph::Graph softmax_graph(std::int64_t rows, std::int64_t columns, Dtype
 }
 
 // Normal inputs in each tensor's own type.
-inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& graph, std::uint64_t seed,
-                                                         double scale = 1) {
+inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& graph, std::uint64_t seed, double scale = 1) {
   std::vector<std::vector<std::byte>> inputs;
   for (const auto id : graph.inputs) {
     const auto& tensor = graph.tensor(id);
@@ -65,5 +61,4 @@ inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& gra
   }
   return inputs;
 }
-
 }  // namespace warploom::test

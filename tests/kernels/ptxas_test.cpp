@@ -13,10 +13,8 @@
 #include "kernels/lower.h"
 #include "runtime/nvrtc.h"
 #include "tile/print.h"
-
 namespace warploom {
 namespace {
-
 const char* const kLock = WARPLOOM_SOURCE_DIR "/tests/ptxas.lock";
 const char* const kRenew = "renew it:\n  WARPLOOM_RENEW_LOCK=1 " WARPLOOM_BINARY_DIR
                            "/test_kernels --gtest_filter='PtxasLock.*'\nand look at the difference";
@@ -73,8 +71,7 @@ Result<Figures> figures_of(const Golden& golden) {
   for (const runtime::KernelFigures& k : report.kernels)
     if (k.name == golden.kernel.name)
       return Figures{std::to_string(k.registers), std::to_string(k.spill_bytes),
-                     std::to_string(k.static_shared + golden.kernel.shared_bytes),
-                     std::to_string(report.warnings.size())};
+                     std::to_string(k.static_shared + golden.kernel.shared_bytes), std::to_string(report.warnings.size())};
   return fail({ErrorCode::kInternal, "ptxas said nothing of a kernel", golden.name, "registers and spills", image.log});
 }
 
@@ -130,8 +127,7 @@ TEST(PtxasLock, HoldsTheTextOfEveryGoldenKernel) {
       changes += golden.name + " is not in the lock\n";
       continue;
     }
-    if (row->second.text != golden.hash() || row->second.target != golden.target)
-      changes += golden.name + " has another text\n";
+    if (row->second.text != golden.hash() || row->second.target != golden.target) changes += golden.name + " has another text\n";
     left.erase(row);
   }
   for (const auto& [name, row] : left) changes += name + " is in the lock alone\n";
@@ -168,6 +164,5 @@ TEST_P(PtxasFigures, AreThoseLocked) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, PtxasFigures, testing::Values("sm_80", "sm_89", "sm_90a"),
                          [](const auto& one) { return one.param; });
-
 }  // namespace
 }  // namespace warploom

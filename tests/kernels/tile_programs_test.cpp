@@ -11,10 +11,8 @@
 #include "runtime/emulate.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
-
 namespace warploom {
 namespace {
-
 namespace fs = std::filesystem;
 using test::Mutant;
 
@@ -132,14 +130,12 @@ TEST(OverlappingPrograms, MayReadTheirInputsBeforeTheyWait) {
   EXPECT_NE(mutant.error().found.find("grid-dependency"), std::string::npos);
 }
 TEST(OverlappingPrograms, TouchNothingOfTheOneBeforeUntilTheyWait) {
-  const Status ran =
-      run_overlapping("copy Y[block_x +1, 0 +128] -> y\nwait_previous\ncopy y -> Z[block_x +1, 0 +128]\n");
+  const Status ran = run_overlapping("copy Y[block_x +1, 0 +128] -> y\nwait_previous\ncopy y -> Z[block_x +1, 0 +128]\n");
   ASSERT_FALSE(ran);
   EXPECT_NE(ran.error().found.find("grid-dependency"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Emulated, TilePrograms, testing::ValuesIn(programs()),
                          [](const auto& one) { return one.param.stem().string(); });
-
 }  // namespace
 }  // namespace warploom

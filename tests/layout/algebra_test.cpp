@@ -1,9 +1,7 @@
 #include "layout/algebra.h"
 #include "layouts.h"
-
 namespace warploom::layout {
 namespace {
-
 bool same_shape(const Layout& a, const Layout& b) {
   const auto x = a.modes(), y = b.modes();
   return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](Mode m, Mode n) { return m.extent == n.extent; });
@@ -206,6 +204,5 @@ RC_GTEST_PROP(AlgebraProperty, CommonReshapeKeepsBothFunctions, ()) {
   RC_ASSERT(same_shape(both->first, both->second));
   RC_ASSERT(same_function(both->first, a) && same_function(both->second, b));
 }
-
 }  // namespace
 }  // namespace warploom::layout

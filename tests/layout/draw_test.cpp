@@ -1,9 +1,7 @@
 #include "layout/draw.h"
 #include "tv_layouts.h"
-
 namespace warploom::layout {
 namespace {
-
 std::size_t count(const std::string& text, std::string_view piece) {
   std::size_t n = 0;
   for (std::size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1)) ++n;
@@ -33,6 +31,5 @@ TEST(Draw, WhatIsLeftOutIsSaid) {
   EXPECT_EQ(count(text, "\n"), 4u);
   EXPECT_NE(text.find("2 of 128 rows, 3 of 128 columns shown"), std::string::npos);
 }
-
 }  // namespace
 }  // namespace warploom::layout

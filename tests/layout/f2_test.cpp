@@ -1,14 +1,10 @@
 #include "layout/f2.h"
 #include "tv_layouts.h"
-
 namespace warploom::layout {
 namespace {
-
 BitMatrix random_matrix(int rows, int columns) {
   BitMatrix a{rows, {}};
-  for (int i = 0; i < columns; ++i) {
-    a.columns.push_back(*rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << rows));
-  }
+  for (int i = 0; i < columns; ++i) { a.columns.push_back(*rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << rows)); }
   return a;
 }
 
@@ -23,8 +19,7 @@ TEST(F2, SwizzleIsItsOwnInverse) {
     const BitMatrix m = bit_matrix(s, 12).value();
     EXPECT_EQ(compose(m, m).value(), identity_bits(12));
     EXPECT_EQ(inverse(m).value(), m);
-    for (std::int64_t x = 0; x < 4096; ++x)
-      ASSERT_EQ(m(static_cast<std::uint64_t>(x)), static_cast<std::uint64_t>(s(x)));
+    for (std::int64_t x = 0; x < 4096; ++x) ASSERT_EQ(m(static_cast<std::uint64_t>(x)), static_cast<std::uint64_t>(s(x)));
   }
 }
 
@@ -92,8 +87,8 @@ RC_GTEST_PROP(F2Property, ClosedFormOfConflictsEqualsCounting, ()) {
                                              *rc::gen::element<std::int64_t>(16, 32, 64)};
   const int bits = *rc::gen::element(4, 8, 16, 32, 64), contiguous = *rc::gen::inRange(0, 2);
   const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4), threads = *rc::gen::element<std::int64_t>(16, 32, 128);
-  const TvLayout l = *rc::gen::inRange(0, 2) ? coalesced(extents, contiguous, vector, threads).value()
-                                             : tiled_accumulator(1, 2, extents, true);
+  const TvLayout l =
+      *rc::gen::inRange(0, 2) ? coalesced(extents, contiguous, vector, threads).value() : tiled_accumulator(1, 2, extents, true);
   Swizzle s{*rc::gen::inRange(0, 4), *rc::gen::inRange(3, 6), 0};
   s.shift = *rc::gen::inRange(std::max(s.bits, 1), 6);
   const int fast = *rc::gen::inRange(0, 2);
@@ -101,6 +96,5 @@ RC_GTEST_PROP(F2Property, ClosedFormOfConflictsEqualsCounting, ()) {
   const int access = *rc::gen::element(4, 8, 16);
   RC_ASSERT(conflict_ways_closed_form(l, m, access).value() == bank_conflict_ways(l, m, access));
 }
-
 }  // namespace
 }  // namespace warploom::layout

@@ -1,9 +1,7 @@
 #include "layout/layout.h"
 #include "layouts.h"
-
 namespace warploom::layout {
 namespace {
-
 TEST(Layout, HeaderExampleHolds) {
   const Layout l = L("((2,2),4):((1,8),2)");
   EXPECT_EQ(l.size(), 16);
@@ -24,8 +22,8 @@ TEST(Layout, TextIsReadBack) {
 }
 
 TEST(Layout, BadTextIsAnError) {
-  for (const char* text : {"", "4", "4:", "(4:1", "4:1)", "(4,2):(1)", "(4,2):1", "0:1", "4:-1", "a:b", "4:1x",
-                           "99999999999999999999:1"}) {
+  for (const char* text :
+       {"", "4", "4:", "(4:1", "4:1)", "(4,2):(1)", "(4,2):1", "0:1", "4:-1", "a:b", "4:1x", "99999999999999999999:1"}) {
     const auto l = parse_layout(text);
     ASSERT_FALSE(l) << text;
     EXPECT_EQ(l.error().code, ErrorCode::kLayout);
@@ -76,6 +74,5 @@ RC_GTEST_PROP(LayoutProperty, PartsAddUp, ()) {
   const auto i = *rc::gen::inRange<std::int64_t>(0, a.size()), j = *rc::gen::inRange<std::int64_t>(0, b.size());
   RC_ASSERT(both(i + j * a.size()) == a(i) + b(j));
 }
-
 }  // namespace
 }  // namespace warploom::layout

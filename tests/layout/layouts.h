@@ -1,6 +1,5 @@
 // What the layout tests share: layouts from text, all small layouts, random nested ones.
 #pragma once
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -8,9 +7,7 @@
 #include <vector>
 #include "layout/layout.h"
 #include "layout/tv_layout.h"
-
 namespace warploom::layout {
-
 inline Layout L(std::string_view text) {
   auto layout = parse_layout(text);
   EXPECT_TRUE(layout.has_value()) << text;
@@ -84,5 +81,4 @@ inline bool same_function(const Layout& a, const Layout& b) {
   }
   return true;
 }
-
 }  // namespace warploom::layout

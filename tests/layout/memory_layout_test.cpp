@@ -3,10 +3,8 @@
 #include <chrono>
 #include <set>
 #include "tv_layouts.h"
-
 namespace warploom::layout {
 namespace {
-
 // The definitions of the header, word for word and slowly.
 int ways_by_enumeration(const TvLayout& l, const MemoryLayout& m, int access_bytes) {
   const std::int64_t v = std::clamp<std::int64_t>(access_bytes * 8 / m.element_bits, 1, l.values());
@@ -61,8 +59,7 @@ MemoryLayout random_memory(const std::vector<std::int64_t>& extents, int bits) {
   if (*rc::gen::inRange(0, 3) == 0) {
     if (auto p = panels(extents, contiguous, *rc::gen::element(32, 64, 128), bits)) return *p;
   }
-  return dense(extents, {contiguous, 1 - contiguous}, bits, *rc::gen::element<std::int64_t>(0, 0, 1, 8),
-               random_swizzle());
+  return dense(extents, {contiguous, 1 - contiguous}, bits, *rc::gen::element<std::int64_t>(0, 0, 1, 8), random_swizzle());
 }
 
 TvLayout random_register_layout(const std::vector<std::int64_t>& extents) {
@@ -196,6 +193,5 @@ RC_GTEST_PROP(MemoryLayoutProperty, ChosenSwizzleIsNoWorseThanAnyOfTheCopyEngine
   const int chosen = sum(choose_swizzle({{a, 4}, {b, 8}}, m));
   for (const Swizzle s : {Swizzle{}, Swizzle{1, 4, 3}, Swizzle{2, 4, 3}, Swizzle{3, 4, 3}}) RC_ASSERT(chosen <= sum(s));
 }
-
 }  // namespace
 }  // namespace warploom::layout

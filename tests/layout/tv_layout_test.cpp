@@ -1,10 +1,8 @@
 #include "layout/tv_layout.h"
 #include <map>
 #include "tv_layouts.h"
-
 namespace warploom::layout {
 namespace {
-
 using Modes = std::vector<TvMode>;
 
 TEST(TvLayout, MmaAccumulatorIsWhereThePtxManualSaysItIs) {
@@ -110,8 +108,7 @@ RC_GTEST_PROP(TvLayoutProperty, CoalesceKeepsTheMap, ()) {
 }
 
 RC_GTEST_PROP(TvLayoutProperty, CoalescedIsExactWheneverItExists, ()) {
-  const std::vector<std::int64_t> tile = {*rc::gen::inRange<std::int64_t>(1, 40),
-                                          *rc::gen::inRange<std::int64_t>(1, 40)};
+  const std::vector<std::int64_t> tile = {*rc::gen::inRange<std::int64_t>(1, 40), *rc::gen::inRange<std::int64_t>(1, 40)};
   const int contiguous = *rc::gen::inRange(0, 2);
   const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4);
   const auto threads = *rc::gen::element<std::int64_t>(1, 2, 8, 12, 32, 64);
@@ -139,6 +136,5 @@ RC_GTEST_PROP(TvLayoutProperty, ReductionVisitsWhatItsInputVisits, ()) {
     RC_ASSERT(want == got);
   }
 }
-
 }  // namespace
 }  // namespace warploom::layout

@@ -1,11 +1,8 @@
 // Thread-value and memory layouts for tests.
 #pragma once
-
 #include "layout/memory_layout.h"
 #include "layouts.h"
-
 namespace warploom::layout {
-
 inline TvLayout mma_accumulator() { return {{16, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}}; }
 
 // The accumulator repeated over a tile: `rows` x `columns` of it over threads (rows fastest, or columns), the rest over values.
@@ -32,5 +29,4 @@ inline TvLayout random_tv_layout() {
   }
   return l;
 }
-
 }  // namespace warploom::layout

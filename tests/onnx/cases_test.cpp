@@ -9,10 +9,8 @@
 #include "graph/reference.h"
 #include "onnx/load.h"
 #include "onnx/model.h"
-
 namespace warploom {
 namespace {
-
 namespace fs = std::filesystem;
 
 struct Counts {
@@ -68,8 +66,7 @@ void run_case(const fs::path& folder, Counts& counts) {
   for (graph::TensorId id : graph->inputs) {
     ASSERT_TRUE(given.contains(graph->tensor(id).name)) << folder;
     auto& bytes = *given[graph->tensor(id).name].constant;
-    if (folder.filename().string().starts_with(
-            "test_castlike"))  // only the type matters; some cases store too few bytes
+    if (folder.filename().string().starts_with("test_castlike"))  // only the type matters; some cases store too few bytes
       bytes.resize(static_cast<std::size_t>(byte_count(graph->tensor(id))));
     inputs.emplace_back(bytes);
   }
@@ -77,8 +74,7 @@ void run_case(const fs::path& folder, Counts& counts) {
   ASSERT_TRUE(outputs) << folder << describe(outputs.error());
   bool right = true;
   for (std::size_t o = 0; o < outputs->size(); ++o) {
-    const auto wanted =
-        read_tensor(data / fmt::format("output_{}.pb", o), graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
+    const auto wanted = read_tensor(data / fmt::format("output_{}.pb", o), graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
     ASSERT_TRUE(wanted) << folder;
     right = right && (*outputs)[o].size() == static_cast<std::size_t>(graph::element_count(wanted->shape)) &&
             graph->tensor(graph->outputs[o]).shape == wanted->shape;
@@ -88,8 +84,7 @@ void run_case(const fs::path& folder, Counts& counts) {
       if (is_float(wanted->dtype)) store_from_double(wanted->dtype, rounded.data(), 0, (*outputs)[o][i]);
       const double got = is_float(wanted->dtype) ? load_as_double(wanted->dtype, rounded.data(), 0) : (*outputs)[o][i];
       right = close(got, stored, wanted->dtype);
-      if (!right)
-        std::printf("%s: output %zu element %zu: %g, stored %g\n", folder.filename().c_str(), o, i, got, stored);
+      if (!right) std::printf("%s: output %zu element %zu: %g, stored %g\n", folder.filename().c_str(), o, i, got, stored);
     }
   }
   ++(right ? counts.passed : counts.wrong);
@@ -144,6 +139,5 @@ TEST(Cases, EveryKernelBenchModelLoadsOrIsRefusedWithACode) {
   std::printf("%d loaded, %d refused for their operators\n", loaded, refused);
   EXPECT_GE(loaded, 35);
 }
-
 }  // namespace
 }  // namespace warploom

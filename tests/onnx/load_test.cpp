@@ -6,10 +6,8 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "graph/reference.h"
-
 namespace warploom {
 namespace {
-
 namespace fs = std::filesystem;
 
 std::string value(std::string_view name, std::string_view dims, int type = 1) {
@@ -110,8 +108,7 @@ TEST(Load, TruncatedModels) {
   int truncated = 0;
   for (std::size_t size = 3; size < whole.size(); ++size) {
     const ErrorCode got = code(std::string_view(whole).substr(0, size));
-    EXPECT_TRUE(got == ErrorCode::kOnnxTruncated || got == ErrorCode::kOnnxNotOnnx || got == ErrorCode::kOnnxOpset)
-        << size;
+    EXPECT_TRUE(got == ErrorCode::kOnnxTruncated || got == ErrorCode::kOnnxNotOnnx || got == ErrorCode::kOnnxOpset) << size;
     truncated += got == ErrorCode::kOnnxTruncated;
   }
   EXPECT_GT(truncated, static_cast<int>(whole.size()) * 9 / 10);
@@ -129,11 +126,10 @@ TEST(Load, OperatorsAndAttributesHaveTheirFirstOpset) {
   EXPECT_TRUE(parse_onnx(unary("Gelu")));
   EXPECT_EQ(code(unary("Gelu", "", "34", 19)), ErrorCode::kOnnxUnknownOperator);
   EXPECT_EQ(code(unary("Mish", "", "34", 17)), ErrorCode::kOnnxUnknownOperator);
-  EXPECT_TRUE(parse_onnx(
-      unary("Cast", "attribute { name: \"to\" type: INT i: 17 } attribute { name: \"saturate\" type: INT i: 0 }")));
+  EXPECT_TRUE(
+      parse_onnx(unary("Cast", "attribute { name: \"to\" type: INT i: 17 } attribute { name: \"saturate\" type: INT i: 0 }")));
   EXPECT_EQ(
-      code(unary("Cast", "attribute { name: \"to\" type: INT i: 16 } attribute { name: \"saturate\" type: INT i: 0 }",
-                 "34", 18)),
+      code(unary("Cast", "attribute { name: \"to\" type: INT i: 16 } attribute { name: \"saturate\" type: INT i: 0 }", "34", 18)),
       ErrorCode::kOnnxAttribute);
 }
 TEST(Load, UnknownOperatorsAreNamedWithTheirNodeAndTheSupportedOnes) {
@@ -150,9 +146,8 @@ TEST(Load, Attributes) {
   EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INT i: 7 }")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axes\" type: INT i: 1 }")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" i: 1 }")), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(
-      code(unary("Softmax", "attribute { name: \"axis\" type: INT i: 1 } attribute { name: \"axis\" type: INT i: 1 }")),
-      ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INT i: 1 } attribute { name: \"axis\" type: INT i: 1 }")),
+            ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: GRAPH g { } }")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Cast")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Cast", "attribute { name: \"to\" type: INT i: 8 }")), ErrorCode::kOnnxType);
@@ -209,8 +204,7 @@ TEST(Load, Names) {
   EXPECT_EQ(code(nodes("node { op_type: \"Add\" input: \"x\" output: \"y\" }")), ErrorCode::kOnnxName);
   EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" input: \"x\" output: \"y\" }")), ErrorCode::kOnnxName);
   EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" }")), ErrorCode::kOnnxName);
-  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"y\" } input { " + x + " }")),
-            ErrorCode::kOnnxName);
+  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"y\" } input { " + x + " }")), ErrorCode::kOnnxName);
   EXPECT_EQ(code(model("input { " + x + " }")), ErrorCode::kOnnxName);
 }
 TEST(Load, CirclesAreNamed) {
@@ -221,11 +215,10 @@ TEST(Load, CirclesAreNamed) {
             ErrorCode::kOnnxCyclic);
 }
 TEST(Load, InitializersListedAsInputsAreConstant) {
-  const auto graph =
-      parse_onnx(model("node { op_type: \"Add\" input: \"x\" input: \"w\" output: \"y\" } input { " + value("w", "2") +
-                       " } input { " + value("x", "32") +
-                       " } output { name: \"y\" } "
-                       "initializer { name: \"w\" data_type: 1 dims: 2 float_data: 1.5 float_data: -2 }"));
+  const auto graph = parse_onnx(model("node { op_type: \"Add\" input: \"x\" input: \"w\" output: \"y\" } input { " +
+                                      value("w", "2") + " } input { " + value("x", "32") +
+                                      " } output { name: \"y\" } "
+                                      "initializer { name: \"w\" data_type: 1 dims: 2 float_data: 1.5 float_data: -2 }"));
   ASSERT_TRUE(graph);
   ASSERT_EQ(graph->inputs.size(), 1u);
   EXPECT_EQ(graph->tensor(graph->inputs[0]).name, "x");
@@ -269,8 +262,7 @@ class ExternalData : public ::testing::Test {
 };
 TEST_F(ExternalData, IsReadFromTheModelsFolder) {
   EXPECT_EQ(load("data/w.bin"), ErrorCode::kInternal);
-  EXPECT_EQ(load("data/w.bin",
-                 "external_data { key: \"offset\" value: \"0\" } external_data { key: \"length\" value: \"16\" }"),
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"0\" } external_data { key: \"length\" value: \"16\" }"),
             ErrorCode::kInternal);
 }
 TEST_F(ExternalData, GoesAlongIntoTheText) {
@@ -285,15 +277,13 @@ TEST_F(ExternalData, ElsewhereIsRefused) {
   fs::create_directory_symlink(folder.path(), inside / "up");
   for (const std::string& location :
        {std::string("../secret.bin"), (folder.path() / "secret.bin").string(), std::string("data/../../secret.bin"),
-        std::string("link.bin"), std::string("up/secret.bin"), std::string("data"), std::string("none.bin"),
-        std::string("")})
+        std::string("link.bin"), std::string("up/secret.bin"), std::string("data"), std::string("none.bin"), std::string("")})
     EXPECT_EQ(load(location), ErrorCode::kOnnxExternalData) << location;
 }
 TEST_F(ExternalData, MustBeLongEnough) {
   EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"8\" }"), ErrorCode::kOnnxExternalData);
   EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"-8\" }"), ErrorCode::kOnnxExternalData);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"9223372036854775807\" }"),
-            ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"9223372036854775807\" }"), ErrorCode::kOnnxExternalData);
   EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4\" }"), ErrorCode::kOnnxExternalData);
   EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4x\" }"), ErrorCode::kOnnxExternalData);
 }
@@ -303,6 +293,5 @@ TEST(Load, ExternalDataOfAModelInMemoryIsRefused) {
                        "external_data { key: \"location\" value: \"w.bin\" } } output { name: \"y\" }")),
             ErrorCode::kOnnxExternalData);
 }
-
 }  // namespace
 }  // namespace warploom

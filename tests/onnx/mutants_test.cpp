@@ -7,10 +7,8 @@
 #include "base/random.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
-
 namespace warploom {
 namespace {
-
 namespace fs = std::filesystem;
 
 // Small models to damage: the text examples, and binary ones where the test data of the ONNX package is installed.
@@ -18,11 +16,11 @@ std::vector<std::string> seeds() {
   std::vector<std::string> found;
   for (const char* name : {"matmul_bias_gelu_small", "softmax_small", "matmul_small"})
     found.push_back(*read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name)));
-  for (const char* name : {"test_softmax_axis_0", "test_gemm_all_attributes", "test_reshape_extended_dims", "test_clip",
-                           "test_slice", "test_matmul_3d", "test_where_example", "test_concat_2d_axis_0",
-                           "test_cast_FLOAT_to_FLOAT16", "test_constant", "test_gather_0", "test_squeeze",
-                           "test_dropout_default", "test_shape_start_1", "test_max_example", "test_expand_dim_changed",
-                           "test_gelu_default_1", "test_softplus_example_expanded", "test_elu_expanded_ver18"}) {
+  for (const char* name :
+       {"test_softmax_axis_0", "test_gemm_all_attributes", "test_reshape_extended_dims", "test_clip", "test_slice",
+        "test_matmul_3d", "test_where_example", "test_concat_2d_axis_0", "test_cast_FLOAT_to_FLOAT16", "test_constant",
+        "test_gather_0", "test_squeeze", "test_dropout_default", "test_shape_start_1", "test_max_example",
+        "test_expand_dim_changed", "test_gelu_default_1", "test_softplus_example_expanded", "test_elu_expanded_ver18"}) {
     const auto content = read_file(fs::path("/usr/share/libonnx-testdata/data/node") / name / "model.onnx");
     if (content && parse_onnx(*content)) found.push_back(*content);
   }
@@ -56,8 +54,7 @@ TEST(Mutants, NeverCrashAndAreQuick) {
         case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8))); break;
         case 2: bytes.erase(at, 1 + random.below(4)); break;
         default:
-          bytes.insert(at,
-                       std::string(1 + random.below(9), static_cast<char>(random.below(2) ? 0xff : random.below(256))));
+          bytes.insert(at, std::string(1 + random.below(9), static_cast<char>(random.below(2) ? 0xff : random.below(256))));
       }
       if (bytes.empty()) bytes.push_back(' ');
     }
@@ -71,10 +68,9 @@ TEST(Mutants, NeverCrashAndAreQuick) {
     }
     (graph ? accepted : refused)++;
   }
-  std::printf("%d models: %d mutants accepted, %d refused, slowest %.3f s\n", static_cast<int>(models.size()), accepted,
-              refused, slowest);
+  std::printf("%d models: %d mutants accepted, %d refused, slowest %.3f s\n", static_cast<int>(models.size()), accepted, refused,
+              slowest);
   EXPECT_LT(slowest, 1.0);
 }
-
 }  // namespace
 }  // namespace warploom

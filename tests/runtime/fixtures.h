@@ -1,6 +1,5 @@
 // What the tests of the runtime share: a cache of their own, environment variables that come back, small launch lists.
 #pragma once
-
 #include <gtest/gtest.h>
 #include <cstdlib>
 #include <optional>
@@ -10,9 +9,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "runtime/executor.h"
-
 namespace warploom::runtime {
-
 class WithVariable {
  public:
   WithVariable(const char* name, const std::string& value) : name_(name) {
@@ -61,8 +58,7 @@ inline LaunchList doubling_list(Engine engine, const std::string& arch) {
 inline std::vector<char> random_tensor(Dtype dtype, std::int64_t elements, std::uint64_t seed) {
   std::vector<char> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
   Random random(seed);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i)
-    store_from_double(dtype, bytes.data(), i, random.normal());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i) store_from_double(dtype, bytes.data(), i, random.normal());
   return bytes;
 }
 
@@ -72,9 +68,7 @@ inline Result<Buffer> on_device(Executor& device, const std::vector<char>& bytes
   WARPLOOM_CHECK(device.upload(buffer, bytes.data(), size));
   return buffer;
 }
-
 }  // namespace warploom::runtime
-
 #define ASSERT_OK(...)                                                           \
   do {                                                                           \
     auto&& asserted = (__VA_ARGS__);                                             \

@@ -1,13 +1,10 @@
 // A matmul through a reference against plain FP64 sums, for either engine.
 #pragma once
-
 #include <cmath>
 #include "base/value_op.h"
 #include "fixtures.h"
 #include "runtime/vendor.h"
-
 namespace warploom::runtime {
-
 inline double activate(Activation activation, double x) {
   switch (activation) {
     case Activation::none: return x;
@@ -56,10 +53,8 @@ inline Result<double> matmul_error(Executor& device, const VendorProblem& p, Run
       for (std::int64_t j = 0; j < p.n; ++j) {
         double sum = 0;
         for (std::int64_t k = 0; k < p.k; ++k) {
-          const std::int64_t in_a = p.transpose_a ? k * p.m + i : i * p.k + k,
-                             in_b = p.transpose_b ? j * p.k + k : k * p.n + j;
-          sum += at(p.in, a, (p.batched_a ? q * p.m * p.k : 0) + in_a) *
-                 at(p.in, b, (p.batched_b ? q * p.k * p.n : 0) + in_b);
+          const std::int64_t in_a = p.transpose_a ? k * p.m + i : i * p.k + k, in_b = p.transpose_b ? j * p.k + k : k * p.n + j;
+          sum += at(p.in, a, (p.batched_a ? q * p.m * p.k : 0) + in_a) * at(p.in, b, (p.batched_b ? q * p.k * p.n : 0) + in_b);
         }
         const std::int64_t here = (q * p.m + i) * p.n + j;
         if (p.bias == BiasKind::per_column) sum += at(p.bias_dtype, bias, j);
@@ -132,10 +127,9 @@ inline std::vector<VendorProblem> small_matmuls(Dtype dtype) {
 }
 
 inline std::string text_of(const VendorProblem& p) {
-  return std::to_string(p.batch) + "x" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +
-         " " + std::string(name_of(p.in)) + (p.transpose_a ? " At" : "") + (p.transpose_b ? " Bt" : "") + " bias " +
-         std::to_string(static_cast<int>(p.bias)) + " " + std::string(name_of(p.activation)) +
-         (p.batched_a ? "" : " one A") + (p.batched_b ? "" : " one B");
+  return std::to_string(p.batch) + "x" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + " " +
+         std::string(name_of(p.in)) + (p.transpose_a ? " At" : "") + (p.transpose_b ? " Bt" : "") + " bias " +
+         std::to_string(static_cast<int>(p.bias)) + " " + std::string(name_of(p.activation)) + (p.batched_a ? "" : " one A") +
+         (p.batched_b ? "" : " one B");
 }
-
 }  // namespace warploom::runtime

@@ -2,10 +2,8 @@
 #include "base/process.h"
 #include "fixtures.h"
 #include "runtime/cpu_compiler.h"
-
 namespace warploom::runtime {
 namespace {
-
 class CpuKernels : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -52,13 +50,11 @@ TEST_F(CpuKernels, AreNotCompiledTwice) {
   const OwnCache cache;
   const auto first = compile(list());
   ASSERT_OK(first);
-  const auto written =
-      std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt"));
+  const auto written = std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt"));
   const auto second = compile(list());
   ASSERT_OK(second);
   EXPECT_EQ(first->images[0], second->images[0]);
-  EXPECT_EQ(std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt")),
-            written);
+  EXPECT_EQ(std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt")), written);
 }
 
 TEST_F(CpuKernels, GetScratchOfTheirOwn) {
@@ -86,8 +82,7 @@ TEST_F(CpuKernels, GetScratchOfTheirOwn) {
 TEST_F(CpuKernels, FindTheSharedDeviceHeaders) {
   const OwnCache cache;
   LaunchList with_header = list();
-  with_header.kernels[0].source =
-      "#include \"types.h\"\nstatic_assert(sizeof(wl::bf16) == 2);\n" + with_header.kernels[0].source;
+  with_header.kernels[0].source = "#include \"types.h\"\nstatic_assert(sizeof(wl::bf16) == 2);\n" + with_header.kernels[0].source;
   ASSERT_OK(compile(with_header));
 }
 
@@ -168,6 +163,5 @@ TEST(CpuExecutor, DescribesTheMachine) {
   EXPECT_TRUE((*device)->info().arch.starts_with("x86-64"));
   EXPECT_GT((*device)->info().memory_bytes, 0);
 }
-
 }  // namespace
 }  // namespace warploom::runtime

@@ -4,10 +4,8 @@
 #include <numeric>
 #include <thread>
 #include "cpu/pool.h"
-
 namespace warploom::runtime {
 namespace {
-
 TEST(Pool, RunsEveryTaskOnce) {
   wl::Pool pool(3);
   for (const std::int64_t count : {0, 1, 2, 3, 100, 9999}) {
@@ -57,6 +55,5 @@ TEST(Pool, AlignsBigBuffersForHugePages) {
 }
 
 TEST(Pool, UsesTheAllowedCores) { EXPECT_EQ(wl::Pool().threads(), static_cast<int>(wl::allowed_cores().size())); }
-
 }  // namespace
 }  // namespace warploom::runtime

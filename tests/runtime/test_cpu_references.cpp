@@ -3,10 +3,8 @@
 #include "matmul_cases.h"
 #include "runtime/cpu_compiler.h"
 #include "runtime/timing.h"
-
 namespace warploom::runtime {
 namespace {
-
 class CpuReferences : public ::testing::Test {
  protected:
   std::unique_ptr<Executor> device = *Executor::open(Engine::cpu);
@@ -97,8 +95,8 @@ TEST_F(CpuReferences, DISABLED_Speed) {
   const auto samples = measure(*device, raw, {.budget_ms = 3000});
   ASSERT_OK(samples);
   for (const Samples& s : *samples)
-    printf("%-16s 1024^3 f32: median %.0f us [%.0f, %.0f] %.1f GFLOP/s, fastest %.1f GFLOP/s\n", s.name.c_str(),
-           s.median_us, s.low_us, s.high_us, flops_of(problem) / s.median_us * 1e-3,
+    printf("%-16s 1024^3 f32: median %.0f us [%.0f, %.0f] %.1f GFLOP/s, fastest %.1f GFLOP/s\n", s.name.c_str(), s.median_us,
+           s.low_us, s.high_us, flops_of(problem) / s.median_us * 1e-3,
            flops_of(problem) / *std::min_element(s.us.begin(), s.us.end()) * 1e-3);
   // Copy bandwidth, by all cores: a launch list of its own.
   LaunchList copy = doubling_list(Engine::cpu, device->info().arch);
@@ -120,9 +118,7 @@ TEST_F(CpuReferences, DISABLED_Speed) {
   const Samples& c = (*copied)[0];
   const double fastest = *std::min_element(c.us.begin(), c.us.end());
   printf("copy of 256 MiB: median %.1f, fastest %.1f GB/s read and written\n",
-         8.0 * static_cast<double>(kElements) / c.median_us * 1e-3,
-         8.0 * static_cast<double>(kElements) / fastest * 1e-3);
+         8.0 * static_cast<double>(kElements) / c.median_us * 1e-3, 8.0 * static_cast<double>(kElements) / fastest * 1e-3);
 }
-
 }  // namespace
 }  // namespace warploom::runtime

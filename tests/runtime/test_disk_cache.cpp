@@ -3,10 +3,8 @@
 #include <fstream>
 #include "base/file.h"
 #include "runtime/disk_cache.h"
-
 namespace warploom::runtime {
 namespace {
-
 namespace fs = std::filesystem;
 
 void set_age(const fs::path& path, int seconds) {
@@ -59,6 +57,5 @@ TEST(DiskCache, FailsToStoreWhereTheFolderIsAFile) {
   ASSERT_FALSE(stored);
   EXPECT_EQ(stored.error().code, ErrorCode::kFileUnwritable);
 }
-
 }  // namespace
 }  // namespace warploom::runtime

@@ -1,10 +1,8 @@
 #include "fixtures.h"
 #include "runtime/driver.h"
 #include "runtime/library.h"
-
 namespace warploom::runtime {
 namespace {
-
 TEST(Driver, MissingIsAnErrorOfItsOwn) {
   if (Library{"libcuda.so.1"}) GTEST_SKIP() << "a CUDA driver is here";
   const auto device = Executor::open(Engine::cuda);
@@ -44,6 +42,5 @@ TEST(Library, ThatIsMissingSaysWhy) {
   EXPECT_FALSE(library);
   EXPECT_NE(library.why_not().find("libno_such_library_of_warploom.so"), std::string::npos);
 }
-
 }  // namespace
 }  // namespace warploom::runtime

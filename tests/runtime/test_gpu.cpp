@@ -4,10 +4,8 @@
 #include "runtime/driver.h"
 #include "runtime/timing.h"
 #include "tma_list.h"
-
 namespace warploom::runtime {
 namespace {
-
 class Gpu : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -135,8 +133,7 @@ TEST_F(Gpu, StrictFp32IsNotTf32) {
 
 TEST_F(Gpu, SoftmaxAgreesWithFp64) {
   check_references(*device, {.kind = VendorKind::softmax, .rows = 37, .cols = 1001}, 1e-6);
-  check_references(*device,
-                   {.kind = VendorKind::softmax, .in = Dtype::bf16, .out = Dtype::bf16, .rows = 5, .cols = 100}, 4e-3);
+  check_references(*device, {.kind = VendorKind::softmax, .in = Dtype::bf16, .out = Dtype::bf16, .rows = 5, .cols = 100}, 4e-3);
 }
 
 Result<std::vector<Samples>> time_matmul(Executor& device, const VendorProblem& problem, int sets) {
@@ -155,15 +152,13 @@ Result<std::vector<Samples>> time_matmul(Executor& device, const VendorProblem& 
   auto samples = measure(device, both);
   if (samples)
     for (const Samples& s : *samples)
-      printf("%-18s %s: %.1f us [%.1f, %.1f] %.1f TFLOP/s, %d calls a sample\n", s.name.c_str(),
-             text_of(problem).c_str(), s.median_us, s.low_us, s.high_us, flops_of(problem) / s.median_us * 1e-6,
-             s.calls_per_sample);
+      printf("%-18s %s: %.1f us [%.1f, %.1f] %.1f TFLOP/s, %d calls a sample\n", s.name.c_str(), text_of(problem).c_str(),
+             s.median_us, s.low_us, s.high_us, flops_of(problem) / s.median_us * 1e-6, s.calls_per_sample);
   return samples;
 }
 
 TEST_F(Gpu, MeasuresTheLibraryFasterThanThePlainKernel) {
-  const auto samples =
-      time_matmul(*device, {.m = 2048, .n = 2048, .k = 2048, .in = Dtype::bf16, .out = Dtype::bf16}, 1);
+  const auto samples = time_matmul(*device, {.m = 2048, .n = 2048, .k = 2048, .in = Dtype::bf16, .out = Dtype::bf16}, 1);
   ASSERT_OK(samples);
   EXPECT_LT((*samples)[0].median_us, (*samples)[1].median_us);
   EXPECT_TRUE((*samples)[0].flushed);
@@ -206,19 +201,16 @@ TEST_F(Gpu, AFaultIsACrashedCandidate) {
         auto fresh = Executor::open(Engine::cuda);
         if (!fresh) std::exit(fresh.error().code == ErrorCode::kCudaCall ? 77 : 1);
         LaunchList list = doubling_list(Engine::cuda, (*fresh)->info().arch);
-        list.kernels[0].source =
-            "extern \"C\" __global__ void twice(const float* x, float* y) { *(volatile int*)16 = 1; }\n";
+        list.kernels[0].source = "extern \"C\" __global__ void twice(const float* x, float* y) { *(volatile int*)16 = 1; }\n";
         const auto binary = compile(list);
         if (!binary) std::exit(77);
         auto kernels = (*fresh)->load(list, *binary);
-        if (!kernels || !(*kernels)->bind({{"x", *(*fresh)->allocate(4000)}, {"y", *(*fresh)->allocate(4000)}}))
-          std::exit(2);
+        if (!kernels || !(*kernels)->bind({{"x", *(*fresh)->allocate(4000)}, {"y", *(*fresh)->allocate(4000)}})) std::exit(2);
         (void)(*kernels)->launch();
         const auto done = (*fresh)->synchronize();
         std::_Exit(!done && done.error().code == ErrorCode::kCandidateCrashed ? 0 : 3);
       },
       ::testing::ExitedWithCode(0), "");
 }
-
 }  // namespace
 }  // namespace warploom::runtime

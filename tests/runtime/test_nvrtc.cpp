@@ -5,10 +5,8 @@
 #include "runtime/nvrtc.h"
 #include "runtime/vendor.h"
 #include "tma_list.h"
-
 namespace warploom::runtime {
 namespace {
-
 const char* const kUsesHeaders =
     "#include \"wl.h\"\nWL_KERNEL(k, 128, 1)(float* a) {\n"
     "  wl::sync_threads();\n  a[wl::thread()] = static_cast<float>(wl::block_x());\n}\n";
@@ -174,6 +172,5 @@ TEST(Ptxas, SerialisedWgmmaIsNoticed) {
       "to …\n");
   EXPECT_EQ(report.warnings.size(), 1u);
 }
-
 }  // namespace
 }  // namespace warploom::runtime

@@ -1,10 +1,8 @@
 #include <chrono>
 #include "fixtures.h"
 #include "runtime/timing.h"
-
 namespace warploom::runtime {
 namespace {
-
 // Takes a known time, and says in what order it was called.
 class Sleeper final : public Runnable {
  public:
@@ -103,6 +101,5 @@ TEST(MedianInterval, IsTheSameForTheSameSeed) {
   EXPECT_EQ(median_interval(values, 3).low, median_interval(values, 3).low);
   EXPECT_EQ(median_interval(values).median, 4);
 }
-
 }  // namespace
 }  // namespace warploom::runtime

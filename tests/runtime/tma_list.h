@@ -1,9 +1,6 @@
 #pragma once
-
 #include "fixtures.h"
-
 namespace warploom::runtime {
-
 // A 100 x 40 float matrix through boxes of 32 x 8, in clusters of two blocks, back out by ordinary stores.
 inline LaunchList tma_list(const std::string& arch) {
   Kernel kernel;
@@ -41,5 +38,4 @@ extern "C" __global__ void __launch_bounds__(256) boxes(WL_TENSOR_MAP x, float* 
   list.kernels = {kernel};
   return list;
 }
-
 }  // namespace warploom::runtime

@@ -13,10 +13,8 @@
 #include "base/file.h"
 #include "search/explore.h"
 #include "search/proposer.h"
-
 namespace warploom::search {
 namespace {
-
 using std::chrono::steady_clock;
 
 // A family whose one field picks among hand-written kernels.
@@ -32,14 +30,11 @@ class FakeFamily : public kernels::Family {
     for (std::int64_t i = 0; i < variants_; ++i) variant.values.push_back(i);
     return {"fake", {body, variant}};
   }
-  Status legal(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override {
-    return ok();
-  }
+  Status legal(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override { return ok(); }
   double guess(const kernels::Region&, const kernels::Schedule& schedule, const target::Capabilities&) const override {
     return static_cast<double>(schedule.fields.at("body") + 100 * schedule.fields.at("variant"));
   }
-  Result<Programs> programs(const kernels::Region&, const kernels::Schedule&,
-                            const target::Capabilities&) const override {
+  Result<Programs> programs(const kernels::Region&, const kernels::Schedule&, const target::Capabilities&) const override {
     return fail({ErrorCode::kInternal, "a fake family has no programs", "", "", "", ""});
   }
   Result<LaunchList> build(const kernels::Schedule& schedule) const {
@@ -100,9 +95,7 @@ TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
   EXPECT_EQ(codes.at("fake body=7 variant=0"), "candidate-memory");
   const auto rows = recorded();
   EXPECT_EQ(rows.size(), 8u);
-  EXPECT_EQ(
-      std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.stage == archive::Stage::promoted; }),
-      1);
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.stage == archive::Stage::promoted; }), 1);
 }
 
 TEST_F(ExploreTest, AHangingCandidateDoesNotStopTheSearch) {
@@ -369,6 +362,5 @@ TEST(DefaultTrack, GoesByTheWidestInput) {
   EXPECT_EQ(default_track(*builder.finish()), Track::bf16);
   EXPECT_EQ(default_track(fake::matmul_graph()), Track::fp32);
 }
-
 }  // namespace
 }  // namespace warploom::search

@@ -1,10 +1,8 @@
 #include "synth/exchange.h"
 #include <gtest/gtest.h>
 #include "target/instruction.h"
-
 namespace warploom::synth {
 namespace {
-
 using layout::TvLayout;
 
 std::int64_t applied(const std::vector<std::int64_t>& columns, std::int64_t x) {
@@ -27,8 +25,7 @@ void expect_right(const TvLayout& from, const TvLayout& to, const Exchange& exch
 }
 
 TEST(Exchange, NeighboursBecomeStridedByTwoShufflesAValue) {
-  const TvLayout from{{1, 8}, {{4, {0, 2}}, {8, {0, 0}}}, {{2, {0, 1}}}},
-      to{{1, 8}, {{4, {0, 1}}, {8, {0, 0}}}, {{2, {0, 4}}}};
+  const TvLayout from{{1, 8}, {{4, {0, 2}}, {8, {0, 0}}}, {{2, {0, 1}}}}, to{{1, 8}, {{4, {0, 1}}, {8, {0, 0}}}, {{2, {0, 4}}}};
   const auto exchange = exchange_of(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->shuffles(), 4);
@@ -36,8 +33,7 @@ TEST(Exchange, NeighboursBecomeStridedByTwoShufflesAValue) {
 }
 
 TEST(Exchange, NarrowNeighboursMoveTogether) {
-  const TvLayout from{{8, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}}},
-      to{{8, 8}, {{8, {1, 0}}, {4, {0, 2}}}, {{2, {0, 1}}}};
+  const TvLayout from{{8, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}}}, to{{8, 8}, {{8, {1, 0}}, {4, {0, 2}}}, {{2, {0, 1}}}};
   const auto exchange = exchange_of(from, to, 16);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->unit, 2);
@@ -82,6 +78,5 @@ TEST(Exchange, OfReplicasTheNearestIsRead) {
   expect_right(from, to, *exchange);
   for (std::size_t bit = 2; bit < 5; ++bit) EXPECT_EQ(exchange->lane_of_thread[bit], 1 << bit);
 }
-
 }  // namespace
 }  // namespace warploom::synth

@@ -4,10 +4,8 @@
 #include "synth/registers.h"
 #include "synth/sites.h"
 #include "tile/build.h"
-
 namespace warploom::synth {
 namespace {
-
 using tile::Builder;
 using tile::Index;
 using tile::TensorId;
@@ -182,6 +180,5 @@ TEST(Tilings, FragmentsOfEveryTilingCoverTheirTilesExactly) {
     EXPECT_EQ(tiling.acc.threads(), 256);
   }
 }
-
 }  // namespace
 }  // namespace warploom::synth

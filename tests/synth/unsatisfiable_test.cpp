@@ -13,10 +13,8 @@
 #include "base/file.h"
 #include "kernels/lower.h"
 #include "tile/print.h"
-
 namespace warploom::synth {
 namespace {
-
 struct Unsatisfiable {
   std::string name, text, target, code;
   std::vector<std::string> words;
@@ -66,13 +64,10 @@ TEST_P(Programs, WithoutASolutionAreExplained) {
   EXPECT_EQ(error.place, u.here ? fmt::format("{}:{}", u.name, u.here) : "program 'p'") << explained;
   for (const int line : u.and_here)
     EXPECT_NE(explained.find(fmt::format("{}:{}", u.name, line)), std::string::npos) << line << "\n" << explained;
-  for (const std::string& words : u.words)
-    EXPECT_NE(explained.find(words), std::string::npos) << words << "\n" << explained;
+  for (const std::string& words : u.words) EXPECT_NE(explained.find(words), std::string::npos) << words << "\n" << explained;
   EXPECT_FALSE(error.expected.empty() || error.found.empty() || error.remedy.empty()) << explained;
 }
 
-INSTANTIATE_TEST_SUITE_P(Unsatisfiable, Programs, testing::ValuesIn(all()),
-                         [](const auto& one) { return one.param.name; });
-
+INSTANTIATE_TEST_SUITE_P(Unsatisfiable, Programs, testing::ValuesIn(all()), [](const auto& one) { return one.param.name; });
 }  // namespace
 }  // namespace warploom::synth

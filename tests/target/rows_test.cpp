@@ -2,10 +2,8 @@
 #include <set>
 #include "target/capabilities.h"
 #include "target/instruction.h"
-
 namespace warploom::target {
 namespace {
-
 TEST(Rows, EveryRowProvesItsOwnLayouts) {
   for (const char* arch : {"sm_80", "sm_89", "sm_90a"})
     for (const Instruction& row : instructions_of(arch)) {
@@ -47,6 +45,5 @@ TEST(Capabilities, ThisMachineIsACpuTarget) {
   EXPECT_GE(caps->processors, 1);
   EXPECT_GE(caps->vector_bytes, 16);
 }
-
 }  // namespace
 }  // namespace warploom::target

@@ -1,6 +1,5 @@
 // Programs that several tests use, and buffers to run them on.
 #pragma once
-
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -9,9 +8,7 @@
 #include "base/random.h"
 #include "tile/build.h"
 #include "tile/interpret.h"
-
 namespace warploom::tile {
-
 // Named arrays of elements for interpret(): filled at random, read back as doubles.
 class Arrays {
  public:
@@ -89,8 +86,7 @@ inline MatmulParts matmul_parts(Builder& b, const MatmulShape& s) {
 inline void load_step(Builder& b, const MatmulShape& s, const MatmulParts& p, const Index& k) {
   const Index row = block(0) * s.bm, column = block(1) * s.bn;
   b.copy(b.tile(p.a, {row, k * s.bk}, {s.bm, s.bk}), b.all(p.slot_a));
-  b.copy(b.tile(p.b, s.transpose_b ? std::vector<Index>{column, k * s.bk} : std::vector<Index>{k * s.bk, column},
-                p.b_extent),
+  b.copy(b.tile(p.b, s.transpose_b ? std::vector<Index>{column, k * s.bk} : std::vector<Index>{k * s.bk, column}, p.b_extent),
          b.all(p.slot_b));
 }
 
@@ -101,9 +97,8 @@ inline Program matmul_with_roles(const MatmulShape& s) {
   const TensorId acc[] = {b.reg("acc0", Dtype::f32, {s.bm / 2, s.bn}), b.reg("acc1", Dtype::f32, {s.bm / 2, s.bn})};
   const PipelineId ab = b.pipeline("ab", s.stages, {p.slot_a, p.slot_b});
   b.roles([&] {
-    b.role("producer", 4, 40, [&] {
-      b.for_("k", 0, tiles(s.k, s.bk), 1, [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); });
-    });
+    b.role("producer", 4, 40,
+           [&] { b.for_("k", 0, tiles(s.k, s.bk), 1, [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); }); });
     for (int half = 0; half < 2; ++half)
       b.role(half ? "lower" : "upper", 4, 232, [&] {
         const Index row = half * s.bm / 2;
@@ -221,5 +216,4 @@ inline double softmax_error(std::int64_t rows, std::int64_t columns, const Array
   }
   return worst;
 }
-
 }  // namespace warploom::tile

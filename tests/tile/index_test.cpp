@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 #include "base/random.h"
 #include "tile/reader.h"
-
 namespace warploom::tile {
 namespace {
-
 const Index k = Index::variable("k"), m = Index::variable("m");
 
 TEST(Index, ConstantsFold) {
@@ -110,6 +108,5 @@ TEST(Index, FoldingKeepsTheValueTheDivisorAndTheText) {
     ASSERT_TRUE(again.same(v.index)) << text;
   }
 }
-
 }  // namespace
 }  // namespace warploom::tile

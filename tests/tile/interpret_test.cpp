@@ -3,10 +3,8 @@
 #include "examples.h"
 #include "tile/print.h"
 #include "tile/verify.h"
-
 namespace warploom::tile {
 namespace {
-
 std::string report(const Status& status) { return status ? "" : describe(status.error()); }
 
 TEST(Interpret, RowwiseProgramScalesEveryRow) {
@@ -72,16 +70,14 @@ TEST(Interpret, TwoHundredRandomProgramsEqualPlainLoops) {
       constexpr Dtype kTypes[] = {Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::tf32};
       const MatmulShape shape{between(1, 40), between(1, 40), between(1, 40),    2 * between(1, 8), between(1, 16),
                               between(1, 16), between(1, 4),  kTypes[i / 2 % 4], between(0, 1) == 1};
-      const Program program =
-          i % 4 == 0 || shape.stages == 1
-              ? matmul_with_roles(MatmulShape{shape.m, shape.n, shape.k, shape.bm, shape.bn, shape.bk, shape.stages + 1,
-                                              shape.dtype, shape.transpose_b})
-              : matmul_pipelined(shape);
+      const Program program = i % 4 == 0 || shape.stages == 1
+                                  ? matmul_with_roles(MatmulShape{shape.m, shape.n, shape.k, shape.bm, shape.bn, shape.bk,
+                                                                  shape.stages + 1, shape.dtype, shape.transpose_b})
+                                  : matmul_pipelined(shape);
       ASSERT_LT(run_matmul(program, shape, static_cast<std::uint64_t>(i)), 1e-5) << i;
     } else {
       const std::int64_t rows = between(1, 4), blocks = between(2, 5), columns = blocks * between(1, 30);
-      const Program program =
-          i % 4 == 1 ? online_softmax(rows, columns, between(1, 40)) : cluster_softmax(rows, columns, blocks);
+      const Program program = i % 4 == 1 ? online_softmax(rows, columns, between(1, 40)) : cluster_softmax(rows, columns, blocks);
       Arrays arrays(program, static_cast<std::uint64_t>(i));
       const Status status = interpret(program, arrays.buffers());
       ASSERT_TRUE(status) << report(status);
@@ -94,8 +90,7 @@ TEST(Interpret, AccumulationRoundsAtEachStep) {
   Builder b("steps");
   const auto a = b.global("A", Dtype::f32, {1, 3}), w = b.global("B", Dtype::f32, {3, 1});
   const auto c = b.output("C", Dtype::f32, {1, 1});
-  const auto ra = b.reg("ra", Dtype::f32, {1, 3}), rb = b.reg("rb", Dtype::f32, {3, 1}),
-             acc = b.reg("acc", Dtype::f32, {1, 1});
+  const auto ra = b.reg("ra", Dtype::f32, {1, 3}), rb = b.reg("rb", Dtype::f32, {3, 1}), acc = b.reg("acc", Dtype::f32, {1, 1});
   b.copy(b.all(a), b.all(ra));
   b.copy(b.all(w), b.all(rb));
   b.fill(acc, 0x1p24);
@@ -385,6 +380,5 @@ TEST(Interpret, AnInvalidProgramIsRefused) {
   b.fill(x, 0);
   EXPECT_EQ(interpret(b.finish(), {}).error().code, ErrorCode::kTileInvalid);
 }
-
 }  // namespace
 }  // namespace warploom::tile

@@ -3,10 +3,8 @@
 #include <rapidcheck.h>
 #include "examples.h"
 #include "tile/verify.h"
-
 namespace warploom::tile {
 namespace {
-
 std::string report(const Result<Program>& program) { return program ? "" : describe(program.error()); }
 
 constexpr std::string_view kGemm = R"(program gemm grid(2, 3, 1) warps 12
@@ -54,8 +52,8 @@ TEST(Print, AnUnknownTensorPrintsAsAQuestion) {
 }
 
 TEST(Parse, ExamplesComeBack) {
-  for (const Program& program : {rowwise_scale(4, 16), matmul_with_roles({}), matmul_pipelined({}),
-                                 online_softmax(4, 16, 8), cluster_softmax(4, 16, 4)}) {
+  for (const Program& program :
+       {rowwise_scale(4, 16), matmul_with_roles({}), matmul_pipelined({}), online_softmax(4, 16, 8), cluster_softmax(4, 16, 4)}) {
     const std::string text = print(program);
     const auto again = parse(text);
     ASSERT_TRUE(again) << report(again) << text;
@@ -133,9 +131,7 @@ TEST(Parse, NestingHasALimit) {
   EXPECT_EQ(parse(calls + "\n").error().code, ErrorCode::kTileSyntax);
 }
 
-TEST(Parse, SizeHasALimit) {
-  EXPECT_EQ(parse(std::string(std::size_t{9} << 20, ' ')).error().code, ErrorCode::kTileSyntax);
-}
+TEST(Parse, SizeHasALimit) { EXPECT_EQ(parse(std::string(std::size_t{9} << 20, ' ')).error().code, ErrorCode::kTileSyntax); }
 
 // A program of arbitrary statements: meaningless, but with names and numbers that exist.
 class Arbitrary {
@@ -172,9 +168,7 @@ class Arbitrary {
   }
 
  private:
-  std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound)));
-  }
+  std::int64_t below(std::int64_t bound) { return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound))); }
   TensorId tensor() { return static_cast<TensorId>(below(6)); }
   double number() {
     const double special[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e300, -5e-324, 0.1};
@@ -195,16 +189,13 @@ class Arbitrary {
       result.offset.push_back(index(3));
       result.extent.push_back(1 + below(64));
     }
-    if (below(8) == 0)
-      return b.gathered(result, static_cast<int>(below(static_cast<std::int64_t>(result.offset.size()))), 0);
+    if (below(8) == 0) return b.gathered(result, static_cast<int>(below(static_cast<std::int64_t>(result.offset.size()))), 0);
     return result;
   }
   Value value(const Builder& b, int depth) {
     if (depth == 0 || below(4) == 0) {
       const int kind = static_cast<int>(below(3));
-      return kind == 0   ? constant(number())
-             : kind == 1 ? coordinate(static_cast<int>(below(3)), index(3))
-                         : b.value(tensor());
+      return kind == 0 ? constant(number()) : kind == 1 ? coordinate(static_cast<int>(below(3)), index(3)) : b.value(tensor());
     }
     const auto op = static_cast<ValueOp>(below(24));
     std::vector<Value> operands;
@@ -296,6 +287,5 @@ TEST(Parse, MutatedProgramsAreRefusedOrComeBack) {
     ASSERT_TRUE(!again || print(*again) == print(*program)) << print(*program);
   }
 }
-
 }  // namespace
 }  // namespace warploom::tile

@@ -1,10 +1,8 @@
 #include "tile/verify.h"
 #include <gtest/gtest.h>
 #include "examples.h"
-
 namespace warploom::tile {
 namespace {
-
 std::string report(const Status& status) { return status ? "" : describe(status.error()); }
 
 void expect_valid(const Program& program) {
@@ -142,9 +140,7 @@ TEST_F(Verify, RefusesAVariableOutOfScope) {
 }
 TEST_F(Verify, RefusesADivisorThatALoopChanges) {
   int line = 0;
-  b.for_("k", 1, 4, 1, [&](const Index& k) {
-    line = (b.copy(b.tile(x, {block(0) / k, 0}, {16, 16}), b.all(r)), __LINE__);
-  });
+  b.for_("k", 1, 4, 1, [&](const Index& k) { line = (b.copy(b.tile(x, {block(0) / k, 0}, {16, 16}), b.all(r)), __LINE__); });
   expect_invalid(b.finish(), line, "divides");
 }
 TEST_F(Verify, RefusesANegativeDivisor) {
@@ -531,6 +527,5 @@ TEST_F(Verify, RefusesWarpsThatAreNotTheRolesSum) {
   program.warps = 8;
   expect_invalid(program, line, "warps");
 }
-
 }  // namespace
 }  // namespace warploom::tile

@@ -1,6 +1,5 @@
 // Hand-written CPU candidates for a MatMul of x [M,K] and w [K,N]: a right one and ones that are wrong in a way each.
 #pragma once
-
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -8,9 +7,7 @@
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "target/capabilities.h"
-
 namespace warploom::fake {
-
 struct Sizes {
   std::int64_t m = 37, n = 53, k = 29;
 };
@@ -79,5 +76,4 @@ inline LaunchList matmul_list(const std::string& body, const Sizes& s = {}) {
   list.kernels = {kernel};
   return list;
 }
-
 }  // namespace warploom::fake

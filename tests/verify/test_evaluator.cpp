@@ -7,10 +7,8 @@
 #include "base/file.h"
 #include "fake_kernels.h"
 #include "verify/evaluator.h"
-
 namespace warploom::verify {
 namespace {
-
 Setup setup(const fake::Sizes& sizes = {}) {
   Setup out;
   out.graph = fake::matmul_graph(sizes);
@@ -206,6 +204,5 @@ TEST(Verdict, JsonKeepsItAll) {
   ASSERT_EQ(after->evidence.size(), 1u);
   EXPECT_EQ(after->evidence[0].family, InputFamily::signs);
 }
-
 }  // namespace
 }  // namespace warploom::verify

@@ -1,10 +1,8 @@
 #include <gtest/gtest.h>
 #include <cmath>
 #include "verify/inputs.h"
-
 namespace warploom::verify {
 namespace {
-
 std::vector<float> values(InputFamily family, std::int64_t count, std::uint64_t seed = 3, int threads = 1) {
   std::vector<float> out(static_cast<std::size_t>(count));
   fill({seed, 0, family, Dtype::f32}, out.data(), 0, count, threads);
@@ -95,6 +93,5 @@ TEST(Inputs, IndicesStayBelowTheirBound) {
 TEST(Inputs, NamesAreReadBack) {
   for (const InputFamily family : input_families()) EXPECT_EQ(input_family_named(name_of(family)), family);
 }
-
 }  // namespace
 }  // namespace warploom::verify

@@ -6,10 +6,8 @@
 #include "graph/reference.h"
 #include "verify/inputs.h"
 #include "verify/tolerance.h"
-
 namespace warploom::verify {
 namespace {
-
 using fake::matmul_graph;
 
 // One random matmul with its FP64 truth, and an fp32 evaluation whose operands are first passed through `round`.
@@ -33,8 +31,7 @@ struct Case {
       for (std::int64_t j = 0; j < sizes.n; ++j) {
         float sum = 0;
         for (std::int64_t l = 0; l < sizes.k; ++l)
-          sum +=
-              round(x[static_cast<std::size_t>(i * sizes.k + l)]) * round(w[static_cast<std::size_t>(l * sizes.n + j)]);
+          sum += round(x[static_cast<std::size_t>(i * sizes.k + l)]) * round(w[static_cast<std::size_t>(l * sizes.n + j)]);
         found[static_cast<std::size_t>(i * sizes.n + j)] = sum;
       }
   }
@@ -137,11 +134,10 @@ TEST(Tolerance, ManyBlocksAddUpToTheWhole) {
   Comparison whole, parts;
   compare(whole, tolerance, Dtype::f32, c.found.data(), c.truth.value.data(), c.truth.magnitude.data(), 0, 320);
   for (std::int64_t from = 0; from < 320; from += 40)
-    compare(parts, tolerance, Dtype::f32, c.found.data() + from, c.truth.value.data() + from,
-            c.truth.magnitude.data() + from, from, 40);
+    compare(parts, tolerance, Dtype::f32, c.found.data() + from, c.truth.value.data() + from, c.truth.magnitude.data() + from,
+            from, 40);
   EXPECT_DOUBLE_EQ(whole.frobenius(), parts.frobenius());
   EXPECT_EQ(whole.worst.index, parts.worst.index);
 }
-
 }  // namespace
 }  // namespace warploom::verify

@@ -7,6 +7,8 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
   fuzz                    the last long run of random programs, tests/fuzz/last_run.json
   compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
+  ranking MACHINE         how predicted costs order measured times, bench/results/MACHINE/ranking.json
+  banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU, bench/results/MACHINE/banks.json
   results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
 
 With --check nothing is written and the exit status is 1 when a document differs.
@@ -126,6 +128,28 @@ def render_fuzz(root):
             sorted(run["refusals"].items(), key=lambda item: -item[1])]
     return head + "\n".join([table(["target"] + codes + ["all"], rows("by_target")),
                              table(["kind"] + codes + ["all"], rows("by_kind")), table(["times", "refusal"], said)])
+def render_ranking(root, machine):
+    data = json.loads((root / "bench/results" / machine / "ranking.json").read_text())
+    rows = []
+    for group, of in data["spearman"].items():
+        rows.append([group, str(of["candidates"]), f"{of['all']:.3f}", f"{of['median_within_a_problem']:.3f}"])
+        for case, value in of["within_a_problem"].items():
+            rows.append([f"`{case}`", str(sum(row["case"] == case for row in data["rows"])), f"{value:.3f}", ""])
+    return f"{data['gpu']}; times measured at {data['commit'][:12]}.\n\n" + table(["problem", "candidates", "rank correlation", "median within"], rows)
+
+
+def render_banks(root, machine):
+    data = json.loads((root / "bench/results" / machine / "banks.json").read_text())
+    rows = []
+    for row in data["rows"]:
+        if not any(row["emulated"][kind] for kind in ("loads", "stores")):
+            continue
+        same = all(abs(row["emulated"][kind] - row["measured"][kind]) <= 0.02 * row["measured"][kind] for kind in ("loads", "stores"))
+        rows.append([f"`{row['program']}`", *(f"{row[side][kind]:.0f}" for kind in ("loads", "stores") for side in ("emulated", "measured")),
+                     "yes" if same else "no"])
+    return table(["program", "loads, emulated", "loads, counted", "stores, emulated", "stores, counted", "within 2 %"], rows)
+
+
 def render_compiler(root, machine):
     data = json.loads((root / "bench/results" / machine / "compiler.json").read_text())
     compilers = ", ".join(data["compilers"].values())
@@ -144,8 +168,9 @@ def render(what, root):
         return render_errors(root)
     if words == ["fuzz"]:
         return render_fuzz(root)
-    if words[:1] == ["compiler"] and len(words) == 2:
-        return render_compiler(root, words[1])
+    own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks}
+    if words[0] in own and len(words) == 2:
+        return own[words[0]](root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:
         groups = [group for group in load_groups(root, words[1]) if len(words) < 4 or group[0] in words[3:]]
         if not groups:

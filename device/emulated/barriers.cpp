@@ -9,7 +9,7 @@ void barrier(int id, int threads, Site site) {
   if (id < 0 || id > 15 || (threads > 0 && threads % 32))
     return machine->hazard(
         "barrier", fmt::format("sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads),
-        site.line, &t);
+        site.line);
   NamedBarrier& b = cta.named[id];
   if (b.here.empty()) {
     b.expected = threads;
@@ -17,7 +17,7 @@ void barrier(int id, int threads, Site site) {
   } else if (b.expected != threads) {
     machine->hazard("barrier",
                     fmt::format("barrier {} is used for {} and for {} threads at once", id, threads, b.expected),
-                    site.line, &t, b.line);
+                    site.line, b.line);
   }
   b.here.push_back(&t);
   machine->release(b.clock, t);
@@ -35,7 +35,7 @@ void Machine::wake_barrier(Cta& cta, NamedBarrier& b, int id) {
     for (Thread* t : b.here) ++per_warp[t->self.thread / 32];
     for (const auto& [warp, lanes] : per_warp)
       if (lanes % 32)
-        hazard("barrier", fmt::format("barrier {} was reached by a part of a warp", id), b.line, b.here[0]);
+        hazard_of(b.here[0], "barrier", fmt::format("barrier {} was reached by a part of a warp", id), b.line);
   }
   const Clock done = b.clock.take();
   for (Thread* t : b.here) {
@@ -63,7 +63,7 @@ bool Machine::meet(const char* what, int line, RegisterRun a, RegisterRun b, Reg
     w.what = what;
     w.line = line;
   } else if (w.what != what || w.line != line) {
-    hazard("divergence", fmt::format("lanes of a warp are at {} and at {} at the same time", what, w.what), line, &t,
+    hazard("divergence", fmt::format("lanes of a warp are at {} and at {} at the same time", what, w.what), line,
            w.line);
     for (;;) suspend("a warp that has diverged", line);  // nobody wakes it: the deadlock report follows
   }
@@ -81,7 +81,7 @@ void Machine::part(Warp& w) {
 
 void cluster_arrive(Site site) {
   Thread& t = me();
-  if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait", site.line, &t);
+  if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait", site.line);
   t.cluster_arrived = true;
   t.cluster_phase = machine->cluster_phase;
   machine->release(machine->cluster_clock, t);
@@ -101,7 +101,7 @@ void Machine::try_cluster_barrier() {
 }
 void cluster_wait(Site site) {
   Thread& t = me();
-  if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive", site.line, &t);
+  if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive", site.line);
   while (machine->cluster_phase == t.cluster_phase) machine->suspend("cluster_wait", site.line);
   t.cluster_arrived = false;
   machine->acquire(t, machine->cluster_completed);
@@ -112,11 +112,11 @@ void mbarrier_init(unsigned addr, int count, Site site) {
   Thread& t = me();
   if (!machine->locate(addr, 8, false, site.line, "mbarrier_init")) return;
   if (count < 1 || count >= 1 << 20)
-    return machine->hazard("mbarrier", fmt::format("mbarrier_init with a count of {}", count), site.line, &t);
+    return machine->hazard("mbarrier", fmt::format("mbarrier_init with a count of {}", count), site.line);
   Cta& cta = *t.cta;
   std::int16_t& at = cta.barrier_at[addr / 8];
   if (at >= 0)
-    return machine->hazard("mbarrier", "the barrier is made twice", site.line, &t,
+    return machine->hazard("mbarrier", "the barrier is made twice", site.line,
                            cta.barriers[static_cast<std::size_t>(at)]->init_line);
   machine->touch(cta, addr, 8, true, t.view(), t.access(site.line), &t, "mbarrier_init");
   if (machine->hazards()) {
@@ -142,21 +142,21 @@ Mbarrier* Machine::barrier(Cta& cta, unsigned addr, int line, const char* what, 
   const Thread& t = *current;
   const std::size_t i = addr / 8;
   if (addr % 8 || i >= cta.barrier_at.size() || cta.barrier_at[i] < 0) {
-    hazard("mbarrier", fmt::format("{}: there is no barrier at shared address {}", what, addr), line, &t);
+    hazard("mbarrier", fmt::format("{}: there is no barrier at shared address {}", what, addr), line);
     return nullptr;
   }
   Mbarrier& b = *cta.barriers[static_cast<std::size_t>(cta.barrier_at[i])];
   if (!t.view().knows(b.init_actor, b.init_epoch))
-    hazard("mbarrier", std::string(what) + " is not ordered after the barrier was made", line, &t, b.init_line);
+    hazard("mbarrier", std::string(what) + " is not ordered after the barrier was made", line, b.init_line);
   else if (remote_or_async && !b.published)
-    hazard("mbarrier", std::string(what) + " on a barrier made without fence_mbarrier_init", line, &t, b.init_line);
+    hazard("mbarrier", std::string(what) + " on a barrier made without fence_mbarrier_init", line, b.init_line);
   return &b;
 }
 
 void Machine::arrive(Mbarrier& b, int line, const Thread* t) {
   if (b.pending == 0)
-    return hazard("mbarrier", fmt::format("more arrivals than the barrier's count of {}", b.count), line, t,
-                  b.init_line);
+    return hazard_of(t, "mbarrier", fmt::format("more arrivals than the barrier's count of {}", b.count), line,
+                     b.init_line);
   --b.pending;
   complete_if_done(b, line);
 }
@@ -164,8 +164,8 @@ void Machine::arrive(Mbarrier& b, int line, const Thread* t) {
 void Machine::complete_if_done(Mbarrier& b, int line) {
   if (b.pending || b.tx > 0) return;
   if (b.tx < 0) {
-    hazard("mbarrier", fmt::format("the copies brought {} bytes more than were expected", -b.tx), line, nullptr,
-           b.init_line);
+    hazard_of(nullptr, "mbarrier", fmt::format("the copies brought {} bytes more than were expected", -b.tx), line,
+              b.init_line);
     b.tx = 0;
   }
   b.pending = b.count;
@@ -201,7 +201,7 @@ void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
 void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site) {
   Thread& t = me();
   if (addr >> 24)
-    return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line, &t);
+    return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line);
   Mbarrier* b = machine->barrier(*t.cta, addr, site.line, "mbarrier_wait", false);
   if (!b) return;
   if ((b->phase & 1) == (parity & 1)) {
@@ -210,12 +210,12 @@ void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site) {
     machine->suspend("mbarrier_wait", site.line, addr, parity & 1);
     if (b->phase > wanted + 1)
       machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one",
-                      site.line, &t, b->init_line);
+                      site.line, b->init_line);
   }
   if (b->completed_remote && !cluster)
     machine->hazard("mbarrier",
                     "the wait acquires nothing from the other blocks that arrived: mbarrier_wait_cluster does",
-                    site.line, &t, b->init_line);
+                    site.line, b->init_line);
   b->waited_phase = std::max(b->waited_phase, b->phase);
   machine->acquire(t, b->completed);
 }

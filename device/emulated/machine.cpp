@@ -172,19 +172,18 @@ void Machine::thread_exits(Thread& t) {
   Cta& cta = *t.cta;
   --alive_;
   --cta.alive;
-  const auto at_exit = [&](const char* kind, std::string what, int line) { hazard(kind, std::move(what), line, &t); };
   if (t.copies.last_used > t.copies.waited) {
-    at_exit("exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
+    hazard("exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
     flush_copies(t, ~0u);
   }
   if (t.stores.last_used > t.stores.committed)
-    at_exit("exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
+    hazard("exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
   else if (t.stores.last_used > std::max(t.bulk_read_waited, t.stores.waited))
-    at_exit("exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
+    hazard("exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
   flush_stores(t, ~0u);
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
-    at_exit("exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
-  if (t.cluster_arrived) at_exit("cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
+    hazard("exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
+  if (t.cluster_arrived) hazard("cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
   release(cta.exit_clock, t);
   if (!cta.named[0].here.empty()) wake_barrier(cta, cta.named[0], 0);
   try_cluster_barrier();
@@ -196,26 +195,27 @@ void Machine::cta_exits(Cta& cta) {
   const View view(end, nullptr, 0);
   for (const auto& [actor, last] : cta.remote)
     if (!view.knows(actor, last.epoch))
-      hazard("cluster",
-             fmt::format("a block of the cluster may end before {} accesses its shared memory", name_of(actor)),
-             last.line, nullptr);
+      hazard_of(nullptr, "cluster",
+                fmt::format("a block of the cluster may end before {} accesses its shared memory", name_of(actor)),
+                last.line);
   for (auto& b : cta.barriers) {
     if (b->pending != b->count || b->tx != 0) {
-      hazard("mbarrier",
-             fmt::format(
-                 "the block ends with a barrier in the middle of a phase: {} of {} arrivals and {} bytes outstanding",
-                 b->pending, b->count, b->tx),
-             b->init_line, nullptr);
+      hazard_of(
+          nullptr, "mbarrier",
+          fmt::format(
+              "the block ends with a barrier in the middle of a phase: {} of {} arrivals and {} bytes outstanding",
+              b->pending, b->count, b->tx),
+          b->init_line);
     } else if (b->copied_phase > b->waited_phase) {
-      hazard("exit", "the block ends without having waited for a copy into its shared memory", b->copy_line, nullptr,
-             b->init_line);
+      hazard_of(nullptr, "exit", "the block ends without having waited for a copy into its shared memory", b->copy_line,
+                b->init_line);
     }
   }
 }
 
 void Machine::finish_cluster() {
   while (!pending.empty()) {
-    hazard("exit", "a copy into shared memory is still under way when its block ends", pending[0].line, nullptr);
+    hazard_of(nullptr, "exit", "a copy into shared memory is still under way when its block ends", pending[0].line);
     finish_load(0);
   }
   banks.finish();
@@ -295,7 +295,7 @@ std::string Machine::name_of(int actor) const {
   return r;
 }
 
-void Machine::hazard(const char* kind, std::string message, int line, const Thread* t, int other_line) {
+void Machine::hazard_of(const Thread* t, const char* kind, std::string message, int line, int other_line) {
   if (unwinding) return;
   for (auto& h : report_.hazards) {
     if (h.line == line && h.other_line == other_line && h.kind == kind) {

@@ -243,7 +243,10 @@ class Machine {
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 
   // Reports
-  void hazard(const char* kind, std::string message, int line, const Thread* t, int other_line = 0);
+  void hazard(const char* kind, std::string message, int line, int other_line = 0) {  // of the current thread
+    hazard_of(current, kind, std::move(message), line, other_line);
+  }
+  void hazard_of(const Thread* t, const char* kind, std::string message, int line, int other_line = 0);
   std::string name_of(int actor) const;
 
   // Shared memory

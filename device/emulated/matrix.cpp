@@ -168,14 +168,14 @@ void set_registers(int count, bool increase, Site site) {
   Thread& t = me();
   Warp& w = *t.warp;
   if (count < 24 || count > 256 || count % 8)
-    return machine->hazard("registers", "reg_alloc and reg_dealloc take a multiple of 8 from 24 to 256", site.line, &t);
+    return machine->hazard("registers", "reg_alloc and reg_dealloc take a multiple of 8 from 24 to 256", site.line);
   if (!machine->meet(increase ? "reg_alloc" : "reg_dealloc", site.line, {}, {}, {}, 0)) return;
   Cta& cta = *t.cta;
   if (increase ? count < w.registers : count > w.registers)
     machine->hazard("registers",
                     fmt::format("{} registers than the {} the warp has",
                                 increase ? "reg_alloc to fewer" : "reg_dealloc to more", w.registers),
-                    site.line, &t);
+                    site.line);
   while (increase && cta.registers_free < count - w.registers) {
     cta.register_waiters.push_back(&t);
     machine->suspend("reg_alloc", site.line);

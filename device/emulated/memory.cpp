@@ -8,7 +8,7 @@ bool use_registers(const RegisterRun& r, bool write, int line) {
   if (!s) return true;
   if (r.at < 0 || r.count < 0 || r.at + r.count > s->n) {
     machine->hazard("registers", fmt::format("{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n),
-                    line, &me());
+                    line);
     return false;
   }
   s->touched = self->wgmma_fences + 1;
@@ -34,8 +34,7 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
     if (o.group > self->wgmma_waited) return false;
     if (here(o) && !o.input)
       machine->hazard("wgmma-fence",
-                      fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name), line,
-                      &me());
+                      fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name), line);
     return true;
   });
   const auto* found = std::find_if(r.owner, r.owner + r.owners, here);
@@ -47,7 +46,7 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
 void register_read_bad(RegisterState& r, long long i, int line) {
   if (machine->unwinding) return;
   auto report = [&](const char* kind, const char* what) {
-    machine->hazard(kind, fmt::format("{}[{}] of {} {}", r.name, i, r.n, what), line, &me());
+    machine->hazard(kind, fmt::format("{}[{}] of {} {}", r.name, i, r.n, what), line);
   };
   if (i < 0 || i >= r.n) return report("registers", "is outside its array");
   const auto* o = r.owners ? owner_of(r, i, line) : nullptr;
@@ -59,8 +58,8 @@ void register_write_bad(RegisterState& r, long long i, int line) {
   if (machine->unwinding) return;
   if (i < 0 || i >= r.n) return register_read_bad(r, i, line);
   if (r.owners && owner_of(r, i, line))
-    machine->hazard("wgmma-registers", fmt::format("{}[{}] is written while a wgmma may still use it", r.name, i), line,
-                    &me());
+    machine->hazard("wgmma-registers", fmt::format("{}[{}] is written while a wgmma may still use it", r.name, i),
+                    line);
 }
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
@@ -74,28 +73,28 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
   Cta* cta = current->cta;
   if (const unsigned rank = addr >> 24) {
     if (!cluster || rank > ctas.size()) {
-      hazard("out-of-range", std::string(what) + " uses an address of another block", line, current);
+      hazard("out-of-range", std::string(what) + " uses an address of another block", line);
       return nullptr;
     }
     cta = ctas[rank - 1].get();
     addr &= 0xffffffu;
   }
   if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes)) {
-    hazard("alignment", fmt::format("{} of {} bytes at shared address {}", what, bytes, addr), line, current);
+    hazard("alignment", fmt::format("{} of {} bytes at shared address {}", what, bytes, addr), line);
     return nullptr;
   }
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
   if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top) {
     hazard("out-of-range",
            fmt::format("{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top),
-           line, current);
+           line);
     return nullptr;
   }
   if (cta != current->cta) {
     if (cta->alive == 0) {
-      hazard("cluster", std::string(what) + " reaches a block that has ended", line, current);
+      hazard("cluster", std::string(what) + " reaches a block that has ended", line);
     } else if (hazards() && !current->view().knows(cta->threads[0]->actor, 1)) {
-      hazard("cluster", std::string(what) + " reaches a block that is not known to have started", line, current);
+      hazard("cluster", std::string(what) + " reaches a block that is not known to have started", line);
     }
     cta->remote[current->actor] = {current->own[0].known, line};
   }
@@ -124,10 +123,10 @@ void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& 
               : cta.shadow.read(i, mask, view, by, &conflict, &other))
       continue;
     const Text& text = kTexts[static_cast<int>(conflict)];
-    hazard(text.kind,
-           fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what,
-                       text.text, other.mask ? name_of(other.actor) : ""),
-           by.line, t, other.line);
+    hazard_of(t, text.kind,
+              fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what,
+                          text.text, other.mask ? name_of(other.actor) : ""),
+              by.line, other.line);
   }
 }
 
@@ -167,8 +166,7 @@ void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site 
 
 unsigned mapa(unsigned addr, int rank, Site site) {
   if (rank < 0 || rank >= self->cluster_size) {
-    machine->hazard("cluster", fmt::format("mapa to rank {} of a cluster of {}", rank, self->cluster_size), site.line,
-                    &me());
+    machine->hazard("cluster", fmt::format("mapa to rank {} of a cluster of {}", rank, self->cluster_size), site.line);
     return addr;
   }
   return (addr & 0xffffffu) | static_cast<unsigned>(rank + 1) << 24;
@@ -187,18 +185,18 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
         if (a + 65536 >= g.begin && a < g.end + 65536)
           near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin),
                              g.allocation->name, g.end - g.begin);
-      hazard("out-of-range", fmt::format("{} of {} bytes outside every buffer{}", what, bytes, near), line, t);
+      hazard_of(t, "out-of-range", fmt::format("{} of {} bytes outside every buffer{}", what, bytes, near), line);
       return nullptr;
     }
     last_range_ = i;
   }
   GlobalRange* g = &ranges_[last_range_];
   if (write && !g->allocation->writable) {
-    hazard("out-of-range", std::string(what) + " writes the input " + g->allocation->name, line, t);
+    hazard_of(t, "out-of-range", std::string(what) + " writes the input " + g->allocation->name, line);
     return nullptr;
   }
   if (t && launch_.options.after_launch && !g->allocation->settled && !t->dependency_waited)
-    hazard("grid-dependency", std::string(what) + " before griddepcontrol_wait", line, t);
+    hazard_of(t, "grid-dependency", std::string(what) + " before griddepcontrol_wait", line);
   return g;
 }
 
@@ -221,7 +219,7 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
     GlobalCell& c = g.cells[i];
     auto report = [&](const char* kind, const std::string& how) {
       hazard(kind, fmt::format("byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how),
-             by.line, &t, c.line);
+             by.line, c.line);
     };
     const bool own = c.cluster == cluster_number;
     if (c.cluster == 0) {
@@ -246,7 +244,7 @@ namespace {
 GlobalRange* global_access(const void* p, int bytes, bool write, int line, const char* what, bool combine = false) {
   Thread& t = me();
   if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes)) {
-    machine->hazard("alignment", fmt::format("{} of {} bytes at an unaligned address", what, bytes), line, &t);
+    machine->hazard("alignment", fmt::format("{} of {} bytes at an unaligned address", what, bytes), line);
     return nullptr;
   }
   GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, line, &t, what);
@@ -315,7 +313,7 @@ void wait_flag(const int* p, int least, Site site) {
 void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site) {
   Thread& t = me();
   if (bytes != 4 && bytes != 8 && bytes != 16) {
-    return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes), site.line, &t);
+    return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes), site.line);
   }
   if (!machine->locate(smem, bytes, false, site.line, "cp_async")) return;
   if (pred && !global_access(g, bytes, false, site.line, "cp_async")) return;

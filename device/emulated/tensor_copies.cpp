@@ -26,7 +26,7 @@ bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, int li
     if (m.box[d] < 1 || m.box[d] > 256) wrong = fmt::format("a box side is {}", m.box[d]);
     else if (d && m.strides[d] % 16) wrong = "a stride is no multiple of 16 bytes";
   }
-  if (!wrong.empty()) machine->hazard("tensor-map", fmt::format("{}: {}", what, wrong), line, &me());
+  if (!wrong.empty()) machine->hazard("tensor-map", fmt::format("{}: {}", what, wrong), line);
   return wrong.empty();
 }
 
@@ -118,8 +118,9 @@ void Machine::finish_load(std::size_t i) {
   });
   Mbarrier& b = *load.bar;
   if (b.phase != load.phase)
-    hazard("mbarrier", "the barrier's phase completed before the copy issued in it: too few bytes were expected",
-           load.line, load.issuer, b.init_line);
+    hazard_of(load.issuer, "mbarrier",
+              "the barrier's phase completed before the copy issued in it: too few bytes were expected", load.line,
+              b.init_line);
   b.gathering.raise(b.actor, b.phase + 1, b.phase + 1);
   b.tx -= load.bytes;
   complete_if_done(b, load.line);

@@ -78,24 +78,23 @@ void for_each_word(int at, int count, F f) {
 void lend(const RegisterRun& r, bool input, Epoch group, int line) {
   RegisterState* s = r.state;
   if (!s) return;
-  Thread& t = me();
   if (r.at < 0 || r.at + r.count > s->n)
-    return machine->hazard("registers", fmt::format("wgmma uses registers outside {}", s->name), line, &t);
+    return machine->hazard("registers", fmt::format("wgmma uses registers outside {}", s->name), line);
   if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
-    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line, &t);
+    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line);
   else if (s->loose && !input)
-    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence_regs", line, &t);
+    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence_regs", line);
   drop_owners(*s, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   RegisterState::Owner* same = nullptr;
   for (auto* o = s->owner; o < s->owner + s->owners; ++o) {
     if (o->begin == r.at && o->end == r.at + r.count && o->input == input) same = o;
     else if (o->begin < r.at + r.count && r.at < o->end && !(o->input && input))
       machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once",
-                      line, &t);
+                      line);
   }
   if (same) same->group = group;
   else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
-  else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name, line, &t);
+  else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name, line);
 }
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
@@ -183,7 +182,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
     op.group = group;
     op.line = site.line;
   } else if (op.op != w || op.group != group || op.line != site.line) {
-    machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", site.line, &t, op.line);
+    machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", site.line, op.line);
     for (;;) machine->suspend("a warpgroup that has diverged", site.line);
   }
   if (machine->hazards()) {
@@ -227,7 +226,7 @@ void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
   };
   if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
   look(op.op.b, op.op.n, op.op.transposed_b);
-  if (outside) hazard("out-of-range", "a wgmma operand reaches outside shared memory", op.line, current);
+  if (outside) hazard("out-of-range", "a wgmma operand reaches outside shared memory", op.line);
 }
 
 void Machine::run_wgmma_until(Warpgroup& g, std::uint64_t end) {
@@ -246,7 +245,7 @@ void wgmma_commit(Site site) {
   t.wgmma_open = false;
   if (g.group_end.size() < t.wgmma_groups) g.group_end.push_back(t.wgmma_ops);
   else if (g.group_end[t.wgmma_groups - 1] != t.wgmma_ops)
-    machine->hazard("divergence", "threads of a warpgroup commit different groups of wgmma", site.line, &t);
+    machine->hazard("divergence", "threads of a warpgroup commit different groups of wgmma", site.line);
 }
 
 void wgmma_wait(int n, Site site) {
@@ -271,7 +270,7 @@ void registers_gone(RegisterState& r) {
   if (r.owners == 0) return;
   Thread& t = me();
   machine->hazard("wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it",
-                  t.wgmma_line, &t);
+                  t.wgmma_line);
   // The operation must not write a dead array: this thread's part goes to a sink.
   static float sink[256];
   for (auto& op : t.group->ops) {

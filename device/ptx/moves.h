@@ -4,56 +4,35 @@
 
 namespace wl {
 
+// The load of a width; `when`, given the number of the operand behind the address, and `end` go round it.
+#define WL_LOAD_FORMS(op, mode, when, end, ...)                                                                    \
+  unsigned* d = static_cast<unsigned*>(dst);                                                                       \
+  if constexpr (BYTES == 16) {                                                                                     \
+    asm volatile(when("%5") op ".v4.b32 {%0, %1, %2, %3}, [%4];" end                                               \
+                 : mode "r"(d[0]), mode "r"(d[1]), mode "r"(d[2]), mode "r"(d[3])                                  \
+                 : __VA_ARGS__);                                                                                   \
+  } else if constexpr (BYTES == 8) {                                                                               \
+    asm volatile(when("%3") op ".v2.b32 {%0, %1}, [%2];" end : mode "r"(d[0]), mode "r"(d[1]) : __VA_ARGS__);      \
+  } else if constexpr (BYTES == 4) {                                                                               \
+    asm volatile(when("%2") op ".b32 %0, [%1];" end : mode "r"(d[0]) : __VA_ARGS__);                               \
+  } else if constexpr (BYTES == 2) {                                                                               \
+    asm volatile(when("%2") op ".b16 %0, [%1];" end : mode "h"(*static_cast<unsigned short*>(dst)) : __VA_ARGS__); \
+  } else {                                                                                                         \
+    static_assert(BYTES == 1, "a load moves 1, 2, 4, 8 or 16 bytes");                                              \
+    unsigned short t = *static_cast<unsigned char*>(dst);                                                          \
+    asm volatile(when("%2") op ".u8 %0, [%1];" end : mode "h"(t) : __VA_ARGS__);                                   \
+    *static_cast<unsigned char*>(dst) = static_cast<unsigned char>(t);                                             \
+  }
+#define WL_ALWAYS(pred) ""
+#define WL_IF(pred) "{ .reg .pred p; setp.ne.b32 p, " pred ", 0; @p "
+// With a pred, dst keeps what it holds where that is false.
 #define WL_DEFINE_LOAD(Name, op, constraint, Address)                                                   \
   template <int BYTES>                                                                                  \
   struct Name {                                                                                         \
-    static WL_FN void go(void* dst, Address a) {                                                        \
-      unsigned* d = static_cast<unsigned*>(dst);                                                        \
-      if constexpr (BYTES == 16) {                                                                      \
-        asm volatile(op ".v4.b32 {%0, %1, %2, %3}, [%4];"                                               \
-                     : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                   \
-                     : constraint(a));                                                                  \
-      } else if constexpr (BYTES == 8) {                                                                \
-        asm volatile(op ".v2.b32 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : constraint(a));            \
-      } else if constexpr (BYTES == 4) {                                                                \
-        asm volatile(op ".b32 %0, [%1];" : "=r"(d[0]) : constraint(a));                                 \
-      } else if constexpr (BYTES == 2) {                                                                \
-        asm volatile(op ".b16 %0, [%1];" : "=h"(*static_cast<unsigned short*>(dst)) : constraint(a));   \
-      } else {                                                                                          \
-        static_assert(BYTES == 1, "a load moves 1, 2, 4, 8 or 16 bytes");                               \
-        unsigned short t;                                                                               \
-        asm volatile(op ".u8 %0, [%1];" : "=h"(t) : constraint(a));                                     \
-        *static_cast<unsigned char*>(dst) = static_cast<unsigned char>(t);                              \
-      }                                                                                                 \
-    }                                                                                                   \
-    /* dst keeps what it holds where pred is false */                                                   \
+    static WL_FN void go(void* dst, Address a) { WL_LOAD_FORMS(op, "=", WL_ALWAYS, "", constraint(a)) } \
     static WL_FN void go(void* dst, Address a, bool pred) {                                             \
-      unsigned* d = static_cast<unsigned*>(dst);                                                        \
       const int p = pred;                                                                               \
-      if constexpr (BYTES == 16) {                                                                      \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p " op ".v4.b32 {%0, %1, %2, %3}, [%4]; }" \
-                     : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                                   \
-                     : constraint(a), "r"(p));                                                          \
-      } else if constexpr (BYTES == 8) {                                                                \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %3, 0; @p " op ".v2.b32 {%0, %1}, [%2]; }"         \
-                     : "+r"(d[0]), "+r"(d[1])                                                           \
-                     : constraint(a), "r"(p));                                                          \
-      } else if constexpr (BYTES == 4) {                                                                \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".b32 %0, [%1]; }"                  \
-                     : "+r"(d[0])                                                                       \
-                     : constraint(a), "r"(p));                                                          \
-      } else if constexpr (BYTES == 2) {                                                                \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".b16 %0, [%1]; }"                  \
-                     : "+h"(*static_cast<unsigned short*>(dst))                                         \
-                     : constraint(a), "r"(p));                                                          \
-      } else {                                                                                          \
-        static_assert(BYTES == 1, "a load moves 1, 2, 4, 8 or 16 bytes");                               \
-        unsigned short t = *static_cast<unsigned char*>(dst);                                           \
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p " op ".u8 %0, [%1]; }"                   \
-                     : "+h"(t)                                                                          \
-                     : constraint(a), "r"(p));                                                          \
-        *static_cast<unsigned char*>(dst) = static_cast<unsigned char>(t);                              \
-      }                                                                                                 \
+      WL_LOAD_FORMS(op, "+", WL_IF, " }", constraint(a), "r"(p))                                        \
     }                                                                                                   \
   };
 
@@ -89,6 +68,7 @@ WL_DEFINE_STORE(SharedStore, "st.shared", "r", unsigned)
 WL_DEFINE_STORE(ClusterStore, "st.shared::cluster", "r", unsigned)
 
 #undef WL_DEFINE_LOAD
+#undef WL_LOAD_FORMS
 #undef WL_DEFINE_STORE
 
 // Global memory, BYTES in 1, 2, 4, 8, 16 per thread; registers and address aligned to BYTES. The _stream forms are for data

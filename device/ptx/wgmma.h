@@ -107,77 +107,52 @@ struct WgmmaRegisters;
   row(30, 248, "%124", "%125", "%126", "%127", "%128", "%129", "%130", __VA_ARGS__)
 // clang-format on
 
-// 16-bit types: both operands may be transposed. The immediates are operands with constraint "n".
-#define WL_WGMMA_SS16(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types)                                        \
+// What follows the operands: scales of a and b for floats; for 16-bit types also whether they are transposed, which are operands with
+// constraint "n".
+#define WL_SCALED_TRANSPOSED(...) ", p, 1, 1, " __VA_ARGS__
+#define WL_SCALED(...) ", p, 1, 1"
+#define WL_PLAIN(...) ", p"
+#define WL_WGMMA_SS(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                            \
   template <bool TA, bool TB>                                                                               \
   struct WgmmaShared<n, T, TA, TB> {                                                                        \
-    static WL_FN void go(float* d, unsigned long long a, unsigned long long b, int accumulate) {            \
+    static WL_FN void go(Acc* d, unsigned long long a, unsigned long long b, int accumulate) {              \
       asm volatile("{ .reg .pred p; setp.ne.b32 p, " o2 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types \
-                   " {" WL_R(i) "}, " o0 ", " o1 ", p, 1, 1, " o3 ", " o4 "; }"                             \
-                   : WL_D(i, FLOATS)                                                                        \
+                   " {" WL_R(i) "}, " o0 ", " o1 tail(o3 ", " o4) "; }"                                     \
+                   : WL_D(i, c)                                                                             \
                    : "l"(a), "l"(b), "r"(accumulate), "n"(int(TA)), "n"(int(TB)));                          \
     }                                                                                                       \
   };
-#define WL_WGMMA_RS16(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types)                                        \
+#define WL_WGMMA_RS(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                            \
   template <bool TB>                                                                                        \
   struct WgmmaRegisters<n, T, TB> {                                                                         \
-    static WL_FN void go(float* d, const unsigned* a, unsigned long long b, int accumulate) {               \
+    static WL_FN void go(Acc* d, const unsigned* a, unsigned long long b, int accumulate) {                 \
       asm volatile("{ .reg .pred p; setp.ne.b32 p, " o5 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types \
-                   " {" WL_R(i) "}, {" o0 ", " o1 ", " o2 ", " o3 "}, " o4 ", p, 1, 1, " o6 "; }"           \
-                   : WL_D(i, FLOATS)                                                                        \
+                   " {" WL_R(i) "}, {" o0 ", " o1 ", " o2 ", " o3 "}, " o4 tail(o6) "; }"                   \
+                   : WL_D(i, c)                                                                             \
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int(TB)));    \
     }                                                                                                       \
   };
-// Other types: K-major operands only. `tail` is the scale immediates, absent for integers.
-#define WL_WGMMA_SS(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                            \
-  template <>                                                                                               \
-  struct WgmmaShared<n, T, false, false> {                                                                  \
-    static WL_FN void go(Acc* d, unsigned long long a, unsigned long long b, int accumulate) {              \
-      asm volatile("{ .reg .pred p; setp.ne.b32 p, " o2 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types \
-                   " {" WL_R(i) "}, " o0 ", " o1 ", p" tail "; }"                                           \
-                   : WL_D(i, c)                                                                             \
-                   : "l"(a), "l"(b), "r"(accumulate));                                                      \
-    }                                                                                                       \
-  };
-#define WL_WGMMA_RS(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                            \
-  template <>                                                                                               \
-  struct WgmmaRegisters<n, T, false> {                                                                      \
-    static WL_FN void go(Acc* d, const unsigned* a, unsigned long long b, int accumulate) {                 \
-      asm volatile("{ .reg .pred p; setp.ne.b32 p, " o5 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types \
-                   " {" WL_R(i) "}, {" o0 ", " o1 ", " o2 ", " o3 "}, " o4 ", p" tail "; }"                 \
-                   : WL_D(i, c)                                                                             \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                  \
-    }                                                                                                       \
-  };
+#define WL_WGMMA(for_each, ...) for_each(WL_WGMMA_SS, __VA_ARGS__) for_each(WL_WGMMA_RS, __VA_ARGS__)
 
-WL_FOR_EACH_N(WL_WGMMA_SS16, bf16, "k16", ".f32.bf16.bf16")
-WL_FOR_EACH_N(WL_WGMMA_SS16, f16, "k16", ".f32.f16.f16")
-WL_FOR_EACH_N(WL_WGMMA_SS, tf32, "k8", ".f32.tf32.tf32", float, FLOATS, ", 1, 1")
-WL_FOR_EACH_N(WL_WGMMA_SS, e4m3, "k32", ".f32.e4m3.e4m3", float, FLOATS, ", 1, 1")
-WL_FOR_EACH_N(WL_WGMMA_SS, e5m2, "k32", ".f32.e5m2.e5m2", float, FLOATS, ", 1, 1")
-WL_FOR_EACH_N_INT8(WL_WGMMA_SS, signed char, "k32", ".s32.s8.s8", int, INTS, "")
-WL_FOR_EACH_N(WL_WGMMA_RS16, bf16, "k16", ".f32.bf16.bf16")
-WL_FOR_EACH_N(WL_WGMMA_RS16, f16, "k16", ".f32.f16.f16")
-WL_FOR_EACH_N(WL_WGMMA_RS, tf32, "k8", ".f32.tf32.tf32", float, FLOATS, ", 1, 1")
-WL_FOR_EACH_N(WL_WGMMA_RS, e4m3, "k32", ".f32.e4m3.e4m3", float, FLOATS, ", 1, 1")
-WL_FOR_EACH_N(WL_WGMMA_RS, e5m2, "k32", ".f32.e5m2.e5m2", float, FLOATS, ", 1, 1")
-WL_FOR_EACH_N_INT8(WL_WGMMA_RS, signed char, "k32", ".s32.s8.s8", int, INTS, "")
+WL_WGMMA(WL_FOR_EACH_N, bf16, "k16", ".f32.bf16.bf16", float, FLOATS, WL_SCALED_TRANSPOSED)
+WL_WGMMA(WL_FOR_EACH_N, f16, "k16", ".f32.f16.f16", float, FLOATS, WL_SCALED_TRANSPOSED)
+WL_WGMMA(WL_FOR_EACH_N, tf32, "k8", ".f32.tf32.tf32", float, FLOATS, WL_SCALED)
+WL_WGMMA(WL_FOR_EACH_N, e4m3, "k32", ".f32.e4m3.e4m3", float, FLOATS, WL_SCALED)
+WL_WGMMA(WL_FOR_EACH_N, e5m2, "k32", ".f32.e5m2.e5m2", float, FLOATS, WL_SCALED)
+WL_WGMMA(WL_FOR_EACH_N_INT8, signed char, "k32", ".s32.s8.s8", int, INTS, WL_PLAIN)
 
 // T: element type of A and B, which sets K: bf16, f16 16; tf32 8; e4m3, e5m2, signed char 32. TRANS: the operand lies
 // MN-major in shared memory (16-bit types alone). acc = A B, plus what acc held where accumulate is true.
 template <int N, class T, bool TRANS_A, bool TRANS_B, class Acc>
 WL_FN void wgmma(Acc* acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate) {
+  static_assert(sizeof(T) == 2 || (!TRANS_A && !TRANS_B), "only 16-bit operands may be MN-major");
   WgmmaShared<N, T, TRANS_A, TRANS_B>::go(acc, desc_a, desc_b, accumulate);
 }
 // A from registers: 16 bytes a thread, laid out as A of mma_m16n8k16 (m16n8k8 for tf32), warp w of the group at row 16 w.
 template <int N, class T, bool TRANS_B, class Acc>
 WL_FN void wgmma_rs(Acc* acc, const T* a, unsigned long long desc_b, bool accumulate) {
+  static_assert(sizeof(T) == 2 || !TRANS_B, "only 16-bit operands may be MN-major");
   WgmmaRegisters<N, T, TRANS_B>::go(acc, reinterpret_cast<const unsigned*>(a), desc_b, accumulate);
 }
-
-#undef WL_WGMMA_SS16
-#undef WL_WGMMA_RS16
-#undef WL_WGMMA_SS
-#undef WL_WGMMA_RS
 
 }  // namespace wl

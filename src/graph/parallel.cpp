@@ -1,7 +1,6 @@
 #include "graph/parallel.h"
 #include <atomic>
 #include <mutex>
-#include <thread>
 
 namespace warploom::graph {
 

@@ -1,5 +1,6 @@
 #include "layout/memory_layout.h"
 #include <bit>
+#include "layout/f2.h"
 
 namespace warploom::layout {
 std::int64_t MemoryLayout::elements() const {
@@ -87,6 +88,180 @@ std::string to_string(const MemoryLayout& layout) {
   if (const Swizzle& s = layout.swizzle; s.bits > 0)
     out += fmt::format(" swizzle{{{},{},{}}}", s.bits, s.base, s.shift);
   return out;
+}
+
+// Vectors and banks: common_vector, bank_conflict_ways, choose_swizzle.
+namespace {
+
+constexpr int kBanks = 32, kWordBytes = 4, kWarp = 32, kPhaseBytes = 128;
+constexpr int kBankPeriodBits = 7;      // 32 banks of 4 bytes repeat every 2^7 bytes
+constexpr int kLargestPeriodBits = 13;  // beyond it a swizzle of an enumerated layout is not tried
+
+int bit_length(std::int64_t n) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))); }
+
+// What one phase touches: the bit offset of each element before the swizzle, thread by thread.
+using Phase = std::vector<std::int64_t>;
+
+// Every element's offset in bits, thread by thread; the coordinate is a sum of a thread's part and a value's.
+Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory) {
+  Phase offsets;
+  std::vector<Coord> of_value;
+  for (std::int64_t v = 0; v < registers.values(); ++v) of_value.push_back(registers.coord(0, v));
+  for (std::int64_t t = 0; t < registers.threads(); ++t) {
+    const Coord of_thread = registers.coord(t, 0);
+    Coord coord = of_thread;
+    for (const Coord& part : of_value) {
+      for (std::size_t d = 0; d < coord.size(); ++d) coord[d] = of_thread[d] + part[d];
+      offsets.push_back(memory.element_offset(coord) * memory.element_bits);
+    }
+  }
+  return offsets;
+}
+
+struct Access {
+  std::vector<Phase> phases;  // enough of them to stand for all
+  int element_bits;
+};
+
+// All phases of an access, up to what changes neither ways nor the comparison of swizzles: an XOR when the map is linear over
+// XOR, a translation by a multiple of the period otherwise (every swizzle within the period commutes with it).
+Access phases_of(const TvLayout& registers, const MemoryLayout& memory, int access_bytes, int period_bits) {
+  const std::int64_t threads = registers.threads(), values = registers.values();
+  const std::int64_t vector = std::clamp<std::int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
+  const std::int64_t lanes = std::clamp<std::int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
+  Access access{{}, memory.element_bits};
+  MemoryLayout plain = memory;
+  plain.swizzle = {};
+  if (const auto map = bit_matrix(registers, plain); map && values % vector == 0) {
+    Phase phase;
+    for (std::int64_t t = 0; t < std::min(lanes, threads); ++t)
+      for (std::int64_t v = 0; v < vector; ++v)
+        phase.push_back(static_cast<std::int64_t>((*map)(static_cast<std::uint64_t>(t + v * threads))));
+    access.phases.push_back(std::move(phase));
+    return access;
+  }
+  const Phase offsets = all_offsets(registers, memory);
+  const std::int64_t period = std::int64_t{8} << period_bits;  // in bits
+  std::set<Phase> seen;
+  for (std::int64_t warp = 0; warp < threads; warp += kWarp) {
+    const std::int64_t warp_end = std::min(threads, warp + kWarp);
+    for (std::int64_t first = warp; first < warp_end; first += lanes)
+      for (std::int64_t step = 0; step < values; step += vector) {
+        Phase phase;
+        for (std::int64_t t = first; t < std::min(warp_end, first + lanes); ++t)
+          for (std::int64_t v = step; v < std::min(values, step + vector); ++v)
+            phase.push_back(offsets[static_cast<std::size_t>(t * values + v)]);
+        const std::int64_t origin = *std::min_element(phase.begin(), phase.end()) / period * period;
+        for (std::int64_t& offset : phase) offset -= origin;
+        seen.insert(std::move(phase));
+      }
+  }
+  access.phases.assign(seen.begin(), seen.end());
+  return access;
+}
+
+// The worst of all phases, or the first found that reaches `enough`: a caller who compares needs to know no more.
+int ways_of(const Access& access, const Swizzle& swizzle, int enough = kWarp * kPhaseBytes) {
+  const std::int64_t element_bytes = std::max(1, access.element_bits / 8);
+  int worst = 1;
+  std::vector<std::int64_t> words;
+  for (const Phase& phase : access.phases) {
+    words.clear();
+    for (const std::int64_t bit : phase) {
+      const std::int64_t byte = swizzle(bit >> 3);
+      for (std::int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w) words.push_back(w);
+    }
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    std::array<int, kBanks> load{};
+    for (const std::int64_t w : words) worst = std::max(worst, ++load[static_cast<std::size_t>(w % kBanks)]);
+    if (worst >= enough) break;
+  }
+  return worst;
+}
+
+int period_bits_of(const Swizzle& s) { return std::max(kBankPeriodBits, s.bits == 0 ? 0 : s.bits + s.base + s.shift); }
+
+// No swizzle, those of the tensor copy engine, then all others that XOR into the bank bits above the vector and read from bits
+// below `top`.
+std::vector<Swizzle> candidates(int lowest_base, int top) {
+  std::vector<Swizzle> list = {Swizzle{}};
+  for (int bits = 1; bits <= 3; ++bits)
+    if (lowest_base <= 4 && bits + 7 <= top) list.push_back({bits, 4, 3});
+  for (int bits = 1; bits <= kBankPeriodBits; ++bits)
+    for (int base = lowest_base; base + bits <= kBankPeriodBits; ++base)
+      for (int shift = bits; base + shift + bits <= top; ++shift)
+        if (!(base == 4 && shift == 3)) list.push_back({bits, base, shift});
+  return list;
+}
+
+}  // namespace
+
+std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes) {
+  const std::int64_t bits = memory.element_bits, threads = registers.threads(), values = registers.values();
+  std::int64_t vector = 1;
+  while (vector * 2 * bits <= std::int64_t{8} * max_bytes && values % (vector * 2) == 0) vector *= 2;
+  if (vector == 1) return 1;
+  const auto map = bit_matrix(registers, memory);
+  if (map && std::has_single_bit(static_cast<std::uint64_t>(bits))) {
+    // The low value bits must be the low offset bits in order; every other bit must leave those alone. A vector made smaller
+    // frees value bits, whose columns bits << b are multiples of it by themselves.
+    const int thread_bits = bit_length(threads) - 1;
+    const auto column = [&](int b) { return static_cast<std::int64_t>(map->columns[static_cast<std::size_t>(b)]); };
+    int whole = 0;
+    while (std::int64_t{1} << whole < vector && column(thread_bits + whole) == bits << whole) ++whole;
+    vector = std::int64_t{1} << whole;
+    for (int b = 0; b < static_cast<int>(map->columns.size()); ++b) {
+      if (b >= thread_bits && b < thread_bits + whole) continue;
+      while (vector > 1 && column(b) % (vector * bits) != 0) vector /= 2;
+    }
+    return vector;
+  }
+  Phase offsets = all_offsets(registers, memory);
+  for (std::int64_t& bit : offsets) bit = memory.swizzle(bit >> 3) << 3 | (bit & 7);
+  const auto holds = [&](std::int64_t v) {
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      const auto within = static_cast<std::int64_t>(i) % v;
+      if (within == 0 ? offsets[i] % (v * bits) != 0 : offsets[i] != offsets[i - 1] + bits) return false;
+    }
+    return true;
+  };
+  while (vector > 1 && !holds(vector)) vector /= 2;
+  return vector;
+}
+
+int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, int access_bytes) {
+  return ways_of(phases_of(registers, memory, access_bytes, period_bits_of(memory.swizzle)), memory.swizzle);
+}
+
+Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory) {
+  int base = 0;
+  for (const SharedAccess& access : accesses) base = std::max(base, bit_length(access.access_bytes) - 1);
+  base = std::max(base, bit_length((memory.element_bits + 7) / 8) - 1);
+  MemoryLayout plain = memory;
+  plain.swizzle = {};
+  int top = bit_length(plain.bytes() - 1);  // bits from here up are always zero
+  const bool linear = std::all_of(accesses.begin(), accesses.end(), [&](const SharedAccess& access) {
+    return bit_matrix(access.registers, plain).has_value();
+  });
+  if (!linear) top = std::min(top, kLargestPeriodBits);
+  std::vector<Access> phases;
+  for (const SharedAccess& access : accesses)
+    phases.push_back(phases_of(access.registers, plain, access.access_bytes, std::max(top, kBankPeriodBits)));
+  Swizzle best;
+  int smallest = std::numeric_limits<int>::max();
+  for (const Swizzle& swizzle : candidates(base, top)) {
+    int sum = 0;
+    for (const Access& access : phases) {
+      sum += ways_of(access, swizzle, smallest - sum);
+      if (sum >= smallest) break;
+    }
+    if (sum >= smallest) continue;
+    smallest = sum;
+    best = swizzle;
+    if (smallest <= static_cast<int>(accesses.size())) break;  // all conflict-free
+  }
+  return best;
 }
 
 }  // namespace warploom::layout

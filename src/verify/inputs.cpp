@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include "base/random.h"
-#include "verify/parallel.h"
+#include "graph/parallel.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define WARPLOOM_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
@@ -174,7 +174,7 @@ const std::vector<InputFamily>& input_families() {
 void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads) {
   auto* bytes = static_cast<std::byte*>(out);
   const auto size = static_cast<std::int64_t>(bytes_of(stream.dtype));
-  (void)in_parallel<char>(
+  (void)graph::in_parallel<char>(
       count, 1 << 18,
       [&](char&, std::int64_t from, std::int64_t to) {
         fill_range(stream, bytes + from * size, begin + from, begin + to);

@@ -2,10 +2,10 @@
 // request into a verdict. Within the room only.
 #pragma once
 
+#include "graph/parallel.h"
 #include "runtime/timing.h"
 #include "verify/evaluator.h"
 #include "verify/oracle.h"
-#include "verify/parallel.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

@@ -112,7 +112,7 @@ Difference difference(Dtype dtype, const std::byte* mine, const std::byte* their
     }
   };
   Difference sum;
-  for (const Difference& part : in_parallel<Difference>((count + kRun - 1) / kRun, 16, work)) {
+  for (const Difference& part : graph::in_parallel<Difference>((count + kRun - 1) / kRun, 16, work)) {
     if (!(part.worst <= sum.worst)) sum.worst = part.worst, sum.where = part.where;
     sum.reference += part.reference;
     sum.total += part.total;

@@ -1,6 +1,6 @@
 #include "verify/oracle.h"
 #include "base/random.h"
-#include "verify/parallel.h"
+#include "graph/parallel.h"
 
 namespace warploom::verify {
 namespace {

@@ -4,9 +4,14 @@
 // the rest block by block when a whole judgement asks for it, so that memory stays bounded whatever the output's size.
 #pragma once
 
+#include <chrono>
 #include "graph/reference.h"
 
 namespace warploom::verify {
+
+inline double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
 
 struct RowRange {
   int output = 0;

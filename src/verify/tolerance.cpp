@@ -20,7 +20,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include "verify/parallel.h"
+#include "graph/parallel.h"
 
 namespace warploom::verify {
 namespace {
@@ -28,26 +28,20 @@ namespace {
 constexpr double kU32 = 0x1p-24;
 constexpr double kU8Sums = 0x1p-14;  // of 8-bit floats: tensor cores keep about 14 bits of a sum
 
-double largest_finite(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f16: return 65504;
-    case Dtype::bf16: return 0x1.fep127;
-    case Dtype::f64: return std::numeric_limits<double>::max();
-    case Dtype::e4m3: return 448;
-    case Dtype::e5m2: return 57344;
-    default: return is_float(dtype) ? static_cast<double>(std::numeric_limits<float>::max()) : HUGE_VAL;
-  }
-}
-
-// Below this a type holds nothing but multiples of it; kernels may flush there.
-double smallest_step(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f16: return 0x1p-24;
-    case Dtype::e4m3: return 0x1p-9;
-    case Dtype::e5m2: return 0x1p-16;
-    case Dtype::f64: return 0;
-    default: return is_float(dtype) ? 0x1p-126 : 0.5;
-  }
+// The largest number of a type, and the step below which it holds nothing but multiples of it: kernels may flush there.
+struct Limits {
+  Dtype dtype;
+  double largest, step;
+};
+constexpr Limits kLimits[] = {{Dtype::f64, std::numeric_limits<double>::max(), 0},
+                              {Dtype::bf16, 0x1.fep127, 0x1p-126},
+                              {Dtype::f16, 65504, 0x1p-24},
+                              {Dtype::e4m3, 448, 0x1p-9},
+                              {Dtype::e5m2, 57344, 0x1p-16}};
+Limits limits_of(Dtype dtype) {
+  for (const Limits& row : kLimits)
+    if (row.dtype == dtype) return row;
+  return is_float(dtype) ? Limits{dtype, std::numeric_limits<float>::max(), 0x1p-126} : Limits{dtype, HUGE_VAL, 0.5};
 }
 
 std::optional<Dtype> track_type(Track track) {
@@ -96,7 +90,7 @@ void note_nonfinite(Comparison& sum, std::int64_t index) {
 
 void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void* found, const double* value,
                    const double* magnitude, std::int64_t offset, std::int64_t from, std::int64_t to) {
-  const double largest = largest_finite(dtype);
+  const double largest = limits_of(dtype).largest;
   const bool floating = is_float(dtype);
   for (std::int64_t i = from; i < to; ++i) {
     const double c = load(dtype, found, i), r = value[i];
@@ -152,7 +146,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   const Dtype out = graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).dtype;
   if (!is_float(out)) return {HUGE_VAL, 0, 0, 0.5, false};
   Tolerance t;
-  t.absolute = smallest_step(out);
+  t.absolute = limits_of(out).step;
   if (track == Track::tolerance) {
     const double allowed = bits_of(out) >= 32 ? 1e-4 : 1e-2;
     return {HUGE_VAL, 0, allowed, allowed, false};
@@ -224,7 +218,7 @@ void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const voi
   const auto work = [&](Comparison& part, std::int64_t from, std::int64_t to) {
     compare_range(part, tolerance, dtype, found, value, magnitude, begin, from, to);
   };
-  for (const auto& part : in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
+  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
 }
 
 void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count) {
@@ -232,7 +226,7 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
     for (std::int64_t i = from; i < to; ++i)
       if (poisoned(dtype, found, i)) note_unwritten(part, begin + i);
   };
-  for (const auto& part : in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
+  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
 }
 
 Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place) {

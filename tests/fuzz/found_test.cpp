@@ -202,6 +202,13 @@ TEST(Found, ARoleCannotReduceOverAClusterForOthers) {
                   .starts_with("tile-invalid"));
 }
 
+TEST(Found, AScanOfOneValueAThreadOverLanesAndWarps) {
+  EXPECT_EQ(outcome("program p grid(1) warps 2\nglobal X f32 [64]\noutput Y f32 [64]\nregister r f32 [64]\n"
+                    "copy X -> r\nscan sum over 0: r -> r\ncopy r -> Y\n",
+                    "sm_80"),
+            kAgrees);
+}
+
 TEST(Found, CopiesThatNothingMovesAreRefused) {
   EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal X f32 [64]\noutput Y f32 [64]\nshared s f32 [64]\nshared u f32 "
                     "[64]\ncopy X -> s\ncopy s -> u\ncopy u -> Y\n",

@@ -286,7 +286,6 @@ void Generator::ring() {
     for (int c = 0; c < consumers; ++c)
       b_.role("consumer" + std::to_string(c), consumer_warps, 0, [&] {
         const TensorId sum = b_.reg(fresh("sum"), Dtype::f32, shape);
-        const bool clusters = cluster_ > 1 && chance(0.05);  // refused
         b_.fill(sum, 0);
         b_.for_(k, 0, turns, 1, [&](const Index& step) {
           const TensorId v = b_.reg(fresh("v"), dtype, shape);
@@ -298,8 +297,8 @@ void Generator::ring() {
             registers_.push_back({w, shape, dtype});
           }
           vars_.push_back({step, turns, 1});
-          const int barred = divergent_;
-          divergent_ = !clusters;
+          const bool barred = divergent_;
+          divergent_ = true;
           const int count = static_cast<int>(between(0, 2));
           for (int i = 0; i < count; ++i) chance(0.6) ? add_map() : add_reduce();
           if (chance(0.5)) add_store(registers_.back());

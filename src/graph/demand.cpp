@@ -1,5 +1,5 @@
-#include "graph/evaluator.h"
 #include "graph/elements.h"
+#include "graph/evaluator.h"
 
 namespace warploom::graph {
 namespace {

@@ -1,6 +1,6 @@
-#include "graph/evaluator.h"
 #include <algorithm>
 #include <cmath>
+#include "graph/evaluator.h"
 #include "graph/parallel.h"
 
 namespace warploom::graph {

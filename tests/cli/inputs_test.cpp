@@ -1,5 +1,5 @@
-#include "cli/text.h"
 #include <gtest/gtest.h>
+#include "cli/text.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,5 +1,5 @@
-#include "export/parts.h"
 #include <gtest/gtest.h>
+#include "export/parts.h"
 
 namespace warploom::export_ {
 namespace {

@@ -29,8 +29,10 @@ int arity_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].arity; }
 double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {
   switch (op) {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
-  case ValueOp::name: return fp64;                  \
-      #include "base/value_ops.def"
+  case ValueOp::name:                               \
+    return fp64;
+#include "base/value_ops.def"
+#undef WARPLOOM_VALUE_OP  // (clang-format 14 would else draw the line above into the macro)
   }
   return 0;
 }
@@ -40,8 +42,10 @@ double moved(ValueOp op, const double* of, double v, const double* e) {
   [[maybe_unused]] const double a = of[0], b = of[1], x = e[0], y = e[1], z = e[2];
   switch (op) {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
-  case ValueOp::name: return moved;                 \
-      #include "base/value_ops.def"
+  case ValueOp::name:                               \
+    return moved;
+#include "base/value_ops.def"
+#undef WARPLOOM_VALUE_OP  // (clang-format 14 would else draw the line above into the macro)
   }
   return 0;
 }

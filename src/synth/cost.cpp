@@ -134,8 +134,9 @@ class Model {
     const std::int64_t begin = node.begin.evaluate(at), end = node.end.evaluate(at), step = node.step.evaluate(at);
     Work work;
     if (end <= begin || step < 1) return work;
+    const std::int64_t trips = (end - begin + step - 1) / step;
     at[node.variable] = begin;
-    work.add(walk(node.body, at, threads), static_cast<double>((end - begin + step - 1) / step));
+    work.add(walk(node.body, at, threads), static_cast<double>(trips));
     at.erase(node.variable);
     return work;
   }

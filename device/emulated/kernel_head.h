@@ -6,8 +6,9 @@
 #define WL_PURE inline
 #define WL_FN inline
 
-#define WL_KERNEL(name, max_threads, min_blocks) extern "C" void name
-#define WL_KERNEL_CLUSTER(name, max_threads, min_blocks, cx, cy, cz) extern "C" void name
+// Of internal linkage, so that a kernel named like a function of the C library is not taken for it.
+#define WL_KERNEL(name, max_threads, min_blocks) static void name
+#define WL_KERNEL_CLUSTER(name, max_threads, min_blocks, cx, cy, cz) static void name
 #define WL_EXPORT(name) \
   extern "C" void name##_entry(void** args) { ::wl::emu::call_with(&name, args); }
 

@@ -140,8 +140,10 @@ Result<Answer> cast_like(const Question& q) { return Answer{q.in(1).dtype, q.in(
 
 Result<Answer> dequantize(const Question& q) {
   const Dtype from = q.in(0).dtype, to = q.in(1).dtype;
-  if (is_wide_float(from) || !is_wide_float(to) || (q.has(2) && q.in(2).dtype != from))
-    return type_error(q, "an integer or 8-bit float, a scale of f32, bf16 or f16, a zero point of the first's type",
+  constexpr Dtype kNarrow[] = {Dtype::i8, Dtype::u8, Dtype::i32, Dtype::e4m3, Dtype::e5m2};
+  if (std::find(std::begin(kNarrow), std::end(kNarrow), from) == std::end(kNarrow) || !is_wide_float(to) ||
+      (q.has(2) && q.in(2).dtype != from))
+    return type_error(q, "i8, u8, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the first's type",
                       fmt::format("{} and {}", name_of(from), name_of(to)));
   if (q.node.integer("block_size") != 0 || q.node.integer("output_dtype") != 0)
     return q.error(ErrorCode::kOnnxAttribute, "blocks of scales are not supported", "one scale, or one an index of the axis",

@@ -71,10 +71,8 @@ class CpuMatmul final : public Family {
   std::string name() const override { return "cpu_matmul"; }
 
   bool covers(const Region& region, const Capabilities& capabilities) const override {
-    return !capabilities.gpu && has_track(region.track) && [&] {
-      const auto found = match_matmul(region.graph);
-      return found && bits_of(found->a.dtype) > 8;
-    }();
+    const auto found = match_matmul(region.graph);
+    return !capabilities.gpu && has_track(region.track) && found && bits_of(found->a.dtype) > 8;
   }
 
   Space space(const Region& region, const Capabilities& capabilities) const override {

@@ -69,6 +69,7 @@ void Proposer::mutate() {
 }
 
 bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
+  if (!catalogue_->capabilities.gpu) return false;  // nothing is known of CPUs: do not build what cannot be ordered
   std::vector<const kernels::Schedule*> fresh;
   for (const auto& schedule : schedules)
     if (predicted_.emplace(schedule.text(), HUGE_VAL).second) fresh.push_back(&schedule);
@@ -84,7 +85,7 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
 }
 
 void Proposer::climb(std::vector<kernels::Schedule> from) {
-  if (!catalogue_->capabilities.gpu || !by_prediction(from)) return;
+  if (!by_prediction(from)) return;
   std::set<std::string> seen;
   for (std::size_t round = 0; round < kClimbs; ++round) {
     std::vector<kernels::Schedule> next;

@@ -8,7 +8,7 @@
 //
 //   round = max(chain, resident · max(tensor, issue, shared, l2));   time = max(rounds · round / clock, DRAM bytes / bandwidth)
 //
-// Units: microseconds in `us`, cycles elsewhere. Rates: target/rates.h. How well it orders real candidates: docs/results.md.
+// Units: microseconds in `us`, cycles elsewhere. Rates: target/rates.h. How well it orders real candidates: docs/compiler.md.
 #pragma once
 #include "synth/sites.h"
 #include "synth/synthesize.h"

@@ -1,7 +1,7 @@
 // How fast an architecture is, for predicting costs: one table an architecture, measured where such a machine was at hand.
 //
 // The numbers are those that the cost model (synth/cost.h) multiplies with: cycles are of the multiprocessor's clock, rates per
-// cycle of one multiprocessor unless it says otherwise. sm_90a is calibrated on an H200 (bench/rank.py, docs/results.md);
+// cycle of one multiprocessor unless it says otherwise. sm_90a is calibrated on an H200 (bench/rank.py, docs/compiler.md);
 // sm_80 and sm_89 come from datasheets and are not measured.
 #pragma once
 #include <string>

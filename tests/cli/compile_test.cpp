@@ -45,6 +45,13 @@ TEST_F(Compile, ProgramsWithoutRolesAgreeOnEveryGpuTarget) {
     }
 }
 
+TEST_F(Compile, AProgramMayBeNamedLikeAFunctionOfC) {
+  const std::string text =
+      "program div grid(2) warps 4\nglobal A f32 [256]\noutput C f32 [256]\nregister x f32 [128]\n"
+      "copy A[block_x * 128 +128] -> x\ncopy x -> C[block_x * 128 +128]\n";
+  EXPECT_TRUE(compile_text(text, {"--check"}).contains("verdict"));
+}
+
 TEST_F(Compile, ProgramsOfEveryOperandTypeAndOfOddShapesAgree) {
   for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/cli/tile")) {
     const json out = compile(entry.path(), {"--check"});

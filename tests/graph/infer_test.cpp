@@ -94,6 +94,8 @@ TEST(Infer, DequantizeLinearWantsScalesThatFit) {
   EXPECT_EQ(code(Dtype::e4m3, Dtype::f32, {}), std::nullopt);
   EXPECT_EQ(code(Dtype::e4m3, Dtype::f32, {4}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code(Dtype::f32, Dtype::f32, {}), ErrorCode::kOnnxType);
+  EXPECT_EQ(code(Dtype::boolean, Dtype::f32, {}), ErrorCode::kOnnxType);
+  EXPECT_EQ(code(Dtype::i64, Dtype::f32, {}), ErrorCode::kOnnxType);
   EXPECT_EQ(code(Dtype::i8, Dtype::i32, {}), ErrorCode::kOnnxType);
   EXPECT_EQ(code(Dtype::i8, Dtype::f32, {6}, {{"block_size", I{2}}}), ErrorCode::kOnnxAttribute);
 }

@@ -145,6 +145,7 @@ class Reader {
         {.kind = NestValue::Kind::map, .expression = {std::move(terms)}, .operands = std::move(operands), .dtype = dtype});
   }
   int reduce(ValueOp op, int operand, std::vector<int> axes) {
+    if (axes.empty()) return operand;
     std::sort(axes.begin(), axes.end());
     return push({.kind = NestValue::Kind::reduce, .operands = {operand}, .op = op, .axes = std::move(axes)});
   }
@@ -247,6 +248,9 @@ class Reader {
         if (node.op == OpKind::Concat) return concat(node, map);
         return moved(node, map);
       case OpClass::contraction: return contraction(node, map);
+      case OpClass::convolution: return convolution(node, map);
+      case OpClass::window: return window(node, map);
+      case OpClass::reduction: return reduction(node, map);
       default: return std::nullopt;
     }
   }
@@ -269,7 +273,11 @@ class Reader {
 
   Value moved(const Node& node, const Map& map) {
     const auto from = source(node, 0, map);
-    return from && node.op != OpKind::Gather ? read(node.inputs[0], *from) : std::nullopt;
+    if (!from || node.op == OpKind::Gather) return std::nullopt;
+    if (node.op != OpKind::Pad) return read(node.inputs[0], *from);
+    const bool given = node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent;
+    const auto fill = given ? constant_scalar(graph_, node.inputs[2]) : 0.0;
+    return fill ? padded(node.inputs[0], *from, *fill) : std::nullopt;
   }
 
   Value pointwise(const Node& node, TensorId id, const Map& map) {
@@ -373,6 +381,101 @@ class Reader {
   }
 
   Value product(int a, int b) { return map({input(0), input(1), apply(ValueOp::mul, 0, 1)}, {a, b}); }
+
+  // Coordinates at which a pointwise chain that ends in `id` reads already, `partial` but for whole axes at the dimensions `gone`.
+  std::optional<Map> demanded(TensorId id, const Map& partial, const std::vector<bool>& gone, std::set<TensorId>& seen) const {
+    if (!seen.insert(id).second) return std::nullopt;
+    const Shape& shape = graph_.tensor(id).shape;
+    if (const auto found = demanded_.find(id); found != demanded_.end())
+      for (const Map& map : found->second) {
+        Affine kept, all;  // each step once where the dimensions share no axis
+        bool fits = true;
+        for (std::size_t d = 0; d < map.size(); ++d) fits &= gone[d] ? whole(map[d], shape[d]) : map[d] == partial[d];
+        for (std::size_t d = 0; d < map.size() && fits; ++d)
+          for (const int axis : axes_of(map[d])) {
+            Affine& mine = gone[d] ? all : kept;
+            mine.steps.resize(nest.axes.size());
+            mine.steps[at(axis)] += 1;
+          }
+        for (std::size_t a = 0; a < all.steps.size() && fits; ++a)
+          fits = all.steps[a] == 0 || (all.steps[a] == 1 && (a >= kept.steps.size() || kept.steps[a] == 0));
+        if (fits) return map;
+      }
+    if (graph_.producer(id) < 0) return std::nullopt;
+    const Node& node = graph_.nodes[at(graph_.producer(id))];
+    for (const TensorId from : node.inputs)
+      if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent && graph_.tensor(from).shape == shape)
+        if (auto map = demanded(from, partial, gone, seen)) return map;
+    return std::nullopt;
+  }
+
+  Value reduction(const Node& node, const Map& map) {
+    static const std::map<OpKind, ValueOp> operations = {{OpKind::ReduceSum, ValueOp::add},
+                                                         {OpKind::ReduceMax, ValueOp::max},
+                                                         {OpKind::ReduceMin, ValueOp::min},
+                                                         {OpKind::ReduceProd, ValueOp::mul}};
+    const Shape& shape = graph_.tensor(node.inputs[0]).shape;
+    std::vector<bool> gone(shape.size(), false);
+    for (const std::int64_t axis : node.integers("axes")) gone[at(axis)] = true;
+    Map from(shape.size());
+    for (std::size_t d = 0, o = 0; d < shape.size(); ++d)
+      if (!gone[d]) from[d] = map[o++];
+      else o += node.integer("keepdims", 1) != 0;
+    std::set<TensorId> seen;
+    if (const auto known = demanded(node.inputs[0], from, gone, seen)) from = *known;
+    else
+      for (std::size_t d = 0; d < shape.size(); ++d)
+        if (gone[d]) from[d] = new_axis(shape[d]);
+    const Value operand = read(node.inputs[0], from);
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (!gone[d]) from[d] = {};
+    return operand ? reduce(operations.at(node.op), *operand, axes_of(from)) : operand;
+  }
+
+  // New axes for the taps of a window, and the coordinates at which they are read.
+  Map new_taps(const Node& node) {
+    Map taps;
+    for (const std::int64_t size : node.integers("kernel_shape")) taps.push_back(new_axis(size));
+    return taps;
+  }
+  Map windowed(const Node& node, const Map& map, const Map& taps) const {
+    Map out = map;
+    for (std::size_t i = 0; i < taps.size(); ++i) {
+      out[i + 2] = {-node.integers("pads")[i], {}};
+      add(out[i + 2], map[i + 2], node.integers("strides")[i]);
+      add(out[i + 2], taps[i], node.integers("dilations")[i]);
+    }
+    return out;
+  }
+  std::vector<int> axes_of(const Map& map) const {
+    std::vector<int> axes;
+    for (const Affine& c : map)
+      for (const int axis : axes_of(c)) axes.push_back(axis);
+    return axes;
+  }
+
+  Value window(const Node& node, const Map& map) {
+    const ValueOp op = node.op == OpKind::MaxPool ? ValueOp::max : ValueOp::add;
+    const Map taps = new_taps(node);
+    const Value operand = padded(node.inputs[0], windowed(node, map, taps), identity_of(op));
+    return operand ? reduce(op, *operand, axes_of(taps)) : operand;
+  }
+
+  Value convolution(const Node& node, const Map& map) {
+    const Shape& filter = graph_.tensor(node.inputs[1]).shape;
+    const std::int64_t groups = node.integer("group", 1);
+    const auto parts = digits(map[1], {groups, filter[0] / groups});
+    if (!parts || node.inputs.size() > 2) return std::nullopt;
+    Map weight = {map[1], new_axis(filter[1])};
+    const Map taps = new_taps(node);
+    weight.insert(weight.end(), taps.begin(), taps.end());
+    Map from = windowed(node, map, taps);
+    from[1] = weight[1];
+    add(from[1], (*parts)[0], filter[1]);
+    const Value x = padded(node.inputs[0], from, 0), w = x ? read(node.inputs[1], weight) : x;
+    std::vector<int> over = axes_of(Map(weight.begin() + 1, weight.end()));
+    return w ? Value(reduce(ValueOp::add, *product(*x, *w), std::move(over))) : w;
+  }
 
   Value contraction(const Node& node, const Map& map) {
     const graph::Question q{graph_, node};

@@ -2,6 +2,7 @@
 #include "kernels/nest.h"
 #include <gtest/gtest.h>
 #include <cmath>
+#include "nets.h"
 #include "problems.h"
 namespace warploom::kernels {
 namespace {

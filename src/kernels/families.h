@@ -6,6 +6,7 @@ const Family& matmul_wgmma_family();  // sm_90a: copy engine, warp roles, warpgr
 const Family& matmul_mma_family();    // sm_80 and later: cp.async, mma.sync
 const Family& matmul_simt_family();   // any GPU: fused multiply-adds, strict fp32
 const Family& softmax_gpu_family();
+const Family& direct_family();       // any target: one level of loops, by tiles of the output
 const Family& cpu_matmul_family();   // any CPU: packed blocks, register tiles
 const Family& cpu_softmax_family();  // any CPU: rows in registers, in the L2 cache, or read twice
 }  // namespace warploom::kernels

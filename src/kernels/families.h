@@ -5,6 +5,8 @@ namespace warploom::kernels {
 const Family& matmul_wgmma_family();  // sm_90a: copy engine, warp roles, warpgroup matrix instructions
 const Family& matmul_mma_family();    // sm_80 and later: cp.async, mma.sync
 const Family& matmul_simt_family();   // any GPU: fused multiply-adds, strict fp32
+const Family& conv_mma_family();      // sm_80 and later: windows as boxes, cp.async, mma.sync
+const Family& conv_simt_family();     // any GPU: the same by fused multiply-adds
 const Family& softmax_gpu_family();
 const Family& direct_family();       // any target: one level of loops, by tiles of the output
 const Family& cpu_matmul_family();   // any CPU: packed blocks, register tiles

@@ -3,13 +3,12 @@ namespace warploom::kernels {
 using tile::Index;
 using tile::TensorId;
 
-std::optional<Precision> precision_of(const MatmulRegion& region, Track track) {
-  if (region.a.dtype != region.b.dtype) return std::nullopt;
-  if (region.a.dtype == Dtype::bf16 && track != Track::fp16) return Precision{Dtype::bf16, 1};
-  if (region.a.dtype == Dtype::f16 && track != Track::bf16) return Precision{Dtype::f16, 1};
-  const bool narrow = bits_of(region.a.dtype) == 8;
-  if (narrow && (track == Track::fp8 || track == Track::tolerance)) return Precision{region.a.dtype, 1};
-  if (region.a.dtype != Dtype::f32) return std::nullopt;
+std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
+  if (a != b) return std::nullopt;
+  if (a == Dtype::bf16 && track != Track::fp16) return Precision{Dtype::bf16, 1};
+  if (a == Dtype::f16 && track != Track::bf16) return Precision{Dtype::f16, 1};
+  if (bits_of(a) == 8 && (track == Track::fp8 || track == Track::tolerance)) return Precision{a, 1};
+  if (a != Dtype::f32) return std::nullopt;
   if (track == Track::tf32) return Precision{Dtype::tf32, 1};
   if (track == Track::fp32 || track == Track::tolerance) return Precision{Dtype::tf32, 3};
   return std::nullopt;
@@ -33,6 +32,30 @@ bool engine_reads(const View& view) {
   for (std::size_t i = 0; i < rank + 2; ++i)
     if (i != fast && view.shape[i] > 1 && view.strides[i] * bytes_of(view.dtype) % 16) return false;
   return view.strides[fast] == 1;
+}
+
+void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa, TensorId fb,
+                       const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape) {
+  auto& t = draft.b;
+  if (precision.operand != Dtype::tf32) {
+    t.mma(acc, t.all(fa), t.all(fb));
+    return;
+  }
+  auto part = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+    const auto known = draft.named.find(name);
+    return known != draft.named.end() ? known->second : draft.named[name] = t.reg(name, Dtype::tf32, shape);
+  };
+  const TensorId a = part("fa_tf32", a_shape), b = part("fb_tf32", b_shape);
+  t.copy(t.all(fa), t.all(a));
+  t.copy(t.all(fb), t.all(b));
+  if (precision.terms > 1) {
+    const TensorId a_rest = part("fa_rest", a_shape), b_rest = part("fb_rest", b_shape);
+    t.map(a_rest, t.value(fa) - t.value(a));
+    t.map(b_rest, t.value(fb) - t.value(b));
+    t.mma(acc, t.all(a_rest), t.all(b));
+    t.mma(acc, t.all(a), t.all(b_rest));
+  }
+  t.mma(acc, t.all(a), t.all(b));
 }
 
 MatmulRegion exchanged(const MatmulRegion& region) {

@@ -13,7 +13,14 @@ struct Precision {
   bool promotes() const { return terms > 1 || (is_float(operand) && bits_of(operand) == 8); }
   Dtype accumulator() const { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 };
-std::optional<Precision> precision_of(const MatmulRegion& region, Track track);
+std::optional<Precision> precision_of(Dtype a, Dtype b, Track track);
+inline std::optional<Precision> precision_of(const MatmulRegion& region, Track track) {
+  return precision_of(region.a.dtype, region.b.dtype, track);
+}
+
+// acc += fa·fb of register fragments under the precision: as they are, rounded to tf32, or as three products of two-part splits.
+void fragment_products(Draft& draft, const Precision& precision, tile::TensorId acc, tile::TensorId fa, tile::TensorId fb,
+                       const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape);
 
 inline std::int64_t field(const Schedule& schedule, const std::string& name, std::int64_t otherwise = 0) {
   const auto found = schedule.fields.find(name);

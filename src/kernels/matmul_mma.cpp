@@ -125,31 +125,6 @@ class MatmulThreads : public Family {
     out.buffers.push_back(draft.buffers);
   }
 
-  // acc += fa·fb under the precision: as they are, rounded to tf32, or as three products of two-part splits.
-  static void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa, TensorId fb,
-                                const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape) {
-    auto& t = draft.b;
-    if (precision.operand != Dtype::tf32) {
-      t.mma(acc, t.all(fa), t.all(fb));
-      return;
-    }
-    auto part = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
-      const auto known = draft.named.find(name);
-      return known != draft.named.end() ? known->second : draft.named[name] = t.reg(name, Dtype::tf32, shape);
-    };
-    const TensorId a = part("fa_tf32", a_shape), b = part("fb_tf32", b_shape);
-    t.copy(t.all(fa), t.all(a));
-    t.copy(t.all(fb), t.all(b));
-    if (precision.terms > 1) {
-      const TensorId a_rest = part("fa_rest", a_shape), b_rest = part("fb_rest", b_shape);
-      t.map(a_rest, t.value(fa) - t.value(a));
-      t.map(b_rest, t.value(fb) - t.value(b));
-      t.mma(acc, t.all(a_rest), t.all(b));
-      t.mma(acc, t.all(a), t.all(b_rest));
-    }
-    t.mma(acc, t.all(a), t.all(b));
-  }
-
   Flavour flavour_;
 };
 }  // namespace

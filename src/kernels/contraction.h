@@ -1,0 +1,21 @@
+// Contractions: nests that are one sum of products, out[batch, m, n] = f(Σ_k A[batch, m, k] · B[batch, k, n], operands…), where every
+// one of m, n and k may be several axes and B's coordinates any affine ones: convolutions in one, two or three dimensions.
+//
+//   y = relu(conv(x, w) + bias), x [8,64,56,56], w [128,64,3,3]      batch {}  m {co}  n {image, p, q}  k {ci, kh, kw}
+//   a: w at {co, ci, kh, kw}     b: x at {image, ci, p + kh - 1, q + kw - 1}
+#pragma once
+#include "kernels/family.h"
+#include "kernels/nest.h"
+namespace warploom::kernels {
+struct Contraction {
+  Nest nest;
+  std::size_t sum = 0;                         // the value that is the sum over k
+  std::size_t a = 0, b = 0;                    // of nest.loads; b is the one that varies along the output's fastest axis
+  std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending
+  std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
+
+  std::size_t fastest_n() const { return n.back(); }
+  std::int64_t count(const std::vector<std::size_t>& axes) const;  // the product of their sizes
+};
+std::optional<Contraction> contraction_of(const graph::Graph& primitive);
+}  // namespace warploom::kernels

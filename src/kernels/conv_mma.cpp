@@ -1,0 +1,294 @@
+// Convolutions as implicit matmuls for any GPU since sm_80: all threads copy windows through a ring of shared-memory slots, and all
+// multiply, with mma.sync (conv_mma) or with fused multiply-adds (conv_simt).
+//
+// Rows are A's axis m (output channels), columns an x · y patch of pixels of one image; a slot holds `channels` · `taps` of the sum's
+// terms: so many input channels at so many places of the window. Nothing is unfolded in memory: a patch at a place of the window is a
+// box of the input, and what padding adds lies outside and counts as 0. With pack=1 a program of its own first lays the weights
+// so that the channels of one place are neighbours.
+#include "kernels/contraction.h"
+#include "kernels/gpu_matmul.h"
+#include "kernels/match_chain.h"
+#include "kernels/nest_tiles.h"
+namespace warploom::kernels {
+namespace {
+using tile::Index;
+using tile::TensorId;
+using tile::Value;
+using Kind = NestValue::Kind;
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+// Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
+std::int64_t outside(const Contraction& c) {
+  std::int64_t far = 1;
+  for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
+    for (std::size_t d = 0; d < access->at.size(); ++d)
+      far = std::max(far, 2 * (access->shape[d] + std::abs(access->at[d].begin)));
+  return far;
+}
+
+class ConvThreads final : public Family {
+ public:
+  ConvThreads(std::string name, bool tensor_cores) : name_(std::move(name)), tensor_cores_(tensor_cores) {}
+  std::string name() const override { return name_; }
+
+  bool covers(const Region& region, const target::Capabilities& capabilities) const override {
+    if (!capabilities.gpu || match_matmul(region.graph)) return false;
+    const auto c = contraction_of(region.graph);
+    return c && precision(*c, region.track) && whole_patches(*c);
+  }
+
+  Space space(const Region& region, const target::Capabilities&) const override {
+    const auto c = *contraction_of(region.graph);
+    const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
+    std::vector<std::int64_t> ys = {1}, channel_counts, tap_counts = {1};
+    for (std::int64_t y = 2; y <= 32 && has_y(c) && y < 2 * c.nest.axes[second_n(c)]; y *= 2) ys.insert(ys.begin() + (y > 8), y);
+    for (const std::int64_t count : {16, 32, 8, 64, 4, 2, 1})
+      if (count < 2 * channels && (!shares_channel(c) || channels % count == 0)) channel_counts.push_back(count);
+    for (std::int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
+    if (channels < 8) std::reverse(tap_counts.begin(), tap_counts.end());
+    return {name(),
+            {{"block_m", {64, 128, 32, 16, 256}, "output channels a block computes"},
+             {"x", {16, 32, 8, 64, 128}, "pixels along the output's fastest axis"},
+             {"y", ys, "pixels along the axis before it"},
+             {"channels", channel_counts, "input channels of a slot"},
+             {"taps", tap_counts, "places of the window of a slot"},
+             {"stages", {3, 2, 4}, "slots of the ring"},
+             {"warps", {8, 4}, "warps a block"},
+             {"pack", {1, 0}, "1: a program of its own makes the channels of one place of the window neighbours"},
+             {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
+  }
+
+  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+    const auto c = *contraction_of(region.graph);
+    const Precision p = *precision(c, region.track);
+    const auto m = field(s, "block_m"), n = field(s, "x") * field(s, "y"), threads = field(s, "warps") * 32,
+               k = field(s, "channels") * field(s, "taps");
+    if (k % k_step(p.operand) || k > 64)
+      return fail(
+          illegal(s, fmt::format("channels · taps a multiple of {}, at most 64", k_step(p.operand)), fmt::format("{}", k)));
+    if (n < 32 || n > 256) return fail(illegal(s, "patches of 32 to 256 pixels", fmt::format("{}", n)));
+    const auto accumulators = m * n / threads;
+    if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)
+      return fail(illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
+    if (field(s, "pack") && c.nest.loads[c.a].at.size() < 2) return fail(illegal(s, "pack=0 for a vector", s.text()));
+    return fits_shared(s, (m + n) * k * bytes_of(c.nest.loads[c.a].dtype) * field(s, "stages"), capabilities);
+  }
+
+  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
+    auto c = *contraction_of(region.graph);
+    const Precision p = *precision(c, region.track);
+    Programs out;
+    if (field(s, "pack")) pack(out, c);
+    multiply(out, c, p, s);
+    return out;
+  }
+
+ private:
+  std::string name_;
+  bool tensor_cores_;
+  int k_step(Dtype operand) const { return tensor_cores_ ? 32 / bytes_of(operand) : 4; }
+
+  std::optional<Precision> precision(const Contraction& c, Track track) const {
+    const Access &a = c.nest.loads[c.a], &b = c.nest.loads[c.b];
+    if (!is_computed_float(a.dtype) || bits_of(a.dtype) < 16 || a.fill != 0 || b.fill != 0) return std::nullopt;
+    if (tensor_cores_) return precision_of(a.dtype, b.dtype, track);
+    return a.dtype == Dtype::f32 && b.dtype == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1}) : std::nullopt;
+  }
+  // Whether no operand behind the sum varies along one only of the two axes that a block's columns are.
+  static bool whole_patches(const Contraction& c) {
+    for (std::size_t v = 0; v < c.nest.values.size(); ++v) {
+      const auto& varies = c.nest.values[v].varies;
+      const bool behind = std::none_of(c.k.begin(), c.k.end(), [&](std::size_t k) { return varies[k]; });
+      if (behind && has_y(c) && varies[c.fastest_n()] != varies[second_n(c)]) return false;
+    }
+    return true;
+  }
+  static bool has_y(const Contraction& c) { return c.n.size() > 1; }
+  static std::size_t second_n(const Contraction& c) { return c.n[c.n.size() - 2]; }
+  // Whether beyond the last input channel of a group lies another group's.
+  static bool shares_channel(const Contraction& c) {
+    for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
+      for (const Affine& coordinate : access->at)
+        for (std::size_t axis = 0; axis < c.nest.axes.size(); ++axis)
+          if (c.channel && axis != *c.channel && coordinate.steps[*c.channel] != 0 && coordinate.steps[axis] != 0) return true;
+    return false;
+  }
+
+  // A rewritten with its channels fastest, all other dimensions as they were.
+  static void pack(Programs& out, Contraction& c) {
+    Access& a = c.nest.loads[c.a];
+    std::size_t fastest = 0;
+    for (std::size_t d = 0; d < a.at.size(); ++d)
+      if (c.channel && a.at[d].steps[*c.channel] != 0) fastest = d;
+    Access packed = a;
+    packed.name = "packed";
+    std::int64_t next = round_up(a.shape[fastest], 16 / bytes_of(a.dtype));
+    packed.strides[fastest] = 1;
+    for (std::size_t d = a.at.size(); d-- > 0;)
+      if (d != fastest) packed.strides[d] = next, next *= a.shape[d];
+    out.workspaces.push_back({packed.name, a.dtype, {next}});
+    // The channels and the dimension before them, 32 by 32.
+    const std::size_t other = fastest == 0 ? 1 : 0;
+    Draft draft("pack");
+    auto& b = draft.b;
+    draft.buffers = {{"W", a.name}, {"P", packed.name}};
+    const TensorId from = b.global("W", a.dtype, a.shape, a.strides), to = b.output("P", a.dtype, a.shape, packed.strides);
+    const TensorId x = b.reg("x", a.dtype, {32, 32});
+    std::vector<Index> offset;
+    std::vector<std::int64_t> extent;
+    std::int64_t blocks = 1;
+    for (std::size_t d = 0; d < a.shape.size(); ++d) {
+      extent.push_back(d == fastest || d == other ? 32 : 1);
+      const std::int64_t count = ceil_div(a.shape[d], extent[d]);
+      offset.push_back(tile::block(0) / blocks % count * extent[d]);
+      blocks *= count;
+    }
+    b.grid(blocks).warps(8);
+    b.copy(b.tile(from, offset, extent), b.all(x));
+    b.copy(b.all(x), b.tile(to, offset, extent));
+    out.programs.push_back(b.finish());
+    out.buffers.push_back(draft.buffers);
+    a = packed;
+  }
+
+  void multiply(Programs& out, const Contraction& c, const Precision& precision, const Schedule& s) const {
+    const Nest& nest = c.nest;
+    const auto bm = field(s, "block_m"), channels = field(s, "channels"), taps = field(s, "taps"), bk = channels * taps,
+               bn = field(s, "x") * field(s, "y"), step = static_cast<std::int64_t>(k_step(precision.operand));
+    const int stages = static_cast<int>(field(s, "stages"));
+    const std::size_t m_axis =
+        *std::max_element(c.m.begin(), c.m.end(), [&](auto a, auto b) { return nest.axes[a] < nest.axes[b]; });
+    // The axes that a block has several elements of, in the order of the matrices' rows and columns.
+    std::vector<std::size_t> rows = {m_axis}, columns, terms;
+    if (has_y(c)) columns.push_back(second_n(c));
+    columns.push_back(c.fastest_n());
+    if (c.channel) terms.push_back(*c.channel);
+    std::vector<std::size_t> result = rows, a_axes = rows, b_axes = terms;
+    result.insert(result.end(), columns.begin(), columns.end());
+    a_axes.insert(a_axes.end(), terms.begin(), terms.end());
+    b_axes.insert(b_axes.end(), columns.begin(), columns.end());
+    NestTile tile(nest);
+    tile.extent[m_axis] = bm, tile.extent[c.fastest_n()] = field(s, "x");
+    if (has_y(c)) tile.extent[second_n(c)] = field(s, "y");
+    if (c.channel) tile.extent[*c.channel] = channels;
+
+    Draft draft("convolution");
+    auto& t = draft.b;
+    // Blocks: rows fastest, so that those which read one patch run at the same time.
+    std::int64_t blocks = 1;
+    for (const auto* axes : {&c.m, &c.n, &c.batch})
+      for (std::size_t i = axes->size(); i-- > 0;) {
+        const std::size_t axis = (*axes)[i];
+        const std::int64_t count = ceil_div(nest.axes[axis], tile.extent[axis]);
+        if (count > 1) tile.origin[axis] = tile::block(0) / blocks % count * tile.extent[axis];
+        blocks *= count;
+      }
+    t.grid(blocks).warps(static_cast<int>(field(s, "warps")));
+
+    const Access &a = nest.loads[c.a], &b = nest.loads[c.b], &y = nest.outputs[0].place;
+    const TensorId A = declare(draft, "W", nest, a, a_axes, false), B = declare(draft, "X", nest, b, b_axes, false);
+    const TensorId sa = t.shared("w", a.dtype, {bm, bk}), sb = t.shared("x", b.dtype, {bk, bn});
+    const auto ring = t.pipeline("ring", stages, {sa, sb});
+    const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
+    const bool split = precision.terms > 1;
+    const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
+    const TensorId fa = t.reg("fa", a.dtype, {bm, step}), fb = t.reg("fb", b.dtype, {step, bn});
+
+    // Slots go through the window, taps of its last axis together, at one set of channels after another.
+    std::int64_t slots = 1;
+    std::vector<std::pair<std::size_t, std::int64_t>> digits;  // fastest first: an axis and its number of steps
+    for (std::size_t i = c.k.size(); i-- > 0;)
+      if (c.k[i] != c.channel) digits.emplace_back(c.k[i], ceil_div(nest.axes[c.k[i]], c.k[i] == c.window ? taps : 1));
+    if (c.channel) digits.emplace_back(*c.channel, ceil_div(nest.axes[*c.channel], channels));
+    for (const auto& [axis, count] : digits) slots *= count;
+    const std::int64_t far = outside(c);
+    const auto produce = [&](const Index& k) {
+      std::int64_t below = 1;
+      for (const auto& [axis, count] : digits) {
+        const bool last = below * count == slots;
+        const Index digit = last ? k / below : k / below % count;
+        tile.origin[axis] = digit * (axis == c.window ? taps : axis == c.channel ? channels : 1);
+        below *= count;
+      }
+      t.produce(ring, [&] {
+        const Index first = c.window ? tile.origin[*c.window] : Index(0);
+        for (std::int64_t tap = 0; tap < taps; ++tap) {
+          if (c.window) {
+            const Index place = first + tap;
+            const bool over = nest.axes[*c.window] % taps != 0;  // places beyond the window lie outside every tensor
+            tile.origin[*c.window] = over ? place + place / nest.axes[*c.window] * far : place;
+          }
+          t.copy(box(t, A, a, a_axes, tile), t.tile(sa, {0, tap * channels}, {bm, channels}));
+          t.copy(box(t, B, b, b_axes, tile), t.tile(sb, {tap * channels, 0}, {channels, bn}));
+        }
+      });
+    };
+    t.fill(acc, 0);
+    for (int stage = 0; stage + 1 < stages; ++stage) produce(stage);
+    t.for_("k", 0, slots, 1, [&](const Index& k) {
+      if (split) t.fill(part, 0);
+      t.consume(ring, 0, [&] {
+        for (std::int64_t inner = 0; inner < bk; inner += step) {
+          t.copy(t.tile(sa, {0, inner}, {bm, step}), t.all(fa));
+          t.copy(t.tile(sb, {inner, 0}, {step, bn}), t.all(fb));
+          fragment_products(draft, precision, part, fa, fb, {bm, step}, {step, bn});
+        }
+      });
+      if (split) t.map(acc, t.value(acc) + t.value(part));
+      produce(k + (stages - 1));
+    });
+    store(draft, c, acc, tile, result, {bm, bn}, y);
+    out.programs.push_back(t.finish());
+    out.buffers.push_back(draft.buffers);
+  }
+
+  // What follows the sum, over the accumulators, and the output.
+  static void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
+                    const std::vector<std::int64_t>& shape, const Access& y) {
+    const Nest& nest = c.nest;
+    auto& t = draft.b;
+    const auto varies = [&](const std::vector<bool>& along, std::size_t from, std::size_t to) {
+      for (std::size_t i = from; i < to; ++i)
+        if (along[axes[i]]) return true;
+      return false;
+    };
+    std::vector<Value> known(nest.values.size());
+    TensorId last = acc;
+    for (std::size_t v = 0; v < nest.values.size(); ++v) {
+      const NestValue& value = nest.values[v];
+      if (v == c.sum) known[v] = t.value(acc);
+      if (v == c.sum || std::any_of(c.k.begin(), c.k.end(), [&](std::size_t k) { return value.varies[k]; })) continue;
+      const std::vector<std::int64_t> own = {varies(value.varies, 0, 1) ? shape[0] : 1,
+                                             varies(value.varies, 1, axes.size()) ? shape[1] : 1};
+      if (value.kind == Kind::load) {
+        const Access& load = nest.loads[at(value.load)];
+        const TensorId x = t.reg(fmt::format("e{}", v), load.dtype, own);
+        t.copy(box(t, declare(draft, fmt::format("E{}", v), nest, load, axes, false), load, axes, tile), t.all(x), load.fill);
+        known[v] = t.value(x);
+      } else {
+        std::vector<Value> inputs;
+        for (const int operand : value.operands) inputs.push_back(known[at(operand)]);
+        last = t.reg(fmt::format("v{}", v), Dtype::f32, own);
+        t.map(last, to_value(value.expression, inputs));
+        known[v] = t.value(last);
+      }
+    }
+    TensorId result = last;
+    if (t.dtype_of(last) != y.dtype || nest.values[at(nest.outputs[0].value)].kind != Kind::map) {
+      result = t.reg("result", y.dtype, shape);
+      t.map(result, known[at(nest.outputs[0].value)]);
+    }
+    t.copy(t.all(result), box(t, declare(draft, "Y", nest, y, axes, true), y, axes, tile));
+  }
+};
+}  // namespace
+const Family& conv_mma_family() {
+  static const ConvThreads family("conv_mma", true);
+  return family;
+}
+const Family& conv_simt_family() {
+  static const ConvThreads family("conv_simt", false);
+  return family;
+}
+}  // namespace warploom::kernels

@@ -1,0 +1,103 @@
+// Convolutions as implicit matmuls: emitted for GPUs and emulated, against FP64.
+#include <gtest/gtest.h>
+#include <cmath>
+#include "kernels/contraction.h"
+#include "kernels/families.h"
+#include "nets.h"
+#include "problems.h"
+#include "runtime/emulate.h"
+namespace warploom::kernels {
+namespace {
+using graph::OpKind;
+using test::Attributes;
+using test::Ints;
+using test::Net;
+
+struct Case {
+  std::string name;
+  graph::Shape x, w;
+  Attributes attributes = {};
+  Dtype dtype = Dtype::f32;
+  bool behind = false;  // bias, a residual and a relu follow
+
+  graph::Graph graph() const {
+    Net n;
+    auto y = n.add(OpKind::Conv, {n.x(x, dtype), n.x(w, dtype)}, attributes);
+    if (behind) {
+      y = n.add(OpKind::Add, {y, n.x({w[0], 1, 1}, dtype)});
+      y = n.add(OpKind::Relu, {n.add(OpKind::Add, {y, n.x({1}, dtype)})});
+    }
+    return n.with({y});
+  }
+};
+const Ints kOne{1, 1, 1, 1}, kTwo{2, 2};
+const Case kCases[] = {
+    {"padded", {2, 8, 9, 20}, {24, 8, 3, 3}, {{"pads", kOne}}},
+    {"behind", {1, 8, 9, 20}, {24, 8, 3, 3}, {{"pads", kOne}}, Dtype::f32, true},
+    {"strided", {1, 9, 11, 21}, {17, 9, 3, 3}, {{"pads", kOne}, {"strides", kTwo}}},
+    {"dilated", {1, 8, 12, 14}, {16, 8, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", kTwo}}},
+    {"first_layer", {1, 3, 23, 35}, {16, 3, 7, 7}, {{"pads", Ints{2, 2, 2, 2}}, {"strides", kTwo}}},
+    {"grouped", {1, 32, 8, 10}, {32, 16, 3, 3}, {{"pads", kOne}, {"group", std::int64_t{2}}}},
+    {"points", {2, 16, 7, 9}, {32, 16, 1, 1}},
+    {"points_strided", {1, 16, 9, 9}, {16, 16, 1, 1}, {{"strides", kTwo}}},
+    {"half", {1, 16, 9, 20}, {16, 16, 3, 3}, {{"pads", kOne}}, Dtype::f16},
+    {"brain", {1, 20, 9, 20}, {16, 20, 3, 3}, {{"pads", kOne}}, Dtype::bf16, true},
+    {"line", {2, 8, 90}, {16, 8, 5}, {{"pads", Ints{2, 2}}}},
+    {"volume", {1, 8, 5, 6, 9}, {16, 8, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 1}}}},
+};
+
+std::optional<Schedule> random_schedule(const Family& family, const Region& region, const target::Capabilities& capabilities,
+                                        Random& random) {
+  const Space space = family.space(region, capabilities);
+  for (int attempt = 0; attempt < 2000; ++attempt) {
+    Schedule schedule{family.name(), {}};
+    for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
+    if (family.legal(region, schedule, capabilities)) return schedule;
+  }
+  return std::nullopt;
+}
+
+double error_of(const std::vector<double>& want, Dtype dtype, const std::vector<std::byte>& have) {
+  double worst = 0, largest = 1e-30;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double value = load_as_double(dtype, have.data(), i);
+    worst = std::max(worst, std::isnan(value) ? HUGE_VAL : std::abs(value - want[i]));
+    largest = std::max(largest, std::abs(want[i]));
+  }
+  return worst / largest;
+}
+
+class Convolutions : public testing::TestWithParam<Case> {};
+TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
+  Random random(2, GetParam().name);
+  const Region region{GetParam().graph(), GetParam().dtype == Dtype::f32 ? Track::fp32 : Track::tolerance};
+  int tried = 0;
+  for (const std::string target : {"sm_80", "sm_90a"}) {
+    const auto capabilities = *target::capabilities_of(target);
+    for (const Family* family : {&conv_mma_family(), &conv_simt_family()}) {
+      if (!family->covers(region, capabilities)) continue;
+      for (int i = 0; i < 1; ++i) {
+        auto schedule = random_schedule(*family, region, capabilities, random);
+        ASSERT_TRUE(schedule) << family->name();
+        schedule->fields["solution"] = 0;
+        const auto list = build(region, *schedule, capabilities);
+        ASSERT_TRUE(list) << schedule->text() << describe(list.error());
+        auto inputs = test::random_inputs(region.graph, 1);
+        runtime::EmulatedBuffers buffers;
+        for (std::size_t b = 0; b < inputs.size(); ++b) buffers[list->inputs[b].name] = inputs[b];
+        std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()), std::byte{0xff});
+        buffers[list->outputs[0].name] = output;
+        const auto ran = runtime::emulate(*list, buffers);
+        ASSERT_TRUE(ran) << schedule->text() << describe(ran.error()) << list->kernels.back().source;
+        const auto want = graph::evaluate(region.graph, std::vector<graph::Bytes>(inputs.begin(), inputs.end()), 1);
+        EXPECT_LT(error_of((*want)[0], GetParam().dtype, output), GetParam().dtype == Dtype::f32 ? 3e-6 : 1e-2)
+            << schedule->text();
+        ++tried;
+      }
+    }
+  }
+  EXPECT_GE(tried, 2);
+}
+INSTANTIATE_TEST_SUITE_P(Emulated, Convolutions, testing::ValuesIn(kCases), [](const auto& one) { return one.param.name; });
+}  // namespace
+}  // namespace warploom::kernels

@@ -40,6 +40,7 @@ struct Command {
 
 Command optimize_command();
 Command compile_command();
+Command new_command();
 Command show_command();
 Command verify_command();
 Command doctor_command();

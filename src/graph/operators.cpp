@@ -16,6 +16,7 @@ constexpr std::array kOperators = {
 };
 }  // namespace
 const Operator& operator_of(OpKind op) { return kOperators[static_cast<std::size_t>(op)]; }
+std::span<const Operator> operators() { return kOperators; }
 std::string_view name_of(OpKind op) { return operator_of(op).name; }
 OpClass class_of(OpKind op) { return operator_of(op).op_class; }
 std::optional<OpKind> op_named(std::string_view name) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <limits>
+#include <span>
 #include "graph/graph.h"
 namespace warploom::graph {
 // A node with its inputs already inferred and its attributes complete.
@@ -53,6 +54,7 @@ struct Operator {
   AccessRule* access;
 };
 const Operator& operator_of(OpKind op);
+std::span<const Operator> operators();  // all, in the order of OpKind
 
 enum class AttributeKind : std::uint8_t { integer, real, text, integers };  // as the alternatives of Attribute
 struct AttributeRow {

@@ -1,0 +1,115 @@
+#include "base/file.h"
+#include "cli/command.h"
+#include "onnx/spell.h"
+namespace warploom::cli {
+namespace {
+struct Flags {
+  std::string what, input, out, dtype = "f32", file;
+  std::uint64_t kernel = 3, stride = 1, padding = 0, groups = 1, features = 0;
+};
+
+// A problem that many have: its expression with {input}, the sizes of --input as {n0} {n1} … and {last}, and the flags' values.
+struct Recipe {
+  std::string_view name, expression, meaning;
+};
+constexpr std::string_view kConv2d =
+    "conv(x[{input}], w[{out},{group_in},{kernel},{kernel}], b[{out}], strides=[{stride},{stride}], "
+    "pads=[{padding},{padding},{padding},{padding}], group={groups})";
+constexpr Recipe kRecipes[] = {
+    {"matmul", "matmul(x[{input}], w[{last},{out}])", "--input ..,M,K --features N"},
+    {"linear", "gemm(x[{input}], w[{out},{last}], b[{out}], transB=1)", "--input M,K --features N"},
+    {"linear_gelu", "gelu(gemm(x[{input}], w[{out},{last}], b[{out}], transB=1))", "the same, then gelu"},
+    {"mlp", "gemm(relu(gemm(x[{input}], w[{out},{last}], b[{out}], transB=1)), w2[{last},{out}], b2[{last}], transB=1)",
+     "two linear layers, --features wide between them"},
+    {"conv2d", "{conv2d}", "--input N,C,H,W --features CO --kernel --stride --padding --groups"},
+    {"conv2d_relu", "relu({conv2d})", "the same, then relu"},
+    {"conv2d_relu_maxpool", "maxpool(relu({conv2d}), kernel_shape=[2,2], strides=[2,2])", "then the largest of 2x2"},
+    {"conv2d_batchnorm_relu", "relu(batchnormalization({conv2d}, g[{out}], d[{out}], m[{out}], v[{out}]))",
+     "with batch norm between"},
+    {"maxpool2d", "maxpool(x[{input}], kernel_shape=[{kernel},{kernel}], strides=[{stride},{stride}])", "--kernel --stride"},
+    {"averagepool2d", "averagepool(x[{input}], kernel_shape=[{kernel},{kernel}], strides=[{stride},{stride}])",
+     "--kernel --stride"},
+    {"softmax", "softmax(x[{input}])", "over the last axis"},
+    {"logsoftmax", "logsoftmax(x[{input}])", "over the last axis"},
+    {"layernorm", "layernormalization(x[{input}], g[{last}], b[{last}])", "over the last axis"},
+    {"rmsnorm", "rmsnormalization(x[{input}], g[{last}])", "over the last axis"},
+    {"sum", "reducesum(x[{input}], [-1])", "over the last axis"},
+    {"max", "reducemax(x[{input}], [-1])", "over the last axis"},
+    {"argmax", "argmax(x[{input}], axis=-1)", "over the last axis"},
+    {"add", "add(x[{input}], z[{input}])", "of two tensors"},
+    {"relu", "relu(x[{input}])", ""},
+    {"gelu", "gelu(x[{input}])", ""},
+    {"sigmoid", "sigmoid(x[{input}])", ""},
+    {"transpose", "transpose(x[{input}])", "of all axes"},
+};
+
+std::string list() {
+  std::string text = "an expression (relu(conv(x[1,3,32,32], w[8,3,3,3]))) or one of:";
+  for (const Recipe& recipe : kRecipes) text += fmt::format("\n  {:<22} {}", recipe.name, recipe.meaning);
+  return text;
+}
+
+Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
+  const auto bad = [&](const char* place, const char* expected, const std::string& found) {
+    return fail({ErrorCode::kUsage, "the problem needs sizes", place, expected, found, "see `warploom new --help`"});
+  };
+  std::vector<std::int64_t> sizes;
+  for (std::size_t at = 0; at <= flags.input.size(); at = std::min(flags.input.find(',', at), flags.input.size()) + 1) {
+    const std::string part = flags.input.substr(at, flags.input.find(',', at) - at);
+    if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != part.npos)
+      return bad("--input", "sizes as 100,3,224,224", flags.input);
+    sizes.push_back(std::stoll(part));
+  }
+  std::string text(recipe.expression);
+  const auto replace = [&](const std::string& key, const std::string& value) {
+    for (std::size_t at; (at = text.find("{" + key + "}")) != text.npos;) text.replace(at, key.size() + 2, value);
+  };
+  replace("conv2d", std::string(kConv2d));
+  if (text.find("{out}") != text.npos && flags.features == 0) return bad("--features", "how many, above 0", "0");
+  const bool image = text.find("conv") != text.npos || text.find("pool") != text.npos;
+  if (image && (sizes.size() != 4 || flags.stride == 0 || flags.groups == 0))
+    return bad("--input", "four sizes, N,C,H,W, and a stride and groups above 0", flags.input);
+  replace("input", flags.input), replace("last", std::to_string(sizes.back())), replace("out", std::to_string(flags.features));
+  if (image) replace("group_in", std::to_string(static_cast<std::uint64_t>(sizes[1]) / flags.groups));
+  replace("kernel", std::to_string(flags.kernel)), replace("stride", std::to_string(flags.stride));
+  replace("padding", std::to_string(flags.padding)), replace("groups", std::to_string(flags.groups));
+  return text;
+}
+
+Result<Answer> make(const Flags& flags) {
+  std::string expression = flags.what, name = "model";
+  for (const Recipe& recipe : kRecipes)
+    if (recipe.name == flags.what) {
+      name = recipe.name;
+      WARPLOOM_TRY(expression, filled(recipe, flags));
+    }
+  const auto dtype = dtype_named(flags.dtype);
+  if (!dtype) return fail({ErrorCode::kUsage, "the element type is unknown", "--dtype", "f32, bf16, f16", flags.dtype, ""});
+  if (expression == flags.what && expression.find('(') == expression.npos)
+    return fail({ErrorCode::kUsage, "there is no problem of this name", "WHAT", list(), flags.what, ""});
+  const std::filesystem::path file = flags.out.empty() ? name + ".onnx" : flags.out;
+  if (std::filesystem::exists(file))
+    return fail(
+        {ErrorCode::kFileUnwritable, "the file exists already", file.string(), "a new file", "", "name another by --out"});
+  WARPLOOM_TRY(const SpelledModel model, spell_onnx(expression, name, *dtype));
+  WARPLOOM_CHECK(write_file(file, file.extension() == ".onnx" ? model.binary : model.text));
+  const nlohmann::json json = {{"file", file.string()}, {"expression", expression}, {"graph", graph::to_text(model.graph)}};
+  return Answer{json, fmt::format("{}{}\n", graph::to_text(model.graph), file.string())};
+}
+}  // namespace
+Command new_command() {
+  const auto flags = std::make_shared<Flags>();
+  return {"new",
+          "writes an ONNX file for a problem, for those who have none",
+          {{"WHAT", &flags->what, list()},
+           {"--input", &flags->input, "the first operand's shape, as 100,3,224,224"},
+           {"--features", &flags->features, "columns of weights, output channels"},
+           {"--kernel", &flags->kernel, "the window's side; default 3"},
+           {"--stride", &flags->stride, "default 1"},
+           {"--padding", &flags->padding, "default 0"},
+           {"--groups", &flags->groups, "default 1"},
+           {"--dtype", &flags->dtype, "element type of the inputs; default f32"},
+           {"--out", &flags->out, "the file: .onnx, else in protobuf's text form; default NAME.onnx"}},
+          [flags](const Session&) { return make(*flags); }};
+}
+}  // namespace warploom::cli

@@ -1,0 +1,205 @@
+#include "onnx/spell.h"
+#include <google/protobuf/text_format.h>
+#include <charconv>
+#include "graph/operators.h"
+#include "onnx/model.h"
+namespace warploom {
+namespace {
+constexpr int kOpset = 23, kIrVersion = 10;
+constexpr int kDeepest = 200;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+std::optional<graph::OpKind> operator_spelled(const std::string& name) {
+  for (const auto& row : graph::operators())
+    if (row.since <= kOpset && lower(row.name) == lower(name)) return graph::op_named(row.name);
+  return std::nullopt;
+}
+
+class Speller {
+ public:
+  Speller(std::string_view text, Dtype dtype) : text_(text), dtype_(dtype) {}
+
+  Result<onnx::ModelProto> model(std::string_view name) {
+    model_.set_ir_version(kIrVersion);
+    model_.set_producer_name("warploom");
+    model_.add_opset_import()->set_version(kOpset);
+    graph_ = model_.mutable_graph();
+    graph_->set_name(std::string(name));
+    WARPLOOM_TRY(const std::string last, operand());
+    if (at_ < text_.size()) return wrong("the end");
+    if (graph_->node_size() == 0) return wrong("an operator, as in relu(x[64])");
+    onnx::NodeProto& result = *graph_->mutable_node(graph_->node_size() - 1);
+    result.set_output(0, "y");
+    graph_->add_output()->set_name("y");
+    return std::move(model_);
+  }
+
+ private:
+  tl::unexpected<Error> wrong(const std::string& expected) const {
+    return fail({ErrorCode::kUsage, "the expression cannot be read", fmt::format("EXPRESSION, column {}", at_ + 1), expected,
+                 at_ < text_.size() ? std::string(text_.substr(at_, 20)) : "the end", "see `warploom new --help`"});
+  }
+  bool is(char c) {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    return at_ < text_.size() && text_[at_] == c;
+  }
+  bool accept(char c) { return is(c) && ++at_; }
+  std::string word() {
+    is(' ');
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+  bool number_follows() {
+    return is('-') || is('.') || (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])));
+  }
+  Result<double> number() {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (!number_follows() || error != std::errc()) return wrong("a number");
+    at_ = static_cast<std::size_t>(end - text_.data());
+    return value;
+  }
+  Result<std::vector<std::int64_t>> integers() {
+    std::vector<std::int64_t> list;
+    if (!accept('[')) return wrong("a list as [1,2]");
+    while (!accept(']')) {
+      if (!list.empty() && !accept(',')) return wrong(", or ]");
+      WARPLOOM_TRY(const double value, number());
+      if (value != std::floor(value) || std::abs(value) > 1e15) return wrong("integers");
+      list.push_back(static_cast<std::int64_t>(value));
+    }
+    return list;
+  }
+
+  std::string constant(Dtype dtype, const std::vector<double>& values, bool scalar) {
+    onnx::TensorProto& tensor = *graph_->add_initializer();
+    tensor.set_name(fmt::format("c{}", graph_->initializer_size()));
+    tensor.set_data_type(onnx_type_of(dtype));
+    if (!scalar) tensor.add_dims(static_cast<std::int64_t>(values.size()));
+    std::string bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)), '\0');
+    for (std::size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
+    tensor.set_raw_data(bytes);
+    return tensor.name();
+  }
+
+  // An operand's tensor: "" for one left out.
+  Result<std::string> operand() {
+    if (++depth_ > kDeepest) return wrong("fewer operators in each other");
+    if (is('[')) {
+      WARPLOOM_TRY(const auto list, integers());
+      return constant(Dtype::i64, {list.begin(), list.end()}, false);
+    }
+    if (number_follows()) {
+      WARPLOOM_TRY(const double value, number());
+      return constant(dtype_, {value}, true);
+    }
+    const std::size_t begin = at_;
+    const std::string name = word();
+    if (name == "_") return std::string();
+    if (name.empty()) return wrong("an operator, an input or a number");
+    if (!is('(')) return input(name, begin);
+    const auto op = operator_spelled(name);
+    if (!op) {
+      at_ = begin;
+      return wrong("one of " + graph::supported_operators());
+    }
+    WARPLOOM_TRY(std::string made, node(*op));
+    --depth_;
+    return made;
+  }
+
+  Result<std::string> input(const std::string& name, std::size_t begin) {
+    for (const auto& known : graph_->input())
+      if (known.name() == name && !is('[')) return name;
+    if (!is('[')) {
+      at_ = begin;
+      return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name));
+    }
+    WARPLOOM_TRY(const auto shape, integers());
+    Dtype dtype = dtype_;
+    if (accept(':')) {
+      const auto named = dtype_named(word());
+      if (!named) return wrong("an element type as f32");
+      dtype = *named;
+    }
+    onnx::ValueInfoProto& info = *graph_->add_input();
+    info.set_name(name);
+    declare(info, dtype, shape);
+    --depth_;
+    return name;
+  }
+
+  Result<std::string> node(graph::OpKind op) {
+    onnx::NodeProto node;
+    node.set_op_type(std::string(graph::name_of(op)));
+    for (accept('('); !accept(')');) {
+      if ((node.input_size() || node.attribute_size()) && !accept(',')) return wrong(", or )");
+      const std::size_t begin = at_;
+      const std::string key = word();
+      if (!key.empty() && accept('=')) {
+        WARPLOOM_CHECK(attribute(op, key, *node.add_attribute()));
+        continue;
+      }
+      at_ = begin;
+      WARPLOOM_TRY(*node.add_input(), operand());
+    }
+    const std::string name = fmt::format("t{}", graph_->node_size() + 1);
+    node.add_output(name);
+    *graph_->add_node() = std::move(node);
+    return name;
+  }
+
+  Status attribute(graph::OpKind op, const std::string& key, onnx::AttributeProto& to) {
+    to.set_name(key);
+    for (const graph::AttributeRow& row : graph::attribute_rows()) {
+      if (row.op != op || row.name != key) continue;
+      if (row.kind == graph::AttributeKind::text) {
+        to.set_type(onnx::AttributeProto::STRING), to.set_s(word());
+      } else if (row.kind == graph::AttributeKind::integers) {
+        WARPLOOM_TRY(const auto list, integers());
+        to.set_type(onnx::AttributeProto::INTS);
+        for (const std::int64_t value : list) to.add_ints(value);
+      } else {
+        WARPLOOM_TRY(const double value, number());
+        const bool real = row.kind == graph::AttributeKind::real;
+        to.set_type(real ? onnx::AttributeProto::FLOAT : onnx::AttributeProto::INT);
+        real ? to.set_f(static_cast<float>(value)) : to.set_i(static_cast<std::int64_t>(value));
+      }
+      return ok();
+    }
+    return wrong(fmt::format("an attribute of {}", graph::name_of(op)));
+  }
+
+  std::string_view text_;
+  Dtype dtype_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  onnx::ModelProto model_;
+  onnx::GraphProto* graph_ = nullptr;
+
+ public:
+  static void declare(onnx::ValueInfoProto& info, Dtype dtype, const graph::Shape& shape) {
+    auto& type = *info.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(onnx_type_of(dtype));
+    type.mutable_shape();
+    for (const std::int64_t size : shape) type.mutable_shape()->add_dim()->set_dim_value(size);
+  }
+};
+}  // namespace
+Result<SpelledModel> spell_onnx(std::string_view expression, std::string_view name, Dtype dtype) {
+  SpelledModel out;
+  WARPLOOM_TRY(onnx::ModelProto model, Speller(expression, dtype).model(name));
+  WARPLOOM_TRY(out.graph, onnx_import::to_graph(model, {"the expression", {}}));
+  const graph::Tensor& result = out.graph.tensor(out.graph.outputs[0]);
+  Speller::declare(*model.mutable_graph()->mutable_output(0), result.dtype, result.shape);
+  google::protobuf::TextFormat::PrintToString(model, &out.text);
+  out.binary = model.SerializeAsString();
+  return out;
+}
+}  // namespace warploom

@@ -36,12 +36,20 @@ struct Form {
   Roles roles;
 };
 
-// The axis along which an access steps from one element to its neighbour.
+// How many elements apart in memory neighbours along an axis are.
+std::int64_t stride_along(const Access& access, int axis) {
+  std::int64_t sum = 0;
+  for (std::size_t d = 0; d < access.at.size() && axis >= 0; ++d) sum += access.at[d].steps[at(axis)] * access.strides[d];
+  return std::abs(sum);
+}
+// The axis along which neighbours are closest; of those that are alike the one that comes first.
 int fastest(const Access& access) {
+  int best = -1;
   for (std::size_t d = 0; d < access.at.size(); ++d)
-    for (std::size_t a = access.at[d].steps.size(); a-- > 0;)
-      if (access.at[d].steps[a] * access.strides[d] == 1) return static_cast<int>(a);
-  return -1;
+    for (std::size_t a = 0; a < access.at[d].steps.size(); ++a)
+      if (const auto stride = stride_along(access, static_cast<int>(a)); stride > 0)
+        if (best < 0 || stride < stride_along(access, best)) best = static_cast<int>(a);
+  return best;
 }
 
 std::optional<Form> form_of(Nest nest, const Capabilities& capabilities) {
@@ -77,7 +85,8 @@ std::optional<Form> form_of(Nest nest, const Capabilities& capabilities) {
     const int own = fastest(n.loads[at(load->load)]);
     if (own < 0 || own == roles.x) continue;
     if (!form.reduced[at(own)]) roles.y = own;
-    else if (roles.x < 0 || !load->varies[at(roles.x)] || loads.size() == 1) roles.lanes = own;
+    else if (const auto stride = stride_along(n.loads[at(load->load)], roles.x); stride == 0 || (stride > 8 && loads.size() == 1))
+      roles.lanes = own;
   }
   for (const NestValue* load : loads)  // reused along an axis that another varies along
     for (const NestValue* other : loads)
@@ -274,12 +283,18 @@ class Writer {
   Value index(const Affine& c) const {
     Index start = c.begin;
     for (std::size_t a = 0; a < n_.axes.size(); ++a) start = start + origin_[a] * c.steps[a];
-    Value sum = tile::coordinate(0, start) - tile::coordinate(0);
-    for (std::size_t i = 0; i < tiled_.size(); ++i)
-      if (const auto step = c.steps[tiled_[i]]; step != 0)
-        sum = std::move(sum) + tile::constant(static_cast<double>(step)) * tile::coordinate(static_cast<int>(i));
-    return sum;
+    std::optional<Value> sum;
+    for (std::size_t i = 0; i < tiled_.size(); ++i) {
+      const auto step = static_cast<double>(c.steps[tiled_[i]]);
+      if (step == 0) continue;
+      const Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? Index(0) : start);
+      Value next = step == 1 ? own : tile::constant(step) * own;
+      if (!sum && step != 1) next = std::move(next) + number(start);
+      sum = sum ? std::move(*sum) + std::move(next) : std::move(next);
+    }
+    return sum ? *sum : number(start);
   }
+  static Value number(const Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); }
 
   void compute(std::size_t v) {
     const NestValue& value = n_.values[v];
@@ -298,8 +313,12 @@ class Writer {
       b.map(held_[v], text);
     }
   }
-  // Whether neighbours in memory lie along another axis of the tile than those of the output.
+  // Whether neighbours in memory lie along another axis of the tile than those of the output, or (behind a reduction over lanes)
+  // only a part of the tile is read: the threads that load it are not those that need it.
   bool turned(const Access& load) const {
+    const auto outside = [&](std::size_t a) { return !load.uses(a); };
+    if (form_.roles.lanes >= 0 && tile_[at(form_.roles.lanes)] > 1 && std::any_of(tiled_.begin(), tiled_.end(), outside))
+      return true;
     const int own = fastest(load), x = form_.roles.x;
     return own >= 0 && x >= 0 && own != x && tile_[at(own)] > 1 && tile_[at(x)] > 1 && !form_.reduced[at(own)] &&
            load.uses(at(x));
@@ -474,20 +493,23 @@ class Direct final : public Family {
         (form.reduced[a] ? trips : tasks) *= count;
       }
       for (const NestValue& value : form.nest.values) {
-        double elements = 1, times = 1, last = 1;
+        double elements = 1, times = 1, row = 1;
         for (std::size_t a = 0; a < tile.size(); ++a) {
-          if (value.varies[a]) elements *= static_cast<double>(tile[a]), last = tile[a] > 1 ? static_cast<double>(tile[a]) : last;
+          if (value.varies[a] && tile[a] > 1) elements *= static_cast<double>(tile[a]), row = static_cast<double>(tile[a]);
           if (value.varies[a] && form.reduced[a]) times = trips;
         }
-        double cycles = elements / last * (std::ceil(last / vector) + (elements > last ? 1.0 : 0.0));
+        // What lies in one row of whole vectors shares a loop and stays in registers.
+        const bool fused = elements == row && std::fmod(row, vector) == 0;
+        const double vectors = elements / row * std::ceil(row / vector);
+        double cycles = vectors * (fused ? 1 : 3) + 2;
         if (value.kind == Kind::load) {
-          const int own = fastest(form.nest.loads[at(value.load)]);
-          const bool rows = own >= 0 && (tile[at(own)] > 1 || elements == 1);
-          cycles = rows && own == (form.roles.lanes >= 0 ? form.roles.lanes : form.roles.x) ? cycles : elements * 1.2;
-          if (!form.nest.loads[at(value.load)].inside) cycles = cycles * 2 + 4;
+          const Access& load = form.nest.loads[at(value.load)];
+          const int own = fastest(load), inner = form.roles.lanes >= 0 ? form.roles.lanes : form.roles.x;
+          if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1)) cycles = elements * 1.2;
+          if (!load.inside) cycles = cycles * 2 + 10;
         }
-        if (value.kind == Kind::map) cycles *= static_cast<double>(value.expression.terms.size()) / 2;
-        task += times * (cycles + 1 + (field(s, "unroll") > 1 ? 0 : 1));
+        if (value.kind == Kind::map) cycles *= static_cast<double>(value.expression.terms.size()) / 3;
+        task += times * cycles;
       }
       all += std::ceil(tasks / capabilities.processors) * task;
     }

@@ -430,6 +430,9 @@ class Writer {
     const auto axis = std::find(tiled_.begin(), tiled_.end(), at(lanes)) - tiled_.begin();
     b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
     held_[v] = whole;
+    if (!gpu_ || tiled_.size() < 3) return;
+    held_[v] = reg(fmt::format("settled{}", v), Dtype::f32, shape_of(n_.values[v].varies));
+    b.rearrange(held_[v], whole);
   }
 
   // Loops over the reduced axes from `a` on, or their bodies one after another where they are short and to be written out.

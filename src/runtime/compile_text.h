@@ -1,6 +1,6 @@
 // One text through one compiler in a child process under a clock. For this room alone.
 #pragma once
-#include "base/device_headers.h"
+#include "base/embedded.h"
 #include "base/process.h"
 namespace warploom::runtime {
 // The embedded device headers of some kinds, by bare file name.

@@ -1,5 +1,6 @@
 #include <cctype>
 #include "export/parts.h"
+#include "tile/verify.h"
 namespace warploom::export_ {
 namespace {
 // 16- and 8-bit floats by CUDA's own names on the GPU, by their bits on the CPU.
@@ -13,16 +14,6 @@ std::string parameter_type(Dtype dtype, bool gpu) {
     default: return std::string(cpu_type(dtype));
   }
 }
-
-// Words that a tensor may be called and a parameter may not, those of the launchers' own among them.
-constexpr std::array<std::string_view, 62> kReserved = {
-    "alignas", "alignof",  "and",    "asm",      "auto",     "bool",      "break", "case",     "catch",
-    "char",    "class",    "const",  "continue", "default",  "delete",    "do",    "double",   "else",
-    "enum",    "explicit", "export", "extern",   "false",    "float",     "for",   "friend",   "goto",
-    "if",      "inline",   "int",    "long",     "mutable",  "namespace", "new",   "not",      "operator",
-    "or",      "private",  "public", "register", "requires", "return",    "short", "signed",   "sizeof",
-    "static",  "stream",   "struct", "switch",   "template", "this",      "throw", "true",     "typedef",
-    "union",   "unsigned", "using",  "virtual",  "void",     "volatile",  "while", "workspace"};
 
 // Where each workspace lies in the one workspace the caller passes: bytes, multiples of 256; last comes the sum.
 std::vector<std::int64_t> workspace_offsets(const LaunchList& list) {
@@ -56,8 +47,7 @@ std::string fill_in(std::string_view text, const Values& values) {
 std::string identifier(std::string_view name, std::vector<std::string>& taken) {
   std::string base;
   for (const char c : name) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) || std::ranges::find(kReserved, base) != kReserved.end())
-    base.insert(base.begin(), '_');
+  if (!tile::is_identifier(base) || base == "stream" || base == "workspace") base.insert(base.begin(), '_');
   std::string chosen = base;
   for (int n = 2; std::ranges::find(taken, chosen) != taken.end(); ++n) chosen = fmt::format("{}_{}", base, n);
   taken.push_back(chosen);

@@ -59,8 +59,8 @@ BundleFile readme(const Frame& frame, double tolerance);
 // stands for whole lines: it leaves no line behind where its value is empty.
 std::string fill_in(std::string_view text, const Values& values);
 
-// `name` as an identifier of C and C++: other characters become '_', a keyword or a leading digit gets one in front. Different
-// from all of `taken`, to which it is added.
+// `name` as an identifier of C and C++: other characters become '_', a word that the source has another use for or a leading digit
+// gets one in front. Different from all of `taken`, to which it is added.
 std::string identifier(std::string_view name, std::vector<std::string>& taken);
 
 // `text` as lines of `// ` comment no wider than 100 columns.

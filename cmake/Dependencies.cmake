@@ -36,14 +36,19 @@ add_library(warploom_onnx_proto STATIC ${onnx_out}/onnx/onnx.pb.cc)
 target_include_directories(warploom_onnx_proto SYSTEM PUBLIC ${onnx_out})
 target_link_libraries(warploom_onnx_proto PUBLIC protobuf::libprotobuf ${ZLIB_LIBRARY})
 
-# device/ as text inside the executable: emitted kernels include these headers, and a bundle carries them along.
-file(GLOB_RECURSE device_headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/device ${CMAKE_SOURCE_DIR}/device/*.h)
-set(device_embed ${CMAKE_BINARY_DIR}/generated/device_headers.cpp)
-list(TRANSFORM device_headers PREPEND ${CMAKE_SOURCE_DIR}/device/ OUTPUT_VARIABLE device_header_files)
-add_custom_command(OUTPUT ${device_embed}
-  COMMAND ${CMAKE_COMMAND} -DOUT=${device_embed} -DROOT=${CMAKE_SOURCE_DIR}/device "-DFILES=${device_headers}"
-          -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
-  DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake ${device_header_files} VERBATIM)
-add_custom_target(warploom_device_embed_inputs DEPENDS ${device_embed})
-add_library(warploom_device_headers STATIC ${device_embed})
-target_include_directories(warploom_device_headers PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/device)
+# FUNCTION() of base/embedded.h: the files of FOLDER that match PATTERN, as text inside the executable.
+add_library(warploom_embedded STATIC)
+target_include_directories(warploom_embedded PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/device)
+function(warploom_embed function folder pattern)
+  set(root ${CMAKE_SOURCE_DIR}/${folder})
+  set(out ${CMAKE_BINARY_DIR}/generated/${function}.cpp)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${pattern})
+  list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFUNCTION=${function} -DROOT=${root} "-DFILES=${files}"
+            -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake ${paths} VERBATIM)
+  target_sources(warploom_embedded PRIVATE ${out})
+endfunction()
+warploom_embed(device_headers device *.h)
+warploom_embed(resources resources *)

@@ -1,6 +1,6 @@
-# Writes OUT: warploom::device_headers(), one (path, text) pair for each of FILES below ROOT.
+# Writes OUT: warploom::FUNCTION(), one (path, text) pair for each of FILES below ROOT.
 # Text goes in as raw literals cut at line ends, since compilers may limit one literal to 64 KiB.
-set(text "#include \"base/device_headers.h\"\nnamespace warploom {\nconst std::vector<EmbeddedFile>& device_headers() {\n  static const std::vector<EmbeddedFile> files = {\n")
+set(text "#include \"base/embedded.h\"\nnamespace warploom {\nconst std::vector<EmbeddedFile>& ${FUNCTION}() {\n  static const std::vector<EmbeddedFile> files = {\n")
 foreach(file ${FILES})
   file(READ ${ROOT}/${file} body)
   string(LENGTH "${body}" length)

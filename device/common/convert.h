@@ -75,22 +75,16 @@ WL_PURE bf16 cast<bf16>(float x) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return bf16{0x7fff};
   return bf16{static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
 }
-template <>
-WL_PURE f16 cast<f16>(float x) {
-  const unsigned u = bits_of(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return f16{0x7fff};
-  return f16{static_cast<unsigned short>(encode_small(x, 5, 10, 0x7bff, 0x7c00) | (u >> 16 & 0x8000u))};
-}
-template <>
-WL_PURE e4m3 cast<e4m3>(float x) {
-  const unsigned u = bits_of(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return e4m3{0x7f};
-  return e4m3{static_cast<unsigned char>(encode_small(x, 4, 3, 0x7e, 0x7e) | (u >> 24 & 0x80u))};
-}
-template <>
-WL_PURE e5m2 cast<e5m2>(float x) {
-  const unsigned u = bits_of(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return e5m2{0x7f};
-  return e5m2{static_cast<unsigned char>(encode_small(x, 5, 2, 0x7b, 0x7b) | (u >> 24 & 0x80u))};
-}
+// Small formats by their fields; `nan` and `sign` as they lie in the type's bits, `up` how far a float's sign lies above.
+#define WL_SMALL(T, Bits, exponent, mantissa, largest, overflow, nan, sign, up)                             \
+  template <>                                                                                               \
+  WL_PURE T cast<T>(float x) {                                                                              \
+    const unsigned u = bits_of(x);                                                                          \
+    if ((u & 0x7fffffffu) > 0x7f800000u) return T{nan};                                                     \
+    return T{static_cast<Bits>(encode_small(x, exponent, mantissa, largest, overflow) | (u >> up & sign))}; \
+  }
+WL_SMALL(f16, unsigned short, 5, 10, 0x7bff, 0x7c00, 0x7fff, 0x8000u, 16)
+WL_SMALL(e4m3, unsigned char, 4, 3, 0x7e, 0x7e, 0x7f, 0x80u, 24)
+WL_SMALL(e5m2, unsigned char, 5, 2, 0x7b, 0x7b, 0x7f, 0x80u, 24)
+#undef WL_SMALL
 }  // namespace wl

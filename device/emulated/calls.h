@@ -4,7 +4,7 @@
 namespace wl::emu {
 // The CUDA thread that runs now. The scheduler sets `self` before it resumes a fiber.
 struct Self {
-  int thread, block[3], grid[3], cluster_rank, cluster_size;
+  int thread, block[3], cluster_rank, cluster_size;
   unsigned wgmma_fences;  // executed so far
   unsigned wgmma_waited;  // groups of the warpgroup known to be complete
 };

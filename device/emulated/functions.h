@@ -8,9 +8,6 @@ inline int warp() { return emu::self->thread >> 5; }
 inline int block_x() { return emu::self->block[0]; }
 inline int block_y() { return emu::self->block[1]; }
 inline int block_z() { return emu::self->block[2]; }
-inline int grid_x() { return emu::self->grid[0]; }
-inline int grid_y() { return emu::self->grid[1]; }
-inline int grid_z() { return emu::self->grid[2]; }
 inline int cluster_rank() { return emu::self->cluster_rank; }
 inline int cluster_size() { return emu::self->cluster_size; }
 
@@ -22,17 +19,6 @@ using emu::signal_flag, emu::wait_flag, emu::mapa, emu::cp_async_commit, emu::sy
 template <int BYTES, class T>
 emu::RegisterRun run_of(emu::Handle<T> h) {
   return h.run(BYTES / static_cast<int>(sizeof(T)));
-}
-
-template <class R, class T>
-void cast2_to(emu::Handle<T> dst, R lo, R hi) {
-  const T pair[2] = {cast<T>(lo), cast<T>(hi)};
-  emu::fill_registers(dst.run(1), &pair[0], sizeof(T));
-  emu::fill_registers(at(dst, 1).run(1), &pair[1], sizeof(T));
-}
-template <class D>
-void cast2(D&& dst, float lo, float hi) {
-  cast2_to(emu::regs(dst), lo, hi);
 }
 
 #define WL_COUNTED(name, ...) \
@@ -141,7 +127,6 @@ inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu
 inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) { emu::mbarrier_arrive_at(addr, cta_rank, site); }
 
 // The copy engine.
-inline void tma_prefetch(const TensorMap&) {}
 #define WL_TENSOR_FORM(rank, params, coords)                                                                               \
   inline void tma_load(unsigned smem, const TensorMap& map, unsigned bar, WL_UNPACK params, WL_SITE) {                     \
     const int c[] = {WL_UNPACK coords};                                                                                    \

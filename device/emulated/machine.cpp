@@ -99,9 +99,8 @@ void Machine::start_cluster(const int origin[3]) {
     cta->alive = launch_.block;
     for (int i = 0; i < launch_.block; ++i) {
       auto t = std::make_unique<Thread>();
-      t->self = {i, {}, {}, r, blocks, 0, 0};
+      t->self = {i, {}, r, blocks, 0, 0};
       std::copy_n(cta->block, 3, t->self.block);
-      std::copy_n(launch_.grid, 3, t->self.grid);
       t->cta = cta.get();
       t->actor = add_actor(ActorKind::thread, i, cta.get());
       t->own[0] = {t->actor, 1, 0};

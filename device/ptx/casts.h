@@ -13,21 +13,6 @@ WL_FN float to_float(f16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
   return r;
 }
-WL_FN float to_float(e4m3 x) {
-  f16 h;
-  asm("{ .reg .b32 t; .reg .b16 u; cvt.rn.f16x2.e4m3x2 t, %1; mov.b32 {%0, u}, t; }"
-      : "=h"(h.bits)
-      : "h"(static_cast<unsigned short>(x.bits)));
-  return to_float(h);
-}
-WL_FN float to_float(e5m2 x) {
-  f16 h;
-  asm("{ .reg .b32 t; .reg .b16 u; cvt.rn.f16x2.e5m2x2 t, %1; mov.b32 {%0, u}, t; }"
-      : "=h"(h.bits)
-      : "h"(static_cast<unsigned short>(x.bits)));
-  return to_float(h);
-}
-
 // Nearest even by integer arithmetic, since cvt.rn.tf32 needs sm_90 and cvt.rna rounds ties away. NaN and infinity pass.
 WL_FN unsigned tf32_bits(float x) {
   const unsigned u = bits_of(x);
@@ -61,24 +46,22 @@ template <>
 WL_FN tf32 cast<tf32>(float x) {
   return tf32{tf32_bits(x)};
 }
-template <>
-WL_FN e4m3 cast<e4m3>(float x) {
-  unsigned short r;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
-  return e4m3{static_cast<unsigned char>(r)};
-}
-template <>
-WL_FN e5m2 cast<e5m2>(float x) {
-  unsigned short r;
-  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
-  return e5m2{static_cast<unsigned char>(r)};
-}
-
-// Two neighbouring 16-bit elements at once: dst[0] from lo, dst[1] from hi, one instruction.
-WL_FN void cast2(bf16* dst, float lo, float hi) {
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(*reinterpret_cast<unsigned*>(dst)) : "f"(hi), "f"(lo));
-}
-WL_FN void cast2(f16* dst, float lo, float hi) {
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(*reinterpret_cast<unsigned*>(dst)) : "f"(hi), "f"(lo));
-}
+// 8-bit floats are converted in pairs: the low one of two, beside a zero.
+#define WL_FP8(T)                                                                        \
+  WL_FN float to_float(T x) {                                                            \
+    f16 h;                                                                               \
+    asm("{ .reg .b32 t; .reg .b16 u; cvt.rn.f16x2." #T "x2 t, %1; mov.b32 {%0, u}, t; }" \
+        : "=h"(h.bits)                                                                   \
+        : "h"(static_cast<unsigned short>(x.bits)));                                     \
+    return to_float(h);                                                                  \
+  }                                                                                      \
+  template <>                                                                            \
+  WL_FN T cast<T>(float x) {                                                             \
+    unsigned short r;                                                                    \
+    asm("cvt.rn.satfinite." #T "x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));      \
+    return T{static_cast<unsigned char>(r)};                                             \
+  }
+WL_FP8(e4m3)
+WL_FP8(e5m2)
+#undef WL_FP8
 }  // namespace wl

@@ -69,26 +69,26 @@ WL_DEFINE_STORE(ClusterStore, "st.shared::cluster", "r", unsigned)
 #undef WL_LOAD_FORMS
 #undef WL_DEFINE_STORE
 
-// Global memory, BYTES in 1, 2, 4, 8, 16 per thread; registers and address aligned to BYTES. The _stream forms are for data
-// used once: they leave the L1 cache alone.
-template <int BYTES, class T>
-WL_FN void ld_global(T* dst, const T* p) {
-  GlobalLoad<BYTES>::go(dst, p);
-}
-template <int BYTES, class T>
-WL_FN void ld_global(T* dst, const T* p, bool pred, same<T> fill) {
-  WL_UNROLL for (int i = 0; i < BYTES / static_cast<int>(sizeof(T)); ++i) dst[i] = fill;
-  GlobalLoad<BYTES>::go(dst, p, pred);
-}
-template <int BYTES, class T>
-WL_FN void ld_global_stream(T* dst, const T* p) {
-  GlobalLoadStream<BYTES>::go(dst, p);
-}
-template <int BYTES, class T>
-WL_FN void ld_global_stream(T* dst, const T* p, bool pred, same<T> fill) {
-  WL_UNROLL for (int i = 0; i < BYTES / static_cast<int>(sizeof(T)); ++i) dst[i] = fill;
-  GlobalLoadStream<BYTES>::go(dst, p, pred);
-}
+// Global memory, BYTES in 1, 2, 4, 8, 16 per thread; registers and address aligned to BYTES. Where pred is false, a load gives
+// `fill` and a store does nothing. The _stream forms are for data used once: they leave the L1 cache alone.
+#define WL_GLOBAL_FORMS(load, Load, store, Store)                                          \
+  template <int BYTES, class T>                                                            \
+  WL_FN void load(T* dst, const T* p) {                                                    \
+    Load<BYTES>::go(dst, p);                                                               \
+  }                                                                                        \
+  template <int BYTES, class T>                                                            \
+  WL_FN void load(T* dst, const T* p, bool pred, same<T> fill) {                           \
+    WL_UNROLL for (int i = 0; i < BYTES / static_cast<int>(sizeof(T)); ++i) dst[i] = fill; \
+    Load<BYTES>::go(dst, p, pred);                                                         \
+  }                                                                                        \
+  template <int BYTES, class T>                                                            \
+  WL_FN void store(T* p, const T* src, bool pred = true) {                                 \
+    if (pred) Store<BYTES>::go(p, src);                                                    \
+  }
+WL_GLOBAL_FORMS(ld_global, GlobalLoad, st_global, GlobalStore)
+WL_GLOBAL_FORMS(ld_global_stream, GlobalLoadStream, st_global_stream, GlobalStoreStream)
+#undef WL_GLOBAL_FORMS
+
 // An index out of a tensor that nobody writes meanwhile: -1 where pred is false, or where it is no int.
 WL_FN int lookup(const int* p, bool pred = true) {
   int index = -1;
@@ -99,22 +99,5 @@ WL_FN int lookup(const long long* p, bool pred = true) {
   long long index = -1;
   asm("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.b64 %0, [%1]; }" : "+l"(index) : "l"(p), "r"(int(pred)));
   return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
-}
-
-template <int BYTES, class T>
-WL_FN void st_global(T* p, const T* src) {
-  GlobalStore<BYTES>::go(p, src);
-}
-template <int BYTES, class T>
-WL_FN void st_global(T* p, const T* src, bool pred) {
-  if (pred) GlobalStore<BYTES>::go(p, src);
-}
-template <int BYTES, class T>
-WL_FN void st_global_stream(T* p, const T* src) {
-  GlobalStoreStream<BYTES>::go(p, src);
-}
-template <int BYTES, class T>
-WL_FN void st_global_stream(T* p, const T* src, bool pred) {
-  if (pred) GlobalStoreStream<BYTES>::go(p, src);
 }
 }  // namespace wl

@@ -3,8 +3,6 @@
 // instruction). One thread issues.
 #pragma once
 namespace wl {
-WL_FN void tma_prefetch(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
-
 // One row a rank: its number, parameters, their asm operands, and the coordinates' numbers behind 2, 3 and 4 other operands.
 // tma_load_multicast: to the same address of every block whose bit is set in mask, signalling each one's own barrier.
 // tma_reduce_add: adds to what global memory holds, element by element; T is the map's type.

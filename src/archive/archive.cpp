@@ -1,69 +1,39 @@
 #include "archive/archive.h"
-#include <concepts>
-#include <tuple>
 #include "archive/database.h"
 namespace warploom::archive {
+using nlohmann::json;
+
+// A record's fields are the columns of its table: the one list that statements are made from.
+NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"}, {Stage::screened, "screened"}, {Stage::promoted, "promoted"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
+                                   high_us, reference_us, error, max_error, seed, source_hash, environment, verdict)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best)
 namespace {
-constexpr std::array<std::string_view, 3> kStageNames = {"refused", "screened", "promoted"};
-
-Stage stage_named(std::string_view name) {
-  for (std::size_t i = 0; i < kStageNames.size(); ++i)
-    if (kStageNames[i] == name) return static_cast<Stage>(i);
-  return Stage::refused;
+// What goes into a cell. Seeds, the only unsigned ones, use all 64 bits, which SQLite's signed integers would show as negative
+// numbers: they are kept as text. Texts from compilers may hold bytes that are no UTF-8; they must not stop a record.
+void put(Statement& row, const json& value) {
+  if (value.is_string()) row.bind(value.get_ref<const std::string&>());
+  else if (value.is_number_float()) row.bind(value.get<double>());
+  else if (value.is_number_integer() && !value.is_number_unsigned()) row.bind(value.get<std::int64_t>());
+  else row.bind(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-// What goes into a cell. Seeds use all 64 bits, which SQLite's signed integers would show as negative numbers: they are kept as
-// text. Texts from compilers may hold bytes that are no UTF-8; they must not stop a record.
-void put(Statement& row, const std::string& value) { row.bind(value); }
-void put(Statement& row, double value) { row.bind(value); }
-void put(Statement& row, int value) { row.bind(std::int64_t{value}); }
-void put(Statement& row, std::uint64_t value) { row.bind(std::to_string(value)); }
-void put(Statement& row, Stage value) { row.bind(std::string(name_of(value))); }
-void put(Statement& row, const nlohmann::json& value) {
-  row.bind(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+// The cell as a value of the kind that `value` has.
+void get(const Statement& row, int column, json& value) {
+  if (value.is_string()) value = row.text(column);
+  else if (value.is_number_float()) value = row.real(column);
+  else if (value.is_number_integer() && !value.is_number_unsigned()) value = row.integer(column);
+  else if (json read = json::parse(row.text(column), nullptr, false); read.type() == value.type() || value.is_null())
+    value = read.is_discarded() ? json() : std::move(read);
 }
-
-void get(const Statement& row, int column, std::string& value) { value = row.text(column); }
-void get(const Statement& row, int column, double& value) { value = row.real(column); }
-void get(const Statement& row, int column, int& value) { value = static_cast<int>(row.integer(column)); }
-void get(const Statement& row, int column, std::uint64_t& value) { value = std::strtoull(row.text(column).c_str(), nullptr, 10); }
-void get(const Statement& row, int column, Stage& value) { value = stage_named(row.text(column)); }
-void get(const Statement& row, int column, nlohmann::json& value) {
-  value = nlohmann::json::parse(row.text(column), nullptr, false);
-  if (value.is_discarded()) value = nullptr;
-}
-void get(const Statement& row, int column, std::vector<std::string>& value) {
-  nlohmann::json list;
-  get(row, column, list);
-  for (const auto& item : list)
-    if (item.is_string()) value.push_back(item);
-}
-
-// The columns of a record's table, each with the member it holds: the one list that statements are made from.
-template <class Record>
-constexpr auto kColumns = nullptr;
-#define COLUMN(name) std::pair(#name, &R::name)
-template <class R>
-requires std::same_as<R, Problem>
-constexpr auto kColumns<R> = std::tuple(COLUMN(key), COLUMN(name), COLUMN(track), COLUMN(target), COLUMN(device), COLUMN(text));
-template <class R>
-requires std::same_as<R, Candidate>
-constexpr auto kColumns<R> =
-    std::tuple(COLUMN(problem), COLUMN(schedule), COLUMN(fields), COLUMN(family), COLUMN(parents), COLUMN(stage),
-               COLUMN(error_code), COLUMN(median_us), COLUMN(low_us), COLUMN(high_us), COLUMN(reference_us), COLUMN(error),
-               COLUMN(max_error), COLUMN(seed), COLUMN(source_hash), COLUMN(environment), COLUMN(verdict));
-template <class R>
-requires std::same_as<R, Run>
-constexpr auto kColumns<R> = std::tuple(COLUMN(problem), COLUMN(seed), COLUMN(reference), COLUMN(reference_us),
-                                        COLUMN(environment), COLUMN(status), COLUMN(candidates), COLUMN(seconds), COLUMN(best));
-#undef COLUMN
 
 // `form` for each column, {} its name, with commas between.
 template <class Record>
 std::string columns(const char* form = "{}") {
   std::string text;
-  const auto add = [&](const char* name) { text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(form), name); };
-  std::apply([&](const auto&... column) { (add(column.first), ...); }, kColumns<Record>);
+  const json record = Record();
+  for (const auto& column : record.items()) text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(form), column.key());
   return text;
 }
 template <class Record>
@@ -71,8 +41,6 @@ std::string insert(const char* table) {
   return fmt::format("INSERT INTO {} ({}) VALUES ({})", table, columns<Record>(), columns<Record>("?"));
 }
 }  // namespace
-std::string_view name_of(Stage stage) { return kStageNames[static_cast<std::size_t>(stage)]; }
-
 struct Archive::Database {
   Connection connection;
   std::filesystem::path path;
@@ -82,7 +50,7 @@ struct Archive::Database {
   template <class Record>
   Result<Statement> statement(const std::string& sql, const Record& record) const {
     WARPLOOM_TRY(Statement row, statement(sql));
-    std::apply([&](const auto&... column) { (put(row, record.*column.second), ...); }, kColumns<Record>);
+    for (const json& value : json(record)) put(row, value);
     return row;
   }
   // The records that `rest` selects: "FROM runs WHERE problem=?".
@@ -94,9 +62,14 @@ struct Archive::Database {
     while (true) {
       WARPLOOM_TRY(const bool more, row.step());
       if (!more) return out;
-      Record& record = out.emplace_back();
+      json record = Record();
       int at = 0;
-      std::apply([&](const auto&... column) { (get(row, at++, record.*column.second), ...); }, kColumns<Record>);
+      for (json& value : record) get(row, at++, value);
+      try {
+        out.push_back(record.get<Record>());
+      } catch (const json::exception& error) {
+        return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path.string(), "a whole record", error.what(), ""});
+      }
     }
   }
 };

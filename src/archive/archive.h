@@ -33,7 +33,6 @@ struct Problem {
 
 // screened: right on sampled outputs and timed; promoted: judged whole in a fresh evaluator; refused: see error.
 enum class Stage : std::uint8_t { refused, screened, promoted };
-std::string_view name_of(Stage stage);
 
 struct Candidate {
   std::string problem;         // its key

@@ -2,32 +2,11 @@
 #include <cerrno>
 #include <fstream>
 #include "archive/archive.h"
+#include "base/embedded.h"
 #include "base/file.h"
 namespace warploom::archive {
 namespace fs = std::filesystem;
 namespace {
-// The archive's tables, version 1.
-constexpr const char* kSchema = R"sql(
-CREATE TABLE problems (
-  key TEXT PRIMARY KEY, name TEXT NOT NULL, track TEXT NOT NULL, target TEXT NOT NULL, device TEXT NOT NULL,
-  text TEXT NOT NULL, created TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
-);
-CREATE TABLE candidates (
-  id INTEGER PRIMARY KEY, problem TEXT NOT NULL REFERENCES problems(key), schedule TEXT NOT NULL, fields TEXT NOT NULL,
-  family TEXT NOT NULL, parents TEXT NOT NULL, stage TEXT NOT NULL, error_code TEXT NOT NULL,
-  median_us REAL NOT NULL, low_us REAL NOT NULL, high_us REAL NOT NULL, reference_us REAL NOT NULL,
-  error REAL NOT NULL, max_error REAL NOT NULL, seed TEXT NOT NULL, source_hash TEXT NOT NULL, environment TEXT NOT NULL,
-  verdict TEXT NOT NULL, recorded TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  UNIQUE (problem, schedule)
-);
-CREATE INDEX candidates_by_time ON candidates (problem, stage, median_us);
-CREATE TABLE runs (
-  id INTEGER PRIMARY KEY, problem TEXT NOT NULL REFERENCES problems(key), seed TEXT NOT NULL, reference TEXT NOT NULL,
-  reference_us REAL NOT NULL, environment TEXT NOT NULL, status TEXT NOT NULL, candidates INTEGER NOT NULL,
-  seconds REAL NOT NULL, best TEXT NOT NULL, started TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
-);
-)sql";
-
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 
 Error damaged(const fs::path& path, const std::string& found) {
@@ -116,7 +95,7 @@ Status create(sqlite3* connection, const fs::path& path) {
   auto build = [&]() -> Status {
     WARPLOOM_TRY(const std::int64_t already, pragma(connection, "PRAGMA application_id", path));
     if (already == kApplicationId) return ok();
-    WARPLOOM_CHECK(execute(connection, kSchema, path));
+    WARPLOOM_CHECK(execute(connection, resource("archive/schema.sql"), path));
     return execute(connection, fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion), path);
   };
   Status built = build();

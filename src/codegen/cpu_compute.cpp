@@ -62,6 +62,12 @@ std::string CpuEmitter::value_text(const Value& value, const std::function<std::
   return local(fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", ")), stem, known);
 }
 
+// A vector at element v of `count`. Rows without padding between them must not be overrun.
+void CpuEmitter::store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded) {
+  if (padded || count % lanes_ == 0) return out_.line("wl::store({}, {});", to, value);
+  out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
+}
+
 Status CpuEmitter::visit(const tile::Map& map) {
   const tile::Tensor& dst = tensor(map.dst);
   // Tensors of one shape, and single elements beside them, need no loops over dimensions.
@@ -95,10 +101,7 @@ Status CpuEmitter::visit(const tile::Map& map) {
   };
   const std::string value = rounded(dst.dtype, value_text(map.value, leaf, known, "x"));
   const std::string to = fmt::format("{} + {}", element(map.dst, loops), v);
-  // Rows without padding between them must not be overrun.
-  if (!flat && along + 1 != dst.shape.size() && count % lanes_ != 0)
-    out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
-  else out_.line("wl::store({}, {});", to, value);
+  store(to, value, v, count, flat || along + 1 == dst.shape.size());
   out_.close();
   for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
   return ok();
@@ -144,9 +147,7 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
               element(reduce.src, inner), v);
     const std::string to = fmt::format("{} + {}", element(reduce.dst, loops), v),
                       value = rounded(tensor(reduce.dst).dtype, total);
-    if (along + 1 != src.shape.size() && count % lanes_ != 0)
-      out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
-    else out_.line("wl::store({}, {});", to, value);
+    store(to, value, v, count, along + 1 == src.shape.size());
     out_.close();
   }
   for (std::size_t i = 0; i < loops.size(); ++i) out_.close();

@@ -11,13 +11,16 @@
 #include <vector>
 #include "codegen/cpu_layout.h"
 #include "codegen/cpu_liveness.h"
-#include "codegen/cpu_ranges.h"
 #include "codegen/launch_list.h"
 #include "codegen/terms.h"
 #include "codegen/writer.h"
+#include "synth/ranges.h"
 #include "target/capabilities.h"
 #include "tile/program.h"
 namespace warploom::codegen {
+using synth::IndexRanges;
+using synth::Range;
+
 class CpuEmitter {
  public:
   CpuEmitter(const tile::Program& program, const target::Capabilities& capabilities, CpuLayouts layouts);
@@ -81,6 +84,7 @@ class CpuEmitter {
   std::string value_text(const tile::Value& value, const std::function<std::string(const tile::Value&)>& leaf,
                          std::map<std::string, std::string>& known, const std::string& stem);
   std::string local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known);
+  void store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded);
   std::string rounded(Dtype dtype, const std::string& value) const;
   void mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row, std::int64_t column);
 

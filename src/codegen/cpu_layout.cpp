@@ -1,5 +1,4 @@
 #include "codegen/cpu_layout.h"
-#include "codegen/cpu_ranges.h"
 #include "synth/sites.h"
 #include "tile/print.h"
 namespace warploom::codegen {
@@ -62,7 +61,7 @@ class Collector {
   Uses& at(TensorId id) { return uses_[static_cast<std::size_t>(id)]; }
 
   const Program& program_;
-  IndexRanges ranges_;
+  synth::IndexRanges ranges_;
   std::vector<Uses>& uses_;
 };
 

@@ -1,4 +1,5 @@
 #include "codegen/cpu_liveness.h"
+#include "tile/bodies.h"
 namespace warploom::codegen {
 using tile::Program;
 using tile::Statement;
@@ -9,6 +10,12 @@ struct Collector {
   const Program& program;
   TensorUses uses;
 
+  void walk(const Statement& statement) {
+    std::visit([this](const auto& node) { (*this)(node); }, statement.node);
+    for_bodies(statement, [this](const tile::Body& body) {
+      for (const Statement& each : body) walk(each);
+    });
+  }
   void write(const Tile& tile) {
     const bool whole = tile.extent == program.tensor(tile.tensor).shape;
     if (!whole) uses.reads.push_back(tile.tensor);
@@ -33,24 +40,13 @@ struct Collector {
   }
   template <class Node>
   void operator()(const Node& node) {
-    if constexpr (requires { node.body; })
-      for (const Statement& each : node.body) std::visit(*this, each.node);
     if constexpr (requires { node.src; }) uses.reads.push_back(node.src), uses.writes.push_back(node.dst);
   }
 };
-
-const tile::Body* body_of(const Statement& statement) {
-  return std::visit(
-      [](const auto& node) -> const tile::Body* {
-        if constexpr (requires { node.body; }) return &node.body;
-        return nullptr;
-      },
-      statement.node);
-}
 }  // namespace
 TensorUses uses_of(const Program& program, const Statement& statement) {
   Collector collector{program, {}};
-  std::visit([&](const auto& node) { collector(node); }, statement.node);
+  collector.walk(statement);
   return std::move(collector.uses);
 }
 
@@ -63,14 +59,16 @@ Liveness::Liveness(const Program& program) : program_(program) {
 void Liveness::walk(const tile::Body& body, Wanted& wanted) {
   for (std::size_t i = body.size(); i-- > 0;) {
     after_[&body[i]] = wanted;
-    if (const tile::Body* inner = body_of(body[i])) {
+    bool holds = false;
+    for_bodies(body[i], [&](const tile::Body& inner) {
+      holds = true;
       for (int turn = 0; turn < 2; ++turn) {
         Wanted before = wanted;
-        walk(*inner, before);
+        walk(inner, before);
         std::transform(wanted.begin(), wanted.end(), before.begin(), wanted.begin(), std::logical_or<>());
       }
-      continue;
-    }
+    });
+    if (holds) continue;
     const TensorUses uses = uses_of(program_, body[i]);
     for (const tile::TensorId id : uses.writes) wanted[static_cast<std::size_t>(id)] = false;
     for (const tile::TensorId id : uses.reads) wanted[static_cast<std::size_t>(id)] = true;

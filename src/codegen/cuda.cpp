@@ -3,6 +3,7 @@
 #include <regex>
 #include "codegen/cuda_emitter.h"
 #include "codegen/names.h"
+#include "tile/bodies.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 using namespace tile;
@@ -42,13 +43,6 @@ bool is_own_name(const std::string& name) {
       "lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   return std::regex_match(name, own);
 }
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
-template <class... Fs>
-Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 deduces no aggregates
 }  // namespace
 CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
     : program_(program),
@@ -168,9 +162,8 @@ void CudaEmitter::body(std::span<const Statement> statements) {
 }
 
 void CudaEmitter::statement(const Statement& one) {
-  const bool simple = !std::holds_alternative<For>(one.node) && !std::holds_alternative<If>(one.node) &&
-                      !std::holds_alternative<Roles>(one.node) && !std::holds_alternative<Produce>(one.node) &&
-                      !std::holds_alternative<Consume>(one.node);
+  bool simple = true;
+  for_bodies(one, [&](const Body&) { simple = false; });
   // Registers that matrix instructions under way write or read are not touched before those have finished.
   if (!std::holds_alternative<Mma>(one.node))
     for (const TensorId id : tensors_of(one))
@@ -179,18 +172,8 @@ void CudaEmitter::statement(const Statement& one) {
         break;
       }
   if (simple) out_.line("// {}", print(program_, one));
-  std::visit(
-      Overloaded{[&](const Copy& node) { copy(one, node); }, [&](const Fill& node) { fill(node); },
-                 [&](const Map& node) { map(node); }, [&](const Mma& node) { mma(one, node); },
-                 [&](const Reduce& node) { reduce(node); }, [&](const Scan& node) { scan(node); },
-                 [&](const Rearrange& node) { rearrange(one, node); }, [&](const Reinterpret& node) { reinterpret(node); },
-                 [&](const ClusterReduce& node) { cluster_reduce(node); }, [&](const For& node) { loop(node); },
-                 [&](const If& node) { branch(node); }, [&](const Produce& node) { produce(node); },
-                 [&](const Consume& node) { consume(node); }, [&](const Roles& node) { roles(node); },
-                 [&](const Signal& node) { signal(node); }, [&](const Wait& node) { wait(node); },
-                 [&](const ClusterSync&) { cluster_sync(); }, [&](const WaitPrevious&) { overlap("wl::griddepcontrol_wait();"); },
-                 [&](const LaunchNext&) { overlap("wl::griddepcontrol_launch();"); }},
-      one.node);
+  at_ = &one;
+  std::visit([this](const auto& node) { emit(node); }, one.node);
 }
 
 // Names for the offsets of global tiles that take more than a product and a sum, computed once a turn of the loop.
@@ -198,12 +181,11 @@ void CudaEmitter::name_offsets(const For& node) {
   std::vector<std::string> inner;
   std::vector<const Tile*> tiles;
   const auto collect = [&](const auto& self, const Body& statements) -> void {
-    for (const Statement& one : statements)
-      std::visit(Overloaded{[&](const Copy& n) { tiles.push_back(&n.src), tiles.push_back(&n.dst); },
-                            [&](const For& n) { inner.push_back(n.variable), self(self, n.body); },
-                            [&](const If& n) { self(self, n.body); }, [&](const Produce& n) { self(self, n.body); },
-                            [&](const Consume& n) { self(self, n.body); }, [](const auto&) {}},
-                 one.node);
+    for (const Statement& one : statements) {
+      if (const auto* copy = std::get_if<Copy>(&one.node)) tiles.insert(tiles.end(), {&copy->src, &copy->dst});
+      if (const auto* loop = std::get_if<For>(&one.node)) inner.push_back(loop->variable);
+      for_bodies(one, [&](const Body& body) { self(self, body); });
+    }
   };
   collect(collect, node.body);
   const auto simple = [](const auto& self, const Index& index) -> bool {
@@ -224,8 +206,8 @@ void CudaEmitter::name_offsets(const For& node) {
 }
 
 // The state at the loop's head is that of its first entry joined with that after its body, which a trial pass finds.
-void CudaEmitter::loop(const For& node) {
-  auto emit = [&] {
+void CudaEmitter::emit(const For& node) {
+  const auto pass = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
     out_.open("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(), node.end.text(),
               node.step.text());
@@ -237,16 +219,15 @@ void CudaEmitter::loop(const For& node) {
   };
   const Pending entry = now_;
   const Writer before = out_;
-  emit();
+  pass();
   now_.join(entry);
   out_ = before;
-  emit();
-  const auto begin = bounds_.range(node.begin), end = bounds_.range(node.end);
-  if (!begin || !end || begin->second >= end->first) now_.join(entry);  // perhaps no turn at all
+  pass();
+  if (bounds_.of(node.begin).high >= bounds_.of(node.end).low) now_.join(entry);  // perhaps no turn at all
   drain(node.body);
 }
 
-void CudaEmitter::branch(const If& node) {
+void CudaEmitter::emit(const If& node) {
   const Pending entry = now_;
   out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
   body(node.body);
@@ -271,7 +252,7 @@ void Pending::join(const Pending& other) {
   wgmma_open |= other.wgmma_open;
 }
 
-void CudaEmitter::roles(const Roles& node) {
+void CudaEmitter::emit(const Roles& node) {
   int first = 0;
   for (std::size_t i = 0; i < node.roles.size(); ++i) {
     const Role& role = node.roles[i];

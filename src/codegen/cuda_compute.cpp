@@ -31,7 +31,7 @@ std::string literal(Dtype dtype, double value) {
   return std::to_string(bits);
 }
 
-void CudaEmitter::fill(const Fill& node) {
+void CudaEmitter::emit(const Fill& node) {
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", array_length(node.dst, registers(node.dst).values()),
             name(node.dst), literal(tensor(node.dst).dtype, node.value));
 }
@@ -92,7 +92,7 @@ void CudaEmitter::store_floats(TensorId id, const std::string& wide) {
             fmt::join(parts, " | "));
 }
 
-void CudaEmitter::map(const Map& node) {
+void CudaEmitter::emit(const Map& node) {
   const TvLayout& layout = registers(node.dst);
   const auto& full = tensor(node.dst).shape;
   std::vector<TensorId> operands;
@@ -150,8 +150,8 @@ void CudaEmitter::map(const Map& node) {
   out_.close();
 }
 
-void CudaEmitter::mma(const Statement& statement, const Mma& node) {
-  const Instruction& row = *solution_.choices.at(&statement).instruction;
+void CudaEmitter::emit(const Mma& node) {
+  const Instruction& row = *solution_.choices.at(at_).instruction;
   if (row.method == Method::warpgroup) return mma_warpgroup(node, row);
   const std::int64_t acc_values = registers(node.acc).values();
   const std::int64_t k_atoms = matrix_extent(node.a.extent)[node.transpose_a ? 0 : 1] / row.k;

@@ -16,23 +16,23 @@ std::string store_call(const Copy& copy) {
   return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
 }
 }  // namespace
-void CudaEmitter::copy(const Statement& statement, const Copy& node) {
+void CudaEmitter::emit(const Copy& node) {
   const Scope from = tensor(node.src.tensor).scope, to = tensor(node.dst.tensor).scope;
   if (from == Scope::reg && to == Scope::reg) return cast_registers(node);
-  const auto found = solution_.choices.find(&statement);
+  const auto found = solution_.choices.find(at_);
   if (found == solution_.choices.end())
     return error({ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
   const Choice& choice = found->second;
   const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
   const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
-    return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(statement),
+    return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(*at_),
                   "one type on both sides",
-                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, statement), src.name, name_of(src.dtype), dst.name,
+                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, *at_), src.name, name_of(src.dtype), dst.name,
                               name_of(dst.dtype)),
                   "copy to a register tensor of the same type, then that one to a register tensor of the other"});
   if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
-    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(statement), "f32 or i32", "bf16",
+    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(*at_), "f32 or i32", "bf16",
                   "copy to an f32 tensor"});
   if (engine) return copy_by_engine(node, choice);
   if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
@@ -64,8 +64,7 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
   const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
   const auto loops = value_loops(seen, choice.vector);
-  std::vector<Coordinate> at;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d) at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
+  std::vector<Coordinate> at = coordinates(memory, seen, loops);
   note_pointer(memory.tensor);
   const Dtype dtype = tensor(side.tensor).dtype;
   const std::string guard = load ? "" : first_replica(seen), stream = node.streaming ? "_stream" : "",
@@ -104,8 +103,7 @@ void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
                               const std::string& base, std::int64_t vector, bool load, const std::optional<Index>& peer) {
   const auto loops = value_loops(seen, vector);
-  std::vector<Coordinate> at;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d) at.push_back(coordinate(memory, static_cast<int>(d), seen, loops));
+  std::vector<Coordinate> at = coordinates(memory, seen, loops);
   const std::string guard = load ? "" : first_replica(seen), address = address_in(layout, base, at);
   const Dtype dtype = tensor(side).dtype;
   const std::int64_t bytes = bytes_of(dtype, vector);
@@ -135,8 +133,7 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
   const auto loops = value_loops(seen, unit * choice.vector);
   if (is_slot(memory.tensor)) slot_read_ = true;
   else load ? before_read(memory.tensor) : before_write(memory.tensor);
-  std::vector<Coordinate> at;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d) at.push_back(coordinate(memory, static_cast<int>(d), seen, loops, 2));
+  std::vector<Coordinate> at = coordinates(memory, seen, loops, 2);
   at[other].terms.push_back({digit(1, 8), 8, 1});
   // Digits of the matrix number, over the value modes above the pair.
   std::int64_t left = choice.vector, below = 8, skip = unit;
@@ -178,11 +175,8 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
   else if (load) now_.unsynced[shared.tensor].unfenced = true;
-  std::vector<Coordinate> global_at, shared_at;
-  for (std::size_t d = 0; d < global.extent.size(); ++d)
-    global_at.push_back(coordinate(global, static_cast<int>(d), of_global, global_loops));
-  for (std::size_t d = 0; d < shared.extent.size(); ++d)
-    shared_at.push_back(coordinate(shared, static_cast<int>(d), of_shared, shared_loops));
+  std::vector<Coordinate> global_at = coordinates(global, of_global, global_loops);
+  const std::vector<Coordinate> shared_at = coordinates(shared, of_shared, shared_loops);
   note_pointer(global.tensor);
   const Dtype dtype = tensor(global.tensor).dtype;
   const std::int64_t bytes = bytes_of(dtype, choice.vector), length = choice.vector / per_byte(dtype);

@@ -52,10 +52,10 @@ class CudaEmitter {
   void section(std::span<const tile::Statement> statements);
   void body(std::span<const tile::Statement> statements);
   void statement(const tile::Statement& statement);
-  void loop(const tile::For& node);
-  void branch(const tile::If& node);
+  void emit(const tile::For& node);
+  void emit(const tile::If& node);
   void name_offsets(const tile::For& node);
-  void roles(const tile::Roles& node);
+  void emit(const tile::Roles& node);
   void role_prologue();
   std::string head(const std::string& body_text) const;
   void error(Error error) {
@@ -63,7 +63,7 @@ class CudaEmitter {
   }
 
   // cuda_copy.cpp
-  void copy(const tile::Statement& statement, const tile::Copy& node);
+  void emit(const tile::Copy& node);
   void copy_global_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
   void copy_shared_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
   void move_shared(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen,
@@ -75,8 +75,8 @@ class CudaEmitter {
   void cast_registers(const tile::Copy& node);
 
   // cuda_compute.cpp
-  void fill(const tile::Fill& node);
-  void map(const tile::Map& node);
+  void emit(const tile::Fill& node);
+  void emit(const tile::Map& node);
   std::string as_float(tile::TensorId id, const std::string& index);
   std::string from_float(Dtype to, const std::string& value);
   void no_arithmetic(Dtype dtype);
@@ -89,30 +89,32 @@ class CudaEmitter {
   };
   std::string value_text(const tile::Value& value, const tile::Map& node, const Elements& elements);
   void store_floats(tile::TensorId id, const std::string& wide);  // an array of floats into the tensor's
-  void mma(const tile::Statement& statement, const tile::Mma& node);
+  void emit(const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
   void finish_matrix(int lag);
   std::string descriptor(const tile::Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k);
 
   // cuda_reduce.cpp
-  void reduce(const tile::Reduce& node);
-  void cluster_reduce(const tile::ClusterReduce& node);
+  void emit(const tile::Reduce& node);
+  void emit(const tile::ClusterReduce& node);
+  void combine_slots(tile::ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
+                     const std::string& address);
   void reduce_into(const tile::Reduce& node, const std::string& dst);  // an array of floats
   void cluster_reduce_into(const tile::ClusterReduce& node, const std::string& dst);
   template <class Node>
   void reduce_as_float(const Node& node, bool from_dst, void (CudaEmitter::*make)(const Node&, const std::string&));
 
   // cuda_scan.cpp
-  void scan(const tile::Scan& node);
+  void emit(const tile::Scan& node);
 
   // cuda_exchange.cpp
-  void rearrange(const tile::Statement& statement, const tile::Rearrange& node);
-  void reinterpret(const tile::Reinterpret& node);
+  void emit(const tile::Rearrange& node);
+  void emit(const tile::Reinterpret& node);
 
   // cuda_pipeline.cpp
   void barrier_setup();
-  void produce(const tile::Produce& node);
-  void consume(const tile::Consume& node);
+  void emit(const tile::Produce& node);
+  void emit(const tile::Consume& node);
   void advance(const std::string& stage, const std::string& phase, int stages);
   void drain(const tile::Body& body);
   void pipeline_counters(std::span<const tile::Statement> statements);
@@ -132,10 +134,11 @@ class CudaEmitter {
   void end_together();  // where blocks of a cluster reach into each other up to their end
   void release_slot(tile::PipelineId id, const std::string& slot);
   std::string flag_address(const tile::Tile& flag);
-  void signal(const tile::Signal& node);
-  void wait(const tile::Wait& node);
-  void cluster_sync();
-  void overlap(const char* call);
+  void emit(const tile::Signal& node);
+  void emit(const tile::Wait& node);
+  void emit(const tile::ClusterSync&);
+  void emit(const tile::WaitPrevious&);
+  void emit(const tile::LaunchNext&);
 
   // Helpers
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
@@ -154,9 +157,9 @@ class CudaEmitter {
   // `per`: elements to one of the array, for types of less than a byte.
   static std::string value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
   std::int64_t array_length(tile::TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }
-  // Coordinate of a memory tile's dimension, from a register-side layout whose dimensions correspond to it.
-  Coordinate coordinate(const tile::Tile& memory, int dim, const layout::TvLayout& seen, const std::vector<ValueLoop>& loops,
-                        std::size_t skip_modes = 0);
+  // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions correspond to them.
+  std::vector<Coordinate> coordinates(const tile::Tile& memory, const layout::TvLayout& seen, const std::vector<ValueLoop>& loops,
+                                      std::size_t skip_modes = 0);
   // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
   void look_up(const tile::Tile& memory, std::vector<Coordinate>& coordinates);
   std::string bounds_condition(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
@@ -184,6 +187,8 @@ class CudaEmitter {
   SlotsInFlight in_flight_;
   Writer out_;
   std::optional<Error> error_;
+
+  const tile::Statement* at_ = nullptr;  // the statement being written
 
   // The role being written
   int role_ = -1, role_threads_ = 0, role_first_ = 0;

@@ -19,8 +19,8 @@ std::string xor_of(const std::string& variable, const std::vector<std::int64_t>&
   return out.empty() ? "0" : "(" + out + ")";
 }
 }  // namespace
-void CudaEmitter::rearrange(const Statement& statement, const Rearrange& node) {
-  const synth::Choice& choice = solution_.choices.at(&statement);
+void CudaEmitter::emit(const Rearrange& node) {
+  const synth::Choice& choice = solution_.choices.at(at_);
   const layout::TvLayout from = synth::flipped(registers(node.src), node.transpose), &to = registers(node.dst);
   const Dtype dtype = tensor(node.dst).dtype;
   const Tile all = whole(program_, node.dst);
@@ -60,7 +60,7 @@ void CudaEmitter::rearrange(const Statement& statement, const Rearrange& node) {
 }
 
 // Both arrays hold bytes, in the same order.
-void CudaEmitter::reinterpret(const Reinterpret& node) {
+void CudaEmitter::emit(const Reinterpret& node) {
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {}[i];", array_length(node.dst, registers(node.dst).values()),
             name(node.dst), name(node.src));
 }

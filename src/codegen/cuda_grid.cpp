@@ -80,7 +80,7 @@ std::string CudaEmitter::flag_address(const Tile& flag) {
   return global_address(flag, at);
 }
 
-void CudaEmitter::signal(const Signal& node) {
+void CudaEmitter::emit(const Signal& node) {
   if (!single_thread_) {
     meet();
     out_.open("if (t == 0) {{");
@@ -94,12 +94,12 @@ void CudaEmitter::signal(const Signal& node) {
   if (!single_thread_) out_.close();
 }
 
-void CudaEmitter::wait(const Wait& node) {
+void CudaEmitter::emit(const Wait& node) {
   out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", flag_address(node.flag), node.least.text());
   if (!single_thread_) meet();
 }
 
-void CudaEmitter::cluster_sync() {
+void CudaEmitter::emit(const ClusterSync&) {
   out_.line("wl::cluster_sync();");
   for (auto& [id, state] : now_.unsynced) state.written = state.read = false;
   now_.read_slots.clear();
@@ -107,7 +107,10 @@ void CudaEmitter::cluster_sync() {
 }
 
 // Before sm_90 a kernel begins when the one before it has ended.
-void CudaEmitter::overlap(const char* call) {
-  if (capabilities_.max_cluster > 1) out_.line("{}", call);
+void CudaEmitter::emit(const WaitPrevious&) {
+  if (capabilities_.max_cluster > 1) out_.line("wl::griddepcontrol_wait();");
+}
+void CudaEmitter::emit(const LaunchNext&) {
+  if (capabilities_.max_cluster > 1) out_.line("wl::griddepcontrol_launch();");
 }
 }  // namespace warploom::codegen

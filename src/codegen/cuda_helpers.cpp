@@ -103,14 +103,16 @@ std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::i
   return sum(parts);
 }
 
-Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& seen, const std::vector<ValueLoop>& loops,
-                                   std::size_t skip_modes) {
-  Coordinate out{offset(memory, static_cast<std::size_t>(dim)), thread_terms(seen, dim, skip_modes)};
-  for (const ValueLoop& loop : loops)
-    if (loop.step[static_cast<std::size_t>(dim)] != 0)
-      out.terms.push_back({loop.variable, loop.extent, loop.step[static_cast<std::size_t>(dim)]});
-  for (Term& term : out.terms) term.step *= memory.step_along(static_cast<std::size_t>(dim));
-  return out;
+std::vector<Coordinate> CudaEmitter::coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
+                                                 std::size_t skip_modes) {
+  std::vector<Coordinate> all;
+  for (std::size_t d = 0; d < memory.extent.size(); ++d) {
+    Coordinate& one = all.emplace_back(Coordinate{offset(memory, d), thread_terms(seen, static_cast<int>(d), skip_modes)});
+    for (const ValueLoop& loop : loops)
+      if (loop.step[d] != 0) one.terms.push_back({loop.variable, loop.extent, loop.step[d]});
+    for (Term& term : one.terms) term.step *= memory.step_along(d);
+  }
+  return all;
 }
 
 void CudaEmitter::look_up(const Tile& memory, std::vector<Coordinate>& coordinates) {
@@ -128,10 +130,10 @@ std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
     if (!bounds_.may_exceed(program_, memory, static_cast<int>(d))) continue;
-    const auto range = bounds_.range(coordinates[d].offset);
     const std::string at = text(coordinates[d]);
-    conditions.push_back(range && range->first >= 0 ? fmt::format("{} < {}", at, tensor(memory.tensor).shape[d])
-                                                    : fmt::format("(unsigned)({}) < {}u", at, tensor(memory.tensor).shape[d]));
+    conditions.push_back(bounds_.of(coordinates[d].offset).low >= 0
+                             ? fmt::format("{} < {}", at, tensor(memory.tensor).shape[d])
+                             : fmt::format("(unsigned)({}) < {}u", at, tensor(memory.tensor).shape[d]));
   }
   return fmt::format("{}", fmt::join(conditions, " && "));
 }

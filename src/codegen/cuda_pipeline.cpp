@@ -81,7 +81,7 @@ void CudaEmitter::advance(const std::string& slot, const std::string& phase, int
   out_.line("if (++{0} == {1}) {0} = 0, {2} ^= 1;", slot, stages, phase);
 }
 
-void CudaEmitter::produce(const Produce& node) {
+void CudaEmitter::emit(const Produce& node) {
   const Pipeline& pipeline = program_.pipeline(node.pipeline);
   slot_of_ = node.pipeline;
   out_.line("// produce {}", pipeline.name);
@@ -110,7 +110,7 @@ void CudaEmitter::produce(const Produce& node) {
   slot_stage_.clear();
 }
 
-void CudaEmitter::consume(const Consume& node) {
+void CudaEmitter::emit(const Consume& node) {
   const Pipeline& pipeline = program_.pipeline(node.pipeline);
   slot_of_ = node.pipeline;
   out_.line("// consume {}", pipeline.name);

@@ -42,8 +42,8 @@ void CudaEmitter::reduce_as_float(const Node& node, bool from_dst, void (CudaEmi
   store_floats(node.dst, "total");
   out_.close();
 }
-void CudaEmitter::reduce(const Reduce& node) { reduce_as_float(node, false, &CudaEmitter::reduce_into); }
-void CudaEmitter::cluster_reduce(const ClusterReduce& node) { reduce_as_float(node, true, &CudaEmitter::cluster_reduce_into); }
+void CudaEmitter::emit(const Reduce& node) { reduce_as_float(node, false, &CudaEmitter::reduce_into); }
+void CudaEmitter::emit(const ClusterReduce& node) { reduce_as_float(node, true, &CudaEmitter::cluster_reduce_into); }
 
 void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   const TvLayout& src = registers(node.src);
@@ -67,19 +67,13 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   close_loops(loops);
 
   // 2. Lanes along the axis.
-  struct Digit {
-    std::int64_t below, extent;
-    bool along;
-  };
-  std::vector<Digit> lanes, warps;
   if (!lanes_pair_up(src, axis))
     return error({ErrorCode::kNoInstruction, "no reduction follows this layout along the axis", program_.name,
                   "powers of two of a warp's lanes", layout::to_string(coalesce(src)), "use another number of warps"});
-  for (const ThreadDigit& digit : thread_digits(src))
-    (digit.of_lane() ? lanes : warps).push_back({digit.below, digit.extent, digit.step[axis] != 0});
+  const std::vector<ThreadDigit> digits = thread_digits(src);
   std::vector<std::int64_t> masks;
-  for (const Digit& d : lanes)
-    if (d.along)
+  for (const ThreadDigit& d : digits)
+    if (d.of_lane() && d.step[axis] != 0)
       for (std::int64_t bit = d.below; bit < d.below * d.extent; bit *= 2) masks.push_back(bit);
   if (!masks.empty()) {
     out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
@@ -91,21 +85,16 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   // 3. Warps along the axis: slot [warp along the axis][other thread digits][value].
   std::int64_t warps_along = 1, others = 1;
   std::vector<std::string> warp_index, other_index, writers;
-  for (const Digit& d : lanes) {
-    if (d.along) {
-      if (d.extent > 1) writers.push_back(fmt::format("{} == 0", digit(d.below, d.extent)));
-    } else if (d.extent > 1) {
-      other_index.push_back(times(digit(d.below, d.extent), others));
+  for (const ThreadDigit& d : digits) {
+    const std::string mine = digit(d.below, d.extent);
+    if (d.step[axis] == 0) {
+      other_index.push_back(times(mine, others));
       others *= d.extent;
-    }
-  }
-  for (const Digit& d : warps) {
-    if (d.along) {
-      warp_index.push_back(times(digit(d.below, d.extent), warps_along));
-      warps_along *= d.extent;
+    } else if (d.of_lane()) {
+      writers.push_back(fmt::format("{} == 0", mine));
     } else {
-      other_index.push_back(times(digit(d.below, d.extent), others));
-      others *= d.extent;
+      warp_index.push_back(times(mine, warps_along));
+      warps_along *= d.extent;
     }
   }
   if (warps_along == 1) return;
@@ -123,13 +112,19 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
       dst);
   if (!writers.empty()) out_.close();
   before_read(scratch_id);
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
-  out_.open("WL_UNROLL for (int w = 0; w < {}; ++w) {{", warps_along);
-  out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
+  combine_slots(node.op, dst, dst_values, "w", warps_along,
+                sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}));
+}
+
+// The parts that lie in `count` slots, numbered by `slot`, one after another into dst; the i-th value's address in one of them.
+void CudaEmitter::combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot,
+                                std::int64_t count, const std::string& address) {
+  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, dst, identity(op));
+  out_.open("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", slot, count);
+  out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);
   out_.line("WL_REG(float, other, 1);");
-  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});",
-            sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}));
-  out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", "other[0]"));
+  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", address);
+  out_.line("{0}[i] = {1};", dst, combined(op, dst + "[i]", "other[0]"));
   out_.close();
   out_.close();
 }
@@ -166,14 +161,8 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   if (!guard.empty()) out_.close();
   out_.line("wl::cluster_sync();");
   now_.read_slots = {offset};  // whatever was read before this barrier has been read by all
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, dst, identity(node.op));
-  out_.open("WL_UNROLL for (int peer = 0; peer < {}; ++peer) {{", blocks);
-  out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);
-  out_.line("WL_REG(float, other, 1);");
-  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row),
-                                                            times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
-  out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", "other[0]"));
-  out_.close();
-  out_.close();
+  combine_slots(node.op, dst, values, "peer", blocks,
+                sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row),
+                     times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
 }
 }  // namespace warploom::codegen

@@ -26,7 +26,7 @@ std::string place(const std::vector<ValueLoop>& loops, const std::map<const Valu
   return sum(parts);
 }
 }  // namespace
-void CudaEmitter::scan(const Scan& node) {
+void CudaEmitter::emit(const Scan& node) {
   const layout::TvLayout& layout = registers(node.dst);
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::vector<ValueLoop> loops = value_loops(layout, 1);

@@ -31,12 +31,6 @@ std::int64_t BufferSpec::elements() const {
 }
 std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
 
-std::int64_t LaunchList::workspace_bytes() const {
-  std::int64_t total = 0;
-  for (const auto& workspace : workspaces) total += workspace.bytes();
-  return total;
-}
-
 json to_json(const LaunchList& list) { return list; }
 
 Result<LaunchList> launch_list_from_json(const json& text) {

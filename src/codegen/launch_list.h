@@ -60,7 +60,6 @@ struct LaunchList {
   std::vector<BufferSpec> workspaces;
   std::vector<Kernel> kernels;  // launched in order, each seeing what the ones before it wrote
   double predicted_us = 0;      // of all kernels by the cost model; 0 where there is none (the CPU). Not part of the record
-  std::int64_t workspace_bytes() const;
 };
 
 nlohmann::json to_json(const LaunchList& list);

@@ -22,9 +22,9 @@ struct Renamer {
     }
     const Index left = index(i.left()), right = index(i.right());
     const bool divides = i.op() == IndexOp::div || i.op() == IndexOp::mod;
-    const auto reach = divides ? bounds.range(i.left()) : std::nullopt;
-    if (!reach || reach->first >= 0 || reach->first < -(1 << 24)) return Index::make(i.op(), left, right);
-    const std::int64_t by = right.constant().value_or(1), times = (by - 1 - reach->first) / by;
+    const std::int64_t least = divides ? bounds.of(i.left()).low : 0;
+    if (least >= 0 || least < -(1 << 24)) return Index::make(i.op(), left, right);
+    const std::int64_t by = right.constant().value_or(1), times = (by - 1 - least) / by;
     const Index raised = Index::make(i.op(), left + right * times, right);
     return i.op() == IndexOp::div ? raised - times : raised;
   }

@@ -110,6 +110,21 @@ std::string row(const Parameter& parameter, const std::string& file, const std::
                      dtype == Dtype::boolean ? "unsigned char" : cpu_type(dtype), kept_bits(dtype));
 }
 
+// check.cpp: feeds the launcher, compares with FP64 and says how long a call takes; `inputs` and `outputs` are rows of its tables.
+std::string check_source(const Frame& frame, double tolerance, const std::string& inputs, const std::string& outputs) {
+  std::string arguments;
+  for (std::size_t i = 0; i < frame.parameters.size(); ++i)
+    arguments +=
+        fmt::format("static_cast<{}{}*>(tensors[{}]), ", frame.parameters[i].input ? "const " : "", frame.parameters[i].type, i);
+  return fill_in(
+      resource("bundle/check.cpp"),
+      {{"NAME", frame.name},
+       {"TOLERANCE", fmt::format("{:.3e}", tolerance)},
+       {"INPUTS", inputs},
+       {"OUTPUTS", outputs},
+       {"ENGINE", fill_in(engine_resource(frame.list, "engine.cpp"), {{"NAME", frame.name}, {"ARGUMENTS", arguments}})}});
+}
+
 Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {
   std::int64_t bytes = 0;
   for (const auto& input : frame.list.inputs) bytes += input.bytes();

@@ -1,5 +1,6 @@
 #include <cctype>
 #include "export/parts.h"
+#include "tile/verify.h"
 namespace warploom::export_ {
 namespace {
 // 16- and 8-bit floats by CUDA's own names on the GPU, by their bits on the CPU.
@@ -14,15 +15,12 @@ std::string parameter_type(Dtype dtype, bool gpu) {
   }
 }
 
-// Words that a tensor may be called and a parameter may not, those of the launchers' own among them.
-constexpr std::array<std::string_view, 62> kReserved = {
-    "alignas", "alignof",  "and",    "asm",      "auto",     "bool",      "break", "case",     "catch",
-    "char",    "class",    "const",  "continue", "default",  "delete",    "do",    "double",   "else",
-    "enum",    "explicit", "export", "extern",   "false",    "float",     "for",   "friend",   "goto",
-    "if",      "inline",   "int",    "long",     "mutable",  "namespace", "new",   "not",      "operator",
-    "or",      "private",  "public", "register", "requires", "return",    "short", "signed",   "sizeof",
-    "static",  "stream",   "struct", "switch",   "template", "this",      "throw", "true",     "typedef",
-    "union",   "unsigned", "using",  "virtual",  "void",     "volatile",  "while", "workspace"};
+// Where each workspace lies in the one workspace the caller passes: bytes, multiples of 256; last comes the sum.
+std::vector<std::int64_t> workspace_offsets(const LaunchList& list) {
+  std::vector<std::int64_t> offsets = {0};
+  for (const auto& workspace : list.workspaces) offsets.push_back(offsets.back() + (workspace.bytes() + 255) / 256 * 256);
+  return offsets;
+}
 }  // namespace
 std::string fill_in(std::string_view text, const Values& values) {
   std::string out;
@@ -39,6 +37,8 @@ std::string fill_in(std::string_view text, const Values& values) {
     } else {
       out += value->second;
       at = close + 1;
+      const bool line = (open == 0 || text[open - 1] == '\n') && at < text.size() && text[at] == '\n';
+      if (line && (value->second.empty() || value->second.ends_with('\n'))) ++at;
     }
   }
   return out;
@@ -47,8 +47,7 @@ std::string fill_in(std::string_view text, const Values& values) {
 std::string identifier(std::string_view name, std::vector<std::string>& taken) {
   std::string base;
   for (const char c : name) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) || std::ranges::find(kReserved, base) != kReserved.end())
-    base.insert(base.begin(), '_');
+  if (!tile::is_identifier(base) || base == "stream" || base == "workspace") base.insert(base.begin(), '_');
   std::string chosen = base;
   for (int n = 2; std::ranges::find(taken, chosen) != taken.end(); ++n) chosen = fmt::format("{}_{}", base, n);
   taken.push_back(chosen);
@@ -75,6 +74,10 @@ std::string comment(std::string_view text) {
 
 bool on_gpu(const LaunchList& list) { return list.engine == Engine::cuda; }
 
+const std::string& engine_resource(const LaunchList& list, const std::string& file) {
+  return resource((on_gpu(list) ? "bundle/cuda/" : "bundle/cpu/") + file);
+}
+
 Frame make_frame(const std::string& name, const std::string& summary, const LaunchList& list) {
   Frame frame{name, summary, list, {}};
   std::vector<std::string> taken;
@@ -87,32 +90,27 @@ Frame make_frame(const std::string& name, const std::string& summary, const Laun
   return frame;
 }
 
-std::string declare_parameters(const Frame& frame) {
-  std::string text;
-  for (const auto& parameter : frame.parameters)
-    text += fmt::format("{}{}* {}, ", parameter.input ? "const " : "", parameter.type, parameter.variable);
-  return text;
-}
-
-std::string describe_parameters(const Frame& frame) {
-  std::string text;
-  for (const auto& parameter : frame.parameters)
-    text += fmt::format("//   {:<12} {}, {} {}\n", parameter.variable, parameter.input ? "input" : "output",
-                        name_of(parameter.buffer.dtype), graph::to_text(parameter.buffer.shape));
-  return text;
-}
-
-std::vector<std::int64_t> workspace_offsets(const LaunchList& list) {
-  std::vector<std::int64_t> offsets = {0};
-  for (const auto& workspace : list.workspaces) offsets.push_back(offsets.back() + (workspace.bytes() + 255) / 256 * 256);
-  return offsets;
-}
-
 std::int64_t bytes_of(const Frame& frame, const std::string& buffer) {
   for (const auto* specs : {&frame.list.inputs, &frame.list.outputs, &frame.list.workspaces})
     for (const BufferSpec& spec : *specs)
       if (spec.name == buffer) return spec.bytes();
   return 0;
+}
+
+std::vector<BundleFile> launcher_files(const Frame& frame, Values values) {
+  std::string described, declared;
+  for (const Parameter& parameter : frame.parameters) {
+    described += fmt::format("//   {:<12} {}, {} {}\n", parameter.variable, parameter.input ? "input" : "output",
+                             name_of(parameter.buffer.dtype), graph::to_text(parameter.buffer.shape));
+    declared += fmt::format("{}{}* {}, ", parameter.input ? "const " : "", parameter.type, parameter.variable);
+  }
+  values.insert(values.end(), {{"NAME", frame.name},
+                               {"SUMMARY", comment(frame.summary)},
+                               {"PARAMETERS", described},
+                               {"DECLARED", declared},
+                               {"WORKSPACE_BYTES", std::to_string(workspace_offsets(frame.list).back())}});
+  return {{frame.name + ".h", fill_in(engine_resource(frame.list, "host.h"), values)},
+          {frame.name + "_host.cpp", fill_in(engine_resource(frame.list, "host.cpp"), values)}};
 }
 
 Result<std::string> address_of(const Frame& frame, const std::string& buffer) {

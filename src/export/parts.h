@@ -1,6 +1,7 @@
-// The parts of a bundle, each a file or a folder of files, as text. bundle.cpp puts them together.
+// The parts of a bundle, each a file or a folder of files, as text. bundle.cpp puts them together. What is the same in every
+// bundle stands in resources/bundle; here is what fills it in.
 #pragma once
-#include "base/device_headers.h"
+#include "base/embedded.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 namespace warploom::export_ {
@@ -8,6 +9,9 @@ struct BundleFile {
   std::string path;  // below the bundle's folder
   std::string text;
 };
+
+// What stands for which @NAME@ in a text; fill_in below.
+using Values = std::vector<std::pair<std::string_view, std::string>>;
 
 // A buffer of the launch list as the launcher's parameter.
 struct Parameter {
@@ -27,14 +31,8 @@ struct Frame {
 Frame make_frame(const std::string& name, const std::string& summary, const LaunchList& list);
 
 bool on_gpu(const LaunchList& list);
-// "const float* A, const float* B, float* C", a comma after each.
-std::string declare_parameters(const Frame& frame);
-
-// One line a parameter for people: "//   A  input, bf16 [4096,4096]".
-std::string describe_parameters(const Frame& frame);
-
-// Where each workspace lies in the one workspace the caller passes: bytes, multiples of 256; last comes the sum.
-std::vector<std::int64_t> workspace_offsets(const LaunchList& list);
+// resources/bundle/cuda/FILE or resources/bundle/cpu/FILE.
+const std::string& engine_resource(const LaunchList& list, const std::string& file);
 // How the launcher spells the address of `buffer`: "C", "bytes + 4096". plan-invalid when the list has no such buffer.
 Result<std::string> address_of(const Frame& frame, const std::string& buffer);
 std::int64_t bytes_of(const Frame& frame, const std::string& buffer);
@@ -46,24 +44,23 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
 
 Result<std::vector<BundleFile>> cuda_launcher(const Frame& frame);  // NAME.h, NAME_host.cpp
 Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame);
+// Both from the engine's host.h and host.cpp, by the values that the engine has and those that every launcher has.
+std::vector<BundleFile> launcher_files(const Frame& frame, Values values);
 
 // check/: inputs and expected outputs, or for large problems the seed and samples, and check.cpp.
 Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance);
-// check.cpp: feeds the launcher, compares with FP64 and says how long a call takes. A row of `inputs` is {"NAME", FILE, SEED,
-// ELEMENTS, TYPE}, of `outputs` {"NAME", VALUES, INDICES, ELEMENTS, TYPE}, each followed by a comma.
-std::string check_source(const Frame& frame, double tolerance, const std::string& inputs, const std::string& outputs);
 
 BundleFile makefile(const Frame& frame);
 BundleFile readme(const Frame& frame, double tolerance);
 
 // Small pieces for writing source text: placeholders, C identifiers, comments.
 
-// `text` with every @NAME@ replaced by its value: fill_in("int @F@();", {{"F", "run"}}) is "int run();".
-using Values = std::vector<std::pair<std::string_view, std::string>>;
+// `text` with every @NAME@ replaced by its value: fill_in("int @F@();", {{"F", "run"}}) is "int run();". A name alone on its line
+// stands for whole lines: it leaves no line behind where its value is empty.
 std::string fill_in(std::string_view text, const Values& values);
 
-// `name` as an identifier of C and C++: other characters become '_', a keyword or a leading digit gets one in front. Different
-// from all of `taken`, to which it is added.
+// `name` as an identifier of C and C++: other characters become '_', a word that the source has another use for or a leading digit
+// gets one in front. Different from all of `taken`, to which it is added.
 std::string identifier(std::string_view name, std::vector<std::string>& taken);
 
 // `text` as lines of `// ` comment no wider than 100 columns.

@@ -9,7 +9,7 @@
 // a row: dimension 0 (64 : 64), dimension 1 (64 : 1)(4 : 4096), swizzle {3,4,3}.
 //
 // Laws (tested): a swizzle is its own inverse and permutes aligned blocks of
-// 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the F2 closed form.
+// 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the closed form (f2.h).
 #pragma once
 #include "layout/tv_layout.h"
 namespace warploom::layout {
@@ -22,7 +22,10 @@ struct Swizzle {
   friend bool operator==(const Swizzle&, const Swizzle&) = default;
 };
 
-using MemoryMode = Mode;  // stride in elements
+struct MemoryMode {
+  std::int64_t extent = 1, stride = 0;  // stride in elements
+  friend bool operator==(const MemoryMode&, const MemoryMode&) = default;
+};
 
 struct MemoryLayout {
   std::vector<std::vector<MemoryMode>> dims;  // one list a tile dimension, fastest mode first

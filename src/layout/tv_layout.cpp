@@ -160,4 +160,8 @@ std::string to_string(const TvLayout& layout) {
   for (const TvMode& mode : layout.value) (out += ' ') += mode_text(mode);
   return out;
 }
+
+tl::unexpected<Error> layout_error(std::string message, std::string expected, std::string found) {
+  return fail({ErrorCode::kLayout, std::move(message), {}, std::move(expected), std::move(found)});
+}
 }  // namespace warploom::layout

@@ -17,7 +17,8 @@
 // Laws (tested): coord is additive over digits; a layout is_exact when every coordinate of the tile is hit by the same number
 // of (thread, value) pairs and none falls outside; is_injective when no two pairs hit the same coordinate.
 #pragma once
-#include "layout/layout.h"
+#include <vector>
+#include "base/error.h"
 namespace warploom::layout {
 using Coord = std::vector<std::int64_t>;
 
@@ -62,4 +63,7 @@ TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_
 
 // "tile 16x8 thread [4:(0,2)] [8:(1,0)] value [2:(0,1)] [2:(8,0)]"
 std::string to_string(const TvLayout& layout);
+
+// The error of every operation of this room: ErrorCode::kLayout.
+tl::unexpected<Error> layout_error(std::string message, std::string expected, std::string found);
 }  // namespace warploom::layout

@@ -17,13 +17,8 @@ HeaderSet collected(std::string_view device) {
   set.key = hash_hex(all);
   return set;
 }
-}  // namespace
-const HeaderSet& headers_of(const std::string& device) {
-  static const std::map<std::string, HeaderSet> sets = {
-      {"ptx", collected("ptx")}, {"cpu", collected("cpu")}, {"emulated", collected("emulated")}};
-  return sets.at(device);
-}
 
+// The set on disk, flat in one folder of the cache; written once.
 Result<fs::path> header_folder(const HeaderSet& set) {
   const fs::path folder = cache_folder() / "headers" / set.key;
   const fs::path complete = folder / ".complete";
@@ -44,6 +39,12 @@ tl::unexpected<Error> compiler_failed(const std::string& compiler, const Process
                : done.signal     ? fmt::format("it died of signal {}", done.signal)
                                  : fmt::format("exit status {}", done.exit_status),
                "report the schedule: emitted source should always compile"});
+}
+}  // namespace
+const HeaderSet& headers_of(const std::string& device) {
+  static const std::map<std::string, HeaderSet> sets = {
+      {"ptx", collected("ptx")}, {"cpu", collected("cpu")}, {"emulated", collected("emulated")}};
+  return sets.at(device);
 }
 
 Result<Image> compile_text(const std::string& compiler, std::vector<std::string> argv, const HeaderSet& headers,

@@ -1,6 +1,6 @@
 // One text through one compiler in a child process under a clock. For this room alone.
 #pragma once
-#include "base/device_headers.h"
+#include "base/embedded.h"
 #include "base/process.h"
 namespace warploom::runtime {
 // The embedded device headers of some kinds, by bare file name.
@@ -11,9 +11,6 @@ struct HeaderSet {
 // Those of `device` ("ptx", "cpu", "emulated") and of device/common.
 const HeaderSet& headers_of(const std::string& device);
 
-// The set on disk, flat in one folder of the cache; written once.
-Result<std::filesystem::path> header_folder(const HeaderSet& set);
-
 struct Image {
   std::string bytes;
   std::string log;  // the compiler's own words; of CUDA images also ptxas's, with figures
@@ -22,7 +19,4 @@ struct Image {
 // Runs `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
 Result<Image> compile_text(const std::string& compiler, std::vector<std::string> argv, const HeaderSet& headers,
                            const std::string& source, const std::string& suffix, std::chrono::milliseconds time);
-
-// compile-timeout, or compile-failed with the compiler's words.
-tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done, std::chrono::milliseconds time);
 }  // namespace warploom::runtime

@@ -1,6 +1,7 @@
 #include "synth/cost.h"
 #include "synth/shared.h"
 #include "target/rates.h"
+#include "tile/bodies.h"
 #include "tile/shape.h"
 namespace warploom::synth {
 namespace {
@@ -358,13 +359,7 @@ class Model {
         for (Environment& at : inner) at[node->variable] = node->begin.evaluate(at);
         collect(node->body, std::move(inner), std::move(around), waves);
       } else {
-        std::visit(
-            [&](const auto& inner) {
-              if constexpr (requires { inner.body; }) collect(inner.body, blocks, loops, waves);
-              if constexpr (requires { inner.roles; })
-                for (const Role& role : inner.roles) collect(role.body, blocks, loops, waves);
-            },
-            statement.node);
+        for_bodies(statement, [&](const Body& inner) { collect(inner, blocks, loops, waves); });
       }
     }
   }

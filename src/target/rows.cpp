@@ -18,6 +18,34 @@ Instruction copy(std::string_view name, std::string_view call, Method method, Sc
   return row;
 }
 
+// Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
+layout::TvLayout fragment_a(int e, int warps) {
+  layout::TvLayout tv{{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}}, {}};
+  if (warps > 1) tv.thread.push_back({warps, {16, 0}});
+  if (e > 1) tv.value.push_back({e, {0, 1}});
+  tv.value.push_back({2, {8, 0}});
+  tv.value.push_back({2, {0, 4 * e}});
+  return tv;
+}
+layout::TvLayout fragment_b(int e) {
+  layout::TvLayout tv{{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {}};
+  if (e > 1) tv.value.push_back({e, {1, 0}});
+  tv.value.push_back({2, {4 * e, 0}});
+  return tv;
+}
+
+Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
+
+Instruction warp_mma(std::string_view name, std::string_view call, Dtype operand) {
+  const int e = 4 / bytes_of(operand);
+  Instruction row;
+  row.name = name, row.call = call, row.method = Method::warp, row.section = kMma;
+  row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32, row.cycles = 16;
+  row.operand = operand, row.accumulator = accumulator_of(operand);
+  row.a = fragment_a(e, 1), row.b = fragment_b(e), row.c = fragment_c(1);
+  return row;
+}
+
 // Four warps of 16 rows each; an 8-column slice of the accumulator, which wider N repeats over values. Operands come from shared
 // memory, or the first from registers, in the fragments of mma.sync.
 Instruction wgmma(std::string_view name, Dtype operand, bool a_in_registers) {
@@ -41,38 +69,11 @@ Instruction engine(std::string_view name, std::string_view call, Scope from, Sco
   return row;
 }
 }  // namespace
-// Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
-layout::TvLayout fragment_a(int e, int warps) {
-  layout::TvLayout tv{{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}}, {}};
-  if (warps > 1) tv.thread.push_back({warps, {16, 0}});
-  if (e > 1) tv.value.push_back({e, {0, 1}});
-  tv.value.push_back({2, {8, 0}});
-  tv.value.push_back({2, {0, 4 * e}});
-  return tv;
-}
-layout::TvLayout fragment_b(int e) {
-  layout::TvLayout tv{{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {}};
-  if (e > 1) tv.value.push_back({e, {1, 0}});
-  tv.value.push_back({2, {4 * e, 0}});
-  return tv;
-}
 layout::TvLayout fragment_c(int warps) {
   layout::TvLayout tv{{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}};
   if (warps > 1) tv.thread.push_back({warps, {16, 0}});
   return tv;
 }
-
-Instruction warp_mma(std::string_view name, std::string_view call, Dtype operand) {
-  const int e = 4 / bytes_of(operand);
-  Instruction row;
-  row.name = name, row.call = call, row.method = Method::warp, row.section = kMma;
-  row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32, row.cycles = 16;
-  row.operand = operand, row.accumulator = accumulator_of(operand);
-  row.a = fragment_a(e, 1), row.b = fragment_b(e), row.c = fragment_c(1);
-  return row;
-}
-
-Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 
 std::vector<Instruction> sm80_rows() {
   Instruction fma;

@@ -46,21 +46,13 @@ Storage& storage_to_write(const Site& site, TensorId id) {
   }
   return *storage;
 }
-}  // namespace
-tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected, std::string found) {
-  const auto& at = site.block.variables;
-  return fail({ErrorCode::kTileRuntime,
-               fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"), at.at("block_z")),
-               fmt::format("{}:{}", site.location.file, site.location.line), std::move(expected), std::move(found),
-               "follow the statements that should have made the value"});
+
+ValueOp value_op_of(ReduceOp op) {
+  constexpr ValueOp kOps[] = {ValueOp::add, ValueOp::max, ValueOp::min};
+  return kOps[static_cast<std::size_t>(op)];
 }
 
-Result<std::int64_t> value_of(const Site& site, const Index& index) {
-  if (divides_by_zero(index, site.block.variables))
-    return undefined(site, fmt::format("'{}' divides by a number below 1", index.text()));
-  return index.evaluate(site.block.variables);
-}
-
+// The elements of a tile in row-major order of its box; `fill` stands for those outside a global tensor.
 Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double fill) {
   const Tensor& tensor = site.program.tensor(tile.tensor);
   std::vector<double> values;
@@ -77,7 +69,8 @@ Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double
   return values;
 }
 
-Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values, std::optional<ReduceOp> combine) {
+// `combine`: with what a global tensor holds.
+Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values, std::optional<ReduceOp> combine = {}) {
   const Tensor& tensor = site.program.tensor(tile.tensor);
   void* bytes = tensor.scope == Scope::global ? site.buffers.at(tensor.name).data() : nullptr;
   Storage* storage = bytes ? nullptr : &storage_to_write(site, tile.tensor);
@@ -93,6 +86,20 @@ Status write_tile(const Site& site, const Tile& tile, const std::vector<double>&
     storage->written[*place] = 1;
     return ok();
   });
+}
+}  // namespace
+tl::unexpected<Error> undefined(const Site& site, std::string message, std::string expected, std::string found) {
+  const auto& at = site.block.variables;
+  return fail({ErrorCode::kTileRuntime,
+               fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"), at.at("block_z")),
+               fmt::format("{}:{}", site.location.file, site.location.line), std::move(expected), std::move(found),
+               "follow the statements that should have made the value"});
+}
+
+Result<std::int64_t> value_of(const Site& site, const Index& index) {
+  if (divides_by_zero(index, site.block.variables))
+    return undefined(site, fmt::format("'{}' divides by a number below 1", index.text()));
+  return index.evaluate(site.block.variables);
 }
 
 Result<std::vector<double>> read_all(const Site& site, TensorId tensor) {
@@ -213,11 +220,6 @@ Status run(const Site& site, const Mma& mma) {
         sum = accumulate(type, sum, a.at(m, k), b.at(k, n));
       }
   return write_all(site, mma.acc, acc);
-}
-
-ValueOp value_op_of(ReduceOp op) {
-  constexpr ValueOp kOps[] = {ValueOp::add, ValueOp::max, ValueOp::min};
-  return kOps[static_cast<std::size_t>(op)];
 }
 
 float combine(ReduceOp op, float a, float b) { return static_cast<float>(apply(value_op_of(op), a, b)); }

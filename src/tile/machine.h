@@ -33,11 +33,7 @@ tl::unexpected<Error> undefined(const Site& site, std::string message, std::stri
 
 Result<std::int64_t> value_of(const Site& site, const Index& index);
 
-// The elements of a tile in row-major order of its box; `fill` stands for those outside a global tensor.
-Result<std::vector<double>> read_tile(const Site& site, const Tile& tile, double fill);
-// `combine`: with what a global tensor holds.
-Status write_tile(const Site& site, const Tile& tile, const std::vector<double>& values, std::optional<ReduceOp> combine = {});
-ValueOp value_op_of(ReduceOp op);
+// All elements of a shared or register tensor, in row-major order.
 Result<std::vector<double>> read_all(const Site& site, TensorId tensor);
 Status write_all(const Site& site, TensorId tensor, const std::vector<double>& values);
 

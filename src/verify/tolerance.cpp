@@ -57,20 +57,12 @@ bool rounds(const graph::Node& node) {
   return c != graph::OpClass::view && c != graph::OpClass::movement;
 }
 
-template <class Bits>
-bool is_poison(const void* found, std::int64_t index) {
-  Bits bits;
-  std::memcpy(&bits, static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * sizeof(Bits), sizeof(Bits));
-  return bits == static_cast<Bits>(0xffedffedffedffedull);
-}
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
 bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
-  switch (bytes_of(dtype)) {
-    case 2: return is_poison<std::uint16_t>(found, index);
-    case 4: return is_poison<std::uint32_t>(found, index);
-    case 8: return is_poison<std::uint64_t>(found, index);
-    default: return false;
-  }
+  constexpr std::uint32_t kTwice[] = {kPoison, kPoison};
+  const auto bytes = static_cast<std::size_t>(bytes_of(dtype));
+  return bytes > 1 &&
+         std::memcmp(static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * bytes, kTwice, bytes) == 0;
 }
 
 double load(Dtype dtype, const void* data, std::int64_t index) {

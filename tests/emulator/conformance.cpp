@@ -275,7 +275,7 @@ void add_moves(std::vector<Conformance>& all) {
         for (int x = 0; x < 4; ++x)
           for (int t = 0; t < 64; ++t) {
             c.want.push_back(static_cast<std::uint32_t>(t + 100 * (t % 32) + 10000 * (t / 32) + 10000000));
-            c.want.push_back(static_cast<std::uint32_t>(x + 10 * y + 100 * z + 1000 * 4 + 10000 * 3 + 100000 * 2));
+            c.want.push_back(static_cast<std::uint32_t>(x + 10 * y + 100 * z));
           }
     all.push_back(c);
   }
@@ -391,8 +391,8 @@ void add_values(std::vector<Conformance>& all) {
   Words want;
   for (std::uint32_t w : in) {
     const double x = number(w);
-    for (double y : {as_bf16(x), as_f16(x), as_tf32(x), rounded(x, 3, -6, 448, true), rounded(x, 2, -14, 57344, true), as_tf32(x),
-                     as_bf16(x), 1.5})
+    for (double y :
+         {as_bf16(x), as_f16(x), as_tf32(x), rounded(x, 3, -6, 448, true), rounded(x, 2, -14, 57344, true), as_tf32(x)})
       want.push_back(word(y));
   }
   Conformance casts = simple("casts", in, want, 128);

@@ -197,7 +197,11 @@ TEST_F(Bundle, OfCudaKernelsCompilesWithNvcc) {
   const std::string y = graph.tensor(graph.outputs[0]).name;
   const std::string text = R"(#include "wl.h"
 WL_KERNEL_CLUSTER(negate, 128, 1, 2, 1, 1)(WL_TENSOR_MAP map_x, const wl::bf16* t, wl::bf16* y) {
-  if (wl::thread() == 0) wl::tma_prefetch(map_x);
+  if (wl::thread() == 0) {
+    wl::tma_store(map_x, 1024, 0, 0);
+    wl::bulk_commit();
+    wl::bulk_wait<0>();
+  }
   y[wl::thread()] = t[wl::thread()];
 }
 WL_EXPORT(negate)

@@ -6,6 +6,12 @@ TEST(ExportText, FillInReplacesNamesAndKeepsOtherSigns) {
   EXPECT_EQ(fill_in("int @F@(); // a@b @G@", {{"F", "run"}}), "int run(); // a@b @G@");
 }
 
+TEST(ExportText, FillInLeavesNoLineBehindForANameAloneOnIt) {
+  EXPECT_EQ(fill_in("a\n@F@\nb\n", {{"F", ""}}), "a\nb\n");
+  EXPECT_EQ(fill_in("a\n@F@\nb\n", {{"F", "x;\ny;\n"}}), "a\nx;\ny;\nb\n");
+  EXPECT_EQ(fill_in("a @F@\nb\n", {{"F", ""}}), "a \nb\n");
+}
+
 TEST(ExportText, IdentifiersAreLegalAndDifferent) {
   std::vector<std::string> taken;
   EXPECT_EQ(identifier("/mm/MatMul_output_0", taken), "_mm_MatMul_output_0");

@@ -1,7 +1,11 @@
 // Thread-value and memory layouts for tests.
 #pragma once
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+#include <set>
+#include <vector>
 #include "layout/memory_layout.h"
-#include "layouts.h"
 namespace warploom::layout {
 inline TvLayout mma_accumulator() { return {{16, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}}; }
 

@@ -15,11 +15,10 @@ WL_FN void put_bits(unsigned* out, unsigned x) {
 }
 
 WL_KERNEL(ids, 64, 1) PARAMETERS {
-  const int block = (wl::block_z() * wl::grid_y() + wl::block_y()) * wl::grid_x() + wl::block_x();
+  const int block = (wl::block_z() * 3 + wl::block_y()) * 4 + wl::block_x();  // a grid of 4 x 3 x 2
   unsigned* o = out + (block * 64 + wl::thread()) * 2;
   put_bits(o, wl::thread() + 100 * wl::lane() + 10000 * wl::warp() + 1000000 * wl::cluster_rank() + 10000000 * wl::cluster_size());
-  put_bits(o + 1, wl::block_x() + 10 * wl::block_y() + 100 * wl::block_z() + 1000 * wl::grid_x() + 10000 * wl::grid_y() +
-                      100000 * wl::grid_z());
+  put_bits(o + 1, wl::block_x() + 10 * wl::block_y() + 100 * wl::block_z());
 }
 WL_EXPORT(ids)
 
@@ -77,17 +76,13 @@ WL_KERNEL(casts, 128, 1) PARAMETERS {
   WL_REG(unsigned, word, 1);
   wl::ld_global<4>(wl::at(word, 0), in + i);
   const float x = as_float(word[0]);
-  unsigned* o = out + i * 8;
+  unsigned* o = out + i * 6;
   put(o, wl::to_float(wl::cast<wl::bf16>(x)));
   put(o + 1, wl::to_float(wl::cast<wl::f16>(x)));
   put(o + 2, wl::to_float(wl::cast<wl::tf32>(x)));
   put(o + 3, wl::to_float(wl::cast<wl::e4m3>(x)));
   put(o + 4, wl::to_float(wl::cast<wl::e5m2>(x)));
   put(o + 5, wl::round_tf32(x));
-  WL_REG(wl::bf16, pair, 2);
-  wl::cast2(wl::at(pair, 0), x, 1.5f);
-  put(o + 6, wl::to_float(pair[0]));
-  put(o + 7, wl::to_float(pair[1]));
 }
 WL_EXPORT(casts)
 
@@ -364,7 +359,6 @@ WL_FN void copy_box(const wl::TensorMap& map_in, const wl::TensorMap& map_out, u
   const unsigned smem = WL_SHARED_BASE();
   const unsigned bar = smem + 16384;
   if (wl::thread() == 0) {
-    wl::tma_prefetch(map_in);
     wl::mbarrier_init(bar, 1);
     wl::fence_mbarrier_init();
   }

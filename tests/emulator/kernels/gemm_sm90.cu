@@ -29,7 +29,6 @@ WL_KERNEL(gemm_sm90, 384, 1)(WL_TENSOR_MAP map_a, WL_TENSOR_MAP map_b, WL_TENSOR
   if (wl::warp() < 4) {
     wl::reg_dealloc<40>();
     if (wl::thread() == 0) {
-      wl::tma_prefetch(map_a);
       for (int i = 0; i < steps; ++i) {
         const int s = i % kStages;
         const unsigned stage = smem + s * kStageBytes;
@@ -66,7 +65,7 @@ WL_KERNEL(gemm_sm90, 384, 1)(WL_TENSOR_MAP map_a, WL_TENSOR_MAP map_b, WL_TENSOR
     const int row = (wl::warp() % 4) * 16 + wl::lane() % 16;
     WL_REG(wl::bf16, frag, 8);
     WL_UNROLL for (int j = 0; j < 8; ++j) {
-      WL_UNROLL for (int e = 0; e < 4; ++e) wl::cast2(wl::at(frag, 2 * e), acc[8 * j + 2 * e], acc[8 * j + 2 * e + 1]);
+      WL_UNROLL for (int e = 0; e < 8; ++e) frag[e] = wl::cast<wl::bf16>(acc[8 * j + e]);
       const unsigned offset = row * 128 + (j % 4) * 32 + (wl::lane() / 16) * 16;
       wl::stmatrix<4, false>(out + (j / 4) * 8192 + wl::swizzle<3, 4, 3>(offset), wl::at(frag, 0));
     }

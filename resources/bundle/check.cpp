@@ -1,8 +1,4 @@
-#include "export/parts.h"
-namespace warploom::export_ {
-namespace {
-constexpr std::string_view kProgram =
-    R"(// Feeds @NAME@ with known inputs and compares what it computes with the FP64 reference. Usage: check FOLDER, the folder of the
+// Feeds @NAME@ with known inputs and compares what it computes with the FP64 reference. Usage: check FOLDER, the folder of the
 // stored tensors. Every output's relative Frobenius error must be at most @TOLERANCE@. Raw files are little-endian.
 #include "../@NAME@.h"
 
@@ -122,6 +118,7 @@ bool agrees(const Output& output, const Bytes& found, const std::string& folder)
 }
 
 @ENGINE@
+
 // Runs the kernels; fills `outputs` and returns the median time of a call in microseconds.
 double compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
   std::vector<void*> tensors;
@@ -156,61 +153,3 @@ int main(int argc, char** argv) {
   std::printf("median of 10 calls: %.2f us\n%s\n", us, fine ? "check passed" : "check FAILED");
   return fine ? 0 : 1;
 }
-)";
-
-constexpr std::string_view kCpuEngine =
-    R"(void* allocate(std::size_t bytes) {
-  void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
-  if (memory == nullptr) stop("no memory");
-  return memory;
-}
-void release(void* memory) { std::free(memory); }
-void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-
-// One call; its time in microseconds.
-double call(void** tensors, void* workspace) {
-  const auto start = std::chrono::steady_clock::now();
-  if (const int status = @NAME@_run(@ARGUMENTS@workspace); status != 0) stop("@NAME@_run returned " + std::to_string(status));
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-}
-)";
-
-constexpr std::string_view kCudaEngine = R"(void must(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) stop(std::string(what) + ": " + cudaGetErrorString(status));
-}
-void* allocate(std::size_t bytes) {
-  void* memory = nullptr;
-  if (bytes > 0) must(cudaMalloc(&memory, bytes), "cudaMalloc");
-  return memory;
-}
-void release(void* memory) { cudaFree(memory); }
-void copy(void* to, const void* from, std::size_t bytes) { must(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy"); }
-
-// One call; its time in microseconds.
-double call(void** tensors, void* workspace) {
-  static cudaEvent_t start = nullptr, end = nullptr;
-  if (start == nullptr) must(cudaEventCreate(&start), "cudaEventCreate"), must(cudaEventCreate(&end), "cudaEventCreate");
-  must(cudaEventRecord(start, nullptr), "cudaEventRecord");
-  must(@NAME@_launch(@ARGUMENTS@workspace, nullptr), "@NAME@_launch");
-  must(cudaEventRecord(end, nullptr), "cudaEventRecord");
-  must(cudaEventSynchronize(end), "the kernels");
-  float milliseconds = 0;
-  must(cudaEventElapsedTime(&milliseconds, start, end), "cudaEventElapsedTime");
-  return 1000.0 * static_cast<double>(milliseconds);
-}
-)";
-}  // namespace
-std::string check_source(const Frame& frame, double tolerance, const std::string& inputs, const std::string& outputs) {
-  std::string arguments;
-  for (std::size_t i = 0; i < frame.parameters.size(); ++i)
-    arguments +=
-        fmt::format("static_cast<{}{}*>(tensors[{}]), ", frame.parameters[i].input ? "const " : "", frame.parameters[i].type, i);
-  return fill_in(
-      kProgram,
-      {{"NAME", frame.name},
-       {"TOLERANCE", fmt::format("{:.3e}", tolerance)},
-       {"INPUTS", inputs},
-       {"OUTPUTS", outputs},
-       {"ENGINE", fill_in(on_gpu(frame.list) ? kCudaEngine : kCpuEngine, {{"NAME", frame.name}, {"ARGUMENTS", arguments}})}});
-}
-}  // namespace warploom::export_

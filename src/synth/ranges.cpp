@@ -1,7 +1,8 @@
-#include "codegen/cpu_ranges.h"
-namespace warploom::codegen {
-using tile::Index;
-using tile::IndexOp;
+#include "synth/ranges.h"
+#include "synth/sites.h"
+#include "tile/shape.h"
+namespace warploom::synth {
+using namespace tile;
 namespace {
 // Far beyond any address and still safe to add and multiply by small numbers.
 constexpr std::int64_t kFar = std::int64_t{1} << 60;
@@ -17,16 +18,16 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
 }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 }  // namespace
-IndexRanges::IndexRanges(const tile::Program& program) {
+IndexRanges::IndexRanges(const Program& program) {
   constexpr const char* kBlocks[] = {"block_x", "block_y", "block_z"};
   for (std::size_t i = 0; i < 3; ++i) {
     const std::int64_t count = i < program.grid.size() ? program.grid[i] : 1;
     loops_[kBlocks[i]] = {{0, count - 1}, 0, 1};
   }
-  loops_["cluster_rank"] = {{0, 0}, 0, 1};
+  loops_["cluster_rank"] = {{0, cluster_size(program) - 1}, 0, 1};
 }
 
-void IndexRanges::enter(const tile::For& loop) {
+void IndexRanges::enter(const For& loop) {
   const Range begin = of(loop.begin), end = of(loop.end);
   std::int64_t last = end.high - 1;
   if (const auto step = loop.step.constant(); step && *step > 0 && loop.begin.constant() && loop.end.constant())
@@ -48,13 +49,16 @@ Range IndexRanges::of(const Index& index) const {
       const std::int64_t all[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low), product(a.high, b.high)};
       return {*std::min_element(all, all + 4), *std::max_element(all, all + 4)};
     }
-    case IndexOp::div:
-      if (b.low != b.high || b.low <= 0) return {-kFar, kFar};
-      return {floor_div(a.low, b.low), floor_div(a.high, b.low)};
+    case IndexOp::div: {
+      if (b.low <= 0) return {-kFar, kFar};
+      const std::int64_t all[] = {floor_div(a.low, b.low), floor_div(a.low, b.high), floor_div(a.high, b.low),
+                                  floor_div(a.high, b.high)};
+      return {*std::min_element(all, all + 4), *std::max_element(all, all + 4)};
+    }
     case IndexOp::mod:
       if (b.low <= 0) return {-kFar, kFar};
       if (a.low >= 0 && a.high < b.low) return a;
-      return {0, b.high - 1};
+      return {0, a.low < 0 ? b.high - 1 : std::min(a.high, b.high - 1)};
     case IndexOp::min: return {std::min(a.low, b.low), std::min(a.high, b.high)};
     default: return {std::max(a.low, b.low), std::max(a.high, b.high)};
   }
@@ -78,4 +82,30 @@ bool IndexRanges::divisible(const Index& index, std::int64_t by) const {
     default: return false;
   }
 }
-}  // namespace warploom::codegen
+
+Bounds::Bounds(const Program& program) : IndexRanges(program) {
+  for (const Site& site : sites_of(program))
+    if (const auto* loop = std::get_if<For>(&site.statement->node)) {
+      const auto known = loops_.find(loop->variable);
+      const Range before = known == loops_.end() ? Range{kFar, -kFar} : known->second.range;
+      enter(*loop);
+      Range& all = loops_[loop->variable].range;
+      all = {std::min(all.low, before.low), std::max(all.high, before.high)};
+    }
+}
+
+bool Bounds::may_exceed(const Program& program, const Tile& tile, int dim) const {
+  const auto d = static_cast<std::size_t>(dim);
+  if (tile.lookup >= 0 && tile.lookup_dim == dim) return true;
+  const std::int64_t shape = program.tensor(tile.tensor).shape[d], extent = tile.reach(d);
+  const Range reach = of(tile.offset[d]);
+  if (reach.low >= 0 && reach.high + extent <= shape) return false;
+  // Interval arithmetic overestimates (i*4 + 4 with i < n/4 is exact, i*4 + j is not); whole tiles on whole multiples cannot
+  // straddle the edge, but may lie outside altogether, so only a bound rules them out: round the largest offset down.
+  if (reach.low >= 0) {
+    const std::int64_t divisor = tile.offset[d].known_divisor();
+    if (divisor > 0 && reach.high / divisor * divisor + extent <= shape) return false;
+  }
+  return true;
+}
+}  // namespace warploom::synth

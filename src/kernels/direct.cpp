@@ -678,7 +678,10 @@ class Direct final : public Family {
         if (value.kind == Kind::load) {
           const Access& load = form.nest.loads[at(value.load)];
           const int own = fastest(load), inner = form.roles.lanes >= 0 ? form.roles.lanes : form.roles.x;
-          if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1)) cycles = elements * 1.2;
+          const bool blocks =
+              own == form.roles.y && tile[at(own)] % 8 == 0 && std::fmod(row, vector) == 0;  // transposed in registers
+          if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1))
+            cycles = elements * (blocks ? 0.4 : stride_along(load, own) == 2 && own == inner ? 0.3 : 1.5);
           if (!load.inside) cycles = cycles * 2 + 10;
         }
         if (value.kind == Kind::map) cycles *= static_cast<double>(value.expression.terms.size()) / 3;

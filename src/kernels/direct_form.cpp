@@ -34,6 +34,7 @@ std::optional<Form::Product> product_of(const Form& form) {
     if (term.expression.terms.size() != 3 || term.expression.terms[2].op != ValueOp::mul) return std::nullopt;
     const NestValue *a = &n.values[at(term.operands[0])], *b = &n.values[at(term.operands[1])];
     if (a->kind != Kind::load || b->kind != Kind::load) return std::nullopt;
+    if (n.loads[at(a->load)].lookup_dim >= 0 || n.loads[at(b->load)].lookup_dim >= 0) return std::nullopt;
     if (!a->varies[at(form.roles.y)]) std::swap(a, b);
     if (!a->varies[at(form.roles.y)] || a->varies[at(form.roles.x)] || b->varies[at(form.roles.y)] ||
         !b->varies[at(form.roles.x)])
@@ -122,6 +123,7 @@ std::optional<Form> form_of(Nest nest, const Capabilities& capabilities) {
 bool is_box(const Access& access, const std::vector<std::int64_t>& tile, const std::vector<std::int64_t>& axes) {
   std::vector<int> used(tile.size(), 0);
   for (const Affine& c : access.at) {
+    const bool gathered = access.lookup_dim >= 0 && &c == &access.at[at(access.lookup_dim)];
     int along = 0, all = 0;
     bool whole = true;
     for (std::size_t a = 0; a < tile.size(); ++a) {
@@ -129,7 +131,7 @@ bool is_box(const Access& access, const std::vector<std::int64_t>& tile, const s
       if (c.steps[a] == 0 || tile[a] == 1) continue;
       ++along;
       whole = whole && axes[a] % tile[a] == 0;
-      if (++used[a] > 1 || c.steps[a] < 0) return false;
+      if (++used[a] > 1 || c.steps[a] < 0 || (gathered && c.steps[a] != 1)) return false;
     }
     // Beyond the axis the next element of another one may lie.
     if (along > 1 || (along == 1 && all > 1 && access.inside && !whole)) return false;

@@ -71,6 +71,7 @@ class Writer {
   std::vector<std::size_t> tiled_;                  // axes of the tile, the dimensions of register tensors
   std::vector<Index> origin_;                       // of the tile
   std::int64_t rows_ = 1;                           // of x, at neighbouring indices of z, one behind another in a register tensor
+  std::map<std::string, TensorId> lookups_;         // indices, by the graph's names
   std::vector<TensorId> globals_, outputs_, held_;  // held_: the register tensor of a value
 
   // Dimensions that follow the tile's axes come last, in the axes' order; a factor's that follows the sum behind them or before.
@@ -100,6 +101,11 @@ class Writer {
     }
     if (shape.empty()) shape = strides = {1};
     draft.buffers[name] = access.name;
+    if (const auto& lookup = access.lookup; access.lookup_dim >= 0 && !lookups_.contains(lookup.name)) {
+      const std::string own = fmt::format("I{}", lookups_.size());
+      draft.buffers[own] = lookup.name;
+      lookups_[lookup.name] = b.global(own, lookup.dtype, lookup.shape);
+    }
     return output ? b.output(name, access.dtype, shape, strides) : b.global(name, access.dtype, shape, strides);
   }
   tile::Tile box(TensorId tensor, const Access& access) const {
@@ -117,7 +123,11 @@ class Writer {
       offset.push_back(sum);
     }
     if (offset.empty()) offset = {0}, extent = step = {1};
-    return b.stepped(b.tile(tensor, std::move(offset), std::move(extent)), std::move(step));
+    tile::Tile tile = b.stepped(b.tile(tensor, std::move(offset), std::move(extent)), std::move(step));
+    if (access.lookup_dim < 0) return tile;
+    const auto dims = order(access);
+    const auto dim = std::find(dims.begin(), dims.end(), at(access.lookup_dim)) - dims.begin();
+    return b.gathered(std::move(tile), static_cast<int>(dim), lookups_.at(access.lookup.name));
   }
 
   // Blocks walk the free axes, the last one fastest. Without masks a tile at the edge begins early enough to lie inside.

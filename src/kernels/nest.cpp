@@ -156,6 +156,7 @@ class Reader {
     return {id, tensor.name, tensor.dtype, tensor.shape, graph::strides_of(tensor.shape), map, 0, inside(map, tensor.shape)};
   }
 
+  bool stored(TensorId id) const { return graph_.producer(id) < 0 || graph_.tensor(id).constant; }
   static std::string key_of(const Map& map) {
     std::string key;
     for (const Affine& c : map) key += fmt::format("{}+{}, ", c.begin, fmt::join(c.steps, "+"));
@@ -167,8 +168,7 @@ class Reader {
     const auto key = std::pair(id, key_of(map));
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     demanded_[id].push_back(map);
-    const int producer = graph_.producer(id);
-    const Value value = producer < 0 ? leaf(id, map) : made(graph_.nodes[at(producer)], id, map);
+    const Value value = stored(id) ? leaf(id, map) : made(graph_.nodes[at(graph_.producer(id))], id, map);
     if (value) known_[key] = *value;
     return value;
   }
@@ -203,6 +203,7 @@ class Reader {
 
   // Whether a load lies outside its tensor just where the map lies outside the shape.
   bool leaves_alike(const Access& load, const Map& map, const Shape& shape) const {
+    if (load.lookup_dim >= 0) return false;
     const auto leaving = [&](const Map& where, const Shape& from) {
       std::set<std::string> out;
       for (std::size_t d = 0; d < where.size(); ++d)
@@ -276,11 +277,30 @@ class Reader {
 
   Value moved(const Node& node, const Map& map) {
     const auto from = source(node, 0, map);
-    if (!from || node.op == OpKind::Gather) return std::nullopt;
+    if (node.op == OpKind::Gather) return gathered(node, map);
+    if (!from) return std::nullopt;
     if (node.op != OpKind::Pad) return read(node.inputs[0], *from);
     const bool given = node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent;
     const auto fill = given ? constant_scalar(graph_, node.inputs[2]) : 0.0;
     return fill ? padded(node.inputs[0], *from, *fill) : std::nullopt;
+  }
+
+  // Of a tensor that is stored, by indices that are.
+  Value gathered(const Node& node, const Map& map) {
+    const TensorId data = node.inputs[0], indices = node.inputs[1];
+    const graph::Question q{graph_, node};
+    const std::size_t rank = q.in(0).shape.size(), axis = q.axis(rank);
+    const auto place = source(node, 1, map);
+    if (!stored(data) || !stored(indices) || !place || !inside(*place, q.in(1).shape)) return std::nullopt;
+    Access load = access(data, Map(rank));
+    const Shape steps = graph::strides_of(q.in(1).shape);
+    for (std::size_t d = 0; d < rank; ++d)
+      if (d != axis) load.at[d] = map[d < axis ? d : d + q.in(1).shape.size() - 1];
+    for (std::size_t d = 0; d < steps.size(); ++d) add(load.at[axis], (*place)[d], steps[d]);
+    load.lookup = {q.in(1).name, q.in(1).dtype, {graph::element_count(q.in(1).shape)}};
+    load.lookup_dim = static_cast<int>(axis);
+    load.inside = false;
+    return this->load(std::move(load));
   }
 
   Value pointwise(const Node& node, TensorId id, const Map& map) {
@@ -404,7 +424,7 @@ class Reader {
           fits = all.steps[a] == 0 || (all.steps[a] == 1 && (a >= kept.steps.size() || kept.steps[a] == 0));
         if (fits) return map;
       }
-    if (graph_.producer(id) < 0) return std::nullopt;
+    if (stored(id)) return std::nullopt;
     const Node& node = graph_.nodes[at(graph_.producer(id))];
     for (const TensorId from : node.inputs)
       if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent && graph_.tensor(from).shape == shape)
@@ -576,6 +596,8 @@ std::vector<Nest> nests_of(const Graph& graph) {
 
 std::optional<Nest> nest_of(const Graph& graph) {
   auto nests = nests_of(graph);
+  const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
+  if (nests.size() == 1 && std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers)) return std::nullopt;
   return nests.size() == 1 ? std::optional(std::move(nests[0])) : std::nullopt;
 }
 }  // namespace warploom::kernels

@@ -40,6 +40,10 @@ struct Access {
   std::vector<Affine> at;       // one a dimension
   double fill = 0;              // of a load: what an element outside counts as
   bool inside = true;           // no coordinate ever leaves the shape
+  // Gathered along dimension lookup_dim: its coordinate is what `lookup`, a tensor of integers, holds at (flat) place at[lookup_dim].
+  // An index outside the dimension counts as outside, also a negative one.
+  graph::TensorInfo lookup = {};
+  int lookup_dim = -1;
 
   bool uses(std::size_t axis) const;  // whether a coordinate steps along it
 };
@@ -72,7 +76,7 @@ struct Nest {
 // The nests that compute a graph of primitives, each writing its own outputs or parts of them (the pieces of a Concat); none where
 // an operator or a combination of them has no such form.
 std::vector<Nest> nests_of(const graph::Graph& primitive);
-// The only one, where it is one.
+// The only one, where it is one and gathers nothing.
 std::optional<Nest> nest_of(const graph::Graph& primitive);
 
 // What combines with a reduction's operation to nothing else: 0, -inf, inf, 1.

@@ -25,11 +25,13 @@ void complete(Nest& nest) {
   const auto squeeze = [&](Access& access) {
     for (std::size_t d = access.shape.size(); d-- > 0;) {
       access.at[d].steps.resize(rank);
+      if (access.lookup_dim == static_cast<int>(d)) continue;
       if (access.shape[d] != 1 || access.at[d] != Affine{0, std::vector<std::int64_t>(rank)}) continue;
       const auto where = static_cast<std::ptrdiff_t>(d);
       access.shape.erase(access.shape.begin() + where);
       access.strides.erase(access.strides.begin() + where);
       access.at.erase(access.at.begin() + where);
+      access.lookup_dim -= access.lookup_dim > static_cast<int>(d);
     }
   };
   for (Access& load : nest.loads) squeeze(load);
@@ -148,6 +150,7 @@ int pair_of_dimensions(const Access& access, std::size_t a, std::int64_t inner) 
     const Affine& c = access.at[d];
     if (c.steps[a] == 0 && c.steps[a + 1] == 0) continue;
     if (found >= 0 && at(found) + 1 == d) continue;
+    if (access.lookup_dim == static_cast<int>(d) || access.lookup_dim == static_cast<int>(d) + 1) return -1;
     if (found >= 0 || c.steps[a] != 1 || c.steps[a + 1] != 0 || d + 1 == access.at.size()) return -1;
     Affine only{0, std::vector<std::int64_t>(c.steps.size())};
     only.steps[a + 1] = 1;
@@ -174,6 +177,7 @@ void merge(Access& access, std::size_t a, std::int64_t inner) {
     access.shape.erase(access.shape.begin() + next);
     access.strides.erase(access.strides.begin() + next);
     access.at.erase(access.at.begin() + next);
+    access.lookup_dim -= access.lookup_dim > static_cast<int>(d);
   }
   for (Affine& c : access.at) erase_axis(c, a);
 }

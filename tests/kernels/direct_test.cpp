@@ -55,6 +55,9 @@ std::vector<Named> nets() {
     const auto both = n.add(OpKind::Concat, {n.x({4, 3, 10}), n.x({4, 5, 10})}, {{"axis", std::int64_t{1}}});
     return n.add(OpKind::Relu, {both});
   });
+  add("gather", [](Net& n) {
+    return n.add(OpKind::Add, {n.add(OpKind::Gather, {n.x({11, 40}), n.x({3, 7}, Dtype::i64)}), n.x({7, 40})});
+  });
   add("heads", [](Net& n) { return n.transpose(n.reshape(n.x({2, 9, 24}), {2, 9, 3, 8}), {0, 2, 1, 3}); });
   add("pad_of_a_sum", [](Net& n) { return n.add(OpKind::Pad, {n.add(OpKind::Exp, {n.x({5, 20})}), n.ints({1, 3, 0, 2})}); });
   add("sum_of_columns", [](Net& n) { return n.add(OpKind::ReduceSum, {n.x({33, 40}), n.ints({0})}); });
@@ -93,6 +96,16 @@ std::optional<Schedule> random_schedule(const Region& region, const target::Capa
     if (family.legal(region, schedule, capabilities)) return schedule;
   }
   return std::nullopt;
+}
+
+// Normal numbers, and indices below 11.
+std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
+  auto inputs = test::random_inputs(graph, 1);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (const auto& tensor = graph.tensor(graph.inputs[i]); tensor.dtype == Dtype::i64)
+      for (std::int64_t e = 0; e < graph::element_count(tensor.shape); ++e)
+        store_from_double(tensor.dtype, inputs[i].data(), static_cast<std::size_t>(e), static_cast<double>(e * 7 % 11));
+  return inputs;
 }
 
 double error_of(const std::vector<double>& want, Dtype dtype, const std::vector<std::byte>& have) {
@@ -138,7 +151,7 @@ TEST(Direct, OnACpuAgreesWithTheReference) {
     }
   ASSERT_TRUE(library.compile());
   for (Trial& trial : trials) {
-    auto inputs = test::random_inputs(trial.region.graph, 1);
+    auto inputs = inputs_of(trial.region.graph);
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     const auto want = graph::evaluate(trial.region.graph, views, 1);
     ASSERT_TRUE(want) << describe(want.error());
@@ -170,7 +183,7 @@ TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
     ASSERT_TRUE(schedule);
     const auto list = build(region, *schedule, capabilities);
     ASSERT_TRUE(list) << schedule->text() << describe(list.error());
-    auto inputs = test::random_inputs(region.graph, 1);
+    auto inputs = inputs_of(region.graph);
     runtime::EmulatedBuffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
     std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()), std::byte{0xff});

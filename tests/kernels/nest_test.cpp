@@ -18,10 +18,14 @@ using At = std::vector<std::int64_t>;
 class Plain {
  public:
   Plain(const Nest& nest, const graph::Graph& graph, const std::vector<std::vector<std::byte>>& inputs) : nest_(nest) {
+    const auto data_of = [&](TensorId id) {
+      const auto& constant = graph.tensor(id).constant;
+      const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), id);
+      return constant ? constant->data() : inputs[static_cast<std::size_t>(found - graph.inputs.begin())].data();
+    };
     for (const Access& load : nest.loads) {
-      const auto& constant = graph.tensor(load.tensor).constant;
-      const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), load.tensor);
-      data_.push_back(constant ? constant->data() : inputs[static_cast<std::size_t>(found - graph.inputs.begin())].data());
+      data_.push_back(data_of(load.tensor));
+      lookups_.push_back(load.lookup_dim < 0 ? nullptr : data_of(*graph.tensor_named(load.lookup.name)));
     }
   }
 
@@ -40,7 +44,7 @@ class Plain {
 
  private:
   const Nest& nest_;
-  std::vector<const std::byte*> data_;
+  std::vector<const std::byte*> data_, lookups_;
   std::map<std::pair<int, At>, double> known_;
 
   static std::int64_t coordinate(const Affine& c, const At& at) {
@@ -71,7 +75,10 @@ class Plain {
         const Access& load = nest_.loads[static_cast<std::size_t>(value.load)];
         std::int64_t offset = 0;
         for (std::size_t d = 0; d < load.at.size(); ++d) {
-          const std::int64_t c = coordinate(load.at[d], at);
+          std::int64_t c = coordinate(load.at[d], at);
+          if (static_cast<int>(d) == load.lookup_dim)
+            c = static_cast<std::int64_t>(
+                load_as_double(load.lookup.dtype, lookups_[static_cast<std::size_t>(value.load)], static_cast<std::size_t>(c)));
           if (c < 0 || c >= load.shape[d]) {
             EXPECT_FALSE(load.inside);
             return load.fill;
@@ -306,6 +313,16 @@ TEST(Nest, OfPaddingAndCropping) {
 TEST(Nest, OfASliceThatIsPaddedDoesNotShowWhatWasCutOff) {
   Net n;
   expect_agreement(n.with({n.add(OpKind::Pad, {n.slice(n.x({3, 6}), 1, 1, 5), n.ints({0, 1, 0, 1})})}));
+}
+TEST(Nest, OfAGatherReadsByIndices) {
+  for (const std::int64_t axis : {0, 1, 2}) {
+    Net n;
+    const auto indices = n.reshape(n.ints({2, 0, 1, 1, 2, 0}), {3, 2});
+    const auto y = n.add(OpKind::Gather, {n.x({3, 4, 5}), indices}, {{"axis", axis}});
+    const auto graph = n.with({n.add(OpKind::Exp, {y})});
+    EXPECT_FALSE(nest_of(graph));
+    expect_agreement(graph);
+  }
 }
 }  // namespace
 }  // namespace warploom::kernels

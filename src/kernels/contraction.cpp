@@ -6,22 +6,73 @@ using TermKind = graph::Term::Kind;
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// The loads whose product a value is.
-std::optional<std::pair<std::size_t, std::size_t>> product(const Nest& nest, const NestValue& value) {
-  const auto& terms = value.expression.terms;
-  if (value.kind != Kind::map || value.operands.size() != 2 || terms.empty() || value.dtype != Dtype::f32) return std::nullopt;
-  const graph::Term& last = terms.back();
-  if (last.kind != TermKind::apply || last.op != ValueOp::mul || last.args[0] == last.args[1]) return std::nullopt;
-  std::size_t loads[2] = {0, 0};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const graph::Term& factor = terms[at(last.args[i])];
-    if (factor.kind != TermKind::input) return std::nullopt;
-    const NestValue& operand = nest.values[at(value.operands[at(factor.input)])];
-    if (operand.kind != Kind::load) return std::nullopt;
-    loads[i] = at(operand.load);
+// The factors that a value is the product of.
+struct Factors {
+  const Nest& nest;
+  const NestValue& value;
+  std::vector<int> values = {};
+
+  bool take(int index) {
+    const auto& terms = value.expression.terms;
+    const graph::Term& term = terms[at(index)];
+    const auto is_zero = [&](int i) { return terms[at(i)].kind == TermKind::constant && terms[at(i)].value == 0; };
+    if (term.kind == TermKind::input) return values.push_back(value.operands[at(term.input)]), true;
+    if (term.kind != TermKind::apply) return false;
+    if (term.op == ValueOp::sub && is_zero(term.args[1])) return take(term.args[0]);  // a zero point of 0
+    return term.op == ValueOp::mul && take(term.args[0]) && take(term.args[1]);
   }
-  return std::pair{loads[0], loads[1]};
+};
+
+constexpr double kMaxTreeNodes = 4096;  // a tile value is a tree where an expression shares terms
+bool fits_a_tree(const graph::Expression& expression) {
+  std::vector<double> nodes;
+  for (const graph::Term& term : expression.terms) {
+    nodes.push_back(1);
+    if (term.kind == TermKind::apply)
+      for (int i = 0; i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
+  }
+  return nodes.back() <= kMaxTreeNodes;
 }
+
+struct Composer {
+  const Contraction& c;
+  Epilogue made = {};
+  std::map<int, int> known = {};  // terms of values
+  int add(graph::Term term) { return made.expression.terms.push_back(term), static_cast<int>(made.expression.terms.size()) - 1; }
+
+  std::optional<int> term_of(int v) {
+    if (const auto found = known.find(v); found != known.end()) return found->second;
+    const NestValue& value = c.nest.values[at(v)];
+    int term = -1;
+    if (at(v) == c.sum) {
+      term = add({.kind = TermKind::input, .input = 0});
+      for (const int scale : c.scales) {
+        const auto factor = term_of(scale);
+        if (!factor) return std::nullopt;
+        term = add({.kind = TermKind::apply, .op = ValueOp::mul, .args = {term, *factor, 0}});
+      }
+    } else if (value.kind == Kind::load) {
+      made.operands.push_back(value.load);
+      term = add({.kind = TermKind::input, .input = static_cast<int>(made.operands.size())});
+    } else {
+      if (value.kind != Kind::map || value.dtype != Dtype::f32) return std::nullopt;
+      std::vector<int> place;
+      for (graph::Term own : value.expression.terms) {
+        if (own.kind == TermKind::input) {
+          const auto input = term_of(value.operands[at(own.input)]);
+          if (!input) return std::nullopt;
+          place.push_back(*input);
+          continue;
+        }
+        if (own.kind == TermKind::apply)
+          for (int& arg : own.args) arg = place[at(arg)];
+        place.push_back(add(own));
+      }
+      term = place.back();
+    }
+    return known[v] = term;
+  }
+};
 }  // namespace
 std::int64_t Contraction::count(const std::vector<std::size_t>& axes) const {
   std::int64_t product = 1;
@@ -29,27 +80,37 @@ std::int64_t Contraction::count(const std::vector<std::size_t>& axes) const {
   return product;
 }
 
-std::optional<Contraction> contraction_of(const graph::Graph& primitive) {
-  auto nest = nest_of(primitive);
-  if (!nest || nest->outputs.size() != 1) return std::nullopt;
-  Contraction c{std::move(*nest), 0, 0, 0, {}, {}, {}, {}, {}, {}};
+std::optional<Contraction> contraction_of(const Nest& nest) {
+  if (nest.outputs.size() != 1) return std::nullopt;
+  Contraction c{nest, 0, 0, 0, {}, {}, {}, {}, {}, {}, {}};
   const Nest& n = c.nest;
   const std::vector<bool> reduced = n.reduced();
   int sums = 0;
   for (std::size_t v = 0; v < n.values.size(); ++v)
     if (n.values[v].kind == Kind::reduce) ++sums, c.sum = v;
   if (sums != 1 || n.values[c.sum].op != ValueOp::add) return std::nullopt;
-  const auto factors = product(n, n.values[at(n.values[c.sum].operands[0])]);
-  if (!factors) return std::nullopt;
+  const NestValue& term = n.values[at(n.values[c.sum].operands[0])];
+  if (term.kind != Kind::map || term.dtype != Dtype::f32) return std::nullopt;
+  Factors product{n, term};
+  if (!product.take(static_cast<int>(term.expression.terms.size()) - 1)) return std::nullopt;
+  std::vector<std::size_t> factors;
+  for (const int v : product.values) {
+    const NestValue& value = n.values[at(v)];
+    const bool summed = std::any_of(n.values[c.sum].axes.begin(), n.values[c.sum].axes.end(), [&](int k) { return value.varies[at(k)]; });
+    if (!summed) c.scales.push_back(v);
+    else if (value.kind == Kind::load && n.loads[at(value.load)].lookup_dim < 0) factors.push_back(at(value.load));
+    else return std::nullopt;
+  }
+  if (factors.size() != 2 || factors[0] == factors[1]) return std::nullopt;
   const Access& out = n.outputs[0].place;
   int fastest = -1;
   for (std::size_t d = 0; d < out.at.size(); ++d)
     for (std::size_t a = 0; a < n.axes.size(); ++a)
       if (out.at[d].steps[a] * out.strides[d] == 1) fastest = static_cast<int>(a);
   if (fastest < 0) return std::nullopt;
-  const bool first = n.loads[factors->first].uses(at(fastest)), second = n.loads[factors->second].uses(at(fastest));
+  const bool first = n.loads[factors[0]].uses(at(fastest)), second = n.loads[factors[1]].uses(at(fastest));
   if (first == second) return std::nullopt;
-  c.a = first ? factors->second : factors->first, c.b = first ? factors->first : factors->second;
+  c.a = factors[first ? 1 : 0], c.b = factors[first ? 0 : 1];
   const Access &load_a = n.loads[c.a], &load_b = n.loads[c.b];
   for (std::size_t a = 0; a < n.axes.size(); ++a) {
     const bool in_a = load_a.uses(a), in_b = load_b.uses(a);
@@ -75,5 +136,15 @@ std::optional<Contraction> contraction_of(const graph::Graph& primitive) {
   for (const std::size_t k : c.k)
     if (k != c.channel) c.window = k;
   return c;
+}
+
+std::optional<Epilogue> epilogue_of(const Contraction& contraction) {
+  Composer composer{contraction};
+  const auto last = composer.term_of(contraction.nest.outputs[0].value);
+  if (!last) return std::nullopt;
+  // The last term is the result; one that is known earlier is repeated.
+  if (at(*last) + 1 != composer.made.expression.terms.size())
+    composer.add({.kind = TermKind::apply, .op = ValueOp::max, .args = {*last, *last, 0}});
+  return fits_a_tree(composer.made.expression) ? std::optional(std::move(composer.made)) : std::nullopt;
 }
 }  // namespace warploom::kernels

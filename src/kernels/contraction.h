@@ -11,11 +11,20 @@ struct Contraction {
   Nest nest;
   std::size_t sum = 0;                         // the value that is the sum over k
   std::size_t a = 0, b = 0;                    // of nest.loads; b is the one that varies along the output's fastest axis
+  std::vector<int> scales;                     // values, constant along k, that the sum is to be multiplied by: Σ s·a·b = s · Σ a·b
   std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending
   std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
 
   std::size_t fastest_n() const { return n.back(); }
   std::int64_t count(const std::vector<std::size_t>& axes) const;  // the product of their sizes
 };
-std::optional<Contraction> contraction_of(const graph::Graph& primitive);
+std::optional<Contraction> contraction_of(const Nest& nest);
+
+// What follows the sum as one expression: input 0 is the sum itself, unscaled, input i is nest.loads[operands[i - 1]]. Nothing where
+// a value between is rounded, or where it grows beyond what a tree can hold.
+struct Epilogue {
+  graph::Expression expression;
+  std::vector<int> operands;
+};
+std::optional<Epilogue> epilogue_of(const Contraction& contraction);
 }  // namespace warploom::kernels

@@ -1,157 +1,22 @@
 #include "kernels/match.h"
-#include "kernels/match_chain.h"
+#include "kernels/contraction.h"
 namespace warploom::kernels {
 namespace {
-using graph::Graph;
-using graph::Node;
-using graph::OpClass;
-using graph::OpKind;
-using graph::Shape;
-using graph::TensorId;
-
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// The one node of a class in a graph with one output, or nothing.
-const Node* only_node(const Graph& graph, OpClass wanted) {
-  if (graph.outputs.size() != 1) return nullptr;
-  const Node* found = nullptr;
-  for (const Node& node : graph.nodes) {
-    if (class_of(node.op) != wanted) continue;
-    if (found) return nullptr;
-    found = &node;
+// An access seen along axes of its nest, -1 for one that is not there; nothing where it is no view.
+std::optional<View> view_of(const Nest& nest, const Access& access, const std::vector<int>& axes) {
+  View view{access.tensor, access.name, access.dtype, {}, {}};
+  for (const int axis : axes) {
+    std::int64_t stride = 0;
+    for (std::size_t d = 0; d < access.at.size() && axis >= 0; ++d) stride += access.at[d].steps[at(axis)] * access.strides[d];
+    if (stride < 0) return std::nullopt;
+    view.strides.push_back(stride);
+    view.shape.push_back(stride == 0 ? 1 : nest.axes[at(axis)]);
   }
-  return found;
-}
-
-bool is_zero(const Graph& graph, TensorId id) {
-  const graph::Tensor& tensor = graph.tensor(id);
-  if (!tensor.constant) return false;
-  bool zero = true;
-  for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-    zero &= load_as_double(tensor.dtype, tensor.constant->data(), at(i)) == 0;
-  return zero;
-}
-
-// A graph input or constant as it lies in memory, through any number of Transpose nodes. One of 8 bits is read through its
-// DequantizeLinear: then `scale` is the factor, of the whole tensor or of the columns of an operand that stands on the right.
-std::optional<View> stored_view(const Graph& graph, TensorId id, TensorId& scale, bool columns) {
-  const int producer = graph.producer(id);
-  const graph::Tensor& tensor = graph.tensor(id);
-  if (producer < 0) {
-    if (!is_computed_float(tensor.dtype)) return std::nullopt;
-    return View{id, tensor.name, tensor.dtype, tensor.shape, graph::strides_of(tensor.shape)};
-  }
-  const Node& node = graph.nodes[at(producer)];
-  if (node.op == OpKind::DequantizeLinear) {
-    const graph::Tensor& narrow = graph.tensor(node.inputs[0]);
-    const bool symmetric = node.inputs.size() < 3 || node.inputs[2] == graph::kAbsent || is_zero(graph, node.inputs[2]);
-    const bool whole = graph::element_count(graph.tensor(node.inputs[1]).shape) == 1;
-    const auto rank = static_cast<std::int64_t>(narrow.shape.size()), axis = node.integer("axis");
-    const bool of_columns = columns && rank > 1 && (axis == -1 || axis == rank - 1);
-    const bool narrow_type = narrow.dtype == Dtype::e4m3 || narrow.dtype == Dtype::e5m2 || narrow.dtype == Dtype::i8;
-    if (graph.producer(node.inputs[0]) >= 0 || !symmetric || !narrow_type || !(whole || of_columns)) return std::nullopt;
-    scale = node.inputs[1];
-    return View{node.inputs[0], narrow.name, narrow.dtype, narrow.shape, graph::strides_of(narrow.shape)};
-  }
-  if (node.op != OpKind::Transpose) return std::nullopt;
-  auto view = stored_view(graph, node.inputs[0], scale, false);
-  if (!view) return std::nullopt;
-  const View source = *view;
-  const auto permutation = node.integers("perm");
-  for (std::size_t i = 0; i < source.shape.size(); ++i) {
-    const std::size_t from = permutation.empty() ? source.shape.size() - 1 - i : at(permutation[i]);
-    view->shape[i] = source.shape[from];
-    view->strides[i] = source.strides[from];
-  }
-  return view;
-}
-
-void insert_axis(View& view, std::size_t where) {
-  view.shape.insert(view.shape.begin() + static_cast<std::ptrdiff_t>(where), 1);
-  view.strides.insert(view.strides.begin() + static_cast<std::ptrdiff_t>(where), 0);
-}
-
-// Leading axes of size 1 up to `rank`; axes of size 1 lose their stride.
-void align(View& view, std::size_t rank) {
-  while (view.shape.size() < rank) insert_axis(view, 0);
-  for (std::size_t i = 0; i < rank; ++i)
-    if (view.shape[i] == 1) view.strides[i] = 0;
-}
-
-// Merging of neighbouring axes i and i + 1 of every view, `sizes` being the region's own sizes of them.
-bool can_merge(const View& view, std::size_t i, std::int64_t outer, std::int64_t inner) {
-  if (outer == 1 || inner == 1) return true;
-  if (view.shape[i] == 1 && view.shape[i + 1] == 1) return true;
-  return view.shape[i] == outer && view.shape[i + 1] == inner && view.strides[i] == view.strides[i + 1] * inner;
-}
-void merge(View& view, std::size_t i, std::int64_t inner) {
-  if (inner == 1) view.strides[i + 1] = view.strides[i];
-  view.shape[i + 1] *= view.shape[i];
-  view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(i));
-  view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(i));
-}
-bool merge_all(const std::vector<View*>& views, Shape& sizes, std::size_t i) {
-  for (const View* view : views)
-    if (!can_merge(*view, i, sizes[i], sizes[i + 1])) return false;
-  for (View* view : views) merge(*view, i, sizes[i + 1]);
-  sizes[i + 1] *= sizes[i];
-  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(i));
-  return true;
-}
-
-// The views of the tensors that an expression reads, [axes of `like`]; nothing where one does not stretch to
-// it.
-std::optional<std::vector<View>> operand_views(const Graph& graph, const std::vector<TensorId>& ids, std::size_t rank) {
-  std::vector<View> views;
-  for (const TensorId id : ids) {
-    const graph::Tensor& tensor = graph.tensor(id);
-    if (tensor.shape.size() > rank) return std::nullopt;
-    views.push_back({id, tensor.name, tensor.dtype, tensor.shape, graph::strides_of(tensor.shape)});
-    align(views.back(), rank);
-  }
-  return views;
-}
-
-View output_view(const Graph& graph) {
-  const TensorId id = graph.outputs[0];
-  const graph::Tensor& tensor = graph.tensor(id);
-  return {id, tensor.name, tensor.dtype, tensor.shape, graph::strides_of(tensor.shape)};
-}
-
-// A value is a tree where an expression shares terms; a chain that shares at every step would grow without
-// bound as one.
-constexpr double kMaxTreeNodes = 4096;
-bool fits_a_tree(const graph::Expression& expression) {
-  std::vector<double> nodes;
-  for (const graph::Term& term : expression.terms) {
-    nodes.push_back(1);
-    if (term.kind == graph::Term::Kind::apply)
-      for (int i = 0; i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
-  }
-  return nodes.back() <= kMaxTreeNodes;
-}
-
-void merge_batch(MatmulRegion& region) {
-  Shape sizes = region.out.shape;
-  std::vector<View*> all = {&region.a, &region.b, &region.out}, but_b = {&region.a, &region.out};
-  for (View& operand : region.operands) {
-    all.push_back(&operand);
-    but_b.push_back(&operand);
-  }
-  // Neighbouring batch axes, from the innermost outwards, then batch axes that only rows have into the rows.
-  for (std::size_t i = sizes.size() - 2; i-- > 1;) merge_all(all, sizes, i - 1);
-  for (bool merged = true; merged && sizes.size() > 2;) {
-    const std::size_t last = sizes.size() - 3;
-    if (sizes[last] != 1 && region.b.shape[last] != 1) break;
-    Shape trial = sizes;
-    merged = merge_all(but_b, trial, last);
-    if (!merged) break;
-    sizes = trial;
-    region.b.shape.erase(region.b.shape.begin() + static_cast<std::ptrdiff_t>(last));
-    region.b.strides.erase(region.b.strides.begin() + static_cast<std::ptrdiff_t>(last));
-  }
-  region.m = sizes[sizes.size() - 2];
-  region.batch.assign(sizes.begin(), sizes.end() - 2);
+  for (const Affine& coordinate : access.at)
+    if (coordinate.begin != 0) return std::nullopt;
+  return access.inside && access.lookup_dim < 0 ? std::optional(std::move(view)) : std::nullopt;
 }
 }  // namespace
 int View::fast_axis() const {
@@ -173,105 +38,36 @@ std::int64_t MatmulRegion::batch_count() const {
   return count;
 }
 
-std::optional<MatmulRegion> match_matmul(const Graph& graph) {
-  const Node* node = only_node(graph, OpClass::contraction);
-  if (!node) return std::nullopt;
-  const TensorId product = node->outputs[0];
-  TensorId scale_a = graph::kAbsent, scale_b = graph::kAbsent;
-  auto a = stored_view(graph, node->inputs[0], scale_a, false),
-       b = stored_view(graph, node->inputs[1], scale_b, node->integer("transB") == 0);
-  if (!a || !b) return std::nullopt;
+bool is_computed_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
-  MatmulRegion region;
-  Chain chain(graph, product);
-  for (const TensorId scale : {scale_a, scale_b})
-    if (scale != graph::kAbsent && !chain.scale_core(scale)) return std::nullopt;
-  if (node->op == OpKind::Gemm) {
-    if (node->integer("transA") != 0) a = a->transposed();
-    if (node->integer("transB") != 0) b = b->transposed();
-    const TensorId c = node->inputs.size() > 2 ? node->inputs[2] : graph::kAbsent;
-    if (!chain.scale_core(node->real("alpha", 1), node->real("beta", 1), c)) return std::nullopt;
-  }
-  if (!chain.append(graph.outputs[0], true) || !fits_a_tree(chain.expression())) return std::nullopt;
-  region.out = output_view(graph);
-  const Shape& shape = graph.tensor(product).shape;
-  if (!is_computed_float(region.out.dtype) || region.out.shape != shape) return std::nullopt;
-  auto operands = operand_views(graph, chain.operands(), shape.size());
-  if (!operands) return std::nullopt;
-
-  // A vector on the left is a row, on the right a column: the axis that the result lacks comes back.
-  const bool row = a->shape.size() == 1, column = b->shape.size() == 1;
-  if (row) insert_axis(*a, 0);
-  if (column) insert_axis(*b, 1);
-  region.operands = std::move(*operands);
-  const auto widen = [&](View& view) {
-    if (row) insert_axis(view, view.shape.size() - (column ? 0 : 1));
-    if (column) insert_axis(view, view.shape.size());
+std::optional<MatmulRegion> match_matmul(const std::vector<Nest>& nests) {
+  if (nests.size() != 1) return std::nullopt;
+  const auto c = contraction_of(nests[0]);
+  if (!c || c->k.size() != 1 || c->n.empty()) return std::nullopt;
+  const auto epilogue = epilogue_of(*c);
+  if (!epilogue) return std::nullopt;
+  const Nest& nest = c->nest;
+  // Rows and columns are one axis each; the others count the batch.
+  const int m = c->m.empty() ? -1 : static_cast<int>(c->m.back()), n = static_cast<int>(c->fastest_n()), k = static_cast<int>(c->k[0]);
+  std::vector<int> batch;
+  for (std::size_t axis = 0; axis < nest.axes.size(); ++axis)
+    if (const int a = static_cast<int>(axis); a != m && a != n && a != k) batch.push_back(a);
+  const auto view = [&](const Access& access, int row, int column) {
+    std::vector<int> axes = batch;
+    axes.push_back(row), axes.push_back(column);
+    return view_of(nest, access, axes);
   };
-  widen(region.out);
-  for (View& operand : region.operands) widen(operand);
-  align(*a, region.out.shape.size());
-  align(*b, region.out.shape.size());
-  region.a = std::move(*a);
-  region.b = std::move(*b);
-  region.n = region.out.shape.back();
-  region.k = region.a.shape.back();
-  region.epilogue = chain.expression();
-  region.has_epilogue = !chain.trivial();
-  merge_batch(region);
-  if (graph::element_count(region.out.shape) == 0 || region.k == 0) return std::nullopt;
-  return region;
-}
-
-std::optional<SoftmaxRegion> match_softmax(const Graph& graph) {
-  const Node* node = only_node(graph, OpClass::softmax);
-  if (!node) return std::nullopt;
-  const TensorId result = node->outputs[0];
-  const Shape& shape = graph.tensor(result).shape;
-  if (shape.empty() || graph::element_count(shape) == 0) return std::nullopt;
-
-  // The prologue numbers its operands first, the epilogue goes on after them: one list of operands for both.
-  Chain prologue(graph, graph::kAbsent), epilogue(graph, result);
-  if (!prologue.append(node->inputs[0], false) || !epilogue.append(graph.outputs[0], true)) return std::nullopt;
-  if (!fits_a_tree(prologue.expression()) || !fits_a_tree(epilogue.expression())) return std::nullopt;
-  SoftmaxRegion region;
-  region.log = node->op == OpKind::LogSoftmax;
-  region.out = output_view(graph);
-  if (!is_computed_float(region.out.dtype) || region.out.shape != shape) return std::nullopt;
-  std::vector<TensorId> ids = prologue.operands();
-  region.prologue = prologue.expression();
-  region.has_prologue = !prologue.trivial();
-  region.epilogue = epilogue.expression();
-  region.has_epilogue = !epilogue.trivial();
-  for (graph::Term& term : region.epilogue.terms)
-    if (term.kind == graph::Term::Kind::input && term.input > 0) {
-      const TensorId id = epilogue.operands()[at(term.input - 1)];
-      const auto found = std::find(ids.begin(), ids.end(), id);
-      term.input = static_cast<int>(found - ids.begin()) + 1;
-      if (found == ids.end()) ids.push_back(id);
-    }
-  auto operands = operand_views(graph, ids, shape.size());
-  if (!operands) return std::nullopt;
-  region.operands = std::move(*operands);
-
-  const std::size_t rank = shape.size();
-  std::int64_t axis = node->integer("axis", -1);
-  if (axis < 0) axis += static_cast<std::int64_t>(rank);
-  Shape sizes = shape;
-  std::vector<View*> views = {&region.out};
-  for (View& operand : region.operands) views.push_back(&operand);
-  for (std::size_t i = rank - 1; i > at(axis) + 1; --i)
-    if (!merge_all(views, sizes, i - 1)) return std::nullopt;
-  for (std::size_t i = at(axis); i > 1; --i)
-    if (!merge_all(views, sizes, i - 2)) return std::nullopt;
-  const bool no_outer = axis == 0, no_inner = at(axis) + 1 == rank;
-  for (View* view : views) {
-    if (no_outer) insert_axis(*view, 0);
-    if (no_inner) insert_axis(*view, 2);
+  auto a = view(nest.loads[c->a], m, k), b = view(nest.loads[c->b], k, n), out = view(nest.outputs[0].place, m, n);
+  if (!a || !b || !out || !is_computed_float(out->dtype)) return std::nullopt;
+  if (c->n.size() > 1 && b->strides.back() != 1 && b->strides[batch.size()] != 1) return std::nullopt;  // a strided convolution
+  MatmulRegion region{{}, m < 0 ? 1 : nest.axes[at(m)], nest.axes[at(n)], nest.axes[at(k)], *a, *b, *out, {}, epilogue->expression, false};
+  for (const int axis : batch) region.batch.push_back(nest.axes[at(axis)]);
+  for (const int load : epilogue->operands) {
+    auto operand = view(nest.loads[at(load)], m, n);
+    if (!operand || !is_computed_float(operand->dtype)) return std::nullopt;
+    region.operands.push_back(std::move(*operand));
   }
-  region.outer = region.out.shape[0];
-  region.size = region.out.shape[1];
-  region.inner = region.out.shape[2];
+  region.has_epilogue = epilogue->expression.terms.size() > 1;
   return region;
 }
 
@@ -280,14 +76,13 @@ tile::Value to_value(const graph::Expression& expression, std::span<const tile::
   for (const graph::Term& term : expression.terms) {
     tile::Value value;
     if (term.kind == graph::Term::Kind::input) {
-      value = inputs[static_cast<std::size_t>(term.input)];
+      value = inputs[at(term.input)];
     } else if (term.kind == graph::Term::Kind::constant) {
       value.constant = term.value;
     } else {
       value.kind = tile::Value::Kind::op;
       value.op = term.op;
-      for (int i = 0; i < arity_of(term.op); ++i)
-        value.operands.push_back(values[static_cast<std::size_t>(term.args[static_cast<std::size_t>(i)])]);
+      for (int i = 0; i < arity_of(term.op); ++i) value.operands.push_back(values[at(term.args[at(i)])]);
     }
     values.push_back(std::move(value));
   }

@@ -85,20 +85,24 @@ tile::Tile RowProgram::tile_of(TensorId global, const Access& access) const {
   return b.tile(global, offset, extents);
 }
 
+TensorId RowProgram::register_of(int load) {
+  const RowTerm& term = rows.term(load);
+  const Dtype own = rows.nest.loads[place(term.load)].dtype;
+  return reg(fmt::format("in{}", term.load), term.varies, typed ? own : Dtype::f32);
+}
+
 Value RowProgram::compute(int id) {
   if (const auto found = bound.find(id); found != bound.end()) return found->second;
   const RowTerm& term = rows.term(id);
-  const Access* load = term.kind == Kind::load ? &rows.nest.loads[place(term.load)] : nullptr;
   if (term.kind == Kind::constant) return tile::constant(term.value);
   if (term.kind == Kind::index) {
     const auto axis = place(axis_of(term.at));
     const auto dim = std::find(rows.dims.begin(), rows.dims.end(), axis) - rows.dims.begin();
     return tile::coordinate(static_cast<int>(dim), at[axis] + term.at.begin);
   }
-  if (load) {
-    const TensorId to = reg(fmt::format("in{}", term.load), term.varies, typed ? load->dtype : Dtype::f32);
-    read(term, to);
-    return bound[id] = b.value(to);
+  if (term.kind == Kind::load) {
+    read(term, register_of(id));
+    return bound[id] = b.value(register_of(id));
   }
   if (term.kind == Kind::round) {
     const Value value = compute(term.args[0]);
@@ -273,13 +277,13 @@ void RowProgram::in_passes(bool stays) {
   settle(0);
   for (int slot = 0; stays && slot < rows.slots(); ++slot) whole(slot_name(slot));
   if (rows.joint && !stays) {
-    whole("x");
     const int high = rows.passes[0].reduces[0], sum = rows.passes[1].reduces[0], x = rows.term(high).args[0];
+    if (rows.term(x).kind == Kind::load) register_of(x);
     const TensorId highest = whole("highest"), higher = whole("higher"), sums = whole("sums");
     b.fill(highest, std::numeric_limits<float>::lowest());  // finite: the difference of infinities is no number
     b.fill(sums, 0);
     walk([&] {
-      const Value v = masked(high, b.value(put(x, "x")));
+      const Value v = masked(high, rows.term(x).kind == Kind::load ? compute(x) : b.value(put(x, "x")));
       b.map(higher, tile::apply(ValueOp::max, {b.value(highest), v}));
       b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(higher)) + exp_of(v - b.value(higher)));
       b.map(highest, b.value(higher));

@@ -39,6 +39,7 @@ struct RowProgram {
   void walk(const std::function<void()>& body);           // over the row's tiles
   tile::Value masked(int term, tile::Value value) const;
   void store(bool along);  // results along the row, or the others
+  tile::TensorId register_of(int load);  // a term
   tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
   tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(extent.size(), true)); }

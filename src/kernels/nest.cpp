@@ -42,7 +42,8 @@ class Reader {
       int deepest = 0;
       for (const TensorId id : node.inputs)
         if (id != graph::kAbsent) deepest = std::max(deepest, depth_[at(id)]);
-      const bool reduces = class_of(node.op) != OpClass::pointwise && class_of(node.op) != OpClass::view && class_of(node.op) != OpClass::movement;
+      const bool reduces =
+          class_of(node.op) != OpClass::pointwise && class_of(node.op) != OpClass::view && class_of(node.op) != OpClass::movement;
       depth_[at(node.outputs[0])] = deepest + reduces;
     }
   }
@@ -189,7 +190,8 @@ class Reader {
     const auto key = std::pair(id, fmt::format("{} outside {}", fill, key_of(map)));
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     int result = *value;
-    if (const NestValue& of = nest.values[at(result)]; of.kind == NestValue::Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) {
+    if (const NestValue& of = nest.values[at(result)];
+        of.kind == NestValue::Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) {
       Access own = nest.loads[at(of.load)];
       own.fill = fill;
       if (nest.loads[at(of.load)].fill != fill) result = load(std::move(own));
@@ -212,7 +214,8 @@ class Reader {
   // What a value is outside, where that is one number.
   std::optional<double> outside(int value, const Map& map, const Shape& shape) const {
     const NestValue& of = nest.values[at(value)];
-    if (of.kind == NestValue::Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) return nest.loads[at(of.load)].fill;
+    if (of.kind == NestValue::Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape))
+      return nest.loads[at(of.load)].fill;
     if (of.kind != NestValue::Kind::map) return std::nullopt;
     std::vector<double> inputs;
     for (const int operand : of.operands) {
@@ -480,7 +483,8 @@ class Reader {
   Value contraction(const Node& node, const Map& map) {
     const graph::Question q{graph_, node};
     const Shape& left = q.in(0).shape;
-    const std::size_t summed = left.size() == 1 || node.integer("transA") != 0 ? left.size() - (left.size() == 1 ? 1 : 2) : left.size() - 1;
+    const std::size_t summed =
+        left.size() == 1 || node.integer("transA") != 0 ? left.size() - (left.size() == 1 ? 1 : 2) : left.size() - 1;
     const Affine k = new_axis(left[summed]);
     std::vector<int> factors;
     for (std::size_t i = 0; i < 2; ++i) {

@@ -29,7 +29,9 @@ struct Affine {
   friend bool operator==(const Affine&, const Affine&) = default;
 };
 
-// A tensor of the graph as the nest reads or writes it: dimensions of its own (those of size 1 dropped, merged where the axes are).
+// A tensor of the graph as the nest reads or writes it. One that is read inside only has a dimension for each axis that it varies
+// along, in their order, and before them one of two elements (read at 1) where it does not begin at the tensor's first; so has an
+// output that begins there. Other accesses have the tensor's own dimensions, without those of size 1, merged where the axes are.
 struct Access {
   graph::TensorId tensor = graph::kAbsent;
   std::string name;

@@ -81,7 +81,8 @@ void inline_operand(NestValue& value, std::size_t which, const NestValue& map) {
   };
   const int result = append(append, value, static_cast<int>(which));
   // The last term is the result; where it was there before, it comes once more.
-  if (at(result) + 1 != out.terms.size()) out.terms.push_back({.kind = Term::Kind::apply, .op = ValueOp::max, .args = {result, result, 0}});
+  if (at(result) + 1 != out.terms.size())
+    out.terms.push_back({.kind = Term::Kind::apply, .op = ValueOp::max, .args = {result, result, 0}});
   value.expression = std::move(out);
   value.operands = std::move(operands);
 }
@@ -201,12 +202,39 @@ bool merge_axes(Nest& nest, std::size_t a) {
   nest.axes.erase(nest.axes.begin() + static_cast<std::ptrdiff_t>(a));
   return true;
 }
+
+// An access that never leaves its tensor gets one dimension an axis, and a first one of two elements where it does not begin at 0.
+void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes, bool output) {
+  Access plain = access;
+  plain.shape.clear(), plain.strides.clear(), plain.at.clear();
+  std::int64_t begin = 0;
+  for (std::size_t d = 0; d < access.at.size(); ++d) begin += access.at[d].begin * access.strides[d];
+  if (!access.inside || (output && begin != 0)) return;
+  const auto add = [&](std::int64_t size, std::int64_t stride, const Affine& c) {
+    plain.shape.push_back(size), plain.strides.push_back(stride), plain.at.push_back(c);
+  };
+  const Affine none{0, std::vector<std::int64_t>(axes.size())};
+  if (begin != 0) add(2, begin, {1, none.steps});
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    std::int64_t stride = 0;
+    Affine own = none;
+    own.steps[a] = 1;
+    for (std::size_t d = 0; d < access.at.size(); ++d) {
+      if (access.at[d].steps[a] < 0) return;
+      stride += access.at[d].steps[a] * access.strides[d];
+    }
+    if (access.uses(a)) add(axes[a], stride, own);
+  }
+  access = std::move(plain);
+}
 }  // namespace
 Nest normal_form(Nest nest) {
   complete(nest);
   join_maps(nest);
   drop_unused(nest);
   for (std::size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
+  for (Access& load : nest.loads) one_dimension_an_axis(load, nest.axes, false);
+  for (auto& output : nest.outputs) one_dimension_an_axis(output.place, nest.axes, true);
   return nest;
 }
 
@@ -234,14 +262,15 @@ std::string to_text(const Nest& nest) {
   const auto coordinate = [](const Affine& c) {
     std::string text;
     for (std::size_t a = 0; a < c.steps.size(); ++a)
-      if (c.steps[a] != 0) text += fmt::format("{}{}i{}", text.empty() ? "" : " + ", c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
+      if (c.steps[a] != 0)
+        text += fmt::format("{}{}i{}", text.empty() ? "" : " + ", c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
     return c.begin == 0 && !text.empty() ? text : fmt::format("{}{}{}", text, text.empty() ? "" : " + ", c.begin);
   };
   const auto place = [&](const Access& access) {
     std::vector<std::string> parts;
     for (const Affine& c : access.at) parts.push_back(coordinate(c));
-    return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype), fmt::join(access.shape, ","), fmt::join(parts, ", "),
-                       access.inside ? "" : fmt::format(", fill {}", access.fill));
+    return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype), fmt::join(access.shape, ","),
+                       fmt::join(parts, ", "), access.inside ? "" : fmt::format(", fill {}", access.fill));
   };
   std::string out = fmt::format("axes {{{}}}\n", fmt::join(nest.axes, ", "));
   for (std::size_t v = 0; v < nest.values.size(); ++v) {
@@ -257,7 +286,8 @@ std::string to_text(const Nest& nest) {
         if (term.kind == Term::Kind::input) out += fmt::format(" {}", value.operands[at(term.input)]);
         if (term.kind == Term::Kind::constant) out += fmt::format(" #{}", term.value);
         if (term.kind == Term::Kind::apply)
-          out += fmt::format(" {}({})", name_of(term.op), fmt::join(term.args.begin(), term.args.begin() + arity_of(term.op), ","));
+          out +=
+              fmt::format(" {}({})", name_of(term.op), fmt::join(term.args.begin(), term.args.begin() + arity_of(term.op), ","));
       }
     }
     out += "\n";

@@ -6,6 +6,8 @@ using tile::TensorId;
 using tile::Value;
 using Kind = RowTerm::Kind;
 namespace {
+constexpr int kLargestCopy = 12;  // operations: what is computed again rather than kept
+
 std::size_t place(int id) { return static_cast<std::size_t>(id); }
 int axis_of(const Affine& affine) {
   const auto found = std::find(affine.steps.begin(), affine.steps.end(), 1);
@@ -104,15 +106,15 @@ Value RowProgram::compute(int id) {
     read(term, register_of(id));
     return bound[id] = b.value(register_of(id));
   }
-  if (term.kind == Kind::round) {
-    const Value value = compute(term.args[0]);
-    const TensorId to = reg(fmt::format("r{}", id), term.along ? std::vector<bool>(extent.size(), true) : term.varies, term.dtype);
-    b.map(to, value);
-    return bound[id] = b.value(to);
-  }
   std::vector<Value> operands;
   for (const int arg : term.args) operands.push_back(compute(arg));
-  return tile::apply(term.op, std::move(operands));
+  const bool rounds = term.kind == Kind::round, shared = term.uses > 1 && term.nodes > kLargestCopy;
+  const Value value = rounds ? operands[0] : tile::apply(term.op, std::move(operands));
+  if (!rounds && !shared) return value;
+  const std::vector<bool> varies(term.along ? extent.size() : 0, true);
+  const TensorId to = reg(fmt::format("s{}", id), varies, term.dtype);
+  b.map(to, value);
+  return bound[id] = b.value(to);
 }
 
 bool RowProgram::fills_tile(const std::vector<bool>& varies) const {

@@ -121,11 +121,16 @@ class Reader {
           old.dtype == term.dtype && old.args == term.args)
         return static_cast<int>(i);
     }
+    for (const int arg : term.args) {
+      ++rows_.terms[at(arg)].uses;
+      if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + rows_.term(arg).nodes, 1 << 20);
+    }
     rows_.terms.push_back(std::move(term));
     return static_cast<int>(rows_.terms.size()) - 1;
   }
 
   int apply(ValueOp op, std::vector<int> args) {
+    if (op == ValueOp::max && args[0] == args[1]) return args[0];
     if (op == ValueOp::reciprocal && rows_.term(args[0]).kind == Kind::constant)
       return add({.kind = Kind::constant, .value = 1 / rows_.term(args[0]).value});
     if (op == ValueOp::div && rows_.term(args[0]).along && !rows_.term(args[1]).along)

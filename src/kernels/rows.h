@@ -24,6 +24,7 @@ struct RowTerm {
   bool along = false;         // along the row
   int phase = 0;              // passes that are over when it can be computed
   bool masked = false;        // reduce: see above
+  int uses = 0, nodes = 1;    // how many terms read it; how many operations it is without sharing any
 };
 
 struct RowPass {

@@ -1,13 +1,17 @@
 // Nests by plain loops in FP64 against the FP64 reference, and the forms that some graphs take.
+#include "kernels/nest.h"
 #include <gtest/gtest.h>
 #include <cmath>
-#include "kernels/nest.h"
+#include "nets.h"
 #include "problems.h"
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
 using graph::Shape;
 using graph::TensorId;
+using test::Attributes;
+using test::Ints;
+using test::Net;
 using At = std::vector<std::int64_t>;
 
 // The meaning of a nest: every value at every index, without any thought of speed.
@@ -109,27 +113,10 @@ void expect_agreement(const graph::Graph& graph) {
       for (std::size_t i = 0; i < nest.outputs.size(); ++i)
         if (nest.outputs[i].place.tensor == graph.outputs[o]) Plain(nest, graph, inputs).write(i, have);
     for (std::size_t i = 0; i < have.size(); ++i)
-      ASSERT_NEAR(have[i], (*want)[o][i], 1e-9 * (1 + std::abs((*want)[o][i]))) << to_text(graph) << to_text(nests[0]) << "element " << i;
+      ASSERT_NEAR(have[i], (*want)[o][i], 1e-9 * (1 + std::abs((*want)[o][i])))
+          << to_text(graph) << to_text(nests[0]) << "element " << i;
   }
 }
-
-struct Net : graph::Builder {
-  Net() : Builder("net") {}
-  TensorId x(Shape shape, Dtype dtype = Dtype::f32) { return input(fmt::format("x{}", inputs_++), dtype, std::move(shape)); }
-  TensorId ints(std::vector<std::int64_t> values) { return integers(fmt::format("c{}", inputs_++), values); }
-  TensorId reshape(TensorId id, std::vector<std::int64_t> shape) { return add(OpKind::Reshape, {id, ints(std::move(shape))}); }
-  TensorId transpose(TensorId id, std::vector<std::int64_t> perm) { return add(OpKind::Transpose, {id}, {{"perm", std::move(perm)}}); }
-  TensorId slice(TensorId id, std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) {
-    return add(OpKind::Slice, {id, ints({begin}), ints({end}), ints({axis}), ints({step})});
-  }
-  graph::Graph with(std::vector<TensorId> outputs) {
-    for (const TensorId id : outputs) output(id);
-    return *finish();
-  }
-
- private:
-  int inputs_ = 0;
-};
 
 TEST(Nest, OfPointwiseOperatorsWithBroadcasts) {
   Net n;
@@ -217,6 +204,108 @@ TEST(Nest, OfAScaledProductOfTransposedMatricesAndAnAddend) {
   Net n;
   expect_agreement(n.with({n.add(OpKind::Gemm, {n.x({5, 4}), n.x({3, 5}), n.x({3})},
                                  {{"alpha", 0.5}, {"beta", 2.0}, {"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}})}));
+}
+
+TEST(Nest, OfASoftmaxHasOneAxisForItsRows) {
+  for (const std::int64_t axis : {0, 1, 2}) {
+    Net n;
+    const auto graph = n.with({n.add(OpKind::Softmax, {n.add(OpKind::Mul, {n.x({3, 4, 5}), n.x({5})})}, {{"axis", axis}})});
+    const auto nest = nest_of(graph);
+    ASSERT_TRUE(nest);
+    EXPECT_EQ(nest->axes.size(), axis == 2 ? 2U : 3U) << to_text(*nest);
+    EXPECT_EQ(nest->loads.size(), 2U) << to_text(*nest);
+    expect_agreement(graph);
+  }
+}
+
+TEST(Nest, OfALayerNormalizationReadsItsRowOnce) {
+  Net n;
+  const auto graph = n.with({n.add(OpKind::Relu, {n.add(OpKind::LayerNormalization, {n.x({2, 3, 8}), n.x({8}), n.x({8})})})});
+  const auto nest = nest_of(graph);
+  ASSERT_TRUE(nest);
+  EXPECT_EQ(nest->axes, (Shape{6, 8})) << to_text(*nest);
+  EXPECT_EQ(nest->loads.size(), 3U) << to_text(*nest);
+  expect_agreement(graph);
+}
+
+TEST(Nest, OfAGroupNormalizationSplitsTheChannels) {
+  Net n;
+  const auto x = n.x({2, 6, 3, 4}), grouped = n.reshape(x, {2, 3, -1});
+  const auto mean = n.add(OpKind::ReduceMean, {grouped, n.ints({2})}, {{"keepdims", std::int64_t{1}}});
+  const auto centred = n.add(OpKind::Sub, {grouped, mean});
+  const auto graph = n.with({n.add(OpKind::Mul, {n.reshape(centred, {2, 6, 3, 4}), n.x({1, 6, 1, 1})})});
+  const auto nest = nest_of(graph);
+  ASSERT_TRUE(nest);
+  EXPECT_EQ(nest->axes, (Shape{2, 3, 2, 12})) << to_text(*nest);
+  expect_agreement(graph);
+}
+
+TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
+  for (const OpKind op : {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
+    for (const std::int64_t keep : {0, 1})
+      for (const std::vector<std::int64_t>& axes : {std::vector<std::int64_t>{0}, {1}, {0, 2}, {-1, 1}, {0, 1, 2}}) {
+        Net n;
+        const auto x = n.add(OpKind::Add, {n.x({3, 4, 5}), n.x({4, 1})});
+        expect_agreement(n.with({n.add(OpKind::Abs, {n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}})})}));
+      }
+}
+
+TEST(Nest, OfWindowsWithPaddingAndStrides) {
+  for (const OpKind op : {OpKind::MaxPool, OpKind::AveragePool})
+    for (const bool before : {false, true}) {
+      Net n;
+      auto x = n.x({2, 3, 7, 8});
+      if (before) x = n.add(OpKind::Relu, {n.add(OpKind::Sub, {x, n.x({3, 1, 1})})});
+      expect_agreement(n.with(
+          {n.add(op, {x}, Attributes{{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 1, 1}}})}));
+    }
+}
+
+TEST(Nest, OfConvolutionsOfEverySort) {
+  struct Sort {
+    Shape x, w;
+    Ints strides, pads, dilations;
+    std::int64_t group;
+  };
+  for (const Sort& s : std::vector<Sort>{{{2, 3, 6, 7}, {4, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+                                         {{1, 4, 6, 7}, {6, 2, 3, 1}, {2, 1}, {1, 0, 0, 0}, {1, 1}, 2},
+                                         {{1, 4, 8, 8}, {4, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 4},
+                                         {{2, 4, 5, 5}, {3, 4, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
+                                         {{2, 4, 9}, {3, 4, 3}, {2}, {1, 1}, {1}, 1}}) {
+    Net n;
+    const Ints kernel(s.w.begin() + 2, s.w.end());
+    auto x = n.x(s.x);
+    if (s.group == 1) x = n.add(OpKind::Relu, {x});
+    const auto y = n.add(
+        OpKind::Conv, {x, n.x(s.w), n.x({s.w[0]})},
+        Attributes{
+            {"kernel_shape", kernel}, {"strides", s.strides}, {"pads", s.pads}, {"dilations", s.dilations}, {"group", s.group}});
+    expect_agreement(n.with({n.add(OpKind::Relu, {y})}));
+  }
+}
+
+TEST(Nest, OfAPaddedConvolutionOfAReluReadsZerosOutside) {
+  Net n;
+  const auto x = n.add(OpKind::Relu, {n.x({1, 2, 4, 4})});
+  const auto nest = nest_of(n.with({n.add(OpKind::Conv, {x, n.x({2, 2, 3, 3})}, Attributes{{"pads", Ints{1, 1, 1, 1}}})}));
+  ASSERT_TRUE(nest);
+  for (const NestValue& value : nest->values) EXPECT_NE(value.kind, NestValue::Kind::index) << to_text(*nest);
+}
+
+TEST(Nest, OfPaddingAndCropping) {
+  for (const bool before : {false, true}) {
+    Net n;
+    auto x = n.x({3, 4});
+    if (before) x = n.add(OpKind::Exp, {x});
+    const double fill[] = {2.5};
+    const auto y = n.add(OpKind::Pad, {x, n.ints({1, -1, 0, 2}), n.constant("fill", Dtype::f32, {}, fill)});
+    expect_agreement(n.with({n.add(OpKind::Neg, {y})}));
+  }
+}
+
+TEST(Nest, OfASliceThatIsPaddedDoesNotShowWhatWasCutOff) {
+  Net n;
+  expect_agreement(n.with({n.add(OpKind::Pad, {n.slice(n.x({3, 6}), 1, 1, 5), n.ints({0, 1, 0, 1})})}));
 }
 }  // namespace
 }  // namespace warploom::kernels

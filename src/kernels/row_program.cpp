@@ -117,12 +117,8 @@ Value RowProgram::compute(int id) {
   return bound[id] = b.value(to);
 }
 
-bool RowProgram::fills_tile(const std::vector<bool>& varies) const {
-  return std::all_of(rows.dims.begin(), rows.dims.end(), [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
-}
-
 void RowProgram::read(const RowTerm& load, TensorId to) {
-  const bool large = fills_tile(load.varies);
+  const bool large = rows.fills_tile(load.varies);
   if (fetch && large) return std::exchange(fetch, {})(to);
   const auto which = place(load.load);
   b.copy(tile_of(in[which], rows.nest.loads[which]), b.all(to), rows.fills[which], typed && large);
@@ -131,9 +127,8 @@ void RowProgram::read(const RowTerm& load, TensorId to) {
 TensorId RowProgram::put(int id, const std::string& name) {
   const RowTerm& term = rows.term(id);
   const TensorId to = whole(name);
-  const bool direct = term.kind == Kind::load && !bound.contains(id) && fills_tile(term.varies) &&
-                      (!typed || rows.nest.loads[place(term.load)].dtype == Dtype::f32);
-  if (direct) read(term, to);
+  const bool fresh = term.kind == Kind::load && !bound.contains(id) && rows.fills_tile(term.varies);
+  if (fresh && (!typed || rows.nest.loads[place(term.load)].dtype == Dtype::f32)) read(term, to);
   else b.map(to, compute(id));
   bound[id] = b.value(to);
   return to;
@@ -175,7 +170,8 @@ TensorId RowProgram::operand(int id) {
 }
 
 void RowProgram::drop(std::size_t pass) {
-  std::erase_if(bound, [&](const auto& each) { return rows.term(each.first).along && !rows.passes[pass].held.contains(each.first); });
+  std::erase_if(bound,
+                [&](const auto& each) { return rows.term(each.first).along && !rows.passes[pass].held.contains(each.first); });
 }
 
 void RowProgram::reduce(int id, TensorId from) {

@@ -8,6 +8,7 @@
 #include "problems.h"
 #include "row_nets.h"
 #include "runtime/emulate.h"
+#include "tile/interpret.h"
 #include "tile/print.h"
 #include "tile/verify.h"
 namespace warploom::kernels {
@@ -128,6 +129,33 @@ TEST(RowwiseCpu, AgreesWithFp64) {
     }
     library.run(trial.kernel, pointers);
     expect_agreement(graph, inputs, outputs, trial.who);
+  }
+}
+// Mean 1000, deviation 0.1: a variance as the difference of two means would be noise.
+TEST(RowwiseStatistics, SurviveALargeMean) {
+  Net n;
+  const auto x = n.x({3, 900});
+  const Region region{n.with({test::normalized(n, x, {1})}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 3, 0.1);
+  for (std::size_t i = 0; i < 2700; ++i)
+    store_from_double(Dtype::f32, inputs[0].data(), i, 1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
+  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+  const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, graph::rows_of(region.graph).count, 1);
+  ASSERT_TRUE(want) << describe(want.error());
+  Random random(3, "statistics");
+  for (int place = 0; place < 5; ++place) {
+    const auto capabilities = *target::capabilities_of(place < 3 ? "sm_90a" : "cpu");
+    const Family& family = place < 3 ? rowwise_gpu_family() : rowwise_cpu_family();
+    const auto schedule = random_schedule(family, region, capabilities, random, {{place < 3 ? "place" : "resident", place % 3}});
+    ASSERT_TRUE(schedule);
+    const auto made = family.programs(region, *schedule, capabilities);
+    ASSERT_TRUE(made) << describe(made.error());
+    auto outputs = poisoned(region.graph);
+    const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
+    ASSERT_TRUE(status) << describe(status.error());
+    for (std::size_t i = 0; i < want->value.size(); ++i)
+      ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i], 0x1p-24 * 8 * want->magnitude[i])
+          << schedule->text();
   }
 }
 }  // namespace

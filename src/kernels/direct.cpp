@@ -27,13 +27,21 @@ bool computes_with(Dtype dtype, const Capabilities& capabilities) {
 
 // What the tile's sizes are about: axes of the nest, -1 where there is none.
 struct Roles {
-  int x = -1, y = -1, lanes = -1;
+  int x = -1, y = -1, z = -1, lanes = -1;
   std::int64_t window = 1;  // elements of all reduced axes but the longest
 };
 struct Form {
   Nest nest;
   std::vector<bool> reduced, behind;  // by axis; by value: whether a reduction comes before it
   Roles roles;
+  // Of a sum of products over axis `k` and `taps` places of a window: its factors, loads that vary along y and not x, and along x (and
+  // z) and not y. The first one's dimensions of the sum are one.
+  struct Product {
+    Access a, b;
+    int k = -1;
+    std::int64_t taps = 1;
+  };
+  std::optional<Product> product;
 };
 
 // How many elements apart in memory neighbours along an axis are.
@@ -50,6 +58,48 @@ int fastest(const Access& access) {
       if (const auto stride = stride_along(access, static_cast<int>(a)); stride > 0)
         if (best < 0 || stride < stride_along(access, best)) best = static_cast<int>(a);
   return best;
+}
+
+std::optional<Form::Product> product_of(const Form& form) {
+  const Nest& n = form.nest;
+  std::optional<Form::Product> found;
+  for (const NestValue& sum : n.values) {
+    if (sum.kind != Kind::reduce) continue;
+    const NestValue& term = n.values[at(sum.operands[0])];
+    if (found || sum.op != ValueOp::add || form.roles.y < 0 || term.kind != Kind::map || term.operands.size() != 2)
+      return std::nullopt;
+    if (term.expression.terms.size() != 3 || term.expression.terms[2].op != ValueOp::mul) return std::nullopt;
+    const NestValue *a = &n.values[at(term.operands[0])], *b = &n.values[at(term.operands[1])];
+    if (a->kind != Kind::load || b->kind != Kind::load) return std::nullopt;
+    if (!a->varies[at(form.roles.y)]) std::swap(a, b);
+    if (!a->varies[at(form.roles.y)] || a->varies[at(form.roles.x)] || b->varies[at(form.roles.y)] ||
+        !b->varies[at(form.roles.x)])
+      return std::nullopt;
+    found = Form::Product{n.loads[at(a->load)], n.loads[at(b->load)], sum.axes[0], 1};
+    Access flat = found->a;
+    flat.shape.clear(), flat.strides.clear(), flat.at.clear();
+    std::int64_t size = 1, stride = 0;
+    for (std::size_t d = found->a.at.size(); d-- > 0;) {
+      const Affine& c = found->a.at[d];
+      const bool summed = std::any_of(sum.axes.begin(), sum.axes.end(), [&](int axis) { return c.steps[at(axis)] != 0; });
+      if (!summed) {
+        flat.shape.push_back(found->a.shape[d]), flat.strides.push_back(found->a.strides[d]), flat.at.push_back(c);
+      } else {
+        if (stride == 0) stride = found->a.strides[d];
+        if (found->a.strides[d] != stride * size) return std::nullopt;
+        size *= found->a.shape[d];
+      }
+    }
+    std::int64_t all = 1;
+    for (const int axis : sum.axes) all *= n.axes[at(axis)];
+    if (size != all || !found->a.inside) return std::nullopt;
+    found->taps = all / n.axes[at(found->k)];
+    Affine along{0, std::vector<std::int64_t>(n.axes.size())};
+    along.steps[at(found->k)] = found->taps;
+    flat.shape.push_back(size), flat.strides.push_back(stride), flat.at.push_back(along);
+    found->a = std::move(flat);
+  }
+  return found;
 }
 
 std::optional<Form> form_of(Nest nest, const Capabilities& capabilities) {
@@ -100,6 +150,9 @@ std::optional<Form> form_of(Nest nest, const Capabilities& capabilities) {
   for (std::size_t a = 0; a < n.axes.size(); ++a)
     if (form.reduced[a]) roles.window *= n.axes[a], longest = std::max(longest, n.axes[a]);
   if (roles.window > longest) roles.window /= longest;
+  if (!capabilities.gpu) form.product = product_of(form);
+  for (int a = 0; a < roles.x && form.product; ++a)
+    if (!form.reduced[at(a)] && form.product->b.uses(at(a)) && !form.product->a.uses(at(a))) roles.z = a;
   return form;
 }
 
@@ -151,7 +204,12 @@ class Writer {
   tile::Program make() {
     for (std::size_t a = 0; a < tile_.size(); ++a)
       if (tile_[a] > 1) tiled_.push_back(a);
-    for (std::size_t i = 0; i < n_.loads.size(); ++i) globals_.push_back(declare(fmt::format("X{}", i), n_.loads[i], false));
+    const bool product = field(s_, "product") == 1;
+    rows_ = product ? field(s_, "z") : 1;
+    for (std::size_t i = 0; i < n_.loads.size(); ++i) {
+      const bool factor = product && (n_.loads[i].at == form_.product->b.at || n_.loads[i].tensor == form_.product->a.tensor);
+      globals_.push_back(factor ? -1 : declare(fmt::format("X{}", i), n_.loads[i], false));
+    }
     for (std::size_t i = 0; i < n_.outputs.size(); ++i)
       outputs_.push_back(declare(fmt::format("Y{}", i), n_.outputs[i].place, true));
     place_tile();
@@ -174,7 +232,8 @@ class Writer {
     std::vector<std::size_t> sums;
     for (std::size_t v = 0; v < n_.values.size(); ++v)
       if (n_.values[v].kind == Kind::reduce) sums.push_back(v), begin(v);
-    if (!sums.empty())
+    if (product) multiply(held_[sums[0]]);
+    else if (!sums.empty())
       loops(0, [&] {
         for (std::size_t v = 0; v < n_.values.size(); ++v)
           if (inner[v] && in_loops(v) && !folded(v)) compute(v);
@@ -196,14 +255,17 @@ class Writer {
   std::vector<std::int64_t> tile_;
   std::vector<std::size_t> tiled_;                  // axes of the tile, the dimensions of register tensors
   std::vector<Index> origin_;                       // of the tile
+  std::int64_t rows_ = 1;                           // of x, at neighbouring indices of z, one behind another in a register tensor
   std::vector<TensorId> globals_, outputs_, held_;  // held_: the register tensor of a value
   std::map<std::size_t, TensorId> lanes_;           // of a sum: before its lanes are brought together
 
-  // Dimensions that follow the tile's axes come last, in the axes' order.
+  // Dimensions that follow the tile's axes come last, in the axes' order; a factor's that follows the sum behind them or before.
   std::vector<std::size_t> order(const Access& access) const {
     std::vector<std::pair<int, std::size_t>> keys;
     for (std::size_t d = 0; d < access.at.size(); ++d) {
-      int key = -1;
+      int key = -2;
+      if (form_.product && access.at[d].steps[at(form_.product->k)] != 0)
+        key = access.uses(at(form_.roles.y)) ? static_cast<int>(tile_.size()) : -1;
       for (const std::size_t a : tiled_)
         if (access.at[d].steps[a] != 0) key = static_cast<int>(a);
       keys.emplace_back(key, d);
@@ -250,9 +312,10 @@ class Writer {
     std::int64_t blocks = 1;
     for (std::size_t a = n_.axes.size(); a-- > 0;) {
       if (form_.reduced[a]) continue;
-      const std::int64_t count = ceil_div(n_.axes[a], tile_[a]);
-      if (count > 1) origin_[a] = tile::block(0) / blocks % count * tile_[a];
-      if (!gpu_ && n_.axes[a] % tile_[a] != 0) origin_[a] = tile::min(origin_[a], n_.axes[a] - tile_[a]);
+      const std::int64_t size = static_cast<int>(a) == form_.roles.z && rows_ > 1 ? rows_ : tile_[a],
+                         count = ceil_div(n_.axes[a], size);
+      if (count > 1) origin_[a] = tile::block(0) / blocks % count * size;
+      if (!gpu_ && n_.axes[a] % size != 0) origin_[a] = tile::min(origin_[a], n_.axes[a] - size);
       blocks *= count;
     }
     b.grid(blocks).warps(gpu_ ? static_cast<int>(field(s_, "warps")) : 1);
@@ -261,6 +324,7 @@ class Writer {
   std::vector<std::int64_t> shape_of(const std::vector<bool>& varies) const {
     std::vector<std::int64_t> shape;
     for (const std::size_t a : tiled_) shape.push_back(varies[a] ? tile_[a] : 1);
+    if (rows_ > 1 && varies[at(form_.roles.x)]) shape.back() *= rows_;
     return shape.empty() ? std::vector<std::int64_t>{1} : shape;
   }
   TensorId reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape) {
@@ -301,7 +365,7 @@ class Writer {
     if (value.kind == Kind::load) {
       const Access& load = n_.loads[at(value.load)];
       held_[v] = reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
-      b.copy(box(globals_[at(value.load)], load), b.all(held_[v]), load.fill);
+      each_row(held_[v], load, [&](const tile::Tile& part) { b.copy(box(globals_[at(value.load)], load), part, load.fill); });
       if (gpu_ && turned(load)) {
         const TensorId mine = reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
         b.rearrange(mine, held_[v]);
@@ -366,6 +430,9 @@ class Writer {
     const auto axis = std::find(tiled_.begin(), tiled_.end(), at(lanes)) - tiled_.begin();
     b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
     held_[v] = whole;
+    if (!gpu_ || tiled_.size() < 3) return;
+    held_[v] = reg(fmt::format("settled{}", v), Dtype::f32, shape_of(n_.values[v].varies));
+    b.rearrange(held_[v], whole);
   }
 
   // Loops over the reduced axes from `a` on, or their bodies one after another where they are short and to be written out.
@@ -398,7 +465,61 @@ class Writer {
       out = reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
       b.map(out, value_of(at(v)));
     }
-    b.copy(b.all(out), box(outputs_[i], place));
+    each_row(out, place, [&](const tile::Tile& part) { b.copy(part, box(outputs_[i], place)); });
+  }
+
+  void each_row(TensorId tensor, const Access& access, const std::function<void(const tile::Tile&)>& body) {
+    tile::Tile part = b.all(tensor);
+    if (rows_ == 1 || !access.uses(at(form_.roles.x))) return body(part);
+    part = b.tile(tensor, std::vector<Index>(tiled_.size(), Index(0)), {});
+    for (const std::size_t a : tiled_) part.extent.push_back(access.uses(a) ? tile_[a] : 1);
+    rows([&](const Index& row) {
+      part.offset.back() = row * tile_[at(form_.roles.x)];
+      body(part);
+    });
+  }
+  void rows(const std::function<void(const Index&)>& body) {
+    if (rows_ == 1) return body(0);
+    const Index first = origin_[at(form_.roles.z)];
+    b.for_("row", 0, rows_, 1, [&](const Index& row) {
+      origin_[at(form_.roles.z)] = first + row;
+      body(row);
+    });
+    origin_[at(form_.roles.z)] = first;
+  }
+
+  // The sum of products by matrix products of blocks: one factor as it lies, the other's windows copied one tap after another.
+  void multiply(TensorId sum) {
+    const Form::Product& p = *form_.product;
+    const std::int64_t depth = field(s_, "depth"), m = tile_[at(form_.roles.y)], x = tile_[at(form_.roles.x)], n = x * rows_;
+    const TensorId A = declare("A", p.a, false), B = declare("B", p.b, false);
+    const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
+    const auto along_k = [&](TensorId tensor, const Access& access, std::int64_t size) {
+      tile::Tile tile = box(tensor, access);
+      const auto dims = order(access);
+      for (std::size_t d = 0; d < dims.size(); ++d)
+        if (access.at[dims[d]].steps[at(p.k)] != 0) tile.extent[d] = size;
+      return tile;
+    };
+    b.for_("k", 0, ceil_div(n_.axes[at(p.k)], depth), 1, [&](const Index& k) {
+      origin_[at(p.k)] = k * depth;
+      b.copy(along_k(A, p.a, depth * p.taps), b.all(a));
+      taps(0, 0, [&](const Index& tap) {
+        rows([&](const Index& row) { b.copy(along_k(B, p.b, depth), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.fill); });
+      });
+      if (p.taps == 1) return b.mma(sum, b.all(a), b.all(w));
+      b.for_("c", 0, depth, 1, [&](const Index& c) {
+        b.mma(sum, b.tile(a, {0, c * p.taps}, {m, p.taps}), b.tile(w, {c, 0, 0}, {1, p.taps, n}));
+      });
+    });
+  }
+  void taps(std::size_t axis, const Index& tap, const std::function<void(const Index&)>& body) {
+    if (axis == n_.axes.size()) return body(tap);
+    if (!form_.reduced[axis] || static_cast<int>(axis) == form_.product->k) return taps(axis + 1, tap, body);
+    b.for_(fmt::format("i{}", axis), 0, n_.axes[axis], 1, [&](const Index& i) {
+      origin_[axis] = i;
+      taps(axis + 1, tap * n_.axes[axis] + i, body);
+    });
   }
 };
 
@@ -440,6 +561,15 @@ class Direct final : public Family {
                     {"unroll", window > 1 && window <= 49 ? std::vector<std::int64_t>{8, 1} : std::vector<std::int64_t>{1},
                      "reduced axes of at most this many elements are written out"}};
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
+    if (gpu || forms.size() > 1 || !forms[0].product) return space;
+    const Form& form = forms[0];
+    space.fields[1].values = fitting(y, {64, 32, 128, 16, 8, 4, 1});
+    std::vector<std::int64_t> rows = {1};
+    for (const std::int64_t count : {2, 4, 7, 8, 14, 16, 28})
+      if (form.roles.z >= 0 && count <= form.nest.axes[at(form.roles.z)]) rows.push_back(count);
+    space.fields.push_back({"product", {1, 0}, "1: sums of products are matrix products of blocks in scratch memory"});
+    space.fields.push_back({"z", rows, "rows of x taken together in a product"});
+    space.fields.push_back({"depth", depths_of(form), "elements of the longest summed axis taken at once in a product"});
     return space;
   }
 
@@ -461,6 +591,26 @@ class Direct final : public Family {
           return refuse(fmt::format("a tile no larger than the axis of {}", size), fmt::format("{}", tile[a]));
         if (form.reduced[a] && size <= field(s, "unroll")) written *= size;
       }
+      if (form.product && field(s, "product") == 1) {
+        const std::int64_t m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], rows = field(s, "z"),
+                           depth = field(s, "depth"), scratch = 4 * (m + x * rows + 32) * depth * form.product->taps + 8192;
+        if (m == 1 || x == 1 || field(s, "unroll") != 1 || field(s, "lanes") != 1 || rows < 1 || depth < 1 ||
+            m * x * rows > 32768)
+          return refuse("x and y of at least 2, unroll=1 lanes=1, at most 32768 elements", s.text());
+        if (rows > 1 && (form.roles.z < 0 || rows > form.nest.axes[at(form.roles.z)]))
+          return refuse("z within its axis", s.text());
+        if (scratch > capabilities.shared_bytes)
+          return fail({ErrorCode::kResourceLimit, "the blocks of a product do not fit in a core's L2 cache", s.text(),
+                       fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", scratch),
+                       "take a smaller depth, z or y"});
+        for (const NestValue& value : form.nest.values)
+          if (rows > 1 && (value.kind == Kind::index || (value.varies[at(form.roles.z)] && !value.varies[at(form.roles.x)])))
+            return refuse("z=1 where a value varies along z and not along x", s.text());
+        elements = 1;
+      } else if (field(s, "z") > 1 || field(s, "depth") > 0) {
+        if (field(s, "z") != 1 || field(s, "depth") != depths_of(form).front())
+          return refuse("z and depth as they come without products", s.text());
+      }
       if (written > 64) return refuse("at most 64 bodies written out", fmt::format("{}", written));
       for (const NestValue& value : form.nest.values)
         if (value.kind == Kind::reduce && value.op == ValueOp::mul && form.roles.lanes >= 0 && field(s, "lanes") > 1)
@@ -480,6 +630,15 @@ class Direct final : public Family {
     return ok();
   }
 
+  static std::vector<std::int64_t> depths_of(const Form& form) {
+    const std::int64_t size = form.nest.axes[at(form.product->k)];
+    std::vector<std::int64_t> out;
+    for (const std::int64_t count : {256, 128, 64, 32, 16, 8, 4})
+      if (count * form.product->taps <= 600 && count < size) out.push_back(count);
+    if (size * form.product->taps <= 600 || out.empty()) out.insert(out.begin(), std::min<std::int64_t>(size, 600));
+    return out;
+  }
+
   // Cycles of the busiest core: vectors of every value, loads that are no vectors, and the handing out of tasks.
   double guess(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
     if (!legal(region, s, capabilities)) return HUGE_VAL;
@@ -487,10 +646,24 @@ class Direct final : public Family {
     double all = 0;
     for (const Form& form : forms_of(region, capabilities)) {
       const auto tile = tile_of(form, s);
+      const bool product = form.product && field(s, "product") == 1;
+      const double rows = product ? static_cast<double>(field(s, "z")) : 1;
       double tasks = 1, trips = 1, task = 30;
       for (std::size_t a = 0; a < tile.size(); ++a) {
-        const double count = std::ceil(static_cast<double>(form.nest.axes[a]) / static_cast<double>(tile[a]));
+        const double size = static_cast<int>(a) == form.roles.z ? std::max(rows, static_cast<double>(tile[a]))
+                                                                : static_cast<double>(tile[a]),
+                     count = std::ceil(static_cast<double>(form.nest.axes[a]) / size);
         (form.reduced[a] ? trips : tasks) *= count;
+      }
+      if (product) {
+        const double m = static_cast<double>(tile[at(form.roles.y)]), x = static_cast<double>(tile[at(form.roles.x)]),
+                     wide = std::ceil(x * rows / vector);
+        task +=
+            trips *
+                (m * wide *
+                     (0.5 + 1.5 / static_cast<double>(form.product->taps * (form.product->taps > 1 ? 1 : field(s, "depth")))) +
+                 2 * m / vector + rows * (std::ceil(x / vector) * (form.product->b.inside ? 2 : 4) + 1)) +
+            m * wide * 4;
       }
       for (const NestValue& value : form.nest.values) {
         double elements = 1, times = 1, row = 1;
@@ -509,7 +682,7 @@ class Direct final : public Family {
           if (!load.inside) cycles = cycles * 2 + 10;
         }
         if (value.kind == Kind::map) cycles *= static_cast<double>(value.expression.terms.size()) / 3;
-        task += times * cycles;
+        if (!product) task += times * cycles;
       }
       all += std::ceil(tasks / capabilities.processors) * task;
     }

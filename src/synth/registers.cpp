@@ -262,8 +262,11 @@ class Solver {
       const bool forward = state.registers.count(node->src) > 0;
       const TvLayout layout = flipped(state.registers.at(forward ? node->src : node->dst), node->transpose);
       bool changed = false;
-      if (want(state, forward ? node->dst : node->src, layout, *site.statement, changed)) search(std::move(state));
-      return;
+      State next = state;
+      const std::size_t before = found_.size();
+      if (want(next, forward ? node->dst : node->src, layout, *site.statement, changed)) search(std::move(next));
+      if (found_.size() > before) return;
+      break;
     }
     for (const Site& site : sites_) {
       TensorId open = -1;

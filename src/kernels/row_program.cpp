@@ -252,7 +252,7 @@ tile::Tile RowProgram::keep(int slot) {
     shape.push_back(extent[axis] * (across ? 1 : tiles(axis)));
     offset.push_back(across ? Index(0) : at[axis] - start[axis]);
   }
-  if (added) found->second = b.shared("kept_" + slot_name(slot), Dtype::f32, shape);
+  if (added) found->second = b.shared(slot == 0 ? "kept" : fmt::format("kept{}", slot), Dtype::f32, shape);
   return b.tile(found->second, offset, extents);
 }
 void RowProgram::take(std::size_t pass) {

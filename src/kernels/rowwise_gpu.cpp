@@ -72,6 +72,7 @@ class RowwiseGpu final : public Family {
     const std::int64_t size = rows.row_size(), slots = rows.slots(), across = rows.size(rows.across),
                        values = part / threads * std::max<std::int64_t>(1, slots),
                        longest = power_of_two_above(size / cluster) * together;
+    const std::int64_t most = threads <= 512 ? 64 : rows.nest.loads.size() == 1 ? 32 : 16;
     const bool outside = rows.lanes_outside;
     WARPLOOM_CHECK(first_broken({
         {cluster > 1 && (rows.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block", size},
@@ -81,8 +82,8 @@ class RowwiseGpu final : public Family {
          "rows=1 with clusters, a ring, shared memory or streaming", together},
         {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
         {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
-        {whole && (part < threads || values > (threads > 512 ? 32 : 64)),
-         "1 to 64 elements a thread (32 with more than 16 warps)", values},
+        {whole && (part < threads || values > most),
+         "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors)", values},
         {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row", threads * chunk},
         {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1),
          "a row that the tiles divide, of one tensor", size},

@@ -55,11 +55,7 @@ inline std::vector<RowNet> row_nets() {
   add("softmax_of_products", [&](Net& n) {  // no fill of the loads serves: masked
     return std::vector{softmax(n, n.add(OpKind::Mul, {n.x({4, 333}), n.x({4, 333})}))};
   });
-  add("log_sum_exp", [&](Net& n) {
-    const auto x = n.x({6, 600}), top = reduce(n, OpKind::ReduceMax, x, {1});
-    const auto sum = reduce(n, OpKind::ReduceSum, n.add(OpKind::Exp, {n.add(OpKind::Sub, {x, top})}), {1});
-    return std::vector{n.add(OpKind::Add, {n.add(OpKind::Log, {sum}), top})};
-  });
+  add("log_sum_exp", [&](Net& n) { return std::vector{n.add(OpKind::ReduceLogSumExp, {n.x({6, 600}), n.ints({1})})}; });
   add("layer_norm", [&](Net& n) {
     return std::vector{n.add(OpKind::LayerNormalization, {n.x({6, 512}), n.x({512}), n.x({512})}, {{"axis", std::int64_t{-1}}})};
   });
@@ -73,29 +69,33 @@ inline std::vector<RowNet> row_nets() {
     return std::vector{n.add(OpKind::LayerNormalization, {n.x({4, 384}, Dtype::bf16), n.x({384}, Dtype::bf16)})};
   });
   add("rms_norm", [&](Net& n) {
-    const auto x = n.x({5, 640});
-    const auto mean = n.add(OpKind::ReduceMean, {n.add(OpKind::Mul, {x, x}), n.ints({1})});
-    const auto root = n.add(OpKind::Sqrt, {n.add(OpKind::Add, {mean, n.number(1e-6)})});
-    return std::vector{n.add(OpKind::Mul, {n.add(OpKind::Div, {x, root}), n.x({640})})};
+    return std::vector{n.add(OpKind::RMSNormalization, {n.x({5, 640}), n.x({640})}, {{"axis", std::int64_t{-1}}})};
   });
   add("rms_norm_in_the_middle", [&](Net& n) {
     const auto x = n.x({2, 30, 6, 8});
     const auto mean = n.add(OpKind::ReduceMean, {n.add(OpKind::Mul, {x, x}), n.ints({1})});
     return std::vector{n.add(OpKind::Div, {x, n.add(OpKind::Sqrt, {mean})})};
   });
-  add("instance_norm", [&](Net& n) { return std::vector{scale(n, normalized(n, n.x({2, 3, 12, 20}), {2, 3}), {3, 1, 1})}; });
+  add("instance_norm", [&](Net& n) {
+    return std::vector{n.add(OpKind::InstanceNormalization, {n.x({2, 3, 12, 20}), n.x({3}), n.x({3})})};
+  });
   add("group_norm", [&](Net& n) {
-    const auto groups = normalized(n, n.reshape(n.x({2, 12, 6, 9}), {2, 3, 216}), {2});
-    return std::vector{scale(n, n.reshape(groups, {2, 12, 6, 9}), {12, 1, 1})};
+    return std::vector{
+        n.add(OpKind::GroupNormalization, {n.x({2, 12, 6, 9}), n.x({12}), n.x({12})}, {{"num_groups", std::int64_t{3}}})};
+  });
+  add("group_norm_of_bf16", [&](Net& n) {
+    const auto parameters = [&] { return n.x({8}, Dtype::bf16); };
+    return std::vector{n.add(OpKind::GroupNormalization, {n.x({2, 8, 5, 20}, Dtype::bf16), parameters(), parameters()},
+                             {{"num_groups", std::int64_t{2}}})};
   });
   add("batch_norm_while_training", [&](Net& n) {
     return std::vector{scale(n, normalized(n, n.x({6, 4, 5, 7}), {0, 2, 3}), {4, 1, 1})};
   });
-  add("l2_norm", [&](Net& n) {
-    const auto x = n.x({6, 400});
-    const auto sum = reduce(n, OpKind::ReduceSum, n.add(OpKind::Mul, {x, x}), {1});
-    return std::vector{n.add(OpKind::Div, {x, n.add(OpKind::Sqrt, {sum})})};
+  add("l2_norm", [&](Net& n) { return std::vector{n.add(OpKind::LpNormalization, {n.x({6, 400})})}; });
+  add("l2_norm_in_the_middle", [&](Net& n) {
+    return std::vector{n.add(OpKind::LpNormalization, {n.x({6, 40, 32})}, {{"axis", std::int64_t{1}}})};
   });
+  add("l1_of_rows", [&](Net& n) { return std::vector{n.add(OpKind::ReduceL1, {n.x({6, 400}), n.ints({1})})}; });
   add("share_of_everything", [&](Net& n) {
     const auto x = n.add(OpKind::Abs, {n.x({9, 100})});
     return std::vector{n.add(OpKind::Div, {x, reduce(n, OpKind::ReduceSum, x, {0, 1})})};

@@ -35,14 +35,9 @@ std::int64_t RowProgram::tiles(std::size_t axis) const {
   const bool split = axis == rows.row.back();
   return ceil_div(rows.size(axis), extent[axis] * (split ? cluster : 1));
 }
-std::int64_t RowProgram::tiles() const {
+std::int64_t RowProgram::tiles(const std::vector<std::size_t>& axes) const {
   std::int64_t count = 1;
-  for (const std::size_t axis : rows.row) count *= tiles(axis);
-  return count;
-}
-std::int64_t RowProgram::groups() const {
-  std::int64_t count = 1;
-  for (const std::size_t axis : rows.outer) count *= tiles(axis);
+  for (const std::size_t axis : axes) count *= tiles(axis);
   return count;
 }
 
@@ -56,12 +51,11 @@ void RowProgram::go_to(Index group) {
   if (cluster > 1) start[last] = tile::cluster_rank() * (tiles(last) * extent[last]);
   at = start;
 }
-void RowProgram::go_along(const Index& number) {
-  Index left = number;
+void RowProgram::go_along(Index number) {
   for (std::size_t i = rows.row.size(); i-- > 0;) {
     const std::size_t axis = rows.row[i];
-    at[axis] = start[axis] + (i == 0 ? left : left % tiles(axis)) * extent[axis];
-    left = left / tiles(axis);
+    at[axis] = start[axis] + (i == 0 ? number : number % tiles(axis)) * extent[axis];
+    number = number / tiles(axis);
   }
 }
 
@@ -169,11 +163,6 @@ TensorId RowProgram::operand(int id) {
   return whole("inside");
 }
 
-void RowProgram::drop(std::size_t pass) {
-  std::erase_if(bound,
-                [&](const auto& each) { return rows.term(each.first).along && !rows.passes[pass].held.contains(each.first); });
-}
-
 void RowProgram::reduce(int id, TensorId from) {
   const RowTerm& term = rows.term(id);
   const auto op = *reduce_op(term.op);
@@ -226,7 +215,8 @@ void RowProgram::in_registers() {
     settle(p);
     hold(p, true, true);
     for (const int id : rows.passes[p].reduces) reduce(id, operand(id));
-    drop(p);
+    std::erase_if(bound,
+                  [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
   }
   settle(last);
   store(true);
@@ -235,7 +225,7 @@ void RowProgram::in_registers() {
 
 void RowProgram::walk(const std::function<void()>& body) {
   const auto outside = bound;
-  b.for_("i", 0, tiles(), 1, [&](const Index& i) {
+  b.for_("i", 0, tiles(rows.row), 1, [&](const Index& i) {
     go_along(i);
     body();
   });

@@ -20,13 +20,12 @@ struct RowProgram {
 
   RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks = 1);
 
-  std::int64_t tiles(std::size_t axis) const;  // of a row (or a block's part of it), or of all rows, along an axis
-  std::int64_t tiles() const;                  // of a row or a block's part of it
-  std::int64_t groups() const;                 // of rows that one tile takes
-  void go_to(tile::Index group);
-  void go_along(const tile::Index& number);  // to that tile of the row
-  void in_registers();                       // a tile is a whole row, or a block's part of it
-  void in_passes(bool keep);                 // over tiles; what is held stays in shared memory, or is computed again
+  std::int64_t tiles(std::size_t axis) const;  // along an axis; of a row's last one in a block's part of it
+  std::int64_t tiles(const std::vector<std::size_t>& axes) const;
+  void go_to(tile::Index rows_of_tile);  // counted in tiles along the outer axes
+  void go_along(tile::Index number);     // to that tile of the row
+  void in_registers();                   // a tile is a whole row, or a block's part of it
+  void in_passes(bool keep);             // over tiles; what is held stays in shared memory, or is computed again
 
   // Pieces of those.
   tile::Value compute(int term);                          // after the loads that it needs
@@ -34,7 +33,6 @@ struct RowProgram {
   std::vector<int> settle(std::size_t pass);              // computes the numbers that the pass needs of each row: those
   void hold(std::size_t pass, bool held, bool operands);  // puts what the pass holds, and the operands of its reductions
   tile::TensorId operand(int reduce);                     // that has been put; with nothing in it past the row's end
-  void drop(std::size_t pass);                            // unbinds what it does not hold
   void reduce(int term, tile::TensorId from);             // over the row; binds it
   void walk(const std::function<void()>& body);           // over the row's tiles
   tile::Value masked(int term, tile::Value value) const;

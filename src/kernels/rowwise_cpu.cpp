@@ -34,20 +34,22 @@ struct Overlapped {
   std::size_t last = rows.passes.size() - 1;
   // Maximum and sum of exponentials together: the running maximum is one number for all lanes and changes between chunks only, so
   // that the pass costs one exponential an element. Kept exponentials stay relative to the maximum that their chunk knew.
-  bool joint = rows.joint;
+  bool joint = rows.joint && (!resident || last == 2);
   int top = joint ? rows.passes[0].reduces[0] : -1, sum = joint ? rows.passes[1].reduces[0] : -1;
   int x = joint ? rows.term(top).args[0] : -1, e = joint ? rows.term(sum).args[0] : -1;
   bool keeps_exponentials = joint && resident && rows.passes[1].held.size() == 1 && rows.passes[1].held.contains(e);
-  TensorId highs = keeps_exponentials ? b.shared("highs", Dtype::f32, {1, p.tiles()}) : -1;
+  TensorId highs = keeps_exponentials ? b.shared("highs", Dtype::f32, {1, p.tiles(rows.row)}) : -1;
   std::map<int, Value> final = {};  // what the last walk knows of its row
 
-  Value value(const char* name) { return b.value(p.number(name)); }
-  static std::string name_of(const char* stem, int id) { return fmt::format("{}{}", stem, id); }
-  TensorId accumulator(int id) { return p.number(name_of("all", id)); }
-  TensorId lost(int id) { return p.number(name_of("lost", id)); }
+  TensorId accumulator(int id) { return p.number(fmt::format("all{}", id)); }
+  TensorId lost(int id) { return p.number(fmt::format("lost{}", id)); }
 
   std::vector<int> reduces(std::size_t pass) const {
     return joint && pass == 0 ? std::vector{top, sum} : rows.passes[pass].reduces;
+  }
+
+  void all(const char* variable, const std::function<void(const Index&)>& body) {
+    b.for_(variable, 0, p.tiles(rows.row), 1, body);
   }
 
   void begin(std::size_t pass) {
@@ -113,13 +115,13 @@ struct Overlapped {
     end(0);
     for (std::size_t pass = joint ? 2 : 1; pass < last; ++pass) {
       begin(pass);
-      b.for_(name_of("m", static_cast<int>(pass)), 0, p.tiles(), 1, [&](const Index& c) { read(pass, c); });
+      all("m", [&](const Index& c) { read(pass, c); });
       end(pass);
     }
     // The next row's numbers take these ones' places while this row is still written.
     final.clear();
     for (const int id : p.settle(last)) {
-      const TensorId to = p.number(name_of("last", id));
+      const TensorId to = p.number(fmt::format("last{}", id));
       b.map(to, p.bound.at(id));
       final[id] = b.value(to);
     }
@@ -163,25 +165,18 @@ struct Overlapped {
   }
 
   void rows_of_task(const Index& first, const Index& count) {
-    const auto all = [&](const char* variable, const std::function<void(const Index&)>& body) {
-      b.for_(variable, 0, p.tiles(), 1, body);
-    };
     const bool writes = !rows.passes[last].roots(rows).empty();
-    const auto begin_at = [&](const Index& row) {
+    const auto alone = [&](const Index& row) {
       p.go_to(row);
       begin(0);
+      all("c", [&](const Index& c) { read(0, c); });
+      middle();
     };
-    if (!writes)
-      return b.for_("r", 0, count, 1, [&](const Index& r) {
-        begin_at(first + r);
-        all("c", [&](const Index& c) { read(0, c); });
-        middle();
-      });
-    begin_at(first);
-    all("c", [&](const Index& c) { read(0, c); });
-    middle();
+    if (!writes) return b.for_("r", 0, count, 1, [&](const Index& r) { alone(first + r); });
+    alone(first);
     b.for_("r", 1, count, 1, [&](const Index& r) {
-      begin_at(first + r);
+      p.go_to(first + r);
+      begin(0);
       all("d", [&](const Index& d) {
         p.go_to(first + r - 1);
         write(d);
@@ -277,9 +272,9 @@ class RowwiseCpu final : public Family {
     RowProgram p(rows, extent);
     p.streaming = field(schedule, "streaming") == 1 && all_f32(rows);
     const bool resident = field(schedule, "resident") == 1 && rows.slots() > 0;
-    const std::int64_t together = rows.lanes_outside ? 1 : std::min(count, p.groups());
-    p.b.grid(ceil_div(p.groups(), together)).warps(1);
-    const Index first = tile::block(0) * together, left = tile::min(together, Index(p.groups()) - first);
+    const std::int64_t groups = p.tiles(rows.outer), together = rows.lanes_outside ? 1 : std::min(count, groups);
+    p.b.grid(ceil_div(groups, together)).warps(1);
+    const Index first = tile::block(0) * together, left = tile::min(together, Index(groups) - first);
     if (rows.lanes_outside) {
       p.go_to(tile::block(0));
       p.in_passes(resident);

@@ -85,7 +85,8 @@ class RowwiseGpu final : public Family {
         {whole && (part < threads || values > most),
          "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors)", values},
         {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row", threads * chunk},
-        {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1),
+        {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1 ||
+                  !std::all_of(rows.nest.loads.begin(), rows.nest.loads.end(), [](const Access& load) { return load.inside; })),
          "a row that the tiles divide, of one tensor", size},
     }));
     std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
@@ -103,7 +104,7 @@ class RowwiseGpu final : public Family {
     const std::int64_t cluster = field(s, "cluster");
     RowProgram p(rows, extents(rows, s), cluster);
     p.typed = p.streaming = true;
-    p.b.grid(p.groups() * cluster).warps(static_cast<int>(field(s, "warps")));
+    p.b.grid(p.tiles(p.rows.outer) * cluster).warps(static_cast<int>(field(s, "warps")));
     if (cluster > 1) p.b.cluster(cluster);
     p.go_to(tile::block(0) / cluster);
     switch (field(s, "place")) {
@@ -154,7 +155,8 @@ class RowwiseGpu final : public Family {
     const auto load = static_cast<std::size_t>(*feeds(p.rows).begin());
     const Access& access = p.rows.nest.loads[load];
     const std::int64_t stages = field(s, "stages"), processors = capabilities.cluster_processors(static_cast<int>(p.cluster)),
-                       workers = std::min(p.groups(), std::max<std::int64_t>(1, processors * field(s, "blocks") / p.cluster));
+                       workers = std::min(p.tiles(p.rows.outer),
+                                          std::max<std::int64_t>(1, processors * field(s, "blocks") / p.cluster));
     b.grid(workers * p.cluster);
     const TensorId slot = b.shared("slot", access.dtype, {1, p.extent[p.rows.row[0]]});
     const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
@@ -164,7 +166,7 @@ class RowwiseGpu final : public Family {
     };
     const Index first = tile::block(0) / p.cluster;
     for (std::int64_t i = 0; i + 1 < stages; ++i) produce(first + i * workers);
-    b.for_("r", first, p.groups(), workers, [&](const Index& r) {
+    b.for_("r", first, p.tiles(p.rows.outer), workers, [&](const Index& r) {
       p.fetch = [&](TensorId to) {
         b.consume(ring, 0, [&] { b.copy(b.all(slot), b.all(to)); });
         produce(r + (stages - 1) * workers);

@@ -55,6 +55,10 @@ inline std::vector<RowNet> row_nets() {
   add("softmax_of_products", [&](Net& n) {  // no fill of the loads serves: masked
     return std::vector{softmax(n, n.add(OpKind::Mul, {n.x({4, 333}), n.x({4, 333})}))};
   });
+  add("entropy_of_a_softmax", [&](Net& n) {
+    const auto p = softmax(n, n.x({4, 700}));
+    return std::vector{p, reduce(n, OpKind::ReduceSum, n.add(OpKind::Mul, {p, n.add(OpKind::Log, {p})}), {1})};
+  });
   add("log_sum_exp", [&](Net& n) { return std::vector{n.add(OpKind::ReduceLogSumExp, {n.x({6, 600}), n.ints({1})})}; });
   add("layer_norm", [&](Net& n) {
     return std::vector{n.add(OpKind::LayerNormalization, {n.x({6, 512}), n.x({512}), n.x({512})}, {{"axis", std::int64_t{-1}}})};

@@ -84,7 +84,7 @@ Work work_of(const Region& region) {
   auto bytes = [&](graph::TensorId id) { return static_cast<double>(graph::byte_count(region.graph.tensor(id))); };
   for (const auto id : region.graph.inputs) work.bytes += bytes(id);
   for (const auto id : region.graph.outputs) work.bytes += bytes(id);
-  if (const auto matmul = match_matmul(region.graph))
+  if (const auto matmul = match_matmul(region.nests()))
     work.flops = 2.0 * static_cast<double>(matmul->batch_count()) * static_cast<double>(matmul->m) *
                  static_cast<double>(matmul->n) * static_cast<double>(matmul->k);
   return work;

@@ -121,7 +121,7 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   for (std::size_t v = 0; v < n.values.size(); ++v)
     for (const std::size_t k : c.k)
       if (n.values[v].varies[k] && v > c.sum) return std::nullopt;
-  if (c.m.empty() || c.n.empty() || c.k.empty()) return std::nullopt;
+  if (c.n.empty() || c.k.empty()) return std::nullopt;
   // The output's fastest axis last.
   std::erase(c.n, at(fastest));
   c.n.push_back(at(fastest));

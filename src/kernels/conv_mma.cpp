@@ -7,14 +7,12 @@
 // so that the channels of one place are neighbours.
 #include "kernels/contraction.h"
 #include "kernels/gpu_matmul.h"
-#include "kernels/match_chain.h"
 #include "kernels/nest_tiles.h"
 namespace warploom::kernels {
 namespace {
 using tile::Index;
 using tile::TensorId;
 using tile::Value;
-using Kind = NestValue::Kind;
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -27,19 +25,23 @@ std::int64_t outside(const Contraction& c) {
   return far;
 }
 
+std::optional<Contraction> contraction(const Region& region) {
+  return region.nests().size() == 1 ? contraction_of(region.nests()[0]) : std::nullopt;
+}
+
 class ConvThreads final : public Family {
  public:
   ConvThreads(std::string name, bool tensor_cores) : name_(std::move(name)), tensor_cores_(tensor_cores) {}
   std::string name() const override { return name_; }
 
   bool covers(const Region& region, const target::Capabilities& capabilities) const override {
-    if (!capabilities.gpu || match_matmul(region.graph)) return false;
-    const auto c = contraction_of(region.graph);
-    return c && precision(*c, region.track) && whole_patches(*c);
+    if (!capabilities.gpu || match_matmul(region.nests())) return false;
+    const auto c = contraction(region);
+    return c && !c->m.empty() && precision(*c, region.track) && whole_patches(*c);
   }
 
   Space space(const Region& region, const target::Capabilities&) const override {
-    const auto c = *contraction_of(region.graph);
+    const auto c = *contraction(region);
     const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
     std::vector<std::int64_t> ys = {1}, channel_counts, tap_counts = {1};
     for (std::int64_t y = 2; y <= 32 && has_y(c) && y < 2 * c.nest.axes[second_n(c)]; y *= 2) ys.insert(ys.begin() + (y > 8), y);
@@ -60,7 +62,7 @@ class ConvThreads final : public Family {
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto c = *contraction_of(region.graph);
+    const auto c = *contraction(region);
     const Precision p = *precision(c, region.track);
     const auto m = field(s, "block_m"), n = field(s, "x") * field(s, "y"), threads = field(s, "warps") * 32,
                k = field(s, "channels") * field(s, "taps");
@@ -76,7 +78,7 @@ class ConvThreads final : public Family {
   }
 
   Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
-    auto c = *contraction_of(region.graph);
+    auto c = *contraction(region);
     const Precision p = *precision(c, region.track);
     Programs out;
     if (field(s, "pack")) pack(out, c);
@@ -95,14 +97,13 @@ class ConvThreads final : public Family {
     if (tensor_cores_) return precision_of(a.dtype, b.dtype, track);
     return a.dtype == Dtype::f32 && b.dtype == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1}) : std::nullopt;
   }
-  // Whether no operand behind the sum varies along one only of the two axes that a block's columns are.
+  // Whether what follows the sum is one expression, no operand of which varies along one only of the axes that the columns are.
   static bool whole_patches(const Contraction& c) {
-    for (std::size_t v = 0; v < c.nest.values.size(); ++v) {
-      const auto& varies = c.nest.values[v].varies;
-      const bool behind = std::none_of(c.k.begin(), c.k.end(), [&](std::size_t k) { return varies[k]; });
-      if (behind && has_y(c) && varies[c.fastest_n()] != varies[second_n(c)]) return false;
-    }
-    return true;
+    const auto epilogue = epilogue_of(c);
+    return epilogue && std::none_of(epilogue->operands.begin(), epilogue->operands.end(), [&](int operand) {
+      const Access& load = c.nest.loads[at(operand)];
+      return load.lookup_dim >= 0 || (has_y(c) && load.uses(c.fastest_n()) != load.uses(second_n(c)));
+    });
   }
   static bool has_y(const Contraction& c) { return c.n.size() > 1; }
   static std::size_t second_n(const Contraction& c) { return c.n[c.n.size() - 2]; }
@@ -246,40 +247,23 @@ class ConvThreads final : public Family {
   // What follows the sum, over the accumulators, and the output.
   static void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
                     const std::vector<std::int64_t>& shape, const Access& y) {
-    const Nest& nest = c.nest;
     auto& t = draft.b;
-    const auto varies = [&](const std::vector<bool>& along, std::size_t from, std::size_t to) {
-      for (std::size_t i = from; i < to; ++i)
-        if (along[axes[i]]) return true;
-      return false;
-    };
-    std::vector<Value> known(nest.values.size());
-    TensorId last = acc;
-    for (std::size_t v = 0; v < nest.values.size(); ++v) {
-      const NestValue& value = nest.values[v];
-      if (v == c.sum) known[v] = t.value(acc);
-      if (v == c.sum || std::any_of(c.k.begin(), c.k.end(), [&](std::size_t k) { return value.varies[k]; })) continue;
-      const std::vector<std::int64_t> own = {varies(value.varies, 0, 1) ? shape[0] : 1,
-                                             varies(value.varies, 1, axes.size()) ? shape[1] : 1};
-      if (value.kind == Kind::load) {
-        const Access& load = nest.loads[at(value.load)];
-        const TensorId x = t.reg(fmt::format("e{}", v), load.dtype, own);
-        t.copy(box(t, declare(draft, fmt::format("E{}", v), nest, load, axes, false), load, axes, tile), t.all(x), load.fill);
-        known[v] = t.value(x);
-      } else {
-        std::vector<Value> inputs;
-        for (const int operand : value.operands) inputs.push_back(known[at(operand)]);
-        last = t.reg(fmt::format("v{}", v), Dtype::f32, own);
-        t.map(last, to_value(value.expression, inputs));
-        known[v] = t.value(last);
-      }
+    const Epilogue epilogue = *epilogue_of(c);
+    std::vector<Value> inputs = {t.value(acc)};
+    for (const int operand : epilogue.operands) {
+      const Access& load = c.nest.loads[at(operand)];
+      const bool columns = std::any_of(axes.begin() + 1, axes.end(), [&](std::size_t axis) { return load.uses(axis); });
+      const TensorId x = t.reg(fmt::format("e{}", inputs.size()), load.dtype, {load.uses(axes[0]) ? shape[0] : 1, columns ? shape[1] : 1});
+      const TensorId from = declare(draft, fmt::format("E{}", inputs.size()), c.nest, load, axes, false);
+      t.copy(box(t, from, load, axes, tile), t.all(x), load.fill);
+      inputs.push_back(t.value(x));
     }
-    TensorId result = last;
-    if (t.dtype_of(last) != y.dtype || nest.values[at(nest.outputs[0].value)].kind != Kind::map) {
+    TensorId result = acc;
+    if (epilogue.expression.terms.size() > 1 || t.dtype_of(acc) != y.dtype) {
       result = t.reg("result", y.dtype, shape);
-      t.map(result, known[at(nest.outputs[0].value)]);
+      t.map(result, to_value(epilogue.expression, inputs));
     }
-    t.copy(t.all(result), box(t, declare(draft, "Y", nest, y, axes, true), y, axes, tile));
+    t.copy(t.all(result), box(t, declare(draft, "Y", c.nest, y, axes, true), y, axes, tile));
   }
 };
 }  // namespace

@@ -19,7 +19,7 @@ using tile::TensorId;
 
 // The region as this family computes it: n is not 1 unless m is.
 std::optional<MatmulRegion> matched(const Region& region) {
-  auto found = match_matmul(region.graph);
+  auto found = match_matmul(region.nests());
   if (!found || found->n != 1 || found->m == 1) return found;
   MatmulRegion turned = *found;
   turned.m = found->n;
@@ -71,7 +71,7 @@ class CpuMatmul final : public Family {
   std::string name() const override { return "cpu_matmul"; }
 
   bool covers(const Region& region, const Capabilities& capabilities) const override {
-    const auto found = match_matmul(region.graph);
+    const auto found = match_matmul(region.nests());
     return !capabilities.gpu && has_track(region.track) && found && bits_of(found->a.dtype) > 8;
   }
 

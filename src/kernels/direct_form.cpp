@@ -141,7 +141,7 @@ bool is_box(const Access& access, const std::vector<std::int64_t>& tile, const s
 }  // namespace
 std::vector<Form> forms_of(const Region& region, const Capabilities& capabilities) {
   std::vector<Form> forms;
-  for (Nest& nest : nests_of(region.graph)) {
+  for (Nest nest : region.nests()) {
     auto form = form_of(std::move(nest), capabilities);
     if (!form) return {};
     forms.push_back(std::move(*form));

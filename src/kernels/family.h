@@ -16,12 +16,22 @@
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
+#include "kernels/nest.h"
 #include "target/capabilities.h"
 #include "tile/program.h"
 namespace warploom::kernels {
-struct Region {
+class Region {
+ public:
   graph::Graph graph;
   Track track = Track::fp32;
+
+  Region() = default;
+  Region(graph::Graph primitive, Track of)
+      : graph(std::move(primitive)), track(of), nests_(std::make_shared<const std::vector<Nest>>(nests_of(graph))) {}
+  const std::vector<Nest>& nests() const { return *nests_; }  // what the graph computes, found once
+
+ private:
+  std::shared_ptr<const std::vector<Nest>> nests_ = std::make_shared<const std::vector<Nest>>();
 };
 
 struct Schedule {

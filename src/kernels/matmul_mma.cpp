@@ -21,7 +21,7 @@ class MatmulThreads : public Family {
 
   bool covers(const Region& region, const target::Capabilities& capabilities) const override {
     if (!capabilities.gpu) return false;
-    const auto matmul = match_matmul(region.graph);
+    const auto matmul = match_matmul(region.nests());
     if (!matmul || matmul->a.dtype != matmul->b.dtype || matmul->batch.size() > 3) return false;
     const auto p = precision(*matmul, region.track);
     const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
@@ -49,7 +49,7 @@ class MatmulThreads : public Family {
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto matmul = *match_matmul(region.graph);
+    const auto matmul = *match_matmul(region.nests());
     const Precision p = *precision(matmul, region.track);
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), threads = field(s, "warps") * 32;
     if (k % flavour_.k_step(p.operand))
@@ -62,7 +62,7 @@ class MatmulThreads : public Family {
   }
 
   Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
-    const auto matmul = *match_matmul(region.graph);
+    const auto matmul = *match_matmul(region.nests());
     Programs out;
     multiply(out, matmul, *precision(matmul, region.track), s);
     return out;

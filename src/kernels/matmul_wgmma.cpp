@@ -14,12 +14,12 @@ class MatmulWgmma : public Family {
 
   bool covers(const Region& region, const target::Capabilities& capabilities) const override {
     if (!capabilities.warpgroup_mma || !capabilities.tensor_copy) return false;
-    const auto matmul = match_matmul(region.graph);
+    const auto matmul = match_matmul(region.nests());
     return matmul && matmul->batch.size() <= 2 && precision_of(*matmul, region.track);
   }
 
   Space space(const Region& region, const target::Capabilities& capabilities) const override {
-    const auto matmul = *match_matmul(region.graph);
+    const auto matmul = *match_matmul(region.nests());
     const auto precision = *precision_of(matmul, region.track);
     const int bytes = bytes_of(precision.operand);
     // Few rows: weights on the matrix unit's 64-row side, rows on its narrow side.
@@ -49,7 +49,7 @@ class MatmulWgmma : public Family {
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto given = *match_matmul(region.graph);
+    const auto given = *match_matmul(region.nests());
     const auto precision = *precision_of(given, region.track);
     const MatmulRegion matmul = field(s, "exchange") ? exchanged(given) : given;
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), consumers = field(s, "consumers"),
@@ -80,7 +80,7 @@ class MatmulWgmma : public Family {
   }
 
   Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto given = *match_matmul(region.graph);
+    const auto given = *match_matmul(region.nests());
     const auto precision = *precision_of(given, region.track);
     const MatmulRegion matmul = field(s, "exchange") ? exchanged(given) : given;
     Programs out;

@@ -1,0 +1,313 @@
+#include "kernels/rows.h"
+#include <numeric>
+#include "kernels/match.h"
+namespace warploom::kernels {
+namespace {
+using Kind = RowTerm::Kind;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+bool among(const std::vector<std::size_t>& list, std::size_t one) {
+  return std::find(list.begin(), list.end(), one) != list.end();
+}
+
+class Reader {
+ public:
+  explicit Reader(Nest nest) { rows_.nest = std::move(nest); }
+
+  std::optional<Rows> read() {
+    if (!find_axes() || !find_terms()) return std::nullopt;
+    find_passes();
+    choose_fills();
+    find_joint();
+    return std::move(rows_);
+  }
+
+ private:
+  // Of a type to compute with, and each dimension a step of one along an axis of its own.
+  static bool plain(const Access& access) {
+    std::set<std::size_t> axes;
+    for (const Affine& dim : access.at) {
+      const auto others = dim.steps.size() - at(static_cast<int>(std::count(dim.steps.begin(), dim.steps.end(), 0)));
+      for (std::size_t i = 0; i < dim.steps.size(); ++i)
+        if (dim.steps[i] != 0 && (dim.steps[i] != 1 || others > 1 || !axes.insert(i).second)) return false;
+    }
+    return is_computed_float(access.dtype);
+  }
+
+  bool find_axes() {
+    Nest& nest = rows_.nest;
+    const std::vector<bool> reduced = nest.reduced();
+    for (std::size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows_.row : rows_.outer).push_back(i);
+    if (rows_.row.empty() || nest.loads.empty() || std::count(nest.axes.begin(), nest.axes.end(), 0)) return false;
+    for (const NestValue& value : nest.values)
+      if (value.kind == NestValue::Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
+    for (const Access& load : nest.loads)
+      if (!plain(load)) return false;
+    for (const Nest::Output& output : nest.outputs) {
+      bool whole = plain(output.place);
+      for (const std::size_t axis : rows_.outer) whole = whole && output.place.uses(axis);
+      for (const std::size_t axis : rows_.row) whole = whole && output.place.uses(axis) == rows_.along(output.place);
+      if (!whole) return false;
+    }
+
+    // The load with the most elements says how axes lie in memory.
+    const Access largest = *std::max_element(nest.loads.begin(), nest.loads.end(), [](const Access& a, const Access& b) {
+      return graph::element_count(a.shape) < graph::element_count(b.shape);
+    });
+    const auto stride = [&](std::size_t axis) -> std::int64_t {
+      for (std::size_t d = 0; d < largest.at.size(); ++d)
+        if (largest.at[d].steps[axis] == 1) return largest.strides[d];
+      return 0;
+    };
+    std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride(a) > stride(b); });
+    rows_.across = rows_.outer.empty() ? nest.axes.size() : rows_.outer.back();
+    for (const std::size_t axis : rows_.outer)
+      if (stride(axis) == 1) rows_.across = axis, rows_.lanes_outside = true;
+    rows_.dims = rows_.row;
+    rows_.dims.insert(rows_.lanes_outside ? rows_.dims.end() : rows_.dims.begin(), rows_.across);
+    for (Access& load : nest.loads) order(load);
+    for (Nest::Output& output : nest.outputs) order(output.place);
+    return true;
+  }
+
+  // Dimensions along which a tile has one element first, then the others in the tile's order.
+  void order(Access& access) const {
+    const auto rank = [&](const Affine& dim) {
+      std::size_t place = 0;
+      while (place < rows_.dims.size() && (rows_.dims[place] >= dim.steps.size() || dim.steps[rows_.dims[place]] == 0)) ++place;
+      return (place + 1) % (rows_.dims.size() + 1);
+    };
+    const Access from = access;
+    std::size_t next = 0;
+    for (std::size_t place = 0; place <= rows_.dims.size(); ++place)
+      for (std::size_t d = 0; d < from.at.size(); ++d)
+        if (rank(from.at[d]) == place) {
+          access.at[next] = from.at[d], access.shape[next] = from.shape[d];
+          access.strides[next++] = from.strides[d];
+        }
+  }
+
+  int add(RowTerm term) {
+    const std::size_t rank = rows_.nest.axes.size();
+    term.varies.assign(rank, false);
+    for (std::size_t i = 0; i < rank; ++i) {
+      if (term.kind == Kind::load) term.varies[i] = rows_.nest.loads[at(term.load)].uses(i);
+      if (term.kind == Kind::index) term.varies[i] = term.at.steps[i] != 0;
+      for (const int arg : term.args)
+        if (rows_.term(arg).varies[i]) term.varies[i] = term.kind != Kind::reduce || !among(rows_.row, i);
+      term.along = term.along || (term.varies[i] && among(rows_.row, i));
+    }
+    for (const int arg : term.args) term.phase = std::max(term.phase, rows_.term(arg).phase);
+    if (term.kind == Kind::reduce) ++term.phase;
+    for (std::size_t i = 0; i < rows_.terms.size(); ++i) {
+      const RowTerm& old = rows_.terms[i];
+      if (old.kind == term.kind && old.value == term.value && old.load == term.load && old.at == term.at && old.op == term.op &&
+          old.dtype == term.dtype && old.args == term.args)
+        return static_cast<int>(i);
+    }
+    for (const int arg : term.args) {
+      ++rows_.terms[at(arg)].uses;
+      if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + rows_.term(arg).nodes, 1 << 20);
+    }
+    rows_.terms.push_back(std::move(term));
+    return static_cast<int>(rows_.terms.size()) - 1;
+  }
+
+  int apply(ValueOp op, std::vector<int> args) {
+    if (op == ValueOp::max && args[0] == args[1]) return args[0];
+    if (op == ValueOp::reciprocal && rows_.term(args[0]).kind == Kind::constant)
+      return add({.kind = Kind::constant, .value = 1 / rows_.term(args[0]).value});
+    if (op == ValueOp::div && rows_.term(args[0]).along && !rows_.term(args[1]).along)
+      return apply(ValueOp::mul, {args[0], apply(ValueOp::reciprocal, {args[1]})});
+    return add({.kind = Kind::apply, .op = op, .args = std::move(args)});
+  }
+
+  bool find_terms() {
+    std::vector<int> of;
+    for (std::size_t v = 0; v < rows_.nest.values.size(); ++v) {
+      const NestValue value = rows_.nest.values[v];
+      if (value.kind == NestValue::Kind::load) {
+        of.push_back(add({.kind = Kind::load, .load = value.load}));
+      } else if (value.kind == NestValue::Kind::index) {
+        for (std::size_t i = 0; i < value.at.steps.size(); ++i)
+          if (value.at.steps[i] != 0 && (value.at.steps[i] != 1 || !among(rows_.dims, i))) return false;
+        if (std::count(value.at.steps.begin(), value.at.steps.end(), 1) != 1) return false;
+        of.push_back(add({.kind = Kind::index, .at = value.at}));
+      } else if (value.kind == NestValue::Kind::reduce) {
+        of.push_back(add({.kind = Kind::reduce, .op = value.op, .args = {of[at(value.operands[0])]}}));
+      } else {
+        std::vector<int> terms;
+        for (const graph::Term& term : value.expression.terms) {
+          if (term.kind == graph::Term::Kind::input) terms.push_back(of[at(value.operands[at(term.input)])]);
+          else if (term.kind == graph::Term::Kind::constant) terms.push_back(add({.kind = Kind::constant, .value = term.value}));
+          else {
+            std::vector<int> args;
+            for (int i = 0; i < arity_of(term.op); ++i) args.push_back(terms[at(term.args[at(i)])]);
+            terms.push_back(apply(term.op, args));
+          }
+        }
+        const bool used = std::any_of(rows_.nest.values.begin(), rows_.nest.values.end(), [&](const NestValue& other) {
+          return std::find(other.operands.begin(), other.operands.end(), static_cast<int>(v)) != other.operands.end();
+        });
+        if (used && value.dtype != Dtype::f32)
+          terms.push_back(add({.kind = Kind::round, .dtype = value.dtype, .args = {terms.back()}}));
+        of.push_back(terms.back());
+      }
+    }
+    for (const Nest::Output& output : rows_.nest.outputs) rows_.results.push_back(of[at(output.value)]);
+    return true;
+  }
+
+  // Whether computing `from` reads `what`, terms in `known` being at hand.
+  bool reads(int from, int what, const std::map<int, int>& known) const {
+    if (from == what) return true;
+    if (known.contains(from) || rows_.term(from).kind == Kind::reduce) return false;
+    const auto& args = rows_.term(from).args;
+    return std::any_of(args.begin(), args.end(), [&](int arg) { return reads(arg, what, known); });
+  }
+
+  void find_passes() {
+    for (int t = 0; t < static_cast<int>(rows_.terms.size()); ++t)
+      if (rows_.term(t).kind == Kind::reduce) {
+        const std::size_t pass = at(rows_.term(t).phase) - 1;
+        rows_.passes.resize(std::max(rows_.passes.size(), pass + 1));
+        rows_.passes[pass].reduces.push_back(t);
+      }
+    rows_.passes.emplace_back();
+
+    constexpr std::size_t kNever = 1000;
+    std::vector<std::size_t> first(rows_.terms.size(), kNever);  // the pass that computes a term
+    for (std::size_t p = 0; p < rows_.passes.size(); ++p) {
+      const auto mark = [&](const auto& self, int t) -> void {
+        if (!rows_.term(t).along || first[at(t)] <= p) return;
+        first[at(t)] = p;
+        for (const int arg : rows_.term(t).args) self(self, arg);
+      };
+      for (const int root : rows_.passes[p].roots(rows_)) mark(mark, root);
+    }
+    std::map<int, int> before;  // held by the pass before
+    for (std::size_t p = 0; p + 1 < rows_.passes.size(); ++p) {
+      std::map<int, int> held;
+      const auto stop = [&](const auto& self, int t) -> void {
+        if (!rows_.term(t).along || rows_.term(t).kind == Kind::index) return;
+        if (first[at(t)] <= p) held.emplace(t, -1);
+        else
+          for (const int arg : rows_.term(t).args) self(self, arg);
+      };
+      for (std::size_t q = p + 1; q < rows_.passes.size(); ++q)
+        for (const int root : rows_.passes[q].roots(rows_)) stop(stop, root);
+      // A slot: the one that it had; else a new one or that of a term which nobody reads any more, but perhaps it.
+      std::map<int, int> known = before;
+      std::vector<int> computed = rows_.passes[p].roots(rows_);
+      for (const auto& [t, slot] : held) computed.push_back(t);
+      for (auto& [t, slot] : held)
+        if (const auto old = before.find(t); old != before.end()) slot = old->second;
+      for (auto& [t, slot] : held) {
+        const auto taken = [&, t = t](int number) {
+          for (const auto& [other, its] : held)
+            if (its == number && other != t) return true;
+          for (const auto& [old, its] : before)
+            for (const int later : computed)
+              if (its == number && later > t && reads(later, old, known)) return true;
+          return false;
+        };
+        known.emplace(t, slot);
+        if (slot < 0)
+          for (slot = 0; taken(slot);) ++slot;
+      }
+      before = rows_.passes[p].held = std::move(held);
+    }
+  }
+
+  // A term past the row's end, where loads along all of the row give `fill`: a number; NaN: some finite one; nothing: anything.
+  std::optional<double> past(int t, double fill) const {
+    constexpr double kSome = std::numeric_limits<double>::quiet_NaN();
+    const RowTerm& term = rows_.term(t);
+    if (term.kind == Kind::constant) return term.value;
+    if (term.kind == Kind::load) return ends_outside(rows_.nest.loads[at(term.load)]) ? fill : kSome;
+    if (term.kind == Kind::round) return past(term.args[0], fill);
+    if (term.kind != Kind::apply) return kSome;
+    std::array<double, 3> args = {0, 0, 0};
+    bool known = true, infinite = false;
+    for (std::size_t i = 0; i < term.args.size(); ++i) {
+      const auto arg = past(term.args[i], fill);
+      if (!arg) return std::nullopt;
+      args[i] = *arg;
+      known = known && !std::isnan(*arg);
+      infinite = infinite || std::isinf(*arg);
+    }
+    const auto [a, b, c] = args;
+    if (known) {
+      const double out = warploom::apply(term.op, a, b, c);
+      return std::isnan(out) ? std::nullopt : std::optional(out);
+    }
+    if (!infinite) return term.op == ValueOp::mul && (a == 0 || b == 0) ? 0 : kSome;
+    if (term.op == ValueOp::add || term.op == ValueOp::sub) return std::isinf(a) ? a : term.op == ValueOp::add ? b : -b;
+    return std::nullopt;
+  }
+
+  // Whether what tiles read past the row's end lies outside the tensor.
+  bool ends_outside(const Access& load) const {
+    return load.inside && std::all_of(rows_.row.begin(), rows_.row.end(), [&](std::size_t axis) {
+             for (std::size_t d = 0; d < load.at.size(); ++d)
+               if (load.at[d].steps[axis] == 1) return load.at[d].begin + rows_.size(axis) == load.shape[d];
+             return false;
+           });
+  }
+
+  void choose_fills() {
+    double chosen = 0;
+    std::ptrdiff_t fewest = std::ssize(rows_.terms) + 1;
+    const auto needs_mask = [&](const RowTerm& term, double fill) {
+      return term.kind == Kind::reduce && past(term.args[0], fill) != identity_of(term.op);
+    };
+    for (const double fill : {0.0, -kInfinity, kInfinity}) {
+      const auto masks =
+          std::count_if(rows_.terms.begin(), rows_.terms.end(), [&](const auto& t) { return needs_mask(t, fill); });
+      if (masks < fewest) fewest = masks, chosen = fill;
+    }
+    for (RowTerm& term : rows_.terms) term.masked = needs_mask(term, chosen);
+    for (const Access& load : rows_.nest.loads) rows_.fills.push_back(load.inside ? chosen : load.fill);
+  }
+
+  void find_joint() {
+    if (rows_.passes.size() < 3 || rows_.passes[0].reduces.size() != 1 || rows_.passes[1].reduces.size() != 1) return;
+    const int high = rows_.passes[0].reduces[0];
+    const RowTerm &top = rows_.term(high), &sum = rows_.term(rows_.passes[1].reduces[0]), &e = rows_.term(sum.args[0]);
+    if (top.op != ValueOp::max || sum.op != ValueOp::add || e.kind != Kind::apply || e.op != ValueOp::exp) return;
+    const RowTerm& difference = rows_.term(e.args[0]);
+    rows_.joint = difference.kind == Kind::apply && difference.op == ValueOp::sub && difference.args[0] == top.args[0] &&
+                  difference.args[1] == high;
+  }
+
+  Rows rows_;
+};
+}  // namespace
+std::vector<int> RowPass::roots(const Rows& rows) const {
+  std::vector<int> out;
+  for (const int reduce : reduces) out.push_back(rows.term(reduce).args[0]);
+  for (std::size_t i = 0; reduces.empty() && i < rows.results.size(); ++i)
+    if (rows.along(rows.nest.outputs[i].place)) out.push_back(rows.results[i]);
+  return out;
+}
+
+std::int64_t Rows::count(const std::vector<std::size_t>& axes) const {
+  return std::accumulate(axes.begin(), axes.end(), std::int64_t{1}, [&](auto n, auto axis) { return n * size(axis); });
+}
+std::int64_t Rows::slots() const {
+  int count = 0;
+  for (const RowPass& pass : passes)
+    for (const auto& [id, slot] : pass.held) count = std::max(count, slot + 1);
+  return count;
+}
+bool Rows::fills_tile(const std::vector<bool>& varies) const {
+  return std::all_of(dims.begin(), dims.end(), [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
+}
+
+std::optional<Rows> read_rows(const std::vector<Nest>& nests) {
+  const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
+  if (nests.size() != 1 || std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers)) return std::nullopt;
+  return Reader(nests[0]).read();
+}
+}  // namespace warploom::kernels

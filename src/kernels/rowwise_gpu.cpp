@@ -1,0 +1,185 @@
+// Rows on a GPU. A row's place is a field: in the registers of one block or of a cluster of blocks (one pass over memory), the same
+// fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or nowhere (one pass over
+// memory for each of the nest's).
+#include "kernels/gpu_matmul.h"
+#include "kernels/row_program.h"
+namespace warploom::kernels {
+namespace {
+using tile::Index;
+using tile::TensorId;
+
+enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
+
+std::int64_t power_of_two_above(std::int64_t value) {
+  std::int64_t power = 1;
+  while (power < value) power *= 2;
+  return power;
+}
+
+class RowwiseGpu final : public Family {
+ public:
+  std::string name() const override { return "rowwise"; }
+
+  bool covers(const Region& region, const target::Capabilities& capabilities) const override {
+    return capabilities.gpu && read_rows(region.nests());
+  }
+
+  Space space(const Region& region, const target::Capabilities& capabilities) const override {
+    const bool outside = read_rows(region.nests())->lanes_outside;
+    std::vector<std::int64_t> clusters = {1}, together = {1, 2, 4, 8, 16};
+    for (std::int64_t c = 2; c <= capabilities.max_cluster; c *= 2) clusters.push_back(c);
+    if (outside) together = {32, 64, 16, 128, 8, 256};
+    return {name(),
+            {{"place",
+              {kRegisters, kRing, kShared, kStreamed},
+              "where the row stays: 0 registers, 3 registers fed by a ring of rows, 1 shared memory, 2 nowhere"},
+             {"cluster", clusters, "blocks that share a row"},
+             {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
+             {"rows", together, "rows a block takes at once"},
+             {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"},
+             {"stages", {2, 3, 4}, "rows of a ring"},
+             {"blocks", {2, 1, 3, 4}, "blocks a multiprocessor holds, where a ring feeds them"}}};
+  }
+
+  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+    const auto threads = field(s, "warps") * 32, together = field(s, "rows"), cluster = field(s, "cluster"),
+               place = field(s, "place"), chunk = field(s, "chunk"), stages = field(s, "stages", 2),
+               blocks = field(s, "blocks", 2);
+    const bool ring = place == kRing, whole = place == kRegisters || ring;
+    struct Rule {
+      bool broken;
+      const char* expected;
+      std::int64_t found;
+    };
+    const auto first_broken = [&](std::initializer_list<Rule> rules) -> Status {
+      for (const Rule& rule : rules)
+        if (rule.broken) return fail(illegal(s, rule.expected, std::to_string(rule.found)));
+      return ok();
+    };
+    WARPLOOM_CHECK(first_broken({
+        {cluster > capabilities.max_cluster, "a cluster the target has", cluster},
+        {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
+        {whole && chunk != 4, "chunk=4 where the row is in registers", chunk},
+    }));
+    const Rows rows = *read_rows(region.nests());
+    const auto extent = extents(rows, s);
+    std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
+    for (const std::size_t axis : rows.dims) {
+      part *= extent[axis];
+      held *= axis == rows.across ? extent[axis]
+                                  : round_up(ceil_div(rows.size(axis), axis == rows.row.back() ? cluster : 1), extent[axis]);
+    }
+    const std::int64_t size = rows.row_size(), slots = rows.slots(), across = rows.size(rows.across),
+                       values = part / threads * std::max<std::int64_t>(1, slots),
+                       longest = power_of_two_above(size / cluster) * together;
+    const std::int64_t most = threads <= 512 ? 64 : rows.nest.loads.size() == 1 ? 32 : 16;
+    const bool outside = rows.lanes_outside;
+    WARPLOOM_CHECK(first_broken({
+        {cluster > 1 && (rows.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block", size},
+        {cluster > 1 && place == kStreamed && rows.row_count() >= capabilities.processors,
+         "cluster=1 where enough rows are streamed", cluster},
+        {together > 1 && !outside && (cluster > 1 || place != kRegisters),
+         "rows=1 with clusters, a ring, shared memory or streaming", together},
+        {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
+        {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
+        {whole && (part < threads || values > most),
+         "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors)", values},
+        {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row", threads * chunk},
+        {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1 ||
+                  !std::all_of(rows.nest.loads.begin(), rows.nest.loads.end(), [](const Access& load) { return load.inside; })),
+         "a row that the tiles divide, of one tensor", size},
+    }));
+    std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
+    if (ring)
+      bytes = (stages * part * bytes_of(rows.nest.loads[static_cast<std::size_t>(*feeds(rows).begin())].dtype) + 1024) * blocks;
+    if (bytes <= capabilities.shared_bytes && (!ring || threads * blocks <= 2048)) return ok();
+    return fail({ErrorCode::kResourceLimit, "the rows do not fit in a multiprocessor", s.text(),
+                 fmt::format("{} bytes, 2048 threads", capabilities.shared_bytes),
+                 fmt::format("{} bytes, {} threads", bytes, threads * blocks),
+                 "use a larger cluster, fewer stages, fewer blocks or place=2"});
+  }
+
+  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+    const Rows rows = *read_rows(region.nests());
+    const std::int64_t cluster = field(s, "cluster");
+    RowProgram p(rows, extents(rows, s), cluster);
+    p.typed = p.streaming = true;
+    p.b.grid(p.tiles(p.rows.outer) * cluster).warps(static_cast<int>(field(s, "warps")));
+    if (cluster > 1) p.b.cluster(cluster);
+    p.go_to(tile::block(0) / cluster);
+    switch (field(s, "place")) {
+      case kRegisters: p.in_registers(); break;
+      case kRing: in_ring(p, s, capabilities); break;
+      case kShared: p.in_passes(true); break;
+      default: p.in_passes(false); break;
+    }
+    Programs out;
+    out.programs.push_back(p.b.finish());
+    out.buffers.push_back(p.draft.buffers);
+    return out;
+  }
+
+ private:
+  // Of a tile: all of the row or of a block's part of it, in whole vectors a thread, where it is in registers; else a chunk.
+  static std::vector<std::int64_t> extents(const Rows& rows, const Schedule& s) {
+    const bool whole = field(s, "place") == kRegisters || field(s, "place") == kRing;
+    std::vector<std::int64_t> extent(rows.nest.axes.size() + 1, 1);
+    extent[rows.across] = field(s, "rows");
+    std::int64_t unit = std::max<std::int64_t>(1, field(s, "warps") * 32 * (whole ? 1 : field(s, "chunk")) / field(s, "rows"));
+    for (std::size_t i = rows.row.size(); i-- > 0;) {
+      const bool fastest = i + 1 == rows.row.size();
+      const std::int64_t part = ceil_div(rows.size(rows.row[i]), fastest ? field(s, "cluster") : 1);
+      if (whole && fastest && !rows.lanes_outside && part >= unit * 4) unit *= 4;
+      std::int64_t& own = extent[rows.row[i]];
+      if (i > 0 && part < unit) own = power_of_two_above(part);
+      else own = whole ? round_up(part, unit) : unit;
+      unit = std::max<std::int64_t>(1, unit / own);
+    }
+    return extent;
+  }
+
+  // The loads that the first pass makes along all of a tile.
+  static std::set<int> feeds(const Rows& rows) {
+    std::set<int> out;
+    const auto visit = [&](const auto& self, int id) -> void {
+      const RowTerm& term = rows.term(id);
+      if (term.kind == RowTerm::Kind::load && rows.fills_tile(term.varies)) out.insert(term.load);
+      for (const int arg : term.args) self(self, arg);
+    };
+    for (const int root : rows.passes[0].roots(rows)) visit(visit, root);
+    return out;
+  }
+
+  static void in_ring(RowProgram& p, const Schedule& s, const target::Capabilities& capabilities) {
+    auto& b = p.b;
+    const auto load = static_cast<std::size_t>(*feeds(p.rows).begin());
+    const Access& access = p.rows.nest.loads[load];
+    const std::int64_t stages = field(s, "stages"), processors = capabilities.cluster_processors(static_cast<int>(p.cluster)),
+                       workers = std::min(p.tiles(p.rows.outer),
+                                          std::max<std::int64_t>(1, processors * field(s, "blocks") / p.cluster));
+    b.grid(workers * p.cluster);
+    const TensorId slot = b.shared("slot", access.dtype, {1, p.extent[p.rows.row[0]]});
+    const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
+    const auto produce = [&](const Index& r) {
+      p.go_to(r);
+      b.produce(ring, [&] { b.copy(p.tile_of(p.in[load], access), b.all(slot)); });
+    };
+    const Index first = tile::block(0) / p.cluster;
+    for (std::int64_t i = 0; i + 1 < stages; ++i) produce(first + i * workers);
+    b.for_("r", first, p.tiles(p.rows.outer), workers, [&](const Index& r) {
+      p.fetch = [&](TensorId to) {
+        b.consume(ring, 0, [&] { b.copy(b.all(slot), b.all(to)); });
+        produce(r + (stages - 1) * workers);
+        p.go_to(r);
+      };
+      p.go_to(r);
+      p.in_registers();
+    });
+  }
+};
+}  // namespace
+const Family& rowwise_gpu_family() {
+  static const RowwiseGpu family;
+  return family;
+}
+}  // namespace warploom::kernels

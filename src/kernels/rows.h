@@ -60,6 +60,6 @@ struct Rows {
   bool fills_tile(const std::vector<bool>& varies) const;                 // whether it varies along all of `dims`
 };
 
-// Nothing where the region is no such nest, or reads elements that are not in steps of one along each axis.
+// Nothing where the region is no such nest, reads no tensor along all axes (a contraction), or not in steps of one along an axis.
 std::optional<Rows> read_rows(const graph::Graph& graph);
 }  // namespace warploom::kernels

@@ -39,7 +39,7 @@ class Reader {
     Nest& nest = rows_.nest;
     const std::vector<bool> reduced = nest.reduced();
     for (std::size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows_.row : rows_.outer).push_back(i);
-    if (rows_.row.empty() || nest.loads.empty() || std::count(nest.axes.begin(), nest.axes.end(), 0)) return false;
+    if (rows_.row.empty() || std::count(nest.axes.begin(), nest.axes.end(), 0)) return false;
     for (const NestValue& value : nest.values)
       if (value.kind == NestValue::Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
     for (const Access& load : nest.loads)
@@ -51,13 +51,16 @@ class Reader {
       if (!whole) return false;
     }
 
-    // The load with the most elements says how axes lie in memory.
-    const Access largest = *std::max_element(nest.loads.begin(), nest.loads.end(), [](const Access& a, const Access& b) {
-      return graph::element_count(a.shape) < graph::element_count(b.shape);
+    // A load along all axes says how they lie in memory; without one this is a contraction, which reads too much row by row.
+    const auto all = std::find_if(nest.loads.begin(), nest.loads.end(), [&](const Access& load) {
+      bool uses = true;
+      for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) uses = uses && load.uses(axis);
+      return uses;
     });
-    const auto stride = [&](std::size_t axis) -> std::int64_t {
-      for (std::size_t d = 0; d < largest.at.size(); ++d)
-        if (largest.at[d].steps[axis] == 1) return largest.strides[d];
+    if (all == nest.loads.end()) return false;
+    const auto stride = [&, all = *all](std::size_t axis) -> std::int64_t {
+      for (std::size_t d = 0; d < all.at.size(); ++d)
+        if (all.at[d].steps[axis] == 1) return all.strides[d];
       return 0;
     };
     std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride(a) > stride(b); });

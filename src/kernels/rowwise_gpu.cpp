@@ -72,8 +72,8 @@ class RowwiseGpu final : public Family {
     const std::int64_t size = rows.row_size(), slots = rows.slots(), across = rows.size(rows.across),
                        values = part / threads * std::max<std::int64_t>(1, slots),
                        longest = power_of_two_above(size / cluster) * together;
-    const std::int64_t most = threads <= 512 ? 64 : rows.nest.loads.size() == 1 ? 32 : 16;
     const bool outside = rows.lanes_outside;
+    const std::int64_t most = threads <= 512 ? 64 : rows.nest.loads.size() == 1 && !outside ? 32 : 16;
     WARPLOOM_CHECK(first_broken({
         {cluster > 1 && (rows.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block", size},
         {cluster > 1 && place == kStreamed && rows.row_count() >= capabilities.processors,
@@ -83,7 +83,7 @@ class RowwiseGpu final : public Family {
         {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
         {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
         {whole && (part < threads || values > most),
-         "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors)", values},
+         "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
         {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row", threads * chunk},
         {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1 ||
                   !std::all_of(rows.nest.loads.begin(), rows.nest.loads.end(), [](const Access& load) { return load.inside; })),

@@ -81,6 +81,12 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
 }
 INSTANTIATE_TEST_SUITE_P(Nets, Rowwise, testing::ValuesIn(test::row_nets()), [](const auto& one) { return one.param.name; });
 
+TEST(RowwiseCovers, NoContraction) {
+  Net n;
+  const auto product = n.add(OpKind::Mul, {n.x({8, 1, 16}), n.x({4, 16})});
+  EXPECT_FALSE(read_rows(n.with({n.add(OpKind::ReduceSum, {product, n.ints({2})})})));
+}
+
 TEST(RowwiseCpu, AgreesWithFp64) {
   const auto machine = *target::capabilities_of("cpu");
   struct Trial {

@@ -1,5 +1,6 @@
 #include "synth/sites.h"
 #include <fmt/ranges.h>
+#include "tile/shape.h"
 namespace warploom::synth {
 namespace {
 using namespace tile;
@@ -71,11 +72,11 @@ const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
 
 std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }
 
-std::vector<int> wide_dims(const std::vector<std::int64_t>& extent) {
-  std::vector<int> dims;
-  for (std::size_t d = 0; d < extent.size(); ++d)
-    if (extent[d] > 1) dims.push_back(static_cast<int>(d));
-  return dims;
+std::optional<int> met_by(const Tile& mine, const Tile& other, std::optional<int> dim) {
+  const auto met = meetings(mine.extent, other.extent);
+  for (std::size_t i = 0; met && dim && i < met->size(); ++i)
+    if ((*met)[i].b.back() == *dim) return (*met)[i].a.back();
+  return std::nullopt;
 }
 
 std::optional<int> contiguous_dim(const Tensor& tensor) {
@@ -150,7 +151,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Bounds::range(const Index& 
 bool Bounds::may_exceed(const Program& program, const Tile& tile, int dim) const {
   const auto d = static_cast<std::size_t>(dim);
   if (tile.lookup >= 0 && tile.lookup_dim == dim) return true;
-  const std::int64_t shape = program.tensor(tile.tensor).shape[d], extent = tile.extent[d];
+  const std::int64_t shape = program.tensor(tile.tensor).shape[d], extent = tile.reach(d);
   const auto reach = range(tile.offset[d]);
   if (reach && reach->first >= 0 && reach->second + extent <= shape) return false;
   // Interval arithmetic overestimates (i*4 + 4 with i < n/4 is exact, i*4 + j is not); whole tiles on whole multiples cannot
@@ -170,7 +171,7 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile,
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
       const bool along = static_cast<int>(d) == *contiguous;
       if (along && tile.lookup >= 0 && tile.lookup_dim == *contiguous) return false;
-      if (along && (tile.extent[d] % width || tile.offset[d].known_divisor() % width)) return false;
+      if (along && (tile.step_along(d) != 1 || tile.extent[d] % width || tile.offset[d].known_divisor() % width)) return false;
       if (along && bounds.may_exceed(program, tile, static_cast<int>(d)) && tensor.shape[d] % width) return false;
       if (!along && tensor.shape[d] > 1 && tensor.strides[d] % width) return false;
     }

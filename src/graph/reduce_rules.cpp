@@ -148,7 +148,6 @@ Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
   std::iota(over.begin(), over.end(), 0);
   return over;
 }
-
 namespace rules {
 Result<Answer> reduce(const Question& q) {
   const Dtype dtype = q.in(0).dtype;

@@ -194,11 +194,9 @@ Result<Answer> split(const Question& q) {
       std::accumulate(parts.begin(), parts.end(), std::int64_t{0}) != size)
     return shape_error(q, "the parts of a Split do not make up the axis", fmt::format("{} parts of {}", count, size),
                        to_text(parts));
-  Answer answer{q.in(0).dtype, from};
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    Shape& shape = i == 0 ? answer.shape : answer.more.emplace_back(q.in(0).dtype, from).shape;
-    shape[static_cast<std::size_t>(axis)] = parts[i];
-  }
+  Answer answer{q.in(0).dtype, from, std::vector<Answer>(parts.size() - 1, Answer{q.in(0).dtype, from})};
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    (i == 0 ? answer.shape : answer.more[i - 1].shape)[static_cast<std::size_t>(axis)] = parts[i];
   return answer;
 }
 

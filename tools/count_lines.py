@@ -6,7 +6,7 @@ import sys
 
 LIMIT = 30_000
 LONG_FILE = 600
-SUFFIXES = {".h", ".cpp", ".def", ".cu", ".py", ".cmake"}
+SUFFIXES = {".h", ".cpp", ".def", ".cu", ".sql", ".py", ".cmake"}
 
 
 def lines_of(folder):
@@ -25,7 +25,7 @@ def main():
             inside = [count for path, count in counts.items() if room in path.parents]
             if inside and name != "include":
                 print(f"  {room.name:14} {len(inside):4} files {sum(inside):6} lines")
-    for name in ("tests", "bench", "tools"):
+    for name in ("resources", "tests", "bench", "tools"):
         counts = lines_of(root / name)
         print(f"{name:8} {len(counts):4} files {sum(counts.values()):6} lines")
     for path, count in product.items():

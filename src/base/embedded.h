@@ -10,7 +10,7 @@ struct EmbeddedFile {
 };
 // The headers under device/: what emitted kernels include and bundles carry along.
 const std::vector<EmbeddedFile>& device_headers();
-// What is under resources/: the parts of bundles and of reference kernels that are the same each time.
+// What is under resources/: the parts of bundles and of reference kernels that are the same each time, the archive's tables.
 const std::vector<EmbeddedFile>& resources();
 inline const std::string& resource(std::string_view path) {
   return std::ranges::find(resources(), path, &EmbeddedFile::path)->text;

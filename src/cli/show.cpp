@@ -2,7 +2,6 @@
 #include "cli/command.h"
 #include "cli/text.h"
 #include "onnx/load.h"
-#include "search/optimize.h"
 #include "tile/print.h"
 namespace warploom::cli {
 namespace {

@@ -3,20 +3,14 @@
 // cpu_scan.cpp). Private to this room.
 #pragma once
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <set>
 #include <span>
-#include <string>
-#include <vector>
 #include "codegen/cpu_layout.h"
 #include "codegen/cpu_liveness.h"
 #include "codegen/launch_list.h"
 #include "codegen/terms.h"
 #include "codegen/writer.h"
 #include "synth/ranges.h"
-#include "target/capabilities.h"
-#include "tile/program.h"
 namespace warploom::codegen {
 using synth::IndexRanges;
 using synth::Range;

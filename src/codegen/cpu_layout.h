@@ -10,9 +10,6 @@
 // Mma reads whole panels; the first operand lies as the global tensor that fills it does, so that filling it is copying; all
 // else is row-major. A pitch that would map successive rows to the same cache sets gets one vector more.
 #pragma once
-#include <cstdint>
-#include <vector>
-#include "base/error.h"
 #include "target/capabilities.h"
 #include "tile/program.h"
 namespace warploom::codegen {

@@ -1,9 +1,6 @@
 // Whether the value of a register tensor is still wanted: some statement that may run later reads it before it is wholly
 // overwritten. Statements later in a loop's body are also earlier ones of its next turn, and a loop may not turn at all.
 #pragma once
-#include <functional>
-#include <map>
-#include <vector>
 #include "tile/program.h"
 namespace warploom::codegen {
 // The tensors that a statement reads and those that it wholly overwrites; of its body, all of them when it has one. Writing a part of

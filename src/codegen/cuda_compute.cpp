@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
-#include "tile/shape.h"
 namespace warploom::codegen {
 using layout::TvLayout;
 using target::Instruction;

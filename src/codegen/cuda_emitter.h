@@ -1,10 +1,7 @@
 // The state of CUDA emission, shared by the files that each write one kind of statement (cuda_*.cpp).
 #pragma once
-#include <map>
 #include <set>
 #include <span>
-#include <string>
-#include <vector>
 #include "codegen/cuda.h"
 #include "codegen/in_flight.h"
 #include "codegen/terms.h"

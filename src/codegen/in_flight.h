@@ -7,7 +7,6 @@
 // Each Produce commits a copy group, and so does a condition around one that is false: of `if k + 2 < 9: produce ring` the slots in
 // flight run out in the last turns, the groups behind the oldest slot do not.
 #pragma once
-#include <map>
 #include "tile/program.h"
 namespace warploom::codegen {
 class SlotsInFlight {

@@ -7,9 +7,6 @@
 //   kernels[1] gemm_tf32   : args tensor map of A, tensor map of Bt, C
 #pragma once
 #include <array>
-#include <cstdint>
-#include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"

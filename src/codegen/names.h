@@ -4,7 +4,6 @@
 //   for i0 in 0 .. 3, where the text counts values with i0      →      for i0_ in 0 .. 3
 //   (k - 8) / 16                                                →      (k + 8) / 16 - 1
 #pragma once
-#include <functional>
 #include "codegen/launch_list.h"
 #include "tile/program.h"
 namespace warploom::codegen {

@@ -5,9 +5,6 @@
 // say). Where no carry can cross a boundary the address is linear in the terms, and is written as such; elsewhere it is written
 // with / and %.
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
 #include "layout/memory_layout.h"
 #include "tile/program.h"
 namespace warploom::codegen {

@@ -2,7 +2,6 @@
 //
 //   ranges.enter(loop of k in 0 .. 1024 step 256);  ranges.of(k + 256)  → [256, 1024]    ranges.divisible(k * 3, 256)  → true
 #pragma once
-#include <map>
 #include "tile/program.h"
 namespace warploom::synth {
 struct Range {

@@ -1,8 +1,6 @@
 // Shared memory: a layout for every shared tensor, and with it the instruction of every copy.
 #pragma once
 #include "synth/registers.h"
-#include "synth/sites.h"
-#include "synth/synthesize.h"
 namespace warploom::synth {
 // Fills solution.shared and solution.choices of copies; solution.registers must be complete.
 Status solve_shared(const tile::Program& program, const std::vector<Site>& sites, const Bounds& bounds,

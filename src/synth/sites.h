@@ -1,7 +1,5 @@
 // Sites: every statement of a program with where it stands, flattened once so that the passes of synthesis are plain loops.
 #pragma once
-#include <optional>
-#include <vector>
 #include "synth/ranges.h"
 namespace warploom::synth {
 struct Site {

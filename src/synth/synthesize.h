@@ -8,15 +8,9 @@
 // fewest bank conflicts. Alternatives are followed depth first within a budget of nodes; what is found is ordered by predicted cost. When
 // nothing is found the error kNoLayout or kNoInstruction names the statements that clash.
 #pragma once
-#include <map>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "layout/memory_layout.h"
-#include "layout/tv_layout.h"
 #include "target/capabilities.h"
 #include "target/instruction.h"
-#include "tile/program.h"
 namespace warploom::synth {
 // What was chosen for one Copy, Mma or Rearrange statement.
 struct Choice {

@@ -9,47 +9,41 @@ namespace {
 Capabilities gpu(Capabilities of) {
   of.gpu = of.async_copy = true;
   of.registers = 65536;
-  of.max_threads = 1024;
   of.vector_bytes = 16;
   return of;
 }
-// Datasheet figures of the part each architecture is planned for: A100 80 GB SXM, L40S, H200 SXM.
-Capabilities sm80() {
-  return gpu({.arch = "sm_80",
-              .processors = 108,
-              .shared_bytes = 163 * 1024,
-              .max_cluster = 1,
-              .dram_gbs = 2039,
-              .l2_bytes = 40 << 20,
-              .fp32_tflops = 19.5,
-              .tf32_tflops = 156,
-              .half_tflops = 312});
-}
-Capabilities sm89() {
-  return gpu({.arch = "sm_89",
-              .processors = 142,
-              .shared_bytes = 99 * 1024,
-              .max_cluster = 1,
-              .dram_gbs = 864,
-              .l2_bytes = 96 << 20,
-              .fp32_tflops = 91.6,
-              .tf32_tflops = 183,
-              .half_tflops = 362,
-              .fp8_tflops = 733});
-}
-Capabilities sm90a() {
-  return gpu({.arch = "sm_90a",
-              .processors = 132,
-              .shared_bytes = 227 * 1024,
-              .max_cluster = 16,
-              .warpgroup_mma = true,
-              .tensor_copy = true,
-              .dram_gbs = 4800,
-              .l2_bytes = 50 << 20,
-              .fp32_tflops = 66.9,
-              .tf32_tflops = 494.7,
-              .half_tflops = 989.4,
-              .fp8_tflops = 1979});
+// Datasheet figures of the part each architecture is planned for: H200 SXM, L40S, A100 80 GB SXM.
+const std::vector<Capabilities>& gpus() {
+  static const std::vector<Capabilities> all = {gpu({.arch = "sm_90a",
+                                                     .processors = 132,
+                                                     .shared_bytes = 227 * 1024,
+                                                     .max_cluster = 16,
+                                                     .warpgroup_mma = true,
+                                                     .tensor_copy = true,
+                                                     .dram_gbs = 4800,
+                                                     .l2_bytes = 50 << 20,
+                                                     .fp32_tflops = 66.9,
+                                                     .tf32_tflops = 494.7,
+                                                     .half_tflops = 989.4,
+                                                     .fp8_tflops = 1979}),
+                                                gpu({.arch = "sm_89",
+                                                     .processors = 142,
+                                                     .shared_bytes = 99 * 1024,
+                                                     .dram_gbs = 864,
+                                                     .l2_bytes = 96 << 20,
+                                                     .fp32_tflops = 91.6,
+                                                     .tf32_tflops = 183,
+                                                     .half_tflops = 362,
+                                                     .fp8_tflops = 733}),
+                                                gpu({.arch = "sm_80",
+                                                     .processors = 108,
+                                                     .shared_bytes = 163 * 1024,
+                                                     .dram_gbs = 2039,
+                                                     .l2_bytes = 40 << 20,
+                                                     .fp32_tflops = 19.5,
+                                                     .tf32_tflops = 156,
+                                                     .half_tflops = 312})};
+  return all;
 }
 
 // This machine: cores that the process may use, the widest vectors the processor has.
@@ -71,8 +65,6 @@ Capabilities this_cpu() {
           .processors = cores,
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,
           .registers = avx512 ? 32 : 16,
-          .max_threads = 1,
-          .max_cluster = 1,
           .vector_bytes = static_cast<int>(lanes * 4),
           .dram_gbs = std::min(50.0 * cores, 800.0),
           .l2_bytes = l3 > 0 ? l3 : 32 << 20,
@@ -80,22 +72,18 @@ Capabilities this_cpu() {
           .tf32_tflops = cores * lanes * 4 * 5e9 * 1e-12,
           .half_tflops = cores * lanes * 8 * 5e9 * 1e-12};
 }
-
-struct Row {
-  const char* name;
-  Capabilities (*make)();
-};
-constexpr Row kTargets[] = {{"sm_90a", sm90a}, {"sm_89", sm89}, {"sm_80", sm80}, {"cpu", this_cpu}};
 }  // namespace
 std::vector<std::string> known_targets() {
   std::vector<std::string> names;
-  for (const Row& row : kTargets) names.emplace_back(row.name);
+  for (const Capabilities& gpu : gpus()) names.push_back(gpu.arch);
+  names.emplace_back("cpu");
   return names;
 }
 
 Result<Capabilities> capabilities_of(const std::string& target) {
-  for (const Row& row : kTargets)
-    if (target == row.name) return row.make();
+  if (target == "cpu") return this_cpu();
+  for (const Capabilities& gpu : gpus())
+    if (target == gpu.arch) return gpu;
   return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
                fmt::format("one of {}", fmt::join(known_targets(), ", ")), target, "name one of these, or `auto`"});
 }

@@ -11,7 +11,6 @@ struct Capabilities {
   int processors = 1;             // multiprocessors, or CPU cores
   std::int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
   int registers = 0;              // 32-bit registers a multiprocessor; on the CPU vector registers
-  int max_threads = 1;            // a block
   int max_cluster = 1;            // blocks a cluster, non-portable sizes included
   // Multiprocessors that clusters of `size` blocks can use at once, a block each: a cluster stays within one group of
   // multiprocessors, and the groups are of unequal sizes (asked of an H200: 132, 120, 120, 112 for clusters of 2, 4, 8, 16).

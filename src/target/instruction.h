@@ -41,7 +41,6 @@ struct Instruction {
   bool transpose = false;       // matrix: the transposed form
   // Cost: cycles between two issues on one quarter of a multiprocessor
   double cycles = 1;
-  std::string_view section = {};  // where the PTX ISA describes it
 };
 
 // The rows of an architecture: "sm_80", "sm_89", "sm_90a". Empty for the CPU, whose code generation needs none.

@@ -7,14 +7,11 @@ namespace warploom::target {
 namespace {
 using tile::Scope;
 
-constexpr const char* kMma = "Warp-level matrix instructions: mma";
-constexpr const char* kMove = "Data movement and conversion instructions";
-
 Instruction copy(std::string_view name, std::string_view call, Method method, Scope from, Scope to, std::vector<int> bytes,
                  double cycles, bool transpose = false) {
   Instruction row;
   row.name = name, row.call = call, row.method = method, row.from = from, row.to = to;
-  row.bytes = std::move(bytes), row.transpose = transpose, row.cycles = cycles, row.section = kMove;
+  row.bytes = std::move(bytes), row.transpose = transpose, row.cycles = cycles;
   return row;
 }
 
@@ -39,7 +36,7 @@ Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dt
 Instruction warp_mma(std::string_view name, std::string_view call, Dtype operand) {
   const int e = 4 / bytes_of(operand);
   Instruction row;
-  row.name = name, row.call = call, row.method = Method::warp, row.section = kMma;
+  row.name = name, row.call = call, row.method = Method::warp;
   row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32, row.cycles = 16;
   row.operand = operand, row.accumulator = accumulator_of(operand);
   row.a = fragment_a(e, 1), row.b = fragment_b(e), row.c = fragment_c(1);
@@ -58,14 +55,12 @@ Instruction wgmma(std::string_view name, Dtype operand, bool a_in_registers) {
   if (a_in_registers) row.a = fragment_a(e, 4);
   row.c = fragment_c(4);
   row.a_shared = !a_in_registers, row.b_shared = true, row.transposable = bytes_of(operand) == 2;
-  row.section = "Asynchronous warpgroup level matrix instructions: wgmma.mma_async";
   return row;
 }
 
 Instruction engine(std::string_view name, std::string_view call, Scope from, Scope to) {
   Instruction row;
   row.name = name, row.call = call, row.method = Method::tensor_copy, row.from = from, row.to = to, row.cycles = 32;
-  row.section = "Data movement: cp.async.bulk.tensor";
   return row;
 }
 }  // namespace
@@ -79,7 +74,6 @@ std::vector<Instruction> sm80_rows() {
   Instruction fma;
   fma.name = "fma_f32", fma.call = "wl::fma", fma.method = Method::simt, fma.m = fma.n = fma.k = 1;
   fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
-  fma.section = "Floating point instructions: fma";
   const std::vector<int> widths = {16, 8, 4, 2, 1};
   return {
       warp_mma("mma_m16n8k16_bf16", "wl::mma_m16n8k16", Dtype::bf16),
@@ -106,7 +100,6 @@ std::vector<Instruction> sm90a_rows() {
   Instruction stmatrix, transposed;
   stmatrix.name = "stmatrix", stmatrix.call = "wl::stmatrix", stmatrix.method = Method::matrix;
   stmatrix.from = Scope::reg, stmatrix.to = Scope::shared, stmatrix.bytes = {16}, stmatrix.cycles = 2;
-  stmatrix.section = "Data movement: stmatrix";
   transposed = stmatrix, transposed.name = "stmatrix_trans", transposed.transpose = true;
   return {
       wgmma("wgmma_bf16", Dtype::bf16, false),

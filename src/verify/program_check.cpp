@@ -1,7 +1,6 @@
 #include "verify/program_check.h"
 #include <bit>
 #include "base/random.h"
-#include "runtime/emulate.h"
 #include "synth/sites.h"
 #include "tile/interpret.h"
 namespace warploom::verify {

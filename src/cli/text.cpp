@@ -106,6 +106,8 @@ std::string time_text(double us) {
 
 std::string progress_text(const search::Progress& progress, std::size_t width) {
   std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds, progress.candidates);
+  if (progress.regions > 1)
+    text += fmt::format(" of region {} of {} ({})", progress.region, progress.regions, progress.region_name);
   if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
   if (progress.best_us > 0) {
     text += ", best " + time_text(progress.best_us);

@@ -14,5 +14,10 @@ struct Problem {
 // that the libraries know, nor a plain softmax over rows.
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track);
 
+inline constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
+
+// An error that no other candidate would escape.
+bool is_fatal(ErrorCode code);
+
 Result<Outcome> explore(const Problem& problem, const Options& options);
 }  // namespace warploom::search

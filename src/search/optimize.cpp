@@ -1,6 +1,10 @@
 #include "search/optimize.h"
+#include <chrono>
+#include "graph/parallel.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
+#include "search/join.h"
+#include "verify/evaluator.h"
 namespace warploom::search {
 namespace {
 // The capabilities to plan for on the GPU that is here. A newer architecture than any that is known is planned for as the newest
@@ -42,42 +46,224 @@ Track default_track(const graph::Graph& graph) {
   return bf16 ? Track::bf16 : fp16 ? Track::fp16 : fp8 ? Track::fp8 : Track::fp32;
 }
 
-Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
-  Problem problem;
-  WARPLOOM_TRY(problem.catalogue.capabilities, resolve_target(options.target));
-  const target::Capabilities& capabilities = problem.catalogue.capabilities;
-  problem.catalogue.region = {graph, options.track};
-  problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
-  if (problem.catalogue.families.empty())
-    return fail({ErrorCode::kNoSchedule, "no family of schedules covers the graph on this target", graph.name,
-                 "one matmul or softmax with pointwise operators around it",
-                 fmt::format("{} operators, target {}, track {}", graph.nodes.size(), capabilities.arch, name_of(options.track)),
-                 "take another target or track"});
-  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
-    return kernels::build(region, schedule, capabilities);
-  };
-  const kernels::Work work = kernels::work_of(problem.catalogue.region);
-  verify::Setup& setup = problem.setup;
+Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
+  const auto families = kernels::families();
+  return partition(graph, [&](const graph::Graph& region) -> std::optional<int> {
+    const auto covers = [&](const kernels::Family* family) { return family->covers({region, track}, capabilities); };
+    const auto best = std::ranges::find_if(families, covers);
+    return best == families.end() ? std::nullopt : std::optional(static_cast<int>(best - families.begin()));
+  });
+}
+
+namespace {
+verify::Setup setup_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
+  const kernels::Work work = kernels::work_of({graph, options.track});
+  verify::Setup setup;
   setup.graph = graph;
   setup.track = options.track;
   setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  setup.reference = vendor_match(graph, options.track);
   setup.floor_us = verify::floor_us(capabilities, options.track, work.flops, work.bytes);
   setup.flops = work.flops > 0 ? work.flops : work.bytes;
   setup.seed = options.seed;
-  problem.roofline_us = verify::roofline_us(capabilities, options.track, work.flops, work.bytes);
-  return explore(problem, options);
+  return setup;
 }
+
+double roofline_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
+  const kernels::Work work = kernels::work_of({graph, track});
+  return verify::roofline_us(capabilities, track, work.flops, work.bytes);
+}
+
+Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
+  Problem problem{{{graph, options.track}, capabilities, {}, {}}, setup_of(graph, options, capabilities), 0};
+  problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
+  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
+    return kernels::build(region, schedule, capabilities);
+  };
+  problem.setup.reference = vendor_match(graph, options.track);
+  problem.roofline_us = roofline_of(graph, options.track, capabilities);
+  return problem;
+}
+
+class Planner {
+ public:
+  Planner(const graph::Graph& graph, const Options& options) : graph_(graph), options_(options) {}
+
+  Result<Outcome> run() {
+    WARPLOOM_TRY(capabilities_, resolve_target(options_.target));
+    WARPLOOM_TRY(partition_, regions_of(graph_, options_.track, capabilities_));
+    for (std::size_t i = 0; i < partition_.regions.size(); ++i) {
+      const Region& region = partition_.regions[i];
+      if (region.alias) continue;
+      const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
+      if (fresh) tasks_.push_back({&region, 0, roofline_of(region.graph, options_.track, capabilities_), {}});
+      ++tasks_[known->second].times;
+    }
+    const bool trivial = partition_.trivial(graph_);
+    WARPLOOM_CHECK(search(trivial ? 0 : std::min(0.2 * options_.budget_seconds, 60.0)));
+    Outcome outcome = summed();
+    const Status judged = trivial || outcome.interrupted ? ok() : judge(outcome);
+    outcome.interrupted = outcome.interrupted || (!judged && judged.error().code == ErrorCode::kInterrupted);
+    if (!judged && !outcome.interrupted) return fail(judged.error());
+    outcome.seconds = now();
+    return outcome;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Task {
+    const Region* region;
+    int times;
+    double roofline_us;
+    std::optional<Outcome> outcome;
+  };
+
+  double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  // Every different region in turn, the lightest first: what those do not use of their shares is left for the others.
+  Status search(double kept_back) {
+    std::vector<Task*> order;
+    for (Task& task : tasks_) order.push_back(&task);
+    const auto weight = [](const Task* task) { return task->times * task->roofline_us + 1e-3; };
+    std::ranges::stable_sort(order, {}, weight);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      double heavier = 0;
+      for (std::size_t j = i; j < order.size(); ++j) heavier += weight(order[j]);
+      const double left = std::max(0.0, options_.budget_seconds - kept_back - now()),
+                   others = static_cast<double>(order.size() - i);
+      Options share = options_;
+      const double floor = 0.5 * left / others;
+      share.budget_seconds = std::max(floor + 0.5 * left * weight(order[i]) / heavier, 0.02 * options_.budget_seconds);
+      if (order.size() > 1) share.patience_seconds = std::max(10.0, options_.budget_seconds);
+      const double before = now();
+      share.on_progress = [&](Progress progress) {
+        progress.seconds += before;
+        progress.budget_seconds = options_.budget_seconds;
+        progress.region = static_cast<int>(i) + 1;
+        progress.regions = static_cast<int>(order.size());
+        progress.region_name = order[i]->region->graph.name;
+        if (options_.on_progress) options_.on_progress(progress);
+      };
+      auto found = explore(problem_of(order[i]->region->graph, share, capabilities_), share);
+      if (!found) {
+        Error error = found.error();
+        error.place = fmt::format("{}: region {} of {}, {}", graph_.name, i + 1, order.size(), error.place);
+        return fail(std::move(error));
+      }
+      order[i]->outcome = std::move(*found);
+    }
+    return ok();
+  }
+
+  Outcome summed() const {
+    if (tasks_.empty()) return {};
+    Outcome out = *tasks_[0].outcome;
+    out.problem = graph_.name;
+    out.best_us = out.reference_us = out.best_low_us = out.best_high_us = 0;
+    out.candidates = 0;
+    out.refusals.clear();
+    std::set<std::string> references;
+    bool compared = true;
+    for (const Task& task : tasks_) {
+      const Outcome& one = *task.outcome;
+      out.regions.push_back({task.region->graph.name, task.times, one.schedule, one.reference, one.best_us, one.reference_us});
+      out.best_us += task.times * one.best_us;
+      out.best_low_us += task.times * one.best_low_us;
+      out.best_high_us += task.times * one.best_high_us;
+      out.reference_us += task.times * one.reference_us;
+      out.error = std::max(out.error, one.error);
+      out.max_error = std::max(out.max_error, one.max_error);
+      out.reference_error = std::max(out.reference_error, one.reference_error);
+      out.candidates += one.candidates;
+      out.interrupted = out.interrupted || one.interrupted;
+      compared = compared && one.reference_us > 0;
+      references.insert(one.reference);
+      out.refusals.insert(out.refusals.end(), one.refusals.begin(), one.refusals.end());
+    }
+    out.reference = compared ? fmt::format("{}", fmt::join(references, " + ")) : "none";
+    if (!compared) out.reference_us = 0;
+    rate(out);
+    std::vector<const LaunchList*> lists;
+    for (const Region& region : partition_.regions)
+      lists.push_back(region.alias ? nullptr : &tasks_[task_of_.at(region.identity)].outcome->list);
+    out.list = join(graph_, partition_, lists);
+    return out;
+  }
+
+  void rate(Outcome& out) const {
+    out.speedup = out.reference_us > 0 && out.best_us > 0 ? out.reference_us / out.best_us : 0;
+    out.roofline_fraction = out.best_us > 0 ? roofline_of(graph_, options_.track, capabilities_) / out.best_us : 0;
+  }
+
+  // The plan as a whole, in a fresh process, on inputs that no region was judged on.
+  Status judge(Outcome& out) {
+    // Kernels that were renamed are compiled again: all at once, into the cache.
+    graph::parallel_for(static_cast<std::int64_t>(out.list.kernels.size()), options_.jobs, [&](std::int64_t i) {
+      const LaunchList one{
+          .engine = out.list.engine, .arch = out.list.arch, .kernels = {out.list.kernels[static_cast<std::size_t>(i)]}};
+      (void)runtime::compile(one);
+    });
+    verify::Setup setup = setup_of(graph_, options_, capabilities_);
+    setup.seed ^= kFreshSeed;
+    WARPLOOM_TRY(verify::Evaluator evaluator, verify::Evaluator::start(setup, {.interrupted = options_.interrupted}));
+    const double room = std::max(0.5, options_.budget_seconds - now());
+    const auto verdict = evaluator.judge({.list = out.list,
+                                          .whole = true,
+                                          .check_ms = std::min(0.5 * room, 60.0) * 1e3,
+                                          .beside_reference = false,
+                                          .max_samples = 200,
+                                          .timing_ms = std::clamp(0.15 * room, 0.1, 2.0) * 1e3,
+                                          .candidate_limit_ms = std::max(10'000.0, out.best_us / 1e3 * 40)});
+    if (!verdict) return fail(verdict.error());
+    const Error& why = verdict->error_found;
+    if (!verdict->accepted && is_fatal(why.code)) return fail(why);
+    if (!verdict->accepted)
+      return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not", graph_.name, why.expected,
+                   fmt::format("{}: {} {}", code_text(why.code), why.message, why.found), "take track tolerance, or report it"});
+    out.best_us = verdict->median_us;
+    out.best_low_us = verdict->low_us;
+    out.best_high_us = verdict->high_us;
+    out.error = verdict->error;
+    out.max_error = verdict->max_error;
+    rate(out);
+    return ok();
+  }
+
+  const graph::Graph& graph_;
+  const Options& options_;
+  const Clock::time_point start_ = Clock::now();
+  target::Capabilities capabilities_;
+  Partition partition_;
+  std::vector<Task> tasks_;
+  std::map<std::string, std::size_t> task_of_;  // by the region's identity
+};
+}  // namespace
+Result<Outcome> optimize(const graph::Graph& graph, const Options& options) { return Planner(graph, options).run(); }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error, max_error,
                                    reference_error, roofline_fraction, candidates, seconds, seed, interrupted)
+
+std::string Outcome::schedule_text() const {
+  if (regions.size() <= 1) return schedule.text();
+  std::string text;
+  for (const RegionOutcome& region : regions)
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "\n", region.name,
+                        region.times > 1 ? fmt::format(" x{}", region.times) : "", region.schedule.text());
+  return text;
+}
 
 nlohmann::json to_json(const Outcome& outcome) {
   nlohmann::json out = outcome;
   out["track"] = name_of(outcome.track);
   out["best_interval_us"] = {outcome.best_low_us, outcome.best_high_us};
   out["refused"] = outcome.refusals.size();
-  out["schedule"] = outcome.schedule.text();
+  out["schedule"] = outcome.schedule_text();
+  for (const RegionOutcome& region : outcome.regions)
+    out["regions"].push_back({{"name", region.name},
+                              {"times", region.times},
+                              {"schedule", kernels::to_json(region.schedule)},
+                              {"reference", region.reference},
+                              {"best_us", region.best_us},
+                              {"reference_us", region.reference_us}});
   return out;
 }
 }  // namespace warploom::search

@@ -13,10 +13,16 @@ WL_INLINE constexpr long max(long a, long b) { return a > b ? a : b; }
 struct Box {
   long row_begin, row_end, col_begin, col_end;
 };
-// The part of a tile of rows × cols at (row, col) that lies inside a tensor of row_count × col_count.
-WL_INLINE Box inside(long row, long rows, long row_count, long col, long cols, long col_count) {
-  const auto clip = [](long at, long low, long high) { return at < low ? low : at > high ? high : at; };
-  return {clip(-row, 0, rows), clip(row_count - row, 0, rows), clip(-col, 0, cols), clip(col_count - col, 0, cols)};
+struct Along {  // one dimension: a tile's first element, how many, of a tensor's how many, every which
+  long at, extent, count, step = 1;
+  WL_INLINE long below(long end) const {  // elements of the tile whose coordinates lie below `end`
+    const long elements = end <= at ? 0 : (end - at + step - 1) / step;
+    return elements < extent ? elements : extent;
+  }
+};
+// The part of a tile that lies inside its tensor.
+WL_INLINE Box inside(Along rows, Along cols) {
+  return {rows.below(0), rows.below(rows.count), cols.below(0), cols.below(cols.count)};
 }
 
 // dst[r][c] = src[r][c], a whole tile. The last vector of a row may be a part of one.
@@ -76,6 +82,20 @@ inline void load_rows(float* dst, long dst_stride, const From* src, long src_str
   for (long r = 0; r < rows; ++r) {
     const bool in = r >= box.row_begin && r < box.row_end;
     load_row(dst + r * dst_stride, src + r * src_stride, in ? box.col_begin : 0, in ? box.col_end : 0, cols, fill);
+  }
+}
+// The same of every Step-th element.
+template <long Step, class From>
+inline void load_strided(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box,
+                         float fill) {
+  for (long r = 0; r < rows; ++r) {
+    const bool in = r >= box.row_begin && r < box.row_end;
+    const long begin = in ? box.col_begin : 0, end = in ? box.col_end : 0;
+    float* to = dst + r * dst_stride;
+    const From* from = src + r * src_stride;
+    for (long c = 0; c < begin; ++c) to[c] = fill;
+    for (long c = begin; c < end; ++c) to[c] = load_one(from + c * Step);
+    for (long c = end; c < cols; ++c) to[c] = fill;
   }
 }
 template <class To>

@@ -64,11 +64,14 @@ CpuEmitter::Side CpuEmitter::side_of(const tile::Tile& tile, const std::vector<I
   side.global = t.scope == Scope::global;
   side.at = tile.offset;
   const auto dims = squeezed_dims(tile);
-  for (std::size_t i = 0; i < outer.size(); ++i) side.at[dims[i]] = side.at[dims[i]] + outer[i];
+  for (std::size_t i = 0; i < outer.size(); ++i) side.at[dims[i]] = side.at[dims[i]] + outer[i] * tile.step_along(dims[i]);
   if (dims.size() > 1) side.row = static_cast<int>(dims[dims.size() - 2]), side.rows = tile.extent[dims[dims.size() - 2]];
   if (!dims.empty()) side.col = static_cast<int>(dims.back()), side.cols = tile.extent[dims.back()];
   const auto strides = side.global ? t.strides : layout(tile.tensor).strides(t.shape);
-  const auto stride_along = [&](int dim) { return strides[static_cast<std::size_t>(dim)]; };
+  const auto stride_along = [&](int dim) {
+    const auto d = static_cast<std::size_t>(dim);
+    return strides[d] * tile.step_along(d);
+  };
   if (side.row >= 0) side.row_stride = stride_along(side.row);
   if (side.col >= 0) side.col_stride = stride_along(side.col);
   if (side.global) return side;
@@ -106,7 +109,7 @@ std::vector<std::string> CpuEmitter::conditions(const Side& global, bool matrix_
   for (std::size_t i = 0; i < global.at.size(); ++i) {
     const bool matrix = static_cast<int>(i) == global.row || static_cast<int>(i) == global.col;
     if (matrix ? !matrix_dims : !other_dims) continue;
-    const std::int64_t extent = matrix ? global.tile->extent[i] : 1;
+    const std::int64_t extent = matrix ? global.tile->reach(i) : 1;
     const Range range = ranges_.of(global.at[i]);
     if (range.low < 0) out.push_back(fmt::format("{} >= 0", global.at[i].text()));
     if (range.high + extent > t.shape[i]) out.push_back(fmt::format("{} <= {}", (global.at[i] + extent).text(), t.shape[i]));
@@ -117,9 +120,10 @@ std::vector<std::string> CpuEmitter::conditions(const Side& global, bool matrix_
 std::string CpuEmitter::box(const Side& global) const {
   const tile::Tensor& t = tensor(global.tile->tensor);
   const auto part = [&](int dim, std::int64_t extent) {
-    if (dim < 0) return std::string("0, 1, 1");
+    if (dim < 0) return std::string("{0, 1, 1}");
     const auto d = static_cast<std::size_t>(dim);
-    return fmt::format("{}, {}, {}", global.at[d].text(), extent, t.shape[d]);
+    const std::int64_t step = global.tile->step_along(d);
+    return fmt::format("{{{}, {}, {}{}}}", global.at[d].text(), extent, t.shape[d], step == 1 ? "" : fmt::format(", {}", step));
   };
   const std::string inside = fmt::format("wl::inside({}, {})", part(global.row, global.rows), part(global.col, global.cols));
   const auto others = conditions(global, false, true);
@@ -181,8 +185,12 @@ void CpuEmitter::copy_elements(const tile::Copy& copy, const Side& src, const Si
   const std::string i = fresh("i"), j = fresh("j");
   const auto at = [&](const Side& side) {
     auto place = side.at;
-    if (side.row >= 0) place[static_cast<std::size_t>(side.row)] = place[static_cast<std::size_t>(side.row)] + Index::variable(i);
-    if (side.col >= 0) place[static_cast<std::size_t>(side.col)] = place[static_cast<std::size_t>(side.col)] + Index::variable(j);
+    const auto move = [&](int dim, const std::string& variable) {
+      if (dim < 0) return;
+      const auto d = static_cast<std::size_t>(dim);
+      place[d] = place[d] + Index::variable(variable) * side.tile->step_along(d);
+    };
+    move(side.row, i), move(side.col, j);
     return plus(name(side.tile->tensor), address(side.tile->tensor, place, false).text());
   };
   const Side* global = src.global ? &src : dst.global ? &dst : nullptr;
@@ -209,7 +217,11 @@ void CpuEmitter::copy_matrix(const tile::Copy& copy, const Side& src, const Side
     from.exchange();
     to.exchange();
   }
-  if (!copy_rows(copy, from, to) && !load_tile(copy, from, to)) copy_elements(copy, from, to);
+  if (copy_rows(copy, from, to) || load_tile(copy, from, to)) return;
+  if (from.global && to.strided && to.col_stride == 1 && from.col_stride > 1)
+    return out_.line("wl::load_strided<{}>({}, {}, {}, {}, {}, {}, {}, {});", from.col_stride, pointer(to), to.row_stride,
+                     pointer(from), from.row_stride, from.rows, from.cols, box(from), float_text(copy.fill));
+  copy_elements(copy, from, to);
 }
 
 // One element of the gathered dimension after another, each at the index that is read for it.

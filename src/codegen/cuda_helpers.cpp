@@ -109,6 +109,7 @@ Coordinate CudaEmitter::coordinate(const Tile& memory, int dim, const TvLayout& 
   for (const ValueLoop& loop : loops)
     if (loop.step[static_cast<std::size_t>(dim)] != 0)
       out.terms.push_back({loop.variable, loop.extent, loop.step[static_cast<std::size_t>(dim)]});
+  for (Term& term : out.terms) term.step *= memory.step_along(static_cast<std::size_t>(dim));
   return out;
 }
 

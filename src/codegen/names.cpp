@@ -65,6 +65,8 @@ Program in_source_terms(const Program& given, const std::function<bool(const std
   Renamer renamer{taken, bounds, {}, {}};
   for (const Tensor& t : program.tensors) renamer.used.insert(t.name);
   for (const Pipeline& p : program.pipelines) renamer.used.insert(p.name);
+  for (const synth::Site& site : synth::sites_of(given))
+    if (const auto* loop = std::get_if<For>(&site.statement->node)) renamer.used.insert(loop->variable);
   for (Tensor& t : program.tensors) renamer.name(t.name);
   for (Pipeline& p : program.pipelines) renamer.name(p.name);
   renamer.body(program.body);

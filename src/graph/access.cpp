@@ -53,6 +53,43 @@ WARPLOOM_ACCESS(lines) {
   return access;
 }
 
+WARPLOOM_ACCESS(window) {
+  const auto spec = window_spec(q);  // valid: infer() has asked before
+  Access access(q.in(input).shape.size());
+  const bool convolves = class_of(q.node.op) == OpClass::convolution;
+  const bool by_channel = convolves && q.in(1).shape[1] == 1 && q.in(1).shape[0] == q.node.integer("group", 1);
+  if (input == 1) access[0].axis = 1;
+  if (input > 0 || !spec) return access;
+  access[0].axis = 0;
+  if (!convolves || by_channel) access[1].axis = 1;
+  for (std::size_t i = 2; i < access.size(); ++i)
+    access[i] = {static_cast<int>(i), -spec->before[i - 2], spec->strides[i - 2], spec->kernel[i - 2], spec->dilations[i - 2]};
+  return access;
+}
+
+WARPLOOM_ACCESS(reduced) {
+  const auto over = reduced_axes(q);
+  if (input > 0 || !over) return std::nullopt;
+  Access access = same(q.in(0).shape.size());
+  int dropped = 0;
+  for (std::size_t i = 0; i < access.size(); ++i) {
+    const bool gone = std::binary_search(over->begin(), over->end(), static_cast<std::int64_t>(i));
+    if (gone) access[i].axis = AxisSource::kWhole;
+    else access[i].axis -= dropped;
+    if (gone && q.node.integer("keepdims", 1) == 0) ++dropped;
+  }
+  return access;
+}
+
+WARPLOOM_ACCESS(padded) {
+  const auto spec = pad_spec(q);
+  if (input == 2) return aligned(q.in(input).shape, q.out().size());
+  if (input != 0 || !spec) return std::nullopt;
+  Access access = same(q.out().size());
+  for (std::size_t i = 0; i < access.size(); ++i) access[i].begin = -spec->before[i];
+  return access;
+}
+
 WARPLOOM_ACCESS(permute) {
   Access access(q.out().size());
   const std::vector<std::int64_t> perm = q.node.integers("perm");  // none: reversed
@@ -89,3 +126,22 @@ WARPLOOM_ACCESS(gather) {
   return access;
 }
 }  // namespace warploom::graph::access
+namespace warploom::graph {
+std::int64_t terms_of(const Graph& graph, const Node& node) {
+  const Question q{graph, node};
+  if (node.op == OpKind::Gemm && node.integer("transA") != 0) return q.in(0).shape[0];
+  switch (class_of(node.op)) {
+    case OpClass::contraction: return q.in(0).shape.back();
+    case OpClass::convolution: return element_count(q.in(1).shape) / std::max<std::int64_t>(1, q.in(1).shape[0]);
+    case OpClass::softmax: return q.in(0).shape[q.axis(q.in(0).shape.size())];
+    case OpClass::reduction:
+    case OpClass::window: break;
+    default: return 1;
+  }
+  std::int64_t terms = 1;
+  const auto access = operator_of(node.op).access(q, 0);
+  for (std::size_t i = 0; i < access->size(); ++i)
+    terms *= (*access)[i].axis == AxisSource::kWhole ? q.in(0).shape[i] : (*access)[i].taps;
+  return terms;
+}
+}  // namespace warploom::graph

@@ -32,7 +32,7 @@ Box read_from(const Access& access, const Shape& in, const Box& out) {
     const std::int64_t first = source.begin + out.begin[axis] * source.step;
     const std::int64_t last = first + (out.size[axis] - 1) * source.step;
     const std::int64_t low = std::max<std::int64_t>(std::min(first, last), 0);
-    const std::int64_t high = std::min(std::max(first, last), in[i] - 1);
+    const std::int64_t high = std::min(std::max(first, last) + (source.taps - 1) * source.dilation, in[i] - 1);
     const bool some = out.size[axis] > 0 && low <= high;
     box.begin[i] = some ? low : 0;
     box.size[i] = some ? high - low + 1 : 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 #include "graph/pointwise.h"
+#include "graph/reference.h"
 namespace warploom::graph {
 namespace {
 using F = const ScalarFunction&;
@@ -83,6 +84,11 @@ void copy_element(const Tensor& from, std::int64_t index, std::vector<std::byte>
   const std::int64_t size = bytes_of(from.dtype);
   std::copy_n(from.constant->begin() + index * size, size, to.begin() + at * size);
 }
+
+void store_constant(Dtype dtype, std::vector<std::byte>& to, std::int64_t at, double value) {
+  if (dtype == Dtype::i64) value = std::clamp(value, -0x1p63, 0x1p63 - 1024);
+  store_from_double(dtype, to.data(), static_cast<std::size_t>(at), value);
+}
 }  // namespace
 double wrapped(Dtype dtype, double value) {
   if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
@@ -158,7 +164,8 @@ std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>
 
 Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gather) {
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
-    if (auto access = operator_of(q.node.op).access(q, i)) {
+    if (auto access = q.has(i) ? operator_of(q.node.op).access(q, i) : std::nullopt) {
+      inputs_.push_back(i);
       access_.push_back(std::move(*access));
       shapes_.push_back(q.in(i).shape);
     }
@@ -180,16 +187,48 @@ Origins::Origin Origins::operator()(const Shape& out, const std::function<std::i
     chosen = index(read(1, 0));
     chosen = std::clamp<std::int64_t>(chosen < 0 ? chosen + size : chosen, 0, size - 1);  // outside: undefined
   }
-  for (std::size_t input = 0; input + 1 < access_.size(); ++input) {
-    Shape at = read(input, chosen);
-    if (gathers_ || std::equal(at.begin(), at.end(), shapes_[input].begin(), std::less<>())) return {input, at};
+  for (std::size_t i = 0; i < access_.size(); ++i) {
+    Shape at = read(i, chosen);
+    const auto inside = [](std::int64_t x, std::int64_t size) { return x >= 0 && x < size; };
+    if (gathers_ || std::equal(at.begin(), at.end(), shapes_[i].begin(), inside)) return {inputs_[i], at};
   }
-  return {access_.size() - 1, read(access_.size() - 1, chosen)};
+  return {kNowhere, {}};
 }
 
+namespace {
+// A node as a graph of its own, evaluated; its inputs are constant.
+bool fold_by_reference(Graph& graph, const Node& node) {
+  Graph alone;
+  std::int64_t elements = 0;
+  const auto moved = [&](std::vector<TensorId> ids) {
+    for (TensorId& id : ids) {
+      if (id == kAbsent) continue;
+      elements += element_count(graph.tensor(id).shape);
+      id = alone.add_tensor(graph.tensor(id));
+    }
+    return ids;
+  };
+  alone.nodes.push_back({node.op, node.name, moved(node.inputs), moved(node.outputs), node.attributes});
+  if (elements > 4 * kMaxFoldedElements) return false;
+  std::copy_if(alone.nodes[0].outputs.begin(), alone.nodes[0].outputs.end(), std::back_inserter(alone.outputs),
+               [](TensorId id) { return id != kAbsent; });
+  const auto values = evaluate(alone, {}, 1);
+  if (!values) return false;
+  auto value = values->begin();
+  for (TensorId id : node.outputs) {
+    if (id == kAbsent) continue;
+    Tensor& out = graph.tensor(id);
+    out.constant.emplace(static_cast<std::size_t>(byte_count(out)));
+    for (std::size_t i = 0; i < value->size(); ++i) store_constant(out.dtype, *out.constant, static_cast<std::int64_t>(i), (*value)[i]);
+    ++value;
+  }
+  return true;
+}
+}  // namespace
 bool fold(Graph& graph, const Node& node) {
   const OpClass kind = class_of(node.op);
-  if (kind == OpClass::contraction || kind == OpClass::softmax || node.op == OpKind::DequantizeLinear) return false;
+  constexpr OpClass kNever[] = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::softmax};
+  if (std::find(std::begin(kNever), std::end(kNever), kind) != std::end(kNever) || node.op == OpKind::DequantizeLinear) return false;
   Tensor& out = graph.tensor(node.outputs[0]);
   const std::int64_t count = element_count(out.shape);
   if (count > kMaxFoldedElements) return false;
@@ -205,6 +244,7 @@ bool fold(Graph& graph, const Node& node) {
   }
   const auto is_known = [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; };
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_known)) return false;
+  if (kind == OpClass::reduction || kind == OpClass::composite) return fold_by_reference(graph, node);
   if (kind == OpClass::view || node.op == OpKind::Identity) {
     bytes = *graph.tensor(node.inputs[0]).constant;
   } else if (kind == OpClass::movement) {
@@ -215,6 +255,7 @@ bool fold(Graph& graph, const Node& node) {
     };
     for (std::int64_t i = 0; i < count; ++i) {
       const auto [input, at] = origins(coordinates_of(out.shape, i), index);
+      if (input == Origins::kNowhere) continue;
       const Tensor& from = graph.tensor(node.inputs[input]);
       copy_element(from, broadcast_index(from.shape, at), bytes, i);
     }
@@ -230,9 +271,7 @@ bool fold(Graph& graph, const Node& node) {
         values[k] = load_as_double(in.dtype, in.constant->data(),
                                    stretches ? static_cast<std::size_t>(broadcast_index(in.shape, at)) : 0);
       }
-      double value = f(values.data());
-      if (out.dtype == Dtype::i64) value = std::clamp(value, -0x1p63, 0x1p63 - 1024);
-      store_from_double(out.dtype, bytes.data(), static_cast<std::size_t>(i), value);
+      store_constant(out.dtype, bytes, i, f(values.data()));
     }
   }
   out.constant = std::move(bytes);

@@ -31,9 +31,11 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node);
 // The double that storing in an integer type and loading again gives, two's complement wrapping included.
 double wrapped(Dtype dtype, double value);
 
-// Where single elements of a movement's output come from: an input and coordinates in it, by the access rules.
+// Where single elements of a movement's output come from: an input and coordinates in it, by the access rules. What a Pad adds comes
+// from its third input, or from nowhere, which is 0.
 class Origins {
  public:
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
   struct Origin {
     std::size_t input;
     Shape at;
@@ -43,7 +45,8 @@ class Origins {
   Origin operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const;
 
  private:
-  std::vector<Access> access_;  // of each input that is read
+  std::vector<std::size_t> inputs_;  // those that are read
+  std::vector<Access> access_;
   std::vector<Shape> shapes_;
   bool gathers_;
 };
@@ -53,7 +56,7 @@ std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat);
 std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>& coordinates);
 
 // Computes a node whose inputs are all constant (Shape: whatever its input) into its output's constant, if the output is
-// small enough to be worth it and the operator is no contraction or softmax. Says whether it did.
+// small enough to be worth it and the operator is no contraction, convolution, window or softmax. Says whether it did.
 inline constexpr std::int64_t kMaxFoldedElements = 16384;
 bool fold(Graph& graph, const Node& node);
 }  // namespace warploom::graph

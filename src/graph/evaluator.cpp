@@ -73,6 +73,47 @@ void for_runs(const Box& box, int threads, const std::function<void(std::int64_t
   });
 }
 
+// Where each element of a box of `sizes` is, in row-major order.
+std::vector<std::int64_t> offsets(const Shape& sizes, const std::vector<std::int64_t>& strides) {
+  std::vector<std::int64_t> all = {0};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<std::int64_t> next;
+    for (std::int64_t at : all)
+      for (std::int64_t k = 0; k < sizes[i]; ++k) next.push_back(at + k * strides[i]);
+    all = std::move(next);
+  }
+  return all;
+}
+
+// What reductions and windows do with elements x of errors e: step 0 takes all into one output, step 1 each into its own.
+template <ValueOp op>
+void absorb(std::int64_t count, std::int64_t step, const double* x, const double* e, double* value, double* error) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double v = value[i * step];
+    if (error) {
+      double& to = error[i * step];
+      if (op == ValueOp::add) to += std::fabs(x[i]) + e[i];
+      else if (op == ValueOp::mul) to = to * std::fabs(x[i]) + std::fabs(v) * e[i] + std::fabs(v * x[i]);
+      else to = std::fmax(to, e[i]);
+    }
+    if (op == ValueOp::add) value[i * step] = v + x[i];
+    else if (op == ValueOp::mul) value[i * step] = v * x[i];
+    else value[i * step] = std::isnan(v) || (op == ValueOp::max ? v > x[i] : v < x[i]) ? v : x[i];
+  }
+}
+struct Reducer {
+  OpKind op;
+  double start;
+  void (*absorb)(std::int64_t, std::int64_t, const double*, const double*, double*, double*);
+};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const Reducer kReducers[] = {{OpKind::ReduceSum, 0, absorb<ValueOp::add>},          {OpKind::SumPool, 0, absorb<ValueOp::add>},
+                             {OpKind::ReduceProd, 1, absorb<ValueOp::mul>},         {OpKind::ReduceMax, -kInfinity, absorb<ValueOp::max>},
+                             {OpKind::MaxPool, -kInfinity, absorb<ValueOp::max>},   {OpKind::ReduceMin, kInfinity, absorb<ValueOp::min>}};
+const Reducer& reducer_of(OpKind op) {
+  return *std::find_if(std::begin(kReducers), std::end(kReducers), [&](const Reducer& row) { return row.op == op; });
+}
+
 class Evaluator {
  public:
   Evaluator(const Graph& graph, std::span<const Bytes> inputs, int threads, bool with_magnitude)
@@ -101,11 +142,13 @@ class Evaluator {
       if (!box || graph_.tensor(node.outputs[0]).constant) continue;
       switch (class_of(node.op)) {
         case OpClass::contraction: contraction(node, *box); break;
-        case OpClass::softmax: softmax(node, *box); break;
+        case OpClass::convolution: convolution(node, *box); break;
+        case OpClass::window: slide(node, *box); break;
+        case OpClass::reduction: reduction(node, *box); break;
         case OpClass::pointwise: pointwise(node, *box); break;
         case OpClass::view: reshape(node, *box, *demand[static_cast<std::size_t>(node.inputs[0])]); break;
         case OpClass::movement: movement(node, *box); break;
-        case OpClass::constant: return fail({ErrorCode::kInternal, "a constant was not folded", place_of(node)});
+        default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
       }
       for (TensorId id : node.inputs)
         if (id != kAbsent && last_use[static_cast<std::size_t>(id)] == n) views_[static_cast<std::size_t>(id)].owner.reset();
@@ -162,6 +205,23 @@ class Evaluator {
     return to;
   }
 
+  // Values and magnitudes of a product, given the operands' errors at the operands' addresses.
+  void multiply(Product& p, Storage& to, const double* a_errors, const double* b_errors) const {
+    multiply_add(p, to.value.data(), threads_);
+    p.absolute = true;
+    if (!with_magnitude_) return;
+    multiply_add(p, to.magnitude.data(), threads_);
+    const auto carry = [&](Operand& operand, const double* errors) {  // |a|·E_b and E_a·|b|
+      if (errors == nullptr) return;
+      const Operand kept = operand;
+      operand.data = errors;
+      operand.dtype = Dtype::f64;
+      multiply_add(p, to.magnitude.data(), threads_);
+      operand = kept;
+    };
+    carry(p.a, a_errors), carry(p.b, b_errors);
+  }
+
   void contraction(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     const Shape &a_shape = shape(node.inputs[0]), &b_shape = shape(node.inputs[1]);
@@ -197,18 +257,7 @@ class Evaluator {
       for (std::size_t k = 0; k < axes; ++k) at[k] += within[k];
       p.batch.push_back({address(a, at), address(b, at), i * p.m * p.n});
     }
-    multiply_add(p, fresh->value.data(), threads_);
-    p.absolute = true;
-    if (with_magnitude_) multiply_add(p, fresh->magnitude.data(), threads_);
-    const auto carry = [&](Operand& operand, const double* errors) {  // |a|·E_b and E_a·|b|
-      if (errors == nullptr) return;
-      const Operand kept = operand;
-      operand.data = errors;
-      operand.dtype = Dtype::f64;
-      multiply_add(p, fresh->magnitude.data(), threads_);
-      operand = kept;
-    };
-    if (with_magnitude_) carry(p.a, a.magnitude), carry(p.b, b.magnitude);
+    multiply(p, *fresh, a.magnitude, b.magnitude);
     if (node.op == OpKind::Gemm) scale_and_add(node, box, *fresh);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype))
@@ -235,48 +284,133 @@ class Evaluator {
     });
   }
 
-  void softmax(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+  // An input through the windows of an output's box: the elements that they look at, packed, `fill` where they leave the input.
+  struct Windows {
+    std::shared_ptr<Storage> held;
+    Box region;  // in the input's coordinates
+    Access access;
+    std::vector<std::int64_t> strides;
+  };
+  Windows windows(const Node& node, const Box& box, double fill) const {
+    const Question q{graph_, node};
+    Windows to{std::make_shared<Storage>(), whole(shape(node.inputs[0])), *operator_of(node.op).access(q, 0), {}};
+    Box inside = to.region;
+    for (std::size_t i = 0; i < to.access.size(); ++i) {
+      const AxisSource& source = to.access[i];
+      if (source.axis == AxisSource::kWhole) continue;
+      const auto axis = static_cast<std::size_t>(source.axis);
+      to.region.begin[i] = source.begin + source.step * box.begin[axis];
+      to.region.size[i] = source.step * (box.size[axis] - 1) + (source.taps - 1) * source.dilation + 1;
+      const std::int64_t low = std::max<std::int64_t>(to.region.begin[i], 0);
+      inside.size[i] = std::max<std::int64_t>(std::min(inside.size[i], to.region.begin[i] + to.region.size[i]) - low, 0);
+      inside.begin[i] = low;
+    }
+    to.strides = strides_of(to.region.size);
     const View& from = view(node.inputs[0]);
-    const Shape& in = shape(node.inputs[0]);
-    const std::size_t axis = Question{graph_, node}.axis(in.size());
-    const bool logarithm = node.op == OpKind::LogSoftmax;
-    const std::int64_t length = in[axis], stride = from.strides[axis];
-    const auto to_strides = strides_of(box.size);
-    Box lines = box;
-    lines.begin[axis] = 0;
-    lines.size[axis] = 1;
-    if (volume(box) == 0) return;
-    parallel_for(volume(lines), threads_, [&](std::int64_t line) {
-      Shape at = coordinates_of(lines.size, line);
-      std::int64_t to = 0;
-      for (std::size_t i = 0; i < at.size(); ++i) {
-        to += at[i] * to_strides[i];
-        at[i] += lines.begin[i];
-      }
-      const std::int64_t where = address(from, at);
-      static thread_local std::vector<double> x, y, e;
-      x.resize(static_cast<std::size_t>(length));
-      y.resize(x.size());
-      e.assign(x.size(), 0.0);
-      load(from, where, stride, length, x.data(), with_magnitude_ ? e.data() : nullptr);
-      double top = -std::numeric_limits<double>::infinity();
-      for (double value : x) top = std::isnan(value) ? value : std::max(top, value);
-      double sum = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) sum += y[i] = std::exp(x[i] - top);
-      const double log_sum = std::log(sum);
-      for (double& value : y) value /= sum;
-      double carried = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) carried += e[i] == 0 ? 0 : y[i] * e[i];
-      for (std::int64_t i = 0; i < box.size[axis]; ++i) {
-        const auto k = static_cast<std::size_t>(box.begin[axis] + i), out = static_cast<std::size_t>(to + i * to_strides[axis]);
-        const double distance = std::fabs(x[k] - top), value = logarithm ? (x[k] - top) - log_sum : y[k];
-        fresh->value[out] = value;
-        if (!with_magnitude_) continue;
-        const double moved = e[k] + carried;
-        fresh->magnitude[out] = logarithm ? distance + std::fabs(value) + moved : y[k] == 0 ? 0 : y[k] * (1 + distance + moved);
-      }
+    to.held->value.assign(static_cast<std::size_t>(volume(to.region)), fill);
+    if (with_magnitude_ && from.magnitude) to.held->magnitude.assign(to.held->value.size(), 0.0);
+    for_runs(inside, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
+      std::int64_t place = 0;
+      for (std::size_t i = 0; i < at.size(); ++i) place += (at[i] - to.region.begin[i]) * to.strides[i];
+      load(from, at, n, to.held->value.data() + place, to.held->error(place));
     });
+    return to;
+  }
+
+  // One batch index at a time: rows are output channels, columns output places, and k runs over a group's channels and taps.
+  void convolution(const Node& node, const Box& box) {
+    const auto fresh = make(node, box);
+    if (volume(box) == 0) return;
+    const Shape& weights = shape(node.inputs[1]);
+    const std::int64_t groups = node.integer("group", 1), channels = weights[1], depth = terms_of(graph_, node);
+    const std::int64_t rows_a_group = weights[0] / groups;
+    Box needed = whole(weights);  // the output channels asked for
+    needed.begin[0] = box.begin[1];
+    needed.size[0] = box.size[1];
+    Storage a;
+    a.value.resize(static_cast<std::size_t>(volume(needed)));
+    const bool a_errs = with_magnitude_ && view(node.inputs[1]).magnitude;
+    if (a_errs) a.magnitude.resize(a.value.size());
+    for_runs(needed, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+      load(view(node.inputs[1]), at, n, a.value.data() + first, a.error(first));
+    });
+    Box one = box;
+    one.size[0] = 1;
+    const std::int64_t places = volume(one) / box.size[1];
+    for (; one.begin[0] < box.begin[0] + box.size[0]; ++one.begin[0]) {
+      const Windows x = windows(node, one, 0);
+      std::vector<std::int64_t> column_steps(2, 0), depth_steps = x.strides;
+      for (std::size_t i = 2; i < x.access.size(); ++i) {
+        column_steps.push_back(x.access[i].step * x.strides[i]);
+        depth_steps[i] *= x.access[i].dilation;
+      }
+      Shape columns = one.size, taps = weights;
+      columns[1] = taps[0] = 1;
+      depth_steps[0] = 0;
+      const auto columns_at = offsets(columns, column_steps), depths_at = offsets(taps, depth_steps);
+      for (std::int64_t row = 0; row < box.size[1];) {
+        const std::int64_t channel = box.begin[1] + row, group = channel / rows_a_group;
+        Product p{{}, {}, std::min(box.size[1] - row, (group + 1) * rows_a_group - channel), places, depth, {}};
+        // Whole groups make a batch.
+        const std::int64_t batch = p.m == rows_a_group ? (box.size[1] - row) / rows_a_group : 1;
+        const std::int64_t c = (one.begin[0] - box.begin[0]) * box.size[1] * places;
+        for (std::int64_t i = 0; i < batch; ++i, row += p.m)
+          p.batch.push_back({row * depth, ((group + i) * channels - x.region.begin[1]) * x.strides[1], c + row * places});
+        p.a = {a.value.data(), Dtype::f64, depth, 1};
+        p.b = {x.held->value.data(), Dtype::f64, 0, 0, depths_at.data(), columns_at.data()};
+        multiply(p, *fresh, a_errs ? a.magnitude.data() : nullptr, x.held->error(0));
+      }
+    }
+  }
+
+  // Windows and reductions: for each output the elements at `outer`, and from each of these `count` that are `stride` apart.
+  void combine(const Node& node, const Box& box, const View& from, const std::vector<std::int64_t>& outer, std::int64_t stride,
+               std::int64_t count) {
+    const auto fresh = make(node, box);
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    const Reducer& reducer = reducer_of(node.op);
+    const double start = is_float(dtype) ? reducer.start : rounded(dtype, reducer.start);
+    std::fill(fresh->value.begin(), fresh->value.end(), start);
+    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+      static thread_local std::vector<double> x, e;
+      const bool lines = count > 1;  // a line an output, or one element of each of n outputs
+      const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
+      x.resize(static_cast<std::size_t>(run));
+      e.resize(with_magnitude_ ? x.size() : 0);
+      double *value = fresh->value.data() + first, *error = fresh->error(first);
+      for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
+        for (const std::int64_t offset : outer) {
+          load(from, address(from, at) + i * own + offset, lines ? stride : own, run, x.data(), with_magnitude_ ? e.data() : nullptr);
+          reducer.absorb(run, lines ? 0 : 1, x.data(), e.data(), value + i, error ? error + i : nullptr);
+        }
+      if (!is_float(dtype))
+        for (std::int64_t i = 0; i < n; ++i) value[i] = wrapped(dtype, value[i]);
+    });
+  }
+
+  void slide(const Node& node, const Box& box) {
+    if (volume(box) == 0) return void(make(node, box));
+    const Windows x = windows(node, box, reducer_of(node.op).start);
+    View from{x.held->value.data(), Dtype::f64, x.held->error(0), x.held, 0, {}};
+    Shape taps;
+    std::vector<std::int64_t> tap_steps;
+    for (std::size_t i = 0; i < x.access.size(); ++i) {  // axis i of the output is axis i of the input
+      from.strides.push_back(x.access[i].step * x.strides[i]);
+      from.origin -= box.begin[i] * from.strides[i];
+      taps.push_back(x.access[i].taps);
+      tap_steps.push_back(x.access[i].dilation * x.strides[i]);
+    }
+    combine(node, box, from, offsets(taps, tap_steps), 0, 1);
+  }
+
+  void reduction(const Node& node, const Box& box) {
+    const View& in = view(node.inputs[0]);
+    const Shape& from = shape(node.inputs[0]);
+    Shape sizes(from.size(), 1);
+    for (std::int64_t axis : node.integers("axes")) sizes[static_cast<std::size_t>(axis)] = from[static_cast<std::size_t>(axis)];
+    const std::int64_t line = sizes.empty() ? 1 : std::exchange(sizes.back(), 1);  // the last axis in runs, where it is reduced
+    if (line == 0) sizes.back() = 0;
+    combine(node, box, projected(node, 0), offsets(sizes, in.strides), in.strides.empty() ? 0 : in.strides.back(), line);
   }
 
   void pointwise(const Node& node, const Box& box) {
@@ -336,7 +470,8 @@ class Evaluator {
   }
 
   void movement(const Node& node, const Box& box) {
-    if (node.op != OpKind::Concat && node.op != OpKind::Gather) {
+    if (node.op == OpKind::Concat || node.op == OpKind::Pad) return assemble(node, box);
+    if (node.op != OpKind::Gather) {
       views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0);
       return;
     }
@@ -354,6 +489,33 @@ class Evaluator {
         if (!at.empty()) ++at.back();
       }
     });
+  }
+
+  // Concat and Pad: each input fills the part of the output that its access rule maps into it; Pad's value what is left.
+  void assemble(const Node& node, const Box& box) {
+    const Question q{graph_, node};
+    const auto fresh = make(node, box);
+    if (node.op == OpKind::Pad && q.has(2)) {
+      double value = 0, error = 0;
+      load(view(node.inputs[2]), Shape(q.in(2).shape.size(), 0), 1, &value, &error);
+      std::fill(fresh->value.begin(), fresh->value.end(), value);
+      std::fill(fresh->magnitude.begin(), fresh->magnitude.end(), error);
+    }
+    const View& to = view(node.outputs[0]);
+    for (std::size_t k = 0; k < (node.op == OpKind::Pad ? 1 : node.inputs.size()); ++k) {
+      const Access access = *operator_of(node.op).access(q, k);
+      Box part = box;
+      for (std::size_t i = 0; i < part.size.size(); ++i) {
+        part.begin[i] = std::max(box.begin[i], -access[i].begin);
+        part.size[i] = std::max<std::int64_t>(
+            std::min(box.begin[i] + box.size[i], q.in(k).shape[i] - access[i].begin) - part.begin[i], 0);
+      }
+      const View from = projected(node, k);
+      for_runs(part, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
+        const std::int64_t place = address(to, at);
+        load(from, at, n, fresh->value.data() + place, fresh->error(place));
+      });
+    }
   }
 
   const Graph& graph_;

@@ -30,6 +30,7 @@ struct Operand {
   const void* data = nullptr;
   Dtype dtype = Dtype::f64;
   std::int64_t row_stride = 0, column_stride = 0;  // in elements
+  const std::int64_t *rows = nullptr, *columns = nullptr;  // both or none: where each is, instead of strides; of f64 data
 };
 struct Offsets {  // of one product of a batch, in elements
   std::int64_t a, b, c;

@@ -10,7 +10,18 @@
 //   nodes    MatMul(0,1)→3   Add(3,2)→4   Gelu(4)→5 {approximate: "none"}
 //   inputs   0 1 2           outputs 5
 //
-// Two passes keep graphs simple for their readers. infer() checks every node and fills in the type and shape of what it
+// Composites and primitives. A graph as loaded keeps the operators of its file. decompose() rewrites it into primitives, from which
+// kernels and the FP64 reference are made: composites (class composite, and softmax) are gone, and so are the choices that ONNX leaves:
+//
+//   convolution  Conv(x, w): attributes kernel_shape, strides, dilations, pads (begins, then ends) and group given, one of each a
+//                spatial axis; a bias is an Add of [1,M,1,..]
+//   window       MaxPool(x), SumPool(x): the same attributes without group; outside counts as -inf or 0
+//   reduction    ReduceSum, ReduceMax, ReduceMin, ReduceProd (x): attributes axes, ascending and not negative, and keepdims
+//   Pad(x, pads, value): constant mode; pads of every axis, begins then ends, negative ones crop
+//
+// 16-bit inputs of a composite are cast to f32, its output back. Tensors in between are named after the node: "norm/mean".
+//
+// Three passes keep graphs simple for their readers. infer() checks every node and fills in the type and shape of what it
 // makes. simplify() folds what depends on constants alone (so that shape arithmetic disappears), turns CastLike into Cast,
 // routes around Identity and Dropout, and drops what nobody needs; a graph from load_onnx() has been through both. So in
 // such a graph the second input of Reshape, Expand, Unsqueeze, Squeeze and Slice is always constant, and its meaning is
@@ -28,7 +39,18 @@ enum class OpKind : std::uint8_t {
 #include "graph/ops.def"
 };
 
-enum class OpClass : std::uint8_t { contraction, softmax, pointwise, view, movement, constant };
+enum class OpClass : std::uint8_t {
+  contraction,
+  convolution,
+  window,
+  reduction,
+  pointwise,
+  view,
+  movement,
+  constant,
+  softmax,  // composite, too
+  composite
+};
 
 std::string_view name_of(OpKind op);  // "MatMul", as ONNX spells it
 std::optional<OpKind> op_named(std::string_view name);
@@ -116,4 +138,10 @@ Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_vie
 Result<Graph> infer(Graph graph);
 // Fold, bypass, drop; the same function of the same inputs. Expects an inferred graph.
 Result<Graph> simplify(Graph graph);
+// Primitives only, of the same inputs and outputs. Expects an inferred graph; a primitive one comes back as it is.
+Result<Graph> decompose(Graph graph);
+bool is_primitive(const Graph& graph);
+
+// Elements that the node sums, or otherwise reduces, for one of its output: a product's k, a window's taps; 1 where there is one.
+std::int64_t terms_of(const Graph& graph, const Node& node);
 }  // namespace warploom::graph

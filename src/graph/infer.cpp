@@ -38,10 +38,8 @@ Status check_arity(const Graph& graph, const Node& node) {
                  row.max_inputs == kVariadic ? fmt::format("{} or more", row.min_inputs)
                                              : fmt::format("{} to {}", row.min_inputs, row.max_inputs),
                  std::to_string(count)});
-  const std::size_t outputs = node.op == OpKind::Dropout ? 2 : 1;
-  if (node.outputs.empty() || node.outputs.size() > outputs || node.outputs[0] == kAbsent)
-    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place_of(node), fmt::format("1 to {}", outputs),
-                 std::to_string(node.outputs.size())});
+  if (node.outputs.empty() || node.outputs[0] == kAbsent)
+    return fail({ErrorCode::kOnnxName, "a node makes nothing", place_of(node), "a first output"});
   const auto size = static_cast<TensorId>(graph.tensors.size());
   for (const auto* ids : {&node.inputs, &node.outputs})
     for (TensorId id : *ids)
@@ -101,6 +99,31 @@ Status sort_nodes(Graph& graph) {
   return ok();
 }
 }  // namespace
+Status infer_node(Graph& graph, Node& node) {
+  WARPLOOM_CHECK(complete_attributes(node));
+  const std::string place = place_of(node);
+  WARPLOOM_TRY(Answer answer, operator_of(node.op).shape({graph, node, place}));
+  if (node.outputs.size() > answer.more.size() + 1)
+    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place, fmt::format("1 to {}", answer.more.size() + 1),
+                 std::to_string(node.outputs.size())});
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const Answer& made = i == 0 ? answer : answer.more[i - 1];
+    WARPLOOM_CHECK(checked_element_count(made.shape, place));
+    if (node.outputs[i] == kAbsent) continue;
+    Tensor& out = graph.tensor(node.outputs[i]);
+    out.dtype = made.dtype;
+    out.shape = made.shape;
+  }
+  if (node.op == OpKind::Dropout && node.outputs.size() > 1 && node.outputs[1] != kAbsent) {  // the mask: nothing is dropped
+    Tensor& mask = graph.tensor(node.outputs[1]);
+    if (element_count(mask.shape) > kMaxFoldedElements)
+      return fail({ErrorCode::kOnnxUnknownOperator, "the mask of a large Dropout is not supported", place, "Dropout with one output"});
+    mask.constant = std::vector<std::byte>(static_cast<std::size_t>(byte_count(mask)), std::byte{1});
+  }
+  fold(graph, node);
+  return ok();
+}
+
 Result<Graph> infer(Graph graph) {
   for (const auto* ids : {&graph.inputs, &graph.outputs})
     for (TensorId id : *ids)
@@ -118,25 +141,7 @@ Result<Graph> infer(Graph graph) {
       return fail({ErrorCode::kOnnxShape, "a constant's bytes do not fill its shape", place,
                    fmt::format("{} bytes", byte_count(tensor)), fmt::format("{} bytes", tensor.constant->size())});
   }
-  for (Node& node : graph.nodes) {
-    WARPLOOM_CHECK(complete_attributes(node));
-    const std::string place = place_of(node);
-    WARPLOOM_TRY(const Answer answer, operator_of(node.op).shape({graph, node, place}));
-    WARPLOOM_CHECK(checked_element_count(answer.shape, place));
-    Tensor& out = graph.tensor(node.outputs[0]);
-    out.dtype = answer.dtype;
-    out.shape = answer.shape;
-    if (node.outputs.size() > 1 && node.outputs[1] != kAbsent) {  // Dropout's mask: nothing is dropped
-      Tensor& mask = graph.tensor(node.outputs[1]);
-      mask.dtype = Dtype::boolean;
-      mask.shape = answer.shape;
-      if (element_count(mask.shape) > kMaxFoldedElements)
-        return fail(
-            {ErrorCode::kOnnxUnknownOperator, "the mask of a large Dropout is not supported", place, "Dropout with one output"});
-      mask.constant = std::vector<std::byte>(static_cast<std::size_t>(byte_count(mask)), std::byte{1});
-    }
-    fold(graph, node);
-  }
+  for (Node& node : graph.nodes) WARPLOOM_CHECK(infer_node(graph, node));
   return graph;
 }
 }  // namespace warploom::graph

@@ -45,16 +45,20 @@ const Micro& micro() {
   return chosen;
 }
 
-// Packs `lines` rows of A (or columns of B) over `depth` into panels of `width` lines, depth-major within a panel, zeros
-// after the last line.
-void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, std::int64_t depth_stride, std::int64_t lines,
-          std::int64_t depth, int width, bool absolute, double* to) {
+// Packs `lines` rows of A (or columns of B), where `lines_at` and `depths_at` or strides say they are, over `depth` into panels of
+// `width` lines, depth-major within a panel, zeros after the last line.
+void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, std::int64_t depth_stride, const std::int64_t* lines_at,
+          const std::int64_t* depths_at, std::int64_t lines, std::int64_t depth, int width, bool absolute, double* to) {
   double along[kBlockDepth];
+  const auto* indexed = static_cast<const double*>(from.data) + (lines_at ? offset : 0);
   for (std::int64_t first = 0; first < lines; first += width, to += width * depth) {
     const std::int64_t here = std::min<std::int64_t>(width, lines - first);
     if (here < width) std::fill(to, to + width * depth, 0.0);
     const std::int64_t base = offset + first * line_stride;
-    if (line_stride == 1) {
+    if (lines_at != nullptr) {
+      for (std::int64_t k = 0; k < depth; ++k)
+        for (std::int64_t line = 0; line < here; ++line) to[k * width + line] = indexed[lines_at[first + line] + depths_at[k]];
+    } else if (line_stride == 1) {
       for (std::int64_t k = 0; k < depth; ++k) load_run(from.dtype, from.data, base + k * depth_stride, 1, here, to + k * width);
     } else {
       for (std::int64_t line = 0; line < here; ++line) {
@@ -83,10 +87,11 @@ void multiply_add(const Product& p, double* c, int threads) {
     alignas(64) double tile[kMaxTile];
     for (std::int64_t k = 0; k < p.k; k += kBlockDepth) {
       const std::int64_t depth = std::min(kBlockDepth, p.k - k);
-      pack(p.a, at.a + row * p.a.row_stride + k * p.a.column_stride, p.a.row_stride, p.a.column_stride, rows, depth, kernel.rows,
-           p.absolute, left.data());
-      pack(p.b, at.b + column * p.b.column_stride + k * p.b.row_stride, p.b.column_stride, p.b.row_stride, columns, depth,
-           kernel.columns, p.absolute, right.data());
+      pack(p.a, at.a + row * p.a.row_stride + k * p.a.column_stride, p.a.row_stride, p.a.column_stride, nullptr, nullptr, rows,
+           depth, kernel.rows, p.absolute, left.data());
+      pack(p.b, at.b + column * p.b.column_stride + k * p.b.row_stride, p.b.column_stride, p.b.row_stride,
+           p.b.columns ? p.b.columns + column : nullptr, p.b.rows ? p.b.rows + k : nullptr, columns, depth, kernel.columns,
+           p.absolute, right.data());
       for (std::int64_t j = 0; j < columns; j += kernel.columns)
         for (std::int64_t i = 0; i < rows; i += kernel.rows) {
           kernel.run(depth, left.data() + i * depth, right.data() + j * depth, tile);

@@ -25,7 +25,8 @@ std::optional<OpKind> op_named(std::string_view name) {
 }
 std::string supported_operators() {
   std::vector<std::string_view> names;
-  for (const Operator& row : kOperators) names.push_back(row.name);
+  for (const Operator& row : kOperators)
+    if (row.since != kInternal) names.push_back(row.name);
   std::sort(names.begin(), names.end());
   return fmt::format("{}", fmt::join(names, ", "));
 }

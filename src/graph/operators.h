@@ -23,6 +23,7 @@ struct Question {
 struct Answer {
   Dtype dtype;
   Shape shape;
+  std::vector<Answer> more = {};  // outputs after the first
 };
 using ShapeRule = Result<Answer>(const Question&);
 
@@ -30,16 +31,19 @@ using ShapeRule = Result<Answer>(const Question&);
 // index along `axis`); outside the input: this element comes from elsewhere (Concat). kWhole: from any or all along that axis,
 // which is also what stretches an axis of size 1.
 //   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          softmax over axis 1   →   {axis 0}, {kWhole}
+// A window reads `taps` elements, `dilation` apart; what is outside the input counts as nothing.
 struct AxisSource {
   static constexpr int kWhole = -1;
   int axis = kWhole;
   std::int64_t begin = 0, step = 1;
+  std::int64_t taps = 1, dilation = 1;
 };
 using Access = std::vector<AxisSource>;  // one an axis of the input
 // Of an input; nothing where no element of it is read, or (views) where the order is that of the flat index.
 using AccessRule = std::optional<Access>(const Question&, std::size_t input);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
+inline constexpr std::int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
 struct Operator {
   std::string_view name;  // as ONNX spells it
   std::int64_t since;
@@ -65,6 +69,25 @@ struct SliceSpec {
   std::vector<std::int64_t> begin, step, size;
 };
 Result<SliceSpec> slice_spec(const Question& question);
+
+// Pad: what is put before and after each input axis; less than 0 crops.
+struct PadSpec {
+  std::vector<std::int64_t> before, after;
+};
+Result<PadSpec> pad_spec(const Question& question);
+
+// Windows over the spatial axes (those from the third on), all choices made: index i of an output's axis looks at
+// i·strides - before + t·dilations for t below kernel. `after` is what the last window needs (ceil_mode); `counted` what the model said.
+struct WindowSpec {
+  std::vector<std::int64_t> kernel, strides, dilations, before, after, counted, size;
+};
+Result<WindowSpec> window_spec(const Question& question);
+
+// The axes a reduction goes over, ascending: from its attribute or its second input; none for a reduction that does nothing.
+Result<std::vector<std::int64_t>> reduced_axes(const Question& question);
+
+// Completes a node's attributes and fills in its outputs, whose constants too where they are known.
+Status infer_node(Graph& graph, Node& node);
 
 // Shape's range of axes [begin, end), clamped as ONNX does.
 std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t rank);

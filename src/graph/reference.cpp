@@ -33,23 +33,19 @@ double cost_of(const Graph& graph, const Demand& demand) {
   for (const Node& node : graph.nodes) {
     const auto& box = demand[static_cast<std::size_t>(node.outputs[0])];
     if (!box || graph.tensor(node.outputs[0]).constant) continue;
-    const Shape& first = graph.tensor(node.inputs[0]).shape;
-    double each = 0;
-    double count = static_cast<double>(volume(*box));
-    switch (class_of(node.op)) {
-      case OpClass::contraction:
-        each = static_cast<double>(node.op == OpKind::Gemm && node.integer("transA") != 0 ? first[0] : first.back());
-        break;
-      case OpClass::softmax:  // whole lines, however few of their elements are asked for
-        count = static_cast<double>(volume(*demand[static_cast<std::size_t>(node.inputs[0])]));
-        each = 4;
-        break;
-      case OpClass::pointwise: each = 1; break;
-      default: break;
-    }
-    cost += each * count;
+    const OpClass kind = class_of(node.op);
+    const bool free = kind == OpClass::view || kind == OpClass::movement;
+    const double each = free ? 0 : static_cast<double>(terms_of(graph, node));
+    cost += each * static_cast<double>(volume(*box));
   }
   return cost;
+}
+
+// What the reference evaluates: the graph itself where it is primitive, else its decomposition, held in `made`.
+Result<const Graph*> primitive(const Graph& graph, Graph& made) {
+  if (is_primitive(graph)) return &graph;
+  WARPLOOM_TRY(made, decompose(graph));
+  return &made;
 }
 
 Demand demand_for(const Graph& graph, TensorId id, const Box& box) {
@@ -63,7 +59,7 @@ struct Cut {
   Rows rows;
   std::size_t axes;
 };
-Cut cut(const Graph& graph, int output) {
+Cut cut(const Graph& graph, int output) {  // of a primitive graph
   const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
   const Shape& shape = graph.tensor(id).shape;
   const auto rows_over = [&](std::size_t axes) {
@@ -85,9 +81,12 @@ Cut cut(const Graph& graph, int output) {
   return {rows, 1};
 }
 
-Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> inputs, int output, std::int64_t begin,
+Result<ValueAndMagnitude> rows_with(const Graph& given, std::span<const Bytes> inputs, int output, std::int64_t begin,
                                     std::int64_t end, int threads, bool with_magnitude) {
-  WARPLOOM_CHECK(check_inputs(graph, inputs));
+  WARPLOOM_CHECK(check_inputs(given, inputs));
+  Graph made;
+  WARPLOOM_TRY(const Graph* const held, primitive(given, made));
+  const Graph& graph = *held;
   const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
   const Cut how = cut(graph, output);
   if (begin < 0 || end > how.rows.count || begin > end)
@@ -103,13 +102,20 @@ Result<ValueAndMagnitude> rows_with(const Graph& graph, std::span<const Bytes> i
   });
 }
 }  // namespace
-Rows rows_of(const Graph& graph, int output) { return cut(graph, output).rows; }
+Rows rows_of(const Graph& graph, int output) {
+  Graph made;
+  const auto held = primitive(graph, made);
+  if (held) return cut(**held, output).rows;
+  return {1, element_count(graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).shape)};  // evaluation says what is wrong
+}
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {
   std::vector<std::vector<double>> outputs(graph.outputs.size());
+  Graph made;
+  WARPLOOM_TRY(const Graph* const held, primitive(graph, made));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const int output = static_cast<int>(i);
-    WARPLOOM_TRY(outputs[i], evaluate_rows(graph, inputs, output, 0, rows_of(graph, output).count, threads));
+    WARPLOOM_TRY(outputs[i], evaluate_rows(*held, inputs, output, 0, rows_of(*held, output).count, threads));
   }
   return outputs;
 }

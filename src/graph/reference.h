@@ -1,5 +1,7 @@
 // The FP64 reference: what a graph's outputs are, so that everything else can be checked against it.
 //
+// What is evaluated is the decomposed graph (graph.h); many calls for one graph had better pass that.
+//
 // Inputs are packed bytes in their own element types, in the graph's order of inputs; outputs are doubles. Everything in
 // between is FP64 and rounded nowhere, except that Cast rounds to its target (that is its meaning) and that integer results
 // wrap as their type does. Constants are read from the graph.
@@ -16,10 +18,10 @@
 // (1 for one operation; k for a sum of k terms in sequence, log2 k in a tree); where numbers of the type underflow, its
 // smallest normal number comes on top. The rule:
 //   inputs and constants   E = 0 (they are given)
-//   MatMul, Gemm           E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
+//   MatMul, Gemm, Conv     E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
+//   ReduceSum, SumPool     E = Σ(|x| + E_x); of maxima and minima the largest E_x; of a product, as of its multiplications in sequence
 //   each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on the steps of pointwise.h
 //   Gemm's scaling and C   |alpha| E + |beta| (|C| + E_c) + |value|
-//   Softmax                y_i (1 + |x_i - max| + E_i + Σ_j y_j E_j); LogSoftmax |x_i - max| + |y_i| + E_i + Σ_j y_j E_j
 //   views and movement     E moves with the element
 #pragma once
 #include <span>

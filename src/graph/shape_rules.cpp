@@ -1,15 +1,18 @@
-// Rules of contractions, softmax and elementwise operators; view_rules.cpp has those that move elements.
-#include "graph/operators.h"
+// Rules of contractions and elementwise operators; view_rules.cpp has those that move elements, reduce_rules.cpp those that reduce.
+#include "graph/rules.h"
 namespace warploom::graph {
-namespace {
 tl::unexpected<Error> type_error(const Question& q, std::string expected, std::string found) {
   return q.error(ErrorCode::kOnnxType, "an input's element type does not fit the operator", std::move(expected),
                  std::move(found));
 }
-bool is_wide_float(Dtype dtype) { return is_float(dtype) && bits_of(dtype) >= 16; }
+tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected, std::string found) {
+  return q.error(ErrorCode::kOnnxShape, std::move(message), std::move(expected), std::move(found));
+}
+tl::unexpected<Error> attribute_error(const Question& q, std::string message, std::string expected, std::string found) {
+  return q.error(ErrorCode::kOnnxAttribute, std::move(message), std::move(expected), std::move(found));
+}
 
-// Every input of one type, of 16 bits or more if floating-point; booleans only where `booleans`.
-Status same_type(const Question& q, bool floats_only, bool booleans = false) {
+Status same_type(const Question& q, bool floats_only, bool booleans) {
   const Dtype dtype = q.in(0).dtype;
   for (std::size_t i = 1; i < q.node.inputs.size(); ++i)
     if (q.has(i) && q.in(i).dtype != dtype)
@@ -19,7 +22,7 @@ Status same_type(const Question& q, bool floats_only, bool booleans = false) {
   if (!fits) return type_error(q, floats_only ? "f64, f32, bf16 or f16" : "a number", std::string(name_of(dtype)));
   return ok();
 }
-
+namespace {
 Result<Shape> broadcast_all(const Question& q) {
   Shape shape;
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
@@ -64,12 +67,6 @@ Result<Answer> gemm(const Question& q) {
       return q.error(ErrorCode::kOnnxShape, "C does not stretch to the product's shape", to_text(shape), to_text(q.in(2).shape));
   }
   return Answer{q.in(0).dtype, shape};
-}
-
-Result<Answer> softmax(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, true));
-  WARPLOOM_CHECK(normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
-  return Answer{q.in(0).dtype, q.in(0).shape};
 }
 
 Result<Answer> pointwise(const Question& q) {
@@ -127,7 +124,7 @@ Result<Answer> dropout(const Question& q) {
       return q.error(ErrorCode::kOnnxAttribute, "Dropout in training mode is random and not supported", "training_mode false",
                      training ? "true" : "a value not known from the model", "export for inference");
   }
-  return Answer{q.in(0).dtype, q.in(0).shape};
+  return Answer{q.in(0).dtype, q.in(0).shape, {{Dtype::boolean, q.in(0).shape}}};
 }
 
 Result<Answer> cast(const Question& q) {

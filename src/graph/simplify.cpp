@@ -16,10 +16,14 @@ void drop_unused(Graph& graph) {
     for (TensorId id : *ids) needed[static_cast<std::size_t>(id)] = true;
   std::vector<Node> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    if (!needed[static_cast<std::size_t>(node->outputs[0])]) continue;
+    const auto is_needed = [&](TensorId id) { return id != kAbsent && needed[static_cast<std::size_t>(id)]; };
+    if (std::none_of(node->outputs.begin(), node->outputs.end(), is_needed)) continue;
     for (TensorId id : node->inputs)
       if (id != kAbsent) needed[static_cast<std::size_t>(id)] = true;
-    node->outputs.resize(1);  // a mask of Dropout is constant by now
+    for (TensorId& id : node->outputs)  // the first one stays: who reads nodes relies on it
+      if (id == node->outputs[0]) needed[static_cast<std::size_t>(id)] = true;
+      else if (!is_needed(id) || graph.tensor(id).constant) id = kAbsent;
+    while (node->outputs.back() == kAbsent) node->outputs.pop_back();
     kept.push_back(std::move(*node));
   }
   std::reverse(kept.begin(), kept.end());
@@ -54,7 +58,9 @@ Result<Graph> simplify(Graph graph) {
     for (TensorId& id : node.inputs)
       if (id != kAbsent) id = alias[static_cast<std::size_t>(id)];
     const TensorId out = node.outputs[0];
-    if (graph.tensor(out).constant) continue;  // folded
+    if (std::all_of(node.outputs.begin(), node.outputs.end(),
+                    [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
+      continue;  // folded
     if (node.op == OpKind::CastLike) {
       node.op = OpKind::Cast;
       node.inputs.resize(1);

@@ -1,13 +1,7 @@
 // Rules of the operators that keep, move or leave out elements: their shapes follow from constants.
-#include "graph/operators.h"
+#include "graph/rules.h"
 namespace warploom::graph {
-namespace {
-tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected, std::string found) {
-  return q.error(ErrorCode::kOnnxShape, std::move(message), std::move(expected), std::move(found));
-}
-
-// An input that must be a constant list of integers, because the output's shape depends on it.
-Result<std::vector<std::int64_t>> list(const Question& q, std::size_t i, std::string_view what) {
+Result<std::vector<std::int64_t>> list(const Question& q, std::size_t i, std::string_view what, std::size_t most) {
   const Tensor& tensor = q.in(i);
   if (tensor.dtype != Dtype::i64 && tensor.dtype != Dtype::i32)
     return q.error(ErrorCode::kOnnxType, fmt::format("{} is no list of integers", what), "i64",
@@ -17,12 +11,12 @@ Result<std::vector<std::int64_t>> list(const Question& q, std::size_t i, std::st
     return q.error(ErrorCode::kOnnxDynamicShape, fmt::format("{} is not known from the model", what),
                    "a constant, or something computed from constants and shapes", tensor.name,
                    "export the model with fixed shapes");
-  if (tensor.shape.size() > 1 || values->size() > kMaxRank)
-    return shape_error(q, fmt::format("{} is no list of axes", what), "one axis of at most 16 entries", to_text(tensor.shape));
+  if (tensor.shape.size() > 1 || values->size() > most)
+    return shape_error(q, fmt::format("{} is no list", what), fmt::format("one axis of at most {} entries", most),
+                       to_text(tensor.shape));
   return *values;
 }
 
-// Distinct normalised axes, ascending.
 Result<std::vector<int>> axes(const Question& q, const std::vector<std::int64_t>& wanted, std::size_t rank) {
   std::vector<int> found;
   for (std::int64_t axis : wanted) {
@@ -34,7 +28,6 @@ Result<std::vector<int>> axes(const Question& q, const std::vector<std::int64_t>
     return q.error(ErrorCode::kOnnxAttribute, "an axis is named twice", "distinct axes", to_text(wanted));
   return found;
 }
-}  // namespace
 namespace rules {
 Result<Answer> reshape(const Question& q) {
   WARPLOOM_TRY(Shape shape, list(q, 1, "the new shape"));
@@ -168,6 +161,20 @@ Result<Answer> slice(const Question& q) {
   return Answer{q.in(0).dtype, spec.size};
 }
 
+Result<Answer> pad(const Question& q) {
+  const std::string mode = q.node.attribute<std::string>("mode", "constant");
+  if (mode != "constant") return attribute_error(q, "the mode of a Pad is not supported", "constant", mode);
+  if (q.has(2) && (q.in(2).dtype != q.in(0).dtype || element_count(q.in(2).shape) != 1))
+    return type_error(q, fmt::format("one value of {}", name_of(q.in(0).dtype)), to_text(q.in(2)));
+  WARPLOOM_TRY(const PadSpec spec, pad_spec(q));
+  Shape shape = q.in(0).shape;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    shape[i] += spec.before[i] + spec.after[i];
+    if (shape[i] < 0) return shape_error(q, "a Pad crops more than there is", "sizes of 0 or more", to_text(shape));
+  }
+  return Answer{q.in(0).dtype, shape};
+}
+
 Result<Answer> shape_of(const Question& q) {
   const auto [begin, end] = shape_range(q.node, q.in(0).shape.size());
   return Answer{Dtype::i64, {std::max<std::int64_t>(end - begin, 0)}};
@@ -204,6 +211,24 @@ Result<SliceSpec> slice_spec(const Question& q) {
     spec.begin[at] = begin;
     spec.step[at] = step;
     spec.size[at] = distance <= 0 ? 0 : (distance + pace - 1) / pace;
+  }
+  return spec;
+}
+
+Result<PadSpec> pad_spec(const Question& q) {
+  const std::size_t rank = q.in(0).shape.size();
+  WARPLOOM_TRY(const std::vector<std::int64_t> pads, list(q, 1, "the list of pads", 2 * kMaxRank));
+  std::vector<std::int64_t> where(rank);
+  std::iota(where.begin(), where.end(), 0);
+  if (q.has(3)) { WARPLOOM_TRY(where, list(q, 3, "the list of axes")); }
+  WARPLOOM_CHECK(axes(q, where, rank));
+  if (pads.size() != 2 * where.size())
+    return shape_error(q, "the pads do not fit the axes", fmt::format("{} entries", 2 * where.size()), to_text(pads));
+  PadSpec spec{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0)};
+  for (std::size_t i = 0; i < where.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(*normalized_axis(where[i], rank, q.place));
+    spec.before[axis] = std::clamp(pads[i], -kMaxElements, kMaxElements);
+    spec.after[axis] = std::clamp(pads[where.size() + i], -kMaxElements, kMaxElements);
   }
   return spec;
 }

@@ -194,7 +194,7 @@ class Importer {
       return fail({ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", proto.op_type()), place,
                    "the default domain", proto.domain()});
     const auto op = graph::op_named(proto.op_type());
-    if (!op)
+    if (!op || graph::operator_of(*op).since == graph::kInternal)
       return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not supported", proto.op_type()), place,
                    graph::supported_operators(), proto.op_type()});
     if (graph::operator_of(*op).since > opset_)

@@ -101,7 +101,7 @@ class Model {
     for (std::int64_t lane = 0; lane < std::min<std::int64_t>(32, lanes.threads()); ++lane) {
       std::int64_t element = 0;
       const auto at = lanes.coord(lane, 0);
-      for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * tensor.strides[d];
+      for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * global.step_along(d) * tensor.strides[d];
       const std::int64_t first = element * bits_of(tensor.dtype) / 8, last = first + bytes_of(tensor.dtype, vector) - 1;
       for (std::int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
     }
@@ -114,8 +114,9 @@ class Model {
     double part = 1;
     for (std::size_t d = 0; d < global.extent.size(); ++d) {
       if (global.lookup >= 0 && global.lookup_dim == static_cast<int>(d)) continue;
-      const std::int64_t start = global.offset[d].evaluate(at),
-                         kept = std::clamp<std::int64_t>(tensor.shape[d] - start, 0, global.extent[d]);
+      const std::int64_t start = global.offset[d].evaluate(at), step = global.step_along(d),
+                         end = std::clamp<std::int64_t>((tensor.shape[d] - start + step - 1) / step, 0, global.extent[d]),
+                         kept = end - std::clamp<std::int64_t>((step - 1 - start) / step, 0, end);
       part *= static_cast<double>(kept) / static_cast<double>(global.extent[d]);
     }
     return part;

@@ -81,6 +81,8 @@ class SharedSolver {
     const auto contiguous = contiguous_dim(tensor);
     if (!capabilities_.tensor_copy) return Lack{"a target that has one", capabilities_.arch};
     if (global.lookup >= 0) return Lack{"a box that is not gathered", fmt::format("'{}' gathered", tensor.name)};
+    if (!global.step.empty())
+      return Lack{"a box of neighbours", fmt::format("steps {} of '{}'", text_of(global.step), tensor.name)};
     if (!contiguous)
       return Lack{fmt::format("a dimension of '{}' whose elements are neighbours", tensor.name),
                   fmt::format("strides {}", text_of(tensor.strides))};
@@ -290,7 +292,8 @@ class SharedSolver {
         seen_from(solution_.registers.at(registers.tensor), program_.tensor(registers.tensor).shape, memory.extent);
     MemoryLayout view;  // the global box as memory, to find common vectors
     view.element_bits = bits_of(tensor.dtype);
-    for (std::size_t d = 0; d < tensor.shape.size(); ++d) view.dims.push_back({{memory.extent[d], tensor.strides[d]}});
+    for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+      view.dims.push_back({{memory.extent[d], tensor.strides[d] * memory.step_along(d)}});
     const auto limit = vector_limit(program_, bounds_, memory, 16);
     Choice choice{
         row_of(capabilities_, Method::plain, from, to), 1, {}, "the widest vectors that lanes, strides and edges allow"};

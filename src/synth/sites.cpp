@@ -150,7 +150,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Bounds::range(const Index& 
 bool Bounds::may_exceed(const Program& program, const Tile& tile, int dim) const {
   const auto d = static_cast<std::size_t>(dim);
   if (tile.lookup >= 0 && tile.lookup_dim == dim) return true;
-  const std::int64_t shape = program.tensor(tile.tensor).shape[d], extent = tile.extent[d];
+  const std::int64_t shape = program.tensor(tile.tensor).shape[d], extent = tile.reach(d);
   const auto reach = range(tile.offset[d]);
   if (reach && reach->first >= 0 && reach->second + extent <= shape) return false;
   // Interval arithmetic overestimates (i*4 + 4 with i < n/4 is exact, i*4 + j is not); whole tiles on whole multiples cannot
@@ -170,7 +170,7 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile,
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
       const bool along = static_cast<int>(d) == *contiguous;
       if (along && tile.lookup >= 0 && tile.lookup_dim == *contiguous) return false;
-      if (along && (tile.extent[d] % width || tile.offset[d].known_divisor() % width)) return false;
+      if (along && (tile.step_along(d) != 1 || tile.extent[d] % width || tile.offset[d].known_divisor() % width)) return false;
       if (along && bounds.may_exceed(program, tile, static_cast<int>(d)) && tensor.shape[d] % width) return false;
       if (!along && tensor.shape[d] > 1 && tensor.strides[d] % width) return false;
     }

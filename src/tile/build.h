@@ -62,7 +62,12 @@ class Builder {
   Tile all(TensorId tensor) const { return whole(program_, tensor); }
   // The offset along dim counts in lookup's elements.
   Tile gathered(Tile tile, int dim, TensorId lookup) const {
-    return {tile.tensor, std::move(tile.offset), std::move(tile.extent), lookup, dim};
+    return {tile.tensor, std::move(tile.offset), std::move(tile.extent), lookup, dim, std::move(tile.step)};
+  }
+  // Every step[d]-th element along dimension d of a global tensor: the windows of a strided convolution.
+  Tile stepped(Tile tile, std::vector<std::int64_t> step) const {
+    if (std::any_of(step.begin(), step.end(), [](auto every) { return every != 1; })) tile.step = std::move(step);
+    return tile;
   }
   Value value(TensorId tensor) const { return {.kind = Value::Kind::tensor, .tensor = tensor}; }
   Dtype dtype_of(TensorId tensor) const { return program_.tensor(tensor).dtype; }

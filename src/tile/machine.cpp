@@ -14,7 +14,7 @@ template <class Visit>
 Status for_elements(const Site& site, const Tile& tile, const Visit& visit) {
   const Tensor& tensor = site.program.tensor(tile.tensor);
   const auto strides = tensor.scope == Scope::global ? tensor.strides : dense_strides(tensor.shape);
-  std::vector<std::int64_t> start, step(tile.extent.size(), 0), at = step;
+  std::vector<std::int64_t> start, element(tile.extent.size(), 0), at = element;
   for (const Index& offset : tile.offset) { WARPLOOM_TRY(start.emplace_back(), value_of(site, offset)); }
   const Tensor* lookup = tile.lookup < 0 ? nullptr : &site.program.tensor(tile.lookup);
   const auto looked_up = [&](std::int64_t i) -> std::int64_t {
@@ -26,13 +26,14 @@ Status for_elements(const Site& site, const Tile& tile, const Visit& visit) {
     std::optional<std::size_t> place = 0;
     for (std::size_t i = 0; i < at.size(); ++i) {
       // Unsigned, so that a nonsensical offset wraps to somewhere outside.
-      at[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) + static_cast<std::uint64_t>(step[i]));
+      at[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) +
+                                        static_cast<std::uint64_t>(element[i] * tile.step_along(i)));
       if (lookup && static_cast<int>(i) == tile.lookup_dim) at[i] = looked_up(at[i]);
       if (at[i] < 0 || at[i] >= tensor.shape[i]) place.reset();
       else if (place) *place += static_cast<std::size_t>(at[i] * strides[i]);
     }
     WARPLOOM_CHECK(visit(place, at));
-    for (std::size_t i = step.size(); i-- > 0 && ++step[i] == tile.extent[i];) step[i] = 0;
+    for (std::size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];) element[i] = 0;
   }
   return ok();
 }

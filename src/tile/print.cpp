@@ -34,10 +34,12 @@ class Writer {
   void item(const Tile& tile) {
     item(Named{tile.tensor});
     if (covers(tile)) return;
-    for (std::size_t i = 0; i < tile.offset.size() && i < tile.extent.size(); ++i)
+    for (std::size_t i = 0; i < tile.offset.size() && i < tile.extent.size(); ++i) {
       if (const std::string at = tile.offset[i].text(); tile.lookup >= 0 && static_cast<int>(i) == tile.lookup_dim)
         all(*this, i ? ", gather(" : "[gather(", Named{tile.lookup}, fmt::format(", {}) +{}", at, tile.extent[i]));
       else out += fmt::format("{}{} +{}", i ? ", " : "[", at, tile.extent[i]);
+      if (i < tile.step.size() && tile.step[i] != 1) out += fmt::format(" by {}", tile.step[i]);
+    }
     out += ']';
   }
   void item(const Value& value) {
@@ -73,7 +75,7 @@ class Writer {
     return id >= 0 && static_cast<std::size_t>(id) < list.size();
   }
   bool covers(const Tile& tile) const {
-    if (!exists(program_.tensors, tile.tensor) || tile.lookup >= 0) return false;
+    if (!exists(program_.tensors, tile.tensor) || tile.lookup >= 0 || !tile.step.empty()) return false;
     for (const Index& offset : tile.offset)
       if (offset.constant() != 0) return false;
     const std::vector<std::int64_t>& shape = program_.tensor(tile.tensor).shape;

@@ -3,8 +3,8 @@
 // A program has tensors in three scopes. Global tensors are the kernel's parameters, with strides; shared tensors belong to the
 // block; register tensors are spread over the threads of the role that uses them, in a way that synthesis decides. Statements
 // move and compute whole tiles. A Tile names a box of a tensor: an offset (index expressions) and an extent for each of its
-// dimensions; dimensions of extent 1 are squeezed where tiles of different rank meet. Along one dimension a global
-// tile may be gathered: the coordinates of its elements are then read from a tensor of integers.
+// dimensions; dimensions of extent 1 are squeezed where tiles of different rank meet. A global tile may take every so
+// many-th element along a dimension, and along one it may be gathered: the coordinates are then read from a tensor of integers.
 //
 // Meaning (the interpreter in interpret.h is its definition):
 //  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and for those that Signal and Wait: a
@@ -62,6 +62,11 @@ struct Tile {
   // lies outside either tensor counts as outside.
   TensorId lookup = -1;
   int lookup_dim = -1;
+  std::vector<std::int64_t> step = {};  // of a global tile, one a dimension: element e has coordinate offset + step·e; empty: 1
+
+  std::int64_t step_along(std::size_t dim) const { return step.empty() ? 1 : step[dim]; }
+  // How many coordinates lie between the first and the last element along a dimension, both counted.
+  std::int64_t reach(std::size_t dim) const { return (extent[dim] - 1) * step_along(dim) + 1; }
 };
 
 // A value computed from elements of register tensors, point by point. Tensors of equal rank; extent 1 broadcasts.

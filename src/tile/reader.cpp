@@ -98,8 +98,10 @@ void Reader::item(Tile& to) {
     if (gathered) expect(")");
     expect("+");
     to.extent.push_back(integer());
+    if (accept("by")) to.step.resize(to.extent.size(), 1), to.step.back() = integer();
   } while (accept(","));
   in_tile_ = false;
+  if (!to.step.empty()) to.step.resize(to.extent.size(), 1);
   expect("]");
 }
 
@@ -110,7 +112,7 @@ void Reader::item(Index& to) {
 }
 
 bool Reader::extent_follows() const {
-  return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer && (is(",", 2) || is("]", 2));
+  return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer && (is(",", 2) || is("]", 2) || is("by", 2));
 }
 
 bool Reader::deeper() {

@@ -133,6 +133,7 @@ class Verifier {
                     fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
     for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
     if (tile.lookup >= 0) WARPLOOM_CHECK(check_lookup(tile));
+    if (!tile.step.empty()) WARPLOOM_CHECK(check_step(tile));
     for (std::size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global; ++i)
       if (const int per = per_byte(tensor.dtype);
           tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
@@ -148,6 +149,17 @@ class Verifier {
                       "a tile inside " + text(tensor.shape), fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
     }
     return ok();
+  }
+
+  Status check_step(const Tile& tile) const {
+    const Tensor& tensor = program_.tensor(tile.tensor);
+    bool good = tensor.scope == Scope::global && tile.step.size() == tile.extent.size() && per_byte(tensor.dtype) == 1;
+    for (std::size_t i = 0; good && i < tile.step.size(); ++i)
+      good = tile.step[i] >= 1 && tile.step[i] < std::int64_t{1} << 32 &&
+             (tile.step[i] == 1 || tile.lookup_dim != static_cast<int>(i));
+    if (good) return ok();
+    return refuse(fmt::format("a tile of '{}' cannot take the steps {}", tensor.name, text(tile.step)),
+                  "steps of at least 1, one a dimension of a global tensor of whole bytes, and none where it is gathered");
   }
 
   Status check_lookup(const Tile& tile) const {

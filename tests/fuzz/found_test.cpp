@@ -33,6 +33,13 @@ TEST(Found, TwoLoopsOfOneNameAndDifferentBounds) {
             kAgrees);
 }
 
+TEST(Found, ALoopNamedAsATensorIsRenamed) {
+  EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal i0 f32 [96]\noutput Y f32 [96]\nregister r f32 [32]\n"
+                    "for i0_ in 0 .. 3:\n  copy i0[i0_ * 32 +32] -> r\n  copy r -> Y[i0_ * 32 +32]\n",
+                    "sm_80"),
+            kAgrees);
+}
+
 TEST(Found, FillsOfCopiesToSharedMemory) {
   EXPECT_EQ(outcome("program p grid(1) warps 1\nglobal X bf16 [40]\noutput Y bf16 [64]\nshared s bf16 [64]\n"
                     "copy X[0 +64] -> s fill 0.5\ncopy s -> Y[0 +64]\n",

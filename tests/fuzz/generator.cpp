@@ -96,7 +96,7 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     if (u < 0.7) moved[random_.below(rank)].push_back(v);
     else if (o.output || u < 0.85) outer.push_back(v);
   }
-  Shape shape, full;  // of the tensor, and of the box with the dimensions in front
+  Shape shape, full, steps;  // of the tensor, and of the box with the dimensions in front
   std::vector<Index> offset;
   for (const Variable& v : outer) {
     shape.push_back(v.count);
@@ -125,6 +125,9 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     if (chance(0.3)) size -= std::min(size - 1, pick({1, 2, 3, 8, 16}) * step);
     else if (chance(0.2)) size += pick({1, 3, 8, 64});
     if (o.aligned) size = (size + vector - 1) / vector * vector;
+    const std::int64_t every = !o.aligned && !o.dense && chance(0.06) ? pick({2, 3, 5}) : 1;
+    if (every > 1) at = at * every + pick({0, 1, -1}), size = size * every - pick({0, 1, 2});
+    steps.resize(full.size(), 1), steps.push_back(every);
     shape.push_back(std::max<std::int64_t>(1, size)), full.push_back(extent[d]), offset.push_back(at);
   }
   // Strides: an order of the dimensions, and room between rows.
@@ -144,7 +147,7 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
   if (!o.output && !o.aligned && !o.dense && rank >= 2 && chance(0.04)) strides[n - 2] = 0;
   const std::string name = fresh(o.output ? "Y" : "X");
   const TensorId id = o.output ? b_.output(name, dtype, shape, strides) : b_.global(name, dtype, shape, strides);
-  return b_.tile(id, offset, full);
+  return b_.stepped(b_.tile(id, offset, full), steps);
 }
 namespace {
 struct Kind {

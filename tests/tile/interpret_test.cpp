@@ -134,6 +134,24 @@ TEST(Interpret, StridesAreTheCallers) {
   EXPECT_EQ(arrays.get("Y", 3), 42);
 }
 
+TEST(Interpret, SteppedTilesTakeEverySoManyThElement) {
+  Builder b("stepped");
+  const auto x = b.global("X", Dtype::f32, {5, 7});
+  const auto y = b.output("Y", Dtype::f32, {2, 4}), z = b.output("Z", Dtype::f32, {8});
+  const auto r = b.reg("r", Dtype::f32, {2, 4});
+  b.copy(b.stepped(b.tile(x, {1, -2}, {2, 4}), {2, 3}), b.all(r), 7);  // rows 1 and 3, columns -2, 1, 4 and 7
+  b.copy(b.all(r), b.all(y));
+  b.copy(b.tile(r, {1, 1}, {1, 2}), b.stepped(b.tile(z, {1}, {2}), {4}));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_TRUE(status) << report(status);
+  const double expected[] = {7, arrays.get("X", 8), arrays.get("X", 11), 7, 7, arrays.get("X", 22), arrays.get("X", 25), 7};
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), expected[i]) << i;
+  EXPECT_EQ(arrays.get("Z", 1), expected[5]);
+  EXPECT_EQ(arrays.get("Z", 5), expected[6]);
+}
+
 TEST(Interpret, GatheredRowsAreReadWhereTheIndicesPointAndElseFilled) {
   Builder b("gather");
   const auto rows = b.global("rows", Dtype::i32, {3});

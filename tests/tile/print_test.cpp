@@ -189,6 +189,8 @@ class Arbitrary {
       result.offset.push_back(index(3));
       result.extent.push_back(1 + below(64));
     }
+    if (below(8) == 0)
+      for (std::size_t i = 0; i < result.offset.size(); ++i) result.step.push_back(i ? 1 + below(3) : 2);
     if (below(8) == 0) return b.gathered(result, static_cast<int>(below(static_cast<std::int64_t>(result.offset.size()))), 0);
     return result;
   }

@@ -364,6 +364,24 @@ TEST_F(Verify, AcceptsGatheredTilesScansAndRearrangements) {
   b.map(t, coordinate(1, block(0)));
   expect_valid(b.finish());
 }
+TEST_F(Verify, AcceptsStepsOfAGlobalTile) {
+  b.copy(b.stepped(b.tile(x, {-1, 0}, {16, 16}), {2, 3}), b.all(r));
+  b.copy(b.all(r), b.stepped(b.tile(y, {3, 0}, {16, 16}), {1, 2}));
+  expect_valid(b.finish());
+}
+TEST_F(Verify, RefusesStepsOfASharedTile) {
+  const int line = (b.copy(b.stepped(b.all(s), {2, 1}), b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "steps");
+}
+TEST_F(Verify, RefusesStepsBackwards) {
+  const int line = (b.copy(b.stepped(b.tile(x, {15, 0}, {16, 16}), {-1, 1}), b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "steps");
+}
+TEST_F(Verify, RefusesStepsWhereATileIsGathered) {
+  const auto rows = b.global("rows", Dtype::i32, {40});
+  const int line = (b.copy(b.gathered(b.stepped(b.tile(x, {0, 0}, {16, 16}), {2, 1}), 0, rows), b.all(r)), __LINE__);
+  expect_invalid(b.finish(), line, "steps");
+}
 TEST_F(Verify, RefusesToGatherByAnythingButIntegers) {
   const int line = (b.copy(b.gathered(corner(x), 0, x), b.all(r)), __LINE__);
   expect_invalid(b.finish(), line, "coordinates");

@@ -1,0 +1,581 @@
+// From a graph to nests, backwards: every tensor is demanded at coordinates, and its producer says at which coordinates it demands
+// its inputs. Where a Reshape meets an axis that runs over several of its dimensions, the axis is split and all begins again.
+#include "kernels/nest.h"
+#include "graph/operators.h"
+#include "kernels/nest_form.h"
+namespace warploom::kernels {
+namespace {
+using graph::Graph;
+using graph::Node;
+using graph::OpClass;
+using graph::OpKind;
+using graph::Shape;
+using graph::TensorId;
+using graph::Term;
+using Map = std::vector<Affine>;  // a coordinate for each dimension of a tensor
+using Value = std::optional<int>;
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+// to += from · factor, without trailing zeros, so that equal coordinates compare equal while axes are still added.
+void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
+  to.begin += from.begin * factor;
+  to.steps.resize(std::max(to.steps.size(), from.steps.size()));
+  for (std::size_t a = 0; a < from.steps.size(); ++a) to.steps[a] += from.steps[a] * factor;
+  while (!to.steps.empty() && to.steps.back() == 0) to.steps.pop_back();
+}
+
+Term apply(ValueOp op, int a, int b = 0, int c = 0) { return {.kind = Term::Kind::apply, .op = op, .args = {a, b, c}}; }
+Term input(int index) { return {.kind = Term::Kind::input, .input = index}; }
+Term number(double value) { return {.kind = Term::Kind::constant, .value = value}; }
+
+struct Split {  // an axis asked for in two
+  std::size_t axis;
+  std::int64_t inner;
+};
+
+class Reader {
+ public:
+  // splits[i]: the sizes, outermost first, that the i-th axis asked for is made of.
+  Reader(const Graph& graph, std::map<int, Shape>& splits) : graph_(graph), splits_(splits), depth_(graph.tensors.size(), 0) {
+    for (const Node& node : graph.nodes) {
+      int deepest = 0;
+      for (const TensorId id : node.inputs)
+        if (id != graph::kAbsent) deepest = std::max(deepest, depth_[at(id)]);
+      const bool reduces =
+          class_of(node.op) != OpClass::pointwise && class_of(node.op) != OpClass::view && class_of(node.op) != OpClass::movement;
+      depth_[at(node.outputs[0])] = deepest + reduces;
+    }
+  }
+
+  // Outputs of equal shape (or of size 1 where the first is larger), from `begin` on and `size` long along every axis.
+  bool read(const std::vector<TensorId>& outputs, const Shape& begin, const Shape& size) {
+    Map coordinates;
+    for (std::size_t d = 0; d < size.size(); ++d) {
+      coordinates.push_back(new_axis(size[d]));
+      coordinates.back().begin += begin[d];
+    }
+    for (const TensorId id : outputs) {
+      Map place = coordinates;
+      const Shape& shape = graph_.tensor(id).shape;
+      for (std::size_t d = 0; d < shape.size(); ++d)
+        if (shape[d] == 1) place[d] = {};
+      const Value value = read(id, place);
+      if (!value) return false;
+      nest.outputs.push_back({*value, access(id, place)});
+    }
+    return true;
+  }
+
+  Nest nest;
+  std::optional<Split> wanted;  // why nothing was read, where splitting an axis helps
+
+  void ask_for(const Split& split) {  // turns the physical axis into an entry of splits_
+    const auto [logical, position] = origin_[split.axis];
+    Shape& sizes = splits_[logical];
+    if (sizes.empty()) sizes = {nest.axes[split.axis]};
+    sizes[position] /= split.inner;
+    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(position) + 1, split.inner);
+  }
+
+ private:
+  const Graph& graph_;
+  std::map<int, Shape>& splits_;
+  std::vector<int> depth_;  // how many reductions a tensor is made by, one after another
+  int asked_ = 0;
+  std::vector<std::pair<int, std::size_t>> origin_;  // of every axis: which one asked for, which part of it
+  std::map<std::pair<TensorId, std::string>, int> known_;
+  std::map<TensorId, std::vector<Map>> demanded_;
+
+  Affine new_axis(std::int64_t size) {
+    const int logical = asked_++;
+    const auto found = splits_.find(logical);
+    Affine out;
+    if (size == 1) return out;
+    const Shape sizes = found == splits_.end() ? Shape{size} : found->second;
+    std::int64_t step = size;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      step /= sizes[i];
+      origin_.emplace_back(logical, i);
+      nest.axes.push_back(sizes[i]);
+      out.steps.resize(nest.axes.size());
+      out.steps.back() = step;
+    }
+    return out;
+  }
+  std::vector<int> axes_of(const Affine& affine) const {
+    std::vector<int> out;
+    for (std::size_t a = 0; a < affine.steps.size(); ++a)
+      if (affine.steps[a] != 0) out.push_back(static_cast<int>(a));
+    return out;
+  }
+  // The least and the greatest value.
+  std::pair<std::int64_t, std::int64_t> range(const Affine& affine) const {
+    std::int64_t low = affine.begin, high = affine.begin;
+    for (std::size_t a = 0; a < affine.steps.size(); ++a)
+      (affine.steps[a] < 0 ? low : high) += affine.steps[a] * (nest.axes[a] - 1);
+    return {low, high};
+  }
+  bool lies_in(const Affine& affine, std::int64_t begin, std::int64_t end) const {
+    const auto [low, high] = range(affine);
+    return low >= begin && high < end;
+  }
+  bool inside(const Map& map, const Shape& shape) const {
+    for (std::size_t d = 0; d < map.size(); ++d)
+      if (!lies_in(map[d], 0, shape[d])) return false;
+    return true;
+  }
+  // Whether it takes every value below `size` exactly once.
+  bool whole(const Affine& affine, std::int64_t size) const {
+    std::vector<int> axes = axes_of(affine);
+    std::sort(axes.begin(), axes.end(), [&](int x, int y) { return affine.steps[at(x)] < affine.steps[at(y)]; });
+    std::int64_t step = 1;
+    for (const int axis : axes) {
+      if (affine.steps[at(axis)] != step) return false;
+      step *= nest.axes[at(axis)];
+    }
+    return affine.begin == 0 && step == size;
+  }
+
+  int push(NestValue value) {
+    nest.values.push_back(std::move(value));
+    return static_cast<int>(nest.values.size()) - 1;
+  }
+  int map(std::vector<Term> terms, std::vector<int> operands, Dtype dtype = Dtype::f32) {
+    return push(
+        {.kind = NestValue::Kind::map, .expression = {std::move(terms)}, .operands = std::move(operands), .dtype = dtype});
+  }
+  int reduce(ValueOp op, int operand, std::vector<int> axes) {
+    if (axes.empty()) return operand;
+    std::sort(axes.begin(), axes.end());
+    return push({.kind = NestValue::Kind::reduce, .operands = {operand}, .op = op, .axes = std::move(axes)});
+  }
+
+  Access access(TensorId id, const Map& map) const {
+    const graph::Tensor& tensor = graph_.tensor(id);
+    return {id, tensor.name, tensor.dtype, tensor.shape, graph::strides_of(tensor.shape), map, 0, inside(map, tensor.shape)};
+  }
+
+  static std::string key_of(const Map& map) {
+    std::string key;
+    for (const Affine& c : map) key += fmt::format("{}+{}, ", c.begin, fmt::join(c.steps, "+"));
+    return key;
+  }
+
+  // The value of a tensor; unspecified, though not undefined, where a coordinate lies outside.
+  Value read(TensorId id, const Map& map) {
+    const auto key = std::pair(id, key_of(map));
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    demanded_[id].push_back(map);
+    const int producer = graph_.producer(id);
+    const Value value = producer < 0 ? leaf(id, map) : made(graph_.nodes[at(producer)], id, map);
+    if (value) known_[key] = *value;
+    return value;
+  }
+
+  Value leaf(TensorId id, const Map& map) {
+    if (const auto scalar = constant_scalar(graph_, id)) return this->map({number(*scalar)}, {});
+    return load(access(id, map));
+  }
+  int load(Access access) {
+    nest.loads.push_back(std::move(access));
+    return push({.kind = NestValue::Kind::load, .load = static_cast<int>(nest.loads.size()) - 1});
+  }
+
+  // The value of a tensor, `fill` where a coordinate lies outside.
+  Value padded(TensorId id, const Map& map, double fill) {
+    const Shape& shape = graph_.tensor(id).shape;
+    const Value value = read(id, map);
+    if (!value || inside(map, shape)) return value;
+    const auto key = std::pair(id, fmt::format("{} outside {}", fill, key_of(map)));
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    int result = *value;
+    if (const NestValue& of = nest.values[at(result)];
+        of.kind == NestValue::Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) {
+      Access own = nest.loads[at(of.load)];
+      own.fill = fill;
+      if (nest.loads[at(of.load)].fill != fill) result = load(std::move(own));
+    } else if (outside(result, map, shape) != fill) {
+      result = where_inside(result, map, shape, fill);
+    }
+    return known_[key] = result;
+  }
+
+  // Whether a load lies outside its tensor just where the map lies outside the shape.
+  bool leaves_alike(const Access& load, const Map& map, const Shape& shape) const {
+    const auto leaving = [&](const Map& where, const Shape& from) {
+      std::set<std::string> out;
+      for (std::size_t d = 0; d < where.size(); ++d)
+        if (!lies_in(where[d], 0, from[d])) out.insert(fmt::format("{} below {}", key_of({where[d]}), from[d]));
+      return out;
+    };
+    return leaving(load.at, load.shape) == leaving(map, shape);
+  }
+  // What a value is outside, where that is one number.
+  std::optional<double> outside(int value, const Map& map, const Shape& shape) const {
+    const NestValue& of = nest.values[at(value)];
+    if (of.kind == NestValue::Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape))
+      return nest.loads[at(of.load)].fill;
+    if (of.kind != NestValue::Kind::map) return std::nullopt;
+    std::vector<double> inputs;
+    for (const int operand : of.operands) {
+      const auto one = outside(operand, map, shape);
+      if (!one) return std::nullopt;
+      inputs.push_back(*one);
+    }
+    return graph::evaluate(of.expression, inputs);
+  }
+  int where_inside(int value, const Map& map, const Shape& shape, double fill) {
+    std::vector<Term> terms = {input(0)};
+    std::vector<int> operands = {value};
+    int all = -1;
+    const auto push_term = [&](const Term& term) { return terms.push_back(term), static_cast<int>(terms.size()) - 1; };
+    for (std::size_t d = 0; d < map.size(); ++d) {
+      if (lies_in(map[d], 0, shape[d])) continue;
+      const int c = push_term(input(static_cast<int>(operands.size())));
+      operands.push_back(push({.kind = NestValue::Kind::index, .at = map[d]}));
+      const int low = push_term(apply(ValueOp::less, push_term(number(-0.5)), c));
+      const int high = push_term(apply(ValueOp::less, c, push_term(number(static_cast<double>(shape[d]) - 0.5))));
+      const int both = push_term(apply(ValueOp::mul, low, high));
+      all = all < 0 ? both : push_term(apply(ValueOp::mul, all, both));
+    }
+    push_term(apply(ValueOp::where, all, 0, push_term(number(fill))));
+    return this->map(std::move(terms), std::move(operands));
+  }
+
+  Value made(const Node& node, TensorId id, const Map& map) {
+    switch (class_of(node.op)) {
+      case OpClass::pointwise: return pointwise(node, id, map);
+      case OpClass::view: return view(node, map);
+      case OpClass::movement:
+        if (node.op == OpKind::Concat) return concat(node, map);
+        return moved(node, map);
+      case OpClass::contraction: return contraction(node, map);
+      case OpClass::convolution: return convolution(node, map);
+      case OpClass::window: return window(node, map);
+      case OpClass::reduction: return reduction(node, map);
+      default: return std::nullopt;
+    }
+  }
+
+  // Where input `i` is read, by the operator's access rule; nothing where that is not one place.
+  std::optional<Map> source(const Node& node, std::size_t i, const Map& map) const {
+    const auto rule = operator_of(node.op).access(graph::Question{graph_, node}, i);
+    if (!rule) return std::nullopt;
+    const Shape& shape = graph_.tensor(node.inputs[i]).shape;
+    Map out(shape.size());
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const graph::AxisSource& from = (*rule)[d];
+      if (from.axis == graph::AxisSource::kWhole && shape[d] != 1) return std::nullopt;
+      if (from.axis == graph::AxisSource::kWhole) continue;
+      add(out[d], map[at(from.axis)], from.step);
+      out[d].begin += from.begin;
+    }
+    return out;
+  }
+
+  Value moved(const Node& node, const Map& map) {
+    const auto from = source(node, 0, map);
+    if (!from || node.op == OpKind::Gather) return std::nullopt;
+    if (node.op != OpKind::Pad) return read(node.inputs[0], *from);
+    const bool given = node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent;
+    const auto fill = given ? constant_scalar(graph_, node.inputs[2]) : 0.0;
+    return fill ? padded(node.inputs[0], *from, *fill) : std::nullopt;
+  }
+
+  Value pointwise(const Node& node, TensorId id, const Map& map) {
+    const Dtype to = graph_.tensor(id).dtype, from = graph_.tensor(node.inputs[0]).dtype;
+    const bool same = node.op == OpKind::Cast || node.op == OpKind::Identity || node.op == OpKind::Dropout;
+    if (!is_float(to) && to != Dtype::boolean && !same) return std::nullopt;  // arithmetic is in fp32
+    const auto expression = graph::expression_of(graph_, node);
+    if (!expression) return std::nullopt;
+    std::vector<std::size_t> order;  // fewest reductions first: one then finds its axis already there
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] != graph::kAbsent && !(node.op == OpKind::Dropout && i > 0)) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t x, std::size_t y) { return depth_[at(node.inputs[x])] < depth_[at(node.inputs[y])]; });
+    std::vector<int> operands(node.inputs.size(), -1);
+    for (const std::size_t i : order) {
+      const auto place = source(node, i, map);
+      const Value operand = place ? read(node.inputs[i], *place) : std::nullopt;
+      if (!operand) return std::nullopt;
+      operands[i] = *operand;
+    }
+    for (int& operand : operands)
+      if (operand < 0) operand = operands[order[0]];  // absent: not in the expression
+    const bool narrows = is_float(to) && bits_of(to) < bits_of(from) && same;
+    if (expression->terms.size() == 1 && expression->terms[0].kind == Term::Kind::input && !narrows)
+      return operands[at(expression->terms[0].input)];
+    return this->map(expression->terms, std::move(operands), narrows ? to : Dtype::f32);
+  }
+
+  // The digits of `flat` in the mixed radix of `sizes`.
+  std::optional<Map> digits(const Affine& flat, const Shape& sizes) {
+    Map out(sizes.size());
+    const Shape steps = graph::strides_of(sizes);
+    std::int64_t rest = flat.begin;
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+      out[d].begin = rest / steps[d];
+      rest %= steps[d];
+    }
+    for (const int axis : axes_of(flat)) {
+      const std::int64_t step = flat.steps[at(axis)], pace = std::abs(step);
+      std::size_t d = 0;
+      while (d + 1 < sizes.size() && (steps[d] > pace || pace % steps[d] != 0)) ++d;
+      if (pace % steps[d] != 0) return std::nullopt;
+      if (d > 0 && pace * nest.axes[at(axis)] > steps[d - 1] && steps[d - 1] % pace == 0) {  // it runs on into the next digit
+        const std::int64_t inner = steps[d - 1] / pace;
+        if (inner > 1 && nest.axes[at(axis)] % inner == 0) wanted = Split{at(axis), inner};
+        return std::nullopt;
+      }
+      Affine one;
+      one.steps.resize(at(axis) + 1);
+      one.steps.back() = step / steps[d];
+      add(out[d], one);
+    }
+    return inside(out, sizes) ? std::optional(out) : std::nullopt;
+  }
+
+  // Dimensions of both shapes are matched in groups of equal product.
+  Value view(const Node& node, const Map& map) {
+    const Shape &from = graph_.tensor(node.inputs[0]).shape, &to = graph_.tensor(node.outputs[0]).shape;
+    Map out(from.size());
+    for (std::size_t i = 0, o = 0; i < from.size() || o < to.size();) {
+      std::size_t i_end = i, o_end = o;
+      std::int64_t in = 1, have = 1;
+      if (i < from.size()) in = from[i_end++];
+      if (o < to.size()) have = to[o_end++];
+      while (in != have) (in < have ? in *= from[i_end++] : have *= to[o_end++]);
+      if (i_end == i + 1 && o_end == o + 1) {
+        out[i] = map[o];
+      } else if (in != 1) {
+        Affine flat;
+        const Shape sizes(from.begin() + static_cast<std::ptrdiff_t>(i), from.begin() + static_cast<std::ptrdiff_t>(i_end));
+        for (std::size_t d = o; d < o_end; ++d) {
+          if (!lies_in(map[d], 0, to[d])) return std::nullopt;
+          Affine scaled;
+          add(scaled, flat, to[d]);
+          add(scaled, map[d]);
+          flat = scaled;
+        }
+        const auto parts = digits(flat, sizes);
+        if (!parts) return std::nullopt;
+        std::copy(parts->begin(), parts->end(), out.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      i = i_end, o = o_end;
+    }
+    return read(node.inputs[0], out);
+  }
+
+  // The pieces that may be meant, each 0 outside itself, added up.
+  Value concat(const Node& node, const Map& map) {
+    Value sum;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto from = source(node, i, map);
+      const Shape& shape = graph_.tensor(node.inputs[i]).shape;
+      bool apart = graph::element_count(shape) == 0;
+      for (std::size_t d = 0; d < from->size(); ++d) apart |= range((*from)[d]).second < 0 || range((*from)[d]).first >= shape[d];
+      if (apart) continue;
+      const Value piece = padded(node.inputs[i], *from, 0);
+      if (!piece) return std::nullopt;
+      sum = sum ? this->map({input(0), input(1), apply(ValueOp::add, 0, 1)}, {*sum, *piece}) : piece;
+    }
+    return sum;
+  }
+
+  Value product(int a, int b) { return map({input(0), input(1), apply(ValueOp::mul, 0, 1)}, {a, b}); }
+
+  // Coordinates at which a pointwise chain that ends in `id` reads already, `partial` but for whole axes at the dimensions `gone`.
+  std::optional<Map> demanded(TensorId id, const Map& partial, const std::vector<bool>& gone, std::set<TensorId>& seen) const {
+    if (!seen.insert(id).second) return std::nullopt;
+    const Shape& shape = graph_.tensor(id).shape;
+    if (const auto found = demanded_.find(id); found != demanded_.end())
+      for (const Map& map : found->second) {
+        Affine kept, all;  // each step once where the dimensions share no axis
+        bool fits = true;
+        for (std::size_t d = 0; d < map.size(); ++d) fits &= gone[d] ? whole(map[d], shape[d]) : map[d] == partial[d];
+        for (std::size_t d = 0; d < map.size() && fits; ++d)
+          for (const int axis : axes_of(map[d])) {
+            Affine& mine = gone[d] ? all : kept;
+            mine.steps.resize(nest.axes.size());
+            mine.steps[at(axis)] += 1;
+          }
+        for (std::size_t a = 0; a < all.steps.size() && fits; ++a)
+          fits = all.steps[a] == 0 || (all.steps[a] == 1 && (a >= kept.steps.size() || kept.steps[a] == 0));
+        if (fits) return map;
+      }
+    if (graph_.producer(id) < 0) return std::nullopt;
+    const Node& node = graph_.nodes[at(graph_.producer(id))];
+    for (const TensorId from : node.inputs)
+      if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent && graph_.tensor(from).shape == shape)
+        if (auto map = demanded(from, partial, gone, seen)) return map;
+    return std::nullopt;
+  }
+
+  Value reduction(const Node& node, const Map& map) {
+    static const std::map<OpKind, ValueOp> operations = {{OpKind::ReduceSum, ValueOp::add},
+                                                         {OpKind::ReduceMax, ValueOp::max},
+                                                         {OpKind::ReduceMin, ValueOp::min},
+                                                         {OpKind::ReduceProd, ValueOp::mul}};
+    const Shape& shape = graph_.tensor(node.inputs[0]).shape;
+    std::vector<bool> gone(shape.size(), false);
+    for (const std::int64_t axis : node.integers("axes")) gone[at(axis)] = true;
+    Map from(shape.size());
+    for (std::size_t d = 0, o = 0; d < shape.size(); ++d)
+      if (!gone[d]) from[d] = map[o++];
+      else o += node.integer("keepdims", 1) != 0;
+    std::set<TensorId> seen;
+    if (const auto known = demanded(node.inputs[0], from, gone, seen)) from = *known;
+    else
+      for (std::size_t d = 0; d < shape.size(); ++d)
+        if (gone[d]) from[d] = new_axis(shape[d]);
+    const Value operand = read(node.inputs[0], from);
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (!gone[d]) from[d] = {};
+    return operand ? reduce(operations.at(node.op), *operand, axes_of(from)) : operand;
+  }
+
+  // New axes for the taps of a window, and the coordinates at which they are read.
+  Map new_taps(const Node& node) {
+    Map taps;
+    for (const std::int64_t size : node.integers("kernel_shape")) taps.push_back(new_axis(size));
+    return taps;
+  }
+  Map windowed(const Node& node, const Map& map, const Map& taps) const {
+    Map out = map;
+    for (std::size_t i = 0; i < taps.size(); ++i) {
+      out[i + 2] = {-node.integers("pads")[i], {}};
+      add(out[i + 2], map[i + 2], node.integers("strides")[i]);
+      add(out[i + 2], taps[i], node.integers("dilations")[i]);
+    }
+    return out;
+  }
+  std::vector<int> axes_of(const Map& map) const {
+    std::vector<int> axes;
+    for (const Affine& c : map)
+      for (const int axis : axes_of(c)) axes.push_back(axis);
+    return axes;
+  }
+
+  Value window(const Node& node, const Map& map) {
+    const ValueOp op = node.op == OpKind::MaxPool ? ValueOp::max : ValueOp::add;
+    const Map taps = new_taps(node);
+    const Value operand = padded(node.inputs[0], windowed(node, map, taps), identity_of(op));
+    return operand ? reduce(op, *operand, axes_of(taps)) : operand;
+  }
+
+  Value convolution(const Node& node, const Map& map) {
+    const Shape& filter = graph_.tensor(node.inputs[1]).shape;
+    const std::int64_t groups = node.integer("group", 1);
+    const auto parts = digits(map[1], {groups, filter[0] / groups});
+    if (!parts || node.inputs.size() > 2) return std::nullopt;
+    Map weight = {map[1], new_axis(filter[1])};
+    const Map taps = new_taps(node);
+    weight.insert(weight.end(), taps.begin(), taps.end());
+    Map from = windowed(node, map, taps);
+    from[1] = weight[1];
+    add(from[1], (*parts)[0], filter[1]);
+    const Value x = padded(node.inputs[0], from, 0), w = x ? read(node.inputs[1], weight) : x;
+    std::vector<int> over = axes_of(Map(weight.begin() + 1, weight.end()));
+    return w ? Value(reduce(ValueOp::add, *product(*x, *w), std::move(over))) : w;
+  }
+
+  Value contraction(const Node& node, const Map& map) {
+    const graph::Question q{graph_, node};
+    const Shape& left = q.in(0).shape;
+    const std::size_t summed =
+        left.size() == 1 || node.integer("transA") != 0 ? left.size() - (left.size() == 1 ? 1 : 2) : left.size() - 1;
+    const Affine k = new_axis(left[summed]);
+    std::vector<int> factors;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto rule = operator_of(node.op).access(q, i);
+      Map from(q.in(i).shape.size());
+      // The summed dimension is the whole one among the last two.
+      const std::size_t first = from.size() < 2 ? 0 : from.size() - 2;
+      for (std::size_t d = 0; d < from.size(); ++d)
+        if ((*rule)[d].axis != graph::AxisSource::kWhole) from[d] = map[at((*rule)[d].axis)];
+        else if (d >= first) from[d] = k;
+      const Value factor = read(node.inputs[i], from);
+      if (!factor) return std::nullopt;
+      factors.push_back(*factor);
+    }
+    Value out = reduce(ValueOp::add, *product(factors[0], factors[1]), axes_of(k));
+    if (const double alpha = node.real("alpha", 1); alpha != 1) out = product(*out, this->map({number(alpha)}, {}));
+    const double beta = node.real("beta", 1);
+    if (!q.has(2) || beta == 0) return out;
+    const auto place = source(node, 2, map);
+    Value addend = place ? read(node.inputs[2], *place) : std::nullopt;
+    if (!addend) return addend;
+    if (beta != 1) addend = product(*addend, this->map({number(beta)}, {}));
+    return this->map({input(0), input(1), apply(ValueOp::add, 0, 1)}, {*out, *addend});
+  }
+};
+
+// The part of the outputs from `begin` on, `size` long.
+std::optional<Nest> part(const Graph& graph, const std::vector<TensorId>& outputs, const Shape& begin, const Shape& size) {
+  constexpr int kMostSplits = 32;
+  std::map<int, Shape> splits;
+  for (int i = 0; i < kMostSplits; ++i) {
+    Reader reader(graph, splits);
+    if (reader.read(outputs, begin, size)) return normal_form(std::move(reader.nest));
+    if (!reader.wanted) return std::nullopt;
+    reader.ask_for(*reader.wanted);
+  }
+  return std::nullopt;
+}
+
+// The Concat that an output is, with pointwise operators behind it: the pieces are written one by one.
+const Node* concat_behind(const Graph& graph, TensorId id) {
+  const int producer = graph.producer(id);
+  if (producer < 0) return nullptr;
+  const Node& node = graph.nodes[at(producer)];
+  if (node.op == OpKind::Concat) return &node;
+  for (const TensorId from : node.inputs)
+    if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent && graph.tensor(from).shape == graph.tensor(id).shape)
+      if (const Node* found = concat_behind(graph, from)) return found;
+  return nullptr;
+}
+}  // namespace
+std::vector<Nest> nests_of(const Graph& graph) {
+  std::vector<std::vector<TensorId>> groups;  // of outputs, the largest first
+  for (const TensorId id : graph.outputs) {
+    const Shape& shape = graph.tensor(id).shape;
+    if (graph::element_count(shape) == 0) return {};
+    const auto fits = [&](const std::vector<TensorId>& group) {
+      const Shape& large = graph.tensor(group[0]).shape;
+      bool fit = shape.size() == large.size();
+      for (std::size_t d = 0; d < shape.size() && fit; ++d) fit = shape[d] == large[d] || shape[d] == 1;
+      return fit;
+    };
+    const auto group = std::find_if(groups.begin(), groups.end(), fits);
+    if (group == groups.end()) groups.push_back({id});
+    else group->push_back(id);
+  }
+  std::vector<Nest> nests;
+  for (const auto& group : groups) {
+    Shape size = graph.tensor(group[0]).shape, begin(size.size(), 0);
+    std::vector<std::int64_t> pieces = {size.empty() ? 1 : size[0]};
+    std::size_t axis = 0;
+    if (const Node* concat = group.size() == 1 ? concat_behind(graph, group[0]) : nullptr) {
+      const graph::Question q{graph, *concat};
+      axis = q.axis(size.size());
+      pieces.clear();
+      for (std::size_t i = 0; i < concat->inputs.size(); ++i) pieces.push_back(q.in(i).shape[axis]);
+    }
+    for (const std::int64_t piece : pieces) {
+      if (piece == 0) continue;
+      if (!size.empty()) size[axis] = piece;
+      auto nest = part(graph, group, begin, size);
+      if (!nest) return {};
+      nests.push_back(std::move(*nest));
+      if (!size.empty()) begin[axis] += piece;
+    }
+  }
+  return nests;
+}
+
+std::optional<Nest> nest_of(const Graph& graph) {
+  auto nests = nests_of(graph);
+  return nests.size() == 1 ? std::optional(std::move(nests[0])) : std::nullopt;
+}
+}  // namespace warploom::kernels

@@ -1,0 +1,298 @@
+#include "kernels/nest_form.h"
+#include <limits>
+namespace warploom::kernels {
+namespace {
+using graph::Expression;
+using graph::Term;
+using Kind = NestValue::Kind;
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// Emitted values are trees where expressions share terms: one that shares at every step would grow without bound.
+constexpr double kMostTreeNodes = 512;
+double tree_nodes(const Expression& expression) {
+  std::vector<double> nodes;
+  for (const Term& term : expression.terms) {
+    nodes.push_back(1);
+    if (term.kind == Term::Kind::apply)
+      for (int i = 0; i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
+  }
+  return nodes.back();
+}
+
+void complete(Nest& nest) {
+  const std::size_t rank = nest.axes.size();
+  const auto squeeze = [&](Access& access) {
+    for (std::size_t d = access.shape.size(); d-- > 0;) {
+      access.at[d].steps.resize(rank);
+      if (access.shape[d] != 1 || access.at[d] != Affine{0, std::vector<std::int64_t>(rank)}) continue;
+      const auto where = static_cast<std::ptrdiff_t>(d);
+      access.shape.erase(access.shape.begin() + where);
+      access.strides.erase(access.strides.begin() + where);
+      access.at.erase(access.at.begin() + where);
+    }
+  };
+  for (Access& load : nest.loads) squeeze(load);
+  for (auto& output : nest.outputs) squeeze(output.place);
+  for (NestValue& value : nest.values) {
+    value.at.steps.resize(rank);
+    value.varies.assign(rank, false);
+    for (std::size_t a = 0; a < rank; ++a) {
+      if (value.kind == Kind::load) value.varies[a] = nest.loads[at(value.load)].uses(a);
+      if (value.kind == Kind::index) value.varies[a] = value.at.steps[a] != 0;
+      for (const int operand : value.operands) value.varies[a] = value.varies[a] || nest.values[at(operand)].varies[a];
+    }
+    for (const int axis : value.axes) value.varies[at(axis)] = false;
+  }
+}
+
+// `value` with operand `which`, a map, written out.
+void inline_operand(NestValue& value, std::size_t which, const NestValue& map) {
+  Expression out;
+  const auto add = [&](const Term& term) {
+    for (std::size_t i = 0; i < out.terms.size(); ++i) {
+      const Term& old = out.terms[i];
+      if (old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
+          std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value))
+        return static_cast<int>(i);
+    }
+    out.terms.push_back(term);
+    return static_cast<int>(out.terms.size()) - 1;
+  };
+  std::vector<int> operands;
+  const auto append = [&](const auto& self, const NestValue& of, int instead) -> int {
+    std::vector<int> place;
+    for (Term term : of.expression.terms) {
+      if (term.kind == Term::Kind::input && term.input == instead) {
+        place.push_back(self(self, map, -1));
+        continue;
+      }
+      if (term.kind == Term::Kind::input) {
+        const int operand = of.operands[at(term.input)];
+        const auto found = std::find(operands.begin(), operands.end(), operand);
+        term.input = static_cast<int>(found - operands.begin());
+        if (found == operands.end()) operands.push_back(operand);
+      }
+      if (term.kind == Term::Kind::apply)
+        for (int i = 0; i < arity_of(term.op); ++i) term.args[at(i)] = place[at(term.args[at(i)])];
+      place.push_back(add(term));
+    }
+    return place.back();
+  };
+  const int result = append(append, value, static_cast<int>(which));
+  // The last term is the result; where it was there before, it comes once more.
+  if (at(result) + 1 != out.terms.size())
+    out.terms.push_back({.kind = Term::Kind::apply, .op = ValueOp::max, .args = {result, result, 0}});
+  value.expression = std::move(out);
+  value.operands = std::move(operands);
+}
+
+void join_maps(Nest& nest) {
+  std::vector<std::set<int>> users(nest.values.size());
+  for (std::size_t v = 0; v < nest.values.size(); ++v)
+    for (const int operand : nest.values[v].operands) users[at(operand)].insert(static_cast<int>(v));
+  for (const auto& output : nest.outputs) users[at(output.value)].insert(-1 - output.value);
+  for (std::size_t v = 0; v < nest.values.size(); ++v) {
+    NestValue& value = nest.values[v];
+    if (value.kind != Kind::map) continue;
+    for (bool joined = true; joined;) {
+      joined = false;
+      for (std::size_t i = 0; i < value.operands.size() && !joined; ++i) {
+        const NestValue& operand = nest.values[at(value.operands[i])];
+        if (operand.kind != Kind::map || operand.dtype != Dtype::f32) continue;
+        if (!operand.operands.empty() && (operand.varies != value.varies || users[at(value.operands[i])].size() > 1)) continue;
+        NestValue trial = value;
+        inline_operand(trial, i, operand);
+        if (tree_nodes(trial.expression) > kMostTreeNodes) continue;
+        value = std::move(trial);
+        joined = true;
+      }
+    }
+  }
+}
+
+void drop_unused(Nest& nest) {
+  std::vector<bool> needed(nest.values.size(), false);
+  for (const auto& output : nest.outputs) needed[at(output.value)] = true;
+  for (std::size_t v = nest.values.size(); v-- > 0;)
+    if (needed[v])
+      for (const int operand : nest.values[v].operands) needed[at(operand)] = true;
+  std::vector<int> renamed(nest.values.size());
+  std::vector<Access> loads;
+  std::vector<NestValue> values;
+  for (std::size_t v = 0; v < nest.values.size(); ++v) {
+    if (!needed[v]) continue;
+    NestValue& value = nest.values[v];
+    renamed[v] = static_cast<int>(values.size());
+    for (int& operand : value.operands) operand = renamed[at(operand)];
+    if (value.kind == Kind::load) {
+      loads.push_back(std::move(nest.loads[at(value.load)]));
+      value.load = static_cast<int>(loads.size()) - 1;
+    }
+    values.push_back(std::move(value));
+  }
+  for (auto& output : nest.outputs) output.value = renamed[at(output.value)];
+  nest.loads = std::move(loads);
+  nest.values = std::move(values);
+}
+
+void erase_axis(Affine& affine, std::size_t a) { affine.steps.erase(affine.steps.begin() + static_cast<std::ptrdiff_t>(a)); }
+
+// Axes a and a + 1 of a coordinate that steps along both as along one.
+bool one_axis(const Affine& c, std::size_t a, std::int64_t inner) { return c.steps[a] == c.steps[a + 1] * inner; }
+
+// The dimension d of an access of which d belongs to axis a and d + 1 is axis a + 1, all of it; -1 where there is none.
+int pair_of_dimensions(const Access& access, std::size_t a, std::int64_t inner) {
+  int found = -1;
+  for (std::size_t d = 0; d < access.at.size(); ++d) {
+    const Affine& c = access.at[d];
+    if (c.steps[a] == 0 && c.steps[a + 1] == 0) continue;
+    if (found >= 0 && at(found) + 1 == d) continue;
+    if (found >= 0 || c.steps[a] != 1 || c.steps[a + 1] != 0 || d + 1 == access.at.size()) return -1;
+    Affine only{0, std::vector<std::int64_t>(c.steps.size())};
+    only.steps[a + 1] = 1;
+    if (access.at[d + 1] != only || access.shape[d + 1] != inner || access.strides[d] != access.strides[d + 1] * inner) return -1;
+    found = static_cast<int>(d);
+  }
+  return found;
+}
+bool can_merge(const Access& access, std::size_t a, std::int64_t inner) {
+  return std::all_of(access.at.begin(), access.at.end(), [&](const Affine& c) { return one_axis(c, a, inner); }) ||
+         pair_of_dimensions(access, a, inner) >= 0;
+}
+void merge(Access& access, std::size_t a, std::int64_t inner) {
+  const bool plain = std::all_of(access.at.begin(), access.at.end(), [&](const Affine& c) { return one_axis(c, a, inner); });
+  if (!plain) {
+    const auto d = at(pair_of_dimensions(access, a, inner));
+    Affine& outer = access.at[d];
+    outer.begin *= inner;
+    for (auto& step : outer.steps) step *= inner;
+    outer.steps[a + 1] = 1;
+    access.shape[d] *= inner;
+    access.strides[d] = access.strides[d + 1];
+    const auto next = static_cast<std::ptrdiff_t>(d) + 1;
+    access.shape.erase(access.shape.begin() + next);
+    access.strides.erase(access.strides.begin() + next);
+    access.at.erase(access.at.begin() + next);
+  }
+  for (Affine& c : access.at) erase_axis(c, a);
+}
+
+bool merge_axes(Nest& nest, std::size_t a) {
+  const std::int64_t inner = nest.axes[a + 1];
+  const int outer_axis = static_cast<int>(a);
+  for (const Access& load : nest.loads)
+    if (!can_merge(load, a, inner)) return false;
+  for (const auto& output : nest.outputs)
+    if (!can_merge(output.place, a, inner)) return false;
+  for (const NestValue& value : nest.values) {
+    if (value.kind == Kind::index && !one_axis(value.at, a, inner)) return false;
+    const auto over = [&](int axis) { return std::find(value.axes.begin(), value.axes.end(), axis) != value.axes.end(); };
+    if (value.varies[a] != value.varies[a + 1] || over(outer_axis) != over(outer_axis + 1)) return false;
+  }
+  for (Access& load : nest.loads) merge(load, a, inner);
+  for (auto& output : nest.outputs) merge(output.place, a, inner);
+  for (NestValue& value : nest.values) {
+    erase_axis(value.at, a);
+    value.varies.erase(value.varies.begin() + static_cast<std::ptrdiff_t>(a));
+    std::erase(value.axes, outer_axis);
+    for (int& axis : value.axes) axis -= axis > outer_axis;
+  }
+  nest.axes[a + 1] *= nest.axes[a];
+  nest.axes.erase(nest.axes.begin() + static_cast<std::ptrdiff_t>(a));
+  return true;
+}
+
+// An access that never leaves its tensor gets one dimension an axis, and a first one of two elements where it does not begin at 0.
+void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes, bool output) {
+  Access plain = access;
+  plain.shape.clear(), plain.strides.clear(), plain.at.clear();
+  std::int64_t begin = 0;
+  for (std::size_t d = 0; d < access.at.size(); ++d) begin += access.at[d].begin * access.strides[d];
+  if (!access.inside || (output && begin != 0)) return;
+  const auto add = [&](std::int64_t size, std::int64_t stride, const Affine& c) {
+    plain.shape.push_back(size), plain.strides.push_back(stride), plain.at.push_back(c);
+  };
+  const Affine none{0, std::vector<std::int64_t>(axes.size())};
+  if (begin != 0) add(2, begin, {1, none.steps});
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    std::int64_t stride = 0;
+    Affine own = none;
+    own.steps[a] = 1;
+    for (std::size_t d = 0; d < access.at.size(); ++d) {
+      if (access.at[d].steps[a] < 0) return;
+      stride += access.at[d].steps[a] * access.strides[d];
+    }
+    if (access.uses(a)) add(axes[a], stride, own);
+  }
+  access = std::move(plain);
+}
+}  // namespace
+Nest normal_form(Nest nest) {
+  complete(nest);
+  join_maps(nest);
+  drop_unused(nest);
+  for (std::size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
+  for (Access& load : nest.loads) one_dimension_an_axis(load, nest.axes, false);
+  for (auto& output : nest.outputs) one_dimension_an_axis(output.place, nest.axes, true);
+  return nest;
+}
+
+bool Access::uses(std::size_t axis) const {
+  return std::any_of(at.begin(), at.end(), [&](const Affine& c) { return c.steps[axis] != 0; });
+}
+
+std::vector<bool> Nest::reduced() const {
+  std::vector<bool> out(axes.size(), false);
+  for (const NestValue& value : values)
+    for (const int axis : value.axes) out[at(axis)] = true;
+  return out;
+}
+
+double identity_of(ValueOp op) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return op == ValueOp::max ? -infinity : op == ValueOp::min ? infinity : op == ValueOp::mul ? 1 : 0;
+}
+std::optional<tile::ReduceOp> reduce_op(ValueOp op) {
+  if (op == ValueOp::mul) return std::nullopt;
+  return op == ValueOp::max ? tile::ReduceOp::max : op == ValueOp::min ? tile::ReduceOp::min : tile::ReduceOp::sum;
+}
+
+std::string to_text(const Nest& nest) {
+  const auto coordinate = [](const Affine& c) {
+    std::string text;
+    for (std::size_t a = 0; a < c.steps.size(); ++a)
+      if (c.steps[a] != 0)
+        text += fmt::format("{}{}i{}", text.empty() ? "" : " + ", c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
+    return c.begin == 0 && !text.empty() ? text : fmt::format("{}{}{}", text, text.empty() ? "" : " + ", c.begin);
+  };
+  const auto place = [&](const Access& access) {
+    std::vector<std::string> parts;
+    for (const Affine& c : access.at) parts.push_back(coordinate(c));
+    return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype), fmt::join(access.shape, ","),
+                       fmt::join(parts, ", "), access.inside ? "" : fmt::format(", fill {}", access.fill));
+  };
+  std::string out = fmt::format("axes {{{}}}\n", fmt::join(nest.axes, ", "));
+  for (std::size_t v = 0; v < nest.values.size(); ++v) {
+    const NestValue& value = nest.values[v];
+    out += fmt::format("{} ", v);
+    if (value.kind == Kind::load) out += "load " + place(nest.loads[at(value.load)]);
+    if (value.kind == Kind::index) out += "index " + coordinate(value.at);
+    if (value.kind == Kind::reduce)
+      out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0], fmt::join(value.axes, ", "));
+    if (value.kind == Kind::map) {
+      out += value.dtype == Dtype::f32 ? "map" : fmt::format("map {}", name_of(value.dtype));
+      for (const Term& term : value.expression.terms) {
+        if (term.kind == Term::Kind::input) out += fmt::format(" {}", value.operands[at(term.input)]);
+        if (term.kind == Term::Kind::constant) out += fmt::format(" #{}", term.value);
+        if (term.kind == Term::Kind::apply)
+          out +=
+              fmt::format(" {}({})", name_of(term.op), fmt::join(term.args.begin(), term.args.begin() + arity_of(term.op), ","));
+      }
+    }
+    out += "\n";
+  }
+  for (const auto& output : nest.outputs) out += fmt::format("output {} -> {}\n", output.value, place(output.place));
+  return out;
+}
+}  // namespace warploom::kernels

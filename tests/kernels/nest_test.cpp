@@ -1,0 +1,332 @@
+// Nests by plain loops in FP64 against the FP64 reference, and the forms that some graphs take.
+#include "kernels/nest.h"
+#include <gtest/gtest.h>
+#include <cmath>
+#include "problems.h"
+namespace warploom::kernels {
+namespace {
+using graph::OpKind;
+using graph::Shape;
+using graph::TensorId;
+using At = std::vector<std::int64_t>;
+
+// The meaning of a nest: every value at every index, without any thought of speed.
+class Plain {
+ public:
+  Plain(const Nest& nest, const graph::Graph& graph, const std::vector<std::vector<std::byte>>& inputs) : nest_(nest) {
+    for (const Access& load : nest.loads) {
+      const auto& constant = graph.tensor(load.tensor).constant;
+      const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), load.tensor);
+      data_.push_back(constant ? constant->data() : inputs[static_cast<std::size_t>(found - graph.inputs.begin())].data());
+    }
+  }
+
+  // Writes what the nest writes of output number `o`.
+  void write(std::size_t o, std::vector<double>& to) {
+    const auto& [value, place] = nest_.outputs[o];
+    std::vector<std::int64_t> sizes(nest_.axes.size(), 1);
+    for (std::size_t a = 0; a < sizes.size(); ++a)
+      if (place.uses(a)) sizes[a] = nest_.axes[a];
+    each(sizes, [&](const At& at) {
+      std::int64_t offset = 0;
+      for (std::size_t d = 0; d < place.at.size(); ++d) offset += coordinate(place.at[d], at) * place.strides[d];
+      to[static_cast<std::size_t>(offset)] = result(value, at);
+    });
+  }
+
+ private:
+  const Nest& nest_;
+  std::vector<const std::byte*> data_;
+  std::map<std::pair<int, At>, double> known_;
+
+  static std::int64_t coordinate(const Affine& c, const At& at) {
+    std::int64_t sum = c.begin;
+    for (std::size_t a = 0; a < at.size(); ++a) sum += c.steps[a] * at[a];
+    return sum;
+  }
+  static void each(const std::vector<std::int64_t>& sizes, const std::function<void(const At&)>& body) {
+    At at(sizes.size(), 0);
+    for (;;) {
+      body(at);
+      std::size_t a = sizes.size();
+      while (a > 0 && ++at[a - 1] == sizes[a - 1]) at[--a] = 0;
+      if (a == 0) return;
+    }
+  }
+  double result(int id, At at) {
+    const NestValue& value = nest_.values[static_cast<std::size_t>(id)];
+    for (std::size_t a = 0; a < at.size(); ++a)
+      if (!value.varies[a]) at[a] = 0;
+    const auto found = known_.find({id, at});
+    return found != known_.end() ? found->second : known_[{id, at}] = compute(value, at);
+  }
+  double compute(const NestValue& value, const At& at) {
+    switch (value.kind) {
+      case NestValue::Kind::index: return static_cast<double>(coordinate(value.at, at));
+      case NestValue::Kind::load: {
+        const Access& load = nest_.loads[static_cast<std::size_t>(value.load)];
+        std::int64_t offset = 0;
+        for (std::size_t d = 0; d < load.at.size(); ++d) {
+          const std::int64_t c = coordinate(load.at[d], at);
+          if (c < 0 || c >= load.shape[d]) {
+            EXPECT_FALSE(load.inside);
+            return load.fill;
+          }
+          offset += c * load.strides[d];
+        }
+        return load_as_double(load.dtype, data_[static_cast<std::size_t>(value.load)], static_cast<std::size_t>(offset));
+      }
+      case NestValue::Kind::map: {
+        std::vector<double> inputs;
+        for (const int operand : value.operands) inputs.push_back(result(operand, at));
+        const double out = graph::evaluate(value.expression, inputs);
+        return value.dtype == Dtype::f32 ? out : rounded(value.dtype, out);
+      }
+      case NestValue::Kind::reduce: break;
+    }
+    std::vector<std::int64_t> sizes(at.size(), 1);
+    for (const int axis : value.axes) sizes[static_cast<std::size_t>(axis)] = nest_.axes[static_cast<std::size_t>(axis)];
+    double sum = identity_of(value.op);
+    each(sizes, [&](At inner) {
+      for (std::size_t a = 0; a < at.size(); ++a)
+        if (sizes[a] == 1) inner[a] = at[a];
+      sum = apply(value.op, sum, result(value.operands[0], inner));
+    });
+    return sum;
+  }
+};
+
+void expect_agreement(const graph::Graph& graph) {
+  const auto nests = nests_of(graph);
+  ASSERT_FALSE(nests.empty()) << to_text(graph);
+  const auto inputs = test::random_inputs(graph, 1);
+  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+  const auto want = graph::evaluate(graph, views, 1);
+  ASSERT_TRUE(want.has_value()) << describe(want.error());
+  for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
+    std::vector<double> have((*want)[o].size(), NAN);
+    for (const Nest& nest : nests)
+      for (std::size_t i = 0; i < nest.outputs.size(); ++i)
+        if (nest.outputs[i].place.tensor == graph.outputs[o]) Plain(nest, graph, inputs).write(i, have);
+    for (std::size_t i = 0; i < have.size(); ++i)
+      ASSERT_NEAR(have[i], (*want)[o][i], 1e-9 * (1 + std::abs((*want)[o][i])))
+          << to_text(graph) << to_text(nests[0]) << "element " << i;
+  }
+}
+
+struct Net : graph::Builder {
+  Net() : Builder("net") {}
+  TensorId x(Shape shape, Dtype dtype = Dtype::f32) { return input(fmt::format("x{}", inputs_++), dtype, std::move(shape)); }
+  TensorId ints(std::vector<std::int64_t> values) { return integers(fmt::format("c{}", inputs_++), values); }
+  TensorId reshape(TensorId id, std::vector<std::int64_t> shape) { return add(OpKind::Reshape, {id, ints(std::move(shape))}); }
+  TensorId transpose(TensorId id, std::vector<std::int64_t> perm) {
+    return add(OpKind::Transpose, {id}, {{"perm", std::move(perm)}});
+  }
+  TensorId slice(TensorId id, std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) {
+    return add(OpKind::Slice, {id, ints({begin}), ints({end}), ints({axis}), ints({step})});
+  }
+  graph::Graph with(std::vector<TensorId> outputs) {
+    for (const TensorId id : outputs) output(id);
+    const auto graph = graph::decompose(*finish());
+    EXPECT_TRUE(graph.has_value()) << describe(graph.error());
+    return *graph;
+  }
+
+ private:
+  int inputs_ = 0;
+};
+
+TEST(Nest, OfPointwiseOperatorsWithBroadcasts) {
+  Net n;
+  const auto x = n.x({2, 3, 4}), b = n.x({3, 1}), s = n.x({4});
+  const auto y = n.add(OpKind::Add, {x, b});
+  expect_agreement(n.with({n.add(OpKind::Gelu, {n.add(OpKind::Mul, {y, s})}, {{"approximate", std::string("tanh")}})}));
+}
+
+TEST(Nest, OfAChainIsOneExpressionOverOneAxis) {
+  Net n;
+  const auto x = n.x({2, 3, 4}), y = n.x({2, 3, 4});
+  const auto nest = nest_of(n.with({n.add(OpKind::Relu, {n.add(OpKind::Sub, {n.add(OpKind::Exp, {x}), y})})}));
+  ASSERT_TRUE(nest);
+  EXPECT_EQ(nest->axes, (Shape{24}));
+  EXPECT_EQ(nest->values.size(), 3U) << to_text(*nest);
+}
+
+TEST(Nest, OfTransposesAndSlices) {
+  Net n;
+  const auto x = n.transpose(n.x({3, 4, 5}), {2, 0, 1});
+  expect_agreement(n.with({n.add(OpKind::Neg, {n.slice(n.slice(x, 0, 4, 0, -2), 2, 1, 4)})}));
+}
+
+TEST(Nest, KeepsAxesThatMoveTogetherAsOne) {
+  Net n;
+  const auto nest = nest_of(n.with({n.transpose(n.x({2, 3, 4, 5}), {2, 3, 0, 1})}));
+  ASSERT_TRUE(nest);
+  EXPECT_EQ(nest->axes, (Shape{20, 6}));
+}
+
+TEST(Nest, SplitsAnAxisWhereAReshapeMeetsATranspose) {
+  Net n;
+  const auto heads = n.transpose(n.reshape(n.x({2, 5, 12}), {2, 5, 3, 4}), {0, 2, 1, 3});
+  expect_agreement(n.with({n.reshape(n.add(OpKind::Mul, {heads, n.x({3, 1, 4})}), {2, 60})}));
+}
+
+TEST(Nest, HasNoFormWhereAReshapeCutsAnAxisUnevenly) {
+  Net n;
+  EXPECT_FALSE(nest_of(n.with({n.reshape(n.slice(n.x({4, 6}), 1, 0, 5), {5, 4})})));
+}
+
+TEST(Nest, OfAShuffleOfChannels) {
+  Net n;
+  const auto y = n.transpose(n.reshape(n.x({2, 6, 5}), {2, 3, 2, 5}), {0, 2, 1, 3});
+  expect_agreement(n.with({n.add(OpKind::Mul, {n.reshape(y, {2, 6, 5}), n.x({6, 1})})}));
+}
+
+TEST(Nest, OfAConcatWritesPieceByPiece) {
+  Net n;
+  const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.x({2, 4})}, {{"axis", std::int64_t{1}}});
+  const auto graph = n.with({n.add(OpKind::Mul, {both, n.x({7})})});
+  EXPECT_EQ(nests_of(graph).size(), 2U);
+  expect_agreement(graph);
+}
+
+TEST(Nest, OfAConcatInTheMiddleAddsUpItsPieces) {
+  Net n;
+  const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.add(OpKind::Exp, {n.x({2, 4})})}, {{"axis", std::int64_t{1}}});
+  expect_agreement(n.with({n.transpose(both, {1, 0})}));
+}
+
+TEST(Nest, OfSeveralOutputs) {
+  Net n;
+  const auto x = n.x({2, 6});
+  expect_agreement(n.with({n.slice(x, 1, 0, 3), n.slice(x, 1, 3, 6), n.add(OpKind::Exp, {x})}));
+}
+
+TEST(Nest, RoundsWhereACastNarrowsInAChain) {
+  Net n;
+  const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({3, 5})})}, {{"to", std::int64_t{onnx_type_of(Dtype::bf16)}}});
+  const auto z = n.add(OpKind::Cast, {y}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
+  expect_agreement(n.with({n.add(OpKind::Exp, {z})}));
+}
+
+TEST(Nest, OfProductsWithEverySortOfOperand) {
+  for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{
+           {{4, 5}, {5, 3}}, {{2, 4, 5}, {5, 3}}, {{3, 1, 4, 5}, {2, 5, 6}}, {{5}, {5, 3}}, {{4, 5}, {5}}, {{5}, {5}}}) {
+    Net n;
+    const auto x = n.x(a), y = n.x(b);
+    expect_agreement(n.with({n.add(OpKind::Relu, {n.add(OpKind::MatMul, {x, y})})}));
+  }
+}
+
+TEST(Nest, OfAScaledProductOfTransposedMatricesAndAnAddend) {
+  Net n;
+  expect_agreement(n.with({n.add(OpKind::Gemm, {n.x({5, 4}), n.x({3, 5}), n.x({3})},
+                                 {{"alpha", 0.5}, {"beta", 2.0}, {"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}})}));
+}
+
+TEST(Nest, OfASoftmaxHasOneAxisForItsRows) {
+  for (const std::int64_t axis : {0, 1, 2}) {
+    Net n;
+    const auto graph = n.with({n.add(OpKind::Softmax, {n.add(OpKind::Mul, {n.x({3, 4, 5}), n.x({5})})}, {{"axis", axis}})});
+    const auto nest = nest_of(graph);
+    ASSERT_TRUE(nest);
+    EXPECT_EQ(nest->axes.size(), axis == 2 ? 2U : 3U) << to_text(*nest);
+    EXPECT_EQ(nest->loads.size(), 2U) << to_text(*nest);
+    expect_agreement(graph);
+  }
+}
+
+TEST(Nest, OfALayerNormalizationReadsItsRowOnce) {
+  Net n;
+  const auto graph = n.with({n.add(OpKind::Relu, {n.add(OpKind::LayerNormalization, {n.x({2, 3, 8}), n.x({8}), n.x({8})})})});
+  const auto nest = nest_of(graph);
+  ASSERT_TRUE(nest);
+  EXPECT_EQ(nest->axes, (Shape{6, 8})) << to_text(*nest);
+  EXPECT_EQ(nest->loads.size(), 3U) << to_text(*nest);
+  expect_agreement(graph);
+}
+
+TEST(Nest, OfAGroupNormalizationSplitsTheChannels) {
+  Net n;
+  const auto x = n.x({2, 6, 3, 4}), grouped = n.reshape(x, {2, 3, -1});
+  const auto mean = n.add(OpKind::ReduceMean, {grouped, n.ints({2})}, {{"keepdims", std::int64_t{1}}});
+  const auto centred = n.add(OpKind::Sub, {grouped, mean});
+  const auto graph = n.with({n.add(OpKind::Mul, {n.reshape(centred, {2, 6, 3, 4}), n.x({1, 6, 1, 1})})});
+  const auto nest = nest_of(graph);
+  ASSERT_TRUE(nest);
+  EXPECT_EQ(nest->axes, (Shape{2, 3, 2, 12})) << to_text(*nest);
+  expect_agreement(graph);
+}
+
+TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
+  for (const OpKind op : {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
+    for (const std::int64_t keep : {0, 1})
+      for (const std::vector<std::int64_t>& axes : {std::vector<std::int64_t>{0}, {1}, {0, 2}, {-1, 1}, {0, 1, 2}}) {
+        Net n;
+        const auto x = n.add(OpKind::Add, {n.x({3, 4, 5}), n.x({4, 1})});
+        expect_agreement(n.with({n.add(OpKind::Abs, {n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}})})}));
+      }
+}
+
+using Attributes = std::map<std::string, graph::Attribute>;
+using Ints = std::vector<std::int64_t>;
+
+TEST(Nest, OfWindowsWithPaddingAndStrides) {
+  for (const OpKind op : {OpKind::MaxPool, OpKind::AveragePool})
+    for (const bool before : {false, true}) {
+      Net n;
+      auto x = n.x({2, 3, 7, 8});
+      if (before) x = n.add(OpKind::Relu, {n.add(OpKind::Sub, {x, n.x({3, 1, 1})})});
+      expect_agreement(n.with(
+          {n.add(op, {x}, Attributes{{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 1, 1}}})}));
+    }
+}
+
+TEST(Nest, OfConvolutionsOfEverySort) {
+  struct Sort {
+    Shape x, w;
+    Ints strides, pads, dilations;
+    std::int64_t group;
+  };
+  for (const Sort& s : std::vector<Sort>{{{2, 3, 6, 7}, {4, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+                                         {{1, 4, 6, 7}, {6, 2, 3, 1}, {2, 1}, {1, 0, 0, 0}, {1, 1}, 2},
+                                         {{1, 4, 8, 8}, {4, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 4},
+                                         {{2, 4, 5, 5}, {3, 4, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
+                                         {{2, 4, 9}, {3, 4, 3}, {2}, {1, 1}, {1}, 1}}) {
+    Net n;
+    const Ints kernel(s.w.begin() + 2, s.w.end());
+    auto x = n.x(s.x);
+    if (s.group == 1) x = n.add(OpKind::Relu, {x});
+    const auto y = n.add(
+        OpKind::Conv, {x, n.x(s.w), n.x({s.w[0]})},
+        Attributes{
+            {"kernel_shape", kernel}, {"strides", s.strides}, {"pads", s.pads}, {"dilations", s.dilations}, {"group", s.group}});
+    expect_agreement(n.with({n.add(OpKind::Relu, {y})}));
+  }
+}
+
+TEST(Nest, OfAPaddedConvolutionOfAReluReadsZerosOutside) {
+  Net n;
+  const auto x = n.add(OpKind::Relu, {n.x({1, 2, 4, 4})});
+  const auto nest = nest_of(n.with({n.add(OpKind::Conv, {x, n.x({2, 2, 3, 3})}, Attributes{{"pads", Ints{1, 1, 1, 1}}})}));
+  ASSERT_TRUE(nest);
+  for (const NestValue& value : nest->values) EXPECT_NE(value.kind, NestValue::Kind::index) << to_text(*nest);
+}
+
+TEST(Nest, OfPaddingAndCropping) {
+  for (const bool before : {false, true}) {
+    Net n;
+    auto x = n.x({3, 4});
+    if (before) x = n.add(OpKind::Exp, {x});
+    const double fill[] = {2.5};
+    const auto y = n.add(OpKind::Pad, {x, n.ints({1, -1, 0, 2}), n.constant("fill", Dtype::f32, {}, fill)});
+    expect_agreement(n.with({n.add(OpKind::Neg, {y})}));
+  }
+}
+
+TEST(Nest, OfASliceThatIsPaddedDoesNotShowWhatWasCutOff) {
+  Net n;
+  expect_agreement(n.with({n.add(OpKind::Pad, {n.slice(n.x({3, 6}), 1, 1, 5), n.ints({0, 1, 0, 1})})}));
+}
+}  // namespace
+}  // namespace warploom::kernels

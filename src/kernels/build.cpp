@@ -102,12 +102,10 @@ Work work_of(const Region& region) {
     if (given || graph.tensor(id).constant) work.bytes += read(id);
   }
   for (const auto id : graph.outputs) work.bytes += bytes(id);
-  for (const graph::Node& node : graph.nodes) {
-    if (class_of(node.op) != graph::OpClass::contraction) continue;
-    const graph::Shape& a = graph.tensor(node.inputs[0]).shape;
-    const std::int64_t k = node.integer("transA") != 0 ? a.front() : a.back();
-    work.flops += 2.0 * static_cast<double>(graph::element_count(graph.tensor(node.outputs[0]).shape)) * static_cast<double>(k);
-  }
+  for (const graph::Node& node : graph.nodes)
+    if (class_of(node.op) == graph::OpClass::contraction || class_of(node.op) == graph::OpClass::convolution)
+      work.flops += 2.0 * static_cast<double>(graph::element_count(graph.tensor(node.outputs[0]).shape)) *
+                    static_cast<double>(graph::terms_of(graph, node));
   return work;
 }
 }  // namespace warploom::kernels

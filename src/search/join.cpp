@@ -1,20 +1,8 @@
 #include "search/join.h"
+#include <regex>
 #include <set>
 namespace warploom::search {
 namespace {
-// `text` with every whole word `from` replaced.
-std::string with_word(std::string text, const std::string& from, const std::string& to) {
-  const auto in_word = [&](std::size_t at) {
-    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
-  };
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
-    const bool whole = (at == 0 || !in_word(at - 1)) && !in_word(at + from.size());
-    if (whole) text.replace(at, from.size(), to);
-    at += whole ? to.size() : from.size();
-  }
-  return text;
-}
-
 // Names each text's kernel so that no other has its name.
 class Names {
  public:
@@ -23,7 +11,9 @@ class Names {
     if (fresh) {
       std::string name = kernel.name;
       for (int n = 2; !taken_.insert(name).second; ++n) name = fmt::format("{}_{}", kernel.name, n);
-      known->second = {name, name == kernel.name ? kernel.source : with_word(kernel.source, kernel.name, name)};
+      known->second = {name, kernel.source};
+      if (name != kernel.name)
+        known->second.second = std::regex_replace(kernel.source, std::regex("\\b" + kernel.name + "\\b"), name);
     }
     std::tie(kernel.name, kernel.source) = known->second;
   }

@@ -56,54 +56,46 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
 }
 
 namespace {
-verify::Setup setup_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
-  const kernels::Work work = kernels::work_of({graph, options.track});
-  verify::Setup setup;
-  setup.graph = graph;
-  setup.track = options.track;
-  setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  setup.floor_us = verify::floor_us(capabilities, options.track, work.flops, work.bytes);
-  setup.flops = work.flops > 0 ? work.flops : work.bytes;
-  setup.seed = options.seed;
-  return setup;
-}
-
-double roofline_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
-  const kernels::Work work = kernels::work_of({graph, track});
-  return verify::roofline_us(capabilities, track, work.flops, work.bytes);
-}
-
 Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
-  Problem problem{{{graph, options.track}, capabilities, {}, {}}, setup_of(graph, options, capabilities), 0};
+  Problem problem;
+  problem.catalogue = {{graph, options.track}, capabilities, {}, {}};
   problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
   problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
     return kernels::build(region, schedule, capabilities);
   };
-  problem.setup.reference = vendor_match(graph, options.track);
-  problem.roofline_us = roofline_of(graph, options.track, capabilities);
+  const kernels::Work work = kernels::work_of(problem.catalogue.region);
+  verify::Setup& setup = problem.setup;
+  setup.graph = graph;
+  setup.track = options.track;
+  setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
+  setup.reference = vendor_match(graph, options.track);
+  setup.floor_us = verify::floor_us(capabilities, options.track, work.flops, work.bytes);
+  setup.flops = work.flops > 0 ? work.flops : work.bytes;
+  setup.seed = options.seed;
+  problem.roofline_us = verify::roofline_us(capabilities, options.track, work.flops, work.bytes);
   return problem;
 }
 
 class Planner {
  public:
-  Planner(const graph::Graph& graph, const Options& options) : graph_(graph), options_(options) {}
+  explicit Planner(const Options& options) : options_(options) {}
 
-  Result<Outcome> run() {
-    WARPLOOM_TRY(capabilities_, resolve_target(options_.target));
-    WARPLOOM_TRY(partition_, regions_of(graph_, options_.track, capabilities_));
-    for (std::size_t i = 0; i < partition_.regions.size(); ++i) {
-      const Region& region = partition_.regions[i];
+  Result<Outcome> run(const graph::Graph& graph) {
+    WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
+    WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities));
+    whole_ = problem_of(graph, options_, capabilities);
+    for (const Region& region : partition_.regions) {
       if (region.alias) continue;
       const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
-      if (fresh) tasks_.push_back({&region, 0, roofline_of(region.graph, options_.track, capabilities_), {}});
+      if (fresh) tasks_.push_back({problem_of(region.graph, options_, capabilities), 0, {}});
       ++tasks_[known->second].times;
     }
-    const bool trivial = partition_.trivial(graph_);
+    const bool trivial = partition_.trivial(graph);
     WARPLOOM_CHECK(search(trivial ? 0 : std::min(0.2 * options_.budget_seconds, 60.0)));
     Outcome outcome = summed();
-    const Status judged = trivial || outcome.interrupted ? ok() : judge(outcome);
-    outcome.interrupted = outcome.interrupted || (!judged && judged.error().code == ErrorCode::kInterrupted);
-    if (!judged && !outcome.interrupted) return fail(judged.error());
+    if (!trivial && !outcome.interrupted) WARPLOOM_CHECK(judge(outcome));
+    outcome.speedup = outcome.reference_us > 0 && outcome.best_us > 0 ? outcome.reference_us / outcome.best_us : 0;
+    outcome.roofline_fraction = outcome.best_us > 0 ? whole_.roofline_us / outcome.best_us : 0;
     outcome.seconds = now();
     return outcome;
   }
@@ -111,10 +103,10 @@ class Planner {
  private:
   using Clock = std::chrono::steady_clock;
   struct Task {
-    const Region* region;
-    int times;
-    double roofline_us;
-    std::optional<Outcome> outcome;
+    Problem problem;
+    int times;  // how often the region occurs
+    Outcome outcome;
+    double weight() const { return times * problem.roofline_us + 1e-3; }
   };
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -123,121 +115,110 @@ class Planner {
   Status search(double kept_back) {
     std::vector<Task*> order;
     for (Task& task : tasks_) order.push_back(&task);
-    const auto weight = [](const Task* task) { return task->times * task->roofline_us + 1e-3; };
-    std::ranges::stable_sort(order, {}, weight);
+    std::ranges::stable_sort(order, {}, [](const Task* task) { return task->weight(); });
     for (std::size_t i = 0; i < order.size(); ++i) {
-      double heavier = 0;
-      for (std::size_t j = i; j < order.size(); ++j) heavier += weight(order[j]);
-      const double left = std::max(0.0, options_.budget_seconds - kept_back - now()),
-                   others = static_cast<double>(order.size() - i);
-      Options share = options_;
-      const double floor = 0.5 * left / others;
-      share.budget_seconds = std::max(floor + 0.5 * left * weight(order[i]) / heavier, 0.02 * options_.budget_seconds);
-      if (order.size() > 1) share.patience_seconds = std::max(10.0, options_.budget_seconds);
-      const double before = now();
-      share.on_progress = [&](Progress progress) {
+      double weights = 0;
+      for (std::size_t j = i; j < order.size(); ++j) weights += order[j]->weight();
+      // Half of what is left in equal parts, half by the time that each takes at best.
+      const double share = 0.5 / static_cast<double>(order.size() - i) + 0.5 * order[i]->weight() / weights;
+      Options options = options_;
+      options.budget_seconds = std::max(share * (options_.budget_seconds - kept_back - now()), 0.02 * options_.budget_seconds);
+      if (order.size() > 1) options.patience_seconds = std::max(10.0, options_.budget_seconds);
+      const std::string& name = order[i]->problem.setup.graph.name;
+      options.on_progress = [&, before = now()](Progress progress) {
         progress.seconds += before;
         progress.budget_seconds = options_.budget_seconds;
         progress.region = static_cast<int>(i) + 1;
         progress.regions = static_cast<int>(order.size());
-        progress.region_name = order[i]->region->graph.name;
+        progress.region_name = name;
         if (options_.on_progress) options_.on_progress(progress);
       };
-      auto found = explore(problem_of(order[i]->region->graph, share, capabilities_), share);
-      if (!found) {
-        Error error = found.error();
-        error.place = fmt::format("{}: region {} of {}, {}", graph_.name, i + 1, order.size(), error.place);
-        return fail(std::move(error));
-      }
-      order[i]->outcome = std::move(*found);
+      auto found = explore(order[i]->problem, options);
+      if (!found && order.size() > 1)
+        found.error().place = fmt::format("region {} of {}, {}", i + 1, order.size(), found.error().place);
+      WARPLOOM_TRY(order[i]->outcome, std::move(found));
     }
     return ok();
   }
 
+  // The regions' figures added up, and their lists joined.
   Outcome summed() const {
-    if (tasks_.empty()) return {};
-    Outcome out = *tasks_[0].outcome;
-    out.problem = graph_.name;
-    out.best_us = out.reference_us = out.best_low_us = out.best_high_us = 0;
+    Outcome out = tasks_.empty() ? Outcome{} : tasks_[0].outcome;
+    out.problem = whole_.setup.graph.name;
+    out.best_us = out.best_low_us = out.best_high_us = out.reference_us = 0;
     out.candidates = 0;
     out.refusals.clear();
     std::set<std::string> references;
     bool compared = true;
-    for (const Task& task : tasks_) {
-      const Outcome& one = *task.outcome;
-      out.regions.push_back({task.region->graph.name, task.times, one.schedule, one.reference, one.best_us, one.reference_us});
-      out.best_us += task.times * one.best_us;
-      out.best_low_us += task.times * one.best_low_us;
-      out.best_high_us += task.times * one.best_high_us;
-      out.reference_us += task.times * one.reference_us;
+    for (const auto& [problem, times, one] : tasks_) {
+      out.regions.push_back({problem.setup.graph.name, times, one.schedule, one.reference, one.best_us, one.reference_us});
+      out.best_us += times * one.best_us;
+      out.best_low_us += times * one.best_low_us;
+      out.best_high_us += times * one.best_high_us;
+      out.reference_us += times * one.reference_us;
       out.error = std::max(out.error, one.error);
       out.max_error = std::max(out.max_error, one.max_error);
       out.reference_error = std::max(out.reference_error, one.reference_error);
       out.candidates += one.candidates;
-      out.interrupted = out.interrupted || one.interrupted;
-      compared = compared && one.reference_us > 0;
+      out.interrupted |= one.interrupted;
+      compared &= one.reference_us > 0;
       references.insert(one.reference);
       out.refusals.insert(out.refusals.end(), one.refusals.begin(), one.refusals.end());
     }
     out.reference = compared ? fmt::format("{}", fmt::join(references, " + ")) : "none";
     if (!compared) out.reference_us = 0;
-    rate(out);
     std::vector<const LaunchList*> lists;
     for (const Region& region : partition_.regions)
-      lists.push_back(region.alias ? nullptr : &tasks_[task_of_.at(region.identity)].outcome->list);
-    out.list = join(graph_, partition_, lists);
+      lists.push_back(region.alias ? nullptr : &tasks_[task_of_.at(region.identity)].outcome.list);
+    out.list = join(whole_.setup.graph, partition_, lists);
     return out;
-  }
-
-  void rate(Outcome& out) const {
-    out.speedup = out.reference_us > 0 && out.best_us > 0 ? out.reference_us / out.best_us : 0;
-    out.roofline_fraction = out.best_us > 0 ? roofline_of(graph_, options_.track, capabilities_) / out.best_us : 0;
   }
 
   // The plan as a whole, in a fresh process, on inputs that no region was judged on.
   Status judge(Outcome& out) {
     // Kernels that were renamed are compiled again: all at once, into the cache.
     graph::parallel_for(static_cast<std::int64_t>(out.list.kernels.size()), options_.jobs, [&](std::int64_t i) {
-      const LaunchList one{
-          .engine = out.list.engine, .arch = out.list.arch, .kernels = {out.list.kernels[static_cast<std::size_t>(i)]}};
+      LaunchList one{.engine = out.list.engine, .arch = out.list.arch};
+      one.kernels = {out.list.kernels[static_cast<std::size_t>(i)]};
       (void)runtime::compile(one);
     });
-    verify::Setup setup = setup_of(graph_, options_, capabilities_);
+    verify::Setup setup = whole_.setup;
+    setup.reference.reset();
     setup.seed ^= kFreshSeed;
-    WARPLOOM_TRY(verify::Evaluator evaluator, verify::Evaluator::start(setup, {.interrupted = options_.interrupted}));
     const double room = std::max(0.5, options_.budget_seconds - now());
-    const auto verdict = evaluator.judge({.list = out.list,
-                                          .whole = true,
-                                          .check_ms = std::min(0.5 * room, 60.0) * 1e3,
-                                          .beside_reference = false,
-                                          .max_samples = 200,
-                                          .timing_ms = std::clamp(0.15 * room, 0.1, 2.0) * 1e3,
-                                          .candidate_limit_ms = std::max(10'000.0, out.best_us / 1e3 * 40)});
-    if (!verdict) return fail(verdict.error());
-    const Error& why = verdict->error_found;
-    if (!verdict->accepted && is_fatal(why.code)) return fail(why);
-    if (!verdict->accepted)
-      return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not", graph_.name, why.expected,
+    const auto judged = [&]() -> Result<verify::Verdict> {
+      WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(setup, {.interrupted = options_.interrupted}));
+      return evaluator.judge({.list = out.list,
+                              .whole = true,
+                              .check_ms = std::min(0.5 * room, 60.0) * 1e3,
+                              .max_samples = 200,
+                              .timing_ms = std::clamp(0.15 * room, 0.1, 2.0) * 1e3,
+                              .candidate_limit_ms = std::max(10'000.0, out.best_us / 1e3 * 40)});
+    }();
+    const Error& why = judged ? judged->error_found : judged.error();
+    out.interrupted = why.code == ErrorCode::kInterrupted;
+    if (out.interrupted) return ok();
+    if (!judged || (!judged->accepted && is_fatal(why.code))) return fail(why);
+    if (!judged->accepted)
+      return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not", out.problem, why.expected,
                    fmt::format("{}: {} {}", code_text(why.code), why.message, why.found), "take track tolerance, or report it"});
-    out.best_us = verdict->median_us;
-    out.best_low_us = verdict->low_us;
-    out.best_high_us = verdict->high_us;
-    out.error = verdict->error;
-    out.max_error = verdict->max_error;
-    rate(out);
+    out.best_us = judged->median_us;
+    out.best_low_us = judged->low_us;
+    out.best_high_us = judged->high_us;
+    out.error = judged->error;
+    out.max_error = judged->max_error;
     return ok();
   }
 
-  const graph::Graph& graph_;
   const Options& options_;
   const Clock::time_point start_ = Clock::now();
-  target::Capabilities capabilities_;
   Partition partition_;
-  std::vector<Task> tasks_;
+  Problem whole_;
+  std::vector<Task> tasks_;                     // one a different region
   std::map<std::string, std::size_t> task_of_;  // by the region's identity
 };
 }  // namespace
-Result<Outcome> optimize(const graph::Graph& graph, const Options& options) { return Planner(graph, options).run(); }
+Result<Outcome> optimize(const graph::Graph& graph, const Options& options) { return Planner(options).run(graph); }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error, max_error,
                                    reference_error, roofline_fraction, candidates, seconds, seed, interrupted)

@@ -14,18 +14,13 @@ bool is_weight(const graph::Tensor& tensor) {
   return tensor.constant && count > (is_float(tensor.dtype) ? 1 : kMostKept);
 }
 
-// "MatMul+Add+Gelu", the ends of long chains.
+// "MatMul+Add+Gelu", the first few of long chains.
 std::string name_of(const std::vector<Node>& nodes) {
   constexpr std::size_t kNamed = 6;
   std::string name;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes.size() > kNamed && i >= kNamed / 2 && i + kNamed / 2 < nodes.size()) {
-      if (i == kNamed / 2) name += "+..";
-      continue;
-    }
-    name += (name.empty() ? "" : "+") + std::string(graph::name_of(nodes[i].op));
-  }
-  return name;
+  for (std::size_t i = 0; i < std::min(nodes.size(), kNamed); ++i)
+    name += (i ? "+" : "") + std::string(graph::name_of(nodes[i].op));
+  return nodes.size() > kNamed ? name + "+.." : name;
 }
 
 class Partitioner {
@@ -42,9 +37,9 @@ class Partitioner {
 
   Result<Partition> run() {
     // What one family computes as a whole need not be found step by step.
-    Nodes every, others;
-    for (const auto& [root, nodes] : groups_) every.insert(root), others.insert(root);
-    const int last = groups_.empty() ? 0 : groups_.rbegin()->first;
+    Nodes others;
+    for (const auto& [root, nodes] : groups_) others.insert(root);
+    const int last = others.empty() ? 0 : *others.rbegin();
     others.erase(last);
     if (graph_.outputs.size() == 1 && !groups_.empty() && stored(last) == graph_.outputs[0]) take(others, {last});
     while (pass(false) || together() || pass(true)) {}
@@ -52,7 +47,7 @@ class Partitioner {
     for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_) {
       Region region = region_of(root, nodes);
-      region.alias = is_alias(region, nodes, out.storage);
+      region.alias = all(nodes, {OpClass::view}) && is_alias(region, stored(root), out.storage);
       if (!region.alias && !place(region))
         return fail({ErrorCode::kNoSchedule, "no family of schedules covers a part of the graph on this target",
                      place_of(graph_.nodes[static_cast<std::size_t>(root)]),
@@ -134,13 +129,23 @@ class Partitioner {
 
   int rank_of(int root, const Nodes& nodes) { return place(region_of(root, nodes)).value_or(std::numeric_limits<int>::max()); }
 
-  // Whether a family no worse than those of the parts covers the regions `from` and `into` together.
+  // Whether a product in `nodes` reads what `root` stores, each element many times.
+  bool is_multiplied(int root, const Nodes& nodes) {
+    return std::ranges::any_of(uses_[stored(root)], [&](int n) {
+      return nodes.contains(n) && all({n}, {OpClass::contraction, OpClass::convolution});
+    });
+  }
+
+  // Whether a family no worse than those of the parts covers the regions `from` and `into` together. Arithmetic before a product is
+  // done once an element, unless a family for products does it.
   bool covered(const Nodes& from, int into) {
     Nodes both = groups_.at(into);
     int best = rank_of(into, both);
     for (const int root : from) {
-      best = std::min(best, rank_of(root, groups_.at(root)));
-      both.insert(groups_.at(root).begin(), groups_.at(root).end());
+      const Nodes& nodes = groups_.at(root);
+      const bool moves = all(nodes, {OpClass::view, OpClass::movement});
+      best = std::min(best, rank_of(root, nodes) - (!moves && is_multiplied(root, groups_.at(into))));
+      both.insert(nodes.begin(), nodes.end());
     }
     const auto found = place(region_of(into, both));
     return found && *found <= best;
@@ -157,13 +162,11 @@ class Partitioner {
   }
 
   // The regions that read what `root` stores. Whoever computes it again does not read it.
-  std::vector<int> readers_of(int root) const {
+  std::vector<int> readers_of(int root) {
     std::vector<int> out;
-    const auto uses = uses_.find(stored(root));
+    const auto& uses = uses_[stored(root)];
     for (const auto& [other, nodes] : groups_)
-      if (uses != uses_.end() && !nodes.contains(root) &&
-          std::ranges::any_of(uses->second, [&](int n) { return nodes.contains(n); }))
-        out.push_back(other);
+      if (!nodes.contains(root) && std::ranges::any_of(uses, [&](int n) { return nodes.contains(n); })) out.push_back(other);
     return out;
   }
 
@@ -194,18 +197,14 @@ class Partitioner {
   }
 
   // Views of something stored are that; those that are outputs give their memory to what they view, where it has none of its own.
-  bool is_alias(const Region& region, const Nodes& nodes, std::map<std::string, std::string>& storage) const {
-    if (!all(nodes, {OpClass::view}) || region.graph.inputs.size() != 1) return false;
-    const std::string& name = graph_.tensor(stored(*nodes.rbegin())).name;
+  bool is_alias(const Region& region, TensorId id, std::map<std::string, std::string>& storage) const {
     const std::string from = storage.at(region.tensors[static_cast<std::size_t>(region.graph.inputs[0])]);
     const TensorId source = *graph_.tensor_named(from);
-    if (!promised_.contains(stored(*nodes.rbegin()))) {
-      storage[name] = from;
-      return true;
-    }
-    if (!maker_.contains(source) || promised_.contains(source)) return false;
+    const std::string& name = graph_.tensor(id).name;
+    const bool promised = promised_.contains(id);
+    if (promised && (!maker_.contains(source) || promised_.contains(source))) return false;
     for (auto& [tensor, memory] : storage)
-      if (memory == from) memory = name;
+      if (promised ? memory == from : tensor == name) memory = promised ? name : from;
     return true;
   }
 

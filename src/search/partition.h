@@ -6,7 +6,7 @@
 //   - one region alone reads it, or computing it again costs nothing: views, movement and pointwise operators that read no more
 //     bytes than they make; and
 //   - some family covers the union, none worse than the best of either part (families are ranked by their order in families()):
-//     what can do anything must not take a matmul from those that are good at it.
+//     what can do anything must not take a matmul from those that are good at it, nor do arithmetic anew for each of its uses.
 // Nobody else reads a tensor that goes, so no cycle can come of it. Regions of views alone go last: where none takes them in, their
 // tensor is another's memory under another shape, and nothing is computed at all.
 //

@@ -5,7 +5,7 @@ namespace warploom::kernels {
 const Family& matmul_wgmma_family();  // sm_90a: copy engine, warp roles, warpgroup matrix instructions
 const Family& matmul_mma_family();    // sm_80 and later: cp.async, mma.sync
 const Family& matmul_simt_family();   // any GPU: fused multiply-adds, strict fp32
-const Family& softmax_gpu_family();
+const Family& rowwise_gpu_family();  // softmax, norms, reductions: rows in registers, a ring, shared memory or read again
 const Family& cpu_matmul_family();   // any CPU: packed blocks, register tiles
-const Family& cpu_softmax_family();  // any CPU: rows in registers, in the L2 cache, or read twice
+const Family& rowwise_cpu_family();  // any CPU: rows in registers, in the L2 cache, or read again
 }  // namespace warploom::kernels

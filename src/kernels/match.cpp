@@ -223,58 +223,6 @@ std::optional<MatmulRegion> match_matmul(const Graph& graph) {
   return region;
 }
 
-std::optional<SoftmaxRegion> match_softmax(const Graph& graph) {
-  const Node* node = only_node(graph, OpClass::softmax);
-  if (!node) return std::nullopt;
-  const TensorId result = node->outputs[0];
-  const Shape& shape = graph.tensor(result).shape;
-  if (shape.empty() || graph::element_count(shape) == 0) return std::nullopt;
-
-  // The prologue numbers its operands first, the epilogue goes on after them: one list of operands for both.
-  Chain prologue(graph, graph::kAbsent), epilogue(graph, result);
-  if (!prologue.append(node->inputs[0], false) || !epilogue.append(graph.outputs[0], true)) return std::nullopt;
-  if (!fits_a_tree(prologue.expression()) || !fits_a_tree(epilogue.expression())) return std::nullopt;
-  SoftmaxRegion region;
-  region.log = node->op == OpKind::LogSoftmax;
-  region.out = output_view(graph);
-  if (!is_computed_float(region.out.dtype) || region.out.shape != shape) return std::nullopt;
-  std::vector<TensorId> ids = prologue.operands();
-  region.prologue = prologue.expression();
-  region.has_prologue = !prologue.trivial();
-  region.epilogue = epilogue.expression();
-  region.has_epilogue = !epilogue.trivial();
-  for (graph::Term& term : region.epilogue.terms)
-    if (term.kind == graph::Term::Kind::input && term.input > 0) {
-      const TensorId id = epilogue.operands()[at(term.input - 1)];
-      const auto found = std::find(ids.begin(), ids.end(), id);
-      term.input = static_cast<int>(found - ids.begin()) + 1;
-      if (found == ids.end()) ids.push_back(id);
-    }
-  auto operands = operand_views(graph, ids, shape.size());
-  if (!operands) return std::nullopt;
-  region.operands = std::move(*operands);
-
-  const std::size_t rank = shape.size();
-  std::int64_t axis = node->integer("axis", -1);
-  if (axis < 0) axis += static_cast<std::int64_t>(rank);
-  Shape sizes = shape;
-  std::vector<View*> views = {&region.out};
-  for (View& operand : region.operands) views.push_back(&operand);
-  for (std::size_t i = rank - 1; i > at(axis) + 1; --i)
-    if (!merge_all(views, sizes, i - 1)) return std::nullopt;
-  for (std::size_t i = at(axis); i > 1; --i)
-    if (!merge_all(views, sizes, i - 2)) return std::nullopt;
-  const bool no_outer = axis == 0, no_inner = at(axis) + 1 == rank;
-  for (View* view : views) {
-    if (no_outer) insert_axis(*view, 0);
-    if (no_inner) insert_axis(*view, 2);
-  }
-  region.outer = region.out.shape[0];
-  region.size = region.out.shape[1];
-  region.inner = region.out.shape[2];
-  return region;
-}
-
 tile::Value to_value(const graph::Expression& expression, std::span<const tile::Value> inputs) {
   std::vector<tile::Value> values;
   for (const graph::Term& term : expression.terms) {

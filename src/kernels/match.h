@@ -1,9 +1,9 @@
 // Patterns: what a region computes, in the words that builders of kernels need.
 //
 // A builder does not want nodes, it wants "C[batch, m, n] = f(Σ_k A[batch, m, k]·B[batch, k, n], operands…)".
-// match_matmul() and match_softmax() read a graph that is one contraction or one softmax with pointwise
-// operators around it, and say so in these terms: sizes, views of the tensors involved, one expression over
-// base/value_ops.def. They answer nothing where the graph is of another form.
+// match_matmul() reads a graph that is one contraction with pointwise operators around it, and says so in
+// these terms: sizes, views of the tensors involved, one expression over base/value_ops.def. It answers nothing
+// where the graph is of another form. (Other families read nests: nest.h.)
 //
 // A View is a tensor of the graph seen through the region's own axes: a size and a stride (in elements) for
 // each, size 1 and stride 0 where the tensor is stretched along an axis. Axes of the graph that mean nothing
@@ -56,19 +56,7 @@ struct MatmulRegion {
   std::int64_t batch_count() const;
 };
 
-struct SoftmaxRegion {
-  bool log = false;  // LogSoftmax
-  std::int64_t outer = 1, size = 1,
-               inner = 1;      // y[outer, size, inner], normalised along `size`; inner 1: over rows
-  View out;                    // [outer, size, inner]: one batch axis
-  std::vector<View> operands;  // [outer, size, inner] with 1 where stretched
-  graph::Expression prologue;  // input i: operands[i]; what is normalised
-  graph::Expression epilogue;  // input 0: the normalised value; input i: operands[i - 1]
-  bool has_prologue = false, has_epilogue = false;
-};
-
 std::optional<MatmulRegion> match_matmul(const graph::Graph& graph);
-std::optional<SoftmaxRegion> match_softmax(const graph::Graph& graph);
 
 // An expression as a tile language value, `inputs` standing for the expression's inputs.
 tile::Value to_value(const graph::Expression& expression, std::span<const tile::Value> inputs);

@@ -1,5 +1,6 @@
 #include "base/random.h"
 #include "kernels/match.h"
+#include "kernels/rows.h"
 #include "search/explore.h"
 namespace warploom::search {
 namespace {
@@ -103,25 +104,53 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
   return reference;
 }
 
-std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::SoftmaxRegion& region) {
-  if (region.log || region.inner != 1 || region.has_prologue || region.has_epilogue || region.operands.size() != 1 ||
-      !is_input(graph, region.operands[0].tensor) || !packed(region.operands[0].shape, region.operands[0].strides) ||
-      !packed(region.out.shape, region.out.strides))
+// Whether the terms make of one random row what softmax does. They do not know how long rows are: what holds of one holds of all.
+bool is_softmax(const kernels::Rows& rows) {
+  using Kind = kernels::RowTerm::Kind;
+  Random random(7, "softmax");
+  std::vector<std::array<double, 8>> values;
+  for (const kernels::RowTerm& term : rows.terms) {
+    auto& v = values.emplace_back();
+    const auto arg = [&](std::size_t i, std::size_t at) {
+      return i < term.args.size() ? values[static_cast<std::size_t>(term.args[i])][at] : 0;
+    };
+    if (term.kind == Kind::index || term.kind == Kind::round) return false;
+    if (term.kind == Kind::constant) v.fill(term.value);
+    for (std::size_t at = 0; at < v.size(); ++at) {
+      if (term.kind == Kind::load) v[at] = random.normal() * 3;
+      if (term.kind == Kind::apply) v[at] = apply(term.op, arg(0, at), arg(1, at), arg(2, at));
+      if (term.kind == Kind::reduce) v.fill(at == 0 ? arg(0, 0) : apply(term.op, v[0], arg(0, at)));
+    }
+  }
+  const auto &x = values[0], &y = values[static_cast<std::size_t>(rows.results[0])];
+  double sum = 0;
+  for (const double one : x) sum += std::exp(one);
+  for (std::size_t at = 0; at < x.size(); ++at)
+    if (!(std::abs(y[at] - std::exp(x[at]) / sum) < 1e-12)) return false;
+  return rows.terms[0].kind == Kind::load;
+}
+
+std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::Rows& rows) {
+  const auto& loads = rows.nest.loads;
+  const kernels::Access* out = &rows.nest.outputs[0].place;
+  if (loads.size() != 1 || rows.nest.outputs.size() != 1 || !is_input(graph, loads[0].tensor) || rows.lanes_outside ||
+      loads[0].shape != out->shape || loads[0].strides != out->strides || !packed(out->shape, out->strides) || !is_softmax(rows))
     return std::nullopt;
   verify::Reference reference;
   reference.problem.kind = runtime::VendorKind::softmax;
-  reference.problem.rows = region.outer;
-  reference.problem.cols = region.size;
-  reference.problem.in = region.operands[0].dtype;
-  reference.problem.out = region.out.dtype;
-  reference.buffers = {{"X", region.operands[0].name}, {"Y", region.out.name}};
+  reference.problem.rows = rows.row_count();
+  reference.problem.cols = rows.row_size();
+  reference.problem.in = loads[0].dtype;
+  reference.problem.out = out->dtype;
+  reference.buffers = {{"X", loads[0].name}, {"Y", out->name}};
   return reference;
 }
 }  // namespace
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track) {
   if (graph.outputs.size() != 1) return std::nullopt;
   if (const auto matmul = kernels::match_matmul(graph)) return matmul_reference(graph, *matmul, track);
-  if (const auto softmax = kernels::match_softmax(graph)) return softmax_reference(graph, *softmax);
+  const auto primitive = graph::decompose(graph);
+  if (const auto rows = primitive ? kernels::read_rows(*primitive) : std::nullopt) return softmax_reference(graph, *rows);
   return std::nullopt;
 }
 }  // namespace warploom::search

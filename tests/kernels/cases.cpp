@@ -54,7 +54,7 @@ struct Softmax {
 };
 Case softmax(const std::string& name, const std::string& target, const Softmax& s) {
   const Track track = s.dtype == Dtype::f32 ? fp32 : bf16;
-  const Schedule schedule{"softmax_rows",
+  const Schedule schedule{"rowwise",
                           {{"place", s.place},
                            {"cluster", s.cluster},
                            {"warps", s.warps},

@@ -44,7 +44,7 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
 inline graph::Graph softmax_graph(std::int64_t rows, std::int64_t columns, Dtype dtype, bool log = false) {
   graph::Builder b("softmax");
   b.output(b.add(log ? graph::OpKind::LogSoftmax : graph::OpKind::Softmax, {b.input("x", dtype, {rows, columns})}));
-  return *b.finish();
+  return *graph::decompose(*b.finish());
 }
 
 // Normal inputs in each tensor's own type.

@@ -1,0 +1,323 @@
+#include "kernels/row_program.h"
+namespace warploom::kernels {
+using tile::Index;
+using tile::ReduceOp;
+using tile::TensorId;
+using tile::Value;
+using Kind = RowTerm::Kind;
+namespace {
+std::size_t place(int id) { return static_cast<std::size_t>(id); }
+int axis_of(const Affine& affine) {
+  const auto found = std::find(affine.steps.begin(), affine.steps.end(), 1);
+  return found == affine.steps.end() ? -1 : static_cast<int>(found - affine.steps.begin());
+}
+}  // namespace
+std::string slot_name(int slot) { return slot == 0 ? "x" : fmt::format("x{}", slot); }
+
+RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
+    : rows(all), extent(std::move(extents)), cluster(blocks), start(extent.size(), 0), at(start) {
+  for (std::size_t i = 0; i < rows.nest.loads.size(); ++i) {
+    const Access& load = rows.nest.loads[i];
+    in.push_back(b.global(fmt::format("X{}", i), load.dtype, load.shape, load.strides));
+    draft.buffers[fmt::format("X{}", i)] = load.name;
+  }
+  for (std::size_t i = 0; i < rows.nest.outputs.size(); ++i) {
+    const Access& output = rows.nest.outputs[i].place;
+    const std::string name = i == 0 ? "Y" : fmt::format("Y{}", i);
+    out.push_back(b.output(name, output.dtype, output.shape, output.strides));
+    draft.buffers[name] = output.name;
+  }
+}
+
+std::int64_t RowProgram::tiles(std::size_t axis) const {
+  const bool split = axis == rows.row.back();
+  return ceil_div(rows.size(axis), extent[axis] * (split ? cluster : 1));
+}
+std::int64_t RowProgram::tiles() const {
+  std::int64_t count = 1;
+  for (const std::size_t axis : rows.row) count *= tiles(axis);
+  return count;
+}
+std::int64_t RowProgram::groups() const {
+  std::int64_t count = 1;
+  for (const std::size_t axis : rows.outer) count *= tiles(axis);
+  return count;
+}
+
+void RowProgram::go_to(Index group) {
+  for (std::size_t i = rows.outer.size(); i-- > 0;) {
+    const std::size_t axis = rows.outer[i];
+    start[axis] = (i == 0 ? group : group % tiles(axis)) * extent[axis];
+    group = group / tiles(axis);
+  }
+  const std::size_t last = rows.row.back();
+  if (cluster > 1) start[last] = tile::cluster_rank() * (tiles(last) * extent[last]);
+  at = start;
+}
+void RowProgram::go_along(const Index& number) {
+  Index left = number;
+  for (std::size_t i = rows.row.size(); i-- > 0;) {
+    const std::size_t axis = rows.row[i];
+    at[axis] = start[axis] + (i == 0 ? left : left % tiles(axis)) * extent[axis];
+    left = left / tiles(axis);
+  }
+}
+
+TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype) {
+  const auto [found, added] = draft.named.try_emplace(name);
+  std::vector<std::int64_t> shape;
+  for (const std::size_t axis : rows.dims) {
+    const bool large = axis < varies.size() ? varies[axis] : axis == rows.across;
+    shape.push_back(large ? extent[axis] : 1);
+  }
+  if (added) found->second = b.reg(name, dtype, shape);
+  return found->second;
+}
+
+tile::Tile RowProgram::tile_of(TensorId global, const Access& access) const {
+  std::vector<Index> offset;
+  std::vector<std::int64_t> extents;
+  for (const Affine& dim : access.at) {
+    const int axis = axis_of(dim);
+    offset.push_back(axis < 0 ? Index(dim.begin) : at[place(axis)] + dim.begin);
+    extents.push_back(axis < 0 ? 1 : extent[place(axis)]);
+  }
+  return b.tile(global, offset, extents);
+}
+
+TensorId RowProgram::register_of(int load) {
+  const RowTerm& term = rows.term(load);
+  const Dtype own = rows.nest.loads[place(term.load)].dtype;
+  return reg(fmt::format("in{}", term.load), term.varies, typed ? own : Dtype::f32);
+}
+
+Value RowProgram::compute(int id) {
+  if (const auto found = bound.find(id); found != bound.end()) return found->second;
+  const RowTerm& term = rows.term(id);
+  if (term.kind == Kind::constant) return tile::constant(term.value);
+  if (term.kind == Kind::index) {
+    const auto axis = place(axis_of(term.at));
+    const auto dim = std::find(rows.dims.begin(), rows.dims.end(), axis) - rows.dims.begin();
+    return tile::coordinate(static_cast<int>(dim), at[axis] + term.at.begin);
+  }
+  if (term.kind == Kind::load) {
+    read(term, register_of(id));
+    return bound[id] = b.value(register_of(id));
+  }
+  if (term.kind == Kind::round) {
+    const Value value = compute(term.args[0]);
+    const TensorId to = reg(fmt::format("r{}", id), term.along ? std::vector<bool>(extent.size(), true) : term.varies, term.dtype);
+    b.map(to, value);
+    return bound[id] = b.value(to);
+  }
+  std::vector<Value> operands;
+  for (const int arg : term.args) operands.push_back(compute(arg));
+  return tile::apply(term.op, std::move(operands));
+}
+
+bool RowProgram::fills_tile(const std::vector<bool>& varies) const {
+  return std::all_of(rows.dims.begin(), rows.dims.end(), [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
+}
+
+void RowProgram::read(const RowTerm& load, TensorId to) {
+  const bool large = fills_tile(load.varies);
+  if (fetch && large) return std::exchange(fetch, {})(to);
+  const auto which = place(load.load);
+  b.copy(tile_of(in[which], rows.nest.loads[which]), b.all(to), rows.fills[which], typed && large);
+}
+
+TensorId RowProgram::put(int id, const std::string& name) {
+  const RowTerm& term = rows.term(id);
+  const TensorId to = whole(name);
+  const bool direct = term.kind == Kind::load && !bound.contains(id) && fills_tile(term.varies) &&
+                      (!typed || rows.nest.loads[place(term.load)].dtype == Dtype::f32);
+  if (direct) read(term, to);
+  else b.map(to, compute(id));
+  bound[id] = b.value(to);
+  return to;
+}
+
+std::vector<int> RowProgram::settle(std::size_t pass) {
+  std::vector<int> numbers;
+  const auto visit = [&](const auto& self, int id) -> void {
+    const RowTerm& term = rows.term(id);
+    if (term.along && !bound.contains(id))
+      for (const int arg : term.args) self(self, arg);
+    if (term.along || term.kind == Kind::constant) return;
+    if (std::find(numbers.begin(), numbers.end(), id) == numbers.end()) numbers.push_back(id);
+    if (const Value value = compute(id); !bound.contains(id)) {
+      const TensorId to = number(fmt::format("u{}", id));
+      b.map(to, value);
+      bound[id] = b.value(to);
+    }
+  };
+  for (const int root : rows.passes[pass].roots(rows)) visit(visit, root);
+  return numbers;
+}
+
+void RowProgram::hold(std::size_t pass, bool held, bool operands) {
+  std::map<int, std::string> names;
+  for (const int root : rows.passes[pass].roots(rows))
+    if (operands) names[root] = fmt::format("e{}", names.size());
+  for (const auto& [id, slot] : rows.passes[pass].held)
+    if (held) names[id] = slot_name(slot);
+  for (const auto& [id, name] : names)
+    if (const auto found = bound.find(id); found == bound.end() || found->second.tensor != whole(name)) put(id, name);
+}
+
+TensorId RowProgram::operand(int id) {
+  const Value value = bound.at(rows.term(id).args[0]), inside = masked(id, value);
+  if (inside.kind == Value::Kind::tensor) return value.tensor;
+  b.map(whole("inside"), inside);
+  return whole("inside");
+}
+
+void RowProgram::drop(std::size_t pass) {
+  std::erase_if(bound, [&](const auto& each) { return rows.term(each.first).along && !rows.passes[pass].held.contains(each.first); });
+}
+
+void RowProgram::reduce(int id, TensorId from) {
+  const RowTerm& term = rows.term(id);
+  const auto op = *reduce_op(term.op);
+  const TensorId to = number(fmt::format("{}{}", op == ReduceOp::sum ? "total" : op == ReduceOp::max ? "top" : "low", id));
+  std::vector<bool> varies(extent.size(), true);
+  for (std::size_t i = rows.row.size(); i-- > 0;) {
+    varies[rows.row[i]] = false;
+    const TensorId part = i == 0 ? to : reg(fmt::format("part{}", i), varies);
+    b.reduce(part, from, static_cast<int>(std::find(rows.dims.begin(), rows.dims.end(), rows.row[i]) - rows.dims.begin()), op);
+    from = part;
+  }
+  if (cluster > 1) b.cluster_reduce(to, op);
+  bound[id] = b.value(to);
+}
+
+Value RowProgram::masked(int id, Value value) const {
+  const RowTerm& term = rows.term(id);
+  for (std::size_t d = 0; d < rows.dims.size() && term.masked; ++d) {
+    const std::size_t axis = rows.dims[d];
+    const std::int64_t size = rows.size(axis), blocks = axis == rows.row.back() ? cluster : 1;
+    if (axis == rows.across || tiles(axis) * extent[axis] * blocks == size) continue;
+    // Near the end, where it matters, the difference is exact in fp32, however long the row.
+    const Value inside = tile::apply(ValueOp::less, {tile::coordinate(static_cast<int>(d), at[axis] - size), tile::constant(0)});
+    value = tile::apply(ValueOp::where, {inside, std::move(value), tile::constant(identity_of(term.op))});
+  }
+  return value;
+}
+
+void RowProgram::store(bool along) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Access& access = rows.nest.outputs[i].place;
+    if (rows.along(access) != along) continue;
+    const auto emit = [&] {
+      const Dtype dtype = typed ? access.dtype : Dtype::f32;
+      std::vector<bool> varies(extent.size(), along);
+      varies[rows.across] = true;
+      const TensorId y = reg(fmt::format("y{}", i), varies, dtype);
+      b.map(y, compute(rows.results[i]));
+      b.copy(b.all(y), tile_of(out[i], access), 0, streaming && along);
+    };
+    if (along || cluster == 1) emit();
+    else b.if_less(tile::cluster_rank(), 1, emit);
+  }
+}
+
+void RowProgram::in_registers() {
+  at = start;
+  const std::size_t last = rows.passes.size() - 1;
+  for (std::size_t p = 0; p < last; ++p) {
+    settle(p);
+    hold(p, true, true);
+    for (const int id : rows.passes[p].reduces) reduce(id, operand(id));
+    drop(p);
+  }
+  settle(last);
+  store(true);
+  store(false);
+}
+
+void RowProgram::walk(const std::function<void()>& body) {
+  const auto outside = bound;
+  b.for_("i", 0, tiles(), 1, [&](const Index& i) {
+    go_along(i);
+    body();
+  });
+  bound = outside;
+}
+
+tile::Tile RowProgram::keep(int slot) {
+  const auto [found, added] = kept.try_emplace(slot);
+  std::vector<std::int64_t> shape, extents;
+  std::vector<Index> offset;
+  for (const std::size_t axis : rows.dims) {
+    const bool across = axis == rows.across;
+    extents.push_back(extent[axis]);
+    shape.push_back(extent[axis] * (across ? 1 : tiles(axis)));
+    offset.push_back(across ? Index(0) : at[axis] - start[axis]);
+  }
+  if (added) found->second = b.shared("kept_" + slot_name(slot), Dtype::f32, shape);
+  return b.tile(found->second, offset, extents);
+}
+void RowProgram::take(std::size_t pass) {
+  for (const auto& [id, slot] : rows.passes[pass].held) {
+    const TensorId to = whole(slot_name(slot));
+    b.copy(keep(slot), b.all(to));
+    bound[id] = b.value(to);
+  }
+}
+void RowProgram::leave(std::size_t pass) {
+  for (const auto& [id, slot] : rows.passes[pass].held)
+    if (pass == 0 || !rows.passes[pass - 1].held.contains(id)) b.copy(b.all(whole(slot_name(slot))), keep(slot));
+}
+
+// Every lane keeps its own result, or its own running maximum and the sum of exp(x - maximum); they are joined after the pass.
+void RowProgram::in_passes(bool stays) {
+  const std::size_t last = rows.passes.size() - 1;
+  const auto exp_of = [](Value v) { return tile::apply(ValueOp::exp, {std::move(v)}); };
+  std::size_t first = 0;
+  settle(0);
+  for (int slot = 0; stays && slot < rows.slots(); ++slot) whole(slot_name(slot));
+  if (rows.joint && !stays) {
+    const int high = rows.passes[0].reduces[0], sum = rows.passes[1].reduces[0], x = rows.term(high).args[0];
+    if (rows.term(x).kind == Kind::load) register_of(x);
+    const TensorId highest = whole("highest"), higher = whole("higher"), sums = whole("sums");
+    b.fill(highest, std::numeric_limits<float>::lowest());  // finite: the difference of infinities is no number
+    b.fill(sums, 0);
+    walk([&] {
+      const Value v = masked(high, rows.term(x).kind == Kind::load ? compute(x) : b.value(put(x, "x")));
+      b.map(higher, tile::apply(ValueOp::max, {b.value(highest), v}));
+      b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(higher)) + exp_of(v - b.value(higher)));
+      b.map(highest, b.value(higher));
+    });
+    reduce(high, highest);
+    b.map(sums, b.value(sums) * exp_of(b.value(highest) - bound.at(high)));
+    reduce(sum, sums);
+    first = 2;
+  }
+  for (std::size_t p = first; p < last; ++p) {
+    settle(p);
+    const auto& reduces = rows.passes[p].reduces;
+    std::vector<TensorId> lanes;
+    for (const int id : reduces) {
+      lanes.push_back(whole(fmt::format("lanes{}", lanes.size())));
+      b.fill(lanes.back(), identity_of(rows.term(id).op));
+    }
+    walk([&] {
+      if (stays && p > 0) take(p - 1);
+      if (stays) hold(p, true, false);
+      if (stays) leave(p);
+      for (std::size_t i = 0; i < lanes.size(); ++i)
+        b.map(lanes[i], tile::apply(rows.term(reduces[i]).op,
+                                    {b.value(lanes[i]), masked(reduces[i], compute(rows.term(reduces[i]).args[0]))}));
+    });
+    for (std::size_t i = 0; i < lanes.size(); ++i) reduce(reduces[i], lanes[i]);
+  }
+  settle(last);
+  if (!rows.passes[last].roots(rows).empty())
+    walk([&] {
+      if (stays) take(last - 1);
+      store(true);
+    });
+  at = start;
+  store(false);
+}
+}  // namespace warploom::kernels

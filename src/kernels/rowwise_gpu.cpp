@@ -1,0 +1,182 @@
+// Rows on a GPU. A row's place is a field: in the registers of one block or of a cluster of blocks (one pass over memory), the same
+// fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or nowhere (one pass over
+// memory for each of the nest's).
+#include "kernels/gpu_matmul.h"
+#include "kernels/row_program.h"
+namespace warploom::kernels {
+namespace {
+using tile::Index;
+using tile::TensorId;
+
+enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
+
+std::int64_t power_of_two_above(std::int64_t value) {
+  std::int64_t power = 1;
+  while (power < value) power *= 2;
+  return power;
+}
+
+class RowwiseGpu final : public Family {
+ public:
+  std::string name() const override { return "rowwise"; }
+
+  bool covers(const Region& region, const target::Capabilities& capabilities) const override {
+    return capabilities.gpu && read_rows(region.graph);
+  }
+
+  Space space(const Region& region, const target::Capabilities& capabilities) const override {
+    const bool outside = read_rows(region.graph)->lanes_outside;
+    std::vector<std::int64_t> clusters = {1}, together = {1, 2, 4, 8, 16};
+    for (std::int64_t c = 2; c <= capabilities.max_cluster; c *= 2) clusters.push_back(c);
+    if (outside) together = {32, 64, 16, 128, 8, 256};
+    return {name(),
+            {{"place",
+              {kRegisters, kRing, kShared, kStreamed},
+              "where the row stays: 0 registers, 3 registers fed by a ring of rows, 1 shared memory, 2 nowhere"},
+             {"cluster", clusters, "blocks that share a row"},
+             {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
+             {"rows", together, "rows a block takes at once"},
+             {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"},
+             {"stages", {2, 3, 4}, "rows of a ring"},
+             {"blocks", {2, 1, 3, 4}, "blocks a multiprocessor holds, where a ring feeds them"}}};
+  }
+
+  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+    const Rows rows = *read_rows(region.graph);
+    const auto threads = field(s, "warps") * 32, together = field(s, "rows"), cluster = field(s, "cluster"),
+               place = field(s, "place"), chunk = field(s, "chunk");
+    const bool ring = place == kRing, whole = place == kRegisters || ring;
+    const auto slots = std::max<std::int64_t>(1, rows.slots());
+    if (cluster > capabilities.max_cluster)
+      return fail(illegal(s, "a cluster the target has", fmt::format("cluster={}", cluster)));
+    if (cluster > 1 && (rows.row.size() > 1 || rows.row_size() < 1024 * cluster))
+      return fail(illegal(s, "cluster=1, or at least 1024 elements a block along one axis", fmt::format("{}", rows.row_size())));
+    if (cluster > 1 && place == kStreamed && rows.row_count() >= capabilities.processors)
+      return fail(illegal(s, "cluster=1 where enough rows are streamed", fmt::format("{}", cluster)));
+    if (together > 1 && !rows.lanes_outside && (cluster > 1 || place != kRegisters))
+      return fail(illegal(s, "rows=1 with clusters, a ring, shared memory or streaming", fmt::format("{}", together)));
+    if (together > (rows.lanes_outside ? power_of_two_above(rows.size(rows.across)) : rows.size(rows.across)))
+      return fail(illegal(s, "no more rows than there are", fmt::format("{}", together)));
+    if (!ring && (field(s, "stages", 2) != 2 || field(s, "blocks", 2) != 2))
+      return fail(illegal(s, "stages=2 blocks=2 where there is no ring", s.text()));
+    const auto extent = extents(rows, s);
+    std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
+    for (const std::size_t axis : rows.dims) {
+      const bool split = axis == rows.row.back();
+      part *= extent[axis];
+      held *= axis == rows.across ? extent[axis] : round_up(ceil_div(rows.size(axis), split ? cluster : 1), extent[axis]);
+    }
+    if (ring) {
+      const auto fed = feeds(rows);
+      if (rows.lanes_outside || rows.row.size() > 1 || part * cluster != rows.row_size() || fed.size() != 1)
+        return fail(illegal(s, "a row that the tiles divide, of one tensor", fmt::format("{}", rows.row_size())));
+      const auto bytes =
+          field(s, "stages") * part * bytes_of(rows.nest.loads[static_cast<std::size_t>(fed[0])].dtype) + 1024;
+      if (bytes * field(s, "blocks") > capabilities.shared_bytes || threads * field(s, "blocks") > 2048)
+        return fail({ErrorCode::kResourceLimit, "the rings do not fit in a multiprocessor", s.text(),
+                     fmt::format("{} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes * field(s, "blocks")),
+                     "use fewer stages, fewer blocks or a larger cluster"});
+    }
+    if (whole) {
+      const auto values = part / threads;
+      if (part < threads || values * slots > (threads > 512 ? 32 : 64))
+        return fail(illegal(s, "1 to 64 elements a thread (32 with more than 16 warps)", fmt::format("{}", values)));
+      if (chunk != 4) return fail(illegal(s, "chunk=4 where the row is in registers", ""));
+    } else if (threads * chunk < extent[rows.across] ||
+               threads * chunk > power_of_two_above(rows.row_size() / cluster) * extent[rows.across]) {
+      return fail(illegal(s, "a chunk no longer than the row", fmt::format("{}", threads * chunk)));
+    }
+    if (place == kShared && rows.slots() == 0)
+      return fail(illegal(s, "place=0 or place=2 where each element is used once", "place=1"));
+    if (place == kShared && held * slots * 4 + 4096 > capabilities.shared_bytes)
+      return fail({ErrorCode::kResourceLimit, "the row does not fit in shared memory", s.text(),
+                   fmt::format("{} bytes", capabilities.shared_bytes), fmt::format("{} bytes", held * slots * 4),
+                   "use a larger cluster or place=2"});
+    return ok();
+  }
+
+  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+    const Rows rows = *read_rows(region.graph);
+    const std::int64_t cluster = field(s, "cluster");
+    RowProgram p(rows, extents(rows, s), cluster);
+    p.typed = p.streaming = true;
+    p.b.grid(p.groups() * cluster).warps(static_cast<int>(field(s, "warps")));
+    if (cluster > 1) p.b.cluster(cluster);
+    p.go_to(tile::block(0) / cluster);
+    switch (field(s, "place")) {
+      case kRegisters: p.in_registers(); break;
+      case kRing: in_ring(p, s, capabilities); break;
+      case kShared: p.in_passes(true); break;
+      default: p.in_passes(false); break;
+    }
+    Programs out;
+    out.programs.push_back(p.b.finish());
+    out.buffers.push_back(p.draft.buffers);
+    return out;
+  }
+
+ private:
+  // Of a tile: all of the row or of a block's part of it, in whole vectors a thread, where it is in registers; else a chunk.
+  static std::vector<std::int64_t> extents(const Rows& rows, const Schedule& s) {
+    const bool whole = field(s, "place") == kRegisters || field(s, "place") == kRing;
+    std::vector<std::int64_t> extent(rows.nest.axes.size() + 1, 1);
+    extent[rows.across] = field(s, "rows");
+    std::int64_t unit = std::max<std::int64_t>(1, field(s, "warps") * 32 * (whole ? 1 : field(s, "chunk")) / field(s, "rows"));
+    for (std::size_t i = rows.row.size(); i-- > 0;) {
+      const bool fastest = i + 1 == rows.row.size();
+      const std::int64_t part = ceil_div(rows.size(rows.row[i]), fastest ? field(s, "cluster") : 1);
+      if (whole && fastest && !rows.lanes_outside && part >= unit * 4) unit *= 4;
+      std::int64_t& own = extent[rows.row[i]];
+      if (i > 0 && part < unit) own = power_of_two_above(part);
+      else own = whole ? round_up(part, unit) : unit;
+      unit = std::max<std::int64_t>(1, unit / own);
+    }
+    return extent;
+  }
+
+  // The loads that the first pass makes along all of a tile.
+  static std::vector<int> feeds(const Rows& rows) {
+    std::vector<int> out;
+    const auto visit = [&](const auto& self, int id) -> void {
+      const RowTerm& term = rows.term(id);
+      const bool all = std::all_of(rows.dims.begin(), rows.dims.end(), [&](auto axis) { return axis >= term.varies.size() || term.varies[axis]; });
+      if (term.kind == RowTerm::Kind::load && all && std::find(out.begin(), out.end(), term.load) == out.end())
+        out.push_back(term.load);
+      for (const int arg : term.args) self(self, arg);
+    };
+    for (const int root : rows.passes[0].roots(rows)) visit(visit, root);
+    return out;
+  }
+
+  static void in_ring(RowProgram& p, const Schedule& s, const target::Capabilities& capabilities) {
+    auto& b = p.b;
+    const auto load = static_cast<std::size_t>(feeds(p.rows)[0]);
+    const Access& access = p.rows.nest.loads[load];
+    const std::int64_t stages = field(s, "stages"), processors = capabilities.cluster_processors(static_cast<int>(p.cluster)),
+                       workers = std::min(p.groups(), std::max<std::int64_t>(1, processors * field(s, "blocks") / p.cluster));
+    b.grid(workers * p.cluster);
+    const TensorId slot = b.shared("slot", access.dtype, {1, p.extent[p.rows.row[0]]});
+    const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
+    const auto produce = [&](const Index& r) {
+      p.go_to(r);
+      b.produce(ring, [&] { b.copy(p.tile_of(p.in[load], access), b.all(slot)); });
+    };
+    const Index first = tile::block(0) / p.cluster;
+    for (std::int64_t i = 0; i + 1 < stages; ++i) produce(first + i * workers);
+    b.for_("r", first, p.groups(), workers, [&](const Index& r) {
+      p.fetch = [&](TensorId to) {
+        b.consume(ring, 0, [&] { b.copy(b.all(slot), b.all(to)); });
+        produce(r + (stages - 1) * workers);
+        p.go_to(r);
+      };
+      p.go_to(r);
+      p.in_registers();
+    });
+  }
+};
+}  // namespace
+const Family& rowwise_gpu_family() {
+  static const RowwiseGpu family;
+  return family;
+}
+}  // namespace warploom::kernels

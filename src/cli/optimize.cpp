@@ -88,7 +88,8 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
   info.plan["warploom"] = kVersion;
   if (outcome.regions.size() == 1) info.plan["schedule"] = kernels::to_json(outcome.schedule);
   if (!model.empty()) info.plan["model"] = model;
-  return export_::write_bundle(folder, info, outcome.list, graph);
+  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));  // whose constants kernels may read
+  return export_::write_bundle(folder, info, outcome.list, primitive);
 }
 
 std::string table_of(const search::Outcome& o, const std::string& bundle) {

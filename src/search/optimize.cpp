@@ -218,7 +218,10 @@ class Planner {
   std::map<std::string, std::size_t> task_of_;  // by the region's identity
 };
 }  // namespace
-Result<Outcome> optimize(const graph::Graph& graph, const Options& options) { return Planner(options).run(graph); }
+Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
+  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
+  return Planner(options).run(primitive);
+}
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error, max_error,
                                    reference_error, roofline_fraction, candidates, seconds, seed, interrupted)

@@ -1,6 +1,6 @@
 // optimize: from a graph to the fastest kernels that are proven right, within a budget.
 //
-// The graph is partitioned into regions (partition.h). Each different one is a problem of its own with a share of the budget: the
+// The graph is decomposed and partitioned into regions (partition.h). Each different one is a problem of its own with a share of the budget: the
 // candidates of every family that covers it are enumerated or sampled, compiled in parallel in child processes, judged and timed one at
 // a time in the evaluator process, and recorded in the archive as soon as they are known. A run that was interrupted or killed goes on
 // where it stopped when it is started again with the same problem, target and track; other models with equal regions find them there.
@@ -87,7 +87,7 @@ nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warp
 // whole is not, with what the machine lacks, or with kInterrupted when a region had nothing before the interrupt.
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
 
-// The regions that optimize() searches.
+// The regions that optimize() searches, of a graph of primitives.
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities);
 
 // What to plan for on a target by name; "auto": the GPU when there is one, else the CPU.

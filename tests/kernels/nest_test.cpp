@@ -2,12 +2,16 @@
 #include "kernels/nest.h"
 #include <gtest/gtest.h>
 #include <cmath>
+#include "nets.h"
 #include "problems.h"
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
 using graph::Shape;
 using graph::TensorId;
+using test::Attributes;
+using test::Ints;
+using test::Net;
 using At = std::vector<std::int64_t>;
 
 // The meaning of a nest: every value at every index, without any thought of speed.
@@ -113,28 +117,6 @@ void expect_agreement(const graph::Graph& graph) {
           << to_text(graph) << to_text(nests[0]) << "element " << i;
   }
 }
-
-struct Net : graph::Builder {
-  Net() : Builder("net") {}
-  TensorId x(Shape shape, Dtype dtype = Dtype::f32) { return input(fmt::format("x{}", inputs_++), dtype, std::move(shape)); }
-  TensorId ints(std::vector<std::int64_t> values) { return integers(fmt::format("c{}", inputs_++), values); }
-  TensorId reshape(TensorId id, std::vector<std::int64_t> shape) { return add(OpKind::Reshape, {id, ints(std::move(shape))}); }
-  TensorId transpose(TensorId id, std::vector<std::int64_t> perm) {
-    return add(OpKind::Transpose, {id}, {{"perm", std::move(perm)}});
-  }
-  TensorId slice(TensorId id, std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) {
-    return add(OpKind::Slice, {id, ints({begin}), ints({end}), ints({axis}), ints({step})});
-  }
-  graph::Graph with(std::vector<TensorId> outputs) {
-    for (const TensorId id : outputs) output(id);
-    const auto graph = graph::decompose(*finish());
-    EXPECT_TRUE(graph.has_value()) << describe(graph.error());
-    return *graph;
-  }
-
- private:
-  int inputs_ = 0;
-};
 
 TEST(Nest, OfPointwiseOperatorsWithBroadcasts) {
   Net n;
@@ -267,9 +249,6 @@ TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
         expect_agreement(n.with({n.add(OpKind::Abs, {n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}})})}));
       }
 }
-
-using Attributes = std::map<std::string, graph::Attribute>;
-using Ints = std::vector<std::int64_t>;
 
 TEST(Nest, OfWindowsWithPaddingAndStrides) {
   for (const OpKind op : {OpKind::MaxPool, OpKind::AveragePool})

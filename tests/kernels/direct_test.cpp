@@ -1,0 +1,187 @@
+// The family `direct` on every sort of primitive: emitted for the CPU and run, emitted for GPUs and emulated, against FP64.
+#include <gtest/gtest.h>
+#include <cmath>
+#include "../codegen/cpu_run.h"
+#include "codegen/cpu.h"
+#include "kernels/families.h"
+#include "nets.h"
+#include "problems.h"
+#include "runtime/emulate.h"
+#include "tile/print.h"
+#include "tile/verify.h"
+namespace warploom::kernels {
+namespace {
+using graph::OpKind;
+using graph::TensorId;
+using test::Attributes;
+using test::Ints;
+using test::Net;
+
+struct Named {
+  std::string name;
+  graph::Graph graph;
+};
+std::vector<Named> nets() {
+  std::vector<Named> all;
+  const auto add = [&](const std::string& name, const std::function<TensorId(Net&)>& build) {
+    Net n;
+    const TensorId id = build(n);
+    all.push_back({name, n.with({id})});
+  };
+  const auto conv = [&](const std::string& name, const graph::Shape& x, const graph::Shape& w, Attributes attributes,
+                        Dtype dtype = Dtype::f32) {
+    add(name, [&](Net& n) {
+      return n.add(OpKind::Relu, {n.add(OpKind::Conv, {n.x(x, dtype), n.x(w, dtype), n.x({w[0]}, dtype)}, attributes)});
+    });
+  };
+  add("pointwise", [](Net& n) {
+    const auto x = n.x({3, 7, 50});
+    return n.add(OpKind::Gelu, {n.add(OpKind::Mul, {n.add(OpKind::Add, {x, n.x({7, 1})}), n.x({50})})},
+                 {{"approximate", std::string("tanh")}});
+  });
+  add("chain_of_one_axis", [](Net& n) { return n.add(OpKind::Relu, {n.add(OpKind::Sub, {n.x({5, 77}), n.x({5, 77})})}); });
+  add("bf16_chain", [](Net& n) {
+    return n.add(OpKind::Relu, {n.add(OpKind::Add, {n.x({9, 64}, Dtype::bf16), n.x({64}, Dtype::bf16)})});
+  });
+  add("rounds_in_between", [](Net& n) {
+    const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({5, 33})})}, {{"to", std::int64_t{onnx_type_of(Dtype::bf16)}}});
+    return n.add(OpKind::Neg, {n.add(OpKind::Cast, {y}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}})});
+  });
+  add("transpose", [](Net& n) { return n.transpose(n.x({70, 45}), {1, 0}); });
+  add("transpose_of_three", [](Net& n) { return n.add(OpKind::Abs, {n.transpose(n.x({6, 20, 9}), {2, 0, 1})}); });
+  add("slice_backwards", [](Net& n) { return n.slice(n.slice(n.x({6, 40}), 1, 38, 2, -3), 0, 1, 5); });
+  add("concat", [](Net& n) {
+    const auto both = n.add(OpKind::Concat, {n.x({4, 3, 10}), n.x({4, 5, 10})}, {{"axis", std::int64_t{1}}});
+    return n.add(OpKind::Relu, {both});
+  });
+  add("heads", [](Net& n) { return n.transpose(n.reshape(n.x({2, 9, 24}), {2, 9, 3, 8}), {0, 2, 1, 3}); });
+  add("pad_of_a_sum", [](Net& n) { return n.add(OpKind::Pad, {n.add(OpKind::Exp, {n.x({5, 20})}), n.ints({1, 3, 0, 2})}); });
+  add("sum_of_columns", [](Net& n) { return n.add(OpKind::ReduceSum, {n.x({33, 40}), n.ints({0})}); });
+  add("mean_of_rows", [](Net& n) { return n.add(OpKind::ReduceMean, {n.x({33, 41}), n.ints({1})}); });
+  add("largest_of_all", [](Net& n) { return n.add(OpKind::ReduceMax, {n.add(OpKind::Abs, {n.x({7, 300})}), n.ints({0, 1})}); });
+  add("product_in_the_middle", [](Net& n) { return n.add(OpKind::ReduceProd, {n.x({4, 6, 20}), n.ints({1})}); });
+  add("norm_of_channels", [](Net& n) { return n.add(OpKind::ReduceMean, {n.x({2, 5, 6, 7}), n.ints({2, 3})}); });
+  add("max_pool", [](Net& n) {
+    return n.add(OpKind::MaxPool, {n.x({2, 3, 12, 17})},
+                 Attributes{{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
+  });
+  add("average_pool", [](Net& n) {
+    return n.add(OpKind::AveragePool, {n.x({2, 3, 10, 20})}, Attributes{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+  });
+  const Attributes padded{{"pads", Ints{1, 1, 1, 1}}};
+  conv("conv", {1, 5, 9, 20}, {7, 5, 3, 3}, padded);
+  conv("conv_strided", {1, 4, 9, 21}, {6, 4, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
+  conv("conv_grouped", {2, 6, 5, 8}, {4, 3, 3, 1}, {{"group", std::int64_t{2}}});
+  conv("conv_by_channel", {1, 6, 9, 18}, {6, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", std::int64_t{6}}});
+  conv("conv_of_points", {1, 8, 6, 6}, {16, 8, 1, 1}, {});
+  conv("conv_of_bf16", {1, 4, 6, 16}, {8, 4, 3, 3}, padded, Dtype::bf16);
+  add("matmul", [](Net& n) { return n.add(OpKind::MatMul, {n.x({2, 9, 30}), n.x({30, 40})}); });
+  add("gemm_of_transposed", [](Net& n) {
+    return n.add(OpKind::Gemm, {n.x({19, 30}), n.x({12, 30}), n.x({12})}, {{"transB", std::int64_t{1}}});
+  });
+  return all;
+}
+
+std::optional<Schedule> random_schedule(const Region& region, const target::Capabilities& capabilities, Random& random) {
+  const Family& family = direct_family();
+  const Space space = family.space(region, capabilities);
+  for (int attempt = 0; attempt < 400; ++attempt) {
+    Schedule schedule{family.name(), {}};
+    for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
+    if (family.legal(region, schedule, capabilities)) return schedule;
+  }
+  return std::nullopt;
+}
+
+double error_of(const std::vector<double>& want, Dtype dtype, const std::vector<std::byte>& have) {
+  double worst = 0, largest = 1e-30;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double value = load_as_double(dtype, have.data(), i);
+    worst = std::max(worst, std::isnan(value) ? HUGE_VAL : std::abs(value - want[i]));
+    largest = std::max(largest, std::abs(want[i]));
+  }
+  return worst / largest;
+}
+double allowed(Dtype dtype) { return dtype == Dtype::f32 ? 3e-6 : 1e-2; }
+
+TEST(Direct, OnACpuAgreesWithTheReference) {
+  const auto machine = *target::capabilities_of("cpu");
+  struct Trial {
+    Region region;
+    Schedule schedule;
+    Family::Programs made;
+    std::vector<Kernel> kernels;
+  };
+  std::vector<Trial> trials;
+  CpuLibrary library;
+  Random random(1, "direct");
+  for (const Named& net : nets())
+    for (int i = 0; i < 4; ++i) {
+      Trial trial{{net.graph, Track::fp32}, {}, {}, {}};
+      ASSERT_TRUE(direct_family().covers(trial.region, machine)) << net.name;
+      const auto schedule = random_schedule(trial.region, machine, random);
+      ASSERT_TRUE(schedule) << net.name;
+      auto made = direct_family().programs(trial.region, trial.schedule = *schedule, machine);
+      ASSERT_TRUE(made) << net.name << describe(made.error());
+      for (tile::Program& program : made->programs) {
+        program.name = fmt::format("{}_{}_{}", net.name, i, trial.kernels.size());
+        const auto valid = tile::verify(program);
+        ASSERT_TRUE(valid) << describe(valid.error()) << tile::print(program);
+        const auto kernel = codegen::emit_cpu(program, machine);
+        ASSERT_TRUE(kernel) << describe(kernel.error()) << tile::print(program);
+        library.add(trial.kernels.emplace_back(*kernel));
+      }
+      trial.made = std::move(*made);
+      trials.push_back(std::move(trial));
+    }
+  ASSERT_TRUE(library.compile());
+  for (Trial& trial : trials) {
+    auto inputs = test::random_inputs(trial.region.graph, 1);
+    const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+    const auto want = graph::evaluate(trial.region.graph, views, 1);
+    ASSERT_TRUE(want) << describe(want.error());
+    const auto& tensor = trial.region.graph.tensor(trial.region.graph.outputs[0]);
+    std::vector<std::byte> output(static_cast<std::size_t>(graph::byte_count(tensor)), std::byte{0xff});
+    for (std::size_t k = 0; k < trial.kernels.size(); ++k) {
+      std::vector<void*> pointers;
+      for (const Argument& arg : trial.kernels[k].args) {
+        const std::string& name = trial.made.buffers[k].at(arg.buffer);
+        pointers.push_back(output.data());
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+          if (trial.region.graph.tensor(trial.region.graph.inputs[i]).name == name) pointers.back() = inputs[i].data();
+      }
+      library.run(trial.kernels[k], pointers);
+    }
+    EXPECT_LT(error_of((*want)[0], tensor.dtype, output), allowed(tensor.dtype))
+        << trial.kernels[0].name << ": " << trial.schedule.text() << "\n"
+        << tile::print(trial.made.programs[0]);
+  }
+}
+
+class DirectEmulated : public testing::TestWithParam<Named> {};
+TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
+  Random random(2, GetParam().name);
+  for (const std::string target : {"sm_80", "sm_90a"}) {
+    const auto capabilities = *target::capabilities_of(target);
+    const Region region{GetParam().graph, Track::fp32};
+    const auto schedule = random_schedule(region, capabilities, random);
+    ASSERT_TRUE(schedule);
+    const auto list = build(region, *schedule, capabilities);
+    ASSERT_TRUE(list) << schedule->text() << describe(list.error());
+    auto inputs = test::random_inputs(region.graph, 1);
+    runtime::EmulatedBuffers buffers;
+    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()), std::byte{0xff});
+    buffers[list->outputs[0].name] = output;
+    const auto done = runtime::emulate(*list, buffers);
+    ASSERT_TRUE(done) << schedule->text() << describe(done.error()) << list->kernels[0].source;
+    const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+    const auto want = graph::evaluate(region.graph, views, 1);
+    ASSERT_TRUE(want) << describe(want.error());
+    EXPECT_LT(error_of((*want)[0], list->outputs[0].dtype, output), allowed(list->outputs[0].dtype)) << schedule->text() << "\n"
+                                                                                                     << list->kernels[0].source;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Nets, DirectEmulated, testing::ValuesIn(nets()), [](const auto& one) { return one.param.name; });
+}  // namespace
+}  // namespace warploom::kernels

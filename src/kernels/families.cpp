@@ -1,6 +1,5 @@
 #include "kernels/families.h"
 namespace warploom::kernels {
-// The best for a region first: what covers more and is good at less comes later.
 std::vector<const Family*> families() {
   return {&matmul_wgmma_family(), &matmul_mma_family(),  &matmul_simt_family(), &rowwise_gpu_family(),
           &cpu_matmul_family(),   &rowwise_cpu_family(), &direct_family()};

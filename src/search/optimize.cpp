@@ -47,11 +47,10 @@ Track default_track(const graph::Graph& graph) {
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
-  const auto families = kernels::families();
   return partition(graph, [&](const graph::Graph& region) -> std::optional<int> {
-    const auto covers = [&](const kernels::Family* family) { return family->covers({region, track}, capabilities); };
-    const auto best = std::ranges::find_if(families, covers);
-    return best == families.end() ? std::nullopt : std::optional(static_cast<int>(best - families.begin()));
+    const auto families = kernels::families_for({region, track}, capabilities);
+    if (families.empty()) return std::nullopt;
+    return std::ranges::all_of(families, &kernels::Family::general);
   });
 }
 

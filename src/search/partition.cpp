@@ -8,6 +8,7 @@ using graph::OpClass;
 using graph::TensorId;
 
 constexpr std::int64_t kMostKept = 1 << 16;  // elements of a constant that stays one if it is no floating-point data
+constexpr std::size_t kMostWhole = 32;       // nodes of a graph that a family is asked about as it is
 
 bool is_weight(const graph::Tensor& tensor) {
   const std::int64_t count = graph::element_count(tensor.shape);
@@ -41,7 +42,7 @@ class Partitioner {
     for (const auto& [root, nodes] : groups_) others.insert(root);
     const int last = others.empty() ? 0 : *others.rbegin();
     others.erase(last);
-    if (graph_.outputs.size() == 1 && !groups_.empty() && stored(last) == graph_.outputs[0]) take(others, {last});
+    if (!groups_.empty() && groups_.size() <= kMostWhole && graph_.outputs == std::vector{stored(last)}) take(others, {last});
     while (pass(false) || together() || pass(true)) {}
     Partition out;
     for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;

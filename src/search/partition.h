@@ -5,8 +5,8 @@
 // what it stores, wherever
 //   - one region alone reads it, or computing it again costs nothing: views, movement and pointwise operators that read no more
 //     bytes than they make; and
-//   - some family covers the union, none worse than the best of either part (families are ranked by their order in families()):
-//     what can do anything must not take a matmul from those that are good at it, nor do arithmetic anew for each of its uses.
+//   - some family covers the union, and none that is made for either part is lost for one that does nearly anything; nor does such a
+//     one do arithmetic anew for each of a product's uses of it.
 // Nobody else reads a tensor that goes, so no cycle can come of it. Regions of views alone go last: where none takes them in, their
 // tensor is another's memory under another shape, and nothing is computed at all.
 //
@@ -37,7 +37,8 @@ struct Partition {
   bool trivial(const graph::Graph& whole) const;
 };
 
-// The place of the best family that covers a region, 0 for the best of all; nothing where none does. Asked once for equal regions.
+// How well the best family suits that covers a region: 0 where it is made for it, more where it does nearly anything; nothing where none
+// does. Asked once for equal regions.
 using Rank = std::function<std::optional<int>(const graph::Graph& region)>;
 
 // no-schedule with the operators that no family covers.

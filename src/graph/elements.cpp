@@ -16,6 +16,11 @@ double divide(const double* x, F self) {
   if (is_float(self.dtype)) return x[0] / x[1];
   return x[1] == 0 ? 0 : std::trunc(x[0] / x[1]);
 }
+double modulo(const double* x, F self) {  // by 0 gives 0
+  if (x[1] == 0) return 0;
+  const double rest = std::fmod(x[0], x[1]);
+  return self.parameters[0] == 0 && rest != 0 && (rest < 0) != (x[1] < 0) ? rest + x[1] : rest;
+}
 double fold_max(const double* x, F self) {
   double best = x[0];
   for (int i = 1; i < self.inputs; ++i) best = larger(best, x[i]);
@@ -67,6 +72,28 @@ const Row kFunctions[] = {
     {OpKind::Mish, [](const double* x, F) { return x[0] * std::tanh(softplus(x[0])); }},
     {OpKind::DequantizeLinear, [](const double* x, F self) { return (x[0] - (self.inputs > 2 ? x[2] : 0)) * x[1]; }},
     {OpKind::Greater, [](const double* x, F) { return x[0] > x[1] ? 1.0 : 0.0; }},
+    {OpKind::LessOrEqual, [](const double* x, F) { return x[0] <= x[1] ? 1.0 : 0.0; }},
+    {OpKind::GreaterOrEqual, [](const double* x, F) { return x[0] >= x[1] ? 1.0 : 0.0; }},
+    {OpKind::And, [](const double* x, F) { return x[0] != 0 && x[1] != 0 ? 1.0 : 0.0; }},
+    {OpKind::Or, [](const double* x, F) { return x[0] != 0 || x[1] != 0 ? 1.0 : 0.0; }},
+    {OpKind::Xor, [](const double* x, F) { return x[0] != x[1] ? 1.0 : 0.0; }},
+    {OpKind::Not, [](const double* x, F) { return x[0] == 0 ? 1.0 : 0.0; }},
+    {OpKind::IsNaN, [](const double* x, F) { return std::isnan(x[0]) ? 1.0 : 0.0; }},
+    {OpKind::IsInf,
+     [](const double* x, F self) { return std::isinf(x[0]) && self.parameters[x[0] < 0 ? 1 : 0] != 0 ? 1.0 : 0.0; }},
+    {OpKind::Sign, [](const double* x, F) { return x[0] > 0   ? 1
+                                                   : x[0] < 0 ? -1
+                                                              : x[0]; }},
+    {OpKind::Ceil, [](const double* x, F) { return std::ceil(x[0]); }},
+    {OpKind::Round, [](const double* x, F) { return std::nearbyint(x[0]); }},
+    {OpKind::Mod, modulo},
+    {OpKind::PRelu, [](const double* x, F) { return x[0] < 0 ? x[1] * x[0] : x[0]; }},
+    {OpKind::ThresholdedRelu, [](const double* x, F self) { return x[0] > self.parameters[0] ? x[0] : 0; }},
+    {OpKind::Selu,
+     [](const double* x, F self) { return self.parameters[1] * (x[0] < 0 ? self.parameters[0] * std::expm1(x[0]) : x[0]); }},
+    {OpKind::Celu,
+     [](const double* x, F self) { return x[0] < 0 ? self.parameters[0] * std::expm1(x[0] / self.parameters[0]) : x[0]; }},
+    {OpKind::Softsign, [](const double* x, F) { return x[0] / (1 + std::fabs(x[0])); }},
 };
 
 // Every value of `from` is a value of `to`.
@@ -95,7 +122,8 @@ double wrapped(Dtype dtype, double value) {
   if (!std::isfinite(value)) return 0;
   const int bits = bits_of(dtype);
   const double span = std::ldexp(1.0, bits), whole = std::trunc(value);
-  double low = whole - span * std::floor(whole / span);  // [0, span)
+  if (dtype != Dtype::u8 && std::fabs(whole) < span / 2) return whole;  // adding 2^64 would round it away
+  double low = whole - span * std::floor(whole / span);                 // [0, span)
   if (dtype != Dtype::u8 && low >= span / 2) low -= span;
   return low;
 }
@@ -131,6 +159,10 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   f.parameters = {node.real("alpha"), node.real("beta")};
   const auto has = [&](std::size_t i) { return i < node.inputs.size() && node.inputs[i] != kAbsent; };
   if (node.op == OpKind::Clip) f.parameters = {has(1) ? 1.0 : 0.0, has(2) ? 1.0 : 0.0};
+  if (node.op == OpKind::Mod) f.parameters[0] = node.integer("fmod") != 0 ? 1 : 0;
+  if (node.op == OpKind::Selu) f.parameters[1] = node.real("gamma");
+  if (node.op == OpKind::IsInf)
+    f.parameters = {static_cast<double>(node.integer("detect_positive")), static_cast<double>(node.integer("detect_negative"))};
   if (node.op == OpKind::Gelu) f.parameters[0] = node.text("approximate") == "tanh" ? 1 : 0;
 
   const Dtype from = graph.tensor(node.inputs[0]).dtype;
@@ -219,7 +251,8 @@ bool fold_by_reference(Graph& graph, const Node& node) {
     if (id == kAbsent) continue;
     Tensor& out = graph.tensor(id);
     out.constant.emplace(static_cast<std::size_t>(byte_count(out)));
-    for (std::size_t i = 0; i < value->size(); ++i) store_constant(out.dtype, *out.constant, static_cast<std::int64_t>(i), (*value)[i]);
+    for (std::size_t i = 0; i < value->size(); ++i)
+      store_constant(out.dtype, *out.constant, static_cast<std::int64_t>(i), (*value)[i]);
     ++value;
   }
   return true;
@@ -228,7 +261,8 @@ bool fold_by_reference(Graph& graph, const Node& node) {
 bool fold(Graph& graph, const Node& node) {
   const OpClass kind = class_of(node.op);
   constexpr OpClass kNever[] = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::softmax};
-  if (std::find(std::begin(kNever), std::end(kNever), kind) != std::end(kNever) || node.op == OpKind::DequantizeLinear) return false;
+  if (std::find(std::begin(kNever), std::end(kNever), kind) != std::end(kNever) || node.op == OpKind::DequantizeLinear)
+    return false;
   Tensor& out = graph.tensor(node.outputs[0]);
   const std::int64_t count = element_count(out.shape);
   if (count > kMaxFoldedElements) return false;
@@ -242,7 +276,10 @@ bool fold(Graph& graph, const Node& node) {
     out.constant = std::move(bytes);
     return true;
   }
-  const auto is_known = [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; };
+  const auto is_known = [&](TensorId id) {  // of CastLike's second input only the type matters
+    const bool type_only = node.op == OpKind::CastLike && id == node.inputs[1];
+    return id == kAbsent || graph.tensor(id).constant || type_only;
+  };
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_known)) return false;
   if (kind == OpClass::reduction || kind == OpClass::composite) return fold_by_reference(graph, node);
   if (kind == OpClass::view || node.op == OpKind::Identity) {
@@ -265,7 +302,7 @@ bool fold(Graph& graph, const Node& node) {
     for (std::int64_t i = 0; i < count; ++i) {
       const auto at = coordinates_of(out.shape, i);
       for (std::size_t k = 0; k < values.size(); ++k) {
-        if (node.inputs[k] == kAbsent) continue;
+        if (node.inputs[k] == kAbsent || !graph.tensor(node.inputs[k]).constant) continue;
         const Tensor& in = graph.tensor(node.inputs[k]);
         const bool stretches = in.shape.size() <= out.shape.size();  // CastLike's second input need not
         values[k] = load_as_double(in.dtype, in.constant->data(),

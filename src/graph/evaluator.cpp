@@ -107,9 +107,10 @@ struct Reducer {
   void (*absorb)(std::int64_t, std::int64_t, const double*, const double*, double*, double*);
 };
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const Reducer kReducers[] = {{OpKind::ReduceSum, 0, absorb<ValueOp::add>},          {OpKind::SumPool, 0, absorb<ValueOp::add>},
-                             {OpKind::ReduceProd, 1, absorb<ValueOp::mul>},         {OpKind::ReduceMax, -kInfinity, absorb<ValueOp::max>},
-                             {OpKind::MaxPool, -kInfinity, absorb<ValueOp::max>},   {OpKind::ReduceMin, kInfinity, absorb<ValueOp::min>}};
+const Reducer kReducers[] = {
+    {OpKind::ReduceSum, 0, absorb<ValueOp::add>},        {OpKind::SumPool, 0, absorb<ValueOp::add>},
+    {OpKind::ReduceProd, 1, absorb<ValueOp::mul>},       {OpKind::ReduceMax, -kInfinity, absorb<ValueOp::max>},
+    {OpKind::MaxPool, -kInfinity, absorb<ValueOp::max>}, {OpKind::ReduceMin, kInfinity, absorb<ValueOp::min>}};
 const Reducer& reducer_of(OpKind op) {
   return *std::find_if(std::begin(kReducers), std::end(kReducers), [&](const Reducer& row) { return row.op == op; });
 }
@@ -369,7 +370,8 @@ class Evaluator {
     const auto fresh = make(node, box);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     const Reducer& reducer = reducer_of(node.op);
-    const double start = is_float(dtype) ? reducer.start : rounded(dtype, reducer.start);
+    const bool truth = dtype == Dtype::boolean;
+    const double start = truth ? reducer.start > 0 : is_float(dtype) ? reducer.start : rounded(dtype, reducer.start);
     std::fill(fresh->value.begin(), fresh->value.end(), start);
     for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> x, e;
@@ -380,7 +382,8 @@ class Evaluator {
       double *value = fresh->value.data() + first, *error = fresh->error(first);
       for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
         for (const std::int64_t offset : outer) {
-          load(from, address(from, at) + i * own + offset, lines ? stride : own, run, x.data(), with_magnitude_ ? e.data() : nullptr);
+          load(from, address(from, at) + i * own + offset, lines ? stride : own, run, x.data(),
+               with_magnitude_ ? e.data() : nullptr);
           reducer.absorb(run, lines ? 0 : 1, x.data(), e.data(), value + i, error ? error + i : nullptr);
         }
       if (!is_float(dtype))
@@ -507,8 +510,8 @@ class Evaluator {
       Box part = box;
       for (std::size_t i = 0; i < part.size.size(); ++i) {
         part.begin[i] = std::max(box.begin[i], -access[i].begin);
-        part.size[i] = std::max<std::int64_t>(
-            std::min(box.begin[i] + box.size[i], q.in(k).shape[i] - access[i].begin) - part.begin[i], 0);
+        part.size[i] =
+            std::max<std::int64_t>(std::min(box.begin[i] + box.size[i], q.in(k).shape[i] - access[i].begin) - part.begin[i], 0);
       }
       const View from = projected(node, k);
       for_runs(part, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {

@@ -29,7 +29,7 @@ Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& 
 struct Operand {
   const void* data = nullptr;
   Dtype dtype = Dtype::f64;
-  std::int64_t row_stride = 0, column_stride = 0;  // in elements
+  std::int64_t row_stride = 0, column_stride = 0;          // in elements
   const std::int64_t *rows = nullptr, *columns = nullptr;  // both or none: where each is, instead of strides; of f64 data
 };
 struct Offsets {  // of one product of a batch, in elements

@@ -117,7 +117,8 @@ Status infer_node(Graph& graph, Node& node) {
   if (node.op == OpKind::Dropout && node.outputs.size() > 1 && node.outputs[1] != kAbsent) {  // the mask: nothing is dropped
     Tensor& mask = graph.tensor(node.outputs[1]);
     if (element_count(mask.shape) > kMaxFoldedElements)
-      return fail({ErrorCode::kOnnxUnknownOperator, "the mask of a large Dropout is not supported", place, "Dropout with one output"});
+      return fail(
+          {ErrorCode::kOnnxUnknownOperator, "the mask of a large Dropout is not supported", place, "Dropout with one output"});
     mask.constant = std::vector<std::byte>(static_cast<std::size_t>(byte_count(mask)), std::byte{1});
   }
   fold(graph, node);

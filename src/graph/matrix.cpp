@@ -47,8 +47,9 @@ const Micro& micro() {
 
 // Packs `lines` rows of A (or columns of B), where `lines_at` and `depths_at` or strides say they are, over `depth` into panels of
 // `width` lines, depth-major within a panel, zeros after the last line.
-void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, std::int64_t depth_stride, const std::int64_t* lines_at,
-          const std::int64_t* depths_at, std::int64_t lines, std::int64_t depth, int width, bool absolute, double* to) {
+void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, std::int64_t depth_stride,
+          const std::int64_t* lines_at, const std::int64_t* depths_at, std::int64_t lines, std::int64_t depth, int width,
+          bool absolute, double* to) {
   double along[kBlockDepth];
   const auto* indexed = static_cast<const double*>(from.data) + (lines_at ? offset : 0);
   for (std::int64_t first = 0; first < lines; first += width, to += width * depth) {

@@ -82,9 +82,20 @@ struct WindowSpec {
   std::vector<std::int64_t> kernel, strides, dilations, before, after, counted, size;
 };
 Result<WindowSpec> window_spec(const Question& question);
+// Of ConvTranspose, as a convolution of the input with strides-1 zeros between its elements; less than 0 crops.
+Result<WindowSpec> transposed_spec(const Question& question);
 
 // The axes a reduction goes over, ascending: from its attribute or its second input; none for a reduction that does nothing.
 Result<std::vector<std::int64_t>> reduced_axes(const Question& question);
+
+bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
+
+// Range's bounds and step, and how many elements it has.
+struct RangeSpec {
+  double begin, step;
+  std::int64_t count;
+};
+Result<RangeSpec> range_spec(const Question& question);
 
 // Completes a node's attributes and fills in its outputs, whose constants too where they are known.
 Status infer_node(Graph& graph, Node& node);

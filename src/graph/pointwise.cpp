@@ -139,6 +139,25 @@ Value mish(Writer& w) {
   return x * (t / (t + 2.0));
 }
 
+// To the nearest whole number, of two equally near to the even one.
+Value round(Writer& w) {
+  const Value x = w.x(), low = floor(x), over = x - low, half = 0.5 * low;
+  const Value tie = where(equal(floor(half), half), low, low + 1.0);
+  return where(less(over, w.c(0.5)), low, where(less(w.c(0.5), over), low + 1.0, tie));
+}
+
+// Of integers: the sign is the divisor's, with fmod the dividend's.
+Value mod(Writer& w) {
+  const Value ratio = w.x(0) / w.x(1);
+  return w.x(0) - w.x(1) * (w.node.integer("fmod") != 0 ? truncate(ratio) : floor(ratio));
+}
+
+Value is_infinite(Writer& w) {
+  const Value big = w.c(std::numeric_limits<double>::infinity()), x = w.x();
+  const bool up = w.node.integer("detect_positive", 1) != 0, down = w.node.integer("detect_negative", 1) != 0;
+  return up && down ? equal(abs(x), big) : up ? equal(x, big) : down ? equal(neg(x), big) : w.c(0);
+}
+
 struct Row {
   OpKind op;
   Value (*write)(Writer&);
@@ -157,6 +176,31 @@ const Row kWriters[] = {
     {OpKind::Softplus, [](Writer& w) { return w.op(ValueOp::relu, w.x()) + log1p(exp(neg(abs(w.x())))); }},
     {OpKind::Mish, mish},
     {OpKind::Greater, [](Writer& w) { return less(w.x(1), w.x(0)); }},
+    {OpKind::LessOrEqual, [](Writer& w) { return where(less(w.x(0), w.x(1)), w.c(1), equal(w.x(0), w.x(1))); }},
+    {OpKind::GreaterOrEqual, [](Writer& w) { return where(less(w.x(1), w.x(0)), w.c(1), equal(w.x(0), w.x(1))); }},
+    {OpKind::And, [](Writer& w) { return where(w.x(0), w.x(1), w.c(0)); }},
+    {OpKind::Or, [](Writer& w) { return where(w.x(0), w.c(1), w.x(1)); }},
+    {OpKind::Xor, [](Writer& w) { return where(equal(w.x(0), w.x(1)), w.c(0), w.c(1)); }},
+    {OpKind::Not, [](Writer& w) { return equal(w.x(), w.c(0)); }},
+    {OpKind::IsNaN, [](Writer& w) { return where(equal(w.x(), w.x()), w.c(0), w.c(1)); }},
+    {OpKind::IsInf, is_infinite},
+    {OpKind::Sign, [](Writer& w) { return where(less(w.x(), w.c(0)), w.c(-1), where(less(w.c(0), w.x()), w.c(1), w.x())); }},
+    {OpKind::Ceil, [](Writer& w) { return neg(floor(neg(w.x()))); }},
+    {OpKind::Round, round},
+    {OpKind::Mod, mod},
+    {OpKind::PRelu, [](Writer& w) { return where(less(w.x(0), w.c(0)), w.x(1) * w.x(0), w.x(0)); }},
+    {OpKind::ThresholdedRelu, [](Writer& w) { return where(less(w.c(w.node.real("alpha")), w.x()), w.x(), w.c(0)); }},
+    {OpKind::Selu,
+     [](Writer& w) {
+       const double gamma = w.node.real("gamma");
+       return where(less(w.x(), w.c(0)), gamma * w.node.real("alpha") * expm1(w.x()), gamma * w.x());
+     }},
+    {OpKind::Celu,
+     [](Writer& w) {
+       const double alpha = w.node.real("alpha");
+       return where(less(w.x(), w.c(0)), alpha * expm1((1 / alpha) * w.x()), w.x());
+     }},
+    {OpKind::Softsign, [](Writer& w) { return w.x() / (abs(w.x()) + 1.0); }},
     {OpKind::DequantizeLinear, [](Writer& w) { return (w.has(2) ? w.x(0) - w.x(2) : w.x(0)) * w.x(1); }},
     {OpKind::Identity, cast},
     {OpKind::Dropout, cast},

@@ -4,7 +4,7 @@ namespace warploom::graph {
 namespace {
 constexpr std::int64_t kMaxTaps = std::int64_t{1} << 24, kMaxStep = std::int64_t{1} << 31;
 
-bool is_product(OpKind op) { return class_of(op) == OpClass::convolution; }
+std::string auto_pad(const Question& q) { return q.node.attribute<std::string>("auto_pad", "NOTSET"); }
 
 // One entry a spatial axis, each of at least `least`; `otherwise` where the model says nothing.
 Result<std::vector<std::int64_t>> spatial(const Question& q, std::string_view name, std::size_t count, std::int64_t least,
@@ -21,21 +21,31 @@ Result<std::vector<std::int64_t>> spatial(const Question& q, std::string_view na
 // Scale, bias and the like: so many elements along one axis.
 Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
   if (!q.has(i) || q.in(i).shape == Shape{size}) return ok();
+  const bool convolves = q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose;
+  if (convolves && is_zero(q.in(i))) return ok();  // exporters write zeros of other shapes for no bias
   return shape_error(q, fmt::format("input {} does not fit the channels", i), to_text(Shape{size}), to_text(q.in(i).shape));
+}
+
+Status check_power(const Question& q) {  // of a norm
+  const std::int64_t p = q.node.integer("p", 2);
+  if (p >= 1 && p <= 64 && (q.node.op != OpKind::LpNormalization || p <= 2)) return ok();
+  return attribute_error(q, "the norm's p is not supported", q.node.op == OpKind::LpNormalization ? "1 or 2" : "1 to 64",
+                         std::to_string(p));
 }
 
 Status check_channels(const Question& q) {  // a batch, channels, and maybe more
   if (q.in(0).shape.size() >= 2) return ok();
   return shape_error(q, "an input lacks its channels", "2 axes or more", to_text(q.in(0).shape));
 }
-}  // namespace
-Result<WindowSpec> window_spec(const Question& q) {
+
+// Size, strides and dilations; as `before` and `after` what the model says of pads.
+Result<WindowSpec> declared_window(const Question& q) {
   const Shape& in = q.in(0).shape;
   if (in.size() < 3) return shape_error(q, "an input has no spatial axes", "3 axes or more", to_text(in));
   const std::size_t count = in.size() - 2;
   WindowSpec spec;
   const bool has_kernel = q.node.attributes.contains("kernel_shape");
-  if (is_product(q.node.op)) {
+  if (q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose) {
     spec.kernel.assign(q.in(1).shape.begin() + 2, q.in(1).shape.end());
     if (has_kernel && q.node.integers("kernel_shape") != spec.kernel)
       return attribute_error(q, "kernel_shape differs from the weights", to_text(spec.kernel),
@@ -48,19 +58,35 @@ Result<WindowSpec> window_spec(const Question& q) {
   std::int64_t taps = 1;
   for (std::int64_t size : spec.kernel) {
     if (size < 1) return shape_error(q, "a window is empty", "sizes of 1 or more", to_text(spec.kernel));
-    if (size > kMaxTaps / taps) return q.error(ErrorCode::kOnnxTooLarge, "a window is too large", "at most 2^24 elements", to_text(spec.kernel));
+    if (size > kMaxTaps / taps)
+      return q.error(ErrorCode::kOnnxTooLarge, "a window is too large", "at most 2^24 elements", to_text(spec.kernel));
     taps *= size;
   }
   WARPLOOM_TRY(spec.strides, spatial(q, "strides", count, 1, 1));
   WARPLOOM_TRY(spec.dilations, spatial(q, "dilations", count, 1, 1));
-  WARPLOOM_TRY(const std::vector<std::int64_t> pads, spatial(q, "pads", 2 * count, 0, 0));
-  const std::string automatic = q.node.attribute<std::string>("auto_pad", "NOTSET");
+  WARPLOOM_TRY(spec.before, spatial(q, "pads", 2 * count, 0, 0));
+  const std::string automatic = auto_pad(q);
   constexpr std::string_view kPads[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
   if (std::find(std::begin(kPads), std::end(kPads), automatic) == std::end(kPads))
     return attribute_error(q, "auto_pad has an unknown value", fmt::format("{}", fmt::join(kPads, ", ")), automatic);
-  for (std::size_t i = 0; i < count; ++i) {
+  if (automatic != "NOTSET") spec.before.assign(2 * count, 0);
+  spec.after.assign(spec.before.begin() + static_cast<std::ptrdiff_t>(count), spec.before.end());
+  spec.before.resize(count);
+  return spec;
+}
+}  // namespace
+bool is_zero(const Tensor& tensor) {
+  const auto zero = [](std::byte byte) { return byte == std::byte{0}; };
+  return tensor.constant && std::all_of(tensor.constant->begin(), tensor.constant->end(), zero);
+}
+
+Result<WindowSpec> window_spec(const Question& q) {
+  WARPLOOM_TRY(WindowSpec spec, declared_window(q));
+  const Shape& in = q.in(0).shape;
+  const std::string automatic = auto_pad(q);
+  for (std::size_t i = 0; i < spec.kernel.size(); ++i) {
     const std::int64_t size = in[i + 2], stride = spec.strides[i], reach = (spec.kernel[i] - 1) * spec.dilations[i] + 1;
-    std::int64_t before = automatic == "NOTSET" ? pads[i] : 0, after = automatic == "NOTSET" ? pads[count + i] : 0;
+    std::int64_t &before = spec.before[i], &after = spec.after[i];
     if (automatic.starts_with("SAME")) {
       const std::int64_t total = std::max<std::int64_t>(((size + stride - 1) / stride - 1) * stride + reach - size, 0);
       before = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
@@ -74,19 +100,45 @@ Result<WindowSpec> window_spec(const Question& q) {
       ++made;  // no window begins beyond the input and what is before it
       after = (made - 1) * stride + reach - size - before;
     }
-    spec.before.push_back(before);
-    spec.after.push_back(after);
     spec.size.push_back(made);
   }
   return spec;
 }
 
+Result<WindowSpec> transposed_spec(const Question& q) {
+  WARPLOOM_TRY(WindowSpec spec, declared_window(q));
+  const Shape& in = q.in(0).shape;
+  const std::size_t count = spec.kernel.size();
+  const bool asked = q.node.attributes.contains("output_shape"), same = auto_pad(q).starts_with("SAME");
+  WARPLOOM_TRY(const std::vector<std::int64_t> wanted, spatial(q, "output_shape", count, 1, 1));
+  WARPLOOM_TRY(const std::vector<std::int64_t> added, spatial(q, "output_padding", count, 0, 0));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t reach = (spec.kernel[i] - 1) * spec.dilations[i],
+                       whole = (in[i + 2] - 1) * spec.strides[i] + reach + 1 + added[i];
+    std::int64_t &before = spec.before[i], &after = spec.after[i];
+    if (asked || same) {
+      const std::int64_t cut = whole - (asked ? wanted[i] : in[i + 2] * spec.strides[i]);
+      before = std::max<std::int64_t>(auto_pad(q) == "SAME_UPPER" ? cut / 2 : cut - cut / 2, 0);
+      after = cut - before;
+    }
+    spec.size.push_back(whole - before - after);
+    if (spec.size.back() < 1 || in[i + 2] < 1)
+      return shape_error(q, "nothing is left of a transposed convolution", "sizes of 1 or more", to_text(spec.size));
+    before = reach - before;
+    after = reach + added[i] - after;
+  }
+  return spec;
+}
+
 Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
+  if (q.node.attributes.contains("axis")) {  // ArgMax, ArgMin
+    WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
+    return std::vector<std::int64_t>{axis};
+  }
   std::vector<std::int64_t> wanted = q.node.integers("axes");
   const std::size_t rank = q.in(0).shape.size();
   if (q.has(1)) {
-    if (q.node.attributes.contains("axes"))
-      return attribute_error(q, "axes are given twice", "an attribute or an input", "both");
+    if (q.node.attributes.contains("axes")) return attribute_error(q, "axes are given twice", "an attribute or an input", "both");
     WARPLOOM_TRY(wanted, list(q, 1, "the list of axes"));
   }
   WARPLOOM_TRY(const std::vector<int> found, axes(q, wanted, rank));
@@ -100,8 +152,10 @@ Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
 namespace rules {
 Result<Answer> reduce(const Question& q) {
   const Dtype dtype = q.in(0).dtype;
+  const bool arg = q.node.op == OpKind::ArgMax || q.node.op == OpKind::ArgMin;
   const bool extreme = q.node.op == OpKind::ReduceMax || q.node.op == OpKind::ReduceMin;
-  const bool floats = class_of(q.node.op) == OpClass::composite;
+  const bool floats =
+      !arg && class_of(q.node.op) == OpClass::composite && q.node.op != OpKind::ReduceSumSquare && q.node.op != OpKind::ReduceL1;
   if (is_float(dtype) ? !is_wide_float(dtype) : floats || (dtype == Dtype::boolean && !extreme))
     return type_error(q, floats ? "f64, f32, bf16 or f16" : "a number", std::string(name_of(dtype)));
   WARPLOOM_TRY(const std::vector<std::int64_t> over, reduced_axes(q));
@@ -109,7 +163,9 @@ Result<Answer> reduce(const Question& q) {
   for (auto axis = over.rbegin(); axis != over.rend(); ++axis)
     if (q.node.integer("keepdims", 1) != 0) shape[static_cast<std::size_t>(*axis)] = 1;
     else shape.erase(shape.begin() + *axis);
-  return Answer{dtype, shape};
+  if (arg && !over.empty() && q.in(0).shape[static_cast<std::size_t>(over[0])] == 0)
+    return shape_error(q, "the largest of nothing", "1 element or more along the axis", to_text(q.in(0).shape));
+  return Answer{arg ? Dtype::i64 : dtype, shape};
 }
 
 Result<Answer> pool(const Question& q) {
@@ -117,6 +173,7 @@ Result<Answer> pool(const Question& q) {
   const bool maximum = q.node.op == OpKind::MaxPool;
   if (is_float(dtype) ? !is_wide_float(dtype) : !maximum || dtype == Dtype::boolean)
     return type_error(q, "f64, f32, bf16 or f16", std::string(name_of(dtype)));
+  WARPLOOM_CHECK(check_power(q));
   if (q.node.integer("storage_order") != 0)
     return attribute_error(q, "indices in column order are not supported", "storage_order 0", "1");
   WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
@@ -128,6 +185,7 @@ Result<Answer> pool(const Question& q) {
 Result<Answer> global_pool(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
   WARPLOOM_CHECK(check_channels(q));
+  WARPLOOM_CHECK(check_power(q));
   Shape shape(q.in(0).shape.size(), 1);
   std::copy_n(q.in(0).shape.begin(), 2, shape.begin());
   return Answer{q.in(0).dtype, shape};
@@ -152,6 +210,7 @@ Result<Answer> conv(const Question& q) {
 
 Result<Answer> softmax(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
+  WARPLOOM_CHECK(check_power(q));
   WARPLOOM_CHECK(normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
   return Answer{q.in(0).dtype, q.in(0).shape};
 }
@@ -168,22 +227,55 @@ Result<Answer> layer_norm(const Question& q) {
   for (std::size_t i : {1u, 2u})
     if (q.has(i)) {
       WARPLOOM_TRY(const Shape stretched, broadcast(line, q.in(i).shape, q.place));
-      if (stretched != line) return shape_error(q, "scale or bias does not stretch to what is normalised", to_text(line), to_text(q.in(i).shape));
+      if (stretched != line)
+        return shape_error(q, "scale or bias does not stretch to what is normalised", to_text(line), to_text(q.in(i).shape));
     }
   const Dtype stash = q.in(0).dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+  if (q.node.op == OpKind::RMSNormalization) return Answer{q.in(0).dtype, in};
   return Answer{q.in(0).dtype, in, {{stash, statistics}, {stash, statistics}}};
 }
 
-Result<Answer> batch_norm(const Question& q) {
+Result<Answer> channel_norm(const Question& q) {
   if (q.node.integer("training_mode") != 0)
     return q.error(ErrorCode::kOnnxAttribute, "BatchNormalization in training mode is not supported", "training_mode 0", "1",
                    "export for inference");
   WARPLOOM_CHECK(check_channels(q));
-  for (std::size_t i = 0; i < 5; ++i) {
+  std::int64_t size = q.in(0).shape[1];
+  if (q.node.op == OpKind::GroupNormalization) {
+    const std::int64_t groups = q.node.integer("num_groups");
+    if (groups < 1 || size % groups != 0)
+      return attribute_error(q, "num_groups does not divide the channels", fmt::format("a divisor of {}", size),
+                             std::to_string(groups));
+    if (q.in(1).shape == Shape{groups}) size = groups;  // opset 18 scales whole groups
+  }
+  for (std::size_t i = 0; i < q.node.inputs.size(); ++i) {
     if (!is_wide_float(q.in(i).dtype)) return type_error(q, "f64, f32, bf16 or f16", std::string(name_of(q.in(i).dtype)));
-    if (i > 0) WARPLOOM_CHECK(check_vector(q, i, q.in(0).shape[1]));
+    if (i > 0) WARPLOOM_CHECK(check_vector(q, i, size));
   }
   return Answer{q.in(0).dtype, q.in(0).shape};
+}
+
+Result<Answer> mean_variance(const Question& q) {
+  WARPLOOM_CHECK(same_type(q, true));
+  WARPLOOM_CHECK(axes(q, q.node.integers("axes"), q.in(0).shape.size()));
+  return Answer{q.in(0).dtype, q.in(0).shape};
+}
+
+Result<Answer> conv_transpose(const Question& q) {
+  WARPLOOM_CHECK(same_type(q, true));
+  const Shape &in = q.in(0).shape, &weights = q.in(1).shape;
+  const std::int64_t groups = q.node.integer("group", 1);
+  if (in.size() < 3 || weights.size() != in.size())
+    return shape_error(q, "the weights have not as many axes as the input", "3 axes or more, as many each",
+                       to_text(in) + " and " + to_text(weights));
+  if (groups < 1 || weights[0] != in[1] || in[1] % groups != 0)
+    return shape_error(q, "the channels of input and weights do not fit", fmt::format("[{},M/group,..]", in[1]),
+                       to_text(weights));
+  WARPLOOM_CHECK(check_vector(q, 2, weights[1] * groups));
+  WARPLOOM_TRY(const WindowSpec spec, transposed_spec(q));
+  Shape shape = {in[0], weights[1] * groups};
+  shape.insert(shape.end(), spec.size.begin(), spec.size.end());
+  return Answer{q.in(0).dtype, shape};
 }
 }  // namespace rules
 }  // namespace warploom::graph

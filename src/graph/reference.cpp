@@ -106,7 +106,8 @@ Rows rows_of(const Graph& graph, int output) {
   Graph made;
   const auto held = primitive(graph, made);
   if (held) return cut(**held, output).rows;
-  return {1, element_count(graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).shape)};  // evaluation says what is wrong
+  return {1,
+          element_count(graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).shape)};  // evaluation says what is wrong
 }
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {

@@ -11,8 +11,7 @@ inline bool is_wide_float(Dtype dtype) { return is_float(dtype) && bits_of(dtype
 Status same_type(const Question& q, bool floats_only, bool booleans = false);
 
 // An input that must be a constant list of integers, because the output's shape depends on it.
-Result<std::vector<std::int64_t>> list(const Question& q, std::size_t i, std::string_view what,
-                                       std::size_t most = kMaxRank);
+Result<std::vector<std::int64_t>> list(const Question& q, std::size_t i, std::string_view what, std::size_t most = kMaxRank);
 
 // Distinct normalised axes, ascending.
 Result<std::vector<int>> axes(const Question& q, const std::vector<std::int64_t>& wanted, std::size_t rank);

@@ -72,6 +72,7 @@ Result<Answer> gemm(const Question& q) {
 Result<Answer> pointwise(const Question& q) {
   const bool any_type = q.node.op == OpKind::Identity;
   if (!any_type) WARPLOOM_CHECK(same_type(q, false));
+  if (q.node.op == OpKind::Mod && is_float(q.in(0).dtype)) return type_error(q, "integers", std::string(name_of(q.in(0).dtype)));
   WARPLOOM_TRY(Shape shape, broadcast_all(q));
   return Answer{q.in(0).dtype, shape};
 }
@@ -83,7 +84,10 @@ Result<Answer> pointwise_float(const Question& q) {
     if (approximate != "none" && approximate != "tanh")
       return q.error(ErrorCode::kOnnxAttribute, "approximate has an unknown value", "none or tanh", approximate);
   }
-  return Answer{q.in(0).dtype, q.in(0).shape};
+  WARPLOOM_TRY(Shape shape, broadcast_all(q));
+  if (q.node.op == OpKind::PRelu && shape != q.in(0).shape)
+    return shape_error(q, "the slope does not stretch to the input", to_text(q.in(0).shape), to_text(q.in(1).shape));
+  return Answer{q.in(0).dtype, shape};
 }
 
 Result<Answer> power(const Question& q) {
@@ -111,7 +115,10 @@ Result<Answer> where(const Question& q) {
 }
 
 Result<Answer> comparison(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, false, q.node.op == OpKind::Equal));
+  constexpr OpKind kLogic[] = {OpKind::And, OpKind::Or, OpKind::Xor, OpKind::Not};
+  const bool logic = std::find(std::begin(kLogic), std::end(kLogic), q.node.op) != std::end(kLogic);
+  WARPLOOM_CHECK(same_type(q, q.node.op == OpKind::IsNaN || q.node.op == OpKind::IsInf, logic || q.node.op == OpKind::Equal));
+  if (logic && q.in(0).dtype != Dtype::boolean) return type_error(q, "booleans", std::string(name_of(q.in(0).dtype)));
   WARPLOOM_TRY(Shape shape, broadcast_all(q));
   return Answer{Dtype::boolean, shape};
 }

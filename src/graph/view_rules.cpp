@@ -28,6 +28,9 @@ Result<std::vector<int>> axes(const Question& q, const std::vector<std::int64_t>
     return q.error(ErrorCode::kOnnxAttribute, "an axis is named twice", "distinct axes", to_text(wanted));
   return found;
 }
+namespace {
+constexpr std::int64_t kMaxTile = 1 << 15;
+}
 namespace rules {
 Result<Answer> reshape(const Question& q) {
   WARPLOOM_TRY(Shape shape, list(q, 1, "the new shape"));
@@ -175,6 +178,74 @@ Result<Answer> pad(const Question& q) {
   return Answer{q.in(0).dtype, shape};
 }
 
+Result<Answer> split(const Question& q) {
+  const Shape& from = q.in(0).shape;
+  WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), from.size(), q.place));
+  const std::int64_t size = from[static_cast<std::size_t>(axis)], count = static_cast<std::int64_t>(q.node.outputs.size());
+  if (q.node.integer("num_outputs", count) != count)
+    return attribute_error(q, "num_outputs differs from the outputs", std::to_string(count),
+                           std::to_string(q.node.integer("num_outputs")));
+  const std::int64_t part = (size + count - 1) / count;
+  std::vector<std::int64_t> parts(static_cast<std::size_t>(count), part);
+  parts.back() = size - part * (count - 1);  // the last may be smaller
+  if (q.has(1)) { WARPLOOM_TRY(parts, list(q, 1, "the list of parts", std::numeric_limits<int>::max())); }
+  const bool fit = std::all_of(parts.begin(), parts.end(), [&](std::int64_t x) { return x >= 0 && x <= size; });
+  if (!fit || static_cast<std::int64_t>(parts.size()) != count ||
+      std::accumulate(parts.begin(), parts.end(), std::int64_t{0}) != size)
+    return shape_error(q, "the parts of a Split do not make up the axis", fmt::format("{} parts of {}", count, size),
+                       to_text(parts));
+  Answer answer{q.in(0).dtype, from};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Shape& shape = i == 0 ? answer.shape : answer.more.emplace_back(q.in(0).dtype, from).shape;
+    shape[static_cast<std::size_t>(axis)] = parts[i];
+  }
+  return answer;
+}
+
+Result<Answer> tile(const Question& q) {
+  WARPLOOM_TRY(const std::vector<std::int64_t> repeats, list(q, 1, "the list of repeats"));
+  Shape shape = q.in(0).shape;
+  const bool fit = std::all_of(repeats.begin(), repeats.end(), [](std::int64_t x) { return x >= 0 && x <= kMaxElements; });
+  if (repeats.size() != shape.size() || !fit)
+    return shape_error(q, "the repeats do not fit the axes", fmt::format("{} entries of 0 or more", shape.size()),
+                       to_text(repeats));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] > 0 && repeats[i] > kMaxElements / shape[i])
+      return q.error(ErrorCode::kOnnxTooLarge, "a tensor has too many elements", fmt::format("at most {}", kMaxElements),
+                     to_text(repeats));
+    shape[i] *= repeats[i];
+  }
+  return Answer{q.in(0).dtype, shape};
+}
+
+Result<Answer> blocks(const Question& q) {  // DepthToSpace, SpaceToDepth
+  const Shape& in = q.in(0).shape;
+  const std::int64_t block = q.node.integer("blocksize");
+  const std::string mode = q.node.attribute<std::string>("mode", "DCR");
+  if (block < 1 || block > kMaxTile)
+    return attribute_error(q, "blocksize has an unfit value", "1 or more", std::to_string(block));
+  if (mode != "DCR" && mode != "CRD") return attribute_error(q, "mode has an unknown value", "DCR or CRD", mode);
+  const bool spread = q.node.op == OpKind::DepthToSpace;
+  if (in.size() != 4 || (spread ? in[1] % (block * block) != 0 : in[2] % block != 0 || in[3] % block != 0))
+    return shape_error(q, "blocks do not fit the input", fmt::format("4 axes, with blocks of {}", block), to_text(in));
+  if (spread) return Answer{q.in(0).dtype, {in[0], in[1] / (block * block), in[2] * block, in[3] * block}};
+  return Answer{q.in(0).dtype, {in[0], in[1] * block * block, in[2] / block, in[3] / block}};
+}
+
+Result<Answer> trilu(const Question& q) {
+  if (q.in(0).shape.size() < 2) return shape_error(q, "a triangle of no matrix", "2 axes or more", to_text(q.in(0).shape));
+  if (q.has(1)) { WARPLOOM_CHECK(list(q, 1, "the diagonal")); }
+  if (q.has(1) && element_count(q.in(1).shape) != 1)
+    return shape_error(q, "the diagonal is no scalar", "[]", to_text(q.in(1).shape));
+  return Answer{q.in(0).dtype, q.in(0).shape};
+}
+
+Result<Answer> range(const Question& q) {
+  WARPLOOM_CHECK(same_type(q, false));
+  WARPLOOM_TRY(const RangeSpec spec, range_spec(q));
+  return Answer{q.in(0).dtype, {spec.count}};
+}
+
 Result<Answer> shape_of(const Question& q) {
   const auto [begin, end] = shape_range(q.node, q.in(0).shape.size());
   return Answer{Dtype::i64, {std::max<std::int64_t>(end - begin, 0)}};
@@ -231,6 +302,21 @@ Result<PadSpec> pad_spec(const Question& q) {
     spec.after[axis] = std::clamp(pads[where.size() + i], -kMaxElements, kMaxElements);
   }
   return spec;
+}
+
+Result<RangeSpec> range_spec(const Question& q) {
+  std::array<double, 3> bounds{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto value = constant_scalar(q.graph, q.node.inputs[i]);
+    if (!value)
+      return q.error(ErrorCode::kOnnxDynamicShape, "a bound of a Range is not known from the model", "a constant scalar",
+                     to_text(q.in(i)), "export the model with fixed shapes");
+    bounds[i] = *value;
+  }
+  const double count = std::ceil((bounds[1] - bounds[0]) / bounds[2]);
+  if (std::isnan(count) || count > static_cast<double>(kMaxElements))
+    return shape_error(q, "a Range has no end", "bounds and a step of a finite list", fmt::format("{}", fmt::join(bounds, ", ")));
+  return RangeSpec{bounds[0], bounds[2], static_cast<std::int64_t>(std::max(count, 0.0))};
 }
 
 std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t rank) {

@@ -90,7 +90,8 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
   const bool most = node.op == OpKind::ReduceMax || node.op == OpKind::MaxPool;
   double value = product ? 1 : least ? INFINITY : most ? -INFINITY : 0;
   const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
-  if (!is_float(dtype)) value = rounded(dtype, value);
+  if (dtype == Dtype::boolean) value = least || product ? 1 : 0;
+  else if (!is_float(dtype)) value = rounded(dtype, value);
   for (std::int64_t i = 0; i < element_count(size); ++i) {
     Shape tap = coordinates_of(size, i), from = begin;
     bool inside = true;

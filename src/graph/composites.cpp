@@ -1,0 +1,361 @@
+#include "graph/composites.h"
+#include <cmath>
+namespace warploom::graph::composites {
+namespace {
+using Outputs = std::vector<Id>;
+
+List span(std::size_t begin, std::size_t end) {
+  List axes(end - std::min(begin, end));
+  std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(begin));
+  return axes;
+}
+
+Outputs softmax(Writer& w) {
+  const Id x = w.in(0);
+  const List axis = {static_cast<std::int64_t>(w.question().axis(w.rank(x)))};
+  const Id shifted = w.sub(x, w.reduce(OpKind::ReduceMax, x, axis, "max"), "shifted");
+  const Id powers = w.make(OpKind::Exp, {shifted}, "exp"), sum = w.reduce(OpKind::ReduceSum, powers, axis, "sum");
+  if (w.node.op == OpKind::LogSoftmax) return {w.sub(shifted, w.make(OpKind::Log, {sum}, "log"), "y")};
+  return {w.mul(powers, w.make(OpKind::Reciprocal, {sum}, "inverse"), "y")};
+}
+
+struct Normalized {
+  Id y, mean, inverse;
+};
+Normalized normalized(Writer& w, Id x, const List& axes) {
+  const Id mean = w.mean(x, axes, "mean"), centered = w.sub(x, mean, "centered");
+  const Id variance = w.mean(w.mul(centered, centered, "square"), axes, "variance");
+  const Id inverse = w.inverse_root(variance, w.node.real("epsilon"));
+  return {w.mul(centered, inverse, "normalized"), mean, inverse};
+}
+Id scaled(Writer& w, Id y, Id scale, Id bias) {
+  if (scale != kAbsent) y = w.mul(y, scale, "scaled");
+  return bias != kAbsent ? w.add(y, bias, "y") : y;
+}
+
+Outputs layer_norm(Writer& w) {
+  const Id x = w.in(0);
+  const Normalized n = normalized(w, x, span(w.question().axis(w.rank(x)), w.rank(x)));
+  return {scaled(w, n.y, w.in(1), w.in(2)), n.mean, n.inverse};
+}
+
+// x·a + b: with constant statistics a and b are constants.
+Outputs batch_norm(Writer& w) {
+  const Id x = w.in(0), scale = w.in(1), bias = w.in(2), mean = w.in(3), variance = w.in(4);
+  const Id a = w.mul(scale, w.inverse_root(variance, w.node.real("epsilon")), "a");
+  const Id b = w.sub(bias, w.mul(mean, a, "mean_a"), "b");
+  const std::size_t rank = w.rank(x);
+  return {scaled(w, x, w.along_channels(a, rank, "a_channels"), w.along_channels(b, rank, "b_channels"))};
+}
+
+Outputs instance_norm(Writer& w) {
+  const Id x = w.in(0);
+  const std::size_t rank = w.rank(x);
+  const Id y = normalized(w, x, span(2, rank)).y;
+  return {scaled(w, y, w.along_channels(w.in(1), rank, "scale"), w.along_channels(w.in(2), rank, "bias"))};
+}
+
+Outputs group_norm(Writer& w) {
+  const Id x = w.in(0);
+  const Shape shape = w.shape(x);
+  const std::int64_t groups = w.node.integer("num_groups"), lines = shape[0] * groups;
+  const bool by_group = w.shape(w.in(1)) == Shape{groups};
+  Id y = normalized(w, w.reshape(x, {shape[0], groups, lines == 0 ? 0 : element_count(shape) / lines}, "groups"), {2}).y;
+  if (!by_group) y = w.reshape(y, shape, "channels");
+  y = scaled(w, y, w.along_channels(w.in(1), w.rank(y), "scale"), w.along_channels(w.in(2), w.rank(y), "bias"));
+  return {w.reshape(y, shape, "y")};
+}
+
+Outputs rms_norm(Writer& w) {
+  const Id x = w.in(0);
+  const Id square = w.mean(w.mul(x, x, "square"), span(w.question().axis(w.rank(x)), w.rank(x)), "mean");
+  return {scaled(w, w.mul(x, w.inverse_root(square, w.node.real("epsilon")), "normalized"), w.in(1), kAbsent)};
+}
+
+Outputs mean_variance(Writer& w) {  // the standard deviation, not the variance, is kept from 0
+  const Id x = w.in(0);
+  List axes = w.node.integers("axes");
+  for (std::int64_t& axis : axes) axis = *normalized_axis(axis, w.rank(x), "");
+  std::sort(axes.begin(), axes.end());
+  const Id centered = w.sub(x, w.mean(x, axes, "mean"), "centered");
+  const Id deviation = w.make(OpKind::Sqrt, {w.mean(w.mul(centered, centered, "square"), axes, "variance")}, "deviation");
+  return {w.make(OpKind::Div, {centered, w.add(deviation, w.scalar(1e-9, x, "epsilon"), "kept")}, "y")};
+}
+
+// The reduction's axes as the primitive says them; without keepdims where the node says so.
+std::map<std::string, Attribute> reduced(Writer& w, const List& axes) {
+  return {{"axes", axes}, {"keepdims", w.node.integer("keepdims", 1)}};
+}
+Outputs reduce(Writer& w) {
+  const List axes = *reduced_axes(w.question());
+  if (axes.empty()) return {w.raw(0)};  // nothing to do, or a scalar
+  return {w.make(w.node.op, {w.raw(0)}, "y", reduced(w, axes))};
+}
+Outputs reduce_mean(Writer& w) {
+  const Id x = w.in(0);
+  const List axes = *reduced_axes(w.question());
+  if (axes.empty()) return {x};
+  double count = 1;
+  for (std::int64_t axis : axes) count *= static_cast<double>(w.shape(x)[static_cast<std::size_t>(axis)]);
+  return {w.mul(w.make(OpKind::ReduceSum, {x}, "sum", reduced(w, axes)), w.scalar(1 / count, x, "share"), "y")};
+}
+
+// Reductions of a function, and functions of reductions.
+Outputs reduce_through(Writer& w) {
+  Id x = w.in(0), top = kAbsent;
+  const List axes = *reduced_axes(w.question());
+  const OpKind op = w.node.op;
+  const bool by_powers = op == OpKind::ReduceLogSumExp;
+  if (op == OpKind::ReduceL1) x = w.make(OpKind::Abs, {x}, "abs");
+  if (op == OpKind::ReduceL2 || op == OpKind::ReduceSumSquare) x = w.mul(x, x, "square");
+  if (by_powers) {  // infinities stay what they are: the largest is only subtracted where it is finite
+    const double finite =
+        w.dtype(x) == Dtype::f64 ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max());
+    top = axes.empty() ? x : w.reduce(OpKind::ReduceMax, x, axes, "max");
+    top = w.make(OpKind::Clip, {top, w.scalar(-finite, x, "least"), w.scalar(finite, x, "most")}, "finite");
+    x = w.make(OpKind::Exp, {w.sub(x, top, "shifted")}, "exp");
+  }
+  Id y = axes.empty() ? x : w.make(OpKind::ReduceSum, {x}, "sum", reduced(w, axes));
+  if (op == OpKind::ReduceL2) y = w.make(OpKind::Sqrt, {y}, "root");
+  if (op == OpKind::ReduceLogSum || by_powers) y = w.make(OpKind::Log, {y}, "log");
+  return {by_powers ? w.add(y, w.reshape(top, w.shape(y), "top"), "y") : y};
+}
+
+// The first, or last, place where the input is its largest; a NaN counts as larger, and smaller, than all else.
+Outputs arg_extreme(Writer& w) {
+  const Id x = w.raw(0);
+  const List axis = *reduced_axes(w.question());
+  const auto at = static_cast<std::size_t>(axis[0]);
+  const Id best = w.reduce(w.node.op == OpKind::ArgMax ? OpKind::ReduceMax : OpKind::ReduceMin, x, axis, "best");
+  Id found = w.make(OpKind::Equal, {x, best}, "equal");
+  if (is_float(w.dtype(x))) found = w.make(OpKind::Or, {found, w.make(OpKind::IsNaN, {x}, "nan")}, "found");
+  Shape line(w.rank(x) - at, 1);
+  line[0] = w.shape(x)[at];
+  std::vector<double> places;
+  for (std::int64_t i = 0; i < line[0]; ++i) places.push_back(static_cast<double>(i));
+  const bool last = w.node.integer("select_last_index") != 0;
+  const Id place = w.constant(Dtype::i64, line, places, "places");
+  const Id none = w.constant(Dtype::i64, {}, {last ? -1 : static_cast<double>(line[0])}, "none");
+  const Id where = w.make(OpKind::Where, {found, place, none}, "where");
+  return {w.make(last ? OpKind::ReduceMax : OpKind::ReduceMin, {where}, "y", reduced(w, axis))};
+}
+
+Id windowed(Writer& w, OpKind op, std::vector<Id> inputs, const WindowSpec& spec) {
+  List pads = spec.before;
+  pads.insert(pads.end(), spec.after.begin(), spec.after.end());
+  std::map<std::string, Attribute> attributes = {
+      {"kernel_shape", spec.kernel}, {"strides", spec.strides}, {"dilations", spec.dilations}, {"pads", pads}};
+  if (op == OpKind::Conv) attributes["group"] = w.node.integer("group", 1);
+  return w.make(op, std::move(inputs), "windows", std::move(attributes));
+}
+Id biased(Writer& w, Id y) {
+  if (!w.has(2) || is_zero(w.graph().tensor(w.raw(2)))) return y;
+  return w.add(y, w.along_channels(w.raw(2), w.rank(y), "bias"), "y");
+}
+Outputs max_pool(Writer& w) { return {windowed(w, OpKind::MaxPool, {w.raw(0)}, *window_spec(w.question()))}; }
+Outputs conv(Writer& w) {
+  const Id y = windowed(w, OpKind::Conv, {w.raw(0), w.raw(1)}, *window_spec(w.question()));
+  return {biased(w, y)};
+}
+
+// 1 over how many elements each window counts: a scalar where all count the same, else of the output's spatial shape.
+Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
+  const Shape in = w.shape(like);
+  std::vector<double> counts = {1};
+  for (std::size_t i = 0; i < spec.kernel.size(); ++i) {
+    const std::int64_t low = with_pads ? -spec.before[i] : 0, high = in[i + 2] + (with_pads ? spec.counted[i] : 0);
+    std::vector<double> next;
+    for (double outer : counts)
+      for (std::int64_t place = 0; place < spec.size[i]; ++place) {
+        // Taps t with low <= first + t·dilation < high.
+        const std::int64_t first = place * spec.strides[i] - spec.before[i], step = spec.dilations[i];
+        const std::int64_t from = std::max<std::int64_t>(0, (low - first + step - 1) / step);
+        const std::int64_t to = std::min(spec.kernel[i], (high - first + step - 1) / step);
+        next.push_back(outer * static_cast<double>(std::max<std::int64_t>(to - from, 0)));
+      }
+    counts = std::move(next);
+  }
+  for (double& count : counts) count = 1 / std::max(count, 1.0);
+  if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end())
+    return w.scalar(counts.empty() ? 1 : counts[0], like, "share");
+  Shape shape = {1, 1};
+  shape.insert(shape.end(), spec.size.begin(), spec.size.end());
+  return w.constant(w.dtype(like), shape, counts, "shares");
+}
+Outputs average_pool(Writer& w) {
+  const Id x = w.in(0);
+  const WindowSpec spec = *window_spec(w.question());
+  const Id sum = windowed(w, OpKind::SumPool, {x}, spec);
+  return {w.mul(sum, shares(w, x, spec, w.node.integer("count_include_pad") != 0), "y")};
+}
+// The p-th root of the sum over windows, or over all, of |x|^p.
+template <class Sum>
+Id rooted(Writer& w, Id x, const Sum& sum) {
+  const auto p = static_cast<double>(w.node.integer("p"));
+  const Id size = w.make(OpKind::Abs, {x}, "abs");
+  if (p == 1) return sum(size);
+  return w.make(OpKind::Pow, {sum(w.make(OpKind::Pow, {size, w.scalar(p, x, "p")}, "power")), w.scalar(1 / p, x, "root")}, "y");
+}
+Outputs lp_pool(Writer& w) {
+  return {rooted(w, w.in(0), [&](Id x) { return windowed(w, OpKind::SumPool, {x}, *window_spec(w.question())); })};
+}
+Outputs global_pool(Writer& w) {
+  const Id x = w.in(0);
+  const List axes = span(2, w.rank(x));
+  if (axes.empty()) return {w.node.op == OpKind::GlobalLpPool ? w.make(OpKind::Abs, {x}, "y") : x};
+  if (w.node.op == OpKind::GlobalAveragePool) return {w.mean(x, axes, "y")};
+  if (w.node.op == OpKind::GlobalMaxPool) return {w.reduce(OpKind::ReduceMax, x, axes, "y")};
+  return {rooted(w, x, [&](Id power) { return w.reduce(OpKind::ReduceSum, power, axes, "sum"); })};
+}
+Outputs lp_norm(Writer& w) {
+  const Id x = w.in(0);
+  const List axis = {static_cast<std::int64_t>(w.question().axis(w.rank(x)))};
+  const Id norm = rooted(w, x, [&](Id power) { return w.reduce(OpKind::ReduceSum, power, axis, "sum"); });
+  const Id none = w.make(OpKind::Equal, {norm, w.scalar(0, x, "zero")}, "none");  // nothing stays nothing
+  return {w.make(OpKind::Div, {x, w.make(OpKind::Where, {none, w.scalar(1, x, "one"), norm}, "divisor")}, "y")};
+}
+
+// With zeros between the input's elements, a convolution with the turned weights. Pads less than 0 crop.
+Outputs conv_transpose(Writer& w) {
+  Id x = w.raw(0), weights = w.raw(1);
+  const WindowSpec spec = *transposed_spec(w.question());
+  const std::size_t count = spec.kernel.size();
+  const Shape in = w.shape(x), given = w.shape(weights);
+  Shape apart = {in[0], in[1]}, joined = apart;
+  List zeros(4 + 4 * count, 0), pads(2 * count), crop(4 + 2 * count, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    apart.insert(apart.end(), {in[i + 2], 1});
+    joined.push_back(in[i + 2] * spec.strides[i]);
+    zeros[2 + 2 * count + 3 + 2 * i] = spec.strides[i] - 1;  // after each element; those after the last are cropped again
+    const std::int64_t after = spec.after[i] - (spec.strides[i] - 1);
+    pads[i] = std::max<std::int64_t>(spec.before[i], 0);
+    pads[count + i] = std::max<std::int64_t>(after, 0);
+    crop[2 + i] = spec.before[i] - pads[i];
+    crop[4 + count + i] = after - pads[count + i];
+  }
+  const Id zero = w.scalar(0, x, "zero");
+  if (joined != in) {
+    x = w.make(OpKind::Pad, {w.reshape(x, apart, "apart"), w.list(zeros, "zeros"), zero}, "spread");
+    x = w.reshape(x, joined, "joined");
+  }
+  if (std::any_of(crop.begin(), crop.end(), [](std::int64_t p) { return p != 0; }))
+    x = w.make(OpKind::Pad, {x, w.list(crop, "crop"), zero}, "cropped");
+  // [C, M/g, ..] → [M, C/g, ..], and every spatial axis backwards.
+  const std::int64_t groups = w.node.integer("group", 1);
+  Shape parted = {groups, given[0] / groups, given[1]}, turned = {groups * given[1], given[0] / groups};
+  parted.insert(parted.end(), given.begin() + 2, given.end());
+  turned.insert(turned.end(), given.begin() + 2, given.end());
+  List order = span(0, parted.size());
+  std::swap(order[1], order[2]);
+  weights = w.make(OpKind::Transpose, {w.reshape(weights, parted, "groups")}, "exchanged", {{"perm", order}});
+  const List last(count, -1), beyond(count, std::numeric_limits<std::int64_t>::min());
+  weights = w.make(OpKind::Slice,
+                   {w.reshape(weights, turned, "turned"), w.list(last, "starts"), w.list(beyond, "ends"),
+                    w.list(span(2, 2 + count), "axes"), w.list(last, "steps")},
+                   "backwards");
+  const Id y = w.make(OpKind::Conv, {x, weights}, "windows",
+                      {{"kernel_shape", spec.kernel},
+                       {"strides", List(count, 1)},
+                       {"dilations", spec.dilations},
+                       {"pads", pads},
+                       {"group", groups}});
+  return {biased(w, y)};
+}
+
+Outputs sum(Writer& w) {
+  Id total = w.in(0);
+  for (std::size_t i = 1; i < w.node.inputs.size(); ++i) total = w.add(total, w.in(i), "sum");
+  const double share = 1 / static_cast<double>(w.node.inputs.size());
+  return {w.node.op == OpKind::Mean && share < 1 ? w.mul(total, w.scalar(share, total, "share"), "y") : total};
+}
+
+Outputs split(Writer& w) {
+  const Id x = w.raw(0);
+  const std::size_t axis = w.question().axis(w.rank(x));
+  Outputs parts;
+  std::int64_t begin = 0;
+  for (const Id out : w.node.outputs) {
+    const std::int64_t end = begin + (out == kAbsent ? 0 : w.shape(out)[axis]);
+    parts.push_back(w.make(OpKind::Slice,
+                           {x, w.list({begin}, "start"), w.list({end}, "end"), w.list({static_cast<std::int64_t>(axis)}, "axis")},
+                           "part"));
+    begin = end;
+  }
+  return parts;
+}
+
+// [a,b] repeated r, s times: [1,a,1,b] expanded to [r,a,s,b].
+Outputs tile(Writer& w) {
+  const Id x = w.raw(0);
+  const List repeats = *constant_integers(w.graph(), w.raw(1));
+  Shape apart, repeated, whole = w.shape(x);
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    if (repeats[i] != 1) apart.push_back(1), repeated.push_back(repeats[i]);
+    apart.push_back(whole[i]), repeated.push_back(whole[i]);
+    whole[i] *= repeats[i];
+  }
+  const Id expanded = w.make(OpKind::Expand, {w.reshape(x, apart, "apart"), w.list(repeated, "repeats")}, "repeated");
+  return {w.reshape(expanded, whole, "y")};
+}
+
+Outputs blocks(Writer& w) {
+  const Id x = w.raw(0), out = w.node.outputs[0];
+  const Shape in = w.shape(x), to = w.shape(out);
+  const std::int64_t b = w.node.integer("blocksize");
+  Shape apart = {in[0], in[1], in[2] / b, b, in[3] / b, b};
+  List order = {0, 3, 5, 1, 2, 4};
+  if (w.node.op == OpKind::DepthToSpace) {
+    const bool depth_first = w.node.text("mode") == "DCR";
+    apart = depth_first ? Shape{in[0], b, b, to[1], in[2], in[3]} : Shape{in[0], to[1], b, b, in[2], in[3]};
+    order = depth_first ? List{0, 3, 4, 1, 5, 2} : List{0, 1, 4, 2, 5, 3};
+  }
+  return {w.reshape(w.make(OpKind::Transpose, {w.reshape(x, apart, "apart")}, "turned", {{"perm", order}}), to, "y")};
+}
+
+Outputs trilu(Writer& w) {
+  const Id x = w.raw(0);
+  const Shape matrix(w.shape(x).end() - 2, w.shape(x).end());
+  const std::int64_t diagonal = w.has(1) ? constant_integers(w.graph(), w.raw(1))->front() : 0;
+  const bool upper = w.node.integer("upper") != 0;
+  std::vector<double> kept;
+  for (std::int64_t row = 0; row < matrix[0]; ++row)
+    for (std::int64_t column = 0; column < matrix[1]; ++column)
+      kept.push_back((upper ? column - row >= diagonal : column - row <= diagonal) ? 1 : 0);
+  return {w.make(OpKind::Where, {w.constant(Dtype::boolean, matrix, kept, "mask"), x, w.scalar(0, x, "zero")}, "y")};
+}
+
+Outputs range(Writer& w) {
+  const RangeSpec spec = *range_spec(w.question());
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < spec.count; ++i) values.push_back(spec.begin + static_cast<double>(i) * spec.step);
+  return {w.constant(w.dtype(w.raw(0)), {spec.count}, values, "y")};
+}
+
+// Pads and value given, for every axis.
+Outputs pad(Writer& w) {
+  const PadSpec spec = *pad_spec(w.question());
+  List pads = spec.before;
+  pads.insert(pads.end(), spec.after.begin(), spec.after.end());
+  const Id x = w.raw(0), value = w.has(2) ? w.reshape(w.raw(2), {}, "value") : w.scalar(0, x, "value");
+  return {w.make(OpKind::Pad, {x, w.list(pads, "pads"), value}, "y")};
+}
+
+struct Row {
+  OpKind op;
+  Outputs (*rule)(Writer&);
+};
+const Row kRules[] = {
+    {OpKind::Softmax, softmax},  {OpKind::LogSoftmax, softmax}, {OpKind::Conv, conv},
+    {OpKind::MaxPool, max_pool}, {OpKind::ReduceSum, reduce},   {OpKind::ReduceMax, reduce},
+    {OpKind::ReduceMin, reduce}, {OpKind::ReduceProd, reduce},  {OpKind::Pad, pad},
+#define WARPLOOM_OP(...)
+#define WARPLOOM_COMPOSITE(name, since, least, most, shape_rule, rule) {OpKind::name, rule},
+#include "graph/ops.def"
+};
+}  // namespace
+Rule* rule_of(OpKind op) {
+  for (const Row& row : kRules)
+    if (row.op == op) return row.rule;
+  return nullptr;
+}
+}  // namespace warploom::graph::composites

@@ -79,7 +79,7 @@ Result<kernels::Schedule> default_schedule(const kernels::Region& region, const 
   search::Proposer proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,
-               "one matmul or softmax with pointwise operators", graph::to_text(region.graph), "take a model of that form"});
+               "a region that a family knows", graph::to_text(region.graph), "take another target or track"});
 }
 
 std::string bold(const std::string& text) { return in_colour("1", text); }

@@ -184,28 +184,15 @@ class Planner {
     verify::Setup setup = whole_.setup;
     setup.reference.reset();
     setup.seed ^= kFreshSeed;
-    const double room = std::max(0.5, options_.budget_seconds - now());
-    const auto judged = [&]() -> Result<verify::Verdict> {
-      WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(setup, {.interrupted = options_.interrupted}));
-      return evaluator.judge({.list = out.list,
-                              .whole = true,
-                              .check_ms = std::min(0.5 * room, 60.0) * 1e3,
-                              .max_samples = 200,
-                              .timing_ms = std::clamp(0.15 * room, 0.1, 2.0) * 1e3,
-                              .candidate_limit_ms = std::max(10'000.0, out.best_us / 1e3 * 40)});
-    }();
-    const Error& why = judged ? judged->error_found : judged.error();
-    out.interrupted = why.code == ErrorCode::kInterrupted;
+    const auto verdict = judge_plan(setup, out.list, std::max(0.5, options_.budget_seconds - now()), options_.interrupted);
+    out.interrupted = !verdict && verdict.error().code == ErrorCode::kInterrupted;
     if (out.interrupted) return ok();
-    if (!judged || (!judged->accepted && is_fatal(why.code))) return fail(why);
-    if (!judged->accepted)
-      return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not", out.problem, why.expected,
-                   fmt::format("{}: {} {}", code_text(why.code), why.message, why.found), "take track tolerance, or report it"});
-    out.best_us = judged->median_us;
-    out.best_low_us = judged->low_us;
-    out.best_high_us = judged->high_us;
-    out.error = judged->error;
-    out.max_error = judged->max_error;
+    WARPLOOM_TRY(const verify::Verdict judged, verdict);
+    out.best_us = judged.median_us;
+    out.best_low_us = judged.low_us;
+    out.best_high_us = judged.high_us;
+    out.error = judged.error;
+    out.max_error = judged.max_error;
     return ok();
   }
 
@@ -217,6 +204,22 @@ class Planner {
   std::map<std::string, std::size_t> task_of_;  // by the region's identity
 };
 }  // namespace
+Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list, double seconds,
+                                   const std::atomic<bool>* interrupted) {
+  WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(setup, {.interrupted = interrupted}));
+  WARPLOOM_TRY(verify::Verdict verdict, evaluator.judge({.list = list,
+                                                         .whole = true,
+                                                         .check_ms = std::min(0.5 * seconds, 60.0) * 1e3,
+                                                         .max_samples = 200,
+                                                         .timing_ms = std::clamp(0.15 * seconds, 0.1, 2.0) * 1e3,
+                                                         .candidate_limit_ms = 60'000}));
+  const Error& why = verdict.error_found;
+  if (verdict.accepted) return verdict;
+  if (is_fatal(why.code)) return fail(why);
+  return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not", setup.graph.name, why.expected,
+               fmt::format("{}: {} {}", code_text(why.code), why.message, why.found), "take track tolerance, or report it"});
+}
+
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
   WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
   return Planner(options).run(primitive);

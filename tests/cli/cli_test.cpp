@@ -161,8 +161,9 @@ std::string network_model(bool constants) {
   for (const std::string layer : {"1", "2", "3"}) {
     node("MatMul", x, "w" + layer, "m" + layer);
     node("Add", "m" + layer, "b" + layer, "a" + layer);
-    if (layer != "3") node("Gelu", x = "a" + layer, "", "g" + layer);
-    x = layer != "3" ? "g" + layer : "a3";
+    x = "a" + layer;
+    if (layer == "3") node("Softmax", x, "", "y");
+    else node("Gelu", x, "", "g" + layer), x = "g" + layer;
     for (const auto& [name, rows] : {std::pair("w" + layer, 32), std::pair("b" + layer, 1)}) {
       if (!constants) text += tensor("input", name, 1, rows, 32);
       else text += "initializer { name: \"" + name + "\" data_type: 1 dims: " + std::to_string(rows) + " dims: 32 ";
@@ -170,7 +171,6 @@ std::string network_model(bool constants) {
       if (constants) text += "}\n";
     }
   }
-  node("Softmax", x, "", "y");
   return text + "}\n";
 }
 
@@ -198,8 +198,11 @@ TEST_F(Cli, ASearchOfANetworkThatWasKilledGoesOn) {
   const auto rows = [&] {
     std::vector<std::string> out;
     auto archive = archive::Archive::open(scratch.path() / "kept.sqlite");
-    for (const auto& problem : *archive->problems())
-      for (const auto& row : *archive->candidates(problem.key)) out.push_back(problem.name + " " + row.schedule);
+    const auto problems = archive->problems();
+    for (const auto& problem : *problems) {
+      const auto candidates = archive->candidates(problem.key);
+      for (const auto& row : *candidates) out.push_back(problem.name + " " + row.schedule);
+    }
     return out;
   };
   shell("timeout -s KILL 8 $W optimize " + model.string() + " --budget 10m --strategy random " + flags);

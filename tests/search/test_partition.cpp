@@ -1,11 +1,12 @@
 #include <gtest/gtest.h>
 #include <set>
 #include "../graph/builder.h"
+#include "../verify/fake_kernels.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "graph/reference.h"
+#include "search/explore.h"
 #include "search/join.h"
-#include "search/optimize.h"
 namespace warploom::search {
 namespace {
 using graph::Graph;
@@ -49,7 +50,13 @@ Graph random_graph(std::uint64_t seed) {
         values.push_back({b.add(OpKind::Reshape, {x.id, b.integers(fmt::format("shape{}", n), to)}), {columns, rows}});
         break;
       }
-      case 3: values.push_back({b.add(OpKind::Softmax, {x.id}), x.shape}); break;
+      case 3: {
+        const std::map<std::string, graph::Attribute> over = {{"axes", std::vector<std::int64_t>{1}},
+                                                              {"keepdims", std::int64_t{1}}};
+        const TensorId sum = b.add(OpKind::ReduceSum, {x.id}, over);
+        values.push_back({b.add(OpKind::Sub, {x.id, sum}), x.shape});
+        break;
+      }
       default: values.push_back({b.add(kBinary[random.below(3)], {x.id, pick(x.shape).id}), x.shape});
     }
   }
@@ -134,13 +141,13 @@ Graph network(bool constant_weights = false) {
     if (layer == 0) x = b.add(OpKind::Gelu, {x});
   }
   b.output(b.add(OpKind::Softmax, {x}));
-  return *b.finish();
+  return *graph::decompose(*b.finish());
 }
 
 TEST(Partition, EveryMatmulTakesWhatFollowsIt) {
   const auto parts = regions_of(network(), Track::fp32, *target::capabilities_of("cpu"));
   ASSERT_TRUE(parts) << describe(parts.error());
-  EXPECT_EQ(names_of(*parts), (Names{"MatMul+Add+Gelu", "MatMul+Add", "Softmax"}));
+  EXPECT_EQ(names_of(*parts), (Names{"MatMul+Add+Gelu", "MatMul+Add", "ReduceMax+Sub+Exp+ReduceSum+Reciprocal+Mul"}));
 }
 
 TEST(Partition, ConstantWeightsAreInputsOfTheirRegion) {
@@ -174,13 +181,14 @@ TEST(Partition, AViewOfWhatIsStoredIsItsMemory) {
   EXPECT_EQ(parts->storage.at("MatMul_0_out"), "Reshape_1_out");  // the output's own memory
 }
 
+// Tanh(x), summed over rows and over columns, by families that take a reduction and pointwise operators.
 TEST(Partition, CheapOperatorsOfInputsAreComputedByEveryReader) {
   graph::Builder b("twice");
   const TensorId x = b.input("x", Dtype::f32, {8, 8}), y = b.add(OpKind::Tanh, {x});
-  for (const OpKind op : {OpKind::Softmax, OpKind::LogSoftmax}) b.output(b.add(op, {y}));
-  const auto parts = regions_of(*b.finish(), Track::fp32, *target::capabilities_of("cpu"));
+  for (const std::int64_t axis : {0, 1}) b.output(b.add(OpKind::ReduceSum, {y}, {{"axes", std::vector<std::int64_t>{axis}}}));
+  const auto parts = partition(*b.finish(), [](const Graph&) { return 0; });
   ASSERT_TRUE(parts) << describe(parts.error());
-  EXPECT_EQ(names_of(*parts), (Names{"Tanh+Softmax", "Tanh+LogSoftmax"}));
+  EXPECT_EQ(names_of(*parts), (Names{"Tanh+ReduceSum", "Tanh+ReduceSum"}));
 }
 
 TEST(Partition, WhatNoFamilyCoversIsNamed) {
@@ -212,6 +220,15 @@ Chain chain_of_four(bool overlaps) {
   other.kernels[0].source += "// another";
   chain.list = join(chain.graph, chain.parts, {&one, &other, &one, &other});
   return chain;
+}
+
+TEST(Plan, ThatIsWrongAsAWholeHasACodeOfItsOwn) {
+  verify::Setup setup{.graph = fake::matmul_graph(), .flops = 1e5};
+  EXPECT_TRUE(judge_plan(setup, fake::matmul_list("right"), 5));
+  const auto wrong = judge_plan(setup, fake::matmul_list("wrong_tail"), 5);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, ErrorCode::kPlanWrong);
+  EXPECT_NE(wrong.error().found.find("candidate-wrong"), std::string::npos) << wrong.error().found;
 }
 
 TEST(Join, WorkspacesWhoseLivesDoNotMeetAreOne) {

@@ -7,8 +7,8 @@ using graph::Node;
 using graph::OpClass;
 using graph::TensorId;
 
-constexpr std::int64_t kMostKept = 1 << 16;  // elements of a constant that stays one if it is no floating-point data
-constexpr std::size_t kMostWhole = 32;       // nodes of a graph that a family is asked about as it is
+constexpr std::int64_t kMostKept = 1 << 16;              // elements of a constant that stays one if it is no floating-point data
+constexpr std::size_t kMostNodes = 64, kMostReads = 32;  // of a region of several: families are not asked about larger ones
 
 bool is_weight(const graph::Tensor& tensor) {
   const std::int64_t count = graph::element_count(tensor.shape);
@@ -31,7 +31,7 @@ class Partitioner {
       const int number = static_cast<int>(n);
       maker_[graph.nodes[n].outputs[0]] = number;
       for (const TensorId id : graph.nodes[n].inputs) uses_[id].push_back(number);
-      groups_[number] = {number};
+      groups_[number] = holders_[number] = {number};
     }
     promised_.insert(graph.outputs.begin(), graph.outputs.end());
   }
@@ -42,13 +42,13 @@ class Partitioner {
     for (const auto& [root, nodes] : groups_) others.insert(root);
     const int last = others.empty() ? 0 : *others.rbegin();
     others.erase(last);
-    if (!groups_.empty() && groups_.size() <= kMostWhole && graph_.outputs == std::vector{stored(last)}) take(others, {last});
+    if (!groups_.empty() && graph_.outputs == std::vector{stored(last)}) take(others, {last});
     while (pass(false) || together() || pass(true)) {}
     Partition out;
     for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_) {
       Region region = region_of(root, nodes);
-      region.alias = all(nodes, {OpClass::view}) && is_alias(region, stored(root), out.storage);
+      region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() && is_alias(region, stored(root), out.storage);
       if (!region.alias && !place(region))
         return fail({ErrorCode::kNoSchedule, "no family of schedules covers a part of the graph on this target",
                      place_of(graph_.nodes[static_cast<std::size_t>(root)]),
@@ -141,33 +141,35 @@ class Partitioner {
   // done once an element, unless a family for products does it.
   bool covered(const Nodes& from, int into) {
     Nodes both = groups_.at(into);
-    int best = rank_of(into, both);
+    for (const int root : from) both.insert(groups_.at(root).begin(), groups_.at(root).end());
+    if (both.size() > kMostNodes || reads(both).size() > kMostReads) return false;
+    int best = rank_of(into, groups_.at(into));
     for (const int root : from) {
       const Nodes& nodes = groups_.at(root);
       const bool moves = all(nodes, {OpClass::view, OpClass::movement});
       best = std::min(best, rank_of(root, nodes) - (!moves && is_multiplied(root, groups_.at(into))));
-      both.insert(nodes.begin(), nodes.end());
     }
     const auto found = place(region_of(into, both));
     return found && *found <= best;
   }
 
   // Makes `from` part of each of `takers`, if all of them can be covered so.
-  bool take(const Nodes& from, const std::vector<int>& takers) {
+  bool take(const Nodes& from, const Nodes& takers) {
     if (takers.empty() || !std::ranges::all_of(takers, [&](int taker) { return covered(from, taker); })) return false;
     for (const int root : from) {
       const Nodes nodes = std::move(groups_.extract(root).mapped());
+      for (const int n : nodes) holders_[n].erase(root), holders_[n].insert(takers.begin(), takers.end());
       for (const int taker : takers) groups_.at(taker).insert(nodes.begin(), nodes.end());
     }
     return true;
   }
 
   // The regions that read what `root` stores. Whoever computes it again does not read it.
-  std::vector<int> readers_of(int root) {
-    std::vector<int> out;
-    const auto& uses = uses_[stored(root)];
-    for (const auto& [other, nodes] : groups_)
-      if (!nodes.contains(root) && std::ranges::any_of(uses, [&](int n) { return nodes.contains(n); })) out.push_back(other);
+  Nodes readers_of(int root) {
+    Nodes out;
+    for (const int n : uses_[stored(root)])
+      for (const int group : holders_[n])
+        if (!holders_[root].contains(group)) out.insert(group);
     return out;
   }
 
@@ -178,7 +180,7 @@ class Partitioner {
     for (auto group = groups_.begin(); group != groups_.end();) {
       const auto& [root, nodes] = *group++;
       if (promised_.contains(stored(root)) || all(nodes, {OpClass::view}) != views) continue;
-      const std::vector<int> readers = readers_of(root);
+      const Nodes readers = readers_of(root);
       if (readers.size() == 1 || is_free(root, nodes)) changed |= take({root}, readers);
     }
     return changed;
@@ -213,7 +215,8 @@ class Partitioner {
   const Rank& rank_;
   std::map<TensorId, int> maker_;
   std::map<TensorId, std::vector<int>> uses_;
-  std::map<int, Nodes> groups_;  // by the node whose result is stored
+  std::map<int, Nodes> groups_;   // by the node whose result is stored
+  std::map<int, Nodes> holders_;  // the groups that a node is in
   std::set<TensorId> promised_;
   std::map<std::string, std::optional<int>> ranks_;
 };

@@ -67,13 +67,8 @@ template <class From>
 WL_INLINE void load_row(float* to, const From* from, long begin, long end, long cols, float fill) {
   for (long c = 0; c < cols; c += kLanes) {
     vf x = splat(fill);
-    if (begin <= c && c + kLanes <= end) {
-      x = load(from + c);
-    } else if (begin <= c) {
-      x = load_first(from + c, end > c ? end - c : 0, fill);
-    } else {
-      for (long i = begin - c; i < kLanes && c + i < end; ++i) x[i] = load_one(from + c + i);
-    }
+    if (begin <= c && c + kLanes <= end) x = load(from + c);
+    else if (c < end && begin < c + kLanes) x = load_some(from + c, max(begin - c, 0), min(end - c, kLanes), fill);
     store_first(to + c, x, cols - c < kLanes ? cols - c : kLanes);
   }
 }
@@ -83,6 +78,10 @@ inline void load_rows(float* dst, long dst_stride, const From* src, long src_str
     const bool in = r >= box.row_begin && r < box.row_end;
     load_row(dst + r * dst_stride, src + r * src_stride, in ? box.col_begin : 0, in ? box.col_end : 0, cols, fill);
   }
+}
+template <long... I>
+WL_INLINE vf evens_and_odds(vf a, vf b, long_list<I...>) {  // the even elements of a, then the odd ones of b
+  return __builtin_shufflevector(a, b, (2 * I < kLanes ? 2 * I : 2 * I + 1)...);
 }
 // The same of every Step-th element.
 template <long Step, class From>
@@ -94,8 +93,12 @@ inline void load_strided(float* dst, long dst_stride, const From* src, long src_
     float* to = dst + r * dst_stride;
     const From* from = src + r * src_stride;
     for (long c = 0; c < begin; ++c) to[c] = fill;
-    for (long c = begin; c < end; ++c) to[c] = load_one(from + c * Step);
-    for (long c = end; c < cols; ++c) to[c] = fill;
+    long c = begin;
+    if constexpr (Step == 2)  // the second vector begins one early, so that nothing behind the last element is read
+      for (; c + kLanes <= end; c += kLanes)
+        store(to + c, evens_and_odds(load(from + 2 * c), load(from + 2 * c + kLanes - 1), lane_numbers{}));
+    for (; c < end; ++c) to[c] = load_one(from + c * Step);
+    for (c = end; c < cols; ++c) to[c] = fill;
   }
 }
 template <class To>

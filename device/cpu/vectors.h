@@ -124,6 +124,20 @@ WL_INLINE vf load_first(const float* p, long n, float fill) {
 }
 WL_INLINE void store_first(float* p, vf x, long n) { _mm512_mask_storeu_ps(p, first_lanes(n), (__m512)x); }
 #endif
+// Elements begin to end, 0 <= begin <= end <= kLanes, of those at p.
+template <class T>
+WL_INLINE vf load_some(const T* p, long begin, long end, float fill) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), static_cast<__mmask16>(first_lanes(end) & ~first_lanes(begin)), p);
+#endif
+  vf out = splat(fill);
+  for (long i = begin; i < end; ++i) {
+    T part[kLanes] = {p[i]};
+    out[i] = load(part)[0];
+  }
+  return out;
+}
 
 // A store past the caches where the address allows it; a task that streams ends with stream_end().
 template <class T>

@@ -28,10 +28,8 @@ struct CpuEmitter::Side {
 };
 namespace {
 std::vector<std::size_t> squeezed_dims(const tile::Tile& tile) {
-  std::vector<std::size_t> dims;
-  for (std::size_t i = 0; i < tile.extent.size(); ++i)
-    if (tile.extent[i] > 1) dims.push_back(i);
-  return dims;
+  const auto dims = tile::wide_dims(tile.extent);
+  return {dims.begin(), dims.end()};
 }
 }  // namespace
 // The element's place in its tensor. Where the fast coordinate is known to be a multiple of the panel the formula is linear.
@@ -172,6 +170,7 @@ bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& 
   }
   // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
   if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) || dst.col < 0) return false;
+  if (dst.rows_fast && dst.col_stride != l.panel) return false;  // another dimension lies between
   const Index& first = dst.at[static_cast<std::size_t>(dst.row)];
   if (!ranges_.divisible(first, lanes_)) return false;
   if (src.rows % lanes_ != 0 && !(first.constant() && *first.constant() + src.rows == l.fast())) return false;
@@ -247,11 +246,35 @@ Status CpuEmitter::gathered(tile::Copy copy) {
   return ok();
 }
 
+// Several dimensions of one side meet one of the other: one index of the slowest of them after another.
+std::optional<Status> CpuEmitter::grouped(tile::Copy copy) {
+  const auto all = tile::meetings(copy.src.extent, copy.dst.extent);
+  for (const tile::Meeting& met : *all) {
+    if (met.a.size() + met.b.size() == 2) continue;
+    tile::Tile &fine = met.a.size() > 1 ? copy.src : copy.dst, &coarse = met.a.size() > 1 ? copy.dst : copy.src;
+    const auto slow = static_cast<std::size_t>(met.a.size() > 1 ? met.a[0] : met.b[0]),
+               one = static_cast<std::size_t>(met.a.size() > 1 ? met.b[0] : met.a[0]);
+    tile::For loop{fresh("m"), 0, fine.extent[slow], 1, false, {}};
+    const Index m = Index::variable(loop.variable);
+    out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", loop.variable, fine.extent[slow]);
+    ranges_.enter(loop);
+    coarse.extent[one] /= fine.extent[slow];
+    coarse.offset[one] = coarse.offset[one] + m * coarse.extent[one];
+    fine.offset[slow] = fine.offset[slow] + m * fine.step_along(slow), fine.extent[slow] = 1;
+    const Status done = visit(copy);
+    ranges_.leave(loop);
+    out_.close();
+    return done;
+  }
+  return std::nullopt;
+}
+
 Status CpuEmitter::visit(const tile::Copy& copy) {
   for (const tile::Tile* tile : {&copy.src, &copy.dst})
     if (const tile::Tensor& t = tensor(tile->tensor); cpu_element_type(t.dtype).empty())
       return unsupported("a copy moves a type that CPU kernels do not compute with", "f32, bf16 or f16",
                          fmt::format("'{}' of {}", t.name, name_of(t.dtype)));
+  if (const auto done = grouped(copy)) return *done;
   if (copy.src.lookup >= 0 || copy.dst.lookup >= 0) return gathered(copy);
   const auto dims = squeezed_dims(copy.src);
   const std::size_t loops = dims.size() > 2 ? dims.size() - 2 : 0;

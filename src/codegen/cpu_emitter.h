@@ -51,6 +51,7 @@ class CpuEmitter {
   struct Side;  // one tile of a copy
   Status visit(const tile::Copy& copy);
   Status gathered(tile::Copy copy);
+  std::optional<Status> grouped(tile::Copy copy);
   Side side_of(const tile::Tile& tile, const std::vector<tile::Index>& outer) const;
   tile::Index address(tile::TensorId id, const std::vector<tile::Index>& at, bool panels_start) const;
   std::string pointer(const Side& side) const;

@@ -168,10 +168,13 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const bool load = tensor(node.src.tensor).scope == Scope::global;
   const Tile &global = load ? node.src : node.dst, &shared = load ? node.dst : node.src;
   std::vector<std::int64_t> extent;
-  for (const int d : synth::wide_dims(shared.extent)) extent.push_back(shared.extent[static_cast<std::size_t>(d)]);
+  for (const int d : wide_dims(shared.extent)) extent.push_back(shared.extent[static_cast<std::size_t>(d)]);
   if (extent.empty()) extent = {1};
-  const TvLayout of_global = synth::seen_from(choice.mapping, extent, global.extent);
-  const TvLayout of_shared = synth::seen_from(choice.mapping, extent, shared.extent);
+  // Where dimensions of one side meet one of the other together, both are seen in digits that fall into them.
+  const auto seen = [&](const TvLayout& mapping, const Tile& tile) { return synth::seen_from(mapping, extent, tile.extent); };
+  const auto back = [&](const TvLayout& mapping, const Tile& tile) { return synth::seen_from(mapping, tile.extent, extent); };
+  const TvLayout of_shared = seen(back(seen(choice.mapping, global), global), shared);
+  const TvLayout of_global = seen(back(of_shared, shared), global);
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
   else if (load) now_.unsynced[shared.tensor].unfenced = true;

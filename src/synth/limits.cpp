@@ -1,5 +1,6 @@
 // What no layout can mend: resource-limit and no-instruction at the statement that asks for too much.
 #include "synth/registers.h"
+#include "synth/shared.h"
 #include "tile/print.h"
 namespace warploom::synth {
 namespace {
@@ -88,6 +89,17 @@ Status check_registers(const Program& program, const std::vector<Site>& sites, c
                        const RegisterSolution& solution) {
   const Roles* roles = roles_of(program);
   for (const Site& site : sites) {
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node))
+      for (const auto& [side, other] : {std::pair{&copy->src, &copy->dst}, std::pair{&copy->dst, &copy->src}})
+        if (const auto known = solution.registers.find(side->tensor);
+            known != solution.registers.end() && !meets_whole(known->second, side->extent, other->extent))
+          return fail(
+              {ErrorCode::kNoLayout,
+               fmt::format("a thread's elements of '{}' straddle dimensions that meet one of its own",
+                           program.tensor(side->tensor).name),
+               place_of(*site.statement), "extents of powers of two where several dimensions meet one",
+               fmt::format("{}: {} and {}", print(program, *site.statement), text_of(side->extent), text_of(other->extent)),
+               "change the extents, or copy row by row"});
     const Role* role = roles && site.role >= 0 ? &roles->roles[static_cast<std::size_t>(site.role)] : nullptr;
     const int budget = role && role->registers ? role->registers : fair_share(program, capabilities);
     const std::int64_t most = std::min(budget, kMostRegisters);

@@ -230,11 +230,8 @@ class Solver {
     int width = 128 / bits_of(program_.tensor(copy.dst.tensor).dtype);
     if (side) {
       width = vector_limit(program_, bounds_, *memory, 16);
-      const auto along = contiguous_dim(program_.tensor(memory->tensor));
-      const auto memory_dims = wide_dims(memory->extent), register_dims = wide_dims(side->extent);
-      contiguous = static_cast<int>(side->extent.size()) - 1;
-      for (std::size_t i = 0; i < memory_dims.size() && i < register_dims.size(); ++i)
-        if (along && memory_dims[i] == *along) contiguous = register_dims[i];
+      contiguous = met_by(*side, *memory, contiguous_dim(program_.tensor(memory->tensor)))
+                       .value_or(static_cast<int>(side->extent.size()) - 1);
     } else {
       side = register_side(program_, copy, Scope::shared, &memory);
       contiguous = static_cast<int>(side->extent.size()) - 1;
@@ -262,8 +259,11 @@ class Solver {
       const bool forward = state.registers.count(node->src) > 0;
       const TvLayout layout = flipped(state.registers.at(forward ? node->src : node->dst), node->transpose);
       bool changed = false;
-      if (want(state, forward ? node->dst : node->src, layout, *site.statement, changed)) search(std::move(state));
-      return;
+      State next = state;
+      const std::size_t before = found_.size();
+      if (want(next, forward ? node->dst : node->src, layout, *site.statement, changed)) search(std::move(next));
+      if (found_.size() > before) return;
+      break;
     }
     for (const Site& site : sites_) {
       TensorId open = -1;

@@ -1,6 +1,7 @@
 #include "synth/shared.h"
 #include "synth/exchange.h"
 #include "tile/print.h"
+#include "tile/shape.h"
 namespace warploom::synth {
 namespace {
 using layout::Coord;
@@ -113,15 +114,22 @@ class SharedSolver {
     if (start % 16)
       return Lack{fmt::format("a start in dimension {} of '{}' at a multiple of 16 bytes", inner, tensor.name),
                   fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
-    if (wide_dims(global.extent).size() > 2)
-      return Lack{fmt::format("at most two dimensions of '{}' above 1", shared.name), text_of(slot.extent)};
-    const auto met = met_by({&site, &slot, &global}, contiguous);
+    const auto met = met_by(slot, global, contiguous);
     const auto row = met ? bytes_of(shared.dtype, shared.shape[static_cast<std::size_t>(*met)]) : 0;
     if (row == 0 || row % 32)
       return Lack{fmt::format("rows of '{}' of a multiple of 32 bytes", shared.name), fmt::format("{} bytes", row)};
     if (shared.shape.size() != 2 || slot.extent != shared.shape)
       return Lack{fmt::format("all of '{}', of two dimensions", shared.name), text_of(slot.extent)};
     const std::int64_t rows = shared.shape[static_cast<std::size_t>(1 - *met)];
+    std::int64_t above =
+        std::numeric_limits<std::int64_t>::max();  // rows of several dimensions: one box, slower dimensions first
+    for (const int d : wide_dims(global.extent)) {
+      const std::int64_t stride = d == *contiguous ? above : tensor.strides[static_cast<std::size_t>(d)];
+      if (wide_dims(global.extent).size() > 2 && (stride > above || rows > 256 || !copy.multicast.empty()))
+        return Lack{fmt::format("at most 256 rows of '{}' in the order of its strides, for one block", tensor.name),
+                    fmt::format("{} rows {}", rows, text_of(global.extent))};
+      above = stride;
+    }
     if (row != panel_of(row) && rows % 8)
       return Lack{fmt::format("rows of '{}' in multiples of 8, or of at most 128 bytes", shared.name),
                   fmt::format("{} rows of {} bytes", rows, row)};
@@ -130,11 +138,8 @@ class SharedSolver {
   bool engine_can(const Site& site, const Copy& copy) const { return !engine_lacks(site, copy); }
 
   // The dimension of the shared tensor that meets the other side's contiguous dimension.
-  static std::optional<int> met_by(const Use& use, std::optional<int> other_dim) {
-    const auto mine = wide_dims(use.shared->extent), theirs = wide_dims(use.other->extent);
-    for (std::size_t i = 0; i < mine.size() && i < theirs.size(); ++i)
-      if (other_dim && theirs[i] == *other_dim) return mine[i];
-    return std::nullopt;
+  std::optional<int> met_contiguous(const Use& use) const {
+    return met_by(*use.shared, *use.other, contiguous_dim(program_.tensor(use.other->tensor)));
   }
 
   Status solve(TensorId id) {
@@ -148,7 +153,7 @@ class SharedSolver {
       const auto* copy = std::get_if<Copy>(&use.site->statement->node);
       if (!copy || scope_of(*use.other) != Scope::global || !engine_can(*use.site, *copy)) continue;
       engine = &use;
-      engine_dim = met_by(use, contiguous_dim(program_.tensor(use.other->tensor)));
+      engine_dim = met_contiguous(use);
     }
     if (matrix || engine) return solve_panels(id, tensor, uses, engine, engine_dim, matrix);
     return solve_free(id, tensor, uses);
@@ -224,7 +229,7 @@ class SharedSolver {
     std::vector<SharedAccess> accesses;
     for (const Use& use : uses) {
       if (!use.mma && scope_of(*use.other) == Scope::global) {
-        const auto met = met_by(use, contiguous_dim(program_.tensor(use.other->tensor)));
+        const auto met = met_contiguous(use);
         const int vector = met == contiguous ? vector_limit(program_, bounds_, *use.other, 16) : 1;
         const auto mapping = layout::coalesced(use.shared->extent, contiguous, vector, use.site->threads);
         if (vector > 1 && mapping) accesses.push_back({*mapping, vector * layout.element_bits / 8});
@@ -264,7 +269,7 @@ class SharedSolver {
       if (use.mma || scope_of(*use.other) != Scope::global) continue;
       double elements = 1;
       for (const auto extent : use.shared->extent) elements *= static_cast<double>(extent);
-      const bool same = met_by(use, contiguous_dim(program_.tensor(use.other->tensor))) == contiguous;
+      const bool same = met_contiguous(use) == contiguous;
       cost += 2 * elements / (same ? vector_limit(program_, bounds_, *use.other, 16) : 1);
     }
     return cost;
@@ -349,7 +354,7 @@ class SharedSolver {
     const Tensor& tensor = program_.tensor(global.tensor);
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
     const bool between_roles = site.producing >= 0 && is_between_roles(sites_, site.producing);
-    const auto met = met_by({&site, &shared, &global}, contiguous_dim(tensor));
+    const auto met = met_by(shared, global, contiguous_dim(tensor));
     const bool aligned =
         met && !layout.dims[static_cast<std::size_t>(*met)].empty() && layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
     if (engine_can(site, copy) && aligned && (load ? between_roles : true)) {
@@ -378,6 +383,7 @@ class SharedSolver {
       if (!mapping && vector > 1) continue;
       if (!mapping) return fail(not_spread(program_, site, shared.tensor));
       if (common_vector(seen_from(*mapping, extent, shared.extent), layout, 16) < vector) continue;
+      if (!meets_whole(*mapping, extent, global.extent)) continue;
       const bool wide_enough = bytes_of(tensor.dtype, vector) >= 4;
       solution_.choices[site.statement] = {
           async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping),
@@ -444,16 +450,43 @@ Status solve_shared(const Program& program, const std::vector<Site>& sites, cons
 
 TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& register_extent,
                    const std::vector<std::int64_t>& other_extent) {
-  const auto mine = wide_dims(register_extent), theirs = wide_dims(other_extent);
-  TvLayout out{other_extent, registers.thread, registers.value};
-  for (auto* modes : {&out.thread, &out.value})
-    for (TvMode& mode : *modes) {
-      Coord step(other_extent.size(), 0);
-      for (std::size_t i = 0; i < mine.size() && i < theirs.size(); ++i)
-        step[static_cast<std::size_t>(theirs[i])] = mode.step[static_cast<std::size_t>(mine[i])];
-      mode.step = std::move(step);
+  TvLayout out{other_extent, {}, {}};
+  const auto met = tile::meetings(register_extent, other_extent).value_or(std::vector<tile::Meeting>());
+  const auto at = [](auto& list, int i) -> auto& { return list[static_cast<std::size_t>(i)]; };
+  const auto mode_seen = [&](TvMode mode, std::vector<TvMode>& to) {
+    Coord step(other_extent.size(), 0);
+    for (const tile::Meeting& m : met) {
+      std::int64_t below = 1;  // of several dimensions of mine
+      for (std::size_t i = m.a.size(); i-- > 1; below *= at(register_extent, m.a[i]))
+        at(step, m.b[0]) += at(mode.step, m.a[i]) * below;
+      std::int64_t left = at(mode.step, m.a[0]);
+      if (m.b.size() == 1) at(step, m.b[0]) += left * below;
+      // One of mine meets several: the mode's digits fall into them, the fastest first.
+      for (std::size_t i = m.b.size(); m.b.size() > 1 && left > 0 && i-- > 0;) {
+        const std::int64_t room = at(other_extent, m.b[i]);
+        if (i > 0 && left % room == 0) {
+          left /= room;
+          continue;
+        }
+        at(step, m.b[i]) = left;
+        const std::int64_t here = (room + left - 1) / left;
+        if (i == 0 || mode.extent <= here) break;
+        to.push_back({here, step});
+        step.assign(step.size(), 0);
+        mode.extent /= here, left = 1;
+      }
     }
+    to.push_back({mode.extent, std::move(step)});
+  };
+  for (const TvMode& mode : registers.thread) mode_seen(mode, out.thread);
+  for (const TvMode& mode : registers.value) mode_seen(mode, out.value);
   return out;
+}
+
+bool meets_whole(const TvLayout& registers, const std::vector<std::int64_t>& register_extent,
+                 const std::vector<std::int64_t>& other_extent) {
+  const bool alike = wide_dims(register_extent).size() == wide_dims(other_extent).size();
+  return alike || seen_from(registers, register_extent, other_extent).is_exact();
 }
 
 int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int contiguous, bool transpose) {

@@ -1,5 +1,6 @@
 #include "synth/sites.h"
 #include <fmt/ranges.h>
+#include "tile/shape.h"
 namespace warploom::synth {
 namespace {
 using namespace tile;
@@ -71,11 +72,11 @@ const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
 
 std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }
 
-std::vector<int> wide_dims(const std::vector<std::int64_t>& extent) {
-  std::vector<int> dims;
-  for (std::size_t d = 0; d < extent.size(); ++d)
-    if (extent[d] > 1) dims.push_back(static_cast<int>(d));
-  return dims;
+std::optional<int> met_by(const Tile& mine, const Tile& other, std::optional<int> dim) {
+  const auto met = meetings(mine.extent, other.extent);
+  for (std::size_t i = 0; met && dim && i < met->size(); ++i)
+    if ((*met)[i].b.back() == *dim) return (*met)[i].a.back();
+  return std::nullopt;
 }
 
 std::optional<int> contiguous_dim(const Tensor& tensor) {

@@ -22,8 +22,8 @@ const tile::Statement* first_use(const std::vector<Site>& sites, tile::TensorId 
 
 std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
 
-// Dimensions of extent above 1, in order: those two tiles share when they meet in a copy. dims(a)[i] meets dims(b)[i].
-std::vector<int> wide_dims(const std::vector<std::int64_t>& extent);
+// The dimension of `mine` along which neighbours are those along `dim` of `other`, where the two tiles meet in a copy.
+std::optional<int> met_by(const tile::Tile& mine, const tile::Tile& other, std::optional<int> dim);
 
 // The dimension of a global tensor whose elements are neighbours in memory, if any.
 std::optional<int> contiguous_dim(const tile::Tensor& tensor);

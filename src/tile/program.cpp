@@ -34,12 +34,27 @@ std::vector<TensorId> tensors_of(const Statement& statement) {
   return out;
 }
 
-std::vector<std::int64_t> squeezed(const std::vector<std::int64_t>& extent) {
-  std::vector<std::int64_t> kept;
-  for (const std::int64_t e : extent)
-    if (e != 1) kept.push_back(e);
-  if (kept.empty()) kept.push_back(1);
-  return kept;
+std::vector<int> wide_dims(const std::vector<std::int64_t>& extent) {
+  std::vector<int> dims;
+  for (std::size_t d = 0; d < extent.size(); ++d)
+    if (extent[d] > 1) dims.push_back(static_cast<int>(d));
+  return dims;
+}
+
+std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+  std::vector<Meeting> found;
+  const auto in_a = wide_dims(a), in_b = wide_dims(b);
+  for (std::size_t i = 0, j = 0; i < in_a.size() || j < in_b.size();) {
+    Meeting& here = found.emplace_back();
+    for (std::int64_t left = 1, right = 1; left != right || here.a.empty();) {
+      const bool from_a = left < right || here.a.empty();
+      if (from_a ? i == in_a.size() : j == in_b.size()) return std::nullopt;
+      if (from_a) left *= a[static_cast<std::size_t>(here.a.emplace_back(in_a[i++]))];
+      else right *= b[static_cast<std::size_t>(here.b.emplace_back(in_b[j++]))];
+    }
+    if (here.a.size() > 1 && here.b.size() > 1) return std::nullopt;
+  }
+  return found;
 }
 
 std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent) {

@@ -3,7 +3,8 @@
 // A program has tensors in three scopes. Global tensors are the kernel's parameters, with strides; shared tensors belong to the
 // block; register tensors are spread over the threads of the role that uses them, in a way that synthesis decides. Statements
 // move and compute whole tiles. A Tile names a box of a tensor: an offset (index expressions) and an extent for each of its
-// dimensions; dimensions of extent 1 are squeezed where tiles of different rank meet. A global tile may take every so
+// dimensions. Elements of two tiles pair up in row-major order: dimensions of extent 1 do not count, and several of a global tile may
+// meet one of the other (images, rows and columns of pixels the rows of a matrix). A global tile may take every so
 // many-th element along a dimension, and along one it may be gathered: the coordinates are then read from a tensor of integers.
 //
 // Meaning (the interpreter in interpret.h is its definition):
@@ -220,5 +221,4 @@ std::string place_of(const Statement& statement);  // "gemm.cpp:42", "" where no
 // The tensors that a value, or a statement without those of its body, names; with repeats.
 void tensors_of(const Value& value, std::vector<TensorId>& out);
 std::vector<TensorId> tensors_of(const Statement& statement);
-std::vector<std::int64_t> squeezed(const std::vector<std::int64_t>& extent);
 }  // namespace warploom::tile

@@ -9,6 +9,16 @@ namespace warploom::tile {
 // two entries exactly where the tile is a matrix.
 std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent);
 
+// The dimensions of extent above 1, in order.
+std::vector<int> wide_dims(const std::vector<std::int64_t>& extent);
+
+// Which dimensions of two tiles meet in a copy: one with one, or one with several neighbours of the same product, in order; nothing
+// where the shapes do not fit.   {1, 16, 8, 4} and {16, 32}  →  {1} with {0}, {2, 3} with {1}
+struct Meeting {
+  std::vector<int> a, b;
+};
+std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b);
+
 // The number of elements; 0 where an extent is below 1, -1 where the product overflows.
 std::int64_t element_count(const std::vector<std::int64_t>& extent);
 

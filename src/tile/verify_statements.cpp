@@ -181,7 +181,10 @@ class Verifier {
     if (src.scope == Scope::global && dst.scope == Scope::global)
       return refuse("a copy goes from global to global", "shared or register on one side");
     if (dst.scope == Scope::global && !dst.writable) return refuse(fmt::format("'{}' is written and is no output", dst.name));
-    if (squeezed(copy.src.extent) != squeezed(copy.dst.extent))
+    const auto met = meetings(copy.src.extent, copy.dst.extent);
+    const auto together = [](const Meeting& m) { return m.a.size() + m.b.size() > 2; };
+    const bool memory = src.scope == Scope::global || dst.scope == Scope::global;
+    if (!met || (!memory && std::any_of(met->begin(), met->end(), together)))
       return refuse("the two tiles of a copy differ in shape", text(copy.src.extent), text(copy.dst.extent));
     if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
     if (copy.peer) WARPLOOM_CHECK(from_peer(src, dst, *copy.peer));

@@ -1,6 +1,7 @@
 // Pure data movement: chains of scopes from global to global memory, boxes of boxes, many ranks, orders and types.
 #include <algorithm>
 #include "generator.h"
+#include "tile/shape.h"
 namespace warploom::fuzz {
 using namespace tile;
 
@@ -29,10 +30,20 @@ void Generator::moves() {
     std::vector<Scope> scopes = pick(chains);
     if (chance(0.02)) scopes = pick(std::vector<std::vector<Scope>>{{kG, kS, kS, kG}, {kG, kR, kR, kG}});
     const bool transposed = chance(0.15);
-    Tile last = box(shape, dtype, {.transposed = transposed});
+    // One dimension here may be several in global memory.
+    const auto finer = [&] {
+      Shape fine = shape;
+      const std::size_t d = random_.below(shape.size());
+      const std::int64_t inner = pick({2, 4, 8});
+      if (chance(0.2) && fine[d] % inner == 0 && fine[d] > inner)
+        fine[d] /= inner, fine.insert(fine.begin() + static_cast<std::ptrdiff_t>(d) + 1, inner);
+      return fine;
+    };
+    Tile last = box(finer(), dtype, {.transposed = transposed});
+    const bool grouped = wide_dims(last.extent).size() != wide_dims(shape).size();
     for (std::size_t i = 1; i < scopes.size(); ++i) {
       if (scopes[i] == kG) {
-        b_.copy(last, box(shape, dtype, {.output = true, .transposed = transposed != chance(0.1)}), 0, chance(0.1));
+        b_.copy(last, box(finer(), dtype, {.output = true, .transposed = transposed != chance(0.1)}), 0, chance(0.1));
         break;
       }
       // Shared tensors may be larger than what moves, filled in parts, and dimensions of extent 1 may come in between.
@@ -48,7 +59,8 @@ void Generator::moves() {
       if (chance(0.1)) own.insert(own.begin(), 1), extent.insert(extent.begin(), 1), at.insert(at.begin(), 0);
       const TensorId id = scopes[i] == kS ? b_.shared(fresh("s"), dtype, own) : b_.reg(fresh("r"), dtype, own);
       const Tile here = b_.tile(id, at, extent);
-      if (scopes[i] == kS && i == 1 && chance(0.25) && shape.size() == extent.size() && shape[0] % 2 == 0 && shape[0] > 2) {
+      if (scopes[i] == kS && i == 1 && !grouped && chance(0.25) && shape.size() == extent.size() && shape[0] % 2 == 0 &&
+          shape[0] > 2) {
         // Two halves of the first dimension, in a loop or one after the other.
         Shape half = extent;
         half[0] /= 2;

@@ -21,6 +21,7 @@ struct Named {
   std::string name;
   graph::Graph graph;
 };
+std::ostream& operator<<(std::ostream& out, const Named& net) { return out << net.name; }
 std::vector<Named> nets() {
   std::vector<Named> all;
   const auto add = [&](const std::string& name, const std::function<TensorId(Net&)>& build) {
@@ -88,6 +89,7 @@ std::optional<Schedule> random_schedule(const Region& region, const target::Capa
   for (int attempt = 0; attempt < 400; ++attempt) {
     Schedule schedule{family.name(), {}};
     for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
+    if (attempt % 2 == 0 && schedule.fields.contains("product")) schedule.fields["product"] = 1;
     if (family.legal(region, schedule, capabilities)) return schedule;
   }
   return std::nullopt;

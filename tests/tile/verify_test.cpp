@@ -364,6 +364,17 @@ TEST_F(Verify, AcceptsGatheredTilesScansAndRearrangements) {
   b.map(t, coordinate(1, block(0)));
   expect_valid(b.finish());
 }
+TEST_F(Verify, AcceptsSeveralDimensionsOfAGlobalTileThatMeetOne) {
+  const auto image = b.global("I", Dtype::f32, {3, 64, 64});
+  b.copy(b.tile(image, {1, 5, -1}, {1, 16, 16}), b.all(r));
+  b.copy(b.tile(image, {0, 0, 0}, {2, 8, 16}), b.all(r));
+  expect_valid(b.finish());
+}
+TEST_F(Verify, RefusesDimensionsThatMeetAcrossEachOther) {
+  const auto wide = b.reg("w", Dtype::f32, {8, 32});
+  const int line = (b.copy(b.tile(b.global("I", Dtype::f32, {64, 64}), {0, 0}, {16, 16}), b.all(wide)), __LINE__);
+  expect_invalid(b.finish(), line, "shape");
+}
 TEST_F(Verify, AcceptsStepsOfAGlobalTile) {
   b.copy(b.stepped(b.tile(x, {-1, 0}, {16, 16}), {2, 3}), b.all(r));
   b.copy(b.all(r), b.stepped(b.tile(y, {3, 0}, {16, 16}), {1, 2}));

@@ -1,0 +1,49 @@
+// What the family `direct` sees in a nest: which axes its tiles are about, and whether it is a sum of products.
+#pragma once
+#include "kernels/family.h"
+#include "kernels/nest.h"
+namespace warploom::kernels::direct {
+inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+// What the tile's sizes are about: axes of the nest, -1 where there is none.
+struct Roles {
+  int x = -1, y = -1, z = -1, lanes = -1;
+  std::int64_t window = 1;  // elements of all reduced axes but the longest
+};
+struct Form {
+  Nest nest;
+  std::vector<bool> reduced, behind;  // by axis; by value: whether a reduction comes before it
+  Roles roles;
+  // Of a sum of products over axis `k` and `taps` places of a window: its factors, loads that vary along y and not x, and along x (and
+  // z) and not y. The first one's dimensions of the sum are one.
+  struct Product {
+    Access a, b;
+    std::vector<int> loads;  // of Nest::loads: these two
+    int k = -1;
+    std::int64_t taps = 1;
+  };
+  std::optional<Product> product;
+};
+
+// Of all nests of a region; none where one of them has more than a level of reductions, or types that the target does not compute with.
+std::vector<Form> forms_of(const Region& region, const target::Capabilities& capabilities);
+
+// How many elements apart in memory neighbours along an axis are.
+std::int64_t stride_along(const Access& access, int axis);
+// The axis along which neighbours are closest; of those that are alike the one that comes first.
+int fastest(const Access& access);
+
+inline std::int64_t field_of(const Schedule& schedule, const char* name) {
+  const auto found = schedule.fields.find(name);
+  return found == schedule.fields.end() ? -1 : found->second;
+}
+
+// The extents of a tile along all axes of a nest.
+std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s);
+// Whether a box of every tensor is what a tile of these extents takes: each dimension follows one axis, forwards.
+bool takes_boxes(const Form& form, const std::vector<std::int64_t>& tile);
+
+// The program of a legal schedule. `buffers`: what its global tensors are.
+tile::Program program_of(const Form& form, const Schedule& s, const target::Capabilities& capabilities, const std::string& name,
+                         std::map<std::string, std::string>& buffers);
+}  // namespace warploom::kernels::direct

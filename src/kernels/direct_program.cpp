@@ -1,0 +1,347 @@
+// The programs of the family `direct`.
+#include "kernels/direct_form.h"
+#include "kernels/pieces.h"
+namespace warploom::kernels::direct {
+namespace {
+using target::Capabilities;
+using tile::Index;
+using tile::TensorId;
+using tile::Value;
+using Kind = NestValue::Kind;
+
+class Writer {
+ public:
+  Writer(const Form& form, const Schedule& s, const Capabilities& capabilities, const std::string& name)
+      : draft(name), form_(form), n_(form.nest), b(draft.b), gpu_(capabilities.gpu), s_(s), tile_(tile_of(form, s)) {}
+  Draft draft;
+
+  tile::Program make() {
+    for (std::size_t a = 0; a < tile_.size(); ++a)
+      if (tile_[a] > 1) tiled_.push_back(a);
+    const bool product = field_of(s_, "product") == 1;
+    rows_ = product ? field_of(s_, "z") : 1;
+    for (std::size_t i = 0; i < n_.loads.size(); ++i) {
+      const bool factor =
+          product && std::count(form_.product->loads.begin(), form_.product->loads.end(), static_cast<int>(i)) > 0;
+      globals_.push_back(factor ? -1 : declare(fmt::format("X{}", i), n_.loads[i], false));
+    }
+    for (std::size_t i = 0; i < n_.outputs.size(); ++i)
+      outputs_.push_back(declare(fmt::format("Y{}", i), n_.outputs[i].place, true));
+    place_tile();
+    held_.assign(n_.values.size(), -1);
+    const auto needed = [&](std::size_t v, const auto& self, std::vector<bool>& out) -> void {
+      if (out[v]) return;
+      out[v] = true;
+      for (const int operand : n_.values[v].operands) self(at(operand), self, out);
+    };
+    std::vector<bool> inner(n_.values.size(), false);
+    for (const NestValue& value : n_.values)
+      if (value.kind == Kind::reduce) needed(at(value.operands[0]), needed, inner);
+    const auto in_loops = [&](std::size_t v) {
+      for (std::size_t a = 0; a < n_.axes.size(); ++a)
+        if (form_.reduced[a] && n_.values[v].varies[a]) return true;
+      return false;
+    };
+    for (std::size_t v = 0; v < n_.values.size(); ++v)
+      if (inner[v] && !in_loops(v)) compute(v);
+    std::vector<std::size_t> sums;
+    for (std::size_t v = 0; v < n_.values.size(); ++v)
+      if (n_.values[v].kind == Kind::reduce) sums.push_back(v), begin(v);
+    if (product) multiply(held_[sums[0]]);
+    else if (!sums.empty())
+      loops(0, [&] {
+        for (std::size_t v = 0; v < n_.values.size(); ++v)
+          if (inner[v] && in_loops(v) && !folded(v)) compute(v);
+        for (const std::size_t v : sums) accumulate(v);
+      });
+    for (const std::size_t v : sums) finish(v);
+    for (std::size_t v = 0; v < n_.values.size(); ++v)
+      if (held_[v] < 0 && !in_loops(v)) compute(v);
+    for (std::size_t i = 0; i < n_.outputs.size(); ++i) store(i);
+    return b.finish();
+  }
+
+ private:
+  const Form& form_;
+  const Nest& n_;
+  tile::Builder& b;
+  bool gpu_;
+  const Schedule& s_;
+  std::vector<std::int64_t> tile_;
+  std::vector<std::size_t> tiled_;                  // axes of the tile, the dimensions of register tensors
+  std::vector<Index> origin_;                       // of the tile
+  std::int64_t rows_ = 1;                           // of x, at neighbouring indices of z, one behind another in a register tensor
+  std::vector<TensorId> globals_, outputs_, held_;  // held_: the register tensor of a value
+
+  // Dimensions that follow the tile's axes come last, in the axes' order; a factor's that follows the sum behind them or before.
+  std::vector<std::size_t> order(const Access& access) const {
+    std::vector<std::pair<int, std::size_t>> keys;
+    for (std::size_t d = 0; d < access.at.size(); ++d) {
+      int key = -2;
+      if (form_.product && access.at[d].steps[at(form_.product->k)] != 0)
+        key = access.uses(at(form_.roles.y)) ? static_cast<int>(tile_.size()) : -1;
+      for (const std::size_t a : tiled_)
+        if (access.at[d].steps[a] != 0) key = static_cast<int>(a);
+      keys.emplace_back(key, d);
+    }
+    std::stable_sort(keys.begin(), keys.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    std::vector<std::size_t> out;
+    for (const auto& [key, d] : keys) out.push_back(d);
+    return out;
+  }
+  TensorId declare(const std::string& name, const Access& access, bool output) {
+    std::vector<std::int64_t> shape, strides;
+    for (const std::size_t d : order(access)) {
+      std::int64_t last = access.at[d].begin;  // of an output: beyond it lies what others write
+      for (std::size_t a = 0; a < n_.axes.size(); ++a)
+        last += std::max<std::int64_t>(0, access.at[d].steps[a] * (n_.axes[a] - 1));
+      shape.push_back(output ? last + 1 : access.shape[d]);
+      strides.push_back(access.strides[d]);
+    }
+    if (shape.empty()) shape = strides = {1};
+    draft.buffers[name] = access.name;
+    return output ? b.output(name, access.dtype, shape, strides) : b.global(name, access.dtype, shape, strides);
+  }
+  tile::Tile box(TensorId tensor, const Access& access) const {
+    std::vector<Index> offset;
+    std::vector<std::int64_t> extent, step;
+    for (const std::size_t d : order(access)) {
+      const Affine& c = access.at[d];
+      Index sum = c.begin;
+      extent.push_back(1), step.push_back(1);
+      for (std::size_t a = 0; a < n_.axes.size(); ++a) {
+        if (c.steps[a] == 0) continue;
+        sum = sum + origin_[a] * c.steps[a];
+        if (tile_[a] > 1) extent.back() = tile_[a], step.back() = c.steps[a];
+      }
+      offset.push_back(sum);
+    }
+    if (offset.empty()) offset = {0}, extent = step = {1};
+    return b.stepped(b.tile(tensor, std::move(offset), std::move(extent)), std::move(step));
+  }
+
+  // Blocks walk the free axes, the last one fastest. Without masks a tile at the edge begins early enough to lie inside.
+  void place_tile() {
+    origin_.assign(n_.axes.size(), Index(0));
+    std::int64_t blocks = 1;
+    for (std::size_t a = n_.axes.size(); a-- > 0;) {
+      if (form_.reduced[a]) continue;
+      const std::int64_t size = static_cast<int>(a) == form_.roles.z && rows_ > 1 ? rows_ : tile_[a],
+                         count = ceil_div(n_.axes[a], size);
+      if (count > 1) origin_[a] = tile::block(0) / blocks % count * size;
+      if (!gpu_ && n_.axes[a] % size != 0) origin_[a] = tile::min(origin_[a], n_.axes[a] - size);
+      blocks *= count;
+    }
+    b.grid(blocks).warps(gpu_ ? static_cast<int>(field_of(s_, "warps")) : 1);
+  }
+
+  std::vector<std::int64_t> shape_of(const std::vector<bool>& varies) const {
+    std::vector<std::int64_t> shape;
+    for (const std::size_t a : tiled_) shape.push_back(varies[a] ? tile_[a] : 1);
+    if (rows_ > 1 && varies[at(form_.roles.x)]) shape.back() *= rows_;
+    return shape.empty() ? std::vector<std::int64_t>{1} : shape;
+  }
+  TensorId reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape) {
+    const auto [found, added] = draft.named.try_emplace(name, -1);
+    if (added) found->second = b.reg(name, dtype, shape);
+    return found->second;
+  }
+
+  Value value_of(std::size_t v) const {
+    const NestValue& value = n_.values[v];
+    if (value.kind == Kind::index) return index(value.at);
+    if (value.kind == Kind::map && value.operands.empty()) return to_value(value.expression, {});
+    return held_[v] >= 0 ? b.value(held_[v]) : expression(value);
+  }
+  Value expression(const NestValue& map) const {
+    std::vector<Value> inputs;
+    for (const int operand : map.operands) inputs.push_back(value_of(at(operand)));
+    return to_value(map.expression, inputs);
+  }
+  Value index(const Affine& c) const {
+    Index start = c.begin;
+    for (std::size_t a = 0; a < n_.axes.size(); ++a) start = start + origin_[a] * c.steps[a];
+    std::optional<Value> sum;
+    for (std::size_t i = 0; i < tiled_.size(); ++i) {
+      const auto step = static_cast<double>(c.steps[tiled_[i]]);
+      if (step == 0) continue;
+      const Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? Index(0) : start);
+      Value next = step == 1 ? own : tile::constant(step) * own;
+      if (!sum && step != 1) next = std::move(next) + number(start);
+      sum = sum ? std::move(*sum) + std::move(next) : std::move(next);
+    }
+    return sum ? *sum : number(start);
+  }
+  static Value number(const Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); }
+
+  void compute(std::size_t v) {
+    const NestValue& value = n_.values[v];
+    if (value.kind == Kind::load) {
+      const Access& load = n_.loads[at(value.load)];
+      held_[v] = reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
+      each_row(held_[v], load, [&](const tile::Tile& part) { b.copy(box(globals_[at(value.load)], load), part, load.fill); });
+      if (gpu_ && turned(load)) {
+        const TensorId mine = reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
+        b.rearrange(mine, held_[v]);
+        held_[v] = mine;
+      }
+    } else if (value.kind == Kind::map && !value.operands.empty()) {
+      const Value text = expression(value);
+      held_[v] = reg(fmt::format("v{}", v), value.dtype, shape_of(value.varies));
+      b.map(held_[v], text);
+    }
+  }
+  // Whether neighbours in memory lie along another axis of the tile than those of the output, or (behind a reduction over lanes)
+  // only a part of the tile is read: the threads that load it are not those that need it.
+  bool turned(const Access& load) const {
+    const auto outside = [&](std::size_t a) { return !load.uses(a); };
+    if (form_.roles.lanes >= 0 && tile_[at(form_.roles.lanes)] > 1 && std::any_of(tiled_.begin(), tiled_.end(), outside))
+      return true;
+    const int own = fastest(load), x = form_.roles.x;
+    return own >= 0 && x >= 0 && own != x && tile_[at(own)] > 1 && tile_[at(x)] > 1 && !form_.reduced[at(own)] &&
+           load.uses(at(x));
+  }
+
+  // A sum's operand that is needed for nothing else becomes part of the accumulation.
+  bool folded(std::size_t v) const {
+    int users = 0;
+    bool sum = false;
+    for (const NestValue& value : n_.values)
+      for (const int operand : value.operands)
+        if (at(operand) == v) ++users, sum = value.kind == Kind::reduce;
+    return users == 1 && sum && n_.values[v].kind == Kind::map && n_.values[v].dtype == Dtype::f32;
+  }
+  std::vector<std::int64_t> sum_shape(std::size_t v) const {
+    std::vector<bool> varies = n_.values[at(n_.values[v].operands[0])].varies;
+    for (const int axis : n_.values[v].axes) varies[at(axis)] = true;
+    return shape_of(varies);
+  }
+  void begin(std::size_t v) {
+    held_[v] = reg(fmt::format("sum{}", v), Dtype::f32, sum_shape(v));
+    b.fill(held_[v], identity_of(n_.values[v].op));
+  }
+  void accumulate(std::size_t v) {
+    const NestValue& sum = n_.values[v];
+    Value operand = value_of(at(sum.operands[0]));
+    const int lanes = form_.roles.lanes;
+    const bool masked = lanes >= 0 && n_.axes[at(lanes)] % tile_[at(lanes)] != 0;
+    if (masked) {
+      Affine along{0, std::vector<std::int64_t>(n_.axes.size())};
+      along.steps[at(lanes)] = 1;
+      const Value inside =
+          tile::apply(ValueOp::less, {index(along), tile::constant(static_cast<double>(n_.axes[at(lanes)]) - 0.5)});
+      operand = tile::apply(ValueOp::where, {inside, std::move(operand), tile::constant(identity_of(sum.op))});
+    }
+    const Value before = b.value(held_[v]);
+    const bool product = sum.op == ValueOp::add && operand.kind == Value::Kind::op && operand.op == ValueOp::mul;
+    b.map(held_[v], product ? tile::apply(ValueOp::fma, {operand.operands[0], operand.operands[1], before})
+                            : tile::apply(sum.op, {before, std::move(operand)}));
+  }
+  void finish(std::size_t v) {
+    const int lanes = form_.roles.lanes;
+    if (lanes < 0 || tile_[at(lanes)] == 1) return;
+    const TensorId whole = reg(fmt::format("total{}", v), Dtype::f32, shape_of(n_.values[v].varies));
+    const auto axis = std::find(tiled_.begin(), tiled_.end(), at(lanes)) - tiled_.begin();
+    b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
+    held_[v] = whole;
+    if (!gpu_ || tiled_.size() < 3) return;
+    held_[v] = reg(fmt::format("settled{}", v), Dtype::f32, shape_of(n_.values[v].varies));
+    b.rearrange(held_[v], whole);
+  }
+
+  // Loops over the reduced axes from `a` on, or their bodies one after another where they are short and to be written out.
+  void loops(std::size_t a, const std::function<void()>& body) {
+    if (a == n_.axes.size()) return body();
+    if (!form_.reduced[a] || n_.axes[a] <= tile_[a]) return loops(a + 1, body);
+    const std::int64_t count = ceil_div(n_.axes[a], tile_[a]);
+    if (field_of(s_, "unroll") > 1 && count <= field_of(s_, "unroll") && tile_[a] == 1) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        origin_[a] = i;
+        loops(a + 1, body);
+      }
+      origin_[a] = 0;
+      return;
+    }
+    b.for_(fmt::format("i{}", a), 0, count, 1, [&](const Index& i) {
+      origin_[a] = i * tile_[a];
+      loops(a + 1, body);
+    });
+    origin_[a] = 0;
+  }
+
+  void store(std::size_t i) {
+    const auto& [v, place] = n_.outputs[i];
+    std::vector<bool> varies(n_.axes.size());
+    for (std::size_t a = 0; a < varies.size(); ++a) varies[a] = place.uses(a);
+    const NestValue& value = n_.values[at(v)];
+    TensorId out = held_[at(v)];
+    if (out < 0 || b.dtype_of(out) != place.dtype || shape_of(value.varies) != shape_of(varies)) {
+      out = reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
+      b.map(out, value_of(at(v)));
+    }
+    each_row(out, place, [&](const tile::Tile& part) { b.copy(part, box(outputs_[i], place)); });
+  }
+
+  void each_row(TensorId tensor, const Access& access, const std::function<void(const tile::Tile&)>& body) {
+    tile::Tile part = b.all(tensor);
+    if (rows_ == 1 || !access.uses(at(form_.roles.x))) return body(part);
+    part = b.tile(tensor, std::vector<Index>(tiled_.size(), Index(0)), {});
+    for (const std::size_t a : tiled_) part.extent.push_back(access.uses(a) ? tile_[a] : 1);
+    rows([&](const Index& row) {
+      part.offset.back() = row * tile_[at(form_.roles.x)];
+      body(part);
+    });
+  }
+  void rows(const std::function<void(const Index&)>& body) {
+    if (rows_ == 1) return body(0);
+    const Index first = origin_[at(form_.roles.z)];
+    b.for_("row", 0, rows_, 1, [&](const Index& row) {
+      origin_[at(form_.roles.z)] = first + row;
+      body(row);
+    });
+    origin_[at(form_.roles.z)] = first;
+  }
+
+  // The sum of products by matrix products of blocks: one factor as it lies, the other's windows copied one tap after another.
+  void multiply(TensorId sum) {
+    const Form::Product& p = *form_.product;
+    const std::int64_t depth = field_of(s_, "depth"), m = tile_[at(form_.roles.y)], x = tile_[at(form_.roles.x)], n = x * rows_;
+    const TensorId A = declare("A", p.a, false), B = declare("B", p.b, false);
+    const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
+    const auto along_k = [&](TensorId tensor, const Access& access, std::int64_t size) {
+      tile::Tile tile = box(tensor, access);
+      const auto dims = order(access);
+      for (std::size_t d = 0; d < dims.size(); ++d)
+        if (access.at[dims[d]].steps[at(p.k)] != 0) tile.extent[d] = size;
+      return tile;
+    };
+    b.for_("k", 0, ceil_div(n_.axes[at(p.k)], depth), 1, [&](const Index& k) {
+      origin_[at(p.k)] = k * depth;
+      b.copy(along_k(A, p.a, depth * p.taps), b.all(a));
+      taps(0, 0, [&](const Index& tap) {
+        rows([&](const Index& row) { b.copy(along_k(B, p.b, depth), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.fill); });
+      });
+      if (p.taps == 1) return b.mma(sum, b.all(a), b.all(w));
+      b.for_("c", 0, depth, 1, [&](const Index& c) {
+        b.mma(sum, b.tile(a, {0, c * p.taps}, {m, p.taps}), b.tile(w, {c, 0, 0}, {1, p.taps, n}));
+      });
+    });
+  }
+  void taps(std::size_t axis, const Index& tap, const std::function<void(const Index&)>& body) {
+    if (axis == n_.axes.size()) return body(tap);
+    if (!form_.reduced[axis] || static_cast<int>(axis) == form_.product->k) return taps(axis + 1, tap, body);
+    b.for_(fmt::format("i{}", axis), 0, n_.axes[axis], 1, [&](const Index& i) {
+      origin_[axis] = i;
+      taps(axis + 1, tap * n_.axes[axis] + i, body);
+    });
+  }
+};
+}  // namespace
+tile::Program program_of(const Form& form, const Schedule& s, const Capabilities& capabilities, const std::string& name,
+                         std::map<std::string, std::string>& buffers) {
+  Writer writer(form, s, capabilities, name);
+  tile::Program program = writer.make();
+  buffers = writer.draft.buffers;
+  return program;
+}
+}  // namespace warploom::kernels::direct

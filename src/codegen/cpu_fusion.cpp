@@ -40,7 +40,7 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   if (const auto* fill = std::get_if<tile::Fill>(&statement.node)) {
     fits = takes(fill->dst);
   } else if (const auto* map = std::get_if<tile::Map>(&statement.node)) {
-    fits = takes(map->dst) && !has_coordinates(map->value);
+    fits = takes(map->dst);
     for (const TensorId id : uses_of(program_, statement).reads)
       fits = fits && (flat_extent(id) == 1 ? !run.reduced.contains(id) : tensor(id).shape == tensor(map->dst).shape);
   } else if (const auto* reduce = std::get_if<tile::Reduce>(&statement.node)) {
@@ -139,7 +139,13 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
       out_.line("wl::prefetch<wl::kLanes>({});", from);
     return found->second;
   };
-  const auto leaf = [&](const tile::Value& one) { return current(one.tensor); };
+  const tile::Map* mapping = nullptr;
+  const auto leaf = [&](const tile::Value& one) {
+    if (one.kind != tile::Value::Kind::coordinate) return current(one.tensor);
+    const bool walked = !single && tensor(mapping->dst).shape[static_cast<std::size_t>(one.axis)] > 1;
+    const std::string at = walked ? (one.shift + tile::Index::variable(v)).text() : one.shift.text();
+    return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at), stem(mapping->dst), known);
+  };
   const auto set = [&](TensorId id, const std::string& to, const tile::Copy* copy = nullptr) {
     const bool exact = copy && tensor(copy->src.tensor).dtype == tensor(id).dtype;
     value[id] = exact || !is_narrow(tensor(id).dtype) ? to : local(rounded(tensor(id).dtype, to), stem(id), known);
@@ -151,6 +157,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     if (const auto* fill = std::get_if<tile::Fill>(&each.node)) {
       set(fill->dst, fmt::format("wl::splat({})", float_text(fill->value)));
     } else if (const auto* map = std::get_if<tile::Map>(&each.node)) {
+      mapping = map;
       set(map->dst, value_text(map->value, leaf, known, stem(map->dst)));
     } else if (const auto* reduce = std::get_if<tile::Reduce>(&each.node)) {
       const std::string part = fmt::format("{}[{}]", total[reduce->dst], parts > 1 ? u : "0");

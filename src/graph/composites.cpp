@@ -82,23 +82,8 @@ Outputs mean_variance(Writer& w) {  // the standard deviation, not the variance,
   return {w.make(OpKind::Div, {centered, w.add(deviation, w.scalar(1e-9, x, "epsilon"), "kept")}, "y")};
 }
 
-// The reduction's axes as the primitive says them; without keepdims where the node says so.
-std::map<std::string, Attribute> reduced(Writer& w, const List& axes) {
-  return {{"axes", axes}, {"keepdims", w.node.integer("keepdims", 1)}};
-}
-Outputs reduce(Writer& w) {
-  const List axes = *reduced_axes(w.question());
-  if (axes.empty()) return {w.raw(0)};  // nothing to do, or a scalar
-  return {w.make(w.node.op, {w.raw(0)}, "y", reduced(w, axes))};
-}
-Outputs reduce_mean(Writer& w) {
-  const Id x = w.in(0);
-  const List axes = *reduced_axes(w.question());
-  if (axes.empty()) return {x};
-  double count = 1;
-  for (std::int64_t axis : axes) count *= static_cast<double>(w.shape(x)[static_cast<std::size_t>(axis)]);
-  return {w.mul(w.make(OpKind::ReduceSum, {x}, "sum", reduced(w, axes)), w.scalar(1 / count, x, "share"), "y")};
-}
+Outputs reduce(Writer& w) { return {w.reduce(w.node.op, w.raw(0), *reduced_axes(w.question()), "y", w.keepdims())}; }
+Outputs reduce_mean(Writer& w) { return {w.mean(w.in(0), *reduced_axes(w.question()), "y", w.keepdims())}; }
 
 // Reductions of a function, and functions of reductions.
 Outputs reduce_through(Writer& w) {
@@ -111,11 +96,11 @@ Outputs reduce_through(Writer& w) {
   if (by_powers) {  // infinities stay what they are: the largest is only subtracted where it is finite
     const double finite =
         w.dtype(x) == Dtype::f64 ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max());
-    top = axes.empty() ? x : w.reduce(OpKind::ReduceMax, x, axes, "max");
+    top = w.reduce(OpKind::ReduceMax, x, axes, "max");
     top = w.make(OpKind::Clip, {top, w.scalar(-finite, x, "least"), w.scalar(finite, x, "most")}, "finite");
     x = w.make(OpKind::Exp, {w.sub(x, top, "shifted")}, "exp");
   }
-  Id y = axes.empty() ? x : w.make(OpKind::ReduceSum, {x}, "sum", reduced(w, axes));
+  Id y = w.reduce(OpKind::ReduceSum, x, axes, "sum", w.keepdims());
   if (op == OpKind::ReduceL2) y = w.make(OpKind::Sqrt, {y}, "root");
   if (op == OpKind::ReduceLogSum || by_powers) y = w.make(OpKind::Log, {y}, "log");
   return {by_powers ? w.add(y, w.reshape(top, w.shape(y), "top"), "y") : y};
@@ -137,9 +122,10 @@ Outputs arg_extreme(Writer& w) {
   const Id place = w.constant(Dtype::i64, line, places, "places");
   const Id none = w.constant(Dtype::i64, {}, {last ? -1 : static_cast<double>(line[0])}, "none");
   const Id where = w.make(OpKind::Where, {found, place, none}, "where");
-  return {w.make(last ? OpKind::ReduceMax : OpKind::ReduceMin, {where}, "y", reduced(w, axis))};
+  return {w.reduce(last ? OpKind::ReduceMax : OpKind::ReduceMin, where, axis, "y", w.keepdims())};
 }
 
+// The primitive with all its attributes.
 Id windowed(Writer& w, OpKind op, std::vector<Id> inputs, const WindowSpec& spec) {
   List pads = spec.before;
   pads.insert(pads.end(), spec.after.begin(), spec.after.end());
@@ -153,10 +139,7 @@ Id biased(Writer& w, Id y) {
   return w.add(y, w.along_channels(w.raw(2), w.rank(y), "bias"), "y");
 }
 Outputs max_pool(Writer& w) { return {windowed(w, OpKind::MaxPool, {w.raw(0)}, *window_spec(w.question()))}; }
-Outputs conv(Writer& w) {
-  const Id y = windowed(w, OpKind::Conv, {w.raw(0), w.raw(1)}, *window_spec(w.question()));
-  return {biased(w, y)};
-}
+Outputs conv(Writer& w) { return {biased(w, windowed(w, OpKind::Conv, {w.raw(0), w.raw(1)}, *window_spec(w.question())))}; }
 
 // 1 over how many elements each window counts: a scalar where all count the same, else of the output's spatial shape.
 Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
@@ -202,7 +185,6 @@ Outputs lp_pool(Writer& w) {
 Outputs global_pool(Writer& w) {
   const Id x = w.in(0);
   const List axes = span(2, w.rank(x));
-  if (axes.empty()) return {w.node.op == OpKind::GlobalLpPool ? w.make(OpKind::Abs, {x}, "y") : x};
   if (w.node.op == OpKind::GlobalAveragePool) return {w.mean(x, axes, "y")};
   if (w.node.op == OpKind::GlobalMaxPool) return {w.reduce(OpKind::ReduceMax, x, axes, "y")};
   return {rooted(w, x, [&](Id power) { return w.reduce(OpKind::ReduceSum, power, axes, "sum"); })};
@@ -218,20 +200,20 @@ Outputs lp_norm(Writer& w) {
 // With zeros between the input's elements, a convolution with the turned weights. Pads less than 0 crop.
 Outputs conv_transpose(Writer& w) {
   Id x = w.raw(0), weights = w.raw(1);
-  const WindowSpec spec = *transposed_spec(w.question());
+  WindowSpec spec = *transposed_spec(w.question());
   const std::size_t count = spec.kernel.size();
   const Shape in = w.shape(x), given = w.shape(weights);
   Shape apart = {in[0], in[1]}, joined = apart;
-  List zeros(4 + 4 * count, 0), pads(2 * count), crop(4 + 2 * count, 0);
+  List zeros(4 + 4 * count, 0), crop(4 + 2 * count, 0);
   for (std::size_t i = 0; i < count; ++i) {
     apart.insert(apart.end(), {in[i + 2], 1});
     joined.push_back(in[i + 2] * spec.strides[i]);
     zeros[2 + 2 * count + 3 + 2 * i] = spec.strides[i] - 1;  // after each element; those after the last are cropped again
-    const std::int64_t after = spec.after[i] - (spec.strides[i] - 1);
-    pads[i] = std::max<std::int64_t>(spec.before[i], 0);
-    pads[count + i] = std::max<std::int64_t>(after, 0);
-    crop[2 + i] = spec.before[i] - pads[i];
-    crop[4 + count + i] = after - pads[count + i];
+    spec.after[i] -= std::exchange(spec.strides[i], 1) - 1;
+    crop[2 + i] = std::min<std::int64_t>(spec.before[i], 0);
+    crop[4 + count + i] = std::min<std::int64_t>(spec.after[i], 0);
+    spec.before[i] -= crop[2 + i];
+    spec.after[i] -= crop[4 + count + i];
   }
   const Id zero = w.scalar(0, x, "zero");
   if (joined != in) {
@@ -253,13 +235,7 @@ Outputs conv_transpose(Writer& w) {
                    {w.reshape(weights, turned, "turned"), w.list(last, "starts"), w.list(beyond, "ends"),
                     w.list(span(2, 2 + count), "axes"), w.list(last, "steps")},
                    "backwards");
-  const Id y = w.make(OpKind::Conv, {x, weights}, "windows",
-                      {{"kernel_shape", spec.kernel},
-                       {"strides", List(count, 1)},
-                       {"dilations", spec.dilations},
-                       {"pads", pads},
-                       {"group", groups}});
-  return {biased(w, y)};
+  return {biased(w, windowed(w, OpKind::Conv, {x, weights}, spec))};
 }
 
 Outputs sum(Writer& w) {

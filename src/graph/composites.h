@@ -57,19 +57,20 @@ class Writer {
     if (shape(x) == to) return x;
     return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what, {{"allowzero", std::int64_t{1}}});
   }
-  Id reduce(OpKind op, Id x, const List& axes, std::string_view what) {
-    return make(op, {x}, what, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+  Id reduce(OpKind op, Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
+    return axes.empty() ? x : make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
   }
+  std::int64_t keepdims() const { return node.integer("keepdims", 1); }
   Id add(Id a, Id b, std::string_view what) { return make(OpKind::Add, {a, b}, what); }
   Id sub(Id a, Id b, std::string_view what) { return make(OpKind::Sub, {a, b}, what); }
   Id mul(Id a, Id b, std::string_view what) { return make(OpKind::Mul, {a, b}, what); }
 
-  // Over `axes`, which stay as 1.
-  Id mean(Id x, const List& axes, std::string_view what) {
+  // Over `axes`, which stay as 1 or go.
+  Id mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
     double count = 1;
     for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[static_cast<std::size_t>(axis)]);
     const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
-    return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what)), share, what);
+    return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what), keepdims), share, what);
   }
   // [C] as [C,1,..], which broadcasting puts along axis 1 of `rank` axes.
   Id along_channels(Id x, std::size_t of_rank, std::string_view what) {

@@ -238,8 +238,8 @@ struct Computed {
   double value, magnitude;
 };
 Computed compute(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
-  std::vector<Computed> done;
-  done.reserve(expression.terms.size());
+  static thread_local std::vector<Computed> done;  // kept: this runs once an element
+  done.clear();
   for (const Term& term : expression.terms) {
     const auto input = static_cast<std::size_t>(term.input);
     double x[3] = {0, 0, 0}, e[3] = {0, 0, 0}, value = term.value;

@@ -191,19 +191,23 @@ Result<Answer> global_pool(const Question& q) {
   return Answer{q.in(0).dtype, shape};
 }
 
-Result<Answer> conv(const Question& q) {
+Result<Answer> conv(const Question& q) {  // weights [M,C/g,..], turned round [C,M/g,..]
   WARPLOOM_CHECK(same_type(q, true));
   const Shape &in = q.in(0).shape, &weights = q.in(1).shape;
-  const std::int64_t groups = q.node.integer("group", 1);
+  const bool turned = q.node.op == OpKind::ConvTranspose;
   if (in.size() < 3 || weights.size() != in.size())
     return shape_error(q, "the weights have not as many axes as the input", "3 axes or more, as many each",
                        to_text(in) + " and " + to_text(weights));
-  if (groups < 1 || weights[0] % groups != 0 || in[1] % groups != 0 || in[1] / groups != weights[1])
-    return shape_error(q, "the channels of input and weights do not fit", fmt::format("[M,{}/{},..]", in[1], groups),
+  const std::int64_t groups = q.node.integer("group", 1), channels = turned ? in[1] : weights[0];
+  if (groups < 1 || channels % groups != 0 ||
+      (turned ? weights[0] != in[1] : in[1] % groups != 0 || in[1] / groups != weights[1]))
+    return shape_error(q, "the channels of input and weights do not fit",
+                       turned ? fmt::format("[{},M/{},..]", in[1], groups) : fmt::format("[M,{}/{},..]", in[1], groups),
                        to_text(weights));
-  WARPLOOM_CHECK(check_vector(q, 2, weights[0]));
-  WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
-  Shape shape = {in[0], weights[0]};
+  const std::int64_t made = turned ? weights[1] * groups : weights[0];
+  WARPLOOM_CHECK(check_vector(q, 2, made));
+  WARPLOOM_TRY(const WindowSpec spec, turned ? transposed_spec(q) : window_spec(q));
+  Shape shape = {in[0], made};
   shape.insert(shape.end(), spec.size.begin(), spec.size.end());
   return Answer{q.in(0).dtype, shape};
 }
@@ -259,23 +263,6 @@ Result<Answer> mean_variance(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
   WARPLOOM_CHECK(axes(q, q.node.integers("axes"), q.in(0).shape.size()));
   return Answer{q.in(0).dtype, q.in(0).shape};
-}
-
-Result<Answer> conv_transpose(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, true));
-  const Shape &in = q.in(0).shape, &weights = q.in(1).shape;
-  const std::int64_t groups = q.node.integer("group", 1);
-  if (in.size() < 3 || weights.size() != in.size())
-    return shape_error(q, "the weights have not as many axes as the input", "3 axes or more, as many each",
-                       to_text(in) + " and " + to_text(weights));
-  if (groups < 1 || weights[0] != in[1] || in[1] % groups != 0)
-    return shape_error(q, "the channels of input and weights do not fit", fmt::format("[{},M/group,..]", in[1]),
-                       to_text(weights));
-  WARPLOOM_CHECK(check_vector(q, 2, weights[1] * groups));
-  WARPLOOM_TRY(const WindowSpec spec, transposed_spec(q));
-  Shape shape = {in[0], weights[1] * groups};
-  shape.insert(shape.end(), spec.size.begin(), spec.size.end());
-  return Answer{q.in(0).dtype, shape};
 }
 }  // namespace rules
 }  // namespace warploom::graph

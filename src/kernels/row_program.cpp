@@ -6,6 +6,8 @@ using tile::TensorId;
 using tile::Value;
 using Kind = RowTerm::Kind;
 namespace {
+constexpr int kLargestCopy = 12;  // operations: what is computed again rather than kept
+
 std::size_t place(int id) { return static_cast<std::size_t>(id); }
 int axis_of(const Affine& affine) {
   const auto found = std::find(affine.steps.begin(), affine.steps.end(), 1);
@@ -104,23 +106,19 @@ Value RowProgram::compute(int id) {
     read(term, register_of(id));
     return bound[id] = b.value(register_of(id));
   }
-  if (term.kind == Kind::round) {
-    const Value value = compute(term.args[0]);
-    const TensorId to = reg(fmt::format("r{}", id), term.along ? std::vector<bool>(extent.size(), true) : term.varies, term.dtype);
-    b.map(to, value);
-    return bound[id] = b.value(to);
-  }
   std::vector<Value> operands;
   for (const int arg : term.args) operands.push_back(compute(arg));
-  return tile::apply(term.op, std::move(operands));
-}
-
-bool RowProgram::fills_tile(const std::vector<bool>& varies) const {
-  return std::all_of(rows.dims.begin(), rows.dims.end(), [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
+  const bool rounds = term.kind == Kind::round, shared = term.uses > 1 && term.nodes > kLargestCopy;
+  const Value value = rounds ? operands[0] : tile::apply(term.op, std::move(operands));
+  if (!rounds && !shared) return value;
+  const std::vector<bool> varies(term.along ? extent.size() : 0, true);
+  const TensorId to = reg(fmt::format("s{}", id), varies, term.dtype);
+  b.map(to, value);
+  return bound[id] = b.value(to);
 }
 
 void RowProgram::read(const RowTerm& load, TensorId to) {
-  const bool large = fills_tile(load.varies);
+  const bool large = rows.fills_tile(load.varies);
   if (fetch && large) return std::exchange(fetch, {})(to);
   const auto which = place(load.load);
   b.copy(tile_of(in[which], rows.nest.loads[which]), b.all(to), rows.fills[which], typed && large);
@@ -129,9 +127,8 @@ void RowProgram::read(const RowTerm& load, TensorId to) {
 TensorId RowProgram::put(int id, const std::string& name) {
   const RowTerm& term = rows.term(id);
   const TensorId to = whole(name);
-  const bool direct = term.kind == Kind::load && !bound.contains(id) && fills_tile(term.varies) &&
-                      (!typed || rows.nest.loads[place(term.load)].dtype == Dtype::f32);
-  if (direct) read(term, to);
+  const bool fresh = term.kind == Kind::load && !bound.contains(id) && rows.fills_tile(term.varies);
+  if (fresh && (!typed || rows.nest.loads[place(term.load)].dtype == Dtype::f32)) read(term, to);
   else b.map(to, compute(id));
   bound[id] = b.value(to);
   return to;
@@ -173,7 +170,8 @@ TensorId RowProgram::operand(int id) {
 }
 
 void RowProgram::drop(std::size_t pass) {
-  std::erase_if(bound, [&](const auto& each) { return rows.term(each.first).along && !rows.passes[pass].held.contains(each.first); });
+  std::erase_if(bound,
+                [&](const auto& each) { return rows.term(each.first).along && !rows.passes[pass].held.contains(each.first); });
 }
 
 void RowProgram::reduce(int id, TensorId from) {
@@ -254,7 +252,7 @@ tile::Tile RowProgram::keep(int slot) {
     shape.push_back(extent[axis] * (across ? 1 : tiles(axis)));
     offset.push_back(across ? Index(0) : at[axis] - start[axis]);
   }
-  if (added) found->second = b.shared("kept_" + slot_name(slot), Dtype::f32, shape);
+  if (added) found->second = b.shared(slot == 0 ? "kept" : fmt::format("kept{}", slot), Dtype::f32, shape);
   return b.tile(found->second, offset, extents);
 }
 void RowProgram::take(std::size_t pass) {

@@ -12,10 +12,10 @@ struct RowProgram {
   bool streaming = false;            // results are stored past the caches
   Draft draft{"rowwise"};
   tile::Builder& b = draft.b;
-  std::vector<tile::TensorId> in, out;         // global tensors
-  std::vector<tile::Index> start, at;          // where the row and the tile begin, by axis
-  std::map<int, tile::Value> bound = {};       // terms that have been computed
-  std::map<int, tile::TensorId> kept = {};     // by slot: the shared tensor of a row's held terms
+  std::vector<tile::TensorId> in, out;             // global tensors
+  std::vector<tile::Index> start, at;              // where the row and the tile begin, by axis
+  std::map<int, tile::Value> bound = {};           // terms that have been computed
+  std::map<int, tile::TensorId> kept = {};         // by slot: the shared tensor of a row's held terms
   std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile
 
   RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks = 1);
@@ -31,14 +31,14 @@ struct RowProgram {
   // Pieces of those.
   tile::Value compute(int term);                          // after the loads that it needs
   tile::TensorId put(int term, const std::string& name);  // in a register tensor as large as the tile, to which it is bound
-  std::vector<int> settle(std::size_t pass);  // computes the numbers that the pass needs of each row: those
+  std::vector<int> settle(std::size_t pass);              // computes the numbers that the pass needs of each row: those
   void hold(std::size_t pass, bool held, bool operands);  // puts what the pass holds, and the operands of its reductions
   tile::TensorId operand(int reduce);                     // that has been put; with nothing in it past the row's end
   void drop(std::size_t pass);                            // unbinds what it does not hold
   void reduce(int term, tile::TensorId from);             // over the row; binds it
   void walk(const std::function<void()>& body);           // over the row's tiles
   tile::Value masked(int term, tile::Value value) const;
-  void store(bool along);  // results along the row, or the others
+  void store(bool along);                // results along the row, or the others
   tile::TensorId register_of(int load);  // a term
   tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
@@ -47,7 +47,6 @@ struct RowProgram {
   tile::Tile keep(int slot);     // where the tile's part of a slot stays
   void take(std::size_t pass);   // loads and binds what the pass held
   void leave(std::size_t pass);  // stores what it holds and the one before did not
-  bool fills_tile(const std::vector<bool>& varies) const;
   void read(const RowTerm& load, tile::TensorId to);
 };
 

@@ -7,16 +7,8 @@ using Kind = RowTerm::Kind;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
-
-// The axis that a dimension steps along, by one; -1: none.
-std::optional<int> axis_of(const Affine& affine) {
-  int axis = -1;
-  for (std::size_t i = 0; i < affine.steps.size(); ++i) {
-    if (affine.steps[i] == 0) continue;
-    if (axis >= 0 || affine.steps[i] != 1) return std::nullopt;
-    axis = static_cast<int>(i);
-  }
-  return axis;
+bool among(const std::vector<std::size_t>& list, std::size_t one) {
+  return std::find(list.begin(), list.end(), one) != list.end();
 }
 
 class Reader {
@@ -32,75 +24,68 @@ class Reader {
   }
 
  private:
-  bool in_row(std::size_t axis) const { return std::find(rows_.row.begin(), rows_.row.end(), axis) != rows_.row.end(); }
+  // Of a type to compute with, and each dimension a step of one along an axis of its own.
+  static bool plain(const Access& access) {
+    std::set<std::size_t> axes;
+    for (const Affine& dim : access.at) {
+      const auto others = dim.steps.size() - at(static_cast<int>(std::count(dim.steps.begin(), dim.steps.end(), 0)));
+      for (std::size_t i = 0; i < dim.steps.size(); ++i)
+        if (dim.steps[i] != 0 && (dim.steps[i] != 1 || others > 1 || !axes.insert(i).second)) return false;
+    }
+    return is_computed_float(access.dtype);
+  }
 
   bool find_axes() {
     Nest& nest = rows_.nest;
-    const NestValue* reduce = nullptr;
-    for (const NestValue& value : nest.values) {
-      if (value.kind != NestValue::Kind::reduce) continue;
-      if (!reduce_op(value.op) || (reduce && reduce->axes != value.axes)) return false;
-      reduce = &value;
-    }
-    if (!reduce || reduce->axes.empty()) return false;
-    rows_.row.assign(reduce->axes.begin(), reduce->axes.end());
-    for (std::size_t i = 0; i < nest.axes.size(); ++i)
-      if (!in_row(i)) rows_.outer.push_back(i);
-
-    // The load with the most elements says how axes lie in memory.
-    std::vector<std::int64_t> stride(nest.axes.size() + 1, 0);
-    std::int64_t most = 0;
-    for (const Access& load : nest.loads) {
-      if (graph::element_count(load.shape) <= most) continue;
-      most = graph::element_count(load.shape);
-      std::fill(stride.begin(), stride.end(), 0);
-      for (std::size_t d = 0; d < load.at.size(); ++d)
-        if (const auto axis = axis_of(load.at[d]); axis && *axis >= 0) stride[at(*axis)] = load.strides[d];
-    }
-    std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride[a] > stride[b]; });
-    rows_.across = rows_.outer.empty() ? nest.axes.size() : rows_.outer.back();
-    for (const std::size_t axis : rows_.outer)
-      if (stride[axis] == 1) rows_.across = axis, rows_.lanes_outside = true;
-    rows_.dims = rows_.row;
-    rows_.dims.insert(rows_.lanes_outside ? rows_.dims.end() : rows_.dims.begin(), rows_.across);
-
-    const auto simple = [&](const Access& access) {
-      std::vector<bool> seen(nest.axes.size(), false);
-      for (const Affine& dim : access.at) {
-        const auto axis = axis_of(dim);
-        if (!axis || (*axis >= 0 && seen[at(*axis)])) return false;
-        if (*axis >= 0) seen[at(*axis)] = true;
-      }
-      return is_computed_float(access.dtype);
-    };
+    const std::vector<bool> reduced = nest.reduced();
+    for (std::size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows_.row : rows_.outer).push_back(i);
+    if (rows_.row.empty() || nest.loads.empty()) return false;
+    for (const NestValue& value : nest.values)
+      if (value.kind == NestValue::Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
     for (const Access& load : nest.loads)
-      if (!simple(load)) return false;
+      if (!plain(load)) return false;
     for (const Nest::Output& output : nest.outputs) {
-      if (!simple(output.place)) return false;
-      bool whole = rows_.along(output.place) || !nest.values[at(output.value)].varies[rows_.row[0]];
+      bool whole = plain(output.place);
       for (const std::size_t axis : rows_.outer) whole = whole && output.place.uses(axis);
       for (const std::size_t axis : rows_.row) whole = whole && output.place.uses(axis) == rows_.along(output.place);
       if (!whole) return false;
     }
-    // Dimensions in the order of a tile's.
-    const auto order = [&](Access& access) {
-      const auto place = [&](std::size_t d) {
-        const int axis = *axis_of(access.at[d]);
-        return axis < 0 ? -1 : std::find(rows_.dims.begin(), rows_.dims.end(), at(axis)) - rows_.dims.begin();
-      };
-      std::vector<std::size_t> by(access.at.size());
-      std::iota(by.begin(), by.end(), 0);
-      std::stable_sort(by.begin(), by.end(), [&](auto a, auto b) {
-        const bool tiled_a = place(a) < std::ssize(rows_.dims), tiled_b = place(b) < std::ssize(rows_.dims);
-        return tiled_a != tiled_b ? tiled_b : tiled_a && place(a) < place(b);
-      });
-      const Access from = access;
-      for (std::size_t d = 0; d < by.size(); ++d)
-        access.at[d] = from.at[by[d]], access.shape[d] = from.shape[by[d]], access.strides[d] = from.strides[by[d]];
+
+    // The load with the most elements says how axes lie in memory.
+    const Access largest = *std::max_element(nest.loads.begin(), nest.loads.end(), [](const Access& a, const Access& b) {
+      return graph::element_count(a.shape) < graph::element_count(b.shape);
+    });
+    const auto stride = [&](std::size_t axis) -> std::int64_t {
+      for (std::size_t d = 0; d < largest.at.size(); ++d)
+        if (largest.at[d].steps[axis] == 1) return largest.strides[d];
+      return 0;
     };
+    std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride(a) > stride(b); });
+    rows_.across = rows_.outer.empty() ? nest.axes.size() : rows_.outer.back();
+    for (const std::size_t axis : rows_.outer)
+      if (stride(axis) == 1) rows_.across = axis, rows_.lanes_outside = true;
+    rows_.dims = rows_.row;
+    rows_.dims.insert(rows_.lanes_outside ? rows_.dims.end() : rows_.dims.begin(), rows_.across);
     for (Access& load : nest.loads) order(load);
     for (Nest::Output& output : nest.outputs) order(output.place);
     return true;
+  }
+
+  // Dimensions along which a tile has one element first, then the others in the tile's order.
+  void order(Access& access) const {
+    const auto rank = [&](const Affine& dim) {
+      std::size_t place = 0;
+      while (place < rows_.dims.size() && (rows_.dims[place] >= dim.steps.size() || dim.steps[rows_.dims[place]] == 0)) ++place;
+      return (place + 1) % (rows_.dims.size() + 1);
+    };
+    const Access from = access;
+    std::size_t next = 0;
+    for (std::size_t place = 0; place <= rows_.dims.size(); ++place)
+      for (std::size_t d = 0; d < from.at.size(); ++d)
+        if (rank(from.at[d]) == place) {
+          access.at[next] = from.at[d], access.shape[next] = from.shape[d];
+          access.strides[next++] = from.strides[d];
+        }
   }
 
   int add(RowTerm term) {
@@ -110,8 +95,8 @@ class Reader {
       if (term.kind == Kind::load) term.varies[i] = rows_.nest.loads[at(term.load)].uses(i);
       if (term.kind == Kind::index) term.varies[i] = term.at.steps[i] != 0;
       for (const int arg : term.args)
-        if (rows_.term(arg).varies[i]) term.varies[i] = term.kind != Kind::reduce || !in_row(i);
-      term.along = term.along || (term.varies[i] && in_row(i));
+        if (rows_.term(arg).varies[i]) term.varies[i] = term.kind != Kind::reduce || !among(rows_.row, i);
+      term.along = term.along || (term.varies[i] && among(rows_.row, i));
     }
     for (const int arg : term.args) term.phase = std::max(term.phase, rows_.term(arg).phase);
     if (term.kind == Kind::reduce) ++term.phase;
@@ -121,11 +106,16 @@ class Reader {
           old.dtype == term.dtype && old.args == term.args)
         return static_cast<int>(i);
     }
+    for (const int arg : term.args) {
+      ++rows_.terms[at(arg)].uses;
+      if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + rows_.term(arg).nodes, 1 << 20);
+    }
     rows_.terms.push_back(std::move(term));
     return static_cast<int>(rows_.terms.size()) - 1;
   }
 
   int apply(ValueOp op, std::vector<int> args) {
+    if (op == ValueOp::max && args[0] == args[1]) return args[0];
     if (op == ValueOp::reciprocal && rows_.term(args[0]).kind == Kind::constant)
       return add({.kind = Kind::constant, .value = 1 / rows_.term(args[0]).value});
     if (op == ValueOp::div && rows_.term(args[0]).along && !rows_.term(args[1]).along)
@@ -140,8 +130,9 @@ class Reader {
       if (value.kind == NestValue::Kind::load) {
         of.push_back(add({.kind = Kind::load, .load = value.load}));
       } else if (value.kind == NestValue::Kind::index) {
-        const auto axis = axis_of(value.at);
-        if (!axis || (*axis >= 0 && std::find(rows_.dims.begin(), rows_.dims.end(), at(*axis)) == rows_.dims.end())) return false;
+        for (std::size_t i = 0; i < value.at.steps.size(); ++i)
+          if (value.at.steps[i] != 0 && (value.at.steps[i] != 1 || !among(rows_.dims, i))) return false;
+        if (std::count(value.at.steps.begin(), value.at.steps.end(), 1) != 1) return false;
         of.push_back(add({.kind = Kind::index, .at = value.at}));
       } else if (value.kind == NestValue::Kind::reduce) {
         of.push_back(add({.kind = Kind::reduce, .op = value.op, .args = {of[at(value.operands[0])]}}));
@@ -159,7 +150,8 @@ class Reader {
         const bool used = std::any_of(rows_.nest.values.begin(), rows_.nest.values.end(), [&](const NestValue& other) {
           return std::find(other.operands.begin(), other.operands.end(), static_cast<int>(v)) != other.operands.end();
         });
-        if (used && value.dtype != Dtype::f32) terms.push_back(add({.kind = Kind::round, .dtype = value.dtype, .args = {terms.back()}}));
+        if (used && value.dtype != Dtype::f32)
+          terms.push_back(add({.kind = Kind::round, .dtype = value.dtype, .args = {terms.back()}}));
         of.push_back(terms.back());
       }
     }
@@ -205,59 +197,63 @@ class Reader {
       };
       for (std::size_t q = p + 1; q < rows_.passes.size(); ++q)
         for (const int root : rows_.passes[q].roots(rows_)) stop(stop, root);
-      // Slots: its own if it was held before; else that of a term that nobody reads any more, perhaps for it the last time.
+      // A slot: the one that it had; else a new one or that of a term which nobody reads any more, but perhaps it.
       std::map<int, int> known = before;
       std::vector<int> computed = rows_.passes[p].roots(rows_);
       for (const auto& [t, slot] : held) computed.push_back(t);
-      std::sort(computed.begin(), computed.end());
-      for (auto& [t, slot] : held) {
+      for (auto& [t, slot] : held)
         if (const auto old = before.find(t); old != before.end()) slot = old->second;
-        known[t] = slot;
-      }
       for (auto& [t, slot] : held) {
-        for (const auto& [old, its] : before) {
-          bool taken = held.contains(old) || slot >= 0;
-          for (const auto& [other, theirs] : held) taken = taken || theirs == its;
-          for (const int later : computed) taken = taken || (later != t && later > t && reads(later, old, known));
-          if (!taken) slot = its;
-        }
-        for (int free = 0; slot < 0; ++free) {
-          const auto has = [&](const auto& pair) { return pair.second == free; };
-          if (std::none_of(held.begin(), held.end(), has) && std::none_of(before.begin(), before.end(), has)) slot = free;
-        }
+        const auto taken = [&, t = t](int number) {
+          for (const auto& [other, its] : held)
+            if (its == number && other != t) return true;
+          for (const auto& [old, its] : before)
+            for (const int later : computed)
+              if (its == number && later > t && reads(later, old, known)) return true;
+          return false;
+        };
+        known.emplace(t, slot);
+        if (slot < 0)
+          for (slot = 0; taken(slot);) ++slot;
       }
       before = rows_.passes[p].held = std::move(held);
     }
   }
 
-  // A term past the row's end, where full loads give `fill`; nothing if it is not known, but finite.
+  // A term past the row's end, where loads along all of the row give `fill`: a number; NaN: some finite one; nothing: anything.
   std::optional<double> past(int t, double fill) const {
+    constexpr double kSome = std::numeric_limits<double>::quiet_NaN();
     const RowTerm& term = rows_.term(t);
     if (term.kind == Kind::constant) return term.value;
-    if (term.kind == Kind::load) {
-      const Access& load = rows_.nest.loads[at(term.load)];
-      for (const std::size_t axis : rows_.row) {
-        bool ends = false;
-        for (std::size_t d = 0; d < load.at.size(); ++d)
-          ends = ends || (load.at[d].steps[axis] == 1 && load.at[d].begin + rows_.size(axis) == load.shape[d]);
-        if (!ends || !load.inside) return std::nullopt;
-      }
-      return fill;
-    }
+    if (term.kind == Kind::load) return ends_outside(rows_.nest.loads[at(term.load)]) ? fill : kSome;
     if (term.kind == Kind::round) return past(term.args[0], fill);
-    if (term.kind != Kind::apply) return std::nullopt;
-    std::vector<std::optional<double>> args;
-    for (const int arg : term.args) args.push_back(past(arg, fill));
-    const auto is = [&](std::size_t i, double value) { return i < args.size() && args[i] == value; };
-    const auto infinite = [&](std::size_t i) { return is(i, kInfinity) || is(i, -kInfinity); };
-    std::optional<double> out;
-    if (std::all_of(args.begin(), args.end(), [](const auto& arg) { return arg.has_value(); }))
-      out = warploom::apply(term.op, *args[0], args.size() > 1 ? *args[1] : 0, args.size() > 2 ? *args[2] : 0);
-    else if ((term.op == ValueOp::add || term.op == ValueOp::sub) && infinite(0)) out = args[0];
-    else if (term.op == ValueOp::add && infinite(1)) out = args[1];
-    else if (term.op == ValueOp::sub && infinite(1)) out = -*args[1];
-    else if (term.op == ValueOp::mul && (is(0, 0) || is(1, 0))) out = 0;
-    return out && std::isnan(*out) ? std::nullopt : out;
+    if (term.kind != Kind::apply) return kSome;
+    std::array<double, 3> args = {0, 0, 0};
+    bool known = true, infinite = false;
+    for (std::size_t i = 0; i < term.args.size(); ++i) {
+      const auto arg = past(term.args[i], fill);
+      if (!arg) return std::nullopt;
+      args[i] = *arg;
+      known = known && !std::isnan(*arg);
+      infinite = infinite || std::isinf(*arg);
+    }
+    const auto [a, b, c] = args;
+    if (known) {
+      const double out = warploom::apply(term.op, a, b, c);
+      return std::isnan(out) ? std::nullopt : std::optional(out);
+    }
+    if (!infinite) return term.op == ValueOp::mul && (a == 0 || b == 0) ? 0 : kSome;
+    if (term.op == ValueOp::add || term.op == ValueOp::sub) return std::isinf(a) ? a : term.op == ValueOp::add ? b : -b;
+    return std::nullopt;
+  }
+
+  // Whether what tiles read past the row's end lies outside the tensor.
+  bool ends_outside(const Access& load) const {
+    return load.inside && std::all_of(rows_.row.begin(), rows_.row.end(), [&](std::size_t axis) {
+             for (std::size_t d = 0; d < load.at.size(); ++d)
+               if (load.at[d].steps[axis] == 1) return load.at[d].begin + rows_.size(axis) == load.shape[d];
+             return false;
+           });
   }
 
   void choose_fills() {
@@ -267,7 +263,8 @@ class Reader {
       return term.kind == Kind::reduce && past(term.args[0], fill) != identity_of(term.op);
     };
     for (const double fill : {0.0, -kInfinity, kInfinity}) {
-      const auto masks = std::count_if(rows_.terms.begin(), rows_.terms.end(), [&](const auto& t) { return needs_mask(t, fill); });
+      const auto masks =
+          std::count_if(rows_.terms.begin(), rows_.terms.end(), [&](const auto& t) { return needs_mask(t, fill); });
       if (masks < fewest) fewest = masks, chosen = fill;
     }
     for (RowTerm& term : rows_.terms) term.masked = needs_mask(term, chosen);
@@ -295,11 +292,8 @@ std::vector<int> RowPass::roots(const Rows& rows) const {
   return out;
 }
 
-std::int64_t Rows::row_size() const {
-  return std::accumulate(row.begin(), row.end(), std::int64_t{1}, [&](auto n, auto axis) { return n * size(axis); });
-}
-std::int64_t Rows::row_count() const {
-  return std::accumulate(outer.begin(), outer.end(), std::int64_t{1}, [&](auto n, auto axis) { return n * size(axis); });
+std::int64_t Rows::count(const std::vector<std::size_t>& axes) const {
+  return std::accumulate(axes.begin(), axes.end(), std::int64_t{1}, [&](auto n, auto axis) { return n * size(axis); });
 }
 std::int64_t Rows::slots() const {
   int count = 0;
@@ -307,7 +301,9 @@ std::int64_t Rows::slots() const {
     for (const auto& [id, slot] : pass.held) count = std::max(count, slot + 1);
   return count;
 }
-bool Rows::along(const Access& output) const { return output.uses(row[0]); }
+bool Rows::fills_tile(const std::vector<bool>& varies) const {
+  return std::all_of(dims.begin(), dims.end(), [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
+}
 
 std::optional<Rows> read_rows(const graph::Graph& graph) {
   auto nest = nest_of(graph);

@@ -24,11 +24,12 @@ struct RowTerm {
   bool along = false;         // along the row
   int phase = 0;              // passes that are over when it can be computed
   bool masked = false;        // reduce: see above
+  int uses = 0, nodes = 1;    // how many terms read it; how many operations it is without sharing any
 };
 
 struct RowPass {
-  std::vector<int> reduces;      // reductions that end with the pass; the last pass has none
-  std::map<int, int> held;       // terms for later passes, each with the number of its slot; a slot changes hands within a pass
+  std::vector<int> reduces;  // reductions that end with the pass; the last pass has none
+  std::map<int, int> held;   // terms for later passes, each with the number of its slot; a slot changes hands within a pass
   std::vector<int> roots(const struct Rows& rows) const;  // the terms along the row that the pass is for
 };
 
@@ -51,10 +52,12 @@ struct Rows {
 
   const RowTerm& term(int id) const { return terms[static_cast<std::size_t>(id)]; }
   std::int64_t size(std::size_t axis) const { return axis < nest.axes.size() ? nest.axes[axis] : 1; }
-  std::int64_t row_size() const;   // elements
-  std::int64_t row_count() const;  // rows
-  std::int64_t slots() const;      // that held terms take
-  bool along(const Access& output) const;  // whether it is stored along the row
+  std::int64_t count(const std::vector<std::size_t>& axes) const;
+  std::int64_t row_size() const { return count(row); }                    // elements
+  std::int64_t row_count() const { return count(outer); }                 // rows
+  std::int64_t slots() const;                                             // that held terms take
+  bool along(const Access& output) const { return output.uses(row[0]); }  // whether it is stored along the row
+  bool fills_tile(const std::vector<bool>& varies) const;                 // whether it varies along all of `dims`
 };
 
 // Nothing where the region is no such nest, or reads elements that are not in steps of one along each axis.

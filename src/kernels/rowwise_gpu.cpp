@@ -43,57 +43,60 @@ class RowwiseGpu final : public Family {
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const Rows rows = *read_rows(region.graph);
     const auto threads = field(s, "warps") * 32, together = field(s, "rows"), cluster = field(s, "cluster"),
-               place = field(s, "place"), chunk = field(s, "chunk");
+               place = field(s, "place"), chunk = field(s, "chunk"), stages = field(s, "stages", 2),
+               blocks = field(s, "blocks", 2);
     const bool ring = place == kRing, whole = place == kRegisters || ring;
-    const auto slots = std::max<std::int64_t>(1, rows.slots());
-    if (cluster > capabilities.max_cluster)
-      return fail(illegal(s, "a cluster the target has", fmt::format("cluster={}", cluster)));
-    if (cluster > 1 && (rows.row.size() > 1 || rows.row_size() < 1024 * cluster))
-      return fail(illegal(s, "cluster=1, or at least 1024 elements a block along one axis", fmt::format("{}", rows.row_size())));
-    if (cluster > 1 && place == kStreamed && rows.row_count() >= capabilities.processors)
-      return fail(illegal(s, "cluster=1 where enough rows are streamed", fmt::format("{}", cluster)));
-    if (together > 1 && !rows.lanes_outside && (cluster > 1 || place != kRegisters))
-      return fail(illegal(s, "rows=1 with clusters, a ring, shared memory or streaming", fmt::format("{}", together)));
-    if (together > (rows.lanes_outside ? power_of_two_above(rows.size(rows.across)) : rows.size(rows.across)))
-      return fail(illegal(s, "no more rows than there are", fmt::format("{}", together)));
-    if (!ring && (field(s, "stages", 2) != 2 || field(s, "blocks", 2) != 2))
-      return fail(illegal(s, "stages=2 blocks=2 where there is no ring", s.text()));
+    struct Rule {
+      bool broken;
+      const char* expected;
+      std::int64_t found;
+    };
+    const auto first_broken = [&](std::initializer_list<Rule> rules) -> Status {
+      for (const Rule& rule : rules)
+        if (rule.broken) return fail(illegal(s, rule.expected, std::to_string(rule.found)));
+      return ok();
+    };
+    WARPLOOM_CHECK(first_broken({
+        {cluster > capabilities.max_cluster, "a cluster the target has", cluster},
+        {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
+        {whole && chunk != 4, "chunk=4 where the row is in registers", chunk},
+    }));
+    const Rows rows = *read_rows(region.graph);
     const auto extent = extents(rows, s);
     std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
     for (const std::size_t axis : rows.dims) {
-      const bool split = axis == rows.row.back();
       part *= extent[axis];
-      held *= axis == rows.across ? extent[axis] : round_up(ceil_div(rows.size(axis), split ? cluster : 1), extent[axis]);
+      held *= axis == rows.across ? extent[axis]
+                                  : round_up(ceil_div(rows.size(axis), axis == rows.row.back() ? cluster : 1), extent[axis]);
     }
-    if (ring) {
-      const auto fed = feeds(rows);
-      if (rows.lanes_outside || rows.row.size() > 1 || part * cluster != rows.row_size() || fed.size() != 1)
-        return fail(illegal(s, "a row that the tiles divide, of one tensor", fmt::format("{}", rows.row_size())));
-      const auto bytes =
-          field(s, "stages") * part * bytes_of(rows.nest.loads[static_cast<std::size_t>(fed[0])].dtype) + 1024;
-      if (bytes * field(s, "blocks") > capabilities.shared_bytes || threads * field(s, "blocks") > 2048)
-        return fail({ErrorCode::kResourceLimit, "the rings do not fit in a multiprocessor", s.text(),
-                     fmt::format("{} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes * field(s, "blocks")),
-                     "use fewer stages, fewer blocks or a larger cluster"});
-    }
-    if (whole) {
-      const auto values = part / threads;
-      if (part < threads || values * slots > (threads > 512 ? 32 : 64))
-        return fail(illegal(s, "1 to 64 elements a thread (32 with more than 16 warps)", fmt::format("{}", values)));
-      if (chunk != 4) return fail(illegal(s, "chunk=4 where the row is in registers", ""));
-    } else if (threads * chunk < extent[rows.across] ||
-               threads * chunk > power_of_two_above(rows.row_size() / cluster) * extent[rows.across]) {
-      return fail(illegal(s, "a chunk no longer than the row", fmt::format("{}", threads * chunk)));
-    }
-    if (place == kShared && rows.slots() == 0)
-      return fail(illegal(s, "place=0 or place=2 where each element is used once", "place=1"));
-    if (place == kShared && held * slots * 4 + 4096 > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "the row does not fit in shared memory", s.text(),
-                   fmt::format("{} bytes", capabilities.shared_bytes), fmt::format("{} bytes", held * slots * 4),
-                   "use a larger cluster or place=2"});
-    return ok();
+    const std::int64_t size = rows.row_size(), slots = rows.slots(), across = rows.size(rows.across),
+                       values = part / threads * std::max<std::int64_t>(1, slots),
+                       longest = power_of_two_above(size / cluster) * together;
+    const std::int64_t most = threads <= 512 ? 64 : rows.nest.loads.size() == 1 ? 32 : 16;
+    const bool outside = rows.lanes_outside;
+    WARPLOOM_CHECK(first_broken({
+        {cluster > 1 && (rows.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block", size},
+        {cluster > 1 && place == kStreamed && rows.row_count() >= capabilities.processors,
+         "cluster=1 where enough rows are streamed", cluster},
+        {together > 1 && !outside && (cluster > 1 || place != kRegisters),
+         "rows=1 with clusters, a ring, shared memory or streaming", together},
+        {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
+        {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
+        {whole && (part < threads || values > most),
+         "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors)", values},
+        {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row", threads * chunk},
+        {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1),
+         "a row that the tiles divide, of one tensor", size},
+    }));
+    std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
+    if (ring)
+      bytes = (stages * part * bytes_of(rows.nest.loads[static_cast<std::size_t>(*feeds(rows).begin())].dtype) + 1024) * blocks;
+    if (bytes <= capabilities.shared_bytes && (!ring || threads * blocks <= 2048)) return ok();
+    return fail({ErrorCode::kResourceLimit, "the rows do not fit in a multiprocessor", s.text(),
+                 fmt::format("{} bytes, 2048 threads", capabilities.shared_bytes),
+                 fmt::format("{} bytes, {} threads", bytes, threads * blocks),
+                 "use a larger cluster, fewer stages, fewer blocks or place=2"});
   }
 
   Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
@@ -136,13 +139,11 @@ class RowwiseGpu final : public Family {
   }
 
   // The loads that the first pass makes along all of a tile.
-  static std::vector<int> feeds(const Rows& rows) {
-    std::vector<int> out;
+  static std::set<int> feeds(const Rows& rows) {
+    std::set<int> out;
     const auto visit = [&](const auto& self, int id) -> void {
       const RowTerm& term = rows.term(id);
-      const bool all = std::all_of(rows.dims.begin(), rows.dims.end(), [&](auto axis) { return axis >= term.varies.size() || term.varies[axis]; });
-      if (term.kind == RowTerm::Kind::load && all && std::find(out.begin(), out.end(), term.load) == out.end())
-        out.push_back(term.load);
+      if (term.kind == RowTerm::Kind::load && rows.fills_tile(term.varies)) out.insert(term.load);
       for (const int arg : term.args) self(self, arg);
     };
     for (const int root : rows.passes[0].roots(rows)) visit(visit, root);
@@ -151,7 +152,7 @@ class RowwiseGpu final : public Family {
 
   static void in_ring(RowProgram& p, const Schedule& s, const target::Capabilities& capabilities) {
     auto& b = p.b;
-    const auto load = static_cast<std::size_t>(feeds(p.rows)[0]);
+    const auto load = static_cast<std::size_t>(*feeds(p.rows).begin());
     const Access& access = p.rows.nest.loads[load];
     const std::int64_t stages = field(s, "stages"), processors = capabilities.cluster_processors(static_cast<int>(p.cluster)),
                        workers = std::min(p.groups(), std::max<std::int64_t>(1, processors * field(s, "blocks") / p.cluster));

@@ -54,7 +54,7 @@ std::optional<Dtype> track_type(Track track) {
 
 bool rounds(const graph::Node& node) {
   const graph::OpClass c = graph::class_of(node.op);
-  return c == graph::OpClass::contraction || c == graph::OpClass::softmax || c == graph::OpClass::pointwise;
+  return c != graph::OpClass::view && c != graph::OpClass::movement;
 }
 
 template <class Bits>
@@ -120,18 +120,11 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
 }
 
 // The longest sum in the graph: a contraction's k, a softmax's row.
-std::int64_t longest_sum(const graph::Graph& graph) {
+std::int64_t longest_sum(const graph::Graph& given) {
+  const auto primitive = graph::decompose(given);
+  const graph::Graph& graph = primitive ? *primitive : given;
   std::int64_t longest = 1;
-  for (const auto& node : graph.nodes) {
-    const graph::OpClass c = graph::class_of(node.op);
-    if (c != graph::OpClass::contraction && c != graph::OpClass::softmax) continue;
-    const auto& shape = graph.tensor(node.inputs[0]).shape;
-    if (shape.empty()) continue;
-    std::int64_t axis = static_cast<std::int64_t>(shape.size()) - 1;
-    if (c == graph::OpClass::softmax) axis = graph::normalized_axis(node.integer("axis", -1), shape.size(), "").value_or(0);
-    if (node.integer("transA") != 0) axis = 0;
-    longest = std::max(longest, shape[static_cast<std::size_t>(axis)]);
-  }
+  for (const auto& node : graph.nodes) longest = std::max(longest, graph::terms_of(graph, node));
   return longest;
 }
 }  // namespace
@@ -150,7 +143,8 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   double stored = kU32;  // the operands' own roundoff, the widest
   for (const auto& node : graph.nodes) {
     if (rounds(node)) ++rounding;
-    contracts = contracts || graph::class_of(node.op) == graph::OpClass::contraction;
+    const graph::OpClass c = graph::class_of(node.op);
+    contracts = contracts || c == graph::OpClass::contraction || c == graph::OpClass::convolution;
   }
   for (const auto input : graph.inputs)
     if (is_float(graph.tensor(input).dtype)) stored = std::min(stored, unit_roundoff(graph.tensor(input).dtype));

@@ -166,6 +166,78 @@ TEST(Reference, DequantizeLinearScalesAlongItsAxis) {
   EXPECT_EQ(graph.nodes.size(), 2u) << "what is stored narrow stays so";
 }
 
+std::map<std::string, Attribute> window(std::vector<I> kernel, std::vector<I> strides, std::vector<I> pads,
+                                        std::vector<I> dilations) {
+  return {{"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}, {"dilations", dilations}};
+}
+TEST(Reference, ConvolutionsOfEveryGeometry) {
+  struct Geometry {
+    Shape in, weights;
+    std::vector<I> strides, pads, dilations;
+    I group;
+  };
+  for (const Geometry& g : std::vector<Geometry>{{{2, 3, 9}, {5, 3, 3}, {1}, {0, 0}, {1}, 1},
+                                                 {{2, 3, 9, 8}, {5, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+                                                 {{1, 4, 9, 11}, {6, 2, 3, 2}, {2, 3}, {0, 2, 1, 0}, {1, 2}, 2},
+                                                 {{2, 4, 7, 7}, {4, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 4},
+                                                 {{2, 4, 7, 7}, {8, 1, 3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, 4},
+                                                 {{1, 2, 5, 6, 4}, {3, 2, 2, 3, 2}, {1, 2, 1}, {1, 0, 0, 1, 1, 1}, {1, 1, 1}, 1},
+                                                 {{2, 40, 6, 6}, {30, 40, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1}})
+    for (const bool inner : {false, true}) {
+      Builder b("conv");
+      auto attributes = window(Shape(g.weights.begin() + 2, g.weights.end()), g.strides, g.pads, g.dilations);
+      attributes["group"] = g.group;
+      TensorId x = b.input("x", Dtype::f32, g.in), w = b.input("w", Dtype::f32, g.weights);
+      if (inner) x = b.add(OpKind::Exp, {x}), w = b.add(OpKind::Relu, {w});
+      b.output(b.add(OpKind::Conv, {x, w, b.input("b", Dtype::f32, {g.weights[0]})}, attributes));
+      check(b);
+    }
+}
+TEST(Reference, PoolsOfEveryGeometry) {
+  for (OpKind op : {OpKind::MaxPool, OpKind::AveragePool, OpKind::LpPool})
+    for (I ceil : {0, 1})
+      for (I group = 0; group < 3; ++group) {
+        Builder b("pool");
+        auto attributes = group == 0   ? window({3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1})
+                          : group == 1 ? window({2, 3}, {2, 3}, {0, 1, 1, 2}, {2, 1})
+                                       : window({4, 2}, {3, 2}, {3, 1, 0, 1}, {1, 1});
+        attributes["ceil_mode"] = ceil;
+        b.output(b.add(op, {b.add(OpKind::Exp, {b.input("x", Dtype::f32, {2, 3, 9, 10})})}, attributes));
+        check(b);
+      }
+}
+TEST(Reference, ReductionsOverAnyAxes) {
+  for (OpKind op : {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd, OpKind::ReduceMean})
+    for (const auto& axes : std::vector<std::vector<I>>{{0}, {1}, {-1}, {0, 2}, {1, 2}, {0, 1, 2}, {}})
+      for (I keep : {0, 1}) {
+        Builder b("reduce");
+        const TensorId x = b.add(OpKind::Transpose, {b.input("x", Dtype::f32, {3, 4, 5})}, {{"perm", std::vector<I>{0, 2, 1}}});
+        const TensorId y = b.add(op, {x}, {{"axes", axes}, {"keepdims", keep}});
+        b.output(b.add(OpKind::Mul, {y, y}));
+        check(b);
+      }
+  Builder b("integers");
+  b.output(b.add(OpKind::ReduceMax, {b.input("x", Dtype::i32, {3, 4})}, {{"axes", std::vector<I>{1}}}));
+  b.output(b.add(OpKind::ReduceMin, {b.input("y", Dtype::boolean, {3, 4})}, {{"axes", std::vector<I>{1}}}));
+  check(b);
+}
+TEST(Reference, PadsFillAndCrop) {
+  for (const auto& pads : std::vector<std::vector<I>>{{1, 2, 0, 3}, {-1, 2, 1, -3}, {-2, 0, 0, -1}}) {
+    Builder b("pad");
+    const std::vector<double> value = {7.5};
+    const TensorId x = b.add(OpKind::Exp, {b.input("x", Dtype::f32, {4, 6})});
+    b.output(b.add(OpKind::Pad, {x, b.integers("p", pads), b.constant("v", Dtype::f32, {}, value)}));
+    b.output(b.add(OpKind::Relu, {b.add(OpKind::Pad, {x, b.integers("q", pads)})}));
+    check(b);
+  }
+}
+TEST(Reference, IntegersBelowZeroStay) {
+  Builder b("t");
+  const TensorId y = b.constant("y", Dtype::i64, {2}, std::vector<double>{3, -3});
+  b.output(b.add(OpKind::Add, {y, y}));
+  EXPECT_EQ((*evaluate(*b.finish(), {}))[0], (std::vector<double>{6, -6}));
+}
+
 TEST(Rows, AreAsFineAsIndependenceAllows) {
   Builder b("mm");
   b.output(b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {16, 1024, 32}), b.input("b", Dtype::f32, {32, 768})}));
@@ -196,6 +268,23 @@ TEST(Magnitude, OfAMatMulIsTheProductOfAbsoluteValues) {
     for (std::size_t i = 0; i < bytes.size() / 4; ++i)
       store_from_double(Dtype::f32, bytes.data(), i, std::fabs(load_as_double(Dtype::f32, bytes.data(), i)));
   expect_close(both->magnitude, (*evaluate_naive(*graph, data.spans))[0], "|A||B|");
+}
+TEST(Magnitude, OfAConvolutionAndASumIsThatOfAbsoluteValues) {
+  for (const bool sum : {false, true}) {
+    Builder b("conv");
+    const TensorId x = b.input("x", Dtype::f32, {2, 3, 8, 8});
+    auto attributes = window({3, 3}, {2, 1}, {1, 1, 1, 1}, {1, 1});
+    attributes["group"] = I{1};
+    if (sum) b.output(b.add(OpKind::ReduceSum, {x}, {{"axes", std::vector<I>{2}}}));
+    else b.output(b.add(OpKind::Conv, {x, b.input("w", Dtype::f32, {4, 3, 3, 3})}, attributes));
+    const auto graph = b.finish();
+    Data data = random_inputs(*graph);
+    const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, rows_of(*graph).count);
+    for (auto& bytes : data.bytes)
+      for (std::size_t i = 0; i < bytes.size() / 4; ++i)
+        store_from_double(Dtype::f32, bytes.data(), i, std::fabs(load_as_double(Dtype::f32, bytes.data(), i)));
+    expect_close(both->magnitude, (*evaluate_naive(*graph, data.spans))[0], "|x||w|");
+  }
 }
 TEST(Magnitude, BoundsWhatFp32Loses) {
   Builder b("mlp");  // softmax(gelu(x w + b) v), evaluated below with every intermediate rounded to fp32
@@ -233,6 +322,30 @@ TEST(Magnitude, BoundsWhatFp32Loses) {
   }
 }
 
+TEST(Timing, TMP) {
+  Builder b("conv");
+  auto attributes = window({3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1});
+  attributes["group"] = I{1};
+  b.output(
+      b.add(OpKind::Conv, {b.input("x", Dtype::f32, {9, 64, 56, 56}), b.input("w", Dtype::f32, {64, 64, 3, 3})}, attributes));
+  Builder c("dw");
+  attributes["group"] = I{64};
+  c.output(
+      c.add(OpKind::Conv, {c.input("x", Dtype::f32, {64, 64, 56, 56}), c.input("w", Dtype::f32, {64, 1, 3, 3})}, attributes));
+  Builder d("sm");
+  d.output(d.add(OpKind::Softmax, {d.input("x", Dtype::f32, {4096, 4096})}));
+  for (Builder* one : {&b, &c, &d}) {
+    const auto graph = *one->finish();
+    const Data data = random_inputs(graph);
+    const auto t = std::chrono::steady_clock::now();
+    (void)evaluate(graph, data.spans);
+    const auto u = std::chrono::steady_clock::now();
+    (void)evaluate_magnitude_rows(graph, data.spans, 0, 0, rows_of(graph).count);
+    const auto v = std::chrono::steady_clock::now();
+    std::printf("TIME %s %.3f, with magnitude %.3f\n", graph.name.c_str(), std::chrono::duration<double>(u - t).count(),
+                std::chrono::duration<double>(v - u).count());
+  }
+}
 TEST(Reference, WrongInputsAreRefused) {
   Builder b("t");
   b.output(b.add(OpKind::Relu, {b.input("x", Dtype::f32, {4})}));

@@ -12,6 +12,7 @@ struct Net : graph::Builder {
     return input(fmt::format("x{}", inputs_++), dtype, std::move(shape));
   }
   graph::TensorId ints(Ints values) { return integers(fmt::format("c{}", inputs_++), values); }
+  graph::TensorId number(double value) { return constant(fmt::format("c{}", inputs_++), Dtype::f32, {}, std::array{value}); }
   graph::TensorId reshape(graph::TensorId id, Ints shape) { return add(graph::OpKind::Reshape, {id, ints(std::move(shape))}); }
   graph::TensorId transpose(graph::TensorId id, Ints perm) {
     return add(graph::OpKind::Transpose, {id}, {{"perm", std::move(perm)}});

@@ -16,11 +16,39 @@ std::vector<std::string> seeds() {
   std::vector<std::string> found;
   for (const char* name : {"matmul_bias_gelu_small", "softmax_small", "matmul_small"})
     found.push_back(*read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name)));
-  for (const char* name :
-       {"test_softmax_axis_0", "test_gemm_all_attributes", "test_reshape_extended_dims", "test_clip", "test_slice",
-        "test_matmul_3d", "test_where_example", "test_concat_2d_axis_0", "test_cast_FLOAT_to_FLOAT16", "test_constant",
-        "test_gather_0", "test_squeeze", "test_dropout_default", "test_shape_start_1", "test_max_example",
-        "test_expand_dim_changed", "test_gelu_default_1", "test_softplus_example_expanded", "test_elu_expanded_ver18"}) {
+  for (const char* name : {"test_softmax_axis_0",
+                           "test_gemm_all_attributes",
+                           "test_reshape_extended_dims",
+                           "test_clip",
+                           "test_slice",
+                           "test_matmul_3d",
+                           "test_where_example",
+                           "test_concat_2d_axis_0",
+                           "test_cast_FLOAT_to_FLOAT16",
+                           "test_constant",
+                           "test_gather_0",
+                           "test_squeeze",
+                           "test_dropout_default",
+                           "test_shape_start_1",
+                           "test_max_example",
+                           "test_expand_dim_changed",
+                           "test_gelu_default_1",
+                           "test_softplus_example_expanded",
+                           "test_elu_expanded_ver18",
+                           "test_layer_normalization_4d_axis1",
+                           "test_batchnorm_example",
+                           "test_instancenorm_example",
+                           "test_reduce_log_sum_exp_keepdims_random",
+                           "test_reduce_mean_do_not_keepdims_example",
+                           "test_argmax_keepdims_example",
+                           "test_spacetodepth",
+                           "test_split_equal_parts_2d",
+                           "test_conv_with_strides_padding",
+                           "test_convtranspose_pads",
+                           "test_maxpool_2d_ceil",
+                           "test_averagepool_2d_pads",
+                           "test_mvn",
+                           "test_prelu_broadcast"}) {
     const auto content = read_file(fs::path("/usr/share/libonnx-testdata/data/node") / name / "model.onnx");
     if (content && parse_onnx(*content)) found.push_back(*content);
   }

@@ -1,0 +1,162 @@
+// The families of rows on every form of row: each place of the GPU's on the emulator, the CPU's compiled, against FP64.
+#include <gtest/gtest.h>
+#include <cmath>
+#include "../codegen/cpu_run.h"
+#include "codegen/cpu.h"
+#include "kernels/families.h"
+#include "kernels/rows.h"
+#include "problems.h"
+#include "row_nets.h"
+#include "runtime/emulate.h"
+#include "tile/interpret.h"
+#include "tile/print.h"
+#include "tile/verify.h"
+namespace warploom::kernels {
+namespace {
+using graph::OpKind;
+using test::Net;
+using test::RowNet;
+
+std::optional<Schedule> random_schedule(const Family& family, const Region& region, const target::Capabilities& capabilities,
+                                        Random& random, const std::map<std::string, std::int64_t>& fixed) {
+  const Space space = family.space(region, capabilities);
+  for (int attempt = 0; attempt < 20000; ++attempt) {
+    Schedule schedule{family.name(), fixed};
+    for (const Field& field : space.fields)
+      if (!fixed.contains(field.name)) schedule.fields[field.name] = field.values[random.below(field.values.size())];
+    if (family.legal(region, schedule, capabilities)) return schedule;
+  }
+  return std::nullopt;
+}
+
+using Output = std::vector<std::byte>;
+std::vector<Output> poisoned(const graph::Graph& graph) {
+  std::vector<Output> outputs;
+  for (const auto id : graph.outputs)
+    outputs.emplace_back(static_cast<std::size_t>(graph::byte_count(graph.tensor(id))), std::byte{0xff});
+  return outputs;
+}
+
+void expect_agreement(const graph::Graph& graph, const std::vector<std::vector<std::byte>>& inputs,
+                      const std::vector<Output>& outputs, const std::string& who) {
+  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+  const auto want = graph::evaluate(graph, views, 1);
+  ASSERT_TRUE(want) << describe(want.error());
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const Dtype dtype = graph.tensor(graph.outputs[o]).dtype;
+    double worst = 0, largest = 1e-30;
+    for (std::size_t i = 0; i < (*want)[o].size(); ++i) {
+      const double have = load_as_double(dtype, outputs[o].data(), i);
+      worst = std::max(worst, std::isnan(have) ? HUGE_VAL : std::abs(have - (*want)[o][i]));
+      largest = std::max(largest, std::abs((*want)[o][i]));
+    }
+    EXPECT_LT(worst / largest, dtype == Dtype::f32 ? 3e-6 : 1e-2) << "output " << o << " by " << who;
+  }
+}
+
+class Rowwise : public testing::TestWithParam<RowNet> {};
+
+TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
+  const graph::Graph& graph = GetParam().graph;
+  Random random(1, GetParam().name);
+  for (const std::int64_t place : {0, 1, 2, 3}) {
+    const std::string target = random.below(2) ? "sm_90a" : "sm_80";
+    const auto capabilities = *target::capabilities_of(target);
+    const Region region{graph, Track::fp32};
+    ASSERT_TRUE(rowwise_gpu_family().covers(region, capabilities)) << to_text(graph);
+    const auto schedule = random_schedule(rowwise_gpu_family(), region, capabilities, random, {{"place", place}});
+    if (!schedule && (place == 1 || place == 3)) continue;  // nothing to keep; rings are for rows of one tensor
+    ASSERT_TRUE(schedule) << "place " << place;
+    const auto list = build(region, *schedule, capabilities);
+    ASSERT_TRUE(list) << schedule->text() << describe(list.error());
+    auto inputs = test::random_inputs(graph, 1);
+    auto outputs = poisoned(graph);
+    runtime::EmulatedBuffers buffers;
+    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    for (std::size_t i = 0; i < outputs.size(); ++i) buffers[list->outputs[i].name] = outputs[i];
+    const auto done = runtime::emulate(*list, buffers);
+    ASSERT_TRUE(done) << schedule->text() << describe(done.error()) << list->kernels[0].source;
+    expect_agreement(graph, inputs, outputs, fmt::format("{} on {}\n{}", schedule->text(), target, list->kernels[0].source));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Nets, Rowwise, testing::ValuesIn(test::row_nets()), [](const auto& one) { return one.param.name; });
+
+TEST(RowwiseCpu, AgreesWithFp64) {
+  const auto machine = *target::capabilities_of("cpu");
+  struct Trial {
+    Region region;
+    std::string who;
+    std::map<std::string, std::string> buffers;
+    Kernel kernel;
+  };
+  std::vector<Trial> trials;
+  CpuLibrary library;
+  for (const RowNet& net : test::row_nets()) {
+    Random random(2, net.name);
+    const Region region{net.graph, Track::fp32};
+    ASSERT_TRUE(rowwise_cpu_family().covers(region, machine)) << net.name;
+    for (int i = 0; i < 4; ++i) {
+      const auto schedule = random_schedule(rowwise_cpu_family(), region, machine, random, {{"resident", i % 2}});
+      if (!schedule) continue;
+      auto made = rowwise_cpu_family().programs(region, *schedule, machine);
+      ASSERT_TRUE(made) << net.name << describe(made.error());
+      tile::Program& program = made->programs[0];
+      program.name = fmt::format("{}_{}", net.name, i);
+      const auto valid = tile::verify(program);
+      ASSERT_TRUE(valid) << describe(valid.error()) << tile::print(program);
+      const auto kernel = codegen::emit_cpu(program, machine);
+      ASSERT_TRUE(kernel) << describe(kernel.error()) << tile::print(program);
+      library.add(*kernel);
+      const std::string who = fmt::format("{} {}\n{}", net.name, schedule->text(), tile::print(program));
+      trials.push_back({region, who, made->buffers[0], *kernel});
+    }
+  }
+  ASSERT_TRUE(library.compile());
+  for (Trial& trial : trials) {
+    const graph::Graph& graph = trial.region.graph;
+    auto inputs = test::random_inputs(graph, 1);
+    auto constants = inputs;
+    auto outputs = poisoned(graph);
+    std::vector<void*> pointers;
+    for (const Argument& arg : trial.kernel.args) {
+      const auto id = *graph.tensor_named(trial.buffers.at(arg.buffer));
+      const auto place = [&](const std::vector<graph::TensorId>& list) {
+        return static_cast<std::size_t>(std::find(list.begin(), list.end(), id) - list.begin());
+      };
+      if (place(graph.inputs) < inputs.size()) pointers.push_back(inputs[place(graph.inputs)].data());
+      else if (place(graph.outputs) < outputs.size()) pointers.push_back(outputs[place(graph.outputs)].data());
+      else pointers.push_back(constants.emplace_back(*graph.tensor(id).constant).data());
+    }
+    library.run(trial.kernel, pointers);
+    expect_agreement(graph, inputs, outputs, trial.who);
+  }
+}
+// Mean 1000, deviation 0.1: a variance as the difference of two means would be noise.
+TEST(RowwiseStatistics, SurviveALargeMean) {
+  Net n;
+  const auto x = n.x({3, 900});
+  const Region region{n.with({test::normalized(n, x, {1})}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 3, 0.1);
+  for (std::size_t i = 0; i < 2700; ++i)
+    store_from_double(Dtype::f32, inputs[0].data(), i, 1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
+  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+  const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, graph::rows_of(region.graph).count, 1);
+  ASSERT_TRUE(want) << describe(want.error());
+  Random random(3, "statistics");
+  for (int place = 0; place < 5; ++place) {
+    const auto capabilities = *target::capabilities_of(place < 3 ? "sm_90a" : "cpu");
+    const Family& family = place < 3 ? rowwise_gpu_family() : rowwise_cpu_family();
+    const auto schedule = random_schedule(family, region, capabilities, random, {{place < 3 ? "place" : "resident", place % 3}});
+    ASSERT_TRUE(schedule);
+    const auto made = family.programs(region, *schedule, capabilities);
+    ASSERT_TRUE(made) << describe(made.error());
+    auto outputs = poisoned(region.graph);
+    const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
+    ASSERT_TRUE(status) << describe(status.error());
+    for (std::size_t i = 0; i < want->value.size(); ++i)
+      ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i], 0x1p-24 * 8 * want->magnitude[i])
+          << schedule->text();
+  }
+}
+}  // namespace
+}  // namespace warploom::kernels

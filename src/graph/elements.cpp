@@ -226,7 +226,6 @@ Origins::Origin Origins::operator()(const Shape& out, const std::function<std::i
   }
   return {kNowhere, {}};
 }
-
 namespace {
 // A node as a graph of its own, evaluated; its inputs are constant.
 bool fold_by_reference(Graph& graph, const Node& node) {

@@ -148,7 +148,6 @@ Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
   std::iota(over.begin(), over.end(), 0);
   return over;
 }
-
 namespace rules {
 Result<Answer> reduce(const Question& q) {
   const Dtype dtype = q.in(0).dtype;
@@ -254,6 +253,7 @@ Result<Answer> channel_norm(const Question& q) {
   }
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i) {
     if (!is_wide_float(q.in(i).dtype)) return type_error(q, "f64, f32, bf16 or f16", std::string(name_of(q.in(i).dtype)));
+    if ((q.in(i).dtype == Dtype::f64) != (q.in(0).dtype == Dtype::f64)) return type_error(q, "f64 everywhere or nowhere", "both");
     if (i > 0) WARPLOOM_CHECK(check_vector(q, i, size));
   }
   return Answer{q.in(0).dtype, q.in(0).shape};

@@ -188,11 +188,31 @@ class Importer {
     return ok();
   }
 
+  // ConstantOfShape(shape) is Expand(value, shape).
+  Status read_filled(const onnx::NodeProto& proto) {
+    const std::string place = at(proto);
+    onnx::TensorProto zero;
+    zero.set_data_type(onnx::TensorProto::FLOAT);
+    zero.add_float_data(0);
+    const bool given = proto.attribute_size() == 1 && proto.attribute(0).name() == "value" && proto.attribute(0).has_t();
+    WARPLOOM_TRY(Tensor value, to_tensor(given ? proto.attribute(0).t() : zero, source_));
+    if ((proto.attribute_size() > 0 && !given) || graph::element_count(value.shape) != 1)
+      return fail({ErrorCode::kOnnxAttribute, "a ConstantOfShape has at most one value", place, "a tensor of one element"});
+    if (proto.input_size() != 1 || proto.output_size() != 1 || proto.input(0).empty() || proto.output(0).empty())
+      return fail({ErrorCode::kOnnxName, "a ConstantOfShape has one input and one output", place});
+    value.name = proto.output(0) + "/value";
+    value.shape.clear();
+    const TensorId filled = graph_.add_tensor(std::move(value));
+    graph_.nodes.push_back({OpKind::Expand, proto.name(), {filled, tensor(proto.input(0))}, {tensor(proto.output(0))}, {}});
+    return ok();
+  }
+
   Status read_node(const onnx::NodeProto& proto) {
     const std::string place = at(proto);
     if (!proto.domain().empty() && proto.domain() != "ai.onnx")
       return fail({ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", proto.op_type()), place,
                    "the default domain", proto.domain()});
+    if (proto.op_type() == "ConstantOfShape") return read_filled(proto);
     const auto op = graph::op_named(proto.op_type());
     if (!op || graph::operator_of(*op).since == graph::kInternal)
       return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not supported", proto.op_type()), place,

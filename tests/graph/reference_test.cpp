@@ -322,30 +322,6 @@ TEST(Magnitude, BoundsWhatFp32Loses) {
   }
 }
 
-TEST(Timing, TMP) {
-  Builder b("conv");
-  auto attributes = window({3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1});
-  attributes["group"] = I{1};
-  b.output(
-      b.add(OpKind::Conv, {b.input("x", Dtype::f32, {9, 64, 56, 56}), b.input("w", Dtype::f32, {64, 64, 3, 3})}, attributes));
-  Builder c("dw");
-  attributes["group"] = I{64};
-  c.output(
-      c.add(OpKind::Conv, {c.input("x", Dtype::f32, {64, 64, 56, 56}), c.input("w", Dtype::f32, {64, 1, 3, 3})}, attributes));
-  Builder d("sm");
-  d.output(d.add(OpKind::Softmax, {d.input("x", Dtype::f32, {4096, 4096})}));
-  for (Builder* one : {&b, &c, &d}) {
-    const auto graph = *one->finish();
-    const Data data = random_inputs(graph);
-    const auto t = std::chrono::steady_clock::now();
-    (void)evaluate(graph, data.spans);
-    const auto u = std::chrono::steady_clock::now();
-    (void)evaluate_magnitude_rows(graph, data.spans, 0, 0, rows_of(graph).count);
-    const auto v = std::chrono::steady_clock::now();
-    std::printf("TIME %s %.3f, with magnitude %.3f\n", graph.name.c_str(), std::chrono::duration<double>(u - t).count(),
-                std::chrono::duration<double>(v - u).count());
-  }
-}
 TEST(Reference, WrongInputsAreRefused) {
   Builder b("t");
   b.output(b.add(OpKind::Relu, {b.input("x", Dtype::f32, {4})}));

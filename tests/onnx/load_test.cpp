@@ -152,6 +152,25 @@ TEST(Load, Attributes) {
   EXPECT_EQ(code(unary("Cast")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Cast", "attribute { name: \"to\" type: INT i: 8 }")), ErrorCode::kOnnxType);
 }
+TEST(Load, InternalOperatorsAreUnknown) { EXPECT_EQ(code(unary("SumPool")), ErrorCode::kOnnxUnknownOperator); }
+TEST(Load, ConstantOfShapeIsFilled) {
+  const auto filled = [](std::string_view more) {
+    return model(fmt::format(
+        "node {{ op_type: \"ConstantOfShape\" input: \"s\" output: \"c\" {} }} node {{ op_type: \"Add\" input: \"x\" "
+        "input: \"c\" output: \"y\" }} input {{ {} }} initializer {{ name: \"s\" data_type: 7 dims: 1 int64_data: 4 }} "
+        "output {{ name: \"y\" }}",
+        more, value("x", "34")));
+  };
+  const auto tensor = [](std::string_view of) {
+    return fmt::format("attribute {{ name: \"value\" type: TENSOR t {{ data_type: 1 {} }} }}", of);
+  };
+  const auto graph = parse_onnx(filled(tensor("dims: 1 float_data: 2")));
+  ASSERT_TRUE(graph) << describe(graph.error());
+  EXPECT_EQ(graph->nodes.size(), 1u);
+  EXPECT_TRUE(parse_onnx(filled("")));
+  EXPECT_EQ(code(filled(tensor("dims: 2 float_data: 2 float_data: 3"))), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(filled("attribute { name: \"value\" type: INT i: 1 }")), ErrorCode::kOnnxAttribute);
+}
 TEST(Load, DynamicShapes) {
   EXPECT_EQ(code(unary("Relu", "", "n4")), ErrorCode::kOnnxDynamicShape);
   EXPECT_EQ(code(model("node { op_type: \"Relu\" input: \"x\" output: \"y\" } input { name: \"x\" type { "

@@ -55,23 +55,29 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
 }
 
 namespace {
-Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
+// All of a problem but how to search it, which takes time for a whole network.
+Problem outline_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
   Problem problem;
   problem.catalogue = {{graph, options.track}, capabilities, {}, {}};
-  problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
-  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
-    return kernels::build(region, schedule, capabilities);
-  };
   const kernels::Work work = kernels::work_of(problem.catalogue.region);
   verify::Setup& setup = problem.setup;
   setup.graph = graph;
   setup.track = options.track;
   setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  setup.reference = vendor_match(graph, options.track);
   setup.floor_us = verify::floor_us(capabilities, options.track, work.flops, work.bytes);
   setup.flops = work.flops > 0 ? work.flops : work.bytes;
   setup.seed = options.seed;
   problem.roofline_us = verify::roofline_us(capabilities, options.track, work.flops, work.bytes);
+  return problem;
+}
+
+Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
+  Problem problem = outline_of(graph, options, capabilities);
+  problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
+  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
+    return kernels::build(region, schedule, capabilities);
+  };
+  problem.setup.reference = vendor_match(graph, options.track);
   return problem;
 }
 
@@ -82,7 +88,7 @@ class Planner {
   Result<Outcome> run(const graph::Graph& graph) {
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
     WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities));
-    whole_ = problem_of(graph, options_, capabilities);
+    whole_ = outline_of(graph, options_, capabilities);
     for (const Region& region : partition_.regions) {
       if (region.alias) continue;
       const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());

@@ -86,9 +86,10 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
   info.seed = outcome.seed;
   info.plan = search::to_json(outcome);
   info.plan["warploom"] = kVersion;
-  info.plan["schedule"] = kernels::to_json(outcome.schedule);
+  if (outcome.regions.size() == 1) info.plan["schedule"] = kernels::to_json(outcome.schedule);
   if (!model.empty()) info.plan["model"] = model;
-  return export_::write_bundle(folder, info, outcome.list, graph);
+  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));  // whose constants kernels may read
+  return export_::write_bundle(folder, info, outcome.list, primitive);
 }
 
 std::string table_of(const search::Outcome& o, const std::string& bundle) {
@@ -103,7 +104,7 @@ std::string table_of(const search::Outcome& o, const std::string& bundle) {
       {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
       {"error",
        fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error, o.reference_error)},
-      {"schedule", o.schedule.text()},
+      {"schedule", o.schedule_text()},
       {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
       {"bundle", bundle}};
   return two_columns(rows) + (o.interrupted ? "interrupted: this is the best so far\n" : "");
@@ -143,7 +144,7 @@ Command optimize_command() {
           {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
            {"--out", &flags->out, "the bundle's folder; default out/NAME"},
            {"--budget", &flags->budget, "time to search: 500ms, 60s, 2m"},
-           {"--candidates", &flags->candidates, "at most so many candidates"},
+           {"--candidates", &flags->candidates, "at most so many candidates of a region"},
            {"--target", &flags->target, kTargetHelp},
            {"--track", &flags->track, kTrackHelp},
            {"--strategy", &flags->strategy, "how to search", kStrategies},

@@ -7,6 +7,7 @@ namespace warploom::cli {
 namespace {
 struct Flags {
   std::string file, target = "auto", track, schedule, what = "graph";
+  std::optional<int> region;
 };
 
 std::string describe_space(const kernels::Space& space) {
@@ -29,13 +30,40 @@ Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string tex
   return {object, std::move(text)};
 }
 
+// The regions that optimize searches, each with the families that cover it.
+Answer show_regions(const Flags& flags, const search::Partition& partition, Track track,
+                    const target::Capabilities& capabilities) {
+  nlohmann::json regions = nlohmann::json::array();
+  std::string text;
+  for (const search::Region& region : partition.regions) {
+    std::vector<std::string> families;
+    if (!region.alias)
+      for (const auto* family : kernels::families_for({region.graph, track}, capabilities)) families.push_back(family->name());
+    const std::string& stored = region.tensors[static_cast<std::size_t>(region.graph.outputs[0])];
+    regions.push_back(
+        {{"name", region.graph.name}, {"output", stored}, {"families", families}, {"graph", to_text(region.graph)}});
+    const std::string how =
+        region.alias ? "lies in " + partition.storage.at(stored) : fmt::format("{}", fmt::join(families, " "));
+    text += fmt::format("{:>3}  {} -> {}: {}\n", regions.size(), region.graph.name, stored, how);
+  }
+  return answer_of(flags, {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}}, text);
+}
+
 Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file));
   if (flags.what == "graph") return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
+  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
   const std::string target = flags.target != "auto" ? flags.target : capabilities.gpu ? capabilities.arch : "cpu";
-  const kernels::Region region{std::move(graph), track};
+  WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
+  if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);
+  const auto wanted = static_cast<std::size_t>(flags.region.value_or(1) - 1);
+  if (wanted >= partition.regions.size())
+    return fail({ErrorCode::kUsage, "there is no such region", "--region", fmt::format("1 to {}", partition.regions.size()),
+                 std::to_string(flags.region.value_or(1)), "see them with `warploom show FILE --what regions`"});
+  const bool whole = partition.trivial(graph);  // then tensors keep their names
+  const kernels::Region region{whole ? std::move(graph) : partition.regions[wanted].graph, track};
   if (flags.what == "space") {
     nlohmann::json spaces = nlohmann::json::array();
     std::string text;
@@ -81,9 +109,10 @@ Result<Answer> show(const Flags& flags) {
 Command show_command() {
   const auto flags = std::make_shared<Flags>();
   return {"show",
-          "a model's graph, its schedule space, a tile program, the emitted source or its predicted cost",
+          "a model's graph, its regions, or one's schedule space, tile program, emitted source or predicted cost",
           {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
-           {"--what", &flags->what, "what to show", {"graph", "space", "program", "source", "cost"}},
+           {"--what", &flags->what, "what to show", {"graph", "regions", "space", "program", "source", "cost"}},
+           {"--region", &flags->region, "which one, from 1"},
            {"--target", &flags->target, kTargetHelp},
            {"--track", &flags->track, kTrackHelp},
            {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},

@@ -79,7 +79,7 @@ Result<kernels::Schedule> default_schedule(const kernels::Region& region, const 
   search::Proposer proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,
-               "one matmul or softmax with pointwise operators", graph::to_text(region.graph), "take a model of that form"});
+               "a region that a family knows", graph::to_text(region.graph), "take another target or track"});
 }
 
 std::string bold(const std::string& text) { return in_colour("1", text); }
@@ -106,6 +106,8 @@ std::string time_text(double us) {
 
 std::string progress_text(const search::Progress& progress, std::size_t width) {
   std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds, progress.candidates);
+  if (progress.regions > 1)
+    text += fmt::format(" of region {} of {} ({})", progress.region, progress.regions, progress.region_name);
   if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
   if (progress.best_us > 0) {
     text += ", best " + time_text(progress.best_us);

@@ -41,6 +41,6 @@ class ProgressLine {
   double next_seconds_ = 0;
 };
 
-// "12 of 60 s, 41 tried, 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.
+// "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.
 std::string progress_text(const search::Progress& progress, std::size_t width);
 }  // namespace warploom::cli

@@ -40,6 +40,7 @@ Result<Answer> judge_again(const Flags& flags) {
   if (fs::is_directory(path, ignored)) path /= "plan.json";
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(path));
   WARPLOOM_TRY(graph::Graph graph, model_of(flags, plan, path));
+  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(const LaunchList list, launch_list_from_json(plan["launch_list"]));
   WARPLOOM_TRY(const auto capabilities, target::capabilities_of(list.engine == Engine::cuda ? list.arch : "cpu"));
   const Track track = *track_named(plan["track"].get<std::string>());

@@ -4,7 +4,6 @@
 #include "codegen/cuda.h"
 #include "kernels/family.h"
 #include "kernels/lower.h"
-#include "kernels/match.h"
 #include "synth/synthesize.h"
 #include "tile/verify.h"
 namespace warploom::kernels {
@@ -71,6 +70,12 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
           i < made.buffers.size() ? made.buffers[i].find(arg.buffer) : std::map<std::string, std::string>::const_iterator{};
       if (i < made.buffers.size() && buffer != made.buffers[i].end()) arg.buffer = buffer->second;
     }
+    for (const Argument& arg : kernel.args) {  // constants that kernels read are given to the plan like inputs
+      const auto id = region.graph.tensor_named(arg.buffer);
+      if (id && region.graph.tensor(*id).constant &&
+          std::ranges::find(list.inputs, arg.buffer, &BufferSpec::name) == list.inputs.end())
+        list.inputs.push_back(spec_of(region.graph.tensor(*id)));
+    }
     list.kernels.push_back(std::move(kernel));
   }
   if (!as_asked)
@@ -81,12 +86,26 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
 
 Work work_of(const Region& region) {
   Work work;
-  auto bytes = [&](graph::TensorId id) { return static_cast<double>(graph::byte_count(region.graph.tensor(id))); };
-  for (const auto id : region.graph.inputs) work.bytes += bytes(id);
-  for (const auto id : region.graph.outputs) work.bytes += bytes(id);
-  if (const auto matmul = match_matmul(region.nests()))
-    work.flops = 2.0 * static_cast<double>(matmul->batch_count()) * static_cast<double>(matmul->m) *
-                 static_cast<double>(matmul->n) * static_cast<double>(matmul->k);
+  const graph::Graph& graph = region.graph;
+  const auto bytes = [&](graph::TensorId id) { return static_cast<double>(graph::byte_count(graph.tensor(id))); };
+  const auto read = [&](graph::TensorId id) {  // movement may want a part alone: rows of a table, a slice
+    double least = 0;
+    for (const int n : graph.consumers(id)) {
+      const graph::Node& node = graph.nodes[static_cast<std::size_t>(n)];
+      least += class_of(node.op) == graph::OpClass::movement ? bytes(node.outputs[0]) : bytes(id);
+    }
+    return std::min(least, bytes(id));
+  };
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const auto id = static_cast<graph::TensorId>(i);
+    const bool given = std::ranges::find(graph.inputs, id) != graph.inputs.end();
+    if (given || graph.tensor(id).constant) work.bytes += read(id);
+  }
+  for (const auto id : graph.outputs) work.bytes += bytes(id);
+  for (const graph::Node& node : graph.nodes)
+    if (class_of(node.op) == graph::OpClass::contraction || class_of(node.op) == graph::OpClass::convolution)
+      work.flops += 2.0 * static_cast<double>(graph::element_count(graph.tensor(node.outputs[0]).shape)) *
+                    static_cast<double>(graph::terms_of(graph, node));
   return work;
 }
 }  // namespace warploom::kernels

@@ -16,6 +16,7 @@ using Kind = NestValue::Kind;
 class Direct final : public Family {
  public:
   std::string name() const override { return "direct"; }
+  bool general() const override { return true; }
 
   bool covers(const Region& region, const Capabilities& capabilities) const override {
     return !forms_of(region, capabilities).empty();

@@ -59,6 +59,8 @@ class Family {
  public:
   virtual ~Family() = default;
   virtual std::string name() const = 0;
+  // Whether it covers nearly everything: where another covers a region too, that one is made for it.
+  virtual bool general() const { return false; }
   virtual bool covers(const Region& region, const target::Capabilities& capabilities) const = 0;
   virtual Space space(const Region& region, const target::Capabilities& capabilities) const = 0;
   // ok, or kScheduleIllegal / kResourceLimit with the fields that clash.

@@ -193,6 +193,7 @@ struct Overlapped {
 class RowwiseCpu final : public Family {
  public:
   std::string name() const override { return "cpu_rowwise"; }
+  bool general() const override { return true; }
 
   bool covers(const Region& region, const Capabilities& capabilities) const override {
     return !capabilities.gpu && region.track != Track::fp8 && read_rows(region.nests());

@@ -19,6 +19,7 @@ std::int64_t power_of_two_above(std::int64_t value) {
 class RowwiseGpu final : public Family {
  public:
   std::string name() const override { return "rowwise"; }
+  bool general() const override { return true; }
 
   bool covers(const Region& region, const target::Capabilities& capabilities) const override {
     return capabilities.gpu && read_rows(region.nests());

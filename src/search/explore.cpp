@@ -12,17 +12,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kFinalists = 4;                        // measured again with more repeats, beside the reference
-constexpr int kMostRefusals = 100;                           // kept in the outcome
-constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
-
-// An error that no other candidate would escape.
-bool is_fatal(ErrorCode code) {
-  constexpr std::array kFatal = {ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
-                                 ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
-                                 ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
-  return std::find(kFatal.begin(), kFatal.end(), code) != kFatal.end();
-}
+constexpr std::size_t kFinalists = 4;  // measured again with more repeats, beside the reference
+constexpr int kMostRefusals = 100;     // kept in the outcome
 
 // Which build of this program this is: another one may emit other source for the same schedule.
 std::string build_stamp() {
@@ -141,8 +132,10 @@ class Explorer {
         exhausted = !schedule;
       }
       if (compile_->pending() == 0) break;
-      // The budget holds even when nothing is right yet, but the search does not give up before it has judged one at all.
-      if (left() < reserve() + judge_seconds_ && (judged_ > 0 || left() <= 0)) break;
+      // The budget holds even when nothing is right yet, but the search does not give up before it has judged one at all; a region of
+      // a larger plan is given more time, since the plan is nothing without it.
+      const bool enough = options_.patience_seconds > 0 ? best_us_ > 0 : judged_ > 0;
+      if (left() < reserve() + judge_seconds_ && (enough || left() <= -options_.patience_seconds)) break;
       std::optional<Compiled> compiled = compile_->take(milliseconds(100), milliseconds(3'000));
       if (!compiled) continue;
       WARPLOOM_CHECK(judge(*compiled));
@@ -378,5 +371,12 @@ class Explorer {
   double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0, reference_us_ = 0;
 };
 }  // namespace
+bool is_fatal(ErrorCode code) {
+  constexpr std::array kFatal = {ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
+                                 ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
+                                 ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
+  return std::find(kFatal.begin(), kFatal.end(), code) != kFatal.end();
+}
+
 Result<Outcome> explore(const Problem& problem, const Options& options) { return Explorer(problem, options).run(); }
 }  // namespace warploom::search

@@ -2,7 +2,7 @@
 #pragma once
 #include "search/catalogue.h"
 #include "search/optimize.h"
-#include "verify/setup.h"
+#include "verify/evaluator.h"
 namespace warploom::search {
 struct Problem {
   Catalogue catalogue;
@@ -14,5 +14,14 @@ struct Problem {
 // that the libraries know, nor a plain softmax over rows.
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track);
 
+inline constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
+
+// An error that no other candidate would escape.
+bool is_fatal(ErrorCode code);
+
 Result<Outcome> explore(const Problem& problem, const Options& options);
+
+// A plan of several regions judged whole, in a fresh process, in about so many seconds: the verdict that accepts it, or kPlanWrong.
+Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list, double seconds,
+                                   const std::atomic<bool>* interrupted = nullptr);
 }  // namespace warploom::search

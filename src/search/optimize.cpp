@@ -1,6 +1,10 @@
 #include "search/optimize.h"
+#include <chrono>
+#include "graph/parallel.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
+#include "search/join.h"
+#include "verify/evaluator.h"
 namespace warploom::search {
 namespace {
 // The capabilities to plan for on the GPU that is here. A newer architecture than any that is known is planned for as the newest
@@ -42,42 +46,216 @@ Track default_track(const graph::Graph& graph) {
   return bf16 ? Track::bf16 : fp16 ? Track::fp16 : fp8 ? Track::fp8 : Track::fp32;
 }
 
-Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
+Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
+  return partition(graph, [&](const graph::Graph& region) -> std::optional<int> {
+    const auto families = kernels::families_for({region, track}, capabilities);
+    if (families.empty()) return std::nullopt;
+    return std::ranges::all_of(families, &kernels::Family::general);
+  });
+}
+
+namespace {
+// All of a problem but how to search it, which takes time for a whole network.
+Problem outline_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
   Problem problem;
-  WARPLOOM_TRY(problem.catalogue.capabilities, resolve_target(options.target));
-  const target::Capabilities& capabilities = problem.catalogue.capabilities;
-  problem.catalogue.region = {graph, options.track};
-  problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
-  if (problem.catalogue.families.empty())
-    return fail({ErrorCode::kNoSchedule, "no family of schedules covers the graph on this target", graph.name,
-                 "one matmul or softmax with pointwise operators around it",
-                 fmt::format("{} operators, target {}, track {}", graph.nodes.size(), capabilities.arch, name_of(options.track)),
-                 "take another target or track"});
-  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
-    return kernels::build(region, schedule, capabilities);
-  };
+  problem.catalogue = {{graph, options.track}, capabilities, {}, {}};
   const kernels::Work work = kernels::work_of(problem.catalogue.region);
   verify::Setup& setup = problem.setup;
   setup.graph = graph;
   setup.track = options.track;
   setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  setup.reference = vendor_match(graph, options.track);
   setup.floor_us = verify::floor_us(capabilities, options.track, work.flops, work.bytes);
   setup.flops = work.flops > 0 ? work.flops : work.bytes;
   setup.seed = options.seed;
   problem.roofline_us = verify::roofline_us(capabilities, options.track, work.flops, work.bytes);
-  return explore(problem, options);
+  return problem;
+}
+
+Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
+  Problem problem = outline_of(graph, options, capabilities);
+  problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
+  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
+    return kernels::build(region, schedule, capabilities);
+  };
+  problem.setup.reference = vendor_match(graph, options.track);
+  return problem;
+}
+
+class Planner {
+ public:
+  explicit Planner(const Options& options) : options_(options) {}
+
+  Result<Outcome> run(const graph::Graph& graph) {
+    WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
+    WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities));
+    whole_ = outline_of(graph, options_, capabilities);
+    for (const Region& region : partition_.regions) {
+      if (region.alias) continue;
+      const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
+      if (fresh) tasks_.push_back({problem_of(region.graph, options_, capabilities), 0, {}});
+      ++tasks_[known->second].times;
+    }
+    const bool trivial = partition_.trivial(graph);
+    WARPLOOM_CHECK(search(trivial ? 0 : std::min(0.2 * options_.budget_seconds, 60.0)));
+    Outcome outcome = summed();
+    if (!trivial && !outcome.interrupted) WARPLOOM_CHECK(judge(outcome));
+    outcome.speedup = outcome.reference_us > 0 && outcome.best_us > 0 ? outcome.reference_us / outcome.best_us : 0;
+    outcome.roofline_fraction = outcome.best_us > 0 ? whole_.roofline_us / outcome.best_us : 0;
+    outcome.seconds = now();
+    return outcome;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Task {
+    Problem problem;
+    int times;  // how often the region occurs
+    Outcome outcome;
+    double weight() const { return times * problem.roofline_us + 1e-3; }
+  };
+
+  double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  // Every different region in turn, the lightest first: what those do not use of their shares is left for the others.
+  Status search(double kept_back) {
+    std::vector<Task*> order;
+    for (Task& task : tasks_) order.push_back(&task);
+    std::ranges::stable_sort(order, {}, [](const Task* task) { return task->weight(); });
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      double weights = 0;
+      for (std::size_t j = i; j < order.size(); ++j) weights += order[j]->weight();
+      // Half of what is left in equal parts, half by the time that each takes at best.
+      const double share = 0.5 / static_cast<double>(order.size() - i) + 0.5 * order[i]->weight() / weights;
+      Options options = options_;
+      options.budget_seconds = std::max(share * (options_.budget_seconds - kept_back - now()), 0.02 * options_.budget_seconds);
+      if (order.size() > 1) options.patience_seconds = std::max(10.0, options_.budget_seconds);
+      const std::string& name = order[i]->problem.setup.graph.name;
+      options.on_progress = [&, before = now()](Progress progress) {
+        progress.seconds += before;
+        progress.budget_seconds = options_.budget_seconds;
+        progress.region = static_cast<int>(i) + 1;
+        progress.regions = static_cast<int>(order.size());
+        progress.region_name = name;
+        if (options_.on_progress) options_.on_progress(progress);
+      };
+      auto found = explore(order[i]->problem, options);
+      if (!found && order.size() > 1)
+        found.error().place = fmt::format("region {} of {}, {}", i + 1, order.size(), found.error().place);
+      WARPLOOM_TRY(order[i]->outcome, std::move(found));
+    }
+    return ok();
+  }
+
+  // The regions' figures added up, and their lists joined.
+  Outcome summed() const {
+    Outcome out = tasks_.empty() ? Outcome{} : tasks_[0].outcome;
+    out.problem = whole_.setup.graph.name;
+    out.best_us = out.best_low_us = out.best_high_us = out.reference_us = 0;
+    out.candidates = 0;
+    out.refusals.clear();
+    std::set<std::string> references;
+    bool compared = true;
+    for (const auto& [problem, times, one] : tasks_) {
+      out.regions.push_back({problem.setup.graph.name, times, one.schedule, one.reference, one.best_us, one.reference_us});
+      out.best_us += times * one.best_us;
+      out.best_low_us += times * one.best_low_us;
+      out.best_high_us += times * one.best_high_us;
+      out.reference_us += times * one.reference_us;
+      out.error = std::max(out.error, one.error);
+      out.max_error = std::max(out.max_error, one.max_error);
+      out.reference_error = std::max(out.reference_error, one.reference_error);
+      out.candidates += one.candidates;
+      out.interrupted |= one.interrupted;
+      compared &= one.reference_us > 0;
+      references.insert(one.reference);
+      out.refusals.insert(out.refusals.end(), one.refusals.begin(), one.refusals.end());
+    }
+    out.reference = compared ? fmt::format("{}", fmt::join(references, " + ")) : "none";
+    if (!compared) out.reference_us = 0;
+    std::vector<const LaunchList*> lists;
+    for (const Region& region : partition_.regions)
+      lists.push_back(region.alias ? nullptr : &tasks_[task_of_.at(region.identity)].outcome.list);
+    out.list = join(whole_.setup.graph, partition_, lists);
+    return out;
+  }
+
+  // The plan as a whole, in a fresh process, on inputs that no region was judged on.
+  Status judge(Outcome& out) {
+    // Kernels that were renamed are compiled again: all at once, into the cache.
+    graph::parallel_for(static_cast<std::int64_t>(out.list.kernels.size()), options_.jobs, [&](std::int64_t i) {
+      LaunchList one{.engine = out.list.engine, .arch = out.list.arch};
+      one.kernels = {out.list.kernels[static_cast<std::size_t>(i)]};
+      (void)runtime::compile(one);
+    });
+    verify::Setup setup = whole_.setup;
+    setup.reference.reset();
+    setup.seed ^= kFreshSeed;
+    const auto verdict = judge_plan(setup, out.list, std::max(0.5, options_.budget_seconds - now()), options_.interrupted);
+    out.interrupted = !verdict && verdict.error().code == ErrorCode::kInterrupted;
+    if (out.interrupted) return ok();
+    WARPLOOM_TRY(const verify::Verdict judged, verdict);
+    out.best_us = judged.median_us;
+    out.best_low_us = judged.low_us;
+    out.best_high_us = judged.high_us;
+    out.error = judged.error;
+    out.max_error = judged.max_error;
+    return ok();
+  }
+
+  const Options& options_;
+  const Clock::time_point start_ = Clock::now();
+  Partition partition_;
+  Problem whole_;
+  std::vector<Task> tasks_;                     // one a different region
+  std::map<std::string, std::size_t> task_of_;  // by the region's identity
+};
+}  // namespace
+Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list, double seconds,
+                                   const std::atomic<bool>* interrupted) {
+  WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(setup, {.interrupted = interrupted}));
+  WARPLOOM_TRY(verify::Verdict verdict, evaluator.judge({.list = list,
+                                                         .whole = true,
+                                                         .check_ms = std::min(0.5 * seconds, 60.0) * 1e3,
+                                                         .max_samples = 200,
+                                                         .timing_ms = std::clamp(0.15 * seconds, 0.1, 2.0) * 1e3,
+                                                         .candidate_limit_ms = 60'000}));
+  const Error& why = verdict.error_found;
+  if (verdict.accepted) return verdict;
+  if (is_fatal(why.code)) return fail(why);
+  return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not", setup.graph.name, why.expected,
+               fmt::format("{}: {} {}", code_text(why.code), why.message, why.found), "take track tolerance, or report it"});
+}
+
+Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
+  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
+  return Planner(options).run(primitive);
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error, max_error,
                                    reference_error, roofline_fraction, candidates, seconds, seed, interrupted)
+
+std::string Outcome::schedule_text() const {
+  if (regions.size() <= 1) return schedule.text();
+  std::string text;
+  for (const RegionOutcome& region : regions)
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "\n", region.name,
+                        region.times > 1 ? fmt::format(" x{}", region.times) : "", region.schedule.text());
+  return text;
+}
 
 nlohmann::json to_json(const Outcome& outcome) {
   nlohmann::json out = outcome;
   out["track"] = name_of(outcome.track);
   out["best_interval_us"] = {outcome.best_low_us, outcome.best_high_us};
   out["refused"] = outcome.refusals.size();
-  out["schedule"] = outcome.schedule.text();
+  out["schedule"] = outcome.schedule_text();
+  for (const RegionOutcome& region : outcome.regions)
+    out["regions"].push_back({{"name", region.name},
+                              {"times", region.times},
+                              {"schedule", kernels::to_json(region.schedule)},
+                              {"reference", region.reference},
+                              {"best_us", region.best_us},
+                              {"reference_us", region.reference_us}});
   return out;
 }
 }  // namespace warploom::search

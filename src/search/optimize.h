@@ -1,8 +1,10 @@
-// optimize: from a graph to the fastest kernel that is proven right, within a budget.
+// optimize: from a graph to the fastest kernels that are proven right, within a budget.
 //
-// The candidates of every family that covers the region are enumerated or sampled, compiled in parallel in child processes,
-// judged and timed one at a time in the evaluator process, and recorded in the archive as soon as they are known. A run that was
-// interrupted or killed goes on where it stopped when it is started again with the same problem, target and track.
+// The graph is decomposed and partitioned into regions (partition.h). Each different one is a problem of its own with a share of the budget: the
+// candidates of every family that covers it are enumerated or sampled, compiled in parallel in child processes, judged and timed one at
+// a time in the evaluator process, and recorded in the archive as soon as they are known. A run that was interrupted or killed goes on
+// where it stopped when it is started again with the same problem, target and track; other models with equal regions find them there.
+// The best of each region make the plan (join.h), which is then judged as a whole against the whole graph.
 #pragma once
 #include <atomic>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include <vector>
 #include "base/error.h"
 #include "kernels/family.h"
+#include "search/partition.h"
 namespace warploom::search {
 // automatic: enumerate small spaces, else beam
 enum class Strategy : std::uint8_t { automatic, enumerate, random, beam };
@@ -21,14 +24,17 @@ struct Progress {
   int candidates = 0, refused = 0;  // judged so far; of these refused
   double best_us = 0;               // 0: none yet
   double reference_us = 0;
-  std::string best;  // the best schedule's text
+  std::string best;             // the best schedule's text
+  int region = 1, regions = 1;  // which of the different regions is searched
+  std::string region_name = {};
 };
 
 struct Options {
   std::string target = "auto";  // "auto": the GPU when there is one, else "cpu"
   Track track = Track::fp32;
   double budget_seconds = 60;
-  int max_candidates = 0;  // 0: no limit but the budget
+  double patience_seconds = 0;  // how much longer a search may take that has found nothing right
+  int max_candidates = 0;       // of a region; 0: no limit but the budget
   std::uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
   int jobs = 0;                                    // compilations at once; 0: one a core
@@ -43,12 +49,21 @@ struct Refusal {
   Error error;
 };
 
+// One of the different regions of a plan.
+struct RegionOutcome {
+  std::string name;  // "MatMul+Add+Gelu"
+  int times = 1;     // how often it occurs
+  kernels::Schedule schedule;
+  std::string reference;
+  double best_us = 0, reference_us = 0;  // of once
+};
+
 struct Outcome {
   std::string problem;  // the graph's name
   std::string target;   // "sm_90a", "x86-64-v4"
   std::string device;   // "NVIDIA H200", the CPU's model name
   Track track = Track::fp32;
-  std::string reference;  // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"
+  std::string reference;  // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"; of several regions the sum, where each has one
   double reference_us = 0, best_us = 0;
   double best_low_us = 0, best_high_us = 0;  // 95 % interval of the median
   double speedup = 0;                        // reference over best
@@ -60,15 +75,20 @@ struct Outcome {
   double seconds = 0;
   std::uint64_t seed = 0;
   bool interrupted = false;
-  kernels::Schedule schedule;
+  kernels::Schedule schedule;          // of the only region
+  std::vector<RegionOutcome> regions;  // in the order of their first kernels
   LaunchList list;
   std::vector<Refusal> refusals;
+  std::string schedule_text() const;  // a line a region
 };
 nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
 
-// Fails with kNoCorrectCandidate (the refusals' summary in `found`), with what the machine lacks, or with kInterrupted when
-// nothing was found before the interrupt.
+// Fails with kNoSchedule, with kNoCorrectCandidate (the refusals' summary in `found`), with kPlanWrong where every region is right and the
+// whole is not, with what the machine lacks, or with kInterrupted when a region had nothing before the interrupt.
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
+
+// The regions that optimize() searches, of a graph of primitives.
+Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities);
 
 // What to plan for on a target by name; "auto": the GPU when there is one, else the CPU.
 Result<target::Capabilities> resolve_target(const std::string& name);

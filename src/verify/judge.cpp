@@ -45,7 +45,10 @@ Result<std::unique_ptr<Judge>> Judge::open(Setup setup, Announce announce) {
 Status Judge::prepare() {
   const graph::Graph& graph = setup_.graph;
   WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
-  for (const auto id : graph.inputs) input_bytes_ += graph::byte_count(graph.tensor(id));
+  given_ = graph.inputs;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+    if (graph.tensors[i].constant) given_.push_back(static_cast<graph::TensorId>(i));
+  for (const auto id : given_) input_bytes_ += graph::byte_count(graph.tensor(id));
   for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     tolerances_.push_back(tolerance_of(graph, setup_.track, static_cast<int>(i)));

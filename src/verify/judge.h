@@ -92,6 +92,7 @@ class Judge {
 
   Setup setup_;
   Announce announce_;
+  std::vector<graph::TensorId> given_;  // what candidates read: the graph's inputs, then its constants
   std::unique_ptr<runtime::Executor> device_;
   std::unique_ptr<runtime::Runnable> vendor_;
   std::vector<Guarded> outputs_, vendor_outputs_;  // candidate's and vendor's; the same memory where it is scarce

@@ -35,19 +35,19 @@ Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
   for (std::size_t i = 0; i < candidate.list.outputs.size(); ++i)
     WARPLOOM_CHECK(check_guards(*device_, i < outputs_.size() ? outputs_[i] : candidate.workspaces[i - outputs_.size()],
                                 candidate.list.outputs[i].name));
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    const std::string& name = graph.tensor(graph.inputs[i]).name;
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    const std::string& name = graph.tensor(given_[i]).name;
     WARPLOOM_CHECK(check_guards(*device_, inputs.tensors[i], name));
     const runtime::Buffer& data = inputs.tensors[i].data;
     bool same = true;
-    if (setup_.engine == Engine::cpu && (whole || data.bytes() <= kScanBytes)) {
+    if (setup_.engine == Engine::cpu && (whole || data.bytes() <= kScanBytes || i >= graph.inputs.size())) {
       same = hash64({static_cast<const char*>(data.address()), static_cast<std::size_t>(data.bytes())}) == inputs.hashes[i];
     } else {
       // Against the host's copy on the GPU, against a fresh making of the same slice on the CPU.
       Random random(setup_.seed, "slices");
       const bool all = whole || data.bytes() <= kPiece;
       const std::int64_t pieces = all ? (data.bytes() + kPiece - 1) / kPiece : 8, length = all ? kPiece : 64 << 10;
-      const std::int64_t size = bytes_of(graph.tensor(graph.inputs[i]).dtype);
+      const std::int64_t size = bytes_of(graph.tensor(given_[i]).dtype);
       std::vector<std::byte> found(static_cast<std::size_t>(length)), expected(static_cast<std::size_t>(length));
       for (std::int64_t piece = 0; piece < pieces && same; ++piece) {
         std::int64_t from = piece * kPiece;

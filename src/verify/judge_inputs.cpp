@@ -13,7 +13,7 @@ Result<std::vector<Guarded>> Judge::make_outputs() {
 runtime::Bindings Judge::by_name(const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs) const {
   const graph::Graph& graph = setup_.graph;
   runtime::Bindings all;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) all[graph.tensor(graph.inputs[i]).name] = inputs[i].data;
+  for (std::size_t i = 0; i < given_.size(); ++i) all[graph.tensor(given_[i]).name] = inputs[i].data;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) all[graph.tensor(graph.outputs[i]).name] = outputs[i].data;
   return all;
 }
@@ -22,21 +22,22 @@ Result<runtime::Bindings> Judge::vendor_bindings(const std::vector<Guarded>& inp
   const runtime::Bindings all = by_name(inputs, outputs);
   runtime::Bindings bindings;
   for (const auto& [buffer, tensor] : setup_.reference->buffers) {
-    if (!all.contains(tensor))  // a constant
-      return fail({ErrorCode::kInternal, "the reference needs a tensor that is neither input nor output", tensor, "", "", ""});
+    if (!all.contains(tensor))
+      return fail({ErrorCode::kInternal, "the reference needs a tensor that is neither given nor an output", tensor, "", "", ""});
     bindings[buffer] = all.at(tensor);
   }
   return bindings;
 }
 
-// One input's values in `buffer`, or in one made for it. On a GPU they are made in `host` first.
+// One input's or constant's values in `buffer`, or in one made for it. On a GPU they are made in `host` first.
 Result<Guarded> Judge::make_input(std::size_t input, InputFamily family, std::uint64_t seed, std::vector<std::byte>* host,
                                   Guarded buffer) {
-  const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.inputs[input]);
+  const graph::Tensor& tensor = setup_.graph.tensor(given_[input]);
   if (!buffer.whole) { WARPLOOM_TRY(buffer, allocate_guarded(*device_, graph::byte_count(tensor))); }
-  const Stream stream = stream_of(setup_.graph, static_cast<int>(input), family, seed);
   if (host) host->resize(static_cast<std::size_t>(buffer.data.bytes()));
-  fill(stream, host ? host->data() : buffer.data.address(), 0, graph::element_count(tensor.shape));
+  void* const to = host ? host->data() : buffer.data.address();
+  if (tensor.constant) std::ranges::copy(*tensor.constant, static_cast<std::byte*>(to));
+  else fill(stream_of(setup_.graph, static_cast<int>(input), family, seed), to, 0, graph::element_count(tensor.shape));
   if (host) WARPLOOM_CHECK(device_->upload(buffer.data, host->data(), buffer.data.bytes()));
   return buffer;
 }
@@ -54,15 +55,16 @@ Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, doub
     made->host = std::move(kept_.back()->host);
     kept_.pop_back();
   }
-  made->tensors.resize(graph.inputs.size());
-  made->host.resize(setup_.engine == Engine::cpu ? 0 : graph.inputs.size());
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+  made->tensors.resize(given_.size());
+  made->host.resize(setup_.engine == Engine::cpu ? 0 : given_.size());
+  for (std::size_t i = 0; i < given_.size(); ++i) {
     std::vector<std::byte>* host = made->host.empty() ? nullptr : &made->host[i];
     WARPLOOM_TRY(made->tensors[i], make_input(i, family, setup_.seed, host, made->tensors[i]));
     const runtime::Buffer& data = made->tensors[i].data;
-    made->bytes.emplace_back(host ? host->data() : static_cast<const std::byte*>(data.address()),
+    const graph::Bytes bytes(host ? host->data() : static_cast<const std::byte*>(data.address()),
                              static_cast<std::size_t>(data.bytes()));
-    made->hashes.push_back(hash64({reinterpret_cast<const char*>(made->bytes.back().data()), made->bytes.back().size()}));
+    if (i < graph.inputs.size()) made->bytes.push_back(bytes);
+    made->hashes.push_back(hash64({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   }
   made->oracle.emplace(graph, setup_.seed);
   WARPLOOM_CHECK(made->oracle->sample(made->bytes, setup_.flops, check_ms));

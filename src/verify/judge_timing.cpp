@@ -7,11 +7,10 @@ constexpr std::int64_t kMostSets = 16;
 Status Judge::make_series() {
   const std::int64_t bytes = input_bytes_ + output_bytes_, cache = device_->info().cache_bytes;
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
-  const graph::Graph& graph = setup_.graph;
   const std::int64_t sets = std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
   for (std::int64_t set = 1; set < sets; ++set) {
     auto made = std::make_unique<Series>();
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < given_.size(); ++i) {
       std::vector<std::byte> host;
       WARPLOOM_TRY(Guarded buffer,
                    make_input(i, kScreening[0], setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set), &host));

@@ -46,6 +46,12 @@ TEST(CliProgress, SaysTheBestSoFarWithinTheWidth) {
   EXPECT_EQ(progress_text(progress, 10).size(), 10u);
 }
 
+TEST(CliProgress, SaysWhichRegionOfSeveral) {
+  const search::Progress progress{
+      .seconds = 1, .budget_seconds = 9, .candidates = 4, .region = 2, .regions = 3, .region_name = "MatMul+Add"};
+  EXPECT_EQ(progress_text(progress, 200), "1 of 9 s, 4 tried of region 2 of 3 (MatMul+Add)");
+}
+
 TEST(CliTable, PadsLabelsAndIndentsFurtherLines) {
   EXPECT_EQ(two_columns({{"a", "1"}, {"long", "2\n3"}}), "  a      1\n  long   2\n         3\n");
 }

@@ -1,0 +1,229 @@
+#include "search/partition.h"
+#include <set>
+namespace warploom::search {
+namespace {
+using graph::Graph;
+using graph::Node;
+using graph::OpClass;
+using graph::TensorId;
+
+constexpr std::int64_t kMostKept = 1 << 16;              // elements of a constant that stays one if it is no floating-point data
+constexpr std::size_t kMostNodes = 64, kMostReads = 32;  // of a region of several: families are not asked about larger ones
+
+bool is_weight(const graph::Tensor& tensor) {
+  const std::int64_t count = graph::element_count(tensor.shape);
+  return tensor.constant && count > (is_float(tensor.dtype) ? 1 : kMostKept);
+}
+
+// "MatMul+Add+Gelu", the first few of long chains.
+std::string name_of(const std::vector<Node>& nodes) {
+  constexpr std::size_t kNamed = 6;
+  std::string name;
+  for (std::size_t i = 0; i < std::min(nodes.size(), kNamed); ++i)
+    name += (i ? "+" : "") + std::string(graph::name_of(nodes[i].op));
+  return nodes.size() > kNamed ? name + "+.." : name;
+}
+
+class Partitioner {
+ public:
+  Partitioner(const Graph& graph, const Rank& rank) : graph_(graph), rank_(rank) {
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      const int number = static_cast<int>(n);
+      maker_[graph.nodes[n].outputs[0]] = number;
+      for (const TensorId id : graph.nodes[n].inputs) uses_[id].push_back(number);
+      groups_[number] = holders_[number] = {number};
+    }
+    promised_.insert(graph.outputs.begin(), graph.outputs.end());
+  }
+
+  Result<Partition> run() {
+    // What one family computes as a whole need not be found step by step.
+    Nodes others;
+    for (const auto& [root, nodes] : groups_) others.insert(root);
+    const int last = others.empty() ? 0 : *others.rbegin();
+    others.erase(last);
+    if (!groups_.empty() && graph_.outputs == std::vector{stored(last)}) take(others, {last});
+    while (pass(false) || together() || pass(true)) {}
+    Partition out;
+    for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
+    for (const auto& [root, nodes] : groups_) {
+      Region region = region_of(root, nodes);
+      region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() && is_alias(region, stored(root), out.storage);
+      if (!region.alias && !place(region))
+        return fail({ErrorCode::kNoSchedule, "no family of schedules covers a part of the graph on this target",
+                     place_of(graph_.nodes[static_cast<std::size_t>(root)]),
+                     "operators that families know, in types they compute", graph::to_text(region.graph),
+                     "take another target or track"});
+      out.regions.push_back(std::move(region));
+    }
+    return out;
+  }
+
+ private:
+  using Nodes = std::set<int>;
+
+  const Node& node(int n) const { return graph_.nodes[static_cast<std::size_t>(n)]; }
+  TensorId stored(int root) const { return node(root).outputs[0]; }
+  bool all(const Nodes& nodes, std::initializer_list<OpClass> classes) const {
+    return std::ranges::all_of(nodes,
+                               [&](int n) { return std::ranges::find(classes, graph::class_of(node(n).op)) != classes.end(); });
+  }
+
+  // What a region reads from outside, in the order of its nodes.
+  std::vector<TensorId> reads(const Nodes& nodes) const {
+    std::vector<TensorId> out;
+    for (const int n : nodes)
+      for (const TensorId id : node(n).inputs) {
+        const auto maker = maker_.find(id);
+        const bool inside = id == graph::kAbsent || (maker != maker_.end() && nodes.contains(maker->second));
+        if (!inside && std::ranges::find(out, id) == out.end()) out.push_back(id);
+      }
+    return out;
+  }
+  bool is_free(int root, const Nodes& nodes) const {
+    if (!all(nodes, {OpClass::view, OpClass::movement, OpClass::pointwise})) return false;
+    std::int64_t bytes = 0;
+    for (const TensorId id : reads(nodes)) bytes += graph::byte_count(graph_.tensor(id));
+    return bytes <= graph::byte_count(graph_.tensor(stored(root)));
+  }
+
+  Region region_of(int root, const Nodes& nodes) const {
+    Region region;
+    region.nodes.assign(nodes.begin(), nodes.end());
+    Graph& made = region.graph;
+    std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
+    int inputs = 0, constants = 0, between = 0;
+    const auto add = [&](TensorId id, bool inside) {
+      const auto [place, fresh] = known.try_emplace(id, static_cast<TensorId>(made.tensors.size()));
+      if (!fresh) return place->second;
+      const graph::Tensor& from = graph_.tensor(id);
+      const bool constant = !inside && from.constant && !is_weight(from);
+      const std::string name = inside     ? id == stored(root) ? "y" : fmt::format("t{}", between++)
+                                   : constant ? fmt::format("c{}", constants++)
+                                          : fmt::format("x{}", inputs++);
+      made.add_tensor({{name, from.dtype, from.shape}, constant ? from.constant : std::nullopt});
+      region.tensors.push_back(from.name);
+      if (!inside && !constant) made.inputs.push_back(place->second);
+      return place->second;
+    };
+    for (const int n : nodes) {
+      const Node& from = node(n);
+      Node to{from.op, fmt::format("n{}", made.nodes.size()), {}, {}, from.attributes};
+      for (const TensorId id : from.inputs) to.inputs.push_back(add(id, false));
+      to.outputs = {add(from.outputs[0], true)};
+      made.nodes.push_back(std::move(to));
+    }
+    made.outputs = {known.at(stored(root))};
+    made.name = name_of(made.nodes);
+    region.identity = graph::to_text(made);
+    for (const graph::Tensor& tensor : made.tensors)
+      if (tensor.constant)
+        region.identity.append(reinterpret_cast<const char*>(tensor.constant->data()), tensor.constant->size());
+    return region;
+  }
+
+  std::optional<int> place(const Region& region) {
+    const auto [known, fresh] = ranks_.try_emplace(region.identity);
+    if (fresh) known->second = rank_(region.graph);
+    return known->second;
+  }
+
+  int rank_of(int root, const Nodes& nodes) { return place(region_of(root, nodes)).value_or(std::numeric_limits<int>::max()); }
+
+  // Whether a product in `nodes` reads what `root` stores, each element many times.
+  bool is_multiplied(int root, const Nodes& nodes) {
+    return std::ranges::any_of(uses_[stored(root)], [&](int n) {
+      return nodes.contains(n) && all({n}, {OpClass::contraction, OpClass::convolution});
+    });
+  }
+
+  // Whether a family no worse than those of the parts covers the regions `from` and `into` together. Arithmetic before a product is
+  // done once an element, unless a family for products does it.
+  bool covered(const Nodes& from, int into) {
+    Nodes both = groups_.at(into);
+    for (const int root : from) both.insert(groups_.at(root).begin(), groups_.at(root).end());
+    if (both.size() > kMostNodes || reads(both).size() > kMostReads) return false;
+    int best = rank_of(into, groups_.at(into));
+    for (const int root : from) {
+      const Nodes& nodes = groups_.at(root);
+      const bool moves = all(nodes, {OpClass::view, OpClass::movement});
+      best = std::min(best, rank_of(root, nodes) - (!moves && is_multiplied(root, groups_.at(into))));
+    }
+    const auto found = place(region_of(into, both));
+    return found && *found <= best;
+  }
+
+  // Makes `from` part of each of `takers`, if all of them can be covered so.
+  bool take(const Nodes& from, const Nodes& takers) {
+    if (takers.empty() || !std::ranges::all_of(takers, [&](int taker) { return covered(from, taker); })) return false;
+    for (const int root : from) {
+      const Nodes nodes = std::move(groups_.extract(root).mapped());
+      for (const int n : nodes) holders_[n].erase(root), holders_[n].insert(takers.begin(), takers.end());
+      for (const int taker : takers) groups_.at(taker).insert(nodes.begin(), nodes.end());
+    }
+    return true;
+  }
+
+  // The regions that read what `root` stores. Whoever computes it again does not read it.
+  Nodes readers_of(int root) {
+    Nodes out;
+    for (const int n : uses_[stored(root)])
+      for (const int group : holders_[n])
+        if (!holders_[root].contains(group)) out.insert(group);
+    return out;
+  }
+
+  // Takes in what can be, regions of views alone or the others; whether anything was. A result that is stored anyway, as an
+  // output or for a reader that cannot compute it, is computed once.
+  bool pass(bool views) {
+    bool changed = false;
+    for (auto group = groups_.begin(); group != groups_.end();) {
+      const auto& [root, nodes] = *group++;
+      if (promised_.contains(stored(root)) || all(nodes, {OpClass::view}) != views) continue;
+      const Nodes readers = readers_of(root);
+      if (readers.size() == 1 || is_free(root, nodes)) changed |= take({root}, readers);
+    }
+    return changed;
+  }
+
+  // All that a region alone reads, at once: two operands may make sense only together.
+  bool together() {
+    for (const auto& [into, nodes] : groups_) {
+      Nodes from;
+      for (const TensorId id : reads(nodes)) {
+        const auto maker = maker_.find(id);
+        if (maker != maker_.end() && !promised_.contains(id) && readers_of(maker->second).size() == 1) from.insert(maker->second);
+      }
+      if (from.size() > 1 && take(from, {into})) return true;
+    }
+    return false;
+  }
+
+  // Views of something stored are that; those that are outputs give their memory to what they view, where it has none of its own.
+  bool is_alias(const Region& region, TensorId id, std::map<std::string, std::string>& storage) const {
+    const std::string from = storage.at(region.tensors[static_cast<std::size_t>(region.graph.inputs[0])]);
+    const TensorId source = *graph_.tensor_named(from);
+    const std::string& name = graph_.tensor(id).name;
+    const bool promised = promised_.contains(id);
+    if (promised && (!maker_.contains(source) || promised_.contains(source))) return false;
+    for (auto& [tensor, memory] : storage)
+      if (promised ? memory == from : tensor == name) memory = promised ? name : from;
+    return true;
+  }
+
+  const Graph& graph_;
+  const Rank& rank_;
+  std::map<TensorId, int> maker_;
+  std::map<TensorId, std::vector<int>> uses_;
+  std::map<int, Nodes> groups_;   // by the node whose result is stored
+  std::map<int, Nodes> holders_;  // the groups that a node is in
+  std::set<TensorId> promised_;
+  std::map<std::string, std::optional<int>> ranks_;
+};
+}  // namespace
+bool Partition::trivial(const Graph& whole) const {
+  return regions.size() == 1 && !regions[0].alias && whole.outputs.size() == 1 && std::ranges::none_of(whole.tensors, is_weight);
+}
+
+Result<Partition> partition(const Graph& graph, const Rank& rank) { return Partitioner(graph, rank).run(); }
+}  // namespace warploom::search

@@ -1,0 +1,254 @@
+#include <gtest/gtest.h>
+#include <set>
+#include "../graph/builder.h"
+#include "../verify/fake_kernels.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "graph/reference.h"
+#include "search/explore.h"
+#include "search/join.h"
+namespace warploom::search {
+namespace {
+using graph::Graph;
+using graph::OpKind;
+using graph::TensorId;
+
+// Random graphs in f64, whose evaluation rounds nowhere: what is stored between regions is what the whole computes.
+Graph random_graph(std::uint64_t seed) {
+  Random random(seed, "partition");
+  graph::Builder b("random");
+  struct Value {
+    TensorId id;
+    graph::Shape shape;
+  };
+  std::vector<Value> values;
+  for (int i = 0; i < 3; ++i) values.push_back({b.input(fmt::format("in{}", i), Dtype::f64, {4, 6}), {4, 6}});
+  std::vector<double> weights(24);
+  for (double& weight : weights) weight = random.normal();
+  values.push_back({b.constant("weights", Dtype::f64, {4, 6}, weights), {4, 6}});
+  std::set<TensorId> read;
+  const auto pick = [&](const graph::Shape& shape) {
+    std::vector<Value> fitting;
+    for (const Value& value : values)
+      if (shape.empty() || value.shape == shape) fitting.push_back(value);
+    const Value chosen = fitting[random.below(fitting.size())];
+    read.insert(chosen.id);
+    return chosen;
+  };
+  for (int n = 0; n < 12; ++n) {
+    const Value x = pick({});
+    const std::int64_t rows = x.shape[0], columns = x.shape[1];
+    constexpr std::array kUnary = {OpKind::Tanh, OpKind::Abs, OpKind::Sigmoid, OpKind::Neg};
+    constexpr std::array kBinary = {OpKind::Add, OpKind::Mul, OpKind::Sub};
+    switch (random.below(6)) {
+      case 0: values.push_back({b.add(kUnary[random.below(4)], {x.id}), x.shape}); break;
+      case 1:
+        values.push_back({b.add(OpKind::Transpose, {x.id}, {{"perm", std::vector<std::int64_t>{1, 0}}}), {columns, rows}});
+        break;
+      case 2: {
+        const std::array<std::int64_t, 2> to = {columns, rows};
+        values.push_back({b.add(OpKind::Reshape, {x.id, b.integers(fmt::format("shape{}", n), to)}), {columns, rows}});
+        break;
+      }
+      case 3: {
+        const std::map<std::string, graph::Attribute> over = {{"axes", std::vector<std::int64_t>{1}},
+                                                              {"keepdims", std::int64_t{1}}};
+        const TensorId sum = b.add(OpKind::ReduceSum, {x.id}, over);
+        values.push_back({b.add(OpKind::Sub, {x.id, sum}), x.shape});
+        break;
+      }
+      default: values.push_back({b.add(kBinary[random.below(3)], {x.id, pick(x.shape).id}), x.shape});
+    }
+  }
+  b.output(values.back().id);
+  for (const Value& value : values)  // what nobody reads, and now and then what somebody does
+    if (value.id != values.back().id && value.id > 3 && (!read.contains(value.id) || random.below(8) == 0)) b.output(value.id);
+  return *graph::simplify(*b.finish());
+}
+
+// Families that cover any one node, and of the larger regions some at random.
+Rank random_rank(std::uint64_t seed) {
+  return [seed](const Graph& region) -> std::optional<int> {
+    const std::uint64_t hash = hash64(fmt::format("{} {}", seed, graph::to_text(region)));
+    if (region.nodes.size() > 1 + seed % 9 || (region.nodes.size() > 1 && hash % 3 == 0)) return std::nullopt;
+    return region.nodes.size() == 1 ? 5 : static_cast<int>(hash % 7);
+  };
+}
+
+using Named = std::map<std::string, std::vector<double>>;
+
+std::vector<std::vector<double>> evaluated(const Graph& graph, const std::function<std::vector<double>(TensorId)>& value) {
+  std::vector<std::vector<double>> inputs;
+  for (const TensorId id : graph.inputs) inputs.push_back(value(id));
+  std::vector<graph::Bytes> bytes;
+  for (const auto& input : inputs) bytes.push_back(std::as_bytes(std::span(input)));
+  return *graph::evaluate(graph, bytes, 1);
+}
+
+class Partitions : public testing::TestWithParam<int> {};
+
+TEST_P(Partitions, ComputeRegionByRegionWhatTheWholeComputes) {
+  const auto seed = static_cast<std::uint64_t>(GetParam());
+  const Graph whole = random_graph(seed);
+  const auto parts = partition(whole, random_rank(seed));
+  ASSERT_TRUE(parts) << describe(parts.error()) << graph::to_text(whole);
+
+  Named known;
+  for (const TensorId id : whole.inputs) {
+    Random random(seed, whole.tensor(id).name);
+    auto& values = known[whole.tensor(id).name];
+    values.resize(24);
+    for (double& value : values) value = random.normal();
+  }
+  const auto expected = evaluated(whole, [&](TensorId id) { return known.at(whole.tensor(id).name); });
+  for (const auto& tensor : whole.tensors)
+    if (tensor.constant && tensor.dtype == Dtype::f64) {
+      auto& values = known[tensor.name];
+      values.resize(tensor.constant->size() / sizeof(double));
+      std::memcpy(values.data(), tensor.constant->data(), tensor.constant->size());
+    }
+  std::set<int> nodes;
+  for (const Region& region : parts->regions) {
+    nodes.insert(region.nodes.begin(), region.nodes.end());
+    ASSERT_TRUE(graph::infer(region.graph)) << graph::to_text(region.graph);
+    const auto name = [&](TensorId id) { return region.tensors[static_cast<std::size_t>(id)]; };
+    for (const TensorId id : region.graph.inputs) ASSERT_TRUE(known.contains(name(id))) << "read before it is made: " << name(id);
+    known[name(region.graph.outputs[0])] = evaluated(region.graph, [&](TensorId id) { return known.at(name(id)); })[0];
+  }
+  EXPECT_EQ(nodes.size(), whole.nodes.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(known.at(whole.tensor(whole.outputs[i]).name), expected[i]);
+}
+INSTANTIATE_TEST_SUITE_P(OfRandomGraphs, Partitions, testing::Range(0, 300));
+
+std::vector<std::string> names_of(const Partition& parts) {
+  std::vector<std::string> out;
+  for (const Region& region : parts.regions) out.push_back(region.graph.name + (region.alias ? " (alias)" : ""));
+  return out;
+}
+using Names = std::vector<std::string>;
+
+// Two layers x·w + b with gelu between, and softmax.
+Graph network(bool constant_weights = false) {
+  graph::Builder b("net");
+  TensorId x = b.input("x", Dtype::f32, {8, 16});
+  for (const int layer : {0, 1}) {
+    const std::vector<double> zeros(256);
+    const std::string name = fmt::format("w{}", layer), bias = fmt::format("b{}", layer);
+    const TensorId w = constant_weights ? b.constant(name, Dtype::f32, {16, 16}, zeros) : b.input(name, Dtype::f32, {16, 16});
+    const TensorId c =
+        constant_weights ? b.constant(bias, Dtype::f32, {16}, std::span(zeros).first(16)) : b.input(bias, Dtype::f32, {16});
+    x = b.add(OpKind::Add, {b.add(OpKind::MatMul, {x, w}), c});
+    if (layer == 0) x = b.add(OpKind::Gelu, {x});
+  }
+  b.output(b.add(OpKind::Softmax, {x}));
+  return *graph::decompose(*b.finish());
+}
+
+TEST(Partition, EveryMatmulTakesWhatFollowsIt) {
+  const auto parts = regions_of(network(), Track::fp32, *target::capabilities_of("cpu"));
+  ASSERT_TRUE(parts) << describe(parts.error());
+  EXPECT_EQ(names_of(*parts), (Names{"MatMul+Add+Gelu", "MatMul+Add", "ReduceMax+Sub+Exp+ReduceSum+Reciprocal+Mul"}));
+}
+
+TEST(Partition, ConstantWeightsAreInputsOfTheirRegion) {
+  const auto cpu = *target::capabilities_of("cpu");
+  const auto given = regions_of(network(), Track::fp32, cpu), constant = regions_of(network(true), Track::fp32, cpu);
+  ASSERT_TRUE(given && constant);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(given->regions[i].identity, constant->regions[i].identity);
+}
+
+TEST(Partition, AFallbackDoesNotTakeAMatmulFromItsFamilies) {
+  graph::Builder b("prologue");
+  const TensorId x = b.input("x", Dtype::f32, {8, 16}), w = b.input("w", Dtype::f32, {16, 16});
+  b.output(b.add(OpKind::MatMul, {b.add(OpKind::Gelu, {x}), w}));
+  const auto matmuls_or_anything = [](const Graph& region) -> std::optional<int> {
+    return region.nodes[0].op == OpKind::MatMul ? 0 : 1;
+  };
+  const auto parts = partition(*b.finish(), matmuls_or_anything);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(names_of(*parts), (Names{"Gelu", "MatMul"}));
+}
+
+TEST(Partition, AViewOfWhatIsStoredIsItsMemory) {
+  graph::Builder b("heads");
+  const TensorId x = b.input("x", Dtype::f32, {8, 16}), w = b.input("w", Dtype::f32, {16, 16});
+  const std::array<std::int64_t, 3> shape = {8, 4, 4};
+  b.output(b.add(OpKind::Reshape, {b.add(OpKind::MatMul, {x, w}), b.integers("shape", shape)}));
+  const Graph graph = *b.finish();
+  const auto parts = regions_of(graph, Track::fp32, *target::capabilities_of("cpu"));
+  ASSERT_TRUE(parts) << describe(parts.error());
+  EXPECT_EQ(names_of(*parts), (Names{"MatMul", "Reshape (alias)"}));
+  EXPECT_EQ(parts->storage.at("MatMul_0_out"), "Reshape_1_out");  // the output's own memory
+}
+
+// Tanh(x), summed over rows and over columns, by families that take a reduction and pointwise operators.
+TEST(Partition, CheapOperatorsOfInputsAreComputedByEveryReader) {
+  graph::Builder b("twice");
+  const TensorId x = b.input("x", Dtype::f32, {8, 8}), y = b.add(OpKind::Tanh, {x});
+  for (const std::int64_t axis : {0, 1}) b.output(b.add(OpKind::ReduceSum, {y}, {{"axes", std::vector<std::int64_t>{axis}}}));
+  const auto parts = partition(*b.finish(), [](const Graph&) { return 0; });
+  ASSERT_TRUE(parts) << describe(parts.error());
+  EXPECT_EQ(names_of(*parts), (Names{"Tanh+ReduceSum", "Tanh+ReduceSum"}));
+}
+
+TEST(Partition, WhatNoFamilyCoversIsNamed) {
+  const auto parts = partition(network(), [](const Graph&) { return std::nullopt; });
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, ErrorCode::kNoSchedule);
+  EXPECT_NE(parts.error().place.find("MatMul"), std::string::npos) << parts.error().place;
+}
+
+// A chain of four Tanh, a region and a kernel each.
+struct Chain {
+  Graph graph;
+  Partition parts;
+  LaunchList list;
+};
+Chain chain_of_four(bool overlaps) {
+  graph::Builder b("chain");
+  TensorId x = b.input("x", Dtype::f32, {64});
+  for (int i = 0; i < 4; ++i) x = b.add(OpKind::Tanh, {x});
+  b.output(x);
+  Chain chain{*b.finish(), {}, {}};
+  chain.parts = *partition(chain.graph, [](const Graph& region) -> std::optional<int> {
+    return region.nodes.size() == 1 ? std::optional(0) : std::nullopt;
+  });
+  LaunchList one{.engine = Engine::cpu, .inputs = {{"x0", Dtype::f32, {64}}}, .outputs = {{"y", Dtype::f32, {64}}}};
+  one.kernels = {
+      {.name = "tanh_all", .source = "void tanh_all() { not_tanh_all(); }", .args = {{"x0"}, {"y"}}, .overlaps = overlaps}};
+  LaunchList other = one;
+  other.kernels[0].source += "// another";
+  chain.list = join(chain.graph, chain.parts, {&one, &other, &one, &other});
+  return chain;
+}
+
+TEST(Plan, ThatIsWrongAsAWholeHasACodeOfItsOwn) {
+  verify::Setup setup{.graph = fake::matmul_graph(), .flops = 1e5};
+  EXPECT_TRUE(judge_plan(setup, fake::matmul_list("right"), 5));
+  const auto wrong = judge_plan(setup, fake::matmul_list("wrong_tail"), 5);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, ErrorCode::kPlanWrong);
+  EXPECT_NE(wrong.error().found.find("candidate-wrong"), std::string::npos) << wrong.error().found;
+}
+
+TEST(Join, WorkspacesWhoseLivesDoNotMeetAreOne) {
+  const LaunchList list = chain_of_four(false).list;
+  EXPECT_EQ(list.workspaces.size(), 2u);
+  EXPECT_EQ(list.workspace_bytes(), 2 * 64 * 4);
+  ASSERT_EQ(list.kernels.size(), 4u);
+  for (const Kernel& kernel : list.kernels) EXPECT_NE(kernel.args[0].buffer, kernel.args[1].buffer);
+  EXPECT_EQ(list.kernels[0].args[0].buffer, "x");
+  EXPECT_EQ(list.kernels[3].args[1].buffer, list.outputs[0].name);
+}
+
+TEST(Join, AKernelThatBeginsEarlyDoesNotWriteWhatTheLastOneReads) { EXPECT_EQ(chain_of_four(true).list.workspaces.size(), 3u); }
+
+TEST(Join, KernelsOfDifferentTextsHaveDifferentNames) {
+  const LaunchList list = chain_of_four(false).list;
+  EXPECT_EQ(list.kernels[0].name, "tanh_all");
+  EXPECT_EQ(list.kernels[1].name, "tanh_all_2");
+  EXPECT_EQ(list.kernels[1].source, "void tanh_all_2() { not_tanh_all(); }// another");
+  EXPECT_EQ(list.kernels[2].source, list.kernels[0].source);
+}
+}  // namespace
+}  // namespace warploom::search

@@ -218,14 +218,14 @@ TEST(CpuFamilies, AMissingFieldIsIllegal) {
 }
 
 TEST(Match, BatchOfTheLeftOperandAloneJoinsTheRows) {
-  const auto region = match_matmul(batched({3, 10, 20}, {20, 30}, false));
+  const auto region = match_matmul(nests_of(batched({3, 10, 20}, {20, 30}, false)));
   ASSERT_TRUE(region);
   EXPECT_TRUE(region->batch.empty());
   EXPECT_EQ(region->m, 30);
 }
 
 TEST(Match, ATransposedOperandIsAnotherStride) {
-  const auto region = match_matmul(batched({3, 10, 20}, {3, 30, 20}, true));
+  const auto region = match_matmul(nests_of(batched({3, 10, 20}, {3, 30, 20}, true)));
   ASSERT_TRUE(region);
   EXPECT_EQ(region->batch, (std::vector<std::int64_t>{3}));
   EXPECT_EQ(region->b.fast_axis(), 0);
@@ -236,7 +236,7 @@ TEST(Match, TwoContractionsAreNoRegion) {
   graph::Builder b("two");
   const auto x = b.input("x", Dtype::f32, {4, 4});
   b.output(b.add(OpKind::MatMul, {b.add(OpKind::MatMul, {x, x}), x}));
-  EXPECT_FALSE(match_matmul(*b.finish()));
+  EXPECT_FALSE(match_matmul(nests_of(*b.finish())));
 }
 }  // namespace
 }  // namespace warploom::kernels

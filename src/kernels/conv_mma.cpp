@@ -101,9 +101,9 @@ class ConvThreads final : public Family {
   static bool whole_patches(const Contraction& c) {
     const auto epilogue = epilogue_of(c);
     return epilogue && std::none_of(epilogue->operands.begin(), epilogue->operands.end(), [&](int operand) {
-      const Access& load = c.nest.loads[at(operand)];
-      return load.lookup_dim >= 0 || (has_y(c) && load.uses(c.fastest_n()) != load.uses(second_n(c)));
-    });
+             const Access& load = c.nest.loads[at(operand)];
+             return load.lookup_dim >= 0 || (has_y(c) && load.uses(c.fastest_n()) != load.uses(second_n(c)));
+           });
   }
   static bool has_y(const Contraction& c) { return c.n.size() > 1; }
   static std::size_t second_n(const Contraction& c) { return c.n[c.n.size() - 2]; }
@@ -253,7 +253,8 @@ class ConvThreads final : public Family {
     for (const int operand : epilogue.operands) {
       const Access& load = c.nest.loads[at(operand)];
       const bool columns = std::any_of(axes.begin() + 1, axes.end(), [&](std::size_t axis) { return load.uses(axis); });
-      const TensorId x = t.reg(fmt::format("e{}", inputs.size()), load.dtype, {load.uses(axes[0]) ? shape[0] : 1, columns ? shape[1] : 1});
+      const TensorId x =
+          t.reg(fmt::format("e{}", inputs.size()), load.dtype, {load.uses(axes[0]) ? shape[0] : 1, columns ? shape[1] : 1});
       const TensorId from = declare(draft, fmt::format("E{}", inputs.size()), c.nest, load, axes, false);
       t.copy(box(t, from, load, axes, tile), t.all(x), load.fill);
       inputs.push_back(t.value(x));

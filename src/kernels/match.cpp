@@ -48,7 +48,8 @@ std::optional<MatmulRegion> match_matmul(const std::vector<Nest>& nests) {
   if (!epilogue) return std::nullopt;
   const Nest& nest = c->nest;
   // Rows and columns are one axis each; the others count the batch.
-  const int m = c->m.empty() ? -1 : static_cast<int>(c->m.back()), n = static_cast<int>(c->fastest_n()), k = static_cast<int>(c->k[0]);
+  const int m = c->m.empty() ? -1 : static_cast<int>(c->m.back()), n = static_cast<int>(c->fastest_n()),
+            k = static_cast<int>(c->k[0]);
   std::vector<int> batch;
   for (std::size_t axis = 0; axis < nest.axes.size(); ++axis)
     if (const int a = static_cast<int>(axis); a != m && a != n && a != k) batch.push_back(a);
@@ -60,7 +61,8 @@ std::optional<MatmulRegion> match_matmul(const std::vector<Nest>& nests) {
   auto a = view(nest.loads[c->a], m, k), b = view(nest.loads[c->b], k, n), out = view(nest.outputs[0].place, m, n);
   if (!a || !b || !out || !is_computed_float(out->dtype)) return std::nullopt;
   if (c->n.size() > 1 && b->strides.back() != 1 && b->strides[batch.size()] != 1) return std::nullopt;  // a strided convolution
-  MatmulRegion region{{}, m < 0 ? 1 : nest.axes[at(m)], nest.axes[at(n)], nest.axes[at(k)], *a, *b, *out, {}, epilogue->expression, false};
+  MatmulRegion region{
+      {}, m < 0 ? 1 : nest.axes[at(m)], nest.axes[at(n)], nest.axes[at(k)], *a, *b, *out, {}, epilogue->expression, false};
   for (const int axis : batch) region.batch.push_back(nest.axes[at(axis)]);
   for (const int load : epilogue->operands) {
     auto operand = view(nest.loads[at(load)], m, n);

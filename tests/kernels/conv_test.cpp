@@ -31,6 +31,8 @@ struct Case {
   }
 };
 const Ints kOne{1, 1, 1, 1}, kTwo{2, 2};
+void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
+
 const Case kCases[] = {
     {"padded", {2, 8, 9, 20}, {24, 8, 3, 3}, {{"pads", kOne}}},
     {"behind", {1, 8, 9, 20}, {24, 8, 3, 3}, {{"pads", kOne}}, Dtype::f32, true},
@@ -74,7 +76,7 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
   int tried = 0;
   for (const std::string target : {"sm_80", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
-    for (const Family* family : {&conv_mma_family(), &conv_simt_family()}) {
+    for (const Family* family : {&conv_mma_family(), &conv_simt_family(), &matmul_mma_family()}) {
       if (!family->covers(region, capabilities)) continue;
       for (int i = 0; i < 1; ++i) {
         auto schedule = random_schedule(*family, region, capabilities, random);

@@ -157,6 +157,7 @@ class Torch:
     def peers(self):
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = self.track == "tf32"
         torch.backends.cudnn.benchmark = True
+        torch._dynamo.reset()  # or the compiler gives up after so many functions
         compiled = torch.compile(self.function)
         return {"torch_eager": lambda x, y: self.function(*x), "torch_compile": lambda x, y: compiled(*x)}
 

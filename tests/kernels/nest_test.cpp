@@ -160,6 +160,12 @@ TEST(Nest, SplitsAnAxisWhereAReshapeMeetsATranspose) {
   expect_agreement(n.with({n.reshape(n.add(OpKind::Mul, {heads, n.x({3, 1, 4})}), {2, 60})}));
 }
 
+TEST(Nest, SeesAnInputUnderAnotherShape) {
+  Net n;
+  const auto x = n.x({4, 6}), turned = n.reshape(x, {6, 4});
+  expect_agreement(n.with({n.transpose(n.add(OpKind::Mul, {turned, n.x({6, 4})}), {1, 0})}));
+}
+
 TEST(Nest, HasNoFormWhereAReshapeCutsAnAxisUnevenly) {
   Net n;
   EXPECT_FALSE(nest_of(n.with({n.reshape(n.slice(n.x({4, 6}), 1, 0, 5), {5, 4})})));

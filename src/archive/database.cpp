@@ -6,6 +6,7 @@
 #include "base/file.h"
 namespace warploom::archive {
 namespace fs = std::filesystem;
+using nlohmann::json;
 namespace {
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 
@@ -129,12 +130,28 @@ Result<Statement> Statement::make(sqlite3* connection, const char* sql, const fs
   made.statement_.reset(raw);
   return made;
 }
-void Statement::bind(const std::string& value) {
-  sqlite3_bind_text64(statement_.get(), ++bound_, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+// Seeds, the only unsigned ones, use all 64 bits, which SQLite's signed integers would show as negative numbers: they are kept as
+// text. Texts from compilers may hold bytes that are no UTF-8; they must not stop a record.
+void Statement::bind(const json& value) {
+  sqlite3_stmt* const to = statement_.get();
+  ++bound_;
+  if (value.is_number_integer() && !value.is_number_unsigned()) {
+    sqlite3_bind_int64(to, bound_, value.get<std::int64_t>());
+  } else if (value.is_number_float()) {
+    const auto real = value.get<double>();
+    sqlite3_bind_double(to, bound_, std::isnan(real) ? 0.0 : real);  // NaN would become NULL
+  } else {
+    const std::string text =
+        value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, json::error_handler_t::replace);
+    sqlite3_bind_text64(to, bound_, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
 }
-void Statement::bind(std::int64_t value) { sqlite3_bind_int64(statement_.get(), ++bound_, value); }
-void Statement::bind(double value) {
-  sqlite3_bind_double(statement_.get(), ++bound_, value == value ? value : 0.0);  // NaN would become NULL
+void Statement::read(int column, json& value) const {
+  if (value.is_string()) value = text(column);
+  else if (value.is_number_float()) value = sqlite3_column_double(statement_.get(), column);
+  else if (value.is_number_integer() && !value.is_number_unsigned()) value = integer(column);
+  else if (json read = json::parse(text(column), nullptr, false); read.type() == value.type() || value.is_null())
+    value = read.is_discarded() ? json() : std::move(read);
 }
 Result<bool> Statement::step() {
   const int code = sqlite3_step(statement_.get());
@@ -151,7 +168,6 @@ std::string Statement::text(int column) const {
   return raw ? std::string(raw, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))) : std::string();
 }
 std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
-double Statement::real(int column) const { return sqlite3_column_double(statement_.get(), column); }
 
 Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds lock_timeout) {
   if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include "base/error.h"
 namespace warploom::archive {
 struct Closer {
@@ -15,15 +16,13 @@ using Connection = std::unique_ptr<sqlite3, Closer>;
 class Statement {
  public:
   static Result<Statement> make(sqlite3* connection, const char* sql, const std::filesystem::path& path);
-  void bind(const std::string& value);  // the next place
-  void bind(std::int64_t value);
-  void bind(double value);
+  void bind(const nlohmann::json& value);  // the next place
+  void read(int column, nlohmann::json& value) const;  // the cell as a value of the kind that `value` has
   // True: a row is there; false: the end.
   Result<bool> step();
   Status run();  // a step whose row nobody wants
   std::string text(int column) const;
   std::int64_t integer(int column) const;
-  double real(int column) const;
 
  private:
   sqlite3* connection_ = nullptr;

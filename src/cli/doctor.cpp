@@ -1,11 +1,10 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "cli/command.h"
-#include "runtime/cpu_compiler.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/library.h"
-#include "runtime/nvrtc.h"
+#include "runtime/compilers.h"
 #include "target/capabilities.h"
 namespace warploom::cli {
 namespace {
@@ -44,7 +43,7 @@ std::vector<Finding> examine() {
   return {
       {"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
       {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
-       runtime::find_cpu_compiler().map([](const auto& c) { return c.version + " at " + c.path.string(); })},
+       runtime::find_cpu_compiler().map([](const auto& c) { return c.name + " at " + c.path; })},
       {"oneDNN", "the reference on the CPU; without it a plain kernel stands in",
        library({"libdnnl.so.3", "libdnnl.so.2"}, "install libdnnl2")},
       {"make", "`make check` of bundles", program("make", "install make")},

@@ -1,5 +1,5 @@
 #include "export/parts.h"
-#include "runtime/cpu_compiler.h"
+#include "runtime/compilers.h"
 namespace warploom::export_ {
 namespace {
 // Those the kernels were judged with, less what makes them a shared library.

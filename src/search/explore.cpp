@@ -5,8 +5,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "search/compile_ahead.h"
-#include "search/proposer.h"
-#include "verify/evaluator.h"
 namespace warploom::search {
 namespace {
 using Clock = std::chrono::steady_clock;

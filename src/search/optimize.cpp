@@ -3,8 +3,6 @@
 #include "graph/parallel.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
-#include "search/join.h"
-#include "verify/evaluator.h"
 namespace warploom::search {
 namespace {
 // The capabilities to plan for on the GPU that is here. A newer architecture than any that is known is planned for as the newest

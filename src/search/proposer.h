@@ -8,14 +8,20 @@
 // Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
 // and takes the changes that it expects most of first. Predictions only order: what is timed decides.
 #pragma once
-#include <map>
 #include <optional>
 #include <set>
-#include <string>
-#include <vector>
-#include "search/catalogue.h"
+#include "base/random.h"
 #include "search/optimize.h"
 namespace warploom::search {
+// The schedules a search may try for one region on one target, and how to build one. optimize() makes it from the families of
+// kernels/; tests make their own.
+struct Catalogue {
+  kernels::Region region;
+  target::Capabilities capabilities;
+  std::vector<const kernels::Family*> families;
+  std::function<Result<LaunchList>(const kernels::Schedule&)> build;
+};
+
 class Proposer {
  public:
   Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed);

@@ -14,8 +14,10 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-std::chrono::nanoseconds milliseconds(double ms) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(ms));
+constexpr double kOwnLimitMs = 900e3;  // for the evaluator's own work (inputs, FP64, the vendor) without a word from it
+
+Clock::time_point in_ms(double ms) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(ms));
 }
 
 tl::unexpected<Error> lost(const std::string& found) {
@@ -44,8 +46,6 @@ struct Evaluator::State {
   int socket = -1;
   std::optional<Channel> channel;
   Ready ready;
-  int restarts = 0;
-  bool started_once = false;
 
   ~State() {
     kill_worker();
@@ -79,12 +79,10 @@ struct Evaluator::State {
     WARPLOOM_TRY(child, started);
     socket = ends[0];
     channel.emplace(socket);
-    if (started_once) ++restarts;
-    WARPLOOM_TRY(const json message, next(Clock::now() + milliseconds(options.own_limit_s * 1e3)));
+    WARPLOOM_TRY(const json message, next(in_ms(kOwnLimitMs)));
     if (message.is_null() && channel->closed()) return lost(how(kill_worker(false), "while it was starting"));
     if (message.is_null()) return kill_worker(), lost("it did not become ready in time");
     WARPLOOM_TRY(ready, record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
-    started_once = true;
     return ok();
   }
 
@@ -130,14 +128,14 @@ struct Evaluator::State {
       ending.status = kill_worker();
       return std::optional<Verdict>();
     }
-    auto deadline = Clock::now() + milliseconds(options.own_limit_s * 1e3);
+    auto deadline = in_ms(kOwnLimitMs);
     while (true) {
       WARPLOOM_TRY(const json message, next(deadline));
       if (message.contains("phase")) {
         ending.in_candidate = message["phase"] == "candidate";
         ending.candidate_ran = ending.candidate_ran || ending.in_candidate;
         const double limit_ms = request.candidate_limit_ms + message.value("expected_ms", 0.0);
-        deadline = Clock::now() + milliseconds(ending.in_candidate ? limit_ms : options.own_limit_s * 1e3);
+        deadline = in_ms(ending.in_candidate ? limit_ms : kOwnLimitMs);
       } else if (message.contains("verdict")) {
         WARPLOOM_TRY(Verdict verdict, verdict_from_json(message["verdict"]));
         if (message.value("tainted", false)) kill_worker();
@@ -156,13 +154,8 @@ struct Evaluator::State {
   }
 };
 
-Evaluator::Evaluator(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Evaluator::Evaluator(Evaluator&&) noexcept = default;
-Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
-Evaluator::~Evaluator() = default;
-
 Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& options) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   state->options = options;
   WARPLOOM_TRY(state->setup, setup_file(setup));
   WARPLOOM_CHECK(state->ensure());
@@ -190,7 +183,6 @@ Result<Verdict> Evaluator::judge(const Request& request) {
 }
 
 const Ready& Evaluator::ready() const { return state_->ready; }
-int Evaluator::restarts() const { return state_->restarts; }
 int Evaluator::process() const { return state_->child; }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_reference, min_samples, max_samples, timing_ms,

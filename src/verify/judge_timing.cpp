@@ -76,14 +76,12 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   announce_(false, 0);
   if (!samples) return fail(samples.error());
   const runtime::Samples& ours = samples->front();
-  verdict.median_us = ours.median_us;
-  verdict.low_us = ours.low_us;
-  verdict.high_us = ours.high_us;
+  std::tie(verdict.median_us, verdict.low_us, verdict.high_us) = std::tie(ours.median_us, ours.low_us, ours.high_us);
   verdict.repeats = static_cast<int>(ours.us.size()) * ours.calls_per_sample;
   if (samples->size() > 1) {
-    verdict.reference_us = (*samples)[1].median_us;
-    verdict.reference_low_us = (*samples)[1].low_us;
-    verdict.reference_high_us = (*samples)[1].high_us;
+    const runtime::Samples& theirs = (*samples)[1];
+    std::tie(verdict.reference_us, verdict.reference_low_us, verdict.reference_high_us) =
+        std::tie(theirs.median_us, theirs.low_us, theirs.high_us);
   }
   verdict.floor_us = setup_.floor_us;
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
@@ -96,9 +94,7 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   if (shared_outputs_ && alternatives.size() > 1) WARPLOOM_CHECK(run_candidate(candidate, *inputs));
   // The other sets were used only if the calls were short enough to be timed in series.
   if (ours.calls_per_sample > 1) WARPLOOM_CHECK(check_series(*inputs));
-  std::vector<Comparison> seen(setup_.graph.outputs.size());
-  for (const auto& block : inputs->oracle->blocks())
-    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], outputs_, block));
+  WARPLOOM_TRY(const std::vector<Comparison> seen, compared(*inputs, outputs_));
   for (std::size_t output = 0; output < seen.size(); ++output)
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs->vendor_error, "the output of timed calls"));
   return ok();

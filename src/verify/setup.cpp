@@ -57,12 +57,6 @@ double rate_of(const target::Capabilities& capabilities, Track track) {
     default: return std::max({capabilities.fp32_tflops, capabilities.tf32_tflops, capabilities.half_tflops});
   }
 }
-
-double bound_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  const double memory = capabilities.dram_gbs > 0 ? bytes / (capabilities.dram_gbs * 1e3) : 0;
-  const double rate = rate_of(capabilities, track);
-  return std::max(memory, rate > 0 ? flops / (rate * 1e6) : 0);
-}
 }  // namespace
 std::vector<std::uint8_t> pack(const Setup& setup) {
   json out = setup;
@@ -79,9 +73,11 @@ Result<Setup> unpack(const std::vector<std::uint8_t>& bytes) {
 }
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  return bound_us(capabilities, track, flops, std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
+  return roofline_us(capabilities, track, flops, std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
 }
 double roofline_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  return bound_us(capabilities, track, flops, bytes);
+  const double memory = capabilities.dram_gbs > 0 ? bytes / (capabilities.dram_gbs * 1e3) : 0;
+  const double rate = rate_of(capabilities, track);
+  return std::max(memory, rate > 0 ? flops / (rate * 1e6) : 0);
 }
 }  // namespace warploom::verify

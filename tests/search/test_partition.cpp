@@ -6,7 +6,6 @@
 #include "base/random.h"
 #include "graph/reference.h"
 #include "search/explore.h"
-#include "search/join.h"
 namespace warploom::search {
 namespace {
 using graph::Graph;

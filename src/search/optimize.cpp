@@ -9,11 +9,8 @@ namespace {
 // whose instructions it still has, and compiled under its own name.
 Result<target::Capabilities> gpu_here() {
   WARPLOOM_TRY(const runtime::Driver* cuda, runtime::Driver::get());
-  runtime::CUdevice device = 0;
-  int major = 0, minor = 0;
-  WARPLOOM_CUDA(*cuda, cuDeviceGet, &device, 0);
-  WARPLOOM_CUDA(*cuda, cuDeviceGetAttribute, &major, runtime::kAttributeMajor, device);
-  WARPLOOM_CUDA(*cuda, cuDeviceGetAttribute, &minor, runtime::kAttributeMinor, device);
+  WARPLOOM_TRY(const int major, cuda->attribute(runtime::kAttributeMajor));
+  WARPLOOM_TRY(const int minor, cuda->attribute(runtime::kAttributeMinor));
   if (major < 8)
     return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target", "compute capability 8.0 or newer",
                  fmt::format("{}.{}", major, minor), "use --target cpu"});
@@ -53,8 +50,8 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
 }
 
 namespace {
-// All of a problem but how to search it, which takes time for a whole network.
-Problem outline_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
+// A problem; without how to search it (`outline`), which takes time for a whole network.
+Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities, bool outline) {
   Problem problem;
   problem.catalogue = {{graph, options.track}, capabilities, {}, {}};
   const kernels::Work work = kernels::work_of(problem.catalogue.region);
@@ -66,11 +63,7 @@ Problem outline_of(const graph::Graph& graph, const Options& options, const targ
   setup.flops = work.flops > 0 ? work.flops : work.bytes;
   setup.seed = options.seed;
   problem.roofline_us = verify::roofline_us(capabilities, options.track, work.flops, work.bytes);
-  return problem;
-}
-
-Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
-  Problem problem = outline_of(graph, options, capabilities);
+  if (outline) return problem;
   problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
   problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
     return kernels::build(region, schedule, capabilities);
@@ -86,11 +79,11 @@ class Planner {
   Result<Outcome> run(const graph::Graph& graph) {
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
     WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities));
-    whole_ = outline_of(graph, options_, capabilities);
+    whole_ = problem_of(graph, options_, capabilities, true);
     for (const Region& region : partition_.regions) {
       if (region.alias) continue;
       const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
-      if (fresh) tasks_.push_back({problem_of(region.graph, options_, capabilities), 0, {}});
+      if (fresh) tasks_.push_back({problem_of(region.graph, options_, capabilities, false), 0, {}});
       ++tasks_[known->second].times;
     }
     const bool trivial = partition_.trivial(graph);

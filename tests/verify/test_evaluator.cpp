@@ -75,8 +75,8 @@ TEST_F(EvaluatorTest, AWholeJudgementUsesEveryFamily) {
 }
 
 TEST_F(EvaluatorTest, WrongOnesAreRefusedByTheirCodeAndTheEvaluatorLivesOn) {
-  const int process = evaluator_->process();
   EXPECT_EQ(refused("wrong_tail"), "candidate-wrong");
+  const int process = evaluator_->process();
   EXPECT_EQ(refused("wrong_last_row"), "candidate-wrong");
   EXPECT_EQ(refused("zeros"), "candidate-wrong");
   EXPECT_EQ(refused("beyond"), "candidate-wrong");
@@ -100,6 +100,7 @@ TEST_F(EvaluatorTest, AChangedInputIsRefusedAndDoesNotLast) {
 }
 
 TEST_F(EvaluatorTest, ACrashIsRefusedAndTheProcessReplaced) {
+  expect_still_working();
   const int process = evaluator_->process();
   EXPECT_EQ(refused("crash"), "candidate-crashed");
   expect_still_working();

@@ -190,7 +190,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_refer
 
 void to_json(json& out, InputFamily family) { out = name_of(family); }
 void from_json(const json& in, InputFamily& family) {
-  family = input_family_named(in.get<std::string>()).value_or(InputFamily::normal);
+  const auto named = std::ranges::find(input_families(), in.get<std::string>(), [](InputFamily one) { return name_of(one); });
+  family = named == input_families().end() ? InputFamily::normal : *named;
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error, rows_checked,
                                    rows)

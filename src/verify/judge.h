@@ -104,7 +104,7 @@ class Judge {
   std::vector<std::shared_ptr<Inputs>> kept_;
   void* vendor_bound_ = nullptr;  // the address of the first input it is bound to
   std::vector<Tolerance> tolerances_;
-  std::vector<std::unique_ptr<Series>> series_;
+  std::vector<Series> series_;
   bool vendor_in_series_ = false;
   std::int64_t input_bytes_ = 0, output_bytes_ = 0;
   bool shared_outputs_ = false;

@@ -9,15 +9,15 @@ Status Judge::make_series() {
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
   const std::int64_t sets = std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
   for (std::int64_t set = 1; set < sets; ++set) {
-    auto made = std::make_unique<Series>();
+    Series made;
     for (std::size_t i = 0; i < given_.size(); ++i) {
       std::vector<std::byte> host;
       WARPLOOM_TRY(Guarded buffer,
                    make_input(i, kScreening[0], setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set), &host));
-      made->inputs.push_back(std::move(buffer));
+      made.inputs.push_back(std::move(buffer));
     }
-    WARPLOOM_TRY(made->outputs, make_outputs());
-    if (vendor_) { WARPLOOM_TRY(made->vendor_outputs, make_outputs()); }
+    WARPLOOM_TRY(made.outputs, make_outputs());
+    if (vendor_) { WARPLOOM_TRY(made.vendor_outputs, make_outputs()); }
     series_.push_back(std::move(made));
   }
   return ok();
@@ -27,7 +27,7 @@ Status Judge::make_series() {
 Status Judge::bind_series(Candidate& candidate, bool vendor) {
   WARPLOOM_CHECK(make_series());
   for (std::size_t set = 0; set < series_.size(); ++set) {
-    Series& series = *series_[set];
+    Series& series = series_[set];
     WARPLOOM_CHECK(bind_set(candidate, series.inputs, series.outputs, true, static_cast<int>(set) + 1));
     if (!vendor || vendor_in_series_) continue;
     WARPLOOM_TRY(const runtime::Bindings theirs, vendor_bindings(series.inputs, series.vendor_outputs));
@@ -41,7 +41,7 @@ Status Judge::bind_series(Candidate& candidate, bool vendor) {
 Status Judge::check_series(Inputs& inputs) {
   const graph::Graph& graph = setup_.graph;
   for (std::size_t set = 0; set < series_.size(); ++set) {
-    Series& series = *series_[set];
+    Series& series = series_[set];
     for (std::size_t i = 0; i < series.outputs.size(); ++i) {
       const graph::Tensor& tensor = graph.tensor(graph.outputs[i]);
       WARPLOOM_CHECK(check_guards(*device_, series.outputs[i], tensor.name));

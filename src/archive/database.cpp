@@ -6,7 +6,6 @@
 #include "base/file.h"
 namespace warploom::archive {
 namespace fs = std::filesystem;
-using nlohmann::json;
 namespace {
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 
@@ -38,7 +37,7 @@ tl::unexpected<Error> foreign(const fs::path& path, const std::string& found) {
                found, "name another file with --archive"});
 }
 
-// What SQLite's last failure on this connection means to the user.
+}  // namespace
 tl::unexpected<Error> error_of(sqlite3* connection, int code, const fs::path& path) {
   const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
   const int system = connection ? sqlite3_system_errno(connection) : 0;
@@ -62,6 +61,7 @@ tl::unexpected<Error> error_of(sqlite3* connection, int code, const fs::path& pa
   return fail({ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""});
 }
 
+namespace {
 Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
   const int code = sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);
   return code == SQLITE_OK ? ok() : error_of(connection, code, path);
@@ -120,55 +120,6 @@ Status check(sqlite3* connection, const fs::path& path) {
   return ok();
 }
 }  // namespace
-Result<Statement> Statement::make(sqlite3* connection, const char* sql, const fs::path& path) {
-  sqlite3_stmt* raw = nullptr;
-  const int code = sqlite3_prepare_v2(connection, sql, -1, &raw, nullptr);
-  if (code != SQLITE_OK) return error_of(connection, code, path);
-  Statement made;
-  made.connection_ = connection;
-  made.path_ = path;
-  made.statement_.reset(raw);
-  return made;
-}
-// Seeds, the only unsigned ones, use all 64 bits, which SQLite's signed integers would show as negative numbers: they are kept as
-// text. Texts from compilers may hold bytes that are no UTF-8; they must not stop a record.
-void Statement::bind(const json& value) {
-  sqlite3_stmt* const to = statement_.get();
-  ++bound_;
-  if (value.is_number_integer() && !value.is_number_unsigned()) {
-    sqlite3_bind_int64(to, bound_, value.get<std::int64_t>());
-  } else if (value.is_number_float()) {
-    const auto real = value.get<double>();
-    sqlite3_bind_double(to, bound_, std::isnan(real) ? 0.0 : real);  // NaN would become NULL
-  } else {
-    const std::string text =
-        value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, json::error_handler_t::replace);
-    sqlite3_bind_text64(to, bound_, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-  }
-}
-void Statement::read(int column, json& value) const {
-  if (value.is_string()) value = text(column);
-  else if (value.is_number_float()) value = sqlite3_column_double(statement_.get(), column);
-  else if (value.is_number_integer() && !value.is_number_unsigned()) value = integer(column);
-  else if (json read = json::parse(text(column), nullptr, false); read.type() == value.type() || value.is_null())
-    value = read.is_discarded() ? json() : std::move(read);
-}
-Result<bool> Statement::step() {
-  const int code = sqlite3_step(statement_.get());
-  if (code == SQLITE_ROW) return true;
-  if (code == SQLITE_DONE) return false;
-  return error_of(connection_, sqlite3_extended_errcode(connection_), path_);
-}
-Status Statement::run() {
-  WARPLOOM_CHECK(step());
-  return ok();
-}
-std::string Statement::text(int column) const {
-  const auto* raw = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-  return raw ? std::string(raw, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))) : std::string();
-}
-std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
-
 Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds lock_timeout) {
   if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));
   WARPLOOM_CHECK(look_at_header(path));

@@ -76,7 +76,7 @@ Result<Image> compile_text(const std::string& compiler, std::vector<std::string>
   const auto text = scratch.path() / ("kernels" + suffix), image = scratch.path() / "image";
   WARPLOOM_CHECK(write_file(text, source));
   argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
-  WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}, scratch.path()));
+  WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}));
   if (!done.succeeded()) return compiler_failed(compiler, done, time);
   WARPLOOM_TRY(std::string bytes, read_file(image));
   return Image{std::move(bytes), done.out + done.err};

@@ -27,12 +27,9 @@ class Explorer {
 
   Result<Outcome> run() {
     WARPLOOM_CHECK(prepare());
-    Status searched = search();
-    if (!searched && searched.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(searched.error());
-    if (!interrupted()) {
-      const Status finals = final_rounds();
-      if (!finals && finals.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(finals.error());
-    }
+    Status done = search();
+    if (done) done = final_rounds();
+    if (!done && done.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(done.error());
     return conclude();
   }
 

@@ -112,8 +112,9 @@ struct Evaluator::State {
   }
 
   struct Ending {
-    bool candidate_ran = false, in_candidate = false;
+    std::optional<Verdict> verdict;  // none: the worker ended, with this status
     int status = 0;
+    bool candidate_ran = false, in_candidate = false;
   };
 
   static Verdict refusal(ErrorCode code, std::string message, std::string expected, std::string found) {
@@ -122,12 +123,10 @@ struct Evaluator::State {
     return verdict;
   }
 
-  // One request to one worker. No verdict: the worker ended, `ending` says how.
-  Result<std::optional<Verdict>> ask(const Request& request, Ending& ending) {
-    if (!channel->send(to_json(request))) {
-      ending.status = kill_worker();
-      return std::optional<Verdict>();
-    }
+  // One request to one worker.
+  Result<Ending> ask(const Request& request) {
+    Ending ending;
+    if (!channel->send(to_json(request))) return ending.status = kill_worker(), ending;
     auto deadline = in_ms(kOwnLimitMs);
     while (true) {
       WARPLOOM_TRY(const json message, next(deadline));
@@ -137,18 +136,17 @@ struct Evaluator::State {
         const double limit_ms = request.candidate_limit_ms + message.value("expected_ms", 0.0);
         deadline = in_ms(ending.in_candidate ? limit_ms : kOwnLimitMs);
       } else if (message.contains("verdict")) {
-        WARPLOOM_TRY(Verdict verdict, verdict_from_json(message["verdict"]));
+        WARPLOOM_TRY(ending.verdict, verdict_from_json(message["verdict"]));
         if (message.value("tainted", false)) kill_worker();
-        return std::optional<Verdict>(std::move(verdict));
+        return ending;
       } else if (channel->closed()) {
-        ending.status = kill_worker(false);
-        return std::optional<Verdict>();
+        return ending.status = kill_worker(false), ending;
       } else {
         kill_worker();
         if (!ending.candidate_ran) return lost("it did not answer in time");
-        return std::optional<Verdict>(refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
-                                              fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
-                                              "no end; it was killed"));
+        ending.verdict = refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
+                                 fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed");
+        return ending;
       }
     }
   }
@@ -166,9 +164,8 @@ Result<Verdict> Evaluator::judge(const Request& request) {
   std::string endings;
   for (int tries = 0; tries < 2; ++tries) {
     WARPLOOM_CHECK(state_->ensure());
-    State::Ending ending;
-    WARPLOOM_TRY(std::optional<Verdict> verdict, state_->ask(request, ending));
-    if (verdict) return std::move(*verdict);
+    WARPLOOM_TRY(const State::Ending ending, state_->ask(request));
+    if (ending.verdict) return *ending.verdict;
     const bool killed = WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGKILL;
     const bool memory = WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == kOutOfMemoryStatus;
     if (memory || (killed && ending.in_candidate && tries > 0))

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
+#include <sstream>
 namespace warploom {
 namespace {
 using Clock = std::chrono::steady_clock;
@@ -90,13 +91,9 @@ std::filesystem::path find_program(const std::string& name) {
   if (name.find('/') != std::string::npos)
     return ::access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name) : std::filesystem::path();
   const char* path = std::getenv("PATH");
-  std::string rest = path ? path : "/usr/bin:/bin";
-  while (true) {
-    const auto colon = rest.find(':');
-    const std::filesystem::path candidate = std::filesystem::path(rest.substr(0, colon)) / name;
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-    if (colon == std::string::npos) return {};
-    rest.erase(0, colon + 1);
-  }
+  std::istringstream folders(path ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const auto candidate = std::filesystem::path(folder) / name; ::access(candidate.c_str(), X_OK) == 0) return candidate;
+  return {};
 }
 }  // namespace warploom

@@ -3,10 +3,10 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/command.h"
+#include "runtime/compilers.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/library.h"
-#include "runtime/compilers.h"
 #include "target/capabilities.h"
 namespace warploom::cli {
 namespace {

@@ -86,19 +86,19 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
 }
 
 std::string table_of(const search::Outcome& o, const std::string& bundle) {
-  Rows rows = {
-      {"problem", o.problem},
-      {"target", fmt::format("{} ({})", o.target, o.device)},
-      {"track", std::string(name_of(o.track))},
-      {"reference", fmt::format("{}: {}", o.reference, time_text(o.reference_us))},
-      {"best", fmt::format("{}  (95 % of medians {} to {})", time_text(o.best_us), time_text(o.best_low_us), time_text(o.best_high_us))},
-      {"speedup", o.speedup > 0 ? green(fmt::format("{:.2f}x", o.speedup)) : "-"},
-      {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
-      {"error",
-       fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error, o.reference_error)},
-      {"schedule", o.schedule_text()},
-      {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
-      {"bundle", bundle}};
+  Rows rows = {{"problem", o.problem},
+               {"target", fmt::format("{} ({})", o.target, o.device)},
+               {"track", std::string(name_of(o.track))},
+               {"reference", fmt::format("{}: {}", o.reference, time_text(o.reference_us))},
+               {"best", fmt::format("{}  (95 % of medians {} to {})", time_text(o.best_us), time_text(o.best_low_us),
+                                    time_text(o.best_high_us))},
+               {"speedup", o.speedup > 0 ? green(fmt::format("{:.2f}x", o.speedup)) : "-"},
+               {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
+               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error,
+                                     o.reference_error)},
+               {"schedule", o.schedule_text()},
+               {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
+               {"bundle", bundle}};
   return two_columns(rows) + (o.interrupted ? "interrupted: this is the best so far\n" : "");
 }
 

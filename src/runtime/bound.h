@@ -58,6 +58,9 @@ class LoadedList : public WithSets<LoadedSet> {
   LaunchList list_;
 };
 
+// What stands behind `field` on its line of a /proc file, or "".
+std::string proc_value(const char* path, const char* field);
+
 // The two executors.
 Result<std::unique_ptr<Executor>> open_gpu();
 Result<std::unique_ptr<Executor>> open_cpu(int threads);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
+#include "runtime/bound.h"
 #include "runtime/compilers.h"
 #include "runtime/disk_cache.h"
 namespace warploom::runtime {
@@ -82,25 +83,13 @@ Result<Image> compile_text(const std::string& compiler, std::vector<std::string>
   return Image{std::move(bytes), done.out + done.err};
 }
 
-// What -march=native means here: images do not move between unlike machines that share a cache folder.
-std::string machine_key() {
-  std::string chosen;
-  const auto text = read_file("/proc/cpuinfo");
-  for (const char* field : {"model name", "flags"}) {
-    const std::size_t begin = text ? text->find(field) : std::string::npos;
-    if (begin != std::string::npos) chosen += text->substr(begin, text->find('\n', begin) - begin);
-  }
-  return hash_hex(chosen);
-}
-
 constexpr const char* kCompileCommand = "__compile";
 constexpr int kArguments = 8;
 
 std::string helper_program;
 
 // What compile_cuda does not find in the cache.
-Result<Image> made(const std::string& source, const std::string& arch, const CompileOptions& options,
-                   const Compiler& compiler) {
+Result<Image> made(const std::string& source, const std::string& arch, const CompileOptions& options, const Compiler& compiler) {
   std::vector<std::string> argv = {helper_program, kCompileCommand, arch};
   if (compiler.nvrtc && helper_program.empty()) return compile_cuda_in_process(source, arch);
   if (!compiler.nvrtc) argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
@@ -163,9 +152,10 @@ Result<fs::path> compile_shared_object(const std::string& source, const std::vec
   WARPLOOM_TRY(const Compiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path};
   argv.insert(argv.end(), flags.begin(), flags.end());
-  static const std::string machine = machine_key();
-  const std::string key = hash_hex(
-      fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, headers.key, source));
+  // What -march=native means here: images do not move between unlike machines that share a cache folder.
+  static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
+  const std::string key =
+      hash_hex(fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, headers.key, source));
   DiskCache cache("cpu", ".so");
   if (const auto entry = cache.find(key)) return entry->path;
   WARPLOOM_TRY(const Image image, compile_text(compiler.name, std::move(argv), headers, source, ".cpp", time));

@@ -6,8 +6,6 @@
 #include "runtime/library.h"
 #include "target/capabilities.h"
 namespace warploom::runtime {
-namespace {
-// What stands behind `field` on its line of a /proc file, or "".
 std::string proc_value(const char* path, const char* field) {
   const auto text = read_file(path);
   const std::size_t at = text ? text->find(field) : std::string::npos;
@@ -16,6 +14,7 @@ std::string proc_value(const char* path, const char* field) {
   return text->substr(begin, text->find('\n', begin) - begin);
 }
 
+namespace {
 class CpuKernels final : public LoadedList {
  public:
   CpuKernels(Executor& device, wl::Pool& pool, const LaunchList& list) : LoadedList(device, list), pool_(pool) {}

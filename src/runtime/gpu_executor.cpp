@@ -33,13 +33,11 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
                                                      static_cast<int>(swizzle), kPromoteTo128, 0),
                          "cuTensorMapEncodeTiled");
   if (done) return encoded;
-  Error error = done.error();
-  error.place = place;
-  error.expected =
-      "a map the copy engine takes (base and strides multiples of 16, box at most 256 and within the "
-      "swizzle)";
-  error.found = text;
-  return fail(std::move(error));
+  done.error().place = place;
+  done.error().expected =
+      "a map the copy engine takes (base and strides multiples of 16, box at most 256 and within the swizzle)";
+  done.error().found = text;
+  return fail(std::move(done.error()));
 }
 
 CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
@@ -82,7 +80,13 @@ class GpuKernels final : public LoadedList {
   Status run(std::size_t index, void** parameters) override {
     const Kernel& kernel = list_.kernels[index];
     std::array<CUlaunchAttribute, 3> attributes;
-    CUlaunchConfig config;
+    CUlaunchConfig config{.grid_x = size(kernel.grid[0]),
+                          .grid_y = size(kernel.grid[1]),
+                          .grid_z = size(kernel.grid[2]),
+                          .block_x = size(kernel.threads),
+                          .shared_bytes = size(kernel.shared_bytes),
+                          .stream = stream_,
+                          .attributes = attributes.data()};
     const auto attribute_of = [&](int id) -> auto& {
       CUlaunchAttribute& attribute = attributes[config.attribute_count++];
       attribute.id = id;
@@ -92,13 +96,6 @@ class GpuKernels final : public LoadedList {
       attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
     if (kernel.overlaps && index > 0) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
     if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
-    config.grid_x = size(kernel.grid[0]);
-    config.grid_y = size(kernel.grid[1]);
-    config.grid_z = size(kernel.grid[2]);
-    config.block_x = size(kernel.threads);
-    config.shared_bytes = size(kernel.shared_bytes);
-    config.stream = stream_;
-    config.attributes = attributes.data();
     return cuda_.check(cuda_.cuLaunchKernelEx(&config, functions_[index], parameters, nullptr), "cuLaunchKernelEx");
   }
 
@@ -162,9 +159,8 @@ class GpuExecutor final : public Executor {
     CUdeviceptr address = 0;
     const std::size_t wanted = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + kAlignment;
     if (auto done = cuda_.check(cuda_.cuMemAlloc(&address, wanted), "cuMemAlloc"); !done) {
-      Error error = done.error();
-      error.expected = fmt::format("{} bytes", bytes);
-      return fail(std::move(error));
+      done.error().expected = fmt::format("{} bytes", bytes);
+      return fail(std::move(done.error()));
     }
     std::shared_ptr<void> owner(reinterpret_cast<void*>(address),
                                 [this](void* p) { cuda_.cuMemFree(reinterpret_cast<CUdeviceptr>(p)); });

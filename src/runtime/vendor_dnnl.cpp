@@ -160,7 +160,8 @@ class DnnlPrimitive final : public WithSets<DnnlSet> {
             describe(bias, "bias", kArgBias, p_.bias_dtype, p_.bias == BiasKind::full ? batch : 1,
                      p_.bias == BiasKind::per_column ? 1 : p_.m, p_.bias == BiasKind::per_row ? 1 : p_.n)) &&
            make_primitive([&](const void* attr, Handle* desc, void* op) {
-             if (d_.third) return d_.matmul_create3(desc, d_.engine, a.desc.get(), b.desc.get(), bias.desc.get(), c.desc.get(), attr);
+             if (d_.third)
+               return d_.matmul_create3(desc, d_.engine, a.desc.get(), b.desc.get(), bias.desc.get(), c.desc.get(), attr);
              return d_.matmul_init2(op, a.desc.get(), b.desc.get(), bias.desc.get(), c.desc.get());
            });
   }

@@ -1,6 +1,6 @@
-#include "search/partition.h"
 #include <regex>
 #include <set>
+#include "search/partition.h"
 namespace warploom::search {
 namespace {
 // Names each text's kernel so that no other has its name.

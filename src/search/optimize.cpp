@@ -29,16 +29,14 @@ Result<target::Capabilities> resolve_target(const std::string& name) {
 Track default_track(const graph::Graph& graph) {
   for (const auto& node : graph.nodes)
     if (node.op == graph::OpKind::DequantizeLinear) return Track::fp8;  // 8-bit operands, scaled
-  bool bf16 = false, fp16 = false, fp8 = false;
+  std::set<Dtype> narrow;
   for (const auto id : graph.inputs) {
     const Dtype dtype = graph.tensor(id).dtype;
-    if (!is_float(dtype)) continue;
-    if (bits_of(dtype) >= 32) return Track::fp32;
-    bf16 = bf16 || dtype == Dtype::bf16;
-    fp16 = fp16 || dtype == Dtype::f16;
-    fp8 = fp8 || bits_of(dtype) == 8;
+    if (is_float(dtype) && bits_of(dtype) >= 32) return Track::fp32;
+    if (is_float(dtype)) narrow.insert(dtype);
   }
-  return bf16 ? Track::bf16 : fp16 ? Track::fp16 : fp8 ? Track::fp8 : Track::fp32;
+  if (narrow.empty()) return Track::fp32;
+  return narrow.contains(Dtype::bf16) ? Track::bf16 : narrow.contains(Dtype::f16) ? Track::fp16 : Track::fp8;
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {

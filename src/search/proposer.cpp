@@ -1,4 +1,5 @@
 #include "search/proposer.h"
+#include <ranges>
 #include "graph/parallel.h"
 namespace warploom::search {
 namespace {
@@ -107,21 +108,15 @@ void Proposer::suggest(const kernels::Schedule& schedule) {
   queue_.insert(queue_.begin(), schedule);
 }
 
-void Proposer::learn(const kernels::Schedule& schedule, double us) {
-  const auto place =
-      std::lower_bound(best_.begin(), best_.end(), us, [](const auto& row, double value) { return row.first < value; });
-  best_.insert(place, {us, schedule});
-}
-
 void Proposer::mutate() {
   ++rounds_;
-  for (std::size_t i = 0; i < std::min(kWidth, best_.size()); ++i) {
-    std::vector<kernels::Schedule> changed = neighbours(*catalogue_, best_[i].second);
+  for (const auto& [us, good] : best_ | std::views::take(kWidth)) {
+    std::vector<kernels::Schedule> changed = neighbours(*catalogue_, good);
     random_.shuffle(changed);
     if (random_.below(3)) by_prediction(changed);
     std::size_t taken = 0;
     for (const auto& schedule : changed)
-      if (taken < kChanges && offer(schedule, best_[i].second.text())) ++taken;
+      if (taken < kChanges && offer(schedule, good.text())) ++taken;
   }
   if (rounds_ % 2 == 0 && !order_.empty()) offer(order_[random_.below(order_.size())], "");
 }

@@ -32,7 +32,7 @@ class Proposer {
   // Never to be proposed: the archive knows it already.
   void skip(const kernels::Schedule& schedule) { proposed_.insert(schedule.text()); }
   // What a schedule's time turned out to be, the ground of later proposals.
-  void learn(const kernels::Schedule& schedule, double us);
+  void learn(const kernels::Schedule& schedule, double us) { best_.emplace(us, schedule); }
   Strategy strategy() const { return strategy_; }
   // The schedules that `schedule` was made from.
   std::vector<std::string> parents_of(const std::string& schedule) const;
@@ -53,8 +53,8 @@ class Proposer {
   std::vector<kernels::Schedule> queue_;
   std::set<std::string> proposed_;
   std::map<std::string, std::string> parents_;
-  std::map<std::string, double> predicted_;                 // microseconds, by schedule
-  std::vector<std::pair<double, kernels::Schedule>> best_;  // ascending
+  std::map<std::string, double> predicted_;        // microseconds, by schedule
+  std::multimap<double, kernels::Schedule> best_;  // by time
   int rounds_ = 0;
 };
 }  // namespace warploom::search

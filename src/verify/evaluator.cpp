@@ -144,8 +144,9 @@ struct Evaluator::State {
       } else {
         kill_worker();
         if (!ending.candidate_ran) return lost("it did not answer in time");
-        ending.verdict = refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
-                                 fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed");
+        ending.verdict =
+            refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
+                    fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed");
         return ending;
       }
     }

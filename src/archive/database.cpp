@@ -103,22 +103,6 @@ Status create(sqlite3* connection, const fs::path& path) {
   Status ended = execute(connection, built ? "COMMIT" : "ROLLBACK", path);
   return built ? ended : built;
 }
-
-Status check(sqlite3* connection, const fs::path& path) {
-  WARPLOOM_TRY(const std::int64_t tables, pragma(connection, "SELECT count(*) FROM sqlite_master", path));
-  WARPLOOM_TRY(const std::int64_t id, pragma(connection, "PRAGMA application_id", path));
-  if (tables == 0 && id == 0) return create(connection, path);
-  if (id != kApplicationId) return foreign(path, "an SQLite database of another program");
-  WARPLOOM_TRY(const std::int64_t version, pragma(connection, "PRAGMA user_version", path));
-  if (version != kVersion)
-    return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path.string(),
-                 fmt::format("version {}", kVersion), fmt::format("version {}", version),
-                 "use the program that wrote it, or name another archive with --archive"});
-  WARPLOOM_TRY(Statement statement, Statement::make(connection, "PRAGMA quick_check(1)", path));
-  WARPLOOM_TRY(const bool row, statement.step());
-  if (!row || statement.text(0) != "ok") return fail(damaged(path, row ? statement.text(0) : "no answer"));
-  return ok();
-}
 }  // namespace
 Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds lock_timeout) {
   if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));
@@ -132,11 +116,21 @@ Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds
   sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
   const auto prepare = [&]() -> Status {
     // A foreign file must not be touched, so its application id is read before the log is set up.
-    WARPLOOM_TRY(const std::int64_t id, pragma(raw, "PRAGMA application_id", path));
     WARPLOOM_TRY(const std::int64_t tables, pragma(raw, "SELECT count(*) FROM sqlite_master", path));
-    if (id != kApplicationId && tables > 0) return foreign(path, "an SQLite database of another program");
+    WARPLOOM_TRY(const std::int64_t id, pragma(raw, "PRAGMA application_id", path));
+    const bool fresh = id == 0 && tables == 0;
+    if (id != kApplicationId && !fresh) return foreign(path, "an SQLite database of another program");
     WARPLOOM_CHECK(execute(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", path));
-    return check(raw, path);
+    if (fresh) return create(raw, path);
+    WARPLOOM_TRY(const std::int64_t version, pragma(raw, "PRAGMA user_version", path));
+    if (version != kVersion)
+      return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path.string(),
+                   fmt::format("version {}", kVersion), fmt::format("version {}", version),
+                   "use the program that wrote it, or name another archive with --archive"});
+    WARPLOOM_TRY(Statement statement, Statement::make(raw, "PRAGMA quick_check(1)", path));
+    WARPLOOM_TRY(const bool row, statement.step());
+    if (!row || statement.text(0) != "ok") return fail(damaged(path, row ? statement.text(0) : "no answer"));
+    return ok();
   };
   const Status ready = prepare();
   if (ready) return connection;

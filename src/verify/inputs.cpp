@@ -52,13 +52,6 @@ WARPLOOM_CLONES void unit(float* out, std::int64_t begin, std::int64_t count, Ke
   }
 }
 
-WARPLOOM_CLONES void signs(float* out, std::int64_t begin, std::int64_t count, Keys keys) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
-    out[i] = static_cast<float>(1 - 2 * static_cast<std::int32_t>(scramble(n + keys.first) >> 31));
-  }
-}
-
 WARPLOOM_CLONES void to_bf16(std::uint16_t* out, const float* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {  // all finite; nearest, ties to even
     const auto bits = std::bit_cast<std::uint32_t>(values[i]);
@@ -95,7 +88,10 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
     case InputFamily::uniform: return unit(out, begin, count, keys);
     case InputFamily::scaled: return bell(out, begin, count, keys, 0, kBellScale * 10, 1);
     case InputFamily::shifted: return bell(out, begin, count, keys, kBellFive, kBellScale, 1);
-    case InputFamily::signs: return signs(out, begin, count, keys);
+    case InputFamily::signs:
+      unit(out, begin, count, keys);
+      for (std::int64_t i = 0; i < count; ++i) out[i] = out[i] < 0.5f ? 1.0f : -1.0f;
+      return;
     case InputFamily::outliers: return bell(out, begin, count, keys, 0, kBellScale, big);
     case InputFamily::small: return bell(out, begin, count, keys, 0, kBellScale * 1e-3f, 1);
   }

@@ -28,16 +28,14 @@ using nlohmann::json;
 void to_json(json& out, const Tensor& tensor) {
   out = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
   if (!tensor.constant) return;
-  std::vector<std::uint8_t> bytes(tensor.constant->size());
-  std::memcpy(bytes.data(), tensor.constant->data(), bytes.size());
-  out["constant"] = json::binary(std::move(bytes));
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(tensor.constant->data());
+  out["constant"] = json::binary(std::vector<std::uint8_t>(bytes, bytes + tensor.constant->size()));
 }
 void from_json(const json& in, Tensor& tensor) {
   static_cast<TensorInfo&>(tensor) = {in.at("name"), in.at("dtype"), in.at("shape")};
   if (!in.contains("constant")) return;
-  const auto& bytes = in["constant"].get_binary();
-  tensor.constant.emplace(bytes.size());
-  std::memcpy(tensor.constant->data(), bytes.data(), bytes.size());
+  const auto* bytes = reinterpret_cast<const std::byte*>(in["constant"].get_binary().data());
+  tensor.constant.emplace(bytes, bytes + in["constant"].get_binary().size());
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)

@@ -1,5 +1,5 @@
-// The host side. Of a CUDA bundle: plain C++ on the CUDA runtime. Only cuTensorMapEncodeTiled is a driver call; it is asked for through
-// the runtime, so that nothing links with libcuda. Of a CPU bundle: device/cpu/pool.h hands out a kernel's blocks.
+// The host side. Of a CUDA bundle: plain C++ on the CUDA runtime. Only cuTensorMapEncodeTiled is a driver call; it is asked for
+// through the runtime, so that nothing links with libcuda. Of a CPU bundle: device/cpu/pool.h hands out a kernel's blocks.
 
 #include "export/parts.h"
 #include "runtime/type_codes.h"

@@ -1,8 +1,8 @@
 // compile: a launch list's source to machine code, for both engines, cached on disk.
 //
-// CUDA kernels go through NVRTC or else nvcc, a cubin for each; CPU kernels through the system's C++ compiler, a shared object for each
-// (compilers.h). Kernels with the same text share theirs. Compilers run in a child process under a clock, since they crash and hang
-// on odd input.
+// CUDA kernels go through NVRTC or else nvcc, a cubin for each; CPU kernels through the system's C++ compiler, a shared object
+// for each (compilers.h). Kernels with the same text share theirs. Compilers run in a child process under a clock, since they
+// crash and hang on odd input.
 //
 // Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for serialised wgmma and, unless they are
 // allowed, for spilled registers); compile-timeout.

@@ -1,7 +1,7 @@
-// Compilers: one text to one image, in a child process under a clock and through the cache. For this room, and for who asks what is here.
+// Compilers: one text to one image, in a child process under a clock and through the cache.
 //
-// CUDA  NVRTC: $WARPLOOM_NVRTC, else libnvrtc.so.13 and .12 on the loader's path, in $CUDA_HOME/lib64 and /usr/local/cuda/lib64, and
-//       in the nvidia packages of Python environments. Where there is none, nvcc.
+// CUDA  NVRTC: $WARPLOOM_NVRTC, else libnvrtc.so.13 and .12 on the loader's path, in $CUDA_HOME/lib64 and
+//       /usr/local/cuda/lib64, and in the nvidia packages of Python environments. Where there is none, nvcc.
 // C++   $CXX, else the first of g++-14, g++-13, g++-12, g++, clang++, c++ on the PATH: for CPU kernels and emulated ones.
 //
 // Texts include the device headers by bare name ("wl.h").

@@ -1,6 +1,7 @@
-// The makers put together, and the plain references as launch lists: straightforward kernels that stand in where no library serves, and
-// a second opinion where one does. They share nothing with emitted kernels, not even the device headers. A text is the engine's head, the
-// problem's constants, the functions of both engines, and the kernel; all but the constants stand in resources/plain.
+// The makers put together, and the plain references as launch lists: straightforward kernels that stand in where no library
+// serves, and a second opinion where one does. They share nothing with emitted kernels, not even the device headers. A text is
+// the engine's head, the problem's constants, the functions of both engines, and the kernel; all but the constants stand in
+// resources/plain.
 #include "runtime/vendor.h"
 #include "base/embedded.h"
 namespace warploom::runtime {

@@ -15,9 +15,8 @@
 #include "emulator.h"
 #include "kernels/family.h"
 #include "kernels/lower.h"
-#include "runtime/cpu_compiler.h"
+#include "runtime/compilers.h"
 #include "runtime/emulate.h"
-#include "runtime/nvrtc.h"
 #include "tile/print.h"
 
 namespace warploom {
@@ -154,7 +153,7 @@ int main(int argc, char** argv) {
   const int samples = argc > 1 ? std::atoi(argv[1]) : 9;
   const auto cuda_compiler = runtime::find_cuda_compiler();
   std::cout << nlohmann::json{{"cuda", cuda_compiler ? cuda_compiler->name : "none"},
-                              {"cpu", must(runtime::find_cpu_compiler()).version}}
+                              {"cpu", must(runtime::find_cpu_compiler()).name}}
                    .dump()
             << "\n";
   synthesis(samples);

@@ -10,24 +10,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family,
                                    high_us, reference_us, error, max_error, seed, source_hash, environment, verdict)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best)
 namespace {
-// What goes into a cell. Seeds, the only unsigned ones, use all 64 bits, which SQLite's signed integers would show as negative
-// numbers: they are kept as text. Texts from compilers may hold bytes that are no UTF-8; they must not stop a record.
-void put(Statement& row, const json& value) {
-  if (value.is_string()) row.bind(value.get_ref<const std::string&>());
-  else if (value.is_number_float()) row.bind(value.get<double>());
-  else if (value.is_number_integer() && !value.is_number_unsigned()) row.bind(value.get<std::int64_t>());
-  else row.bind(value.dump(-1, ' ', false, json::error_handler_t::replace));
-}
-
-// The cell as a value of the kind that `value` has.
-void get(const Statement& row, int column, json& value) {
-  if (value.is_string()) value = row.text(column);
-  else if (value.is_number_float()) value = row.real(column);
-  else if (value.is_number_integer() && !value.is_number_unsigned()) value = row.integer(column);
-  else if (json read = json::parse(row.text(column), nullptr, false); read.type() == value.type() || value.is_null())
-    value = read.is_discarded() ? json() : std::move(read);
-}
-
 // `form` for each column, {} its name, with commas between.
 template <class Record>
 std::string columns(const char* form = "{}") {
@@ -50,7 +32,7 @@ struct Archive::Database {
   template <class Record>
   Result<Statement> statement(const std::string& sql, const Record& record) const {
     WARPLOOM_TRY(Statement row, statement(sql));
-    for (const json& value : json(record)) put(row, value);
+    for (const json& value : json(record)) row.bind(value);
     return row;
   }
   // The records that `rest` selects: "FROM runs WHERE problem=?".
@@ -64,7 +46,7 @@ struct Archive::Database {
       if (!more) return out;
       json record = Record();
       int at = 0;
-      for (json& value : record) get(row, at++, value);
+      for (json& value : record) row.read(at++, value);
       try {
         out.push_back(record.get<Record>());
       } catch (const json::exception& error) {
@@ -74,14 +56,9 @@ struct Archive::Database {
   }
 };
 
-Archive::Archive(std::unique_ptr<Database> database) : database_(std::move(database)) {}
-Archive::Archive(Archive&&) noexcept = default;
-Archive& Archive::operator=(Archive&&) noexcept = default;
-Archive::~Archive() = default;
-
 Result<Archive> Archive::open(const std::filesystem::path& path, std::chrono::milliseconds lock_timeout) {
   WARPLOOM_TRY(Connection connection, open_database(path, lock_timeout));
-  return Archive(std::make_unique<Database>(Database{std::move(connection), path}));
+  return Archive(std::make_shared<Database>(Database{std::move(connection), path}));
 }
 
 Status Archive::add_problem(const Problem& problem) {

@@ -66,10 +66,6 @@ class Archive {
  public:
   static Result<Archive> open(const std::filesystem::path& path,
                               std::chrono::milliseconds lock_timeout = std::chrono::seconds(10));
-  Archive(Archive&&) noexcept;
-  Archive& operator=(Archive&&) noexcept;
-  ~Archive();
-
   Status add_problem(const Problem& problem);  // the same key again changes nothing
   Status record(const Candidate& candidate);   // the same (problem, schedule) again replaces the record
   Result<std::int64_t> begin_run(const Run& run);
@@ -82,7 +78,7 @@ class Archive {
 
  private:
   struct Database;
-  explicit Archive(std::unique_ptr<Database> database);
-  std::unique_ptr<Database> database_;
+  explicit Archive(std::shared_ptr<Database> database) : database_(std::move(database)) {}
+  std::shared_ptr<Database> database_;  // closed with the last copy
 };
 }  // namespace warploom::archive

@@ -37,7 +37,7 @@ tl::unexpected<Error> foreign(const fs::path& path, const std::string& found) {
                found, "name another file with --archive"});
 }
 
-// What SQLite's last failure on this connection means to the user.
+}  // namespace
 tl::unexpected<Error> error_of(sqlite3* connection, int code, const fs::path& path) {
   const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
   const int system = connection ? sqlite3_system_errno(connection) : 0;
@@ -61,6 +61,7 @@ tl::unexpected<Error> error_of(sqlite3* connection, int code, const fs::path& pa
   return fail({ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""});
 }
 
+namespace {
 Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
   const int code = sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);
   return code == SQLITE_OK ? ok() : error_of(connection, code, path);
@@ -102,57 +103,7 @@ Status create(sqlite3* connection, const fs::path& path) {
   Status ended = execute(connection, built ? "COMMIT" : "ROLLBACK", path);
   return built ? ended : built;
 }
-
-Status check(sqlite3* connection, const fs::path& path) {
-  WARPLOOM_TRY(const std::int64_t tables, pragma(connection, "SELECT count(*) FROM sqlite_master", path));
-  WARPLOOM_TRY(const std::int64_t id, pragma(connection, "PRAGMA application_id", path));
-  if (tables == 0 && id == 0) return create(connection, path);
-  if (id != kApplicationId) return foreign(path, "an SQLite database of another program");
-  WARPLOOM_TRY(const std::int64_t version, pragma(connection, "PRAGMA user_version", path));
-  if (version != kVersion)
-    return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path.string(),
-                 fmt::format("version {}", kVersion), fmt::format("version {}", version),
-                 "use the program that wrote it, or name another archive with --archive"});
-  WARPLOOM_TRY(Statement statement, Statement::make(connection, "PRAGMA quick_check(1)", path));
-  WARPLOOM_TRY(const bool row, statement.step());
-  if (!row || statement.text(0) != "ok") return fail(damaged(path, row ? statement.text(0) : "no answer"));
-  return ok();
-}
 }  // namespace
-Result<Statement> Statement::make(sqlite3* connection, const char* sql, const fs::path& path) {
-  sqlite3_stmt* raw = nullptr;
-  const int code = sqlite3_prepare_v2(connection, sql, -1, &raw, nullptr);
-  if (code != SQLITE_OK) return error_of(connection, code, path);
-  Statement made;
-  made.connection_ = connection;
-  made.path_ = path;
-  made.statement_.reset(raw);
-  return made;
-}
-void Statement::bind(const std::string& value) {
-  sqlite3_bind_text64(statement_.get(), ++bound_, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-}
-void Statement::bind(std::int64_t value) { sqlite3_bind_int64(statement_.get(), ++bound_, value); }
-void Statement::bind(double value) {
-  sqlite3_bind_double(statement_.get(), ++bound_, value == value ? value : 0.0);  // NaN would become NULL
-}
-Result<bool> Statement::step() {
-  const int code = sqlite3_step(statement_.get());
-  if (code == SQLITE_ROW) return true;
-  if (code == SQLITE_DONE) return false;
-  return error_of(connection_, sqlite3_extended_errcode(connection_), path_);
-}
-Status Statement::run() {
-  WARPLOOM_CHECK(step());
-  return ok();
-}
-std::string Statement::text(int column) const {
-  const auto* raw = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-  return raw ? std::string(raw, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))) : std::string();
-}
-std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
-double Statement::real(int column) const { return sqlite3_column_double(statement_.get(), column); }
-
 Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds lock_timeout) {
   if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));
   WARPLOOM_CHECK(look_at_header(path));
@@ -165,11 +116,21 @@ Result<Connection> open_database(const fs::path& path, std::chrono::milliseconds
   sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
   const auto prepare = [&]() -> Status {
     // A foreign file must not be touched, so its application id is read before the log is set up.
-    WARPLOOM_TRY(const std::int64_t id, pragma(raw, "PRAGMA application_id", path));
     WARPLOOM_TRY(const std::int64_t tables, pragma(raw, "SELECT count(*) FROM sqlite_master", path));
-    if (id != kApplicationId && tables > 0) return foreign(path, "an SQLite database of another program");
+    WARPLOOM_TRY(const std::int64_t id, pragma(raw, "PRAGMA application_id", path));
+    const bool fresh = id == 0 && tables == 0;
+    if (id != kApplicationId && !fresh) return foreign(path, "an SQLite database of another program");
     WARPLOOM_CHECK(execute(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", path));
-    return check(raw, path);
+    if (fresh) return create(raw, path);
+    WARPLOOM_TRY(const std::int64_t version, pragma(raw, "PRAGMA user_version", path));
+    if (version != kVersion)
+      return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path.string(),
+                   fmt::format("version {}", kVersion), fmt::format("version {}", version),
+                   "use the program that wrote it, or name another archive with --archive"});
+    WARPLOOM_TRY(Statement statement, Statement::make(raw, "PRAGMA quick_check(1)", path));
+    WARPLOOM_TRY(const bool row, statement.step());
+    if (!row || statement.text(0) != "ok") return fail(damaged(path, row ? statement.text(0) : "no answer"));
+    return ok();
   };
   const Status ready = prepare();
   if (ready) return connection;

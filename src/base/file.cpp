@@ -1,10 +1,11 @@
 #include "base/file.h"
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 namespace warploom {
 namespace fs = std::filesystem;
 namespace {
@@ -27,27 +28,13 @@ Result<std::string> read_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     return fail({ErrorCode::kFileMissing, "the file does not exist", path.string(), "a file", "nothing", "check the path"});
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat info {};
-  if (fd < 0 || ::fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
-    const std::string found = fd >= 0 && S_ISDIR(info.st_mode) ? "a folder" : std::strerror(errno);
-    if (fd >= 0) ::close(fd);
-    return fail({ErrorCode::kFileUnreadable, "the file cannot be read", path.string(), "a readable file", found,
-                 "check what the path names and its permissions"});
-  }
-  std::string text;
-  text.resize(static_cast<std::size_t>(info.st_size));
-  std::size_t have = 0;
-  while (true) {
-    if (have == text.size()) text.resize(text.size() + 4096);  // pipes and files that grow
-    const ssize_t got = ::read(fd, text.data() + have, text.size() - have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    have += static_cast<std::size_t>(got);
-  }
-  ::close(fd);
-  text.resize(have);
-  return text;
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  const bool folder = fs::is_directory(path, ignored);
+  if (!file || folder || (file.peek() != EOF && !(text << file.rdbuf())))
+    return fail({ErrorCode::kFileUnreadable, "the file cannot be read", path.string(), "a readable file",
+                 folder ? "a folder" : std::strerror(errno), "check what the path names and its permissions"});
+  return std::move(text).str();
 }
 
 bool write_all(int file, std::string_view bytes) {

@@ -8,14 +8,10 @@
 #include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
+#include <sstream>
 namespace warploom {
 namespace {
 using Clock = std::chrono::steady_clock;
-
-void append_limited(std::string& text, const char* data, std::size_t size, std::int64_t limit) {
-  const auto room = static_cast<std::size_t>(std::max<std::int64_t>(0, limit - static_cast<std::int64_t>(text.size())));
-  text.append(data, std::min(size, room));
-}
 }  // namespace
 Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare) {
   std::vector<char*> raw;
@@ -43,17 +39,13 @@ int end_process(int process, bool kill) {
   return status;
 }
 
-Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits,
-                                  const std::filesystem::path& working_folder) {
+Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits) {
   std::array<int, 2> out{}, err{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
     return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno), "raise ulimit -n"});
   WARPLOOM_TRY(const int child, start_process(argv, [&] {
                  ::dup2(out[1], STDOUT_FILENO);
                  ::dup2(err[1], STDERR_FILENO);
-                 const rlimit memory{static_cast<rlim_t>(limits.memory_bytes), static_cast<rlim_t>(limits.memory_bytes)};
-                 if (limits.memory_bytes > 0) ::setrlimit(RLIMIT_AS, &memory);
-                 if (!working_folder.empty() && ::chdir(working_folder.c_str()) != 0) ::_exit(127);
                }));
   ::close(out[1]);
   ::close(err[1]);
@@ -74,7 +66,8 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
       if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;
       const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
-        append_limited(i == 0 ? result.out : result.err, buffer.data(), static_cast<std::size_t>(got), limits.output_bytes);
+        std::string& text = i == 0 ? result.out : result.err;
+        text.append(buffer.data(), std::min(static_cast<std::size_t>(got), limits.output_bytes - text.size()));
       } else if (got == 0 || errno != EINTR) {
         polled[i].fd = -1;
         --open_ends;
@@ -98,13 +91,9 @@ std::filesystem::path find_program(const std::string& name) {
   if (name.find('/') != std::string::npos)
     return ::access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name) : std::filesystem::path();
   const char* path = std::getenv("PATH");
-  std::string rest = path ? path : "/usr/bin:/bin";
-  while (true) {
-    const auto colon = rest.find(':');
-    const std::filesystem::path candidate = std::filesystem::path(rest.substr(0, colon)) / name;
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-    if (colon == std::string::npos) return {};
-    rest.erase(0, colon + 1);
-  }
+  std::istringstream folders(path ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const auto candidate = std::filesystem::path(folder) / name; ::access(candidate.c_str(), X_OK) == 0) return candidate;
+  return {};
 }
 }  // namespace warploom

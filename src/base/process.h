@@ -8,8 +8,7 @@
 namespace warploom {
 struct ProcessLimits {
   std::chrono::milliseconds time{60'000};  // wall clock; the whole group is killed after it
-  std::int64_t memory_bytes = 0;           // RLIMIT_AS; 0: no limit (CUDA reserves address space freely)
-  std::int64_t output_bytes = 1 << 20;     // of standard output and error each; the rest is dropped
+  std::size_t output_bytes = 1 << 20;      // of standard output and error each; the rest is dropped
 };
 
 struct ProcessResult {
@@ -21,8 +20,7 @@ struct ProcessResult {
 };
 
 // Runs argv[0] (found through PATH) to its end. Fails only when it cannot be started at all.
-Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits = {},
-                                  const std::filesystem::path& working_folder = {});
+Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits = {});
 
 // Starts argv[0] in a session of its own, without standard input and core files, which dies with the calling thread; `prepare` runs in
 // it first, between fork and exec. And its end, waited for: its wait status; `kill`: at once. What it started ends with it.

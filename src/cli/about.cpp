@@ -1,25 +1,103 @@
+// What this program and this machine have: the commands doctor, errors and version.
+#include <unistd.h>
+#include "base/file.h"
+#include "base/process.h"
 #include "cli/command.h"
+#include "runtime/compilers.h"
+#include "runtime/driver.h"
+#include "runtime/executor.h"
+#include "runtime/library.h"
 #include "target/capabilities.h"
 namespace warploom::cli {
 namespace {
+// One thing the machine may have: what was found of it, or the reason and the remedy in the error.
+struct Finding {
+  std::string name, needed_for;
+  Result<std::string> detail;
+};
+
+tl::unexpected<Error> missing(std::string remedy) {
+  return fail({ErrorCode::kInternal, "not found", "", "", "", std::move(remedy)});
+}
+Result<std::string> library(std::initializer_list<const char*> files, std::string remedy) {
+  const runtime::Library opened(files);
+  if (!opened) return missing(std::move(remedy));
+  return opened.name();
+}
+Result<std::string> program(const std::string& file, std::string remedy) {
+  const auto path = find_program(file);
+  if (path.empty()) return missing(std::move(remedy));
+  return path.string();
+}
+Result<std::string> writable(const std::filesystem::path& folder) {
+  if (::access(folder.c_str(), W_OK) == 0) return folder.string();
+  return fail({ErrorCode::kInternal, folder.string(), "", "", "", "set XDG_CACHE_HOME"});
+}
+std::string cpu_text(const target::Capabilities& c) {
+  return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
+}
+std::string gpu_text(const runtime::DeviceInfo& info) {
+  return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", info.name, info.arch, info.processors,
+                     static_cast<double>(info.memory_bytes) / 0x1p30);
+}
+
+std::vector<Finding> examine() {
+  return {
+      {"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
+      {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
+       runtime::find_cpu_compiler().map([](const auto& c) { return c.name + " at " + c.path; })},
+      {"oneDNN", "the reference on the CPU; without it a plain kernel stands in",
+       library({"libdnnl.so.3", "libdnnl.so.2"}, "install libdnnl2")},
+      {"make", "`make check` of bundles", program("make", "install make")},
+      {"CUDA driver", "GPU targets", runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
+      {"GPU", "measuring on GPU targets",
+       runtime::Executor::open(Engine::cuda).map([](const auto& gpu) { return gpu_text(gpu->info()); })},
+      {"CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map([](const auto& c) { return c.name + " at " + c.path; })},
+      {"cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
+       library({"libcublasLt.so.13", "libcublasLt.so.12"}, "put the folder of libcublasLt on LD_LIBRARY_PATH")},
+      {"nvcc", "`make check` of GPU bundles", program("nvcc", "install the CUDA toolkit")},
+      {"cache folder", "compiled kernels and the archive", writable(cache_folder())}};
+}
+
+Result<Answer> doctor(const Session&) {
+  const auto findings = examine();
+  nlohmann::json rows = nlohmann::json::array();
+  std::string text;
+  bool cpu = true, gpu = true;
+  for (const auto& f : findings) {
+    const bool found = f.detail.has_value();
+    const std::string detail = found ? *f.detail : f.detail.error().message;
+    const std::string remedy = found ? "" : f.detail.error().remedy;
+    rows.push_back({{"name", f.name}, {"found", found}, {"detail", detail}, {"needed_for", f.needed_for}, {"remedy", remedy}});
+    text += fmt::format("{} {:<13} {}\n  {:<13} needed for {}\n", found ? "+" : "-", f.name, detail, "", f.needed_for);
+    if (!remedy.empty()) text += fmt::format("  {:<13} remedy: {}\n", "", remedy);
+    if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
+    if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= found;
+  }
+  const char* const targets[] = {"none", "cpu", "GPU", "cpu, GPU"};
+  text += fmt::format("targets that can be measured here: {}\n", targets[(cpu ? 1 : 0) + (gpu ? 2 : 0)]);
+  return Answer{{{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}}, text, cpu || gpu ? 0 : 3};
+}
+
 constexpr ErrorCode kCodes[] = {
 #define WARPLOOM_ERROR(name, text, exit_status, meaning) ErrorCode::name,
 #include "base/error_codes.def"
 };
 
 Result<Answer> list_errors(const Session&) {
-  Answer answer{nlohmann::json::object(), {}};
+  Answer answer;
   std::size_t width = 0;
   for (const ErrorCode code : kCodes) width = std::max(width, code_text(code).size());
-  nlohmann::json rows = nlohmann::json::array();
   for (const ErrorCode code : kCodes) {
-    rows.push_back({{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
+    answer.json["errors"].push_back(
+        {{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
     answer.text += fmt::format("{:<{}}  {:>3}  {}\n", code_text(code), width, exit_status(code), code_meaning(code));
   }
-  answer.json["errors"] = rows;
   return answer;
 }
 }  // namespace
+Command doctor_command() { return {"doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor}; }
+
 Command errors_command() { return {"errors", "every error code, its exit status and its meaning", {}, list_errors}; }
 
 Command version_command() {

@@ -100,15 +100,15 @@ Result<Answer> compile(const Flags& flags) {
         fs::path(flags.out.empty() ? "." : flags.out).replace_filename(program.name + "_" + one.tensor + ".svg");
     WARPLOOM_CHECK(write_file(picture, one.svg));
   }
-  if (flags.layouts == "text")
+  if (flags.layouts == "text") {
     for (const auto& row : json["instructions"])
       shown += fmt::format("line {}: {}: {}\n", row["line"].get<int>(), row["instruction"].get<std::string>(),
                            row["why"].get<std::string>());
-  if (flags.layouts == "text")
     for (const auto& row : json["solutions"])
       shown +=
           fmt::format("predicted {:.1f} us, bound by {}{}\n", row["predicted_us"].get<double>(), row["bound"].get<std::string>(),
                       row["differs"].empty() ? "" : ", were it instead " + row["differs"].dump());
+  }
   if (!flags.check) return Answer{json, shown};
   WARPLOOM_TRY(const verify::ProgramVerdict verdict, verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees)

@@ -1,3 +1,4 @@
+#include "base/embedded.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "onnx/spell.h"
@@ -8,44 +9,21 @@ struct Flags {
   std::uint64_t kernel = 3, stride = 1, padding = 0, groups = 1, features = 0;
 };
 
-// A problem that many have: its expression with {input}, the sizes of --input as {n0} {n1} … and {last}, and the flags' values.
+// A problem that many have: its expression with {input}, the last size of --input as {last}, the flags' values, and another
+// one's expression by its name, {conv2d}. They stand in resources/new.
 struct Recipe {
-  std::string_view name, expression, meaning;
+  std::string name, meaning, expression;
 };
-constexpr std::string_view kConv2d =
-    "conv(x[{input}], w[{out},{group_in},{kernel},{kernel}], b[{out}], strides=[{stride},{stride}], "
-    "pads=[{padding},{padding},{padding},{padding}], group={groups})";
-constexpr Recipe kRecipes[] = {
-    {"matmul", "matmul(x[{input}], w[{last},{out}])", "--input ..,M,K --features N"},
-    {"linear", "gemm(x[{input}], w[{out},{last}], b[{out}], transB=1)", "--input M,K --features N"},
-    {"linear_gelu", "gelu(gemm(x[{input}], w[{out},{last}], b[{out}], transB=1))", "the same, then gelu"},
-    {"mlp", "gemm(relu(gemm(x[{input}], w[{out},{last}], b[{out}], transB=1)), w2[{last},{out}], b2[{last}], transB=1)",
-     "two linear layers, --features wide between them"},
-    {"conv2d", "{conv2d}", "--input N,C,H,W --features CO --kernel --stride --padding --groups"},
-    {"conv2d_relu", "relu({conv2d})", "the same, then relu"},
-    {"conv2d_relu_maxpool", "maxpool(relu({conv2d}), kernel_shape=[2,2], strides=[2,2])", "then the largest of 2x2"},
-    {"conv2d_batchnorm_relu", "relu(batchnormalization({conv2d}, g[{out}], d[{out}], m[{out}], v[{out}]))",
-     "with batch norm between"},
-    {"maxpool2d", "maxpool(x[{input}], kernel_shape=[{kernel},{kernel}], strides=[{stride},{stride}])", "--kernel --stride"},
-    {"averagepool2d", "averagepool(x[{input}], kernel_shape=[{kernel},{kernel}], strides=[{stride},{stride}])",
-     "--kernel --stride"},
-    {"softmax", "softmax(x[{input}])", "over the last axis"},
-    {"logsoftmax", "logsoftmax(x[{input}])", "over the last axis"},
-    {"layernorm", "layernormalization(x[{input}], g[{last}], b[{last}])", "over the last axis"},
-    {"rmsnorm", "rmsnormalization(x[{input}], g[{last}])", "over the last axis"},
-    {"sum", "reducesum(x[{input}], [-1])", "over the last axis"},
-    {"max", "reducemax(x[{input}], [-1])", "over the last axis"},
-    {"argmax", "argmax(x[{input}], axis=-1)", "over the last axis"},
-    {"add", "add(x[{input}], z[{input}])", "of two tensors"},
-    {"relu", "relu(x[{input}])", ""},
-    {"gelu", "gelu(x[{input}])", ""},
-    {"sigmoid", "sigmoid(x[{input}])", ""},
-    {"transpose", "transpose(x[{input}])", "of all axes"},
-};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Recipe, name, meaning, expression)
+
+const std::vector<Recipe>& recipes() {
+  static const auto all = nlohmann::json::parse(resource("new/problems.json")).get<std::vector<Recipe>>();
+  return all;
+}
 
 std::string list() {
   std::string text = "an expression (relu(conv(x[1,3,32,32], w[8,3,3,3]))) or one of:";
-  for (const Recipe& recipe : kRecipes) text += fmt::format("\n  {:<22} {}", recipe.name, recipe.meaning);
+  for (const Recipe& recipe : recipes()) text += fmt::format("\n  {:<22} {}", recipe.name, recipe.meaning);
   return text;
 }
 
@@ -60,11 +38,11 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
       return bad("--input", "sizes as 100,3,224,224", flags.input);
     sizes.push_back(std::stoll(part));
   }
-  std::string text(recipe.expression);
+  std::string text = recipe.expression;
   const auto replace = [&](const std::string& key, const std::string& value) {
     for (std::size_t at; (at = text.find("{" + key + "}")) != text.npos;) text.replace(at, key.size() + 2, value);
   };
-  replace("conv2d", std::string(kConv2d));
+  for (const Recipe& other : recipes()) replace(other.name, other.expression);
   if (text.find("{out}") != text.npos && flags.features == 0) return bad("--features", "how many, above 0", "0");
   const bool image = text.find("conv") != text.npos || text.find("pool") != text.npos;
   if (image && (sizes.size() != 4 || flags.stride == 0 || flags.groups == 0))
@@ -78,7 +56,7 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
 
 Result<Answer> make(const Flags& flags) {
   std::string expression = flags.what, name = "model";
-  for (const Recipe& recipe : kRecipes)
+  for (const Recipe& recipe : recipes())
     if (recipe.name == flags.what) {
       name = recipe.name;
       WARPLOOM_TRY(expression, filled(recipe, flags));

@@ -44,12 +44,6 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
   return options;
 }
 
-// The file's name without its folder and its last extension: the bundle's name.
-std::string name_of_model(const fs::path& file) {
-  const std::string stem = file.stem().string();
-  return stem.empty() ? "model" : stem;
-}
-
 std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
   std::string operators, tensors;
   for (const auto& node : graph.nodes) operators += (operators.empty() ? "" : " + ") + std::string(graph::name_of(node.op));
@@ -79,12 +73,11 @@ Result<std::string> text_of(const fs::path& file, const graph::Graph& graph) {
 
 Status write_outcome(const fs::path& folder, const std::string& name, const std::string& model, const graph::Graph& graph,
                      const search::Outcome& outcome) {
-  export_::BundleInfo info;
-  info.name = name;
-  info.summary = summary_of(graph, outcome);
-  info.tolerance = check_tolerance(graph, outcome);
-  info.seed = outcome.seed;
-  info.plan = search::to_json(outcome);
+  export_::BundleInfo info{.name = name,
+                           .summary = summary_of(graph, outcome),
+                           .plan = search::to_json(outcome),
+                           .tolerance = check_tolerance(graph, outcome),
+                           .seed = outcome.seed};
   info.plan["warploom"] = kVersion;
   if (outcome.regions.size() == 1) info.plan["schedule"] = kernels::to_json(outcome.schedule);
   if (!model.empty()) info.plan["model"] = model;
@@ -93,20 +86,19 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
 }
 
 std::string table_of(const search::Outcome& o, const std::string& bundle) {
-  const auto times = [&](double us) { return us > 0 ? time_text(us) : std::string("-"); };
-  Rows rows = {
-      {"problem", o.problem},
-      {"target", fmt::format("{} ({})", o.target, o.device)},
-      {"track", std::string(name_of(o.track))},
-      {"reference", fmt::format("{}: {}", o.reference, times(o.reference_us))},
-      {"best", fmt::format("{}  (95 % of medians {} to {})", times(o.best_us), times(o.best_low_us), times(o.best_high_us))},
-      {"speedup", green(fmt::format("{:.2f}x", o.speedup))},
-      {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
-      {"error",
-       fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error, o.reference_error)},
-      {"schedule", o.schedule_text()},
-      {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
-      {"bundle", bundle}};
+  Rows rows = {{"problem", o.problem},
+               {"target", fmt::format("{} ({})", o.target, o.device)},
+               {"track", std::string(name_of(o.track))},
+               {"reference", fmt::format("{}: {}", o.reference, time_text(o.reference_us))},
+               {"best", fmt::format("{}  (95 % of medians {} to {})", time_text(o.best_us), time_text(o.best_low_us),
+                                    time_text(o.best_high_us))},
+               {"speedup", o.speedup > 0 ? green(fmt::format("{:.2f}x", o.speedup)) : "-"},
+               {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
+               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error,
+                                     o.reference_error)},
+               {"schedule", o.schedule_text()},
+               {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
+               {"bundle", bundle}};
   return two_columns(rows) + (o.interrupted ? "interrupted: this is the best so far\n" : "");
 }
 
@@ -114,7 +106,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
   WARPLOOM_TRY(const std::string model, text_of(flags.file, graph));
-  const std::string name = name_of_model(flags.file);
+  const std::string name = fs::path(flags.file).stem().string();  // the bundle's
   const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
   ProgressLine line(session.json || session.quiet);
   options.on_progress = [&line](const search::Progress& progress) { line.show(progress); };

@@ -27,16 +27,12 @@ std::string in_colour(const char* code, const std::string& text) {
 }
 }  // namespace
 Result<double> parse_seconds(const std::string& text, const std::string& place) {
-  struct Unit {
-    std::string_view name;
-    double seconds;
-  };
-  constexpr Unit kUnits[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"", 1}};
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"", 1}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view rest(end, text.data() + text.size());
-  for (const Unit& unit : kUnits)
-    if (error == std::errc() && rest == unit.name && number > 0 && std::isfinite(number)) return number * unit.seconds;
+  for (const auto& [unit, seconds] : kUnits)
+    if (error == std::errc() && rest == unit && number > 0 && std::isfinite(number)) return number * seconds;
   return fail({ErrorCode::kUsage, "a duration cannot be read", place, "a number above zero with ms, s, m or h: 60s", text,
                "write it like 500ms, 60s or 2m"});
 }

@@ -9,11 +9,23 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
                "bind every input and output"});
 }
 
-Status LoadedList::check_images(const Binary& binary) const {
-  if (binary.engine == list_.engine && binary.images.size() == list_.kernels.size()) return ok();
-  return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name(),
-               fmt::format("{} images", list_.kernels.size()), fmt::format("{} images", binary.images.size()),
-               "compile the list again"});
+Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {
+  return engine == Engine::cuda ? open_gpu() : open_cpu(threads);
+}
+
+Status Executor::flush_caches() {
+  constexpr std::int64_t kMore = 16 << 20, kMost = 256 << 20;
+  if (!flush_) { WARPLOOM_TRY(flush_, allocate(std::min(2 * info_.cache_bytes + kMore, kMost))); }
+  return fill(flush_, ++flush_word_);
+}
+
+Status LoadedList::load(const Binary& binary) {
+  if (binary.engine != list_.engine || binary.images.size() != list_.kernels.size())
+    return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name(),
+                 fmt::format("{} images", list_.kernels.size()), fmt::format("{} images", binary.images.size()),
+                 "compile the list again"});
+  for (std::size_t i = 0; i < list_.kernels.size(); ++i) WARPLOOM_CHECK(add(list_.kernels[i], binary.images[i]));
+  return ok();
 }
 
 Status LoadedList::bind(const Bindings& buffers, int set) {

@@ -43,6 +43,7 @@ class LoadedList : public WithSets<LoadedSet> {
  public:
   LoadedList(Executor& device, const LaunchList& list) : device_(device), list_(list) {}
   std::string name() const final { return list_.kernels.empty() ? "nothing" : list_.kernels.back().name; }
+  Status load(const Binary& binary);
   Status bind(const Bindings& buffers, int set) final;
   Status launch(int set) final;
 
@@ -51,12 +52,14 @@ class LoadedList : public WithSets<LoadedSet> {
   // What the kernel is handed for an argument over the memory at `address`, a variable of the buffer set.
   virtual Result<void*> parameter(const Kernel& kernel, const Argument& argument, void*& address, Kept& kept) = 0;
   virtual Status run(std::size_t kernel, void** parameters) = 0;
-  // ok when the binary's images are those of the list.
-  Status check_images(const Binary& binary) const;
+  virtual Status add(const Kernel& kernel, const std::string& image) = 0;  // the next one
 
   Executor& device_;
   LaunchList list_;
 };
+
+// What stands behind `field` on its line of a /proc file, or "".
+std::string proc_value(const char* path, const char* field);
 
 // The two executors.
 Result<std::unique_ptr<Executor>> open_gpu();

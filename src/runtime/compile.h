@@ -1,8 +1,8 @@
 // compile: a launch list's source to machine code, for both engines, cached on disk.
 //
-// CUDA kernels go through NVRTC (nvrtc.h) or else nvcc, a cubin for each; CPU kernels through the system's C++ compiler
-// (cpu_compiler.h), a shared object for each. Kernels with the same text share theirs. Compilers run in a child process under a
-// clock, since they crash and hang on odd input.
+// CUDA kernels go through NVRTC or else nvcc, a cubin for each; CPU kernels through the system's C++ compiler, a shared object
+// for each (compilers.h). Kernels with the same text share theirs. Compilers run in a child process under a clock, since they
+// crash and hang on odd input.
 //
 // Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for serialised wgmma and, unless they are
 // allowed, for spilled registers); compile-timeout.
@@ -16,20 +16,10 @@ struct CompileOptions {
   std::chrono::milliseconds time{60'000};
 };
 
-struct KernelFigures {
-  std::string name;
-  int registers = 0;    // a thread
-  int spill_bytes = 0;  // stores and loads added
-  std::int64_t static_shared = 0;
-};
-
 struct Binary {
   Engine engine = Engine::cuda;
   std::string compiler;             // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
   std::vector<std::string> images;  // one a kernel; cuda: the cubin; cpu: the shared object's path
-  std::vector<KernelFigures> figures;
-  int registers = 0;  // most of any kernel
-  int spills = 0;     // bytes, of all kernels
 };
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {});

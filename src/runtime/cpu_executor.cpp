@@ -6,8 +6,6 @@
 #include "runtime/library.h"
 #include "target/capabilities.h"
 namespace warploom::runtime {
-namespace {
-// What stands behind `field` on its line of a /proc file, or "".
 std::string proc_value(const char* path, const char* field) {
   const auto text = read_file(path);
   const std::size_t at = text ? text->find(field) : std::string::npos;
@@ -16,26 +14,20 @@ std::string proc_value(const char* path, const char* field) {
   return text->substr(begin, text->find('\n', begin) - begin);
 }
 
+namespace {
 class CpuKernels final : public LoadedList {
  public:
   CpuKernels(Executor& device, wl::Pool& pool, const LaunchList& list) : LoadedList(device, list), pool_(pool) {}
 
-  Status load(const Binary& binary) {
-    WARPLOOM_CHECK(check_images(binary));
-    for (std::size_t i = 0; i < list_.kernels.size(); ++i) {
-      const Kernel& kernel = list_.kernels[i];
-      // Never closed: dlopen gives the same handle for the same path, and a closed image would pull the code from under others.
-      const Library image{binary.images[i].c_str()};
-      functions_.push_back(image[kernel.name.c_str()]);
-      if (!image.complete())
-        return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name,
-                     "a shared object with the kernel", image ? binary.images[i] : image.why_not(),
-                     "clear the cache folder and compile again"});
-    }
-    return ok();
-  }
-
  private:
+  Status add(const Kernel& kernel, const std::string& image) override {
+    // Never closed: dlopen gives the same handle for the same path, and a closed image would pull the code from under others.
+    const Library library{image.c_str()};
+    functions_.push_back(library[kernel.name.c_str()]);
+    if (library.complete()) return ok();
+    return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name, "a shared object with the kernel",
+                 library ? image : library.why_not(), "clear the cache folder and compile again"});
+  }
   Result<void*> parameter(const Kernel&, const Argument&, void*& address, Kept&) override { return address; }
   Status run(std::size_t index, void** parameters) override {
     const Kernel& kernel = list_.kernels[index];
@@ -51,10 +43,8 @@ class CpuKernels final : public LoadedList {
 
 class CpuExecutor final : public Executor {
  public:
-  CpuExecutor(int threads, DeviceInfo info) : info_(std::move(info)), pool_(threads) {}
+  CpuExecutor(int threads, DeviceInfo info) : Executor(Engine::cpu, std::move(info)), pool_(threads) {}
 
-  Engine engine() const override { return Engine::cpu; }
-  const DeviceInfo& info() const override { return info_; }
   Result<std::int64_t> free_memory() override {
     const std::string kilobytes = proc_value("/proc/meminfo", "MemAvailable:");
     return kilobytes.empty() ? info_.memory_bytes : std::atoll(kilobytes.c_str()) * 1024;
@@ -104,23 +94,10 @@ class CpuExecutor final : public Executor {
   }
   Result<std::function<Status()>> record(const std::function<Status()>& work) override { return work; }
 
-  Status flush_caches() override {
-    constexpr std::int64_t kMost = std::int64_t{256} << 20;
-    if (!flush_) { WARPLOOM_TRY(flush_, allocate(std::min(2 * info_.cache_bytes, kMost))); }
-    return fill(flush_, ++flush_word_);
-  }
-
  private:
-  DeviceInfo info_;
   wl::Pool pool_;
-  Buffer flush_;
-  std::uint32_t flush_word_ = 0;
 };
 }  // namespace
-Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {
-  return engine == Engine::cuda ? open_gpu() : open_cpu(threads);
-}
-
 Result<std::unique_ptr<Executor>> open_cpu(int threads) {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("cpu"));
   DeviceInfo info;

@@ -49,33 +49,22 @@ Result<fs::path> DiskCache::store(const std::string& key, std::string_view image
 }
 
 void DiskCache::shrink() const {
-  struct Group {
-    std::int64_t bytes = 0;
-    std::int64_t used = 0;  // nanoseconds, of the image
-    std::vector<fs::path> files;
-  };
-  std::map<std::string, Group> groups;
+  std::vector<std::pair<fs::file_time_type, fs::path>> images;
   std::int64_t total = 0;
-  std::error_code error;
+  std::error_code error;  // another process may be shrinking it as well
   for (const auto& file : fs::directory_iterator(folder_, error)) {
-    struct stat info {};
-    if (::stat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    Group& group = groups[file.path().stem().string()];
-    group.bytes += info.st_size;
-    group.used = std::max(group.used, std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
-    group.files.push_back(file.path());
-    total += info.st_size;
+    total += static_cast<std::int64_t>(file.file_size(error));
+    if (file.path().extension() == suffix_) images.emplace_back(file.last_write_time(error), file.path());
   }
   if (total <= cap_bytes_) return;
-  std::vector<const Group*> by_use;
-  for (const auto& [key, group] : groups) by_use.push_back(&group);
-  std::sort(by_use.begin(), by_use.end(), [](const Group* a, const Group* b) { return a->used < b->used; });
-  if (!by_use.empty()) by_use.pop_back();  // the newest is the one just stored: its maker is about to read it
-  const std::int64_t goal = cap_bytes_ - cap_bytes_ / 10;
-  for (const Group* group : by_use) {
-    if (total <= goal) break;
-    for (const fs::path& file : group->files) fs::remove(file, error);
-    total -= group->bytes;
+  std::ranges::sort(images);
+  if (!images.empty()) images.pop_back();  // the newest is the one just stored: its maker is about to read it
+  for (auto& [used, file] : images) {
+    if (total <= cap_bytes_ - cap_bytes_ / 10) break;
+    for (const std::string& part : {suffix_, std::string(".txt"), std::string(".log")}) {
+      total -= static_cast<std::int64_t>(fs::file_size(file.replace_extension(part), error));
+      fs::remove(file, error);
+    }
   }
 }
 }  // namespace warploom::runtime

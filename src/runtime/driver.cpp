@@ -73,6 +73,14 @@ Status Driver::check(CUresult code, const char* call) const {
                std::string(remedy_of(error))});
 }
 
+Result<int> Driver::attribute(int which) const {
+  CUdevice device = 0;
+  int value = 0;
+  WARPLOOM_CUDA(*this, cuDeviceGet, &device, 0);
+  WARPLOOM_CUDA(*this, cuDeviceGetAttribute, &value, which, device);
+  return value;
+}
+
 std::string Driver::version() const {
   int version = 0;
   cuDriverGetVersion(&version);

@@ -70,7 +70,8 @@ class Driver {
   // ok for 0; else the error that belongs to the code: out-of-memory, candidate-crashed, candidate-hung, or cuda-call with the
   // call and the driver's words for the code.
   Status check(CUresult code, const char* call) const;
-  std::string version() const;  // "CUDA 13.0"
+  Result<int> attribute(int which) const;  // of the first device
+  std::string version() const;             // "CUDA 13.0"
 };
 
 #define WARPLOOM_CUDA(driver, call, ...) WARPLOOM_CHECK((driver).check((driver).call(__VA_ARGS__), #call))

@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 #include <sstream>
 #include "emulator.h"
-#include "runtime/cpu_compiler.h"
+#include "runtime/compilers.h"
 #include "tensor_map.h"
 namespace warploom::runtime {
 namespace {

@@ -68,8 +68,8 @@ class Executor {
   static Result<std::unique_ptr<Executor>> open(Engine engine, int threads = 0);
   virtual ~Executor() = default;
 
-  virtual Engine engine() const = 0;
-  virtual const DeviceInfo& info() const = 0;
+  Engine engine() const { return engine_; }
+  const DeviceInfo& info() const { return info_; }
   virtual Result<std::int64_t> free_memory() = 0;  // bytes
 
   // At least `bytes` (0 gives a buffer of 0 bytes at a valid address), aligned to 4096, contents undefined.
@@ -88,9 +88,15 @@ class Executor {
   virtual Result<double> time_us(const std::function<Status()>& work) = 0;
   // A series of launches to be made again and again: a CUDA graph, or on the CPU the calls themselves.
   virtual Result<std::function<Status()>> record(const std::function<Status()>& work) = 0;
-  // Puts other data into the caches, in launch order: GPU by writing twice the L2, CPU by writing twice the last level (at most
-  // 256 MiB).
-  virtual Status flush_caches() = 0;
+  // Puts other data into the caches, in launch order, by writing twice as much as they hold (at most 256 MiB).
+  Status flush_caches();
   virtual void* stream() { return nullptr; }  // CUstream, for libraries
+
+ protected:
+  Executor(Engine engine, DeviceInfo info) : engine_(engine), info_(std::move(info)) {}
+  Engine engine_;
+  DeviceInfo info_;
+  Buffer flush_;
+  std::uint32_t flush_word_ = 0;
 };
 }  // namespace warploom::runtime

@@ -33,13 +33,11 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
                                                      static_cast<int>(swizzle), kPromoteTo128, 0),
                          "cuTensorMapEncodeTiled");
   if (done) return encoded;
-  Error error = done.error();
-  error.place = place;
-  error.expected =
-      "a map the copy engine takes (base and strides multiples of 16, box at most 256 and within the "
-      "swizzle)";
-  error.found = text;
-  return fail(std::move(error));
+  done.error().place = place;
+  done.error().expected =
+      "a map the copy engine takes (base and strides multiples of 16, box at most 256 and within the swizzle)";
+  done.error().found = text;
+  return fail(std::move(done.error()));
 }
 
 CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
@@ -56,26 +54,21 @@ class GpuKernels final : public LoadedList {
       if (module) cuda_.cuModuleUnload(module);
   }
 
-  Status load(const Binary& binary) {
-    WARPLOOM_CHECK(check_images(binary));
-    for (std::size_t i = 0; i < list_.kernels.size(); ++i) {
-      const Kernel& kernel = list_.kernels[i];
-      CUmodule& module = modules_.emplace_back();
-      WARPLOOM_CUDA(cuda_, cuModuleLoadData, &module, binary.images[i].data());
-      CUfunction& function = functions_.emplace_back();
-      WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, module, kernel.name.c_str());
-      if (kernel.shared_bytes > device_.info().shared_bytes)
-        return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
-                     fmt::format("at most {} bytes", device_.info().shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
-                     "take fewer stages or a smaller tile"});
-      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
-      if (cluster_size(kernel) > kPortableCluster)
-        WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
-    }
+ private:
+  Status add(const Kernel& kernel, const std::string& image) override {
+    CUmodule& module = modules_.emplace_back();
+    WARPLOOM_CUDA(cuda_, cuModuleLoadData, &module, image.data());
+    CUfunction& function = functions_.emplace_back();
+    WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, module, kernel.name.c_str());
+    if (kernel.shared_bytes > device_.info().shared_bytes)
+      return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
+                   fmt::format("at most {} bytes", device_.info().shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
+                   "take fewer stages or a smaller tile"});
+    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
+    if (cluster_size(kernel) > kPortableCluster)
+      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
     return ok();
   }
-
- private:
   Result<void*> parameter(const Kernel& kernel, const Argument& argument, void*& address, Kept& kept) override {
     if (!argument.tensor_map) return &address;
     WARPLOOM_TRY(const CUtensorMap map,
@@ -87,7 +80,13 @@ class GpuKernels final : public LoadedList {
   Status run(std::size_t index, void** parameters) override {
     const Kernel& kernel = list_.kernels[index];
     std::array<CUlaunchAttribute, 3> attributes;
-    CUlaunchConfig config;
+    CUlaunchConfig config{.grid_x = size(kernel.grid[0]),
+                          .grid_y = size(kernel.grid[1]),
+                          .grid_z = size(kernel.grid[2]),
+                          .block_x = size(kernel.threads),
+                          .shared_bytes = size(kernel.shared_bytes),
+                          .stream = stream_,
+                          .attributes = attributes.data()};
     const auto attribute_of = [&](int id) -> auto& {
       CUlaunchAttribute& attribute = attributes[config.attribute_count++];
       attribute.id = id;
@@ -97,13 +96,6 @@ class GpuKernels final : public LoadedList {
       attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
     if (kernel.overlaps && index > 0) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
     if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
-    config.grid_x = size(kernel.grid[0]);
-    config.grid_y = size(kernel.grid[1]);
-    config.grid_z = size(kernel.grid[2]);
-    config.block_x = size(kernel.threads);
-    config.shared_bytes = size(kernel.shared_bytes);
-    config.stream = stream_;
-    config.attributes = attributes.data();
     return cuda_.check(cuda_.cuLaunchKernelEx(&config, functions_[index], parameters, nullptr), "cuLaunchKernelEx");
   }
 
@@ -118,7 +110,7 @@ class GpuKernels final : public LoadedList {
 
 class GpuExecutor final : public Executor {
  public:
-  explicit GpuExecutor(const Driver& cuda) : cuda_(cuda) {}
+  explicit GpuExecutor(const Driver& cuda) : Executor(Engine::cuda, {}), cuda_(cuda) {}
   ~GpuExecutor() override {
     flush_ = {};
     for (CUevent event : events_)
@@ -132,16 +124,16 @@ class GpuExecutor final : public Executor {
     std::array<char, 256> text{};
     WARPLOOM_CUDA(cuda_, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu_);
     info_.name = text.data();
-    WARPLOOM_TRY(const int major, attribute(kAttributeMajor));
-    WARPLOOM_TRY(const int minor, attribute(kAttributeMinor));
+    WARPLOOM_TRY(const int major, cuda_.attribute(kAttributeMajor));
+    WARPLOOM_TRY(const int minor, cuda_.attribute(kAttributeMinor));
     if (major < kOldestMajor)
       return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", info_.name,
                    "compute capability 8.0 or later", fmt::format("{}.{}", major, minor), "use --target cpu"});
     // From 9.0 on the instructions that matter are of the architecture-specific targets.
     info_.arch = fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
-    WARPLOOM_TRY(info_.processors, attribute(kAttributeProcessors));
-    WARPLOOM_TRY(info_.cache_bytes, attribute(kAttributeL2Bytes));
-    WARPLOOM_TRY(info_.shared_bytes, attribute(kAttributeSharedBytesOptin));
+    WARPLOOM_TRY(info_.processors, cuda_.attribute(kAttributeProcessors));
+    WARPLOOM_TRY(info_.cache_bytes, cuda_.attribute(kAttributeL2Bytes));
+    WARPLOOM_TRY(info_.shared_bytes, cuda_.attribute(kAttributeSharedBytesOptin));
     std::size_t bytes = 0;
     WARPLOOM_CUDA(cuda_, cuDeviceTotalMem, &bytes, gpu_);
     info_.memory_bytes = static_cast<std::int64_t>(bytes);
@@ -155,8 +147,6 @@ class GpuExecutor final : public Executor {
     return ok();
   }
 
-  Engine engine() const override { return Engine::cuda; }
-  const DeviceInfo& info() const override { return info_; }
   void* stream() override { return stream_; }
   Result<std::int64_t> free_memory() override {
     std::size_t free = 0, total = 0;
@@ -169,9 +159,8 @@ class GpuExecutor final : public Executor {
     CUdeviceptr address = 0;
     const std::size_t wanted = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + kAlignment;
     if (auto done = cuda_.check(cuda_.cuMemAlloc(&address, wanted), "cuMemAlloc"); !done) {
-      Error error = done.error();
-      error.expected = fmt::format("{} bytes", bytes);
-      return fail(std::move(error));
+      done.error().expected = fmt::format("{} bytes", bytes);
+      return fail(std::move(done.error()));
     }
     std::shared_ptr<void> owner(reinterpret_cast<void*>(address),
                                 [this](void* p) { cuda_.cuMemFree(reinterpret_cast<CUdeviceptr>(p)); });
@@ -238,28 +227,12 @@ class GpuExecutor final : public Executor {
     return [this, kept] { return cuda_.check(cuda_.cuGraphLaunch(kept.get(), stream_), "cuGraphLaunch"); };
   }
 
-  Status flush_caches() override {
-    constexpr std::int64_t kMore = std::int64_t{16} << 20;
-    if (!flush_) { WARPLOOM_TRY(flush_, allocate(2 * info_.cache_bytes + kMore)); }
-    WARPLOOM_CUDA(cuda_, cuMemsetD32Async, pointer(flush_), ++flush_word_, static_cast<std::size_t>(flush_.bytes() / 4), stream_);
-    return ok();
-  }
-
  private:
-  Result<int> attribute(int which) {
-    int value = 0;
-    WARPLOOM_CUDA(cuda_, cuDeviceGetAttribute, &value, which, gpu_);
-    return value;
-  }
-
   const Driver& cuda_;
   CUdevice gpu_ = 0;
   bool retained_ = false;
   CUstream stream_ = nullptr;
   std::array<CUevent, 2> events_{};
-  DeviceInfo info_;
-  Buffer flush_;
-  std::uint32_t flush_word_ = 0;
 };
 }  // namespace
 Result<std::unique_ptr<Executor>> open_gpu() {

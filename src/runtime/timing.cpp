@@ -95,9 +95,7 @@ Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const
   for (Entry& entry : entries) {
     Samples& samples = entry.samples;
     const Interval interval = median_interval(samples.us, options.seed);
-    samples.median_us = interval.median;
-    samples.low_us = interval.low;
-    samples.high_us = interval.high;
+    std::tie(samples.median_us, samples.low_us, samples.high_us) = std::tie(interval.median, interval.low, interval.high);
     all.push_back(std::move(samples));
   }
   return all;

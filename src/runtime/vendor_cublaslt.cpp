@@ -2,7 +2,6 @@
 //
 // cuBLAS counts columns first, so the row-major C = A B is asked for as Cᵀ = Bᵀ Aᵀ: its first operand is our B.
 
-#include <bit>
 #include "runtime/bound.h"
 #include "runtime/library.h"
 #include "runtime/type_codes.h"
@@ -63,6 +62,7 @@ constexpr int kPreferWorkspace = 1, kPreferAlignmentA = 5;  // B, C and D follow
 constexpr int kCompute32F = 68, kCompute64F = 70, kComputeFastTf32 = 77;
 constexpr int kEpilogueDefault = 1, kEpilogueRelu = 2, kEpilogueBias = 4, kEpilogueGelu = 32;  // GELU in its tanh form
 constexpr int kAlgorithms = 8;
+constexpr std::uint32_t kAlignment = 256;
 constexpr std::size_t kWorkspaceBytes = 64 << 20;
 
 // The epilogue with exactly the problem's meaning, or -1.
@@ -106,7 +106,7 @@ class LtMatmul final : public WithSets<std::vector<Buffer>> {  // A, B, C, bias
            layout(c_, out, p_.n, p_.m, true);
     if (!good) return not_served(name(), "a descriptor it refused");
     WARPLOOM_TRY(workspace_, device_.allocate(kWorkspaceBytes));
-    return ask(256);  // the alignment of whole buffers decides whether the problem is served at all
+    return ask();
   }
 
   std::string name() const override {
@@ -121,15 +121,7 @@ class LtMatmul final : public WithSets<std::vector<Buffer>> {  // A, B, C, bias
       bound.push_back(buffer);
     }
     WARPLOOM_CHECK(keep(set, std::move(bound)));
-    std::uint32_t alignment = 256;
-    for (const Set& known : sets_)
-      for (const Buffer& buffer : std::span(known).first(3)) {
-        const auto address = reinterpret_cast<std::uintptr_t>(buffer.address());
-        alignment = std::min(alignment, address ? std::uint32_t{1} << std::min(8, std::countr_zero(address)) : 256u);
-      }
-    if (alignment == alignment_ && chosen_) return ok();
-    WARPLOOM_CHECK(ask(alignment));
-    return choose();
+    return chosen_ ? ok() : choose();
   }
 
   Status launch(int set) override {
@@ -147,19 +139,15 @@ class LtMatmul final : public WithSets<std::vector<Buffer>> {  // A, B, C, bias
                              set(lt_.layout_set, layout, kLayoutBatchStride, batched ? rows * cols : std::int64_t{0}));
   }
 
-  // The heuristic's algorithms for operands aligned so.
-  Status ask(std::uint32_t alignment) {
-    for (int operand = 0; operand < 4; ++operand) set(lt_.preference_set, preference_, kPreferAlignmentA + operand, alignment);
+  // The heuristic's algorithms for operands aligned as buffers are.
+  Status ask() {
+    for (int operand = 0; operand < 4; ++operand) set(lt_.preference_set, preference_, kPreferAlignmentA + operand, kAlignment);
     std::array<LtHeuristic, kAlgorithms> results;
     int found = 0;
     if (lt_.heuristic(lt_.handle, desc_, b_, a_, c_, c_, preference_, kAlgorithms, results.data(), &found) != 0) found = 0;
-    algorithms_.clear();
     for (const LtHeuristic& result : std::span(results).first(static_cast<std::size_t>(found)))
       if (result.state == 0) algorithms_.push_back(result.algorithm);
-    if (algorithms_.empty()) return not_served(name(), "no algorithm");
-    alignment_ = alignment;
-    best_ = 0;
-    return ok();
+    return algorithms_.empty() ? not_served(name(), "no algorithm") : ok();
   }
 
   // Keeps the fastest algorithm on buffer set 0.
@@ -200,7 +188,6 @@ class LtMatmul final : public WithSets<std::vector<Buffer>> {  // A, B, C, bias
   Buffer workspace_;
   std::vector<LtAlgorithm> algorithms_;
   std::size_t best_ = 0;
-  std::uint32_t alignment_ = 0;
   bool chosen_ = false;
 };
 }  // namespace

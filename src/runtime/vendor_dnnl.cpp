@@ -8,8 +8,7 @@
 namespace warploom::runtime {
 namespace {
 using Handle = void*;
-constexpr int kMaxDims = 12;
-using Dims = std::array<std::int64_t, kMaxDims>;
+using Dims = std::array<std::int64_t, 12>;  // as many as oneDNN reads
 
 constexpr int kCpu = 1, kInOrder = 1, kForwardInference = 96, kSoftmaxAccurate = 0x30000;
 constexpr int kArgSrc = 1, kArgDst = 17, kArgWeights = 33, kArgBias = 41;
@@ -80,22 +79,7 @@ struct alignas(64) Block {
 struct Operand {
   BufferSpec buffer;
   int arg = 0;
-  Block block;              // the second version's descriptor
-  Handle handle = nullptr;  // the third's
-  Operand() = default;
-  Operand(const Operand&) = delete;
-  Operand& operator=(const Operand&) = delete;
-  ~Operand() {
-    if (handle) dnnl().desc_destroy3(handle);
-  }
-  bool describe(int rank, const Dims& dims, Dtype dtype, const Dims& strides) {
-    const int type = codes_of(dtype).dnnl;
-    return dnnl().third ? dnnl().desc_create3(&handle, rank, dims.data(), type, strides.data()) == 0
-                        : dnnl().desc_init2(block.bytes.data(), rank, dims.data(), type, strides.data()) == 0;
-  }
-  const void* desc() const {
-    return buffer.name.empty() ? nullptr : dnnl().third ? handle : static_cast<const void*>(block.bytes.data());
-  }
+  std::shared_ptr<void> desc;  // the second version's block, the third's handle; null where there is no such operand
 };
 
 struct DnnlSet {
@@ -127,10 +111,10 @@ class DnnlPrimitive final : public WithSets<DnnlSet> {
   Status bind(const Bindings& buffers, int set) override {
     DnnlSet bound;
     for (const Operand& operand : operands_) {
-      if (operand.buffer.name.empty()) continue;
+      if (!operand.desc) continue;
       WARPLOOM_TRY(const Buffer buffer, named_buffer(buffers, operand.buffer));
       Handle memory = nullptr;
-      if (d_.memory_create(&memory, operand.desc(), d_.engine, buffer.address()) != 0)
+      if (d_.memory_create(&memory, operand.desc.get(), d_.engine, buffer.address()) != 0)
         return not_served(name(), "a memory object it refused");
       bound.memories.emplace_back(memory, d_.memory_destroy);
       bound.arguments.push_back({operand.arg, memory});
@@ -154,8 +138,16 @@ class DnnlPrimitive final : public WithSets<DnnlSet> {
     operand.buffer = {buffer, dtype, {batch, r, c}};
     operand.arg = arg;
     const std::int64_t row = transposed ? 1 : c, column = transposed ? r : 1;
-    return p_.batch == 1 ? operand.describe(2, {r, c}, dtype, {row, column})
-                         : operand.describe(3, {batch, r, c}, dtype, {r * c, row, column});
+    const Dims dims = {batch, r, c}, strides = {r * c, row, column};
+    const int first = p_.batch == 1, rank = 3 - first, type = codes_of(dtype).dnnl;
+    if (!d_.third) {
+      operand.desc = std::make_shared<Block>();
+      return d_.desc_init2(operand.desc.get(), rank, dims.data() + first, type, strides.data() + first) == 0;
+    }
+    Handle handle = nullptr;
+    if (d_.desc_create3(&handle, rank, dims.data() + first, type, strides.data() + first) != 0) return false;
+    operand.desc = {handle, d_.desc_destroy3};
+    return true;
   }
 
   bool make_matmul() {
@@ -168,8 +160,9 @@ class DnnlPrimitive final : public WithSets<DnnlSet> {
             describe(bias, "bias", kArgBias, p_.bias_dtype, p_.bias == BiasKind::full ? batch : 1,
                      p_.bias == BiasKind::per_column ? 1 : p_.m, p_.bias == BiasKind::per_row ? 1 : p_.n)) &&
            make_primitive([&](const void* attr, Handle* desc, void* op) {
-             if (d_.third) return d_.matmul_create3(desc, d_.engine, a.desc(), b.desc(), bias.desc(), c.desc(), attr);
-             return d_.matmul_init2(op, a.desc(), b.desc(), bias.desc(), c.desc());
+             if (d_.third)
+               return d_.matmul_create3(desc, d_.engine, a.desc.get(), b.desc.get(), bias.desc.get(), c.desc.get(), attr);
+             return d_.matmul_init2(op, a.desc.get(), b.desc.get(), bias.desc.get(), c.desc.get());
            });
   }
 
@@ -178,8 +171,8 @@ class DnnlPrimitive final : public WithSets<DnnlSet> {
     return describe(x, "X", kArgSrc, p_.in, 1, p_.rows, p_.cols) && describe(y, "Y", kArgDst, p_.out, 1, p_.rows, p_.cols) &&
            make_primitive([&](const void* attr, Handle* desc, void* op) {
              constexpr int kind = kForwardInference, algorithm = kSoftmaxAccurate;
-             if (d_.third) return d_.softmax_create3(desc, d_.engine, kind, algorithm, x.desc(), y.desc(), 1, attr);
-             return d_.softmax_init2(op, kind, algorithm, x.desc(), y.desc(), 1);
+             if (d_.third) return d_.softmax_create3(desc, d_.engine, kind, algorithm, x.desc.get(), y.desc.get(), 1, attr);
+             return d_.softmax_init2(op, kind, algorithm, x.desc.get(), y.desc.get(), 1);
            });
   }
 

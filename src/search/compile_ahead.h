@@ -2,17 +2,12 @@
 // they were put in. Compilers themselves run in child processes under a clock (runtime/compile.h).
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <deque>
-#include <functional>
 #include <future>
-#include <memory>
-#include <optional>
 #include <semaphore>
-#include <string>
-#include "base/error.h"
-#include "codegen/launch_list.h"
+#include <thread>
 #include "kernels/family.h"
+#include "runtime/compile.h"
 namespace warploom::search {
 struct Compiled {
   kernels::Schedule schedule;
@@ -23,16 +18,44 @@ struct Compiled {
 class CompileAhead {
  public:
   using Build = std::function<Result<LaunchList>(const kernels::Schedule&)>;
-  CompileAhead(Build build, int threads, std::chrono::milliseconds limit);
+  using milliseconds = std::chrono::milliseconds;
+  CompileAhead(Build build, int threads, milliseconds limit)
+      : build_(std::move(build)), limit_(limit), turns_(std::make_shared<Turns>(std::max(1, threads))) {}
   // Does not wait for compilers that are still running: their threads end, and their results are dropped, later.
-  ~CompileAhead();
+  ~CompileAhead() { turns_->stopped = true; }
   CompileAhead(const CompileAhead&) = delete;
   CompileAhead& operator=(const CompileAhead&) = delete;
 
-  void put(kernels::Schedule schedule);
+  // A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it.
+  void put(kernels::Schedule schedule) {
+    std::packaged_task<Compiled()> task(
+        [schedule = std::move(schedule), build = build_, limit = limit_, turns = turns_]() -> Compiled {
+          turns->free.acquire();
+          Compiled made = turns->stopped ? Compiled{} : compiled(schedule, build, limit);
+          turns->free.release();
+          return made;
+        });
+    entries_.push_back({Clock::now(), task.get_future()});
+    std::thread(std::move(task)).detach();
+  }
   std::size_t pending() const { return entries_.size(); }  // put and not taken
   // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait` has passed.
-  std::optional<Compiled> take(std::chrono::milliseconds wait, std::chrono::milliseconds patience);
+  std::optional<Compiled> take(milliseconds wait, milliseconds patience) {
+    const auto start = Clock::now();
+    const auto ready = [](const Entry& entry) { return entry.result.wait_for(milliseconds(0)) == std::future_status::ready; };
+    while (!entries_.empty()) {
+      const bool any = Clock::now() - entries_.front().put >= patience;
+      const auto last = any ? entries_.end() : entries_.begin() + 1;
+      if (const auto found = std::find_if(entries_.begin(), last, ready); found != last) {
+        Compiled out = found->result.get();
+        entries_.erase(found);
+        return out;
+      }
+      if (Clock::now() - start >= wait) break;
+      entries_.front().result.wait_for(milliseconds(5));  // the others are looked at as often
+    }
+    return std::nullopt;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -46,8 +69,17 @@ class CompileAhead {
     std::atomic<bool> stopped = false;
   };
 
+  static Compiled compiled(const kernels::Schedule& schedule, const Build& build, milliseconds limit) {
+    Compiled made{schedule, build(schedule), {}};
+    if (!made.list) return made;
+    Result<runtime::Binary> binary = runtime::compile(*made.list, {.time = limit});
+    if (binary) made.compiler = binary->compiler;
+    else made.list = fail(binary.error());
+    return made;
+  }
+
   Build build_;
-  std::chrono::milliseconds limit_;
+  milliseconds limit_;
   std::shared_ptr<Turns> turns_;
   std::deque<Entry> entries_;  // in the order they were put
 };

@@ -5,8 +5,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "search/compile_ahead.h"
-#include "search/proposer.h"
-#include "verify/evaluator.h"
 namespace warploom::search {
 namespace {
 using Clock = std::chrono::steady_clock;
@@ -29,12 +27,9 @@ class Explorer {
 
   Result<Outcome> run() {
     WARPLOOM_CHECK(prepare());
-    Status searched = search();
-    if (!searched && searched.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(searched.error());
-    if (!interrupted()) {
-      const Status finals = final_rounds();
-      if (!finals && finals.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(finals.error());
-    }
+    Status done = search();
+    if (done) done = final_rounds();
+    if (!done && done.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(done.error());
     return conclude();
   }
 
@@ -230,8 +225,7 @@ class Explorer {
   // The fastest few, measured again beside the reference; then the best of them judged whole in a fresh process.
   Status final_rounds() {
     compile_.reset();
-    auto faster = [](const Entry& a, const Entry& b) { return a.verdict.median_us < b.verdict.median_us; };
-    std::stable_sort(entries_.begin(), entries_.end(), faster);
+    std::ranges::stable_sort(entries_, {}, [](const Entry& e) { return e.verdict.median_us; });
     const double last_round = 1.2 * start_seconds_ + 2 * judge_seconds_;
     const std::size_t finalists = std::min(entries_.size(), kFinalists);
     for (std::size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_; ++i) {
@@ -245,10 +239,8 @@ class Explorer {
     }
     // Refused ones go; those measured again come first, since a quick figure does not compare with theirs.
     std::erase_if(entries_, [](const Entry& e) { return !e.verdict.accepted; });
-    std::stable_sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
-      const bool a_again = a.verdict.reference_us > 0, b_again = b.verdict.reference_us > 0;
-      return a_again != b_again ? a_again : faster(a, b);
-    });
+    std::ranges::stable_sort(entries_, {},
+                             [](const Entry& e) { return std::pair(e.verdict.reference_us <= 0, e.verdict.median_us); });
     return promote();
   }
 
@@ -297,14 +289,12 @@ class Explorer {
   }
 
   // The promoted entry, or after an interrupt the fastest that this run judged.
-  Entry* winner() {
-    Entry* best = nullptr;
-    for (Entry& entry : entries_) {
-      if (!entry.verdict.accepted || !entry.here || (!entry.promoted && !interrupted())) continue;
-      if (!best || (entry.promoted && !best->promoted) ||
-          (entry.promoted == best->promoted && entry.verdict.median_us < best->verdict.median_us))
+  const Entry* winner() const {
+    const Entry* best = nullptr;
+    const auto key = [](const Entry& entry) { return std::pair(!entry.promoted, entry.verdict.median_us); };
+    for (const Entry& entry : entries_)
+      if (entry.verdict.accepted && entry.here && (entry.promoted || interrupted()) && (!best || key(entry) < key(*best)))
         best = &entry;
-    }
     return best;
   }
 
@@ -328,23 +318,19 @@ class Explorer {
       return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate", problem_.setup.graph.name,
                    "a candidate that is right", summary(), "give it more time with --budget"});
     const verify::Verdict& v = best->verdict;
-    const double reference_us = v.reference_us > 0 ? v.reference_us : reference_us_;
     return Outcome{.problem = problem_.setup.graph.name,
                    .target = problem_.catalogue.capabilities.arch,
                    .device = ready_.device,
                    .track = options_.track,
                    .reference = ready_.reference.empty() ? "none" : ready_.reference,
-                   .reference_us = reference_us,
+                   .reference_us = v.reference_us > 0 ? v.reference_us : reference_us_,
                    .best_us = v.median_us,
                    .best_low_us = v.low_us,
                    .best_high_us = v.high_us,
-                   .speedup = reference_us > 0 && v.median_us > 0 ? reference_us / v.median_us : 0,
                    .error = v.error,
                    .max_error = v.max_error,
                    .reference_error = std::max(0.0, v.reference_error),
-                   .roofline_fraction = v.median_us > 0 ? problem_.roofline_us / v.median_us : 0,
                    .candidates = judged_,
-                   .seconds = now(),
                    .seed = options_.seed,
                    .interrupted = interrupted(),
                    .schedule = best->schedule,

@@ -1,7 +1,6 @@
 // The search itself, for any catalogue of schedules. optimize() calls it with the families of kernels/, tests with their own.
 #pragma once
-#include "search/catalogue.h"
-#include "search/optimize.h"
+#include "search/proposer.h"
 #include "verify/evaluator.h"
 namespace warploom::search {
 struct Problem {
@@ -19,6 +18,7 @@ inline constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion
 // An error that no other candidate would escape.
 bool is_fatal(ErrorCode code);
 
+// The outcome lacks what optimize() works out of it: speedup, part of the roofline, seconds.
 Result<Outcome> explore(const Problem& problem, const Options& options);
 
 // A plan of several regions judged whole, in a fresh process, in about so many seconds: the verdict that accepts it, or kPlanWrong.

@@ -1,6 +1,6 @@
-#include "search/join.h"
 #include <regex>
 #include <set>
+#include "search/partition.h"
 namespace warploom::search {
 namespace {
 // Names each text's kernel so that no other has its name.
@@ -23,52 +23,39 @@ class Names {
   std::map<std::string, std::pair<std::string, std::string>> known_;  // by the text as it was
 };
 
-struct Life {
-  std::size_t first = 0, last = 0;  // kernels that name the workspace
-  bool used = false, zeroed = false;
-};
-
-// Workspaces whose lives do not meet become one. A workspace that is cleared keeps memory of its own: clearing a larger one costs time.
+// Workspaces that are not needed at the same time become one: each takes the first place that is free when it is first named. One that
+// is cleared keeps memory of its own: clearing a larger one costs time.
 void share_workspaces(LaunchList& list) {
-  std::map<std::string, Life> lives;
+  std::map<std::string, std::size_t> last;  // kernel that needs each
   for (std::size_t i = 0; i < list.kernels.size(); ++i)
     for (const Argument& arg : list.kernels[i].args) {
-      Life& life = lives[arg.buffer];
-      if (!life.used) life.first = i;
       // A kernel that begins before this one has ended must not write here yet.
       const bool overlapped = i + 1 < list.kernels.size() && list.kernels[i + 1].overlaps;
-      life = {life.first, i + overlapped, true, life.zeroed || arg.zeroed};
+      last[arg.buffer] = std::max(last[arg.buffer], arg.zeroed ? list.kernels.size() : i + overlapped);
     }
-  struct Slot {
+  struct Place {
     BufferSpec spec;
     std::size_t busy_until;
   };
-  std::vector<Slot> slots;
-  std::vector<BufferSpec> own;
-  std::map<std::string, std::string> place;
-  std::ranges::stable_sort(list.workspaces, {}, [&](const BufferSpec& spec) { return lives[spec.name].first; });
-  for (const BufferSpec& spec : list.workspaces) {
-    const Life& life = lives[spec.name];
-    if (life.zeroed || !life.used) {
-      own.push_back(spec);
-      continue;
+  std::vector<Place> places;
+  std::map<std::string, std::size_t> place_of;
+  for (std::size_t i = 0; i < list.kernels.size(); ++i)
+    for (Argument& arg : list.kernels[i].args) {
+      const auto spec = std::ranges::find(list.workspaces, arg.buffer, &BufferSpec::name);
+      if (spec == list.workspaces.end() || last.at(arg.buffer) == list.kernels.size()) continue;
+      const auto [known, fresh] = place_of.try_emplace(arg.buffer, 0);
+      if (fresh) {
+        const auto free = std::ranges::find_if(places, [&](const Place& place) { return place.busy_until < i; });
+        known->second = static_cast<std::size_t>(free - places.begin());
+        if (free == places.end()) places.push_back({{fmt::format("workspace/{}", places.size()), Dtype::u8, {0}}, 0});
+        Place& place = places[known->second];
+        place.spec.shape = {std::max(place.spec.bytes(), spec->bytes())};
+        place.busy_until = last.at(arg.buffer);
+      }
+      arg.buffer = places[known->second].spec.name;
     }
-    Slot* best = nullptr;  // the smallest that holds it, else the largest
-    for (Slot& slot : slots) {
-      if (slot.busy_until >= life.first) continue;
-      const std::int64_t size = slot.spec.bytes(), held = best ? best->spec.bytes() : 0;
-      if (!best || (held < spec.bytes() ? size > held : size >= spec.bytes() && size < held)) best = &slot;
-    }
-    if (!best) best = &slots.emplace_back(Slot{{fmt::format("workspace/{}", slots.size()), Dtype::u8, {0}}, 0});
-    best->spec.shape = {std::max(best->spec.bytes(), spec.bytes())};
-    best->busy_until = life.last;
-    place[spec.name] = best->spec.name;
-  }
-  list.workspaces = std::move(own);
-  for (Slot& slot : slots) list.workspaces.push_back(std::move(slot.spec));
-  for (Kernel& kernel : list.kernels)
-    for (Argument& arg : kernel.args)
-      if (const auto found = place.find(arg.buffer); found != place.end()) arg.buffer = found->second;
+  std::erase_if(list.workspaces, [&](const BufferSpec& spec) { return place_of.contains(spec.name); });
+  for (Place& place : places) list.workspaces.push_back(std::move(place.spec));
 }
 }  // namespace
 LaunchList join(const graph::Graph& whole, const Partition& partition, const std::vector<const LaunchList*>& lists) {

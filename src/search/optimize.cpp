@@ -3,19 +3,14 @@
 #include "graph/parallel.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
-#include "search/join.h"
-#include "verify/evaluator.h"
 namespace warploom::search {
 namespace {
 // The capabilities to plan for on the GPU that is here. A newer architecture than any that is known is planned for as the newest
 // whose instructions it still has, and compiled under its own name.
 Result<target::Capabilities> gpu_here() {
   WARPLOOM_TRY(const runtime::Driver* cuda, runtime::Driver::get());
-  runtime::CUdevice device = 0;
-  int major = 0, minor = 0;
-  WARPLOOM_CUDA(*cuda, cuDeviceGet, &device, 0);
-  WARPLOOM_CUDA(*cuda, cuDeviceGetAttribute, &major, runtime::kAttributeMajor, device);
-  WARPLOOM_CUDA(*cuda, cuDeviceGetAttribute, &minor, runtime::kAttributeMinor, device);
+  WARPLOOM_TRY(const int major, cuda->attribute(runtime::kAttributeMajor));
+  WARPLOOM_TRY(const int minor, cuda->attribute(runtime::kAttributeMinor));
   if (major < 8)
     return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target", "compute capability 8.0 or newer",
                  fmt::format("{}.{}", major, minor), "use --target cpu"});
@@ -34,16 +29,14 @@ Result<target::Capabilities> resolve_target(const std::string& name) {
 Track default_track(const graph::Graph& graph) {
   for (const auto& node : graph.nodes)
     if (node.op == graph::OpKind::DequantizeLinear) return Track::fp8;  // 8-bit operands, scaled
-  bool bf16 = false, fp16 = false, fp8 = false;
+  std::set<Dtype> narrow;
   for (const auto id : graph.inputs) {
     const Dtype dtype = graph.tensor(id).dtype;
-    if (!is_float(dtype)) continue;
-    if (bits_of(dtype) >= 32) return Track::fp32;
-    bf16 = bf16 || dtype == Dtype::bf16;
-    fp16 = fp16 || dtype == Dtype::f16;
-    fp8 = fp8 || bits_of(dtype) == 8;
+    if (is_float(dtype) && bits_of(dtype) >= 32) return Track::fp32;
+    if (is_float(dtype)) narrow.insert(dtype);
   }
-  return bf16 ? Track::bf16 : fp16 ? Track::fp16 : fp8 ? Track::fp8 : Track::fp32;
+  if (narrow.empty()) return Track::fp32;
+  return narrow.contains(Dtype::bf16) ? Track::bf16 : narrow.contains(Dtype::f16) ? Track::fp16 : Track::fp8;
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
@@ -55,8 +48,8 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
 }
 
 namespace {
-// All of a problem but how to search it, which takes time for a whole network.
-Problem outline_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
+// A problem; without how to search it (`outline`), which takes time for a whole network.
+Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities, bool outline) {
   Problem problem;
   problem.catalogue = {{graph, options.track}, capabilities, {}, {}};
   const kernels::Work work = kernels::work_of(problem.catalogue.region);
@@ -68,11 +61,7 @@ Problem outline_of(const graph::Graph& graph, const Options& options, const targ
   setup.flops = work.flops > 0 ? work.flops : work.bytes;
   setup.seed = options.seed;
   problem.roofline_us = verify::roofline_us(capabilities, options.track, work.flops, work.bytes);
-  return problem;
-}
-
-Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities) {
-  Problem problem = outline_of(graph, options, capabilities);
+  if (outline) return problem;
   problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
   problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
     return kernels::build(region, schedule, capabilities);
@@ -88,11 +77,11 @@ class Planner {
   Result<Outcome> run(const graph::Graph& graph) {
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
     WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities));
-    whole_ = outline_of(graph, options_, capabilities);
+    whole_ = problem_of(graph, options_, capabilities, true);
     for (const Region& region : partition_.regions) {
       if (region.alias) continue;
       const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
-      if (fresh) tasks_.push_back({problem_of(region.graph, options_, capabilities), 0, {}});
+      if (fresh) tasks_.push_back({problem_of(region.graph, options_, capabilities, false), 0, {}});
       ++tasks_[known->second].times;
     }
     const bool trivial = partition_.trivial(graph);

@@ -4,7 +4,7 @@
 // candidates of every family that covers it are enumerated or sampled, compiled in parallel in child processes, judged and timed one at
 // a time in the evaluator process, and recorded in the archive as soon as they are known. A run that was interrupted or killed goes on
 // where it stopped when it is started again with the same problem, target and track; other models with equal regions find them there.
-// The best of each region make the plan (join.h), which is then judged as a whole against the whole graph.
+// The best of each region make the plan, which is then judged as a whole against the whole graph.
 #pragma once
 #include <atomic>
 #include <filesystem>

@@ -19,6 +19,7 @@
 #include <map>
 #include <string>
 #include <vector>
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 namespace warploom::search {
 struct Region {
@@ -43,4 +44,10 @@ using Rank = std::function<std::optional<int>(const graph::Graph& region)>;
 
 // no-schedule with the operators that no family covers.
 Result<Partition> partition(const graph::Graph& graph, const Rank& rank);
+
+// The launch lists of the regions as one for the whole graph; `lists[i]` is of partition.regions[i], null for an alias. Kernels run in
+// the order of regions. What regions pass on lies in workspaces, and workspaces that are not needed at the same time share memory.
+// Constants that kernels read are inputs of the list, after the graph's own. Kernels of equal text share it; kernels of different texts
+// get different names.
+LaunchList join(const graph::Graph& whole, const Partition& partition, const std::vector<const LaunchList*>& lists);
 }  // namespace warploom::search

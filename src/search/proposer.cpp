@@ -1,7 +1,66 @@
 #include "search/proposer.h"
+#include <ranges>
 #include "graph/parallel.h"
 namespace warploom::search {
 namespace {
+constexpr std::size_t kWalk = 40'000;   // spaces up to this size are walked whole
+constexpr std::size_t kLooks = 20'000;  // random looks into larger ones
+
+// The `index`-th of a space's combinations, or one at random.
+kernels::Schedule at(const kernels::Space& space, std::size_t index, Random* random = nullptr) {
+  kernels::Schedule schedule{space.family, {}};
+  for (const auto& field : space.fields) {
+    const std::size_t count = field.values.size();
+    schedule.fields[field.name] = field.values[random ? random->below(count) : index % count];
+    index /= count;
+  }
+  return schedule;
+}
+
+// Every legal schedule of a family, or as many as a bounded number of looks finds where the space is too large to go through,
+// best guess first; in random order on targets with a cost model.
+std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family, Random& random) {
+  const kernels::Space space = family.space(catalogue.region, catalogue.capabilities);
+  std::vector<std::pair<double, kernels::Schedule>> found;
+  for (const auto& field : space.fields)
+    if (field.values.empty()) return {};
+  // A product of many fields can overflow what size() counts in; anything negative or huge is sampled.
+  double combinations = 1;
+  for (const auto& field : space.fields) combinations *= static_cast<double>(field.values.size());
+  std::set<std::string> seen;
+  const bool walk = combinations <= static_cast<double>(kWalk);
+  const std::size_t looks = walk ? static_cast<std::size_t>(combinations) : kLooks;
+  for (std::size_t i = 0; i < looks; ++i) {
+    kernels::Schedule schedule = at(space, i, walk ? nullptr : &random);
+    if (!walk && !seen.insert(schedule.text()).second) continue;
+    if (!family.legal(catalogue.region, schedule, catalogue.capabilities)) continue;
+    const double guess = family.guess(catalogue.region, schedule, catalogue.capabilities);
+    found.emplace_back(guess, std::move(schedule));
+  }
+  if (catalogue.capabilities.gpu) random.shuffle(found);  // the cost model orders them, a few at a time
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<kernels::Schedule> out;
+  for (auto& [guess, schedule] : found) out.push_back(std::move(schedule));
+  return out;
+}
+
+// The legal schedules that differ from `schedule` in one field, in the order of fields and values.
+std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue, const kernels::Schedule& schedule) {
+  const auto family = std::ranges::find(catalogue.families, schedule.family, &kernels::Family::name);
+  std::vector<kernels::Schedule> out;
+  if (family == catalogue.families.end()) return out;
+  for (const auto& field : (*family)->space(catalogue.region, catalogue.capabilities).fields) {
+    for (const std::int64_t value : field.values) {
+      kernels::Schedule changed = schedule;
+      const auto place = changed.fields.find(field.name);
+      if (place == changed.fields.end() || place->second == value) continue;
+      place->second = value;
+      if ((*family)->legal(catalogue.region, changed, catalogue.capabilities)) out.push_back(std::move(changed));
+    }
+  }
+  return out;
+}
+
 constexpr std::size_t kSmallSpace = 96;                     // automatic: spaces up to this size are enumerated
 constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
 constexpr std::size_t kWidth = 5;                           // the best few that are changed
@@ -49,21 +108,15 @@ void Proposer::suggest(const kernels::Schedule& schedule) {
   queue_.insert(queue_.begin(), schedule);
 }
 
-void Proposer::learn(const kernels::Schedule& schedule, double us) {
-  const auto place =
-      std::lower_bound(best_.begin(), best_.end(), us, [](const auto& row, double value) { return row.first < value; });
-  best_.insert(place, {us, schedule});
-}
-
 void Proposer::mutate() {
   ++rounds_;
-  for (std::size_t i = 0; i < std::min(kWidth, best_.size()); ++i) {
-    std::vector<kernels::Schedule> changed = neighbours(*catalogue_, best_[i].second);
+  for (const auto& [us, good] : best_ | std::views::take(kWidth)) {
+    std::vector<kernels::Schedule> changed = neighbours(*catalogue_, good);
     random_.shuffle(changed);
     if (random_.below(3)) by_prediction(changed);
     std::size_t taken = 0;
     for (const auto& schedule : changed)
-      if (taken < kChanges && offer(schedule, best_[i].second.text())) ++taken;
+      if (taken < kChanges && offer(schedule, good.text())) ++taken;
   }
   if (rounds_ % 2 == 0 && !order_.empty()) offer(order_[random_.below(order_.size())], "");
 }

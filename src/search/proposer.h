@@ -8,14 +8,20 @@
 // Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
 // and takes the changes that it expects most of first. Predictions only order: what is timed decides.
 #pragma once
-#include <map>
 #include <optional>
 #include <set>
-#include <string>
-#include <vector>
-#include "search/catalogue.h"
+#include "base/random.h"
 #include "search/optimize.h"
 namespace warploom::search {
+// The schedules a search may try for one region on one target, and how to build one. optimize() makes it from the families of
+// kernels/; tests make their own.
+struct Catalogue {
+  kernels::Region region;
+  target::Capabilities capabilities;
+  std::vector<const kernels::Family*> families;
+  std::function<Result<LaunchList>(const kernels::Schedule&)> build;
+};
+
 class Proposer {
  public:
   Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed);
@@ -26,7 +32,7 @@ class Proposer {
   // Never to be proposed: the archive knows it already.
   void skip(const kernels::Schedule& schedule) { proposed_.insert(schedule.text()); }
   // What a schedule's time turned out to be, the ground of later proposals.
-  void learn(const kernels::Schedule& schedule, double us);
+  void learn(const kernels::Schedule& schedule, double us) { best_.emplace(us, schedule); }
   Strategy strategy() const { return strategy_; }
   // The schedules that `schedule` was made from.
   std::vector<std::string> parents_of(const std::string& schedule) const;
@@ -47,8 +53,8 @@ class Proposer {
   std::vector<kernels::Schedule> queue_;
   std::set<std::string> proposed_;
   std::map<std::string, std::string> parents_;
-  std::map<std::string, double> predicted_;                 // microseconds, by schedule
-  std::vector<std::pair<double, kernels::Schedule>> best_;  // ascending
+  std::map<std::string, double> predicted_;        // microseconds, by schedule
+  std::multimap<double, kernels::Schedule> best_;  // by time
   int rounds_ = 0;
 };
 }  // namespace warploom::search

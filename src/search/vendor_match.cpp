@@ -70,9 +70,7 @@ std::optional<BiasKind> bias_of(const kernels::MatmulRegion& region, const kerne
 }
 
 // Only inputs and outputs have buffers of their own at the vendor's.
-bool is_input(const graph::Graph& graph, graph::TensorId id) {
-  return std::find(graph.inputs.begin(), graph.inputs.end(), id) != graph.inputs.end();
-}
+bool is_input(const graph::Graph& graph, graph::TensorId id) { return std::ranges::count(graph.inputs, id) > 0; }
 
 std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::MatmulRegion& region, Track track) {
   const auto a = operand_of(region.a), b = operand_of(region.b), out = operand_of(region.out);
@@ -150,7 +148,8 @@ std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track t
   if (graph.outputs.size() != 1) return std::nullopt;
   if (const auto matmul = kernels::match_matmul(kernels::nests_of(graph))) return matmul_reference(graph, *matmul, track);
   const auto primitive = graph::decompose(graph);
-  if (const auto rows = primitive ? kernels::read_rows(kernels::nests_of(*primitive)) : std::nullopt) return softmax_reference(graph, *rows);
+  if (const auto rows = primitive ? kernels::read_rows(kernels::nests_of(*primitive)) : std::nullopt)
+    return softmax_reference(graph, *rows);
   return std::nullopt;
 }
 }  // namespace warploom::search

@@ -14,8 +14,10 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-std::chrono::nanoseconds milliseconds(double ms) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(ms));
+constexpr double kOwnLimitMs = 900e3;  // for the evaluator's own work (inputs, FP64, the vendor) without a word from it
+
+Clock::time_point in_ms(double ms) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(ms));
 }
 
 tl::unexpected<Error> lost(const std::string& found) {
@@ -44,8 +46,6 @@ struct Evaluator::State {
   int socket = -1;
   std::optional<Channel> channel;
   Ready ready;
-  int restarts = 0;
-  bool started_once = false;
 
   ~State() {
     kill_worker();
@@ -79,12 +79,10 @@ struct Evaluator::State {
     WARPLOOM_TRY(child, started);
     socket = ends[0];
     channel.emplace(socket);
-    if (started_once) ++restarts;
-    WARPLOOM_TRY(const json message, next(Clock::now() + milliseconds(options.own_limit_s * 1e3)));
+    WARPLOOM_TRY(const json message, next(in_ms(kOwnLimitMs)));
     if (message.is_null() && channel->closed()) return lost(how(kill_worker(false), "while it was starting"));
     if (message.is_null()) return kill_worker(), lost("it did not become ready in time");
     WARPLOOM_TRY(ready, record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
-    started_once = true;
     return ok();
   }
 
@@ -114,8 +112,9 @@ struct Evaluator::State {
   }
 
   struct Ending {
-    bool candidate_ran = false, in_candidate = false;
+    std::optional<Verdict> verdict;  // none: the worker ended, with this status
     int status = 0;
+    bool candidate_ran = false, in_candidate = false;
   };
 
   static Verdict refusal(ErrorCode code, std::string message, std::string expected, std::string found) {
@@ -124,45 +123,38 @@ struct Evaluator::State {
     return verdict;
   }
 
-  // One request to one worker. No verdict: the worker ended, `ending` says how.
-  Result<std::optional<Verdict>> ask(const Request& request, Ending& ending) {
-    if (!channel->send(to_json(request))) {
-      ending.status = kill_worker();
-      return std::optional<Verdict>();
-    }
-    auto deadline = Clock::now() + milliseconds(options.own_limit_s * 1e3);
+  // One request to one worker.
+  Result<Ending> ask(const Request& request) {
+    Ending ending;
+    if (!channel->send(to_json(request))) return ending.status = kill_worker(), ending;
+    auto deadline = in_ms(kOwnLimitMs);
     while (true) {
       WARPLOOM_TRY(const json message, next(deadline));
       if (message.contains("phase")) {
         ending.in_candidate = message["phase"] == "candidate";
         ending.candidate_ran = ending.candidate_ran || ending.in_candidate;
         const double limit_ms = request.candidate_limit_ms + message.value("expected_ms", 0.0);
-        deadline = Clock::now() + milliseconds(ending.in_candidate ? limit_ms : options.own_limit_s * 1e3);
+        deadline = in_ms(ending.in_candidate ? limit_ms : kOwnLimitMs);
       } else if (message.contains("verdict")) {
-        WARPLOOM_TRY(Verdict verdict, verdict_from_json(message["verdict"]));
+        WARPLOOM_TRY(ending.verdict, verdict_from_json(message["verdict"]));
         if (message.value("tainted", false)) kill_worker();
-        return std::optional<Verdict>(std::move(verdict));
+        return ending;
       } else if (channel->closed()) {
-        ending.status = kill_worker(false);
-        return std::optional<Verdict>();
+        return ending.status = kill_worker(false), ending;
       } else {
         kill_worker();
         if (!ending.candidate_ran) return lost("it did not answer in time");
-        return std::optional<Verdict>(refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
-                                              fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
-                                              "no end; it was killed"));
+        ending.verdict =
+            refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
+                    fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed");
+        return ending;
       }
     }
   }
 };
 
-Evaluator::Evaluator(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Evaluator::Evaluator(Evaluator&&) noexcept = default;
-Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
-Evaluator::~Evaluator() = default;
-
 Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& options) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   state->options = options;
   WARPLOOM_TRY(state->setup, setup_file(setup));
   WARPLOOM_CHECK(state->ensure());
@@ -173,9 +165,8 @@ Result<Verdict> Evaluator::judge(const Request& request) {
   std::string endings;
   for (int tries = 0; tries < 2; ++tries) {
     WARPLOOM_CHECK(state_->ensure());
-    State::Ending ending;
-    WARPLOOM_TRY(std::optional<Verdict> verdict, state_->ask(request, ending));
-    if (verdict) return std::move(*verdict);
+    WARPLOOM_TRY(const State::Ending ending, state_->ask(request));
+    if (ending.verdict) return *ending.verdict;
     const bool killed = WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGKILL;
     const bool memory = WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == kOutOfMemoryStatus;
     if (memory || (killed && ending.in_candidate && tries > 0))
@@ -190,7 +181,6 @@ Result<Verdict> Evaluator::judge(const Request& request) {
 }
 
 const Ready& Evaluator::ready() const { return state_->ready; }
-int Evaluator::restarts() const { return state_->restarts; }
 int Evaluator::process() const { return state_->child; }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_reference, min_samples, max_samples, timing_ms,
@@ -198,7 +188,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_refer
 
 void to_json(json& out, InputFamily family) { out = name_of(family); }
 void from_json(const json& in, InputFamily& family) {
-  family = input_family_named(in.get<std::string>()).value_or(InputFamily::normal);
+  const auto named = std::ranges::find(input_families(), in.get<std::string>(), [](InputFamily one) { return name_of(one); });
+  family = named == input_families().end() ? InputFamily::normal : *named;
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error, rows_checked,
                                    rows)

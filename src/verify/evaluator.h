@@ -17,7 +17,6 @@
 #include "verify/inputs.h"
 #include "verify/setup.h"
 namespace warploom::verify {
-// A verdict: right or wrong with the evidence, and its time or its error.
 // What one input family showed.
 struct Evidence {
   InputFamily family = InputFamily::normal;
@@ -30,6 +29,7 @@ struct Evidence {
   std::int64_t rows_checked = 0, rows = 0;  // against FP64; fewer than all where the whole was not affordable
 };
 
+// Right or wrong with the evidence, and its time or its error.
 struct Verdict {
   bool accepted = false;
   Error error_found = {ErrorCode::kInternal, {}};  // why not
@@ -47,7 +47,6 @@ Result<Verdict> verdict_from_json(const nlohmann::json& json);
 struct EvaluatorOptions {
   std::filesystem::path program = "/proc/self/exe";
   const std::atomic<bool>* interrupted = nullptr;
-  double own_limit_s = 900;  // for the evaluator's own work (inputs, FP64, the vendor) without a word from it
 };
 
 struct Request {
@@ -72,19 +71,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, reference, 
 class Evaluator {
  public:
   static Result<Evaluator> start(const Setup& setup, const EvaluatorOptions& options = {});
-  Evaluator(Evaluator&&) noexcept;
-  Evaluator& operator=(Evaluator&&) noexcept;
-  ~Evaluator();
-
   Result<Verdict> judge(const Request& request);
   const Ready& ready() const;
-  int restarts() const;  // how often the process was replaced
-  int process() const;   // its id, 0 when none runs
+  int process() const;  // its id, 0 when none runs
 
  private:
   struct State;
-  explicit Evaluator(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Evaluator(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;  // the process ends with it
 };
 
 // The hidden subcommand: true when `argv` is one, and then `*status` is what the program should exit with.

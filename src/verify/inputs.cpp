@@ -52,13 +52,6 @@ WARPLOOM_CLONES void unit(float* out, std::int64_t begin, std::int64_t count, Ke
   }
 }
 
-WARPLOOM_CLONES void signs(float* out, std::int64_t begin, std::int64_t count, Keys keys) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
-    out[i] = static_cast<float>(1 - 2 * static_cast<std::int32_t>(scramble(n + keys.first) >> 31));
-  }
-}
-
 WARPLOOM_CLONES void to_bf16(std::uint16_t* out, const float* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {  // all finite; nearest, ties to even
     const auto bits = std::bit_cast<std::uint32_t>(values[i]);
@@ -66,11 +59,9 @@ WARPLOOM_CLONES void to_bf16(std::uint16_t* out, const float* values, std::int64
   }
 }
 
-#if defined(__FLT16_MANT_DIG__)
 WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<_Float16>(values[i]);
 }
-#endif
 
 Keys keys_of(const Stream& stream, std::int64_t block) {
   Random random(stream.seed ^ (static_cast<std::uint64_t>(block) * 0xd1342543de82ef95ull) ^
@@ -97,7 +88,10 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
     case InputFamily::uniform: return unit(out, begin, count, keys);
     case InputFamily::scaled: return bell(out, begin, count, keys, 0, kBellScale * 10, 1);
     case InputFamily::shifted: return bell(out, begin, count, keys, kBellFive, kBellScale, 1);
-    case InputFamily::signs: return signs(out, begin, count, keys);
+    case InputFamily::signs:
+      unit(out, begin, count, keys);
+      for (std::int64_t i = 0; i < count; ++i) out[i] = out[i] < 0.5f ? 1.0f : -1.0f;
+      return;
     case InputFamily::outliers: return bell(out, begin, count, keys, 0, kBellScale, big);
     case InputFamily::small: return bell(out, begin, count, keys, 0, kBellScale * 1e-3f, 1);
   }
@@ -107,9 +101,7 @@ void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t
   switch (dtype) {
     case Dtype::f32: std::memcpy(out, values, static_cast<std::size_t>(count) * 4); return;
     case Dtype::bf16: to_bf16(reinterpret_cast<std::uint16_t*>(out), values, count); return;
-#if defined(__FLT16_MANT_DIG__)
     case Dtype::f16: to_f16(reinterpret_cast<_Float16*>(out), values, count); return;
-#endif
     default:
       for (std::int64_t i = 0; i < count; ++i)
         store_from_double(dtype, out, static_cast<std::size_t>(i), static_cast<double>(values[i]));
@@ -118,15 +110,11 @@ void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t
 
 void fill_range(const Stream& stream, std::byte* out, std::int64_t begin, std::int64_t end) {
   std::array<float, kChunk> values;
-  const auto size = static_cast<std::int64_t>(bytes_of(stream.dtype));
-  std::byte* to = out;
-  for (std::int64_t at = begin; at < end;) {
+  for (std::int64_t at = begin, count = 0; at < end; at += count) {
     const std::int64_t block = at / kBlock, within = at % kBlock;
-    const std::int64_t count = std::min({kChunk, end - at, kBlock - within});
+    count = std::min({kChunk, end - at, kBlock - within});
     make_values(stream, values.data(), within, count, keys_of(stream, block));
-    store_values(stream.dtype, to, values.data(), count);
-    to += count * size;
-    at += count;
+    store_values(stream.dtype, out + (at - begin) * bytes_of(stream.dtype), values.data(), count);
   }
 }
 
@@ -151,12 +139,6 @@ constexpr std::array kFamilyNames = {
 };
 }  // namespace
 std::string_view name_of(InputFamily family) { return kFamilyNames[static_cast<std::size_t>(family)]; }
-
-std::optional<InputFamily> input_family_named(std::string_view name) {
-  for (std::size_t i = 0; i < kFamilyNames.size(); ++i)
-    if (kFamilyNames[i] == name) return static_cast<InputFamily>(i);
-  return std::nullopt;
-}
 
 const std::vector<InputFamily>& input_families() {
   static const std::vector<InputFamily> all = {

@@ -18,7 +18,6 @@ enum class InputFamily : std::uint8_t {
 #include "verify/input_families.def"
 };
 std::string_view name_of(InputFamily family);
-std::optional<InputFamily> input_family_named(std::string_view name);
 const std::vector<InputFamily>& input_families();
 
 struct Stream {

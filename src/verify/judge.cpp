@@ -84,12 +84,8 @@ Result<std::unique_ptr<Judge::Candidate>> Judge::load(const Request& request) {
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(request.list));
   for (const auto& workspace : request.list.workspaces) {
     Result<Guarded> buffer = allocate_guarded(*device_, workspace.bytes());
-    if (!buffer) {
-      Error error = buffer.error();
-      if (error.code == ErrorCode::kOutOfMemory) error.code = ErrorCode::kCandidateMemory;
-      return fail(std::move(error));
-    }
-    made->workspaces.push_back(std::move(*buffer));
+    if (!buffer && buffer.error().code == ErrorCode::kOutOfMemory) buffer.error().code = ErrorCode::kCandidateMemory;
+    WARPLOOM_TRY(made->workspaces.emplace_back(), buffer);
     made->list.outputs.push_back(workspace);
   }
   made->list.workspaces.clear();

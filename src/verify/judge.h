@@ -15,6 +15,9 @@ struct Guarded {
 };
 
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
+// `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway, else in `copy`.
+Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::int64_t from, std::int64_t bytes,
+                                 std::vector<std::byte>& copy);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 // Fills the data with poison, so that what is left unwritten shows.
@@ -27,6 +30,7 @@ using Announce = std::function<void(bool candidate, double expected_ms)>;
 // Input families of a screening: the first is also the one timed.
 inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
 inline constexpr std::int64_t kKeepBytes = 1LL << 30;    // inputs of several families stay resident up to this
+inline constexpr std::int64_t kPiece = 8LL << 20;        // bytes of an input that are hashed together
 inline constexpr std::int64_t kScanBytes = 256LL << 20;  // outputs that are downloaded and scanned whole in a screening
 
 // The four files judge*.cpp: setting up and judging; inputs and the vendor's kernel; checks; timing.
@@ -47,10 +51,9 @@ class Judge {
     std::vector<Guarded> tensors;
     std::vector<std::vector<std::byte>> host;  // GPU only; on the CPU the tensors themselves are read
     std::vector<graph::Bytes> bytes;
-    std::vector<std::uint64_t> hashes;  // of each tensor, whole
+    std::vector<std::vector<std::uint64_t>> hashes;  // of each tensor's pieces
     std::optional<Oracle> oracle;
     double vendor_error = -1;
-    bool vendor_judged = false;
   };
   // A loaded candidate with its workspaces.
   struct Candidate {
@@ -73,12 +76,14 @@ class Judge {
                              Guarded buffer = {});
   Status bind_set(Candidate& candidate, const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs, bool poisoned,
                   int set = 0);
-  bool vendor_bound_to(const Inputs& inputs) const;
+  bool vendor_bound_to(const Inputs& inputs) const { return vendor_ && vendor_bound_ == inputs.tensors[0].data.address(); }
   Result<std::unique_ptr<Candidate>> load(const Request& request);
   Status run_candidate(Candidate& candidate, const Inputs& inputs);
   Status check_run(Candidate& candidate, Inputs& inputs, bool whole);
   Result<Evidence> check_family(Candidate& candidate, Inputs& inputs, const Request& request, double check_ms);
   Status compare_block(Comparison& sum, const std::vector<Guarded>& outputs, const Block& block);
+  // The outputs against the truth that is held of them.
+  Result<std::vector<Comparison>> compared(const Inputs& inputs, const std::vector<Guarded>& outputs);
   Status scan_output(Comparison& sum, const Guarded& output, Dtype dtype);
   Status make_series();
   Status bind_series(Candidate& candidate, bool vendor);
@@ -97,9 +102,9 @@ class Judge {
   std::unique_ptr<runtime::Runnable> vendor_;
   std::vector<Guarded> outputs_, vendor_outputs_;  // candidate's and vendor's; the same memory where it is scarce
   std::vector<std::shared_ptr<Inputs>> kept_;
-  std::vector<void*> vendor_bound_;  // the addresses of the inputs it is bound to
+  void* vendor_bound_ = nullptr;  // the address of the first input it is bound to
   std::vector<Tolerance> tolerances_;
-  std::vector<std::unique_ptr<Series>> series_;
+  std::vector<Series> series_;
   bool vendor_in_series_ = false;
   std::int64_t input_bytes_ = 0, output_bytes_ = 0;
   bool shared_outputs_ = false;

@@ -9,15 +9,15 @@ Status Judge::make_series() {
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
   const std::int64_t sets = std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
   for (std::int64_t set = 1; set < sets; ++set) {
-    auto made = std::make_unique<Series>();
+    Series made;
     for (std::size_t i = 0; i < given_.size(); ++i) {
       std::vector<std::byte> host;
       WARPLOOM_TRY(Guarded buffer,
                    make_input(i, kScreening[0], setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set), &host));
-      made->inputs.push_back(std::move(buffer));
+      made.inputs.push_back(std::move(buffer));
     }
-    WARPLOOM_TRY(made->outputs, make_outputs());
-    if (vendor_) { WARPLOOM_TRY(made->vendor_outputs, make_outputs()); }
+    WARPLOOM_TRY(made.outputs, make_outputs());
+    if (vendor_) { WARPLOOM_TRY(made.vendor_outputs, make_outputs()); }
     series_.push_back(std::move(made));
   }
   return ok();
@@ -27,7 +27,7 @@ Status Judge::make_series() {
 Status Judge::bind_series(Candidate& candidate, bool vendor) {
   WARPLOOM_CHECK(make_series());
   for (std::size_t set = 0; set < series_.size(); ++set) {
-    Series& series = *series_[set];
+    Series& series = series_[set];
     WARPLOOM_CHECK(bind_set(candidate, series.inputs, series.outputs, true, static_cast<int>(set) + 1));
     if (!vendor || vendor_in_series_) continue;
     WARPLOOM_TRY(const runtime::Bindings theirs, vendor_bindings(series.inputs, series.vendor_outputs));
@@ -41,7 +41,7 @@ Status Judge::bind_series(Candidate& candidate, bool vendor) {
 Status Judge::check_series(Inputs& inputs) {
   const graph::Graph& graph = setup_.graph;
   for (std::size_t set = 0; set < series_.size(); ++set) {
-    Series& series = *series_[set];
+    Series& series = series_[set];
     for (std::size_t i = 0; i < series.outputs.size(); ++i) {
       const graph::Tensor& tensor = graph.tensor(graph.outputs[i]);
       WARPLOOM_CHECK(check_guards(*device_, series.outputs[i], tensor.name));
@@ -76,14 +76,12 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   announce_(false, 0);
   if (!samples) return fail(samples.error());
   const runtime::Samples& ours = samples->front();
-  verdict.median_us = ours.median_us;
-  verdict.low_us = ours.low_us;
-  verdict.high_us = ours.high_us;
+  std::tie(verdict.median_us, verdict.low_us, verdict.high_us) = std::tie(ours.median_us, ours.low_us, ours.high_us);
   verdict.repeats = static_cast<int>(ours.us.size()) * ours.calls_per_sample;
   if (samples->size() > 1) {
-    verdict.reference_us = (*samples)[1].median_us;
-    verdict.reference_low_us = (*samples)[1].low_us;
-    verdict.reference_high_us = (*samples)[1].high_us;
+    const runtime::Samples& theirs = (*samples)[1];
+    std::tie(verdict.reference_us, verdict.reference_low_us, verdict.reference_high_us) =
+        std::tie(theirs.median_us, theirs.low_us, theirs.high_us);
   }
   verdict.floor_us = setup_.floor_us;
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
@@ -96,9 +94,7 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   if (shared_outputs_ && alternatives.size() > 1) WARPLOOM_CHECK(run_candidate(candidate, *inputs));
   // The other sets were used only if the calls were short enough to be timed in series.
   if (ours.calls_per_sample > 1) WARPLOOM_CHECK(check_series(*inputs));
-  std::vector<Comparison> seen(setup_.graph.outputs.size());
-  for (const auto& block : inputs->oracle->blocks())
-    WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], outputs_, block));
+  WARPLOOM_TRY(const std::vector<Comparison> seen, compared(*inputs, outputs_));
   for (std::size_t output = 0; output < seen.size(); ++output)
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs->vendor_error, "the output of timed calls"));
   return ok();

@@ -28,16 +28,14 @@ using nlohmann::json;
 void to_json(json& out, const Tensor& tensor) {
   out = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
   if (!tensor.constant) return;
-  std::vector<std::uint8_t> bytes(tensor.constant->size());
-  std::memcpy(bytes.data(), tensor.constant->data(), bytes.size());
-  out["constant"] = json::binary(std::move(bytes));
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(tensor.constant->data());
+  out["constant"] = json::binary(std::vector<std::uint8_t>(bytes, bytes + tensor.constant->size()));
 }
 void from_json(const json& in, Tensor& tensor) {
   static_cast<TensorInfo&>(tensor) = {in.at("name"), in.at("dtype"), in.at("shape")};
   if (!in.contains("constant")) return;
-  const auto& bytes = in["constant"].get_binary();
-  tensor.constant.emplace(bytes.size());
-  std::memcpy(tensor.constant->data(), bytes.data(), bytes.size());
+  const auto* bytes = reinterpret_cast<const std::byte*>(in["constant"].get_binary().data());
+  tensor.constant.emplace(bytes, bytes + in["constant"].get_binary().size());
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)
@@ -57,12 +55,6 @@ double rate_of(const target::Capabilities& capabilities, Track track) {
     default: return std::max({capabilities.fp32_tflops, capabilities.tf32_tflops, capabilities.half_tflops});
   }
 }
-
-double bound_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  const double memory = capabilities.dram_gbs > 0 ? bytes / (capabilities.dram_gbs * 1e3) : 0;
-  const double rate = rate_of(capabilities, track);
-  return std::max(memory, rate > 0 ? flops / (rate * 1e6) : 0);
-}
 }  // namespace
 std::vector<std::uint8_t> pack(const Setup& setup) {
   json out = setup;
@@ -79,9 +71,11 @@ Result<Setup> unpack(const std::vector<std::uint8_t>& bytes) {
 }
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  return bound_us(capabilities, track, flops, std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
+  return roofline_us(capabilities, track, flops, std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
 }
 double roofline_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  return bound_us(capabilities, track, flops, bytes);
+  const double memory = capabilities.dram_gbs > 0 ? bytes / (capabilities.dram_gbs * 1e3) : 0;
+  const double rate = rate_of(capabilities, track);
+  return std::max(memory, rate > 0 ? flops / (rate * 1e6) : 0);
 }
 }  // namespace warploom::verify

@@ -52,11 +52,6 @@ std::optional<Dtype> track_type(Track track) {
   }
 }
 
-bool rounds(const graph::Node& node) {
-  const graph::OpClass c = graph::class_of(node.op);
-  return c != graph::OpClass::view && c != graph::OpClass::movement;
-}
-
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
 bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
   constexpr std::uint32_t kTwice[] = {kPoison, kPoison};
@@ -90,11 +85,8 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
       continue;
     }
     if (!std::isfinite(c)) {
-      if (poisoned(dtype, found, i)) {
-        note_unwritten(sum, offset + i);
-      } else if (std::abs(r) < largest * 0.99) {  // closer to the edge, rounding decides
-        note_nonfinite(sum, offset + i);
-      }
+      if (poisoned(dtype, found, i)) note_unwritten(sum, offset + i);
+      else if (std::abs(r) < largest * 0.99) note_nonfinite(sum, offset + i);  // closer to the edge, rounding decides
       continue;
     }
     if (!floating && poisoned(dtype, found, i) && c != r) note_unwritten(sum, offset + i);
@@ -132,30 +124,21 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   double sum = (4 + 4 * std::sqrt(static_cast<double>(longest_sum(graph)))) * kU32;
   int rounding = 0;
   bool contracts = false;
-  double stored = kU32;  // the operands' own roundoff, the widest
   for (const auto& node : graph.nodes) {
-    if (rounds(node)) ++rounding;
     const graph::OpClass c = graph::class_of(node.op);
-    contracts = contracts || c == graph::OpClass::contraction || c == graph::OpClass::convolution;
+    rounding += c != graph::OpClass::view && c != graph::OpClass::movement;
+    contracts |= c == graph::OpClass::contraction || c == graph::OpClass::convolution;
   }
-  for (const auto input : graph.inputs)
-    if (is_float(graph.tensor(input).dtype)) stored = std::min(stored, unit_roundoff(graph.tensor(input).dtype));
   const double rounded = std::max(1, rounding) * std::max(unit_roundoff(out), kU32);
   const bool narrow_out = unit_roundoff(out) > kU32;
   const auto type = track_type(track);
-  if (!type && !narrow_out) {  // strict fp32
-    t.frobenius = kFp32Floor;
-    t.per_magnitude = sum;
-    t.stand_in = true;
-    return t;
-  }
+  if (!type && !narrow_out) return {kFp32Floor, sum, 0, t.absolute, true};  // strict fp32
   double u_in = 0;
   if (type && contracts) {
-    bool wide = false;
-    for (const auto input : graph.inputs) {
+    const bool wide = std::ranges::any_of(graph.inputs, [&](graph::TensorId input) {
       const Dtype dtype = graph.tensor(input).dtype;
-      wide = wide || (is_float(dtype) && unit_roundoff(dtype) < unit_roundoff(*type));
-    }
+      return is_float(dtype) && unit_roundoff(dtype) < unit_roundoff(*type);
+    });
     // Operands that are stored in 8 bits are exact in the product; what is lost is lost as the tensor core adds.
     bool narrow = false, inexact = false;
     for (const graph::Node& node : graph.nodes)

@@ -3,13 +3,13 @@
 //   parent → worker   {"list": …, "whole": false, …}
 //   worker → parent   {"ready": …}  {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}  {"verdict": …, "tainted": false}
 //                     {"error": …} when the problem cannot be set up at all
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 #include "base/file.h"
 #include "verify/channel.h"
@@ -38,14 +38,6 @@ void watch_for_crashes() {
   action.sa_handler = on_crash;
   action.sa_flags = SA_ONSTACK | SA_NODEFER;
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) ::sigaction(signal, &action, nullptr);
-}
-
-// When memory runs out for the whole machine, this process should go first.
-void volunteer() {
-  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  (void)!::write(fd, "900", 3);
-  ::close(fd);
 }
 
 std::int64_t memory_limit(const Setup& setup) {
@@ -96,7 +88,7 @@ bool evaluator_main(int argc, char** argv, int* status) {
   *status = 2;
   if (argc != 3 || std::sscanf(argv[2], "%d,%d", &fd, &setup_fd) != 2) return true;
   watch_for_crashes();
-  volunteer();
+  std::ofstream("/proc/self/oom_score_adj") << "900";  // when memory runs out for the whole machine, this process should go first
   try {
     *status = serve(fd, setup_fd);
   } catch (const std::bad_alloc&) { *status = kOutOfMemoryStatus; } catch (const std::exception& error) {

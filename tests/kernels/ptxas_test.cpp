@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "cases.h"
 #include "kernels/lower.h"
-#include "runtime/nvrtc.h"
+#include "runtime/compilers.h"
 #include "tile/print.h"
 namespace warploom {
 namespace {

@@ -1,7 +1,7 @@
 #include <numeric>
 #include "base/process.h"
 #include "fixtures.h"
-#include "runtime/cpu_compiler.h"
+#include "runtime/compilers.h"
 namespace warploom::runtime {
 namespace {
 class CpuKernels : public ::testing::Test {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include "matmul_cases.h"
-#include "runtime/cpu_compiler.h"
+#include "runtime/compilers.h"
 #include "runtime/timing.h"
 namespace warploom::runtime {
 namespace {

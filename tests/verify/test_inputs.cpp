@@ -89,9 +89,5 @@ TEST(Inputs, IndicesStayBelowTheirBound) {
   EXPECT_EQ(*std::min_element(list.begin(), list.end()), 0);
   EXPECT_EQ(*std::max_element(list.begin(), list.end()), 6);
 }
-
-TEST(Inputs, NamesAreReadBack) {
-  for (const InputFamily family : input_families()) EXPECT_EQ(input_family_named(name_of(family)), family);
-}
 }  // namespace
 }  // namespace warploom::verify

@@ -1,13 +1,13 @@
-#include "runtime/nvrtc.h"
+#include "runtime/compilers.h"
 #include <glob.h>
 #include <cstdlib>
+#include <mutex>
 #include <regex>
-#include "base/file.h"
+#include "base/process.h"
 #include "runtime/library.h"
 namespace warploom::runtime {
 namespace {
-namespace fs = std::filesystem;
-
+constexpr std::array kCompilers = {"g++-14", "g++-13", "g++-12", "g++", "clang++", "c++"};
 constexpr std::array kSonames = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 std::string environment(const char* name) {
@@ -59,39 +59,55 @@ const Nvrtc& nvrtc() {
   return instance;
 }
 
-Result<CudaCompiler> look_for_compiler() {
+Result<Compiler> look_for_compiler() {
   if (nvrtc().ready) {
     int major = 0, minor = 0;
     nvrtc().version(&major, &minor);
-    return CudaCompiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().library.name(), true};
+    return Compiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().library.name(), true};
   }
   std::vector<std::string> programs = {"nvcc", "/usr/local/cuda/bin/nvcc"};
   if (const std::string home = environment("CUDA_HOME"); !home.empty()) programs.insert(programs.begin(), home + "/bin/nvcc");
   for (const std::string& name : programs) {
-    const fs::path path = find_program(name);
+    const std::string path = find_program(name).string();
     if (path.empty()) continue;
-    const auto answer = run_process({path.string(), "--version"}, {.time = std::chrono::seconds(20)});
+    const auto answer = run_process({path, "--version"}, {.time = std::chrono::seconds(20)});
     if (!answer || !answer->succeeded()) continue;
     const std::size_t at = answer->out.find("release ");
     const std::string version = at == std::string::npos ? "" : answer->out.substr(at + 8, answer->out.find(',', at) - at - 8);
-    return CudaCompiler{"nvcc " + version, path.string(), false};
+    return Compiler{"nvcc " + version, path};
   }
   return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
                "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().library.why_not(),
                "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in WARPLOOM_NVRTC"});
 }
 }  // namespace
-Result<CudaCompiler> find_cuda_compiler() {
-  static const Result<CudaCompiler> compiler = look_for_compiler();
+Result<Compiler> find_cuda_compiler() {
+  static const Result<Compiler> compiler = look_for_compiler();
   return compiler;
+}
+
+Result<Compiler> find_cpu_compiler() {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;  // names of compilers that were asked before, by path
+  std::vector<std::string> names(kCompilers.begin(), kCompilers.end());
+  if (const std::string cxx = environment("CXX"); !cxx.empty()) names.insert(names.begin(), cxx);
+  for (const std::string& name : names) {
+    const std::string path = find_program(name).string();
+    const std::lock_guard lock(mutex);
+    if (!path.empty() && !known.contains(path)) {
+      const auto answer = run_process({path, "-dumpfullversion", "-dumpversion"}, {.time = std::chrono::seconds(10)});
+      if (!answer || !answer->succeeded()) continue;
+      known[path] = path.substr(path.rfind('/') + 1) + " " + answer->out.substr(0, answer->out.find('\n'));
+    }
+    if (!path.empty()) return Compiler{known[path], path};
+  }
+  return fail({ErrorCode::kNoCompiler, "no C++ compiler was found", "PATH and CXX",
+               "one of " + fmt::format("{}", fmt::join(names, ", ")), "none that runs",
+               "install g++ (12 or later) or clang++, or name one in CXX"});
 }
 
 Result<Image> compile_cuda_in_process(const std::string& source, const std::string& arch) {
   const Nvrtc& n = nvrtc();
-  if (!n.ready) {
-    WARPLOOM_TRY(const CudaCompiler compiler, find_cuda_compiler());
-    return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", compiler.path, "NVRTC", compiler.name, "set WARPLOOM_NVRTC"});
-  }
   std::vector<const char*> texts, names;
   for (const EmbeddedFile& file : headers_of("ptx").files) {
     texts.push_back(file.text.c_str());

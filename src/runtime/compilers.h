@@ -1,0 +1,54 @@
+// Compilers: one text to one image, in a child process under a clock and through the cache.
+//
+// CUDA  NVRTC: $WARPLOOM_NVRTC, else libnvrtc.so.13 and .12 on the loader's path, in $CUDA_HOME/lib64 and
+//       /usr/local/cuda/lib64, and in the nvidia packages of Python environments. Where there is none, nvcc.
+// C++   $CXX, else the first of g++-14, g++-13, g++-12, g++, clang++, c++ on the PATH: for CPU kernels and emulated ones.
+//
+// Texts include the device headers by bare name ("wl.h").
+#pragma once
+#include "base/embedded.h"
+#include "runtime/compile.h"
+namespace warploom::runtime {
+struct Compiler {
+  std::string name;  // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
+  std::string path;  // of the library or the program
+  bool nvrtc = false;
+};
+Result<Compiler> find_cuda_compiler();  // once a process; fails with no-nvrtc
+Result<Compiler> find_cpu_compiler();   // fails with no-compiler
+
+// The embedded device headers of some kinds, by bare file name.
+struct HeaderSet {
+  std::vector<EmbeddedFile> files;  // `path` is the bare name
+  std::string key;                  // of their names and texts
+};
+// Those of `device` ("ptx", "cpu", "emulated") and of device/common.
+const HeaderSet& headers_of(const std::string& device);
+
+struct Image {
+  std::string bytes;
+  std::string log;  // the compiler's own words; of CUDA images also ptxas's, with figures
+};
+Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options = {});
+// In this process, through NVRTC, which is here: may crash or hang with it.
+Result<Image> compile_cuda_in_process(const std::string& source, const std::string& arch);
+
+// The flags every CPU kernel is compiled with.
+const std::vector<std::string>& cpu_compile_flags();
+// `source` to a shared object in the cache: its path, ~/.cache/warploom/cpu/5f…e1.so.
+Result<std::filesystem::path> compile_shared_object(const std::string& source, const std::vector<std::string>& flags,
+                                                    const HeaderSet& headers, std::chrono::milliseconds time);
+
+// What `ptxas -v` said of each kernel, and the warnings that mean the kernel is not what was meant (C75xx).
+struct KernelFigures {
+  std::string name;
+  int registers = 0;    // a thread
+  int spill_bytes = 0;  // stores and loads added
+  std::int64_t static_shared = 0;
+};
+struct PtxasReport {
+  std::vector<KernelFigures> kernels;
+  std::vector<std::string> warnings;
+};
+PtxasReport parse_ptxas(std::string_view log);
+}  // namespace warploom::runtime

@@ -47,12 +47,6 @@ WARPLOOM_ACCESS(product) {
   return access;
 }
 
-WARPLOOM_ACCESS(lines) {
-  Access access = same(q.out().size());
-  access[q.axis(access.size())] = {};
-  return access;
-}
-
 WARPLOOM_ACCESS(window) {
   const auto spec = window_spec(q);  // valid: infer() has asked before
   Access access(q.in(input).shape.size());
@@ -133,7 +127,6 @@ std::int64_t terms_of(const Graph& graph, const Node& node) {
   switch (class_of(node.op)) {
     case OpClass::contraction: return q.in(0).shape.back();
     case OpClass::convolution: return element_count(q.in(1).shape) / std::max<std::int64_t>(1, q.in(1).shape[0]);
-    case OpClass::softmax: return q.in(0).shape[q.axis(q.in(0).shape.size())];
     case OpClass::reduction:
     case OpClass::window: break;
     default: return 1;

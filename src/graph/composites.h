@@ -1,4 +1,4 @@
-// Composites: one rule each, which writes a node's primitives. Private to the room.
+// What the rules of composites write primitives with. Private to the room.
 #pragma once
 #include <set>
 #include "graph/operators.h"
@@ -98,8 +98,4 @@ class Writer {
   std::string prefix_;
   std::set<std::string>& names_;  // of all tensors
 };
-
-// What the node's outputs are, one each; they may be of a wider type. The rules follow ONNX's definitions of the operators.
-using Rule = std::vector<Id>(Writer&);
-Rule* rule_of(OpKind op);  // null for an operator that has none
 }  // namespace warploom::graph::composites

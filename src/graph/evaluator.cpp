@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 #include "graph/elements.h"
+#include "graph/operators.h"
 #include "graph/parallel.h"
-#include "graph/pointwise.h"
 namespace warploom::graph {
 namespace {
 struct Storage : ValueAndMagnitude {  // of a tensor that was computed, over a box
@@ -419,7 +419,6 @@ class Evaluator {
   void pointwise(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     const ScalarFunction f = scalar_function(graph_, node);
-    const auto expression = with_magnitude_ ? expression_of(graph_, node) : std::nullopt;
     std::vector<std::pair<std::size_t, View>> read;  // the inputs that are
     for (std::size_t k = 0; k < node.inputs.size(); ++k)
       if (node.inputs[k] != kAbsent && operator_of(node.op).access({graph_, node}, k)) read.push_back({k, projected(node, k)});
@@ -439,7 +438,7 @@ class Evaluator {
         fresh->value[out] = value;
         if (!with_magnitude_) continue;
         for (std::size_t k = 0; k < used; ++k) errors[k] = columns[(used + k) * run + at_run];
-        double e = magnitude_of(*expression, values, errors);
+        double e = magnitude_of(f.expression, values, errors);
         if (f.settle == ScalarFunction::Settle::round) e += std::fabs(value);
         fresh->magnitude[out] = e;
       }
@@ -478,18 +477,23 @@ class Evaluator {
       views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0);
       return;
     }
+    gather(node, box);
+  }
+
+  void gather(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
-    const Origins origins({graph_, node});
-    const auto index = [&](const Shape& at) {
-      double value = 0;
-      load(view(node.inputs[1]), at, 1, &value, nullptr);
-      return static_cast<std::int64_t>(value);
-    };
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, Shape at) {
-      for (std::int64_t i = first; i < first + n; ++i) {
-        const auto [input, from] = origins(at, index);
-        load(view(node.inputs[input]), from, 1, fresh->value.data() + i, fresh->error(i));
-        if (!at.empty()) ++at.back();
+    const View from = projected(node, 0), chosen = projected(node, 1);
+    const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
+    const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
+    const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
+    if (size == 0) return;
+    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+      std::vector<double> indices(static_cast<std::size_t>(n));
+      load(chosen, at, n, indices.data(), nullptr);
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto given = static_cast<std::int64_t>(indices[static_cast<std::size_t>(i)]);
+        const std::int64_t index = std::clamp<std::int64_t>(given < 0 ? given + size : given, 0, size - 1);  // outside: undefined
+        load(from, address(from, at) + i * own + index * step, 0, 1, fresh->value.data() + first + i, fresh->error(first + i));
       }
     });
   }

@@ -9,17 +9,12 @@ struct Box {
 };
 Box whole(const Shape& shape);
 std::int64_t volume(const Box& box);
-Box hull(const Box& a, const Box& b);
-
-// The boxes, in order, that make up rows [begin, end) where a row is one index of the leading `axes` axes taken together.
-std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t begin, std::int64_t end);
 
 // One entry a tensor; nothing where a tensor is not needed. What is asked for need not be all that is given: boxes are
 // rounded up to the smallest box that holds what is needed.
 using Demand = std::vector<std::optional<Box>>;
-void propagate(const Graph& graph, Demand& demand);
 
-// Appends the box of tensor `id` in row-major order, with magnitudes where wanted. `demand` is propagated and holds the box.
+// Appends the box of tensor `id` in row-major order, with magnitudes where wanted. `demand` holds the box and all that it needs.
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
                bool with_magnitude, int threads, ValueAndMagnitude& to);
 

@@ -11,7 +11,7 @@
 //   inputs   0 1 2           outputs 5
 //
 // Composites and primitives. A graph as loaded keeps the operators of its file. decompose() rewrites it into primitives, from which
-// kernels and the FP64 reference are made: composites (class composite, and softmax) are gone, and so are the choices that ONNX leaves:
+// kernels and the FP64 reference are made: composites are gone, and so are the choices that ONNX leaves:
 //
 //   convolution  Conv(x, w): attributes kernel_shape, strides, dilations, pads (begins, then ends) and group given, one of each a
 //                spatial axis; a bias is an Add of [1,M,1,..]
@@ -48,7 +48,6 @@ enum class OpClass : std::uint8_t {
   view,
   movement,
   constant,
-  softmax,  // composite, too
   composite
 };
 
@@ -83,7 +82,7 @@ struct Node {
   std::string name;
   std::vector<TensorId> inputs;                      // kAbsent for an optional one left out
   std::vector<TensorId> outputs;                     // kAbsent likewise
-  std::map<std::string, Attribute> attributes = {};  // defaults filled in (attributes.def)
+  std::map<std::string, Attribute> attributes = {};  // defaults filled in (operators.cpp)
 
   // The attribute's value, or `otherwise` if it is absent or of another type.
   template <class T>

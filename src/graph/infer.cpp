@@ -1,6 +1,7 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
 #include <queue>
 #include "graph/elements.h"
+#include "graph/operators.h"
 namespace warploom::graph {
 namespace {
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", "a list of integers"};

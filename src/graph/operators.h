@@ -1,5 +1,5 @@
 // The registry: one row an operator (ops.def), with what each part of the room needs to know of it. An operator that comes later
-// is a row there, a shape rule, an access rule, and its arithmetic in elements.cpp and pointwise.cpp or in evaluator.cpp.
+// is a row there, a shape rule, an access rule, and its arithmetic in pointwise.cpp (elements.cpp) or evaluator.cpp.
 #pragma once
 #include <functional>
 #include <limits>
@@ -31,7 +31,7 @@ using ShapeRule = Result<Answer>(const Question&);
 // Which element of an input an element of the output comes from, for one axis of the input: index begin + step · (the output's
 // index along `axis`); outside the input: this element comes from elsewhere (Concat). kWhole: from any or all along that axis,
 // which is also what stretches an axis of size 1.
-//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          softmax over axis 1   →   {axis 0}, {kWhole}
+//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          a sum over axis 1   →   {axis 0}, {kWhole}
 // A window reads `taps` elements, `dilation` apart; what is outside the input counts as nothing.
 struct AxisSource {
   static constexpr int kWhole = -1;

@@ -354,8 +354,7 @@ bool is_primitive(const Node& node) {
 // The node's primitives in its place; its outputs keep their tensors.
 Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names) {
   composites::Writer w(graph, node, names);
-  const std::vector<TensorId> outputs =
-      std::ranges::find(composites::kRules, node.op, &composites::Row::op)->rule(w);
+  const std::vector<TensorId> outputs = std::ranges::find(composites::kRules, node.op, &composites::Row::op)->rule(w);
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (!w.wants(i)) continue;
     const TensorId wanted = node.outputs[i];

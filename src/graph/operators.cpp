@@ -42,7 +42,8 @@ const AttributeGroup kAttributes[] = {
     {{MaxPool}, {known("storage_order", integer)}},
     {{AveragePool}, {known("count_include_pad", I{0})}},
     {{LpPool, GlobalLpPool, LpNormalization}, {known("p", I{2})}},
-    {{ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceMean, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare},
+    {{ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceMean, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp,
+      ReduceSumSquare},
      {known("axes", integers), known("keepdims", I{1}), known("noop_with_empty_axes", integer)}},
     {{ArgMax, ArgMin}, {known("axis", I{0}), known("keepdims", I{1}), known("select_last_index", I{0})}},
     {{Softmax, LogSoftmax, LpNormalization, LayerNormalization, RMSNormalization}, {known("axis", I{-1})}},
@@ -111,7 +112,7 @@ std::size_t Question::axis(std::size_t rank) const {
   return static_cast<std::size_t>(*normalized_axis(node.integer("axis"), rank, place));
 }
 
-tl::unexpected<Error> Question::error(ErrorCode code, std::string message, std::string expected, std::string found,
+tl::unexpected<Error> Question::error(ErrorCode code, std::string message, Words expected, Words found,
                                       std::string remedy) const {
   return fail({code, std::move(message), place, std::move(expected), std::move(found), std::move(remedy)});
 }

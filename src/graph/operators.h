@@ -6,6 +6,16 @@
 #include <span>
 #include "graph/graph.h"
 namespace warploom::graph {
+// What an error expected and found, in words.
+struct Words : std::string {
+  using std::string::string;
+  Words(std::string text) : std::string(std::move(text)) {}
+  Words(Dtype dtype) : std::string(name_of(dtype)) {}
+  Words(const Shape& shape) : std::string(to_text(shape)) {}
+  Words(const TensorInfo& tensor) : std::string(to_text(tensor)) {}
+  Words(std::int64_t number) : std::string(std::to_string(number)) {}
+};
+
 // A node with its inputs already inferred and its attributes complete.
 struct Question {
   const Graph& graph;
@@ -16,7 +26,7 @@ struct Question {
   const Tensor& in(std::size_t i) const { return graph.tensor(node.inputs[i]); }
   const Shape& out() const { return graph.tensor(node.outputs[0]).shape; }
   std::size_t axis(std::size_t rank) const;  // the attribute, known to be in range, counted from the front
-  tl::unexpected<Error> error(ErrorCode code, std::string message, std::string expected = {}, std::string found = {},
+  tl::unexpected<Error> error(ErrorCode code, std::string message, Words expected = {}, Words found = {},
                               std::string remedy = {}) const;
 };
 

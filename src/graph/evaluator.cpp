@@ -119,15 +119,12 @@ class Evaluator {
  public:
   Evaluator(const Graph& graph, std::span<const Bytes> inputs, int threads, bool with_magnitude)
       : graph_(graph), views_(graph.tensors.size()), threads_(threads), with_magnitude_(with_magnitude) {
-    for (std::size_t i = 0; i < views_.size(); ++i) {
-      const Tensor& tensor = graph.tensors[i];
-      if (tensor.constant) views_[i] = {tensor.constant->data(), tensor.dtype, nullptr, nullptr, 0, strides_of(tensor.shape)};
-    }
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Tensor& tensor = graph.tensor(graph.inputs[i]);
-      views_[static_cast<std::size_t>(graph.inputs[i])] = {inputs[i].data(),        tensor.dtype, nullptr, nullptr, 0,
-                                                           strides_of(tensor.shape)};
-    }
+    const auto hold = [&](std::size_t i, const std::byte* data) {
+      views_[i] = {data, graph.tensors[i].dtype, nullptr, nullptr, 0, strides_of(graph.tensors[i].shape)};
+    };
+    for (std::size_t i = 0; i < views_.size(); ++i)
+      if (graph.tensors[i].constant) hold(i, graph.tensors[i].constant->data());
+    for (std::size_t i = 0; i < inputs.size(); ++i) hold(static_cast<std::size_t>(graph.inputs[i]), inputs[i].data());
   }
 
   // Computes what `demand` asks for.
@@ -144,8 +141,8 @@ class Evaluator {
       switch (class_of(node.op)) {
         case OpClass::contraction: contraction(node, *box); break;
         case OpClass::convolution: convolution(node, *box); break;
-        case OpClass::window: slide(node, *box); break;
-        case OpClass::reduction: reduction(node, *box); break;
+        case OpClass::window:
+        case OpClass::reduction: reduce(node, *box); break;
         case OpClass::pointwise: pointwise(node, *box); break;
         case OpClass::view: reshape(node, *box, *demand[static_cast<std::size_t>(node.inputs[0])]); break;
         case OpClass::movement: movement(node, *box); break;
@@ -364,56 +361,58 @@ class Evaluator {
     }
   }
 
-  // Windows and reductions: for each output the elements at `outer`, and from each of these `count` that are `stride` apart.
-  void combine(const Node& node, const Box& box, const View& from, const std::vector<std::int64_t>& outer, std::int64_t stride,
-               std::int64_t count) {
+  // Windows and reductions: every output takes in the elements at `outer`, and from each of these a line of `count` along the last axis
+  // where that is reduced.
+  void reduce(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
-    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    if (volume(box) == 0) return;
     const Reducer& reducer = reducer_of(node.op);
-    const bool truth = dtype == Dtype::boolean;
-    const double start = truth ? reducer.start > 0 : is_float(dtype) ? reducer.start : rounded(dtype, reducer.start);
+    Windows x;
+    View from;
+    Shape taps(shape(node.inputs[0]).size(), 1);
+    std::vector<std::int64_t> steps;
+    std::int64_t count = 1;
+    if (class_of(node.op) == OpClass::window) {
+      x = windows(node, box, reducer.start);
+      from = {x.held->value.data(), Dtype::f64, x.held->error(0), x.held, 0, {}};
+      for (std::size_t i = 0; i < x.access.size(); ++i) {  // axis i of the output is axis i of the input
+        from.strides.push_back(x.access[i].step * x.strides[i]);
+        from.origin -= box.begin[i] * from.strides[i];
+        taps[i] = x.access[i].taps;
+        steps.push_back(x.access[i].dilation * x.strides[i]);
+      }
+    } else {
+      from = projected(node, 0);
+      steps = view(node.inputs[0]).strides;
+      for (const std::int64_t axis : node.integers("axes")) {
+        const auto at = static_cast<std::size_t>(axis);
+        taps[at] = shape(node.inputs[0])[at];
+      }
+      if (!taps.empty()) count = std::exchange(taps.back(), 1);
+      if (count == 0) taps.back() = 0;
+    }
+    const auto outer = offsets(taps, steps);
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    const double start = dtype == Dtype::boolean ? reducer.start > 0
+                         : is_float(dtype)       ? reducer.start
+                                                 : rounded(dtype, reducer.start);
     std::fill(fresh->value.begin(), fresh->value.end(), start);
     for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      static thread_local std::vector<double> x, e;
+      static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
-      x.resize(static_cast<std::size_t>(run));
-      e.resize(with_magnitude_ ? x.size() : 0);
+      const std::int64_t stride = lines ? steps.back() : own;
+      values.resize(static_cast<std::size_t>(run));
+      errors.resize(with_magnitude_ ? values.size() : 0);
       double *value = fresh->value.data() + first, *error = fresh->error(first);
       for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
         for (const std::int64_t offset : outer) {
-          load(from, address(from, at) + i * own + offset, lines ? stride : own, run, x.data(),
-               with_magnitude_ ? e.data() : nullptr);
-          reducer.absorb(run, lines ? 0 : 1, x.data(), e.data(), value + i, error ? error + i : nullptr);
+          load(from, address(from, at) + i * own + offset, stride, run, values.data(), with_magnitude_ ? errors.data() : nullptr);
+          reducer.absorb(run, lines ? 0 : 1, values.data(), errors.data(), value + i, error ? error + i : nullptr);
         }
       if (!is_float(dtype))
         for (std::int64_t i = 0; i < n; ++i) value[i] = wrapped(dtype, value[i]);
     });
-  }
-
-  void slide(const Node& node, const Box& box) {
-    if (volume(box) == 0) return void(make(node, box));
-    const Windows x = windows(node, box, reducer_of(node.op).start);
-    View from{x.held->value.data(), Dtype::f64, x.held->error(0), x.held, 0, {}};
-    Shape taps;
-    std::vector<std::int64_t> tap_steps;
-    for (std::size_t i = 0; i < x.access.size(); ++i) {  // axis i of the output is axis i of the input
-      from.strides.push_back(x.access[i].step * x.strides[i]);
-      from.origin -= box.begin[i] * from.strides[i];
-      taps.push_back(x.access[i].taps);
-      tap_steps.push_back(x.access[i].dilation * x.strides[i]);
-    }
-    combine(node, box, from, offsets(taps, tap_steps), 0, 1);
-  }
-
-  void reduction(const Node& node, const Box& box) {
-    const View& in = view(node.inputs[0]);
-    const Shape& from = shape(node.inputs[0]);
-    Shape sizes(from.size(), 1);
-    for (std::int64_t axis : node.integers("axes")) sizes[static_cast<std::size_t>(axis)] = from[static_cast<std::size_t>(axis)];
-    const std::int64_t line = sizes.empty() ? 1 : std::exchange(sizes.back(), 1);  // the last axis in runs, where it is reduced
-    if (line == 0) sizes.back() = 0;
-    combine(node, box, projected(node, 0), offsets(sizes, in.strides), in.strides.empty() ? 0 : in.strides.back(), line);
   }
 
   void pointwise(const Node& node, const Box& box) {
@@ -472,12 +471,9 @@ class Evaluator {
   }
 
   void movement(const Node& node, const Box& box) {
-    if (node.op == OpKind::Concat || node.op == OpKind::Pad) return assemble(node, box);
-    if (node.op != OpKind::Gather) {
-      views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0);
-      return;
-    }
-    gather(node, box);
+    if (node.op == OpKind::Concat || node.op == OpKind::Pad) assemble(node, box);
+    else if (node.op == OpKind::Gather) gather(node, box);
+    else views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0);
   }
 
   void gather(const Node& node, const Box& box) {

@@ -29,7 +29,7 @@ Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
 Status check_power(const Question& q) {  // of a norm
   const std::int64_t p = q.node.integer("p", 2), most = q.node.op == OpKind::LpNormalization ? 2 : 64;
   if (p >= 1 && p <= most) return ok();
-  return q.error(kAttribute, "the norm's p is not supported", fmt::format("1 to {}", most), p);
+  return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
 }
 
 Status check_channels(const Question& q) {  // a batch, channels, and maybe more

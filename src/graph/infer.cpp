@@ -51,35 +51,34 @@ Status check_arity(const Graph& graph, const Node& node) {
 
 // Nodes in an order in which they can run, the given one where it can.
 Status sort_nodes(Graph& graph) {
-  std::vector<int> producer(graph.tensors.size(), -1);
-  std::vector<bool> given(graph.tensors.size(), false);
-  for (TensorId id : graph.inputs) given[static_cast<std::size_t>(id)] = true;
+  constexpr int kNothing = -1, kGiven = -2;
+  std::vector<int> maker(graph.tensors.size(), kNothing);
+  const auto made_by = [&](TensorId id) -> int& { return maker[static_cast<std::size_t>(id)]; };
+  for (TensorId id : graph.inputs) made_by(id) = kGiven;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
-    if (graph.tensors[i].constant) given[i] = true;
+    if (graph.tensors[i].constant) maker[i] = kGiven;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     for (TensorId id : graph.nodes[n].outputs) {
       if (id == kAbsent) continue;
-      const auto at = static_cast<std::size_t>(id);
-      if (given[at] || producer[at] >= 0)
+      if (made_by(id) != kNothing)
         return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]), "one definition",
-                     graph.tensors[at].name});
-      producer[at] = static_cast<int>(n);
+                     graph.tensor(id).name});
+      made_by(id) = static_cast<int>(n);
     }
   std::vector<int> waiting(graph.nodes.size(), 0);
   std::vector<std::vector<int>> users(graph.nodes.size());
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (TensorId id : graph.nodes[n].inputs) {
-      if (id == kAbsent || given[static_cast<std::size_t>(id)]) continue;
-      const int from = producer[static_cast<std::size_t>(id)];
-      if (from < 0)
+      if (id == kAbsent || made_by(id) == kGiven) continue;
+      if (made_by(id) == kNothing)
         return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines", place_of(graph.nodes[n]),
                      "an input, an initializer or a node's output", graph.tensor(id).name});
-      users[static_cast<std::size_t>(from)].push_back(static_cast<int>(n));
+      users[static_cast<std::size_t>(made_by(id))].push_back(static_cast<int>(n));
       ++waiting[n];
     }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     if (waiting[n] == 0) ready.push(static_cast<int>(n));
+  }
   std::vector<Node> sorted;
   while (!ready.empty()) {
     const auto n = static_cast<std::size_t>(ready.top());
@@ -88,14 +87,14 @@ Status sort_nodes(Graph& graph) {
       if (--waiting[static_cast<std::size_t>(user)] == 0) ready.push(user);
     sorted.push_back(graph.nodes[n]);
   }
-  if (sorted.size() != graph.nodes.size())
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-      if (waiting[n] > 0)
-        return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle", place_of(graph.nodes[n]),
-                     "an order in which every tensor is made before it is used"});
+  const auto stuck = std::ranges::find_if(waiting, [](int count) { return count > 0; });
+  if (stuck != waiting.end())
+    return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle",
+                 place_of(graph.nodes[static_cast<std::size_t>(stuck - waiting.begin())]),
+                 "an order in which every tensor is made before it is used"});
   graph.nodes = std::move(sorted);
   for (TensorId id : graph.outputs)
-    if (!given[static_cast<std::size_t>(id)] && producer[static_cast<std::size_t>(id)] < 0)
+    if (made_by(id) == kNothing)
       return fail({ErrorCode::kOnnxName, "an output that nothing defines", fmt::format("output '{}'", graph.tensor(id).name)});
   return ok();
 }

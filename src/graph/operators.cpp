@@ -108,6 +108,11 @@ const std::vector<AttributeRow>& attribute_rows() {
   return rows;
 }
 
+const AttributeRow* attribute_named(OpKind op, std::string_view name) {
+  const auto found = std::ranges::find_if(attribute_rows(), [&](const auto& row) { return row.op == op && row.name == name; });
+  return found == attribute_rows().end() ? nullptr : &*found;
+}
+
 std::size_t Question::axis(std::size_t rank) const {
   return static_cast<std::size_t>(*normalized_axis(node.integer("axis"), rank, place));
 }

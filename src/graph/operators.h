@@ -75,6 +75,7 @@ struct AttributeRow {
   std::optional<Attribute> otherwise;
 };
 const std::vector<AttributeRow>& attribute_rows();
+const AttributeRow* attribute_named(OpKind op, std::string_view name);  // null: it has none of that name
 
 // Where a Slice reads: along input axis a, element begin[a] + i·step[a] for i below the output's size there.
 struct SliceSpec {

@@ -1,6 +1,6 @@
 #include "base/file.h"
 #include "cli/command.h"
-#include "onnx/spell.h"
+#include "onnx/load.h"
 namespace warploom::cli {
 namespace {
 struct Flags {

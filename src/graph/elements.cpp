@@ -1,9 +1,8 @@
-#include "graph/elements.h"
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include "graph/evaluator.h"
 #include "graph/operators.h"
-#include "graph/reference.h"
 namespace warploom::graph {
 namespace {
 using F = const ScalarFunction&;

@@ -4,7 +4,6 @@
 #include <memory>
 #include <numeric>
 #include <utility>
-#include "graph/elements.h"
 #include "graph/operators.h"
 #include "graph/parallel.h"
 namespace warploom::graph {

@@ -1,6 +1,5 @@
 #include "graph/reference.h"
 #include <new>
-#include "graph/elements.h"
 #include "graph/evaluator.h"
 #include "graph/operators.h"
 namespace warploom::graph {

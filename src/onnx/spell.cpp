@@ -1,4 +1,4 @@
-#include "onnx/spell.h"
+#include "onnx/load.h"
 #include <google/protobuf/text_format.h>
 #include <charconv>
 #include "graph/operators.h"

@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include "graph/elements.h"
+#include "graph/evaluator.h"
 #include "graph/operators.h"
-#include "graph/reference.h"
 namespace warploom::graph {
 using Values = std::vector<double>;
 

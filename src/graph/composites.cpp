@@ -349,9 +349,8 @@ Outputs split(Writer& w) {
   std::int64_t begin = 0;
   for (const Id out : w.node.outputs) {
     const std::int64_t end = begin + (out == kAbsent ? 0 : w.shape(out)[axis]);
-    parts.push_back(w.make(OpKind::Slice,
-                           {x, w.list({begin}, "start"), w.list({end}, "end"), w.list({static_cast<std::int64_t>(axis)}, "axis")},
-                           "part"));
+    const Id on = w.list({static_cast<std::int64_t>(axis)}, "axis");
+    parts.push_back(w.make(OpKind::Slice, {x, w.list({begin}, "start"), w.list({end}, "end"), on}, "part"));
     begin = end;
   }
   return parts;

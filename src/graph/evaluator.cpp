@@ -24,6 +24,13 @@ struct View {
   std::vector<std::int64_t> strides;
 };
 
+// Where a box's elements are when it is stored packed.
+View packed(const Box& box) {
+  View view{.strides = strides_of(box.size)};
+  view.origin = -std::inner_product(box.begin.begin(), box.begin.end(), view.strides.begin(), std::int64_t{0});
+  return view;
+}
+
 constexpr std::int64_t kRun = 4096;  // elements of a task along the last axis
 
 std::int64_t address(const View& view, const Shape& at) {
@@ -163,13 +170,11 @@ class Evaluator {
       to = std::move(*from.owner);
       return;
     }
-    const std::size_t start = to.value.size(), size = start + static_cast<std::size_t>(volume(box));
-    to.value.resize(size);
-    if (with_magnitude_) to.magnitude.resize(size);
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      const std::size_t place = start + static_cast<std::size_t>(first);
-      load(from, at, n, to.value.data() + place, with_magnitude_ ? to.magnitude.data() + place : nullptr);
-    });
+    View place = packed(box);
+    place.origin += static_cast<std::int64_t>(to.value.size());
+    to.value.resize(to.value.size() + static_cast<std::size_t>(volume(box)));
+    if (with_magnitude_) to.magnitude.resize(to.value.size());
+    copy(from, box, place, to);
   }
 
  private:
@@ -181,10 +186,20 @@ class Evaluator {
     auto fresh = std::make_shared<Storage>();
     fresh->value.resize(count);
     if (with_magnitude_) fresh->magnitude.resize(count);
-    View& view = views_[static_cast<std::size_t>(node.outputs[0])];
-    view = {fresh->value.data(), Dtype::f64, with_magnitude_ ? fresh->magnitude.data() : nullptr, fresh, 0, strides_of(box.size)};
-    for (std::size_t i = 0; i < box.begin.size(); ++i) view.origin -= box.begin[i] * view.strides[i];
+    View view = packed(box);
+    view.data = fresh->value.data();
+    view.magnitude = fresh->error(0);
+    view.owner = fresh;
+    views_[static_cast<std::size_t>(node.outputs[0])] = std::move(view);
     return fresh;
+  }
+
+  // A part of a tensor to where `place` says, in the tensor's coordinates.
+  void copy(const View& from, const Box& part, const View& place, ValueAndMagnitude& to) const {
+    for_runs(part, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
+      const std::int64_t i = address(place, at);
+      load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
+    });
   }
 
   // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that stretch.
@@ -229,22 +244,22 @@ class Evaluator {
     p.m = p.n = 1;
     p.k = a_shape[a_depth];
     p.a = {a.data, a.dtype, 0, view(node.inputs[0]).strides[a_depth]};
-    p.b = {b.data, b.dtype, view(node.inputs[1]).strides[b_depth], 0};
+    p.b = {b.data, b.dtype, 0, view(node.inputs[1]).strides[b_depth]};
     std::size_t axes = box.size.size();  // of the batch, after columns and rows are taken off
     if (b_shape.size() > 1) {
       p.n = box.size[--axes];
-      p.b.column_stride = b.strides[axes];
+      p.b.line_stride = b.strides[axes];
     }
     if (a_shape.size() > 1) {
       p.m = box.size[--axes];
-      p.a.row_stride = a.strides[axes];
+      p.a.line_stride = a.strides[axes];
     }
     // A batch axis along which B stands still and A walks on in steps of its rows is more rows of one product.
     for (; axes > 0; --axes) {
       const std::int64_t size = box.size[axes - 1], step = a.strides[axes - 1];
       if (size == 1) continue;
-      if (b.strides[axes - 1] != 0 || (p.m != 1 && step != p.a.row_stride * p.m)) break;
-      if (p.m == 1) p.a.row_stride = step;
+      if (b.strides[axes - 1] != 0 || (p.m != 1 && step != p.a.line_stride * p.m)) break;
+      if (p.m == 1) p.a.line_stride = step;
       p.m *= size;
     }
     const Shape batch(box.size.begin(), box.size.begin() + static_cast<std::ptrdiff_t>(axes));
@@ -306,11 +321,7 @@ class Evaluator {
     const View& from = view(node.inputs[0]);
     to.held->value.assign(static_cast<std::size_t>(volume(to.region)), fill);
     if (with_magnitude_ && from.magnitude) to.held->magnitude.assign(to.held->value.size(), 0.0);
-    for_runs(inside, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
-      std::int64_t place = 0;
-      for (std::size_t i = 0; i < at.size(); ++i) place += (at[i] - to.region.begin[i]) * to.strides[i];
-      load(from, at, n, to.held->value.data() + place, to.held->error(place));
-    });
+    copy(from, inside, packed(to.region), *to.held);
     return to;
   }
 
@@ -326,11 +337,8 @@ class Evaluator {
     needed.size[0] = box.size[1];
     Storage a;
     a.value.resize(static_cast<std::size_t>(volume(needed)));
-    const bool a_errs = with_magnitude_ && view(node.inputs[1]).magnitude;
-    if (a_errs) a.magnitude.resize(a.value.size());
-    for_runs(needed, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      load(view(node.inputs[1]), at, n, a.value.data() + first, a.error(first));
-    });
+    if (with_magnitude_ && view(node.inputs[1]).magnitude) a.magnitude.resize(a.value.size());
+    copy(view(node.inputs[1]), needed, packed(needed), a);
     Box one = box;
     one.size[0] = 1;
     const std::int64_t places = volume(one) / box.size[1];
@@ -354,8 +362,8 @@ class Evaluator {
         for (std::int64_t i = 0; i < batch; ++i, row += p.m)
           p.batch.push_back({row * depth, ((group + i) * channels - x.region.begin[1]) * x.strides[1], c + row * places});
         p.a = {a.value.data(), Dtype::f64, depth, 1};
-        p.b = {x.held->value.data(), Dtype::f64, 0, 0, depths_at.data(), columns_at.data()};
-        multiply(p, *fresh, a_errs ? a.magnitude.data() : nullptr, x.held->error(0));
+        p.b = {x.held->value.data(), Dtype::f64, 0, 0, columns_at.data(), depths_at.data()};
+        multiply(p, *fresh, a.error(0), x.held->error(0));
       }
     }
   }
@@ -503,7 +511,6 @@ class Evaluator {
       std::fill(fresh->value.begin(), fresh->value.end(), value);
       std::fill(fresh->magnitude.begin(), fresh->magnitude.end(), error);
     }
-    const View& to = view(node.outputs[0]);
     for (std::size_t k = 0; k < (node.op == OpKind::Pad ? 1 : node.inputs.size()); ++k) {
       const Access access = *operator_of(node.op).access(q, k);
       Box part = box;
@@ -512,11 +519,7 @@ class Evaluator {
         part.size[i] =
             std::max<std::int64_t>(std::min(box.begin[i] + box.size[i], q.in(k).shape[i] - access[i].begin) - part.begin[i], 0);
       }
-      const View from = projected(node, k);
-      for_runs(part, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
-        const std::int64_t place = address(to, at);
-        load(from, at, n, fresh->value.data() + place, fresh->error(place));
-      });
+      copy(projected(node, k), part, view(node.outputs[0]), *fresh);
     }
   }
 

@@ -54,11 +54,11 @@ Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& 
 // FP64 matrix products of operands in any element type and any strides: c[b] += or = a[b]·bb[b], blocked, packed into
 // panels for the widest vectors the processor has, on several threads. Every element is summed in the same order whatever
 // the number of threads: blocks of 256 along k, in sequence.
-struct Operand {
+struct Operand {  // a line is a row of a or a column of b, depth runs along k
   const void* data = nullptr;
   Dtype dtype = Dtype::f64;
-  std::int64_t row_stride = 0, column_stride = 0;          // in elements
-  const std::int64_t *rows = nullptr, *columns = nullptr;  // both or none: where each is, instead of strides; of f64 data
+  std::int64_t line_stride = 0, depth_stride = 0;          // in elements
+  const std::int64_t *lines = nullptr, *depths = nullptr;  // both or none: where each is, instead of strides; of f64 data
 };
 struct Offsets {  // of one product of a batch, in elements
   std::int64_t a, b, c;

@@ -39,17 +39,7 @@ enum class OpKind : std::uint8_t {
 #include "graph/ops.def"
 };
 
-enum class OpClass : std::uint8_t {
-  contraction,
-  convolution,
-  window,
-  reduction,
-  pointwise,
-  view,
-  movement,
-  constant,
-  composite
-};
+enum class OpClass : std::uint8_t { contraction, convolution, window, reduction, pointwise, view, movement, constant, composite };
 
 std::string_view name_of(OpKind op);  // "MatMul", as ONNX spells it
 std::optional<OpKind> op_named(std::string_view name);
@@ -132,8 +122,8 @@ std::optional<double> constant_scalar(const Graph& graph, TensorId id);
 // Negative axes counted from the end; onnx-attribute when outside the rank.
 Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place);
 
-// Checks every node and fills in the types and shapes of everything made by one. Tensors that already have a name keep it.
-// Nodes may come in any order; they leave in one that can run.
+// Checks every node and fills in the types and shapes of everything made by one; inputs and constants must be sound. Tensors that
+// already have a name keep it. Nodes may come in any order; they leave in one that can run.
 Result<Graph> infer(Graph graph);
 // Fold, bypass, drop; the same function of the same inputs. Expects an inferred graph.
 Result<Graph> simplify(Graph graph);

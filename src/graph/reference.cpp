@@ -75,27 +75,11 @@ std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t be
 }
 
 Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
-  if (inputs.size() != graph.inputs.size())
-    return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name,
-                 std::to_string(graph.inputs.size()), std::to_string(inputs.size())});
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor& tensor = graph.tensor(graph.inputs[i]);
-    if (static_cast<std::int64_t>(inputs[i].size()) != byte_count(tensor))
-      return fail({ErrorCode::kInternal, "wrong number of bytes for an input of the reference", to_text(tensor),
-                   std::to_string(byte_count(tensor)), std::to_string(inputs[i].size())});
-  }
-  return ok();
-}
-
-// What `body` gives, or the error of running out of memory in it.
-template <class Body>
-std::invoke_result_t<Body> within_memory(const Graph& graph, const Body& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {}
-  return fail(
-      {ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "", "evaluate fewer rows at a time"});
+  const auto fits = [&](Bytes bytes, TensorId id) {
+    return static_cast<std::int64_t>(bytes.size()) == byte_count(graph.tensor(id));
+  };
+  if (std::ranges::equal(inputs, graph.inputs, fits)) return ok();
+  return fail({ErrorCode::kInternal, "the reference is given other inputs than the graph's", graph.name});
 }
 
 // What one demand costs: multiplications, exponentials and such; moving elements and reading inputs is free.
@@ -178,22 +162,23 @@ Result<ValueAndMagnitude> rows_with(const Graph& given, std::span<const Bytes> i
   if (begin < 0 || end > how.rows.count || begin > end)
     return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", how.rows.count),
                  fmt::format("{} to {}", begin, end)});
-  return within_memory(graph, [&]() -> Result<ValueAndMagnitude> {
-    ValueAndMagnitude result;
-    for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end)) {
-      if (volume(box) == 0) continue;
-      WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, with_magnitude, threads, result));
-    }
+  ValueAndMagnitude result;
+  try {
+    for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end))
+      if (volume(box) > 0)
+        WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, with_magnitude, threads, result));
     return result;
-  });
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {}
+  return fail(
+      {ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "", "evaluate fewer rows at a time"});
 }
 }  // namespace
 Rows rows_of(const Graph& graph, int output) {
   Graph made;
-  const auto held = primitive(graph, made);
-  if (held) return cut(**held, output).rows;
-  return {1,
-          element_count(graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).shape)};  // evaluation says what is wrong
+  if (const auto held = primitive(graph, made)) return cut(**held, output).rows;
+  const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
+  return {1, element_count(graph.tensor(id).shape)};  // evaluation says what is wrong
 }
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {

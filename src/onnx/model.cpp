@@ -218,7 +218,7 @@ class Importer {
     read(proto.input(), node.inputs);
     read(proto.output(), node.outputs);
     for (const auto& attribute : proto.attribute()) {
-      const graph::AttributeRow* const known = graph::attribute_named(*op, attribute.name());  // infer() refuses unknown ones
+      const auto* const known = graph::attribute_named(*op, attribute.name());  // infer() refuses unknown ones
       if (known != nullptr && known->since > opset_)
         return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is not in opset {}", attribute.name(), opset_), place,
                      fmt::format("opset {} or later", known->since)});

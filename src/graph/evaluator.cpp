@@ -25,8 +25,9 @@ struct View {
 };
 
 // Where a box's elements are when it is stored packed.
-View packed(const Box& box) {
+View packed(const Box& box, const std::shared_ptr<Storage>& in = {}) {
   View view{.strides = strides_of(box.size)};
+  if (in) view = {in->value.data(), Dtype::f64, in->error(0), in, 0, std::move(view.strides)};
   view.origin = -std::inner_product(box.begin.begin(), box.begin.end(), view.strides.begin(), std::int64_t{0});
   return view;
 }
@@ -186,11 +187,7 @@ class Evaluator {
     auto fresh = std::make_shared<Storage>();
     fresh->value.resize(count);
     if (with_magnitude_) fresh->magnitude.resize(count);
-    View view = packed(box);
-    view.data = fresh->value.data();
-    view.magnitude = fresh->error(0);
-    view.owner = fresh;
-    views_[static_cast<std::size_t>(node.outputs[0])] = std::move(view);
+    views_[static_cast<std::size_t>(node.outputs[0])] = packed(box, fresh);
     return fresh;
   }
 
@@ -203,9 +200,9 @@ class Evaluator {
   }
 
   // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that stretch.
-  View projected(const Node& node, std::size_t input) const {
+  View projected(const Node& node, std::size_t input) const { return projected(node, input, view(node.inputs[input])); }
+  View projected(const Node& node, std::size_t input, View to) const {
     const Question q{graph_, node};
-    View to = view(node.inputs[input]);
     const std::vector<std::int64_t> strides = std::exchange(to.strides, std::vector<std::int64_t>(q.out().size(), 0));
     const auto access = operator_of(node.op).access(q, input);
     for (std::size_t i = 0; access && i < access->size(); ++i) {
@@ -296,32 +293,25 @@ class Evaluator {
     });
   }
 
-  // An input through the windows of an output's box: the elements that they look at, packed, `fill` where they leave the input.
-  struct Windows {
-    std::shared_ptr<Storage> held;
-    Box region;  // in the input's coordinates
-    Access access;
-    std::vector<std::int64_t> strides;
-  };
-  Windows windows(const Node& node, const Box& box, double fill) const {
-    const Question q{graph_, node};
-    Windows to{std::make_shared<Storage>(), whole(shape(node.inputs[0])), *operator_of(node.op).access(q, 0), {}};
-    Box inside = to.region;
-    for (std::size_t i = 0; i < to.access.size(); ++i) {
-      const AxisSource& source = to.access[i];
+  // The elements that the windows of an output's box look at, packed, `fill` where they leave the input; in the input's coordinates.
+  View padded(const Node& node, const Box& box, double fill) const {
+    Box region = whole(shape(node.inputs[0])), inside = region;
+    const Access access = *operator_of(node.op).access({graph_, node}, 0);
+    for (std::size_t i = 0; i < access.size(); ++i) {
+      const AxisSource& source = access[i];
       if (source.axis == AxisSource::kWhole) continue;
       const auto axis = static_cast<std::size_t>(source.axis);
-      to.region.begin[i] = source.begin + source.step * box.begin[axis];
-      to.region.size[i] = source.step * (box.size[axis] - 1) + (source.taps - 1) * source.dilation + 1;
-      const std::int64_t low = std::max<std::int64_t>(to.region.begin[i], 0);
-      inside.size[i] = std::max<std::int64_t>(std::min(inside.size[i], to.region.begin[i] + to.region.size[i]) - low, 0);
-      inside.begin[i] = low;
+      region.begin[i] = source.begin + source.step * box.begin[axis];
+      region.size[i] = source.step * (box.size[axis] - 1) + (source.taps - 1) * source.dilation + 1;
+      inside.begin[i] = std::max<std::int64_t>(region.begin[i], 0);
+      inside.size[i] = std::max<std::int64_t>(std::min(inside.size[i], region.begin[i] + region.size[i]) - inside.begin[i], 0);
     }
-    to.strides = strides_of(to.region.size);
     const View& from = view(node.inputs[0]);
-    to.held->value.assign(static_cast<std::size_t>(volume(to.region)), fill);
-    if (with_magnitude_ && from.magnitude) to.held->magnitude.assign(to.held->value.size(), 0.0);
-    copy(from, inside, packed(to.region), *to.held);
+    const auto fresh = std::make_shared<Storage>();
+    fresh->value.assign(static_cast<std::size_t>(volume(region)), fill);
+    if (with_magnitude_ && from.magnitude) fresh->magnitude.assign(fresh->value.size(), 0.0);
+    const View to = packed(region, fresh);
+    copy(from, inside, to, *fresh);
     return to;
   }
 
@@ -332,6 +322,7 @@ class Evaluator {
     const Shape& weights = shape(node.inputs[1]);
     const std::int64_t groups = node.integer("group", 1), channels = weights[1], depth = terms_of(graph_, node);
     const std::int64_t rows_a_group = weights[0] / groups;
+    const Access access = *operator_of(node.op).access({graph_, node}, 0);
     Box needed = whole(weights);  // the output channels asked for
     needed.begin[0] = box.begin[1];
     needed.size[0] = box.size[1];
@@ -343,16 +334,13 @@ class Evaluator {
     one.size[0] = 1;
     const std::int64_t places = volume(one) / box.size[1];
     for (; one.begin[0] < box.begin[0] + box.size[0]; ++one.begin[0]) {
-      const Windows x = windows(node, one, 0);
-      std::vector<std::int64_t> column_steps(2, 0), depth_steps = x.strides;
-      for (std::size_t i = 2; i < x.access.size(); ++i) {
-        column_steps.push_back(x.access[i].step * x.strides[i]);
-        depth_steps[i] *= x.access[i].dilation;
-      }
-      Shape columns = one.size, taps = weights;
+      const View x = padded(node, one, 0), from = projected(node, 0, x);
+      Shape columns = one.size, taps = weights, corner = one.begin;
       columns[1] = taps[0] = 1;
-      depth_steps[0] = 0;
-      const auto columns_at = offsets(columns, column_steps), depths_at = offsets(taps, depth_steps);
+      corner[1] = 0;
+      std::vector<std::int64_t> depth_steps = x.strides;
+      for (std::size_t i = 2; i < taps.size(); ++i) depth_steps[i] *= access[i].dilation;
+      const auto columns_at = offsets(columns, from.strides), depths_at = offsets(taps, depth_steps);
       for (std::int64_t row = 0; row < box.size[1];) {
         const std::int64_t channel = box.begin[1] + row, group = channel / rows_a_group;
         Product p{{}, {}, std::min(box.size[1] - row, (group + 1) * rows_a_group - channel), places, depth, {}};
@@ -360,10 +348,10 @@ class Evaluator {
         const std::int64_t batch = p.m == rows_a_group ? (box.size[1] - row) / rows_a_group : 1;
         const std::int64_t c = (one.begin[0] - box.begin[0]) * box.size[1] * places;
         for (std::int64_t i = 0; i < batch; ++i, row += p.m)
-          p.batch.push_back({row * depth, ((group + i) * channels - x.region.begin[1]) * x.strides[1], c + row * places});
+          p.batch.push_back({row * depth, address(from, corner) + (group + i) * channels * x.strides[1], c + row * places});
         p.a = {a.value.data(), Dtype::f64, depth, 1};
-        p.b = {x.held->value.data(), Dtype::f64, 0, 0, columns_at.data(), depths_at.data()};
-        multiply(p, *fresh, a.error(0), x.held->error(0));
+        p.b = {x.data, x.dtype, 0, 0, columns_at.data(), depths_at.data()};
+        multiply(p, *fresh, a.error(0), x.magnitude);
       }
     }
   }
@@ -374,30 +362,17 @@ class Evaluator {
     const auto fresh = make(node, box);
     if (volume(box) == 0) return;
     const Reducer& reducer = reducer_of(node.op);
-    Windows x;
-    View from;
-    Shape taps(shape(node.inputs[0]).size(), 1);
+    const bool window = class_of(node.op) == OpClass::window;
+    const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]), from = projected(node, 0, in);
+    Shape taps;
     std::vector<std::int64_t> steps;
-    std::int64_t count = 1;
-    if (class_of(node.op) == OpClass::window) {
-      x = windows(node, box, reducer.start);
-      from = {x.held->value.data(), Dtype::f64, x.held->error(0), x.held, 0, {}};
-      for (std::size_t i = 0; i < x.access.size(); ++i) {  // axis i of the output is axis i of the input
-        from.strides.push_back(x.access[i].step * x.strides[i]);
-        from.origin -= box.begin[i] * from.strides[i];
-        taps[i] = x.access[i].taps;
-        steps.push_back(x.access[i].dilation * x.strides[i]);
-      }
-    } else {
-      from = projected(node, 0);
-      steps = view(node.inputs[0]).strides;
-      for (const std::int64_t axis : node.integers("axes")) {
-        const auto at = static_cast<std::size_t>(axis);
-        taps[at] = shape(node.inputs[0])[at];
-      }
-      if (!taps.empty()) count = std::exchange(taps.back(), 1);
-      if (count == 0) taps.back() = 0;
+    const Access access = *operator_of(node.op).access({graph_, node}, 0);
+    for (std::size_t i = 0; i < access.size(); ++i) {
+      taps.push_back(access[i].axis == AxisSource::kWhole ? shape(node.inputs[0])[i] : access[i].taps);
+      steps.push_back(access[i].dilation * in.strides[i]);
     }
+    const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
+    if (count == 0) taps.back() = 0;
     const auto outer = offsets(taps, steps);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     const double start = dtype == Dtype::boolean ? reducer.start > 0

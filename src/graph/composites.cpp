@@ -107,6 +107,11 @@ List span(std::size_t begin, std::size_t end) {
   return axes;
 }
 
+List chained(List first, const List& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 Outputs softmax(Writer& w) {
   const Id x = w.in(0);
   const List axis = {static_cast<std::int64_t>(w.question().axis(w.rank(x)))};
@@ -224,8 +229,7 @@ Outputs arg_extreme(Writer& w) {
 
 // The primitive with all its attributes.
 Id windowed(Writer& w, OpKind op, std::vector<Id> inputs, const WindowSpec& spec) {
-  List pads = spec.before;
-  pads.insert(pads.end(), spec.after.begin(), spec.after.end());
+  const List pads = chained(spec.before, spec.after);
   std::map<std::string, Attribute> attributes = {
       {"kernel_shape", spec.kernel}, {"strides", spec.strides}, {"dilations", spec.dilations}, {"pads", pads}};
   if (op == OpKind::Conv) attributes["group"] = w.node.integer("group", 1);
@@ -258,9 +262,7 @@ Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
   for (double& count : counts) count = 1 / std::max(count, 1.0);
   if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end())
     return w.scalar(counts.empty() ? 1 : counts[0], like, "share");
-  Shape shape = {1, 1};
-  shape.insert(shape.end(), spec.size.begin(), spec.size.end());
-  return w.constant(w.dtype(like), shape, counts, "shares");
+  return w.constant(w.dtype(like), chained({1, 1}, spec.size), counts, "shares");
 }
 Outputs average_pool(Writer& w) {
   const Id x = w.in(0);
@@ -321,9 +323,9 @@ Outputs conv_transpose(Writer& w) {
     x = w.make(OpKind::Pad, {x, w.list(crop, "crop"), zero}, "cropped");
   // [C, M/g, ..] → [M, C/g, ..], and every spatial axis backwards.
   const std::int64_t groups = w.node.integer("group", 1);
-  Shape parted = {groups, given[0] / groups, given[1]}, turned = {groups * given[1], given[0] / groups};
-  parted.insert(parted.end(), given.begin() + 2, given.end());
-  turned.insert(turned.end(), given.begin() + 2, given.end());
+  const Shape places(given.begin() + 2, given.end());
+  const Shape parted = chained({groups, given[0] / groups, given[1]}, places);
+  const Shape turned = chained({groups * given[1], given[0] / groups}, places);
   List order = span(0, parted.size());
   std::swap(order[1], order[2]);
   weights = w.make(OpKind::Transpose, {w.reshape(weights, parted, "groups")}, "exchanged", {{"perm", order}});
@@ -406,8 +408,7 @@ Outputs range(Writer& w) {
 // Pads and value given, for every axis.
 Outputs pad(Writer& w) {
   const PadSpec spec = *pad_spec(w.question());
-  List pads = spec.before;
-  pads.insert(pads.end(), spec.after.begin(), spec.after.end());
+  const List pads = chained(spec.before, spec.after);
   const Id x = w.raw(0), value = w.has(2) ? w.reshape(w.raw(2), {}, "value") : w.scalar(0, x, "value");
   return {w.make(OpKind::Pad, {x, w.list(pads, "pads"), value}, "y")};
 }

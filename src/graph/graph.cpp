@@ -70,18 +70,16 @@ Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view 
     return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many axes", std::string(place),
                  fmt::format("at most {} axes", kMaxRank), std::to_string(shape.size())});
   std::int64_t count = 1;
-  bool empty = false;
   for (std::int64_t size : shape) {
     if (size < 0)
       return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", std::string(place), "sizes of 0 or more",
                    to_text(shape)});
-    if (size == 0) empty = true;
     if (size > 0 && count > kMaxElements / size)
       return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many elements", std::string(place),
                    fmt::format("at most {} elements", kMaxElements), to_text(shape)});
-    if (size > 0) count *= size;
+    count *= std::max<std::int64_t>(size, 1);
   }
-  return empty ? 0 : count;
+  return std::ranges::count(shape, 0) > 0 ? 0 : count;
 }
 
 Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place) {

@@ -293,7 +293,7 @@ class Evaluator {
     });
   }
 
-  // The elements that the windows of an output's box look at, packed, `fill` where they leave the input; in the input's coordinates.
+  // What the windows of an output's box look at, packed, `fill` where they leave the input; in the input's coordinates.
   View padded(const Node& node, const Box& box, double fill) const {
     Box region = whole(shape(node.inputs[0])), inside = region;
     const Access access = *operator_of(node.op).access({graph_, node}, 0);
@@ -356,8 +356,8 @@ class Evaluator {
     }
   }
 
-  // Windows and reductions: every output takes in the elements at `outer`, and from each of these a line of `count` along the last axis
-  // where that is reduced.
+  // Windows and reductions: every output takes in the elements at `outer`, and from each of these a line of `count` along the last
+  // axis where that is reduced.
   void reduce(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     if (volume(box) == 0) return;

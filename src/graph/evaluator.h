@@ -1,4 +1,4 @@
-// The reference at work: what one element of a pointwise node is, and a box of a tensor, computed node by node; constants folded by it.
+// The reference at work: one element of a pointwise node, and a box of a tensor, computed node by node; constants folded by it.
 // Private to the room.
 #pragma once
 #include "graph/pointwise.h"

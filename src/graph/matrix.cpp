@@ -45,7 +45,7 @@ const Micro& micro() {
   return chosen;
 }
 
-// Packs lines [begin, end) over `depth` from `k0` on into panels of `width` lines, depth-major within a panel, zeros after the last line.
+// Packs lines [begin, end) over `depth` from `k0` on into panels of `width` lines, depth-major within one, zeros after the last.
 void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int64_t end, std::int64_t k0, std::int64_t depth,
           int width, bool absolute, double* to) {
   double along[kBlockDepth];

@@ -14,7 +14,7 @@ constexpr std::array kOperators = {
   Operator{#name, since, least, most, OpClass::op_class, &rules::shape_rule, &access::access_rule},
 #include "graph/ops.def"
 };
-// The attributes of operators, the only list of them. After import every attribute with a default is present in a node, so that nobody
+// The attributes of operators, the only list of them. After import every attribute with a default is present, so that nobody
 // repeats these values; without one its absence has a meaning of its own (Transpose without perm) or is an error (Cast without to).
 struct AttributeGroup {
   std::vector<OpKind> ops;

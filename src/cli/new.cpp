@@ -1,7 +1,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "cli/command.h"
-#include "onnx/spell.h"
+#include "onnx/load.h"
 namespace warploom::cli {
 namespace {
 struct Flags {

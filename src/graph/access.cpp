@@ -47,12 +47,6 @@ WARPLOOM_ACCESS(product) {
   return access;
 }
 
-WARPLOOM_ACCESS(lines) {
-  Access access = same(q.out().size());
-  access[q.axis(access.size())] = {};
-  return access;
-}
-
 WARPLOOM_ACCESS(window) {
   const auto spec = window_spec(q);  // valid: infer() has asked before
   Access access(q.in(input).shape.size());
@@ -128,20 +122,15 @@ WARPLOOM_ACCESS(gather) {
 }  // namespace warploom::graph::access
 namespace warploom::graph {
 std::int64_t terms_of(const Graph& graph, const Node& node) {
+  constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::reduction};
+  const OpClass kind = class_of(node.op);
+  if (std::ranges::count(kCombines, kind) == 0) return 1;
   const Question q{graph, node};
-  if (node.op == OpKind::Gemm && node.integer("transA") != 0) return q.in(0).shape[0];
-  switch (class_of(node.op)) {
-    case OpClass::contraction: return q.in(0).shape.back();
-    case OpClass::convolution: return element_count(q.in(1).shape) / std::max<std::int64_t>(1, q.in(1).shape[0]);
-    case OpClass::softmax: return q.in(0).shape[q.axis(q.in(0).shape.size())];
-    case OpClass::reduction:
-    case OpClass::window: break;
-    default: return 1;
-  }
+  const std::size_t input = kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel
+  const Access access = *operator_of(node.op).access(q, input);
   std::int64_t terms = 1;
-  const auto access = operator_of(node.op).access(q, 0);
-  for (std::size_t i = 0; i < access->size(); ++i)
-    terms *= (*access)[i].axis == AxisSource::kWhole ? q.in(0).shape[i] : (*access)[i].taps;
+  for (std::size_t i = 0; i < access.size(); ++i)
+    terms *= access[i].axis == AxisSource::kWhole ? q.in(input).shape[i] : access[i].taps;
   return terms;
 }
 }  // namespace warploom::graph

@@ -1,13 +1,115 @@
-#include "graph/composites.h"
+// decompose(): every node that is no primitive by the rule of its operator. The rules follow ONNX's definitions of the operators.
 #include <cmath>
+#include <set>
+#include "graph/operators.h"
 namespace warploom::graph::composites {
 namespace {
+using Id = TensorId;
+using List = std::vector<std::int64_t>;
 using Outputs = std::vector<Id>;
+
+// Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and is folded where it is known.
+class Writer {
+ public:
+  Writer(Graph& of, Node on, std::set<std::string>& names)
+      : node(std::move(on)), graph_(of), prefix_(node.name.empty() ? name(node.outputs[0]) : node.name), names_(names) {}
+
+  Node node;
+  std::vector<Node> made;
+
+  bool has(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != kAbsent; }
+  bool wants(std::size_t i) const { return i < node.outputs.size() && node.outputs[i] != kAbsent; }
+  const Shape& shape(Id id) const { return graph_.tensor(id).shape; }
+  std::size_t rank(Id id) const { return shape(id).size(); }
+  Dtype dtype(Id id) const { return graph_.tensor(id).dtype; }
+  const Graph& graph() const { return graph_; }
+  Question question() const { return {graph_, node}; }
+
+  Id raw(std::size_t i) const { return has(i) ? node.inputs[i] : kAbsent; }
+  // An input in the type that it is computed in: f32 for 16 bits.
+  Id in(std::size_t i) {
+    const Id id = raw(i);
+    if (id == kAbsent || !is_float(dtype(id)) || bits_of(dtype(id)) != 16) return id;
+    return cast(id, Dtype::f32, i == 0 ? "wide" : fmt::format("wide{}", i));
+  }
+  Id make(OpKind op, std::vector<Id> inputs, std::string_view what, std::map<std::string, Attribute> attributes = {}) {
+    Node next{op, fresh(what), std::move(inputs), {}, std::move(attributes)};
+    next.outputs = {graph_.add_tensor({{next.name, Dtype::f32, {}}, std::nullopt})};
+    if (status) status = infer_node(graph_, next);
+    if (!status) return next.inputs[0];
+    const Id out = next.outputs[0];
+    if (!graph_.tensor(out).constant) made.push_back(std::move(next));
+    return out;
+  }
+  Id constant(Dtype type, Shape shape, const std::vector<double>& values, std::string_view what) {
+    std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(type)));
+    for (std::size_t i = 0; i < values.size(); ++i) store_from_double(type, bytes.data(), i, values[i]);
+    return graph_.add_tensor({{fresh(what), type, std::move(shape)}, std::move(bytes)});
+  }
+  Id scalar(double value, Id like, std::string_view what) { return constant(dtype(like), {}, {value}, what); }
+  Id list(const List& values, std::string_view what) {
+    return constant(Dtype::i64, {static_cast<std::int64_t>(values.size())}, {values.begin(), values.end()}, what);
+  }
+
+  Id cast(Id x, Dtype to, std::string_view what) {
+    if (dtype(x) == to) return x;
+    return make(OpKind::Cast, {x}, what, {{"to", std::int64_t{onnx_type_of(to)}}});
+  }
+  Id reshape(Id x, const Shape& to, std::string_view what) {
+    if (shape(x) == to) return x;
+    return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what, {{"allowzero", std::int64_t{1}}});
+  }
+  Id reduce(OpKind op, Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
+    return axes.empty() ? x : make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
+  }
+  std::int64_t keepdims() const { return node.integer("keepdims", 1); }
+  Id add(Id a, Id b, std::string_view what) { return make(OpKind::Add, {a, b}, what); }
+  Id sub(Id a, Id b, std::string_view what) { return make(OpKind::Sub, {a, b}, what); }
+  Id mul(Id a, Id b, std::string_view what) { return make(OpKind::Mul, {a, b}, what); }
+
+  // Over `axes`, which stay as 1 or go.
+  Id mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
+    double count = 1;
+    for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[static_cast<std::size_t>(axis)]);
+    const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
+    return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what), keepdims), share, what);
+  }
+  // [C] as [C,1,..], which broadcasting puts along axis 1 of `rank` axes.
+  Id along_channels(Id x, std::size_t of_rank, std::string_view what) {
+    Shape to(of_rank - 1, 1);
+    to[0] = shape(x)[0];
+    return reshape(x, to, what);
+  }
+  // 1/sqrt(x + epsilon)
+  Id inverse_root(Id x, double epsilon) {
+    const Id moved = add(x, scalar(epsilon, x, "epsilon"), "moved");
+    return make(OpKind::Reciprocal, {make(OpKind::Sqrt, {moved}, "deviation")}, "inverse");
+  }
+
+  Status status = ok();
+
+ private:
+  const std::string& name(Id id) const { return graph_.tensor(id).name; }
+  std::string fresh(std::string_view what) {
+    std::string wanted = fmt::format("{}/{}", prefix_, what);
+    for (int i = 2; !names_.insert(wanted).second; ++i) wanted = fmt::format("{}/{}.{}", prefix_, what, i);
+    return wanted;
+  }
+
+  Graph& graph_;
+  std::string prefix_;
+  std::set<std::string>& names_;  // of all tensors
+};
 
 List span(std::size_t begin, std::size_t end) {
   List axes(end - std::min(begin, end));
   std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(begin));
   return axes;
+}
+
+List chained(List first, const List& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
 }
 
 Outputs softmax(Writer& w) {
@@ -127,8 +229,7 @@ Outputs arg_extreme(Writer& w) {
 
 // The primitive with all its attributes.
 Id windowed(Writer& w, OpKind op, std::vector<Id> inputs, const WindowSpec& spec) {
-  List pads = spec.before;
-  pads.insert(pads.end(), spec.after.begin(), spec.after.end());
+  const List pads = chained(spec.before, spec.after);
   std::map<std::string, Attribute> attributes = {
       {"kernel_shape", spec.kernel}, {"strides", spec.strides}, {"dilations", spec.dilations}, {"pads", pads}};
   if (op == OpKind::Conv) attributes["group"] = w.node.integer("group", 1);
@@ -161,9 +262,7 @@ Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
   for (double& count : counts) count = 1 / std::max(count, 1.0);
   if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end())
     return w.scalar(counts.empty() ? 1 : counts[0], like, "share");
-  Shape shape = {1, 1};
-  shape.insert(shape.end(), spec.size.begin(), spec.size.end());
-  return w.constant(w.dtype(like), shape, counts, "shares");
+  return w.constant(w.dtype(like), chained({1, 1}, spec.size), counts, "shares");
 }
 Outputs average_pool(Writer& w) {
   const Id x = w.in(0);
@@ -224,9 +323,9 @@ Outputs conv_transpose(Writer& w) {
     x = w.make(OpKind::Pad, {x, w.list(crop, "crop"), zero}, "cropped");
   // [C, M/g, ..] → [M, C/g, ..], and every spatial axis backwards.
   const std::int64_t groups = w.node.integer("group", 1);
-  Shape parted = {groups, given[0] / groups, given[1]}, turned = {groups * given[1], given[0] / groups};
-  parted.insert(parted.end(), given.begin() + 2, given.end());
-  turned.insert(turned.end(), given.begin() + 2, given.end());
+  const Shape places(given.begin() + 2, given.end());
+  const Shape parted = chained({groups, given[0] / groups, given[1]}, places);
+  const Shape turned = chained({groups * given[1], given[0] / groups}, places);
   List order = span(0, parted.size());
   std::swap(order[1], order[2]);
   weights = w.make(OpKind::Transpose, {w.reshape(weights, parted, "groups")}, "exchanged", {{"perm", order}});
@@ -252,9 +351,8 @@ Outputs split(Writer& w) {
   std::int64_t begin = 0;
   for (const Id out : w.node.outputs) {
     const std::int64_t end = begin + (out == kAbsent ? 0 : w.shape(out)[axis]);
-    parts.push_back(w.make(OpKind::Slice,
-                           {x, w.list({begin}, "start"), w.list({end}, "end"), w.list({static_cast<std::int64_t>(axis)}, "axis")},
-                           "part"));
+    const Id on = w.list({static_cast<std::int64_t>(axis)}, "axis");
+    parts.push_back(w.make(OpKind::Slice, {x, w.list({begin}, "start"), w.list({end}, "end"), on}, "part"));
     begin = end;
   }
   return parts;
@@ -310,28 +408,83 @@ Outputs range(Writer& w) {
 // Pads and value given, for every axis.
 Outputs pad(Writer& w) {
   const PadSpec spec = *pad_spec(w.question());
-  List pads = spec.before;
-  pads.insert(pads.end(), spec.after.begin(), spec.after.end());
+  const List pads = chained(spec.before, spec.after);
   const Id x = w.raw(0), value = w.has(2) ? w.reshape(w.raw(2), {}, "value") : w.scalar(0, x, "value");
   return {w.make(OpKind::Pad, {x, w.list(pads, "pads"), value}, "y")};
 }
 
+// What the node's outputs are, one each; they may be of a wider type.
 struct Row {
   OpKind op;
   Outputs (*rule)(Writer&);
 };
 const Row kRules[] = {
-    {OpKind::Softmax, softmax},  {OpKind::LogSoftmax, softmax}, {OpKind::Conv, conv},
-    {OpKind::MaxPool, max_pool}, {OpKind::ReduceSum, reduce},   {OpKind::ReduceMax, reduce},
-    {OpKind::ReduceMin, reduce}, {OpKind::ReduceProd, reduce},  {OpKind::Pad, pad},
+    {OpKind::Conv, conv},        {OpKind::MaxPool, max_pool},  {OpKind::ReduceSum, reduce}, {OpKind::ReduceMax, reduce},
+    {OpKind::ReduceMin, reduce}, {OpKind::ReduceProd, reduce}, {OpKind::Pad, pad},
 #define WARPLOOM_OP(...)
 #define WARPLOOM_COMPOSITE(name, since, least, most, shape_rule, rule) {OpKind::name, rule},
 #include "graph/ops.def"
 };
 }  // namespace
-Rule* rule_of(OpKind op) {
-  for (const Row& row : kRules)
-    if (row.op == op) return row.rule;
-  return nullptr;
-}
 }  // namespace warploom::graph::composites
+namespace warploom::graph {
+namespace {
+// In the one form that primitives have.
+bool is_primitive(const Node& node) {
+  const auto has = [&](std::string_view key) { return node.attributes.contains(std::string(key)); };
+  switch (class_of(node.op)) {
+    case OpClass::composite: return false;
+    case OpClass::reduction: {
+      const auto axes = node.integers("axes");
+      const bool resolved = !axes.empty() && axes[0] >= 0 && std::is_sorted(axes.begin(), axes.end());
+      return resolved && node.inputs.size() == 1 && !has("noop_with_empty_axes");
+    }
+    case OpClass::convolution:
+    case OpClass::window:
+      return has("kernel_shape") && has("strides") && has("dilations") && has("pads") && !has("auto_pad") && !has("ceil_mode") &&
+             !has("storage_order") && node.inputs.size() < 3;
+    default: return node.op != OpKind::Pad || (node.inputs.size() == 3 && !has("mode"));
+  }
+}
+
+// The node's primitives in its place; its outputs keep their tensors.
+Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names) {
+  composites::Writer w(graph, node, names);
+  const std::vector<TensorId> outputs = std::ranges::find(composites::kRules, node.op, &composites::Row::op)->rule(w);
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!w.wants(i)) continue;
+    const TensorId wanted = node.outputs[i];
+    const TensorId found = w.cast(outputs[i], graph.tensor(wanted).dtype, "narrow");
+    if (!w.status) break;
+    if (graph.tensor(found).shape != graph.tensor(wanted).shape || graph.tensor(found).dtype != graph.tensor(wanted).dtype)
+      return fail({ErrorCode::kInternal, "a composite was rewritten wrongly", place_of(node), to_text(graph.tensor(wanted)),
+                   to_text(graph.tensor(found))});
+    // simplify() lets whatever made the result make the output itself.
+    if (graph.tensor(found).constant) graph.tensor(wanted).constant = graph.tensor(found).constant;
+    else w.made.push_back({OpKind::Identity, node.name, {found}, {wanted}, {}});
+  }
+  if (!w.status) {
+    Error error = w.status.error();
+    error.place = place_of(node);
+    return fail(std::move(error));
+  }
+  graph.nodes.insert(graph.nodes.end(), std::make_move_iterator(w.made.begin()), std::make_move_iterator(w.made.end()));
+  return ok();
+}
+}  // namespace
+bool is_primitive(const Graph& graph) {
+  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return is_primitive(node); });
+}
+
+Result<Graph> decompose(Graph graph) {
+  if (is_primitive(graph)) return graph;
+  std::vector<Node> given = std::move(graph.nodes);
+  graph.nodes.clear();
+  std::set<std::string> names;
+  for (const Tensor& tensor : graph.tensors) names.insert(tensor.name);
+  for (const Node& node : given)
+    if (is_primitive(node)) graph.nodes.push_back(node);
+    else WARPLOOM_CHECK(rewrite(graph, node, names));
+  return simplify(std::move(graph));
+}
+}  // namespace warploom::graph

@@ -4,9 +4,8 @@
 #include <memory>
 #include <numeric>
 #include <utility>
-#include "graph/elements.h"
+#include "graph/operators.h"
 #include "graph/parallel.h"
-#include "graph/pointwise.h"
 namespace warploom::graph {
 namespace {
 struct Storage : ValueAndMagnitude {  // of a tensor that was computed, over a box
@@ -24,6 +23,14 @@ struct View {
   std::int64_t origin = 0;
   std::vector<std::int64_t> strides;
 };
+
+// Where a box's elements are when it is stored packed.
+View packed(const Box& box, const std::shared_ptr<Storage>& in = {}) {
+  View view{.strides = strides_of(box.size)};
+  if (in) view = {in->value.data(), Dtype::f64, in->error(0), in, 0, std::move(view.strides)};
+  view.origin = -std::inner_product(box.begin.begin(), box.begin.end(), view.strides.begin(), std::int64_t{0});
+  return view;
+}
 
 constexpr std::int64_t kRun = 4096;  // elements of a task along the last axis
 
@@ -119,15 +126,12 @@ class Evaluator {
  public:
   Evaluator(const Graph& graph, std::span<const Bytes> inputs, int threads, bool with_magnitude)
       : graph_(graph), views_(graph.tensors.size()), threads_(threads), with_magnitude_(with_magnitude) {
-    for (std::size_t i = 0; i < views_.size(); ++i) {
-      const Tensor& tensor = graph.tensors[i];
-      if (tensor.constant) views_[i] = {tensor.constant->data(), tensor.dtype, nullptr, nullptr, 0, strides_of(tensor.shape)};
-    }
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Tensor& tensor = graph.tensor(graph.inputs[i]);
-      views_[static_cast<std::size_t>(graph.inputs[i])] = {inputs[i].data(),        tensor.dtype, nullptr, nullptr, 0,
-                                                           strides_of(tensor.shape)};
-    }
+    const auto hold = [&](std::size_t i, const std::byte* data) {
+      views_[i] = {data, graph.tensors[i].dtype, nullptr, nullptr, 0, strides_of(graph.tensors[i].shape)};
+    };
+    for (std::size_t i = 0; i < views_.size(); ++i)
+      if (graph.tensors[i].constant) hold(i, graph.tensors[i].constant->data());
+    for (std::size_t i = 0; i < inputs.size(); ++i) hold(static_cast<std::size_t>(graph.inputs[i]), inputs[i].data());
   }
 
   // Computes what `demand` asks for.
@@ -144,8 +148,8 @@ class Evaluator {
       switch (class_of(node.op)) {
         case OpClass::contraction: contraction(node, *box); break;
         case OpClass::convolution: convolution(node, *box); break;
-        case OpClass::window: slide(node, *box); break;
-        case OpClass::reduction: reduction(node, *box); break;
+        case OpClass::window:
+        case OpClass::reduction: reduce(node, *box); break;
         case OpClass::pointwise: pointwise(node, *box); break;
         case OpClass::view: reshape(node, *box, *demand[static_cast<std::size_t>(node.inputs[0])]); break;
         case OpClass::movement: movement(node, *box); break;
@@ -167,13 +171,11 @@ class Evaluator {
       to = std::move(*from.owner);
       return;
     }
-    const std::size_t start = to.value.size(), size = start + static_cast<std::size_t>(volume(box));
-    to.value.resize(size);
-    if (with_magnitude_) to.magnitude.resize(size);
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      const std::size_t place = start + static_cast<std::size_t>(first);
-      load(from, at, n, to.value.data() + place, with_magnitude_ ? to.magnitude.data() + place : nullptr);
-    });
+    View place = packed(box);
+    place.origin += static_cast<std::int64_t>(to.value.size());
+    to.value.resize(to.value.size() + static_cast<std::size_t>(volume(box)));
+    if (with_magnitude_) to.magnitude.resize(to.value.size());
+    copy(from, box, place, to);
   }
 
  private:
@@ -185,16 +187,22 @@ class Evaluator {
     auto fresh = std::make_shared<Storage>();
     fresh->value.resize(count);
     if (with_magnitude_) fresh->magnitude.resize(count);
-    View& view = views_[static_cast<std::size_t>(node.outputs[0])];
-    view = {fresh->value.data(), Dtype::f64, with_magnitude_ ? fresh->magnitude.data() : nullptr, fresh, 0, strides_of(box.size)};
-    for (std::size_t i = 0; i < box.begin.size(); ++i) view.origin -= box.begin[i] * view.strides[i];
+    views_[static_cast<std::size_t>(node.outputs[0])] = packed(box, fresh);
     return fresh;
   }
 
+  // A part of a tensor to where `place` says, in the tensor's coordinates.
+  void copy(const View& from, const Box& part, const View& place, ValueAndMagnitude& to) const {
+    for_runs(part, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
+      const std::int64_t i = address(place, at);
+      load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
+    });
+  }
+
   // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that stretch.
-  View projected(const Node& node, std::size_t input) const {
+  View projected(const Node& node, std::size_t input) const { return projected(node, input, view(node.inputs[input])); }
+  View projected(const Node& node, std::size_t input, View to) const {
     const Question q{graph_, node};
-    View to = view(node.inputs[input]);
     const std::vector<std::int64_t> strides = std::exchange(to.strides, std::vector<std::int64_t>(q.out().size(), 0));
     const auto access = operator_of(node.op).access(q, input);
     for (std::size_t i = 0; access && i < access->size(); ++i) {
@@ -233,22 +241,22 @@ class Evaluator {
     p.m = p.n = 1;
     p.k = a_shape[a_depth];
     p.a = {a.data, a.dtype, 0, view(node.inputs[0]).strides[a_depth]};
-    p.b = {b.data, b.dtype, view(node.inputs[1]).strides[b_depth], 0};
+    p.b = {b.data, b.dtype, 0, view(node.inputs[1]).strides[b_depth]};
     std::size_t axes = box.size.size();  // of the batch, after columns and rows are taken off
     if (b_shape.size() > 1) {
       p.n = box.size[--axes];
-      p.b.column_stride = b.strides[axes];
+      p.b.line_stride = b.strides[axes];
     }
     if (a_shape.size() > 1) {
       p.m = box.size[--axes];
-      p.a.row_stride = a.strides[axes];
+      p.a.line_stride = a.strides[axes];
     }
     // A batch axis along which B stands still and A walks on in steps of its rows is more rows of one product.
     for (; axes > 0; --axes) {
       const std::int64_t size = box.size[axes - 1], step = a.strides[axes - 1];
       if (size == 1) continue;
-      if (b.strides[axes - 1] != 0 || (p.m != 1 && step != p.a.row_stride * p.m)) break;
-      if (p.m == 1) p.a.row_stride = step;
+      if (b.strides[axes - 1] != 0 || (p.m != 1 && step != p.a.line_stride * p.m)) break;
+      if (p.m == 1) p.a.line_stride = step;
       p.m *= size;
     }
     const Shape batch(box.size.begin(), box.size.begin() + static_cast<std::ptrdiff_t>(axes));
@@ -285,36 +293,25 @@ class Evaluator {
     });
   }
 
-  // An input through the windows of an output's box: the elements that they look at, packed, `fill` where they leave the input.
-  struct Windows {
-    std::shared_ptr<Storage> held;
-    Box region;  // in the input's coordinates
-    Access access;
-    std::vector<std::int64_t> strides;
-  };
-  Windows windows(const Node& node, const Box& box, double fill) const {
-    const Question q{graph_, node};
-    Windows to{std::make_shared<Storage>(), whole(shape(node.inputs[0])), *operator_of(node.op).access(q, 0), {}};
-    Box inside = to.region;
-    for (std::size_t i = 0; i < to.access.size(); ++i) {
-      const AxisSource& source = to.access[i];
+  // What the windows of an output's box look at, packed, `fill` where they leave the input; in the input's coordinates.
+  View padded(const Node& node, const Box& box, double fill) const {
+    Box region = whole(shape(node.inputs[0])), inside = region;
+    const Access access = *operator_of(node.op).access({graph_, node}, 0);
+    for (std::size_t i = 0; i < access.size(); ++i) {
+      const AxisSource& source = access[i];
       if (source.axis == AxisSource::kWhole) continue;
       const auto axis = static_cast<std::size_t>(source.axis);
-      to.region.begin[i] = source.begin + source.step * box.begin[axis];
-      to.region.size[i] = source.step * (box.size[axis] - 1) + (source.taps - 1) * source.dilation + 1;
-      const std::int64_t low = std::max<std::int64_t>(to.region.begin[i], 0);
-      inside.size[i] = std::max<std::int64_t>(std::min(inside.size[i], to.region.begin[i] + to.region.size[i]) - low, 0);
-      inside.begin[i] = low;
+      region.begin[i] = source.begin + source.step * box.begin[axis];
+      region.size[i] = source.step * (box.size[axis] - 1) + (source.taps - 1) * source.dilation + 1;
+      inside.begin[i] = std::max<std::int64_t>(region.begin[i], 0);
+      inside.size[i] = std::max<std::int64_t>(std::min(inside.size[i], region.begin[i] + region.size[i]) - inside.begin[i], 0);
     }
-    to.strides = strides_of(to.region.size);
     const View& from = view(node.inputs[0]);
-    to.held->value.assign(static_cast<std::size_t>(volume(to.region)), fill);
-    if (with_magnitude_ && from.magnitude) to.held->magnitude.assign(to.held->value.size(), 0.0);
-    for_runs(inside, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
-      std::int64_t place = 0;
-      for (std::size_t i = 0; i < at.size(); ++i) place += (at[i] - to.region.begin[i]) * to.strides[i];
-      load(from, at, n, to.held->value.data() + place, to.held->error(place));
-    });
+    const auto fresh = std::make_shared<Storage>();
+    fresh->value.assign(static_cast<std::size_t>(volume(region)), fill);
+    if (with_magnitude_ && from.magnitude) fresh->magnitude.assign(fresh->value.size(), 0.0);
+    const View to = packed(region, fresh);
+    copy(from, inside, to, *fresh);
     return to;
   }
 
@@ -325,30 +322,25 @@ class Evaluator {
     const Shape& weights = shape(node.inputs[1]);
     const std::int64_t groups = node.integer("group", 1), channels = weights[1], depth = terms_of(graph_, node);
     const std::int64_t rows_a_group = weights[0] / groups;
+    const Access access = *operator_of(node.op).access({graph_, node}, 0);
     Box needed = whole(weights);  // the output channels asked for
     needed.begin[0] = box.begin[1];
     needed.size[0] = box.size[1];
     Storage a;
     a.value.resize(static_cast<std::size_t>(volume(needed)));
-    const bool a_errs = with_magnitude_ && view(node.inputs[1]).magnitude;
-    if (a_errs) a.magnitude.resize(a.value.size());
-    for_runs(needed, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      load(view(node.inputs[1]), at, n, a.value.data() + first, a.error(first));
-    });
+    if (with_magnitude_ && view(node.inputs[1]).magnitude) a.magnitude.resize(a.value.size());
+    copy(view(node.inputs[1]), needed, packed(needed), a);
     Box one = box;
     one.size[0] = 1;
     const std::int64_t places = volume(one) / box.size[1];
     for (; one.begin[0] < box.begin[0] + box.size[0]; ++one.begin[0]) {
-      const Windows x = windows(node, one, 0);
-      std::vector<std::int64_t> column_steps(2, 0), depth_steps = x.strides;
-      for (std::size_t i = 2; i < x.access.size(); ++i) {
-        column_steps.push_back(x.access[i].step * x.strides[i]);
-        depth_steps[i] *= x.access[i].dilation;
-      }
-      Shape columns = one.size, taps = weights;
+      const View x = padded(node, one, 0), from = projected(node, 0, x);
+      Shape columns = one.size, taps = weights, corner = one.begin;
       columns[1] = taps[0] = 1;
-      depth_steps[0] = 0;
-      const auto columns_at = offsets(columns, column_steps), depths_at = offsets(taps, depth_steps);
+      corner[1] = 0;
+      std::vector<std::int64_t> depth_steps = x.strides;
+      for (std::size_t i = 2; i < taps.size(); ++i) depth_steps[i] *= access[i].dilation;
+      const auto columns_at = offsets(columns, from.strides), depths_at = offsets(taps, depth_steps);
       for (std::int64_t row = 0; row < box.size[1];) {
         const std::int64_t channel = box.begin[1] + row, group = channel / rows_a_group;
         Product p{{}, {}, std::min(box.size[1] - row, (group + 1) * rows_a_group - channel), places, depth, {}};
@@ -356,70 +348,58 @@ class Evaluator {
         const std::int64_t batch = p.m == rows_a_group ? (box.size[1] - row) / rows_a_group : 1;
         const std::int64_t c = (one.begin[0] - box.begin[0]) * box.size[1] * places;
         for (std::int64_t i = 0; i < batch; ++i, row += p.m)
-          p.batch.push_back({row * depth, ((group + i) * channels - x.region.begin[1]) * x.strides[1], c + row * places});
+          p.batch.push_back({row * depth, address(from, corner) + (group + i) * channels * x.strides[1], c + row * places});
         p.a = {a.value.data(), Dtype::f64, depth, 1};
-        p.b = {x.held->value.data(), Dtype::f64, 0, 0, depths_at.data(), columns_at.data()};
-        multiply(p, *fresh, a_errs ? a.magnitude.data() : nullptr, x.held->error(0));
+        p.b = {x.data, x.dtype, 0, 0, columns_at.data(), depths_at.data()};
+        multiply(p, *fresh, a.error(0), x.magnitude);
       }
     }
   }
 
-  // Windows and reductions: for each output the elements at `outer`, and from each of these `count` that are `stride` apart.
-  void combine(const Node& node, const Box& box, const View& from, const std::vector<std::int64_t>& outer, std::int64_t stride,
-               std::int64_t count) {
+  // Windows and reductions: every output takes in the elements at `outer`, and from each of these a line of `count` along the last
+  // axis where that is reduced.
+  void reduce(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
-    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    if (volume(box) == 0) return;
     const Reducer& reducer = reducer_of(node.op);
-    const bool truth = dtype == Dtype::boolean;
-    const double start = truth ? reducer.start > 0 : is_float(dtype) ? reducer.start : rounded(dtype, reducer.start);
+    const bool window = class_of(node.op) == OpClass::window;
+    const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]), from = projected(node, 0, in);
+    Shape taps;
+    std::vector<std::int64_t> steps;
+    const Access access = *operator_of(node.op).access({graph_, node}, 0);
+    for (std::size_t i = 0; i < access.size(); ++i) {
+      taps.push_back(access[i].axis == AxisSource::kWhole ? shape(node.inputs[0])[i] : access[i].taps);
+      steps.push_back(access[i].dilation * in.strides[i]);
+    }
+    const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
+    if (count == 0) taps.back() = 0;
+    const auto outer = offsets(taps, steps);
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    const double start = dtype == Dtype::boolean ? reducer.start > 0
+                         : is_float(dtype)       ? reducer.start
+                                                 : rounded(dtype, reducer.start);
     std::fill(fresh->value.begin(), fresh->value.end(), start);
     for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      static thread_local std::vector<double> x, e;
+      static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
-      x.resize(static_cast<std::size_t>(run));
-      e.resize(with_magnitude_ ? x.size() : 0);
+      const std::int64_t stride = lines ? steps.back() : own;
+      values.resize(static_cast<std::size_t>(run));
+      errors.resize(with_magnitude_ ? values.size() : 0);
       double *value = fresh->value.data() + first, *error = fresh->error(first);
       for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
         for (const std::int64_t offset : outer) {
-          load(from, address(from, at) + i * own + offset, lines ? stride : own, run, x.data(),
-               with_magnitude_ ? e.data() : nullptr);
-          reducer.absorb(run, lines ? 0 : 1, x.data(), e.data(), value + i, error ? error + i : nullptr);
+          load(from, address(from, at) + i * own + offset, stride, run, values.data(), with_magnitude_ ? errors.data() : nullptr);
+          reducer.absorb(run, lines ? 0 : 1, values.data(), errors.data(), value + i, error ? error + i : nullptr);
         }
       if (!is_float(dtype))
         for (std::int64_t i = 0; i < n; ++i) value[i] = wrapped(dtype, value[i]);
     });
   }
 
-  void slide(const Node& node, const Box& box) {
-    if (volume(box) == 0) return void(make(node, box));
-    const Windows x = windows(node, box, reducer_of(node.op).start);
-    View from{x.held->value.data(), Dtype::f64, x.held->error(0), x.held, 0, {}};
-    Shape taps;
-    std::vector<std::int64_t> tap_steps;
-    for (std::size_t i = 0; i < x.access.size(); ++i) {  // axis i of the output is axis i of the input
-      from.strides.push_back(x.access[i].step * x.strides[i]);
-      from.origin -= box.begin[i] * from.strides[i];
-      taps.push_back(x.access[i].taps);
-      tap_steps.push_back(x.access[i].dilation * x.strides[i]);
-    }
-    combine(node, box, from, offsets(taps, tap_steps), 0, 1);
-  }
-
-  void reduction(const Node& node, const Box& box) {
-    const View& in = view(node.inputs[0]);
-    const Shape& from = shape(node.inputs[0]);
-    Shape sizes(from.size(), 1);
-    for (std::int64_t axis : node.integers("axes")) sizes[static_cast<std::size_t>(axis)] = from[static_cast<std::size_t>(axis)];
-    const std::int64_t line = sizes.empty() ? 1 : std::exchange(sizes.back(), 1);  // the last axis in runs, where it is reduced
-    if (line == 0) sizes.back() = 0;
-    combine(node, box, projected(node, 0), offsets(sizes, in.strides), in.strides.empty() ? 0 : in.strides.back(), line);
-  }
-
   void pointwise(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     const ScalarFunction f = scalar_function(graph_, node);
-    const auto expression = with_magnitude_ ? expression_of(graph_, node) : std::nullopt;
     std::vector<std::pair<std::size_t, View>> read;  // the inputs that are
     for (std::size_t k = 0; k < node.inputs.size(); ++k)
       if (node.inputs[k] != kAbsent && operator_of(node.op).access({graph_, node}, k)) read.push_back({k, projected(node, k)});
@@ -439,7 +419,7 @@ class Evaluator {
         fresh->value[out] = value;
         if (!with_magnitude_) continue;
         for (std::size_t k = 0; k < used; ++k) errors[k] = columns[(used + k) * run + at_run];
-        double e = magnitude_of(*expression, values, errors);
+        double e = magnitude_of(f.expression, values, errors);
         if (f.settle == ScalarFunction::Settle::round) e += std::fabs(value);
         fresh->magnitude[out] = e;
       }
@@ -473,23 +453,25 @@ class Evaluator {
   }
 
   void movement(const Node& node, const Box& box) {
-    if (node.op == OpKind::Concat || node.op == OpKind::Pad) return assemble(node, box);
-    if (node.op != OpKind::Gather) {
-      views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0);
-      return;
-    }
+    if (node.op == OpKind::Concat || node.op == OpKind::Pad) assemble(node, box);
+    else if (node.op == OpKind::Gather) gather(node, box);
+    else views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0);
+  }
+
+  void gather(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
-    const Origins origins({graph_, node});
-    const auto index = [&](const Shape& at) {
-      double value = 0;
-      load(view(node.inputs[1]), at, 1, &value, nullptr);
-      return static_cast<std::int64_t>(value);
-    };
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, Shape at) {
-      for (std::int64_t i = first; i < first + n; ++i) {
-        const auto [input, from] = origins(at, index);
-        load(view(node.inputs[input]), from, 1, fresh->value.data() + i, fresh->error(i));
-        if (!at.empty()) ++at.back();
+    const View from = projected(node, 0), chosen = projected(node, 1);
+    const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
+    const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
+    const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
+    if (size == 0) return;
+    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+      std::vector<double> indices(static_cast<std::size_t>(n));
+      load(chosen, at, n, indices.data(), nullptr);
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto given = static_cast<std::int64_t>(indices[static_cast<std::size_t>(i)]);
+        const std::int64_t index = std::clamp<std::int64_t>(given < 0 ? given + size : given, 0, size - 1);  // outside: undefined
+        load(from, address(from, at) + i * own + index * step, 0, 1, fresh->value.data() + first + i, fresh->error(first + i));
       }
     });
   }
@@ -504,7 +486,6 @@ class Evaluator {
       std::fill(fresh->value.begin(), fresh->value.end(), value);
       std::fill(fresh->magnitude.begin(), fresh->magnitude.end(), error);
     }
-    const View& to = view(node.outputs[0]);
     for (std::size_t k = 0; k < (node.op == OpKind::Pad ? 1 : node.inputs.size()); ++k) {
       const Access access = *operator_of(node.op).access(q, k);
       Box part = box;
@@ -513,11 +494,7 @@ class Evaluator {
         part.size[i] =
             std::max<std::int64_t>(std::min(box.begin[i] + box.size[i], q.in(k).shape[i] - access[i].begin) - part.begin[i], 0);
       }
-      const View from = projected(node, k);
-      for_runs(part, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
-        const std::int64_t place = address(to, at);
-        load(from, at, n, fresh->value.data() + place, fresh->error(place));
-      });
+      copy(projected(node, k), part, view(node.outputs[0]), *fresh);
     }
   }
 

@@ -1,7 +1,40 @@
-// The reference at work: a box of a tensor, computed node by node. Private to the room.
+// The reference at work: one element of a pointwise node, and a box of a tensor, computed node by node; constants folded by it.
+// Private to the room.
 #pragma once
+#include "graph/pointwise.h"
 #include "graph/reference.h"
 namespace warploom::graph {
+// A pointwise node as a function of its inputs' elements, in FP64: its expression, except where that only approximates what the
+// standard library has a function for. Absent inputs may hold anything.
+struct ScalarFunction {
+  // How the result enters the output's type: as it is; truncated and wrapped as the integer type does; clamped to the
+  // integer type (a cast of a float); 0 or 1; rounded to the type (a cast to a float that cannot hold every value).
+  enum class Settle : std::uint8_t { keep, wrap, clamp, truth, round };
+
+  double (*own)(double x, double y, const ScalarFunction& self) = nullptr;  // null: the operation, or else the expression
+  std::optional<ValueOp> operation;
+  Expression expression;
+  std::size_t inputs = 0;
+  double alpha = 0, gamma = 0;  // attributes
+  Settle settle = Settle::keep;
+  bool saturate = false;  // Settle::round to an 8-bit float: overflow gives the largest number
+  Dtype dtype = Dtype::f32;
+
+  double operator()(const double* values) const;
+  double settled(double value) const;
+};
+ScalarFunction scalar_function(const Graph& graph, const Node& node);
+
+// The double that storing in an integer type and loading again gives, two's complement wrapping included.
+double wrapped(Dtype dtype, double value);
+
+std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat);
+
+// Computes a node whose inputs are all constant (Shape: whatever its input) into its output's constant, if the output is
+// small enough to be worth it and the operator is no contraction, convolution or window. Says whether it did.
+inline constexpr std::int64_t kMaxFoldedElements = 16384;
+bool fold(Graph& graph, const Node& node);
+
 // Which part of every tensor a part of an output needs: boxes (a range along every axis), pushed back through the graph.
 struct Box {
   Shape begin, size;
@@ -9,28 +42,23 @@ struct Box {
 };
 Box whole(const Shape& shape);
 std::int64_t volume(const Box& box);
-Box hull(const Box& a, const Box& b);
-
-// The boxes, in order, that make up rows [begin, end) where a row is one index of the leading `axes` axes taken together.
-std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t begin, std::int64_t end);
 
 // One entry a tensor; nothing where a tensor is not needed. What is asked for need not be all that is given: boxes are
 // rounded up to the smallest box that holds what is needed.
 using Demand = std::vector<std::optional<Box>>;
-void propagate(const Graph& graph, Demand& demand);
 
-// Appends the box of tensor `id` in row-major order, with magnitudes where wanted. `demand` is propagated and holds the box.
+// Appends the box of tensor `id` in row-major order, with magnitudes where wanted. `demand` holds the box and all that it needs.
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
                bool with_magnitude, int threads, ValueAndMagnitude& to);
 
 // FP64 matrix products of operands in any element type and any strides: c[b] += or = a[b]·bb[b], blocked, packed into
 // panels for the widest vectors the processor has, on several threads. Every element is summed in the same order whatever
 // the number of threads: blocks of 256 along k, in sequence.
-struct Operand {
+struct Operand {  // a line is a row of a or a column of b, depth runs along k
   const void* data = nullptr;
   Dtype dtype = Dtype::f64;
-  std::int64_t row_stride = 0, column_stride = 0;          // in elements
-  const std::int64_t *rows = nullptr, *columns = nullptr;  // both or none: where each is, instead of strides; of f64 data
+  std::int64_t line_stride = 0, depth_stride = 0;          // in elements
+  const std::int64_t *lines = nullptr, *depths = nullptr;  // both or none: where each is, instead of strides; of f64 data
 };
 struct Offsets {  // of one product of a batch, in elements
   std::int64_t a, b, c;

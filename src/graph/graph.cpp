@@ -12,14 +12,13 @@ std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
 }
 int Graph::producer(TensorId id) const {
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (std::find(nodes[i].outputs.begin(), nodes[i].outputs.end(), id) != nodes[i].outputs.end()) return static_cast<int>(i);
+    if (std::ranges::count(nodes[i].outputs, id) > 0) return static_cast<int>(i);
   return -1;
 }
 std::vector<int> Graph::consumers(TensorId id) const {
   std::vector<int> found;
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (std::find(nodes[i].inputs.begin(), nodes[i].inputs.end(), id) != nodes[i].inputs.end())
-      found.push_back(static_cast<int>(i));
+    if (std::ranges::count(nodes[i].inputs, id) > 0) found.push_back(static_cast<int>(i));
   return found;
 }
 TensorId Graph::add_tensor(Tensor added) {
@@ -28,9 +27,7 @@ TensorId Graph::add_tensor(Tensor added) {
 }
 
 std::int64_t element_count(const Shape& shape) {
-  std::int64_t count = 1;
-  for (std::int64_t size : shape) count *= size;
-  return count;
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 std::int64_t byte_count(const TensorInfo& tensor) { return element_count(tensor.shape) * bytes_of(tensor.dtype); }
 std::vector<std::int64_t> strides_of(const Shape& shape) {
@@ -73,18 +70,16 @@ Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view 
     return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many axes", std::string(place),
                  fmt::format("at most {} axes", kMaxRank), std::to_string(shape.size())});
   std::int64_t count = 1;
-  bool empty = false;
   for (std::int64_t size : shape) {
     if (size < 0)
       return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", std::string(place), "sizes of 0 or more",
                    to_text(shape)});
-    if (size == 0) empty = true;
     if (size > 0 && count > kMaxElements / size)
       return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many elements", std::string(place),
                    fmt::format("at most {} elements", kMaxElements), to_text(shape)});
-    if (size > 0) count *= size;
+    count *= std::max<std::int64_t>(size, 1);
   }
-  return empty ? 0 : count;
+  return std::ranges::count(shape, 0) > 0 ? 0 : count;
 }
 
 Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place) {

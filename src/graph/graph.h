@@ -11,7 +11,7 @@
 //   inputs   0 1 2           outputs 5
 //
 // Composites and primitives. A graph as loaded keeps the operators of its file. decompose() rewrites it into primitives, from which
-// kernels and the FP64 reference are made: composites (class composite, and softmax) are gone, and so are the choices that ONNX leaves:
+// kernels and the FP64 reference are made: composites are gone, and so are the choices that ONNX leaves:
 //
 //   convolution  Conv(x, w): attributes kernel_shape, strides, dilations, pads (begins, then ends) and group given, one of each a
 //                spatial axis; a bias is an Add of [1,M,1,..]
@@ -39,18 +39,7 @@ enum class OpKind : std::uint8_t {
 #include "graph/ops.def"
 };
 
-enum class OpClass : std::uint8_t {
-  contraction,
-  convolution,
-  window,
-  reduction,
-  pointwise,
-  view,
-  movement,
-  constant,
-  softmax,  // composite, too
-  composite
-};
+enum class OpClass : std::uint8_t { contraction, convolution, window, reduction, pointwise, view, movement, constant, composite };
 
 std::string_view name_of(OpKind op);  // "MatMul", as ONNX spells it
 std::optional<OpKind> op_named(std::string_view name);
@@ -83,7 +72,7 @@ struct Node {
   std::string name;
   std::vector<TensorId> inputs;                      // kAbsent for an optional one left out
   std::vector<TensorId> outputs;                     // kAbsent likewise
-  std::map<std::string, Attribute> attributes = {};  // defaults filled in (attributes.def)
+  std::map<std::string, Attribute> attributes = {};  // defaults filled in (operators.cpp)
 
   // The attribute's value, or `otherwise` if it is absent or of another type.
   template <class T>
@@ -133,8 +122,8 @@ std::optional<double> constant_scalar(const Graph& graph, TensorId id);
 // Negative axes counted from the end; onnx-attribute when outside the rank.
 Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place);
 
-// Checks every node and fills in the types and shapes of everything made by one. Tensors that already have a name keep it.
-// Nodes may come in any order; they leave in one that can run.
+// Checks every node and fills in the types and shapes of everything made by one; inputs and constants must be sound. Tensors that
+// already have a name keep it. Nodes may come in any order; they leave in one that can run.
 Result<Graph> infer(Graph graph);
 // Fold, bypass, drop; the same function of the same inputs. Expects an inferred graph.
 Result<Graph> simplify(Graph graph);

@@ -1,6 +1,8 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
+// simplify(): what constants decide is gone, and so is what does nothing.
 #include <queue>
-#include "graph/elements.h"
+#include "graph/evaluator.h"
+#include "graph/operators.h"
 namespace warploom::graph {
 namespace {
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", "a list of integers"};
@@ -25,7 +27,7 @@ Status complete_attributes(Node& node) {
   return ok();
 }
 
-Status check_arity(const Graph& graph, const Node& node) {
+Status check_arity(const Node& node) {
   const Operator& row = operator_of(node.op);
   const auto count = static_cast<int>(node.inputs.size());
   const bool optional_inputs = row.max_inputs != kVariadic;  // every input of a variadic operator must be there
@@ -40,45 +42,39 @@ Status check_arity(const Graph& graph, const Node& node) {
                  std::to_string(count)});
   if (node.outputs.empty() || node.outputs[0] == kAbsent)
     return fail({ErrorCode::kOnnxName, "a node makes nothing", place_of(node), "a first output"});
-  const auto size = static_cast<TensorId>(graph.tensors.size());
-  for (const auto* ids : {&node.inputs, &node.outputs})
-    for (TensorId id : *ids)
-      if (id < kAbsent || id >= size)
-        return fail({ErrorCode::kInternal, "a node refers to no tensor", place_of(node), "", std::to_string(id)});
   return ok();
 }
 
 // Nodes in an order in which they can run, the given one where it can.
 Status sort_nodes(Graph& graph) {
-  std::vector<int> producer(graph.tensors.size(), -1);
-  std::vector<bool> given(graph.tensors.size(), false);
-  for (TensorId id : graph.inputs) given[static_cast<std::size_t>(id)] = true;
+  constexpr int kNothing = -1, kGiven = -2;
+  std::vector<int> maker(graph.tensors.size(), kNothing);
+  const auto made_by = [&](TensorId id) -> int& { return maker[static_cast<std::size_t>(id)]; };
+  for (TensorId id : graph.inputs) made_by(id) = kGiven;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
-    if (graph.tensors[i].constant) given[i] = true;
+    if (graph.tensors[i].constant) maker[i] = kGiven;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     for (TensorId id : graph.nodes[n].outputs) {
       if (id == kAbsent) continue;
-      const auto at = static_cast<std::size_t>(id);
-      if (given[at] || producer[at] >= 0)
+      if (made_by(id) != kNothing)
         return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]), "one definition",
-                     graph.tensors[at].name});
-      producer[at] = static_cast<int>(n);
+                     graph.tensor(id).name});
+      made_by(id) = static_cast<int>(n);
     }
   std::vector<int> waiting(graph.nodes.size(), 0);
   std::vector<std::vector<int>> users(graph.nodes.size());
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (TensorId id : graph.nodes[n].inputs) {
-      if (id == kAbsent || given[static_cast<std::size_t>(id)]) continue;
-      const int from = producer[static_cast<std::size_t>(id)];
-      if (from < 0)
+      if (id == kAbsent || made_by(id) == kGiven) continue;
+      if (made_by(id) == kNothing)
         return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines", place_of(graph.nodes[n]),
                      "an input, an initializer or a node's output", graph.tensor(id).name});
-      users[static_cast<std::size_t>(from)].push_back(static_cast<int>(n));
+      users[static_cast<std::size_t>(made_by(id))].push_back(static_cast<int>(n));
       ++waiting[n];
     }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     if (waiting[n] == 0) ready.push(static_cast<int>(n));
+  }
   std::vector<Node> sorted;
   while (!ready.empty()) {
     const auto n = static_cast<std::size_t>(ready.top());
@@ -87,14 +83,14 @@ Status sort_nodes(Graph& graph) {
       if (--waiting[static_cast<std::size_t>(user)] == 0) ready.push(user);
     sorted.push_back(graph.nodes[n]);
   }
-  if (sorted.size() != graph.nodes.size())
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-      if (waiting[n] > 0)
-        return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle", place_of(graph.nodes[n]),
-                     "an order in which every tensor is made before it is used"});
+  const auto stuck = std::ranges::find_if(waiting, [](int count) { return count > 0; });
+  if (stuck != waiting.end())
+    return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle",
+                 place_of(graph.nodes[static_cast<std::size_t>(stuck - waiting.begin())]),
+                 "an order in which every tensor is made before it is used"});
   graph.nodes = std::move(sorted);
   for (TensorId id : graph.outputs)
-    if (!given[static_cast<std::size_t>(id)] && producer[static_cast<std::size_t>(id)] < 0)
+    if (made_by(id) == kNothing)
       return fail({ErrorCode::kOnnxName, "an output that nothing defines", fmt::format("output '{}'", graph.tensor(id).name)});
   return ok();
 }
@@ -126,23 +122,97 @@ Status infer_node(Graph& graph, Node& node) {
 }
 
 Result<Graph> infer(Graph graph) {
-  for (const auto* ids : {&graph.inputs, &graph.outputs})
-    for (TensorId id : *ids)
-      if (id < 0 || id >= static_cast<TensorId>(graph.tensors.size()))
-        return fail({ErrorCode::kInternal, "the graph refers to no tensor", graph.name, "", std::to_string(id)});
-  for (Node& node : graph.nodes) WARPLOOM_CHECK(check_arity(graph, node));
+  for (Node& node : graph.nodes) WARPLOOM_CHECK(check_arity(node));
   WARPLOOM_CHECK(sort_nodes(graph));
-  for (TensorId id : graph.inputs)
-    WARPLOOM_CHECK(checked_element_count(graph.tensor(id).shape, fmt::format("tensor '{}'", graph.tensor(id).name)));
-  for (const Tensor& tensor : graph.tensors) {
-    if (!tensor.constant) continue;
-    const std::string place = fmt::format("tensor '{}'", tensor.name);
-    WARPLOOM_CHECK(checked_element_count(tensor.shape, place));
-    if (static_cast<std::int64_t>(tensor.constant->size()) != byte_count(tensor))
-      return fail({ErrorCode::kOnnxShape, "a constant's bytes do not fill its shape", place,
-                   fmt::format("{} bytes", byte_count(tensor)), fmt::format("{} bytes", tensor.constant->size())});
-  }
   for (Node& node : graph.nodes) WARPLOOM_CHECK(infer_node(graph, node));
+  return graph;
+}
+namespace {
+bool does_nothing(const Graph& graph, const Node& node) {
+  if (node.op == OpKind::Identity || node.op == OpKind::Dropout) return true;
+  if (node.op == OpKind::Cast) return graph.tensor(node.inputs[0]).dtype == graph.tensor(node.outputs[0]).dtype;
+  const bool keeps_order = class_of(node.op) == OpClass::view || node.op == OpKind::Expand;
+  return keeps_order && graph.tensor(node.inputs[0]).shape == graph.tensor(node.outputs[0]).shape;
+}
+
+// Tensors nobody reads and nodes nobody needs leave; ids are dense again.
+void drop_unused(Graph& graph) {
+  std::vector<bool> needed(graph.tensors.size(), false);
+  for (const auto* ids : {&graph.inputs, &graph.outputs})
+    for (TensorId id : *ids) needed[static_cast<std::size_t>(id)] = true;
+  std::vector<Node> kept;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const auto is_needed = [&](TensorId id) { return id != kAbsent && needed[static_cast<std::size_t>(id)]; };
+    if (std::none_of(node->outputs.begin(), node->outputs.end(), is_needed)) continue;
+    for (TensorId id : node->inputs)
+      if (id != kAbsent) needed[static_cast<std::size_t>(id)] = true;
+    for (TensorId& id : node->outputs)  // the first one stays: who reads nodes relies on it
+      if (id == node->outputs[0]) needed[static_cast<std::size_t>(id)] = true;
+      else if (!is_needed(id) || graph.tensor(id).constant) id = kAbsent;
+    while (node->outputs.back() == kAbsent) node->outputs.pop_back();
+    kept.push_back(std::move(*node));
+  }
+  std::reverse(kept.begin(), kept.end());
+  graph.nodes = std::move(kept);
+
+  std::vector<TensorId> renamed(graph.tensors.size(), kAbsent);
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+    if (needed[i]) {
+      renamed[i] = static_cast<TensorId>(tensors.size());
+      tensors.push_back(std::move(graph.tensors[i]));
+    }
+  graph.tensors = std::move(tensors);
+  const auto rename = [&](std::vector<TensorId>& ids) {
+    for (TensorId& id : ids)
+      if (id != kAbsent) id = renamed[static_cast<std::size_t>(id)];
+  };
+  rename(graph.inputs);
+  rename(graph.outputs);
+  for (Node& node : graph.nodes) {
+    rename(node.inputs);
+    rename(node.outputs);
+  }
+}
+}  // namespace
+Result<Graph> simplify(Graph graph) {
+  const std::set<TensorId> promised(graph.outputs.begin(), graph.outputs.end());
+  std::vector<TensorId> alias(graph.tensors.size());
+  for (std::size_t i = 0; i < alias.size(); ++i) alias[i] = static_cast<TensorId>(i);
+  std::vector<Node> kept;
+  for (Node& node : graph.nodes) {
+    for (TensorId& id : node.inputs)
+      if (id != kAbsent) id = alias[static_cast<std::size_t>(id)];
+    const TensorId out = node.outputs[0];
+    if (std::all_of(node.outputs.begin(), node.outputs.end(),
+                    [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
+      continue;  // folded
+    if (node.op == OpKind::CastLike) {
+      node.op = OpKind::Cast;
+      node.inputs.resize(1);
+      node.attributes["to"] = std::int64_t{onnx_type_of(graph.tensor(out).dtype)};
+    }
+    if (does_nothing(graph, node)) {
+      if (!promised.contains(out)) {
+        alias[static_cast<std::size_t>(out)] = node.inputs[0];
+        continue;
+      }
+      node = Node{OpKind::Identity, node.name, {node.inputs[0]}, {out}, {}};  // an output keeps its name and its node
+    }
+    kept.push_back(std::move(node));
+  }
+  graph.nodes = std::move(kept);
+
+  // x → node → t → Identity → y, t read by nobody else: the node makes y itself.
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].op != OpKind::Identity) continue;
+    const TensorId from = graph.nodes[i].inputs[0], to = graph.nodes[i].outputs[0];
+    const int maker = graph.producer(from);
+    if (maker < 0 || promised.contains(from) || graph.consumers(from).size() != 1) continue;
+    graph.nodes[static_cast<std::size_t>(maker)].outputs[0] = to;
+    graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i--));
+  }
+  drop_unused(graph);
   return graph;
 }
 }  // namespace warploom::graph

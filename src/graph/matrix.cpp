@@ -45,25 +45,25 @@ const Micro& micro() {
   return chosen;
 }
 
-// Packs `lines` rows of A (or columns of B), where `lines_at` and `depths_at` or strides say they are, over `depth` into panels of
-// `width` lines, depth-major within a panel, zeros after the last line.
-void pack(const Operand& from, std::int64_t offset, std::int64_t line_stride, std::int64_t depth_stride,
-          const std::int64_t* lines_at, const std::int64_t* depths_at, std::int64_t lines, std::int64_t depth, int width,
-          bool absolute, double* to) {
+// Packs lines [begin, end) over `depth` from `k0` on into panels of `width` lines, depth-major within one, zeros after the last.
+void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int64_t end, std::int64_t k0, std::int64_t depth,
+          int width, bool absolute, double* to) {
   double along[kBlockDepth];
-  const auto* indexed = static_cast<const double*>(from.data) + (lines_at ? offset : 0);
-  for (std::int64_t first = 0; first < lines; first += width, to += width * depth) {
-    const std::int64_t here = std::min<std::int64_t>(width, lines - first);
+  for (std::int64_t first = begin; first < end; first += width, to += width * depth) {
+    const std::int64_t here = std::min<std::int64_t>(width, end - first);
     if (here < width) std::fill(to, to + width * depth, 0.0);
-    const std::int64_t base = offset + first * line_stride;
-    if (lines_at != nullptr) {
+    const std::int64_t base = offset + first * from.line_stride + k0 * from.depth_stride;
+    if (from.lines != nullptr) {
+      const auto* indexed = static_cast<const double*>(from.data) + offset;
       for (std::int64_t k = 0; k < depth; ++k)
-        for (std::int64_t line = 0; line < here; ++line) to[k * width + line] = indexed[lines_at[first + line] + depths_at[k]];
-    } else if (line_stride == 1) {
-      for (std::int64_t k = 0; k < depth; ++k) load_run(from.dtype, from.data, base + k * depth_stride, 1, here, to + k * width);
+        for (std::int64_t line = 0; line < here; ++line)
+          to[k * width + line] = indexed[from.lines[first + line] + from.depths[k0 + k]];
+    } else if (from.line_stride == 1) {
+      for (std::int64_t k = 0; k < depth; ++k)
+        load_run(from.dtype, from.data, base + k * from.depth_stride, 1, here, to + k * width);
     } else {
       for (std::int64_t line = 0; line < here; ++line) {
-        load_run(from.dtype, from.data, base + line * line_stride, depth_stride, depth, along);
+        load_run(from.dtype, from.data, base + line * from.line_stride, from.depth_stride, depth, along);
         for (std::int64_t k = 0; k < depth; ++k) to[k * width + line] = along[k];
       }
     }
@@ -88,11 +88,8 @@ void multiply_add(const Product& p, double* c, int threads) {
     alignas(64) double tile[kMaxTile];
     for (std::int64_t k = 0; k < p.k; k += kBlockDepth) {
       const std::int64_t depth = std::min(kBlockDepth, p.k - k);
-      pack(p.a, at.a + row * p.a.row_stride + k * p.a.column_stride, p.a.row_stride, p.a.column_stride, nullptr, nullptr, rows,
-           depth, kernel.rows, p.absolute, left.data());
-      pack(p.b, at.b + column * p.b.column_stride + k * p.b.row_stride, p.b.column_stride, p.b.row_stride,
-           p.b.columns ? p.b.columns + column : nullptr, p.b.rows ? p.b.rows + k : nullptr, columns, depth, kernel.columns,
-           p.absolute, right.data());
+      pack(p.a, at.a, row, row + rows, k, depth, kernel.rows, p.absolute, left.data());
+      pack(p.b, at.b, column, column + columns, k, depth, kernel.columns, p.absolute, right.data());
       for (std::int64_t j = 0; j < columns; j += kernel.columns)
         for (std::int64_t i = 0; i < rows; i += kernel.rows) {
           kernel.run(depth, left.data() + i * depth, right.data() + j * depth, tile);

@@ -14,6 +14,68 @@ constexpr std::array kOperators = {
   Operator{#name, since, least, most, OpClass::op_class, &rules::shape_rule, &access::access_rule},
 #include "graph/ops.def"
 };
+// The attributes of operators, the only list of them. After import every attribute with a default is present, so that nobody
+// repeats these values; without one its absence has a meaning of its own (Transpose without perm) or is an error (Cast without to).
+struct AttributeGroup {
+  std::vector<OpKind> ops;
+  std::vector<AttributeRow> rows;
+};
+AttributeRow known(std::string_view name, AttributeKind kind, std::int64_t since = 0) {
+  return {{}, name, kind, since, std::nullopt};
+}
+AttributeRow known(std::string_view name, Attribute otherwise, std::int64_t since = 0) {
+  return {{}, name, static_cast<AttributeKind>(otherwise.index()), since, std::move(otherwise)};
+}
+using enum OpKind;
+using enum AttributeKind;
+using I = std::int64_t;
+const double kEpsilon = static_cast<double>(1e-5f);
+const AttributeGroup kAttributes[] = {
+    {{Gemm}, {known("alpha", 1.0), known("beta", 1.0), known("transA", I{0}), known("transB", I{0})}},
+    {{Conv, MaxPool, SumPool, AveragePool, LpPool, ConvTranspose},
+     {known("auto_pad", text), known("kernel_shape", integers), known("strides", integers), known("dilations", integers),
+      known("pads", integers)}},
+    {{Conv, ConvTranspose}, {known("group", I{1})}},
+    {{ConvTranspose}, {known("output_padding", integers), known("output_shape", integers)}},
+    {{MaxPool, AveragePool}, {known("ceil_mode", integer)}},
+    {{LpPool}, {known("ceil_mode", integer, 18)}},
+    {{MaxPool}, {known("storage_order", integer)}},
+    {{AveragePool}, {known("count_include_pad", I{0})}},
+    {{LpPool, GlobalLpPool, LpNormalization}, {known("p", I{2})}},
+    {{ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceMean, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp,
+      ReduceSumSquare},
+     {known("axes", integers), known("keepdims", I{1}), known("noop_with_empty_axes", integer)}},
+    {{ArgMax, ArgMin}, {known("axis", I{0}), known("keepdims", I{1}), known("select_last_index", I{0})}},
+    {{Softmax, LogSoftmax, LpNormalization, LayerNormalization, RMSNormalization}, {known("axis", I{-1})}},
+    {{Split, Gather}, {known("axis", I{0})}},
+    {{Flatten, DequantizeLinear}, {known("axis", I{1})}},
+    {{Concat}, {known("axis", integer)}},
+    {{LayerNormalization, RMSNormalization, BatchNormalization, InstanceNormalization, GroupNormalization},
+     {known("epsilon", kEpsilon)}},
+    {{LayerNormalization, RMSNormalization}, {known("stash_type", I{1})}},
+    {{GroupNormalization}, {known("num_groups", integer), known("stash_type", I{1}, 21)}},
+    {{BatchNormalization}, {known("momentum", static_cast<double>(0.9f)), known("training_mode", I{0}, 14)}},
+    {{MeanVarianceNormalization}, {known("axes", std::vector<I>{0, 2, 3})}},
+    {{Split}, {known("num_outputs", integer, 18)}},
+    {{DepthToSpace, SpaceToDepth}, {known("blocksize", integer)}},
+    {{DepthToSpace}, {known("mode", std::string("DCR"))}},
+    {{Trilu}, {known("upper", I{1})}},
+    {{Mod}, {known("fmod", I{0})}},
+    {{ThresholdedRelu, Celu, Elu}, {known("alpha", 1.0)}},
+    {{Selu}, {known("alpha", 1.67326319217681884765625), known("gamma", 1.05070102214813232421875)}},
+    {{LeakyRelu}, {known("alpha", static_cast<double>(0.01f))}},
+    {{HardSigmoid}, {known("alpha", static_cast<double>(0.2f)), known("beta", 0.5)}},
+    {{Gelu}, {known("approximate", std::string("none"))}},
+    {{IsInf}, {known("detect_negative", I{1}), known("detect_positive", I{1})}},
+    {{Dropout}, {known("seed", integer)}},
+    {{Cast}, {known("to", integer)}},
+    {{Cast, CastLike}, {known("saturate", I{1}, 19)}},
+    {{Pad}, {known("mode", text)}},
+    {{Reshape}, {known("allowzero", I{0}, 14)}},
+    {{Transpose}, {known("perm", integers)}},
+    {{DequantizeLinear}, {known("block_size", I{0}, 21), known("output_dtype", I{0}, 23)}},
+    {{OpKind::Shape}, {known("start", I{0}, 15), known("end", integer, 15)}},
+};
 }  // namespace
 const Operator& operator_of(OpKind op) { return kOperators[static_cast<std::size_t>(op)]; }
 std::span<const Operator> operators() { return kOperators; }
@@ -33,19 +95,29 @@ std::string supported_operators() {
 }
 
 const std::vector<AttributeRow>& attribute_rows() {
-  constexpr std::nullopt_t kNoDefault = std::nullopt;
-  static const std::vector<AttributeRow> rows = {
-#define WARPLOOM_ATTRIBUTE(op, name, kind, since, otherwise) {OpKind::op, #name, AttributeKind::kind, since, otherwise},
-#include "graph/attributes.def"
-  };
+  static const std::vector<AttributeRow> rows = [] {
+    std::vector<AttributeRow> all;
+    for (const AttributeGroup& group : kAttributes)
+      for (const OpKind op : group.ops)
+        for (AttributeRow row : group.rows) {
+          row.op = op;
+          all.push_back(std::move(row));
+        }
+    return all;
+  }();
   return rows;
+}
+
+const AttributeRow* attribute_named(OpKind op, std::string_view name) {
+  const auto found = std::ranges::find_if(attribute_rows(), [&](const auto& row) { return row.op == op && row.name == name; });
+  return found == attribute_rows().end() ? nullptr : &*found;
 }
 
 std::size_t Question::axis(std::size_t rank) const {
   return static_cast<std::size_t>(*normalized_axis(node.integer("axis"), rank, place));
 }
 
-tl::unexpected<Error> Question::error(ErrorCode code, std::string message, std::string expected, std::string found,
+tl::unexpected<Error> Question::error(ErrorCode code, std::string message, Words expected, Words found,
                                       std::string remedy) const {
   return fail({code, std::move(message), place, std::move(expected), std::move(found), std::move(remedy)});
 }

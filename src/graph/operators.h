@@ -1,11 +1,21 @@
 // The registry: one row an operator (ops.def), with what each part of the room needs to know of it. An operator that comes later
-// is a row there, a shape rule, an access rule, and its arithmetic in elements.cpp and pointwise.cpp or in evaluator.cpp.
+// is a row there, a shape rule, an access rule, and its arithmetic in pointwise.cpp (elements.cpp) or evaluator.cpp.
 #pragma once
 #include <functional>
 #include <limits>
 #include <span>
 #include "graph/graph.h"
 namespace warploom::graph {
+// What an error expected and found, in words.
+struct Words : std::string {
+  using std::string::string;
+  Words(std::string text) : std::string(std::move(text)) {}
+  Words(Dtype dtype) : std::string(name_of(dtype)) {}
+  Words(const Shape& shape) : std::string(to_text(shape)) {}
+  Words(const TensorInfo& tensor) : std::string(to_text(tensor)) {}
+  Words(std::int64_t number) : std::string(std::to_string(number)) {}
+};
+
 // A node with its inputs already inferred and its attributes complete.
 struct Question {
   const Graph& graph;
@@ -16,7 +26,7 @@ struct Question {
   const Tensor& in(std::size_t i) const { return graph.tensor(node.inputs[i]); }
   const Shape& out() const { return graph.tensor(node.outputs[0]).shape; }
   std::size_t axis(std::size_t rank) const;  // the attribute, known to be in range, counted from the front
-  tl::unexpected<Error> error(ErrorCode code, std::string message, std::string expected = {}, std::string found = {},
+  tl::unexpected<Error> error(ErrorCode code, std::string message, Words expected = {}, Words found = {},
                               std::string remedy = {}) const;
 };
 
@@ -31,7 +41,7 @@ using ShapeRule = Result<Answer>(const Question&);
 // Which element of an input an element of the output comes from, for one axis of the input: index begin + step · (the output's
 // index along `axis`); outside the input: this element comes from elsewhere (Concat). kWhole: from any or all along that axis,
 // which is also what stretches an axis of size 1.
-//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          softmax over axis 1   →   {axis 0}, {kWhole}
+//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          a sum over axis 1   →   {axis 0}, {kWhole}
 // A window reads `taps` elements, `dilation` apart; what is outside the input counts as nothing.
 struct AxisSource {
   static constexpr int kWhole = -1;
@@ -65,6 +75,7 @@ struct AttributeRow {
   std::optional<Attribute> otherwise;
 };
 const std::vector<AttributeRow>& attribute_rows();
+const AttributeRow* attribute_named(OpKind op, std::string_view name);  // null: it has none of that name
 
 // Where a Slice reads: along input axis a, element begin[a] + i·step[a] for i below the output's size there.
 struct SliceSpec {

@@ -48,24 +48,19 @@ class Writer {
 };
 using Value = Writer::Value;
 
-Value operator+(Value a, Value b) { return a.writer->op(ValueOp::add, a, b); }
-Value operator-(Value a, Value b) { return a.writer->op(ValueOp::sub, a, b); }
-Value operator*(Value a, Value b) { return a.writer->op(ValueOp::mul, a, b); }
-Value operator/(Value a, Value b) { return a.writer->op(ValueOp::div, a, b); }
+#define WARPLOOM_VALUE_OP(name, ...)                \
+  template <class... Values>                        \
+  Value name(Value a, Values... more) {             \
+    return a.writer->op(ValueOp::name, a, more...); \
+  }
+#include "base/value_ops.def"
+
+Value operator+(Value a, Value b) { return add(a, b); }
+Value operator-(Value a, Value b) { return sub(a, b); }
+Value operator*(Value a, Value b) { return mul(a, b); }
+Value operator/(Value a, Value b) { return div(a, b); }
 Value operator*(double a, Value b) { return b.writer->c(a) * b; }
 Value operator+(Value a, double b) { return a + a.writer->c(b); }
-Value less(Value a, Value b) { return a.writer->op(ValueOp::less, a, b); }
-Value equal(Value a, Value b) { return a.writer->op(ValueOp::equal, a, b); }
-Value where(Value a, Value b, Value c) { return a.writer->op(ValueOp::where, a, b, c); }
-Value max(Value a, Value b) { return a.writer->op(ValueOp::max, a, b); }
-Value min(Value a, Value b) { return a.writer->op(ValueOp::min, a, b); }
-Value exp(Value a) { return a.writer->op(ValueOp::exp, a); }
-Value log(Value a) { return a.writer->op(ValueOp::log, a); }
-Value abs(Value a) { return a.writer->op(ValueOp::abs, a); }
-Value neg(Value a) { return a.writer->op(ValueOp::neg, a); }
-Value floor(Value a) { return a.writer->op(ValueOp::floor, a); }
-Value erf(Value a) { return a.writer->op(ValueOp::erf, a); }
-Value tanh(Value a) { return a.writer->op(ValueOp::tanh, a); }
 
 // Largest or smallest of all inputs; the operations pass a NaN on from either side.
 Value extreme(Writer& w, ValueOp op) {
@@ -91,19 +86,17 @@ Value power(Writer& w) {
   const Value x = w.x(0);
   if (const auto exponent = constant_scalar(w.graph, w.node.inputs[1])) {
     const double e = *exponent;
-    if (e == 0.5) return w.op(ValueOp::sqrt, x);
-    if (e == -0.5) return w.op(ValueOp::rsqrt, x);
+    if (e == 0.5) return sqrt(x);
+    if (e == -0.5) return rsqrt(x);
     if (e == std::trunc(e) && std::fabs(e) <= 64) {  // repeated squaring
-      Value result = w.c(1), square = x;
-      bool started = false;
+      const Value one = w.c(1);
+      Value square = x;
+      std::optional<Value> result;
       for (int n = static_cast<int>(std::fabs(e)); n > 0; n /= 2) {
-        if (n % 2) {
-          result = started ? result * square : square;
-          started = true;
-        }
+        if (n % 2) result = result ? *result * square : square;
         if (n > 1) square = square * square;
       }
-      return e < 0 ? w.op(ValueOp::reciprocal, result) : result;
+      return e < 0 ? reciprocal(*result) : result.value_or(one);
     }
   }
   // exp(y·log|x|) with the sign of an odd whole exponent; a negative base under a broken exponent is NaN by itself.
@@ -173,7 +166,7 @@ const Row kWriters[] = {
     {OpKind::Elu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * expm1(w.x()), w.x()); }},
     {OpKind::HardSigmoid, [](Writer& w) { return min(max(w.node.real("alpha") * w.x() + w.node.real("beta"), w.c(0)), w.c(1)); }},
     {OpKind::HardSwish, [](Writer& w) { return w.x() * min(max((1.0 / 6) * w.x() + 0.5, w.c(0)), w.c(1)); }},
-    {OpKind::Softplus, [](Writer& w) { return w.op(ValueOp::relu, w.x()) + log1p(exp(neg(abs(w.x())))); }},
+    {OpKind::Softplus, [](Writer& w) { return relu(w.x()) + log1p(exp(neg(abs(w.x())))); }},
     {OpKind::Mish, mish},
     {OpKind::Greater, [](Writer& w) { return less(w.x(1), w.x(0)); }},
     {OpKind::LessOrEqual, [](Writer& w) { return where(less(w.x(0), w.x(1)), w.c(1), equal(w.x(0), w.x(1))); }},

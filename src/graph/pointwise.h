@@ -11,7 +11,7 @@
 // is the value before it is rounded to the output tensor's type; a cast to a narrower type in the middle of a fused chain
 // must still round. Integers: Div truncates and a Cast from float truncates, both in the expression.
 //
-// The FP64 reference does not use these expressions (operators that are one operation aside); a test holds the two together.
+// The FP64 reference uses them, too, except where they only approximate a function (elements.cpp); a test holds the two together.
 #pragma once
 #include <array>
 #include <span>

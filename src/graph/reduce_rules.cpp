@@ -7,68 +7,65 @@ constexpr std::int64_t kMaxTaps = std::int64_t{1} << 24, kMaxStep = std::int64_t
 std::string auto_pad(const Question& q) { return q.node.attribute<std::string>("auto_pad", "NOTSET"); }
 
 // One entry a spatial axis, each of at least `least`; `otherwise` where the model says nothing.
-Result<std::vector<std::int64_t>> spatial(const Question& q, std::string_view name, std::size_t count, std::int64_t least,
-                                          std::int64_t otherwise) {
-  if (!q.node.attributes.contains(std::string(name))) return std::vector<std::int64_t>(count, otherwise);
-  std::vector<std::int64_t> values = q.node.integers(name);
-  const bool fit = std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v >= least && v <= kMaxStep; });
+Result<List> spatial(const Question& q, std::string_view name, std::size_t count, std::int64_t least, std::int64_t otherwise) {
+  if (!q.node.attributes.contains(std::string(name))) return List(count, otherwise);
+  const List values = q.node.integers(name);
+  const bool fit = std::ranges::all_of(values, [&](std::int64_t v) { return v >= least && v <= kMaxStep; });
   if (values.size() != count || !fit)
-    return attribute_error(q, fmt::format("{} does not fit the spatial axes", name),
-                           fmt::format("{} entries of {} or more", count, least), to_text(values));
+    return q.error(kAttribute, fmt::format("{} does not fit the spatial axes", name),
+                   fmt::format("{} entries of {} or more", count, least), values);
   return values;
 }
+
+bool convolves(const Question& q) { return q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose; }
 
 // Scale, bias and the like: so many elements along one axis.
 Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
   if (!q.has(i) || q.in(i).shape == Shape{size}) return ok();
-  const bool convolves = q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose;
-  if (convolves && is_zero(q.in(i))) return ok();  // exporters write zeros of other shapes for no bias
-  return shape_error(q, fmt::format("input {} does not fit the channels", i), to_text(Shape{size}), to_text(q.in(i).shape));
+  if (convolves(q) && is_zero(q.in(i))) return ok();  // exporters write zeros of other shapes for no bias
+  return q.error(kShape, fmt::format("input {} does not fit the channels", i), Shape{size}, q.in(i).shape);
 }
 
 Status check_power(const Question& q) {  // of a norm
-  const std::int64_t p = q.node.integer("p", 2);
-  if (p >= 1 && p <= 64 && (q.node.op != OpKind::LpNormalization || p <= 2)) return ok();
-  return attribute_error(q, "the norm's p is not supported", q.node.op == OpKind::LpNormalization ? "1 or 2" : "1 to 64",
-                         std::to_string(p));
+  const std::int64_t p = q.node.integer("p", 2), most = q.node.op == OpKind::LpNormalization ? 2 : 64;
+  if (p >= 1 && p <= most) return ok();
+  return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
 }
 
 Status check_channels(const Question& q) {  // a batch, channels, and maybe more
   if (q.in(0).shape.size() >= 2) return ok();
-  return shape_error(q, "an input lacks its channels", "2 axes or more", to_text(q.in(0).shape));
+  return q.error(kShape, "an input lacks its channels", "2 axes or more", q.in(0).shape);
 }
 
 // Size, strides and dilations; as `before` and `after` what the model says of pads.
 Result<WindowSpec> declared_window(const Question& q) {
   const Shape& in = q.in(0).shape;
-  if (in.size() < 3) return shape_error(q, "an input has no spatial axes", "3 axes or more", to_text(in));
+  if (in.size() < 3) return q.error(kShape, "an input has no spatial axes", "3 axes or more", in);
   const std::size_t count = in.size() - 2;
   WindowSpec spec;
   const bool has_kernel = q.node.attributes.contains("kernel_shape");
-  if (q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose) {
+  if (convolves(q)) {
     spec.kernel.assign(q.in(1).shape.begin() + 2, q.in(1).shape.end());
     if (has_kernel && q.node.integers("kernel_shape") != spec.kernel)
-      return attribute_error(q, "kernel_shape differs from the weights", to_text(spec.kernel),
-                             to_text(q.node.integers("kernel_shape")));
+      return q.error(kAttribute, "kernel_shape differs from the weights", spec.kernel, q.node.integers("kernel_shape"));
   } else if (!has_kernel) {
-    return attribute_error(q, "the window's size is missing", "attribute kernel_shape", "nothing");
+    return q.error(kAttribute, "the window's size is missing", "attribute kernel_shape", "nothing");
   } else {
     WARPLOOM_TRY(spec.kernel, spatial(q, "kernel_shape", count, 1, 1));
   }
   std::int64_t taps = 1;
   for (std::int64_t size : spec.kernel) {
-    if (size < 1) return shape_error(q, "a window is empty", "sizes of 1 or more", to_text(spec.kernel));
+    if (size < 1) return q.error(kShape, "a window is empty", "sizes of 1 or more", spec.kernel);
     if (size > kMaxTaps / taps)
-      return q.error(ErrorCode::kOnnxTooLarge, "a window is too large", "at most 2^24 elements", to_text(spec.kernel));
+      return q.error(ErrorCode::kOnnxTooLarge, "a window is too large", "at most 2^24 elements", spec.kernel);
     taps *= size;
   }
   WARPLOOM_TRY(spec.strides, spatial(q, "strides", count, 1, 1));
   WARPLOOM_TRY(spec.dilations, spatial(q, "dilations", count, 1, 1));
   WARPLOOM_TRY(spec.before, spatial(q, "pads", 2 * count, 0, 0));
   const std::string automatic = auto_pad(q);
-  constexpr std::string_view kPads[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
-  if (std::find(std::begin(kPads), std::end(kPads), automatic) == std::end(kPads))
-    return attribute_error(q, "auto_pad has an unknown value", fmt::format("{}", fmt::join(kPads, ", ")), automatic);
+  if (automatic != "NOTSET" && automatic != "VALID" && automatic != "SAME_UPPER" && automatic != "SAME_LOWER")
+    return q.error(kAttribute, "auto_pad has an unknown value", "NOTSET, VALID, SAME_UPPER, SAME_LOWER", automatic);
   if (automatic != "NOTSET") spec.before.assign(2 * count, 0);
   spec.after.assign(spec.before.begin() + static_cast<std::ptrdiff_t>(count), spec.before.end());
   spec.before.resize(count);
@@ -76,8 +73,7 @@ Result<WindowSpec> declared_window(const Question& q) {
 }
 }  // namespace
 bool is_zero(const Tensor& tensor) {
-  const auto zero = [](std::byte byte) { return byte == std::byte{0}; };
-  return tensor.constant && std::all_of(tensor.constant->begin(), tensor.constant->end(), zero);
+  return tensor.constant && std::ranges::all_of(*tensor.constant, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 Result<WindowSpec> window_spec(const Question& q) {
@@ -93,7 +89,7 @@ Result<WindowSpec> window_spec(const Question& q) {
       after = total - before;
     }
     const std::int64_t room = size + before + after - reach;
-    if (room < 0) return shape_error(q, "a window is larger than what it slides over", to_text(in), to_text(spec.kernel));
+    if (room < 0) return q.error(kShape, "a window is larger than what it slides over", in, spec.kernel);
     std::int64_t made = room / stride + 1;
     spec.counted.push_back(after);
     if (q.node.integer("ceil_mode") != 0 && room % stride != 0 && made * stride < size + before) {
@@ -110,8 +106,8 @@ Result<WindowSpec> transposed_spec(const Question& q) {
   const Shape& in = q.in(0).shape;
   const std::size_t count = spec.kernel.size();
   const bool asked = q.node.attributes.contains("output_shape"), same = auto_pad(q).starts_with("SAME");
-  WARPLOOM_TRY(const std::vector<std::int64_t> wanted, spatial(q, "output_shape", count, 1, 1));
-  WARPLOOM_TRY(const std::vector<std::int64_t> added, spatial(q, "output_padding", count, 0, 0));
+  WARPLOOM_TRY(const List wanted, spatial(q, "output_shape", count, 1, 1));
+  WARPLOOM_TRY(const List added, spatial(q, "output_padding", count, 0, 0));
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t reach = (spec.kernel[i] - 1) * spec.dilations[i],
                        whole = (in[i + 2] - 1) * spec.strides[i] + reach + 1 + added[i];
@@ -123,7 +119,7 @@ Result<WindowSpec> transposed_spec(const Question& q) {
     }
     spec.size.push_back(whole - before - after);
     if (spec.size.back() < 1 || in[i + 2] < 1)
-      return shape_error(q, "nothing is left of a transposed convolution", "sizes of 1 or more", to_text(spec.size));
+      return q.error(kShape, "nothing is left of a transposed convolution", "sizes of 1 or more", spec.size);
     before = reach - before;
     after = reach + added[i] - after;
   }
@@ -132,17 +128,17 @@ Result<WindowSpec> transposed_spec(const Question& q) {
 
 Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
   if (q.node.attributes.contains("axis")) {  // ArgMax, ArgMin
-    WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
-    return std::vector<std::int64_t>{axis};
+    WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
+    return List{static_cast<std::int64_t>(axis)};
   }
-  std::vector<std::int64_t> wanted = q.node.integers("axes");
+  List wanted = q.node.integers("axes");
   const std::size_t rank = q.in(0).shape.size();
   if (q.has(1)) {
-    if (q.node.attributes.contains("axes")) return attribute_error(q, "axes are given twice", "an attribute or an input", "both");
+    if (q.node.attributes.contains("axes"))
+      return q.error(kAttribute, "axes are given twice", "an attribute or an input", "both");
     WARPLOOM_TRY(wanted, list(q, 1, "the list of axes"));
   }
-  WARPLOOM_TRY(const std::vector<int> found, axes(q, wanted, rank));
-  std::vector<std::int64_t> over(found.begin(), found.end());
+  WARPLOOM_TRY(List over, axes(q, wanted, rank));
   if (!over.empty() || q.node.integer("noop_with_empty_axes") != 0) return over;
   over.resize(rank);
   std::iota(over.begin(), over.end(), 0);
@@ -156,14 +152,14 @@ Result<Answer> reduce(const Question& q) {
   const bool floats =
       !arg && class_of(q.node.op) == OpClass::composite && q.node.op != OpKind::ReduceSumSquare && q.node.op != OpKind::ReduceL1;
   if (is_float(dtype) ? !is_wide_float(dtype) : floats || (dtype == Dtype::boolean && !extreme))
-    return type_error(q, floats ? "f64, f32, bf16 or f16" : "a number", std::string(name_of(dtype)));
-  WARPLOOM_TRY(const std::vector<std::int64_t> over, reduced_axes(q));
+    return type_error(q, floats ? "f64, f32, bf16 or f16" : "a number", dtype);
+  WARPLOOM_TRY(const List over, reduced_axes(q));
   Shape shape = q.in(0).shape;
   for (auto axis = over.rbegin(); axis != over.rend(); ++axis)
     if (q.node.integer("keepdims", 1) != 0) shape[static_cast<std::size_t>(*axis)] = 1;
     else shape.erase(shape.begin() + *axis);
   if (arg && !over.empty() && q.in(0).shape[static_cast<std::size_t>(over[0])] == 0)
-    return shape_error(q, "the largest of nothing", "1 element or more along the axis", to_text(q.in(0).shape));
+    return q.error(kShape, "the largest of nothing", "1 element or more along the axis", q.in(0).shape);
   return Answer{arg ? Dtype::i64 : dtype, shape};
 }
 
@@ -171,10 +167,10 @@ Result<Answer> pool(const Question& q) {
   const Dtype dtype = q.in(0).dtype;
   const bool maximum = q.node.op == OpKind::MaxPool;
   if (is_float(dtype) ? !is_wide_float(dtype) : !maximum || dtype == Dtype::boolean)
-    return type_error(q, "f64, f32, bf16 or f16", std::string(name_of(dtype)));
+    return type_error(q, "f64, f32, bf16 or f16", dtype);
   WARPLOOM_CHECK(check_power(q));
   if (q.node.integer("storage_order") != 0)
-    return attribute_error(q, "indices in column order are not supported", "storage_order 0", "1");
+    return q.error(kAttribute, "indices in column order are not supported", "storage_order 0", "1");
   WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
   Shape shape = {q.in(0).shape[0], q.in(0).shape[1]};
   shape.insert(shape.end(), spec.size.begin(), spec.size.end());
@@ -195,14 +191,13 @@ Result<Answer> conv(const Question& q) {  // weights [M,C/g,..], turned round [C
   const Shape &in = q.in(0).shape, &weights = q.in(1).shape;
   const bool turned = q.node.op == OpKind::ConvTranspose;
   if (in.size() < 3 || weights.size() != in.size())
-    return shape_error(q, "the weights have not as many axes as the input", "3 axes or more, as many each",
-                       to_text(in) + " and " + to_text(weights));
+    return q.error(kShape, "the weights have not as many axes as the input", "3 axes or more, as many each",
+                   to_text(in) + " and " + to_text(weights));
   const std::int64_t groups = q.node.integer("group", 1), channels = turned ? in[1] : weights[0];
   if (groups < 1 || channels % groups != 0 ||
       (turned ? weights[0] != in[1] : in[1] % groups != 0 || in[1] / groups != weights[1]))
-    return shape_error(q, "the channels of input and weights do not fit",
-                       turned ? fmt::format("[{},M/{},..]", in[1], groups) : fmt::format("[M,{}/{},..]", in[1], groups),
-                       to_text(weights));
+    return q.error(kShape, "the channels of input and weights do not fit",
+                   turned ? fmt::format("[{},M/{},..]", in[1], groups) : fmt::format("[M,{}/{},..]", in[1], groups), weights);
   const std::int64_t made = turned ? weights[1] * groups : weights[0];
   WARPLOOM_CHECK(check_vector(q, 2, made));
   WARPLOOM_TRY(const WindowSpec spec, turned ? transposed_spec(q) : window_spec(q));
@@ -214,24 +209,24 @@ Result<Answer> conv(const Question& q) {  // weights [M,C/g,..], turned round [C
 Result<Answer> softmax(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
   WARPLOOM_CHECK(check_power(q));
-  WARPLOOM_CHECK(normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
+  WARPLOOM_CHECK(checked_axis(q));
   return Answer{q.in(0).dtype, q.in(0).shape};
 }
 
 Result<Answer> layer_norm(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
   const Shape& in = q.in(0).shape;
-  WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), in.size(), q.place));
+  WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
   if (q.node.integer("stash_type", 1) != 1)
-    return attribute_error(q, "statistics in another type than f32 are not supported", "stash_type 1",
-                           std::to_string(q.node.integer("stash_type")));
-  Shape line(in.begin() + axis, in.end()), statistics = in;
-  std::fill(statistics.begin() + axis, statistics.end(), 1);
+    return q.error(kAttribute, "statistics in another type than f32 are not supported", "stash_type 1",
+                   q.node.integer("stash_type"));
+  const auto kept = static_cast<std::ptrdiff_t>(axis);
+  Shape line(in.begin() + kept, in.end()), statistics = in;
+  std::fill(statistics.begin() + kept, statistics.end(), 1);
   for (std::size_t i : {1u, 2u})
     if (q.has(i)) {
       WARPLOOM_TRY(const Shape stretched, broadcast(line, q.in(i).shape, q.place));
-      if (stretched != line)
-        return shape_error(q, "scale or bias does not stretch to what is normalised", to_text(line), to_text(q.in(i).shape));
+      if (stretched != line) return q.error(kShape, "scale or bias does not stretch to what is normalised", line, q.in(i).shape);
     }
   const Dtype stash = q.in(0).dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
   if (q.node.op == OpKind::RMSNormalization) return Answer{q.in(0).dtype, in};
@@ -240,19 +235,18 @@ Result<Answer> layer_norm(const Question& q) {
 
 Result<Answer> channel_norm(const Question& q) {
   if (q.node.integer("training_mode") != 0)
-    return q.error(ErrorCode::kOnnxAttribute, "BatchNormalization in training mode is not supported", "training_mode 0", "1",
+    return q.error(kAttribute, "BatchNormalization in training mode is not supported", "training_mode 0", "1",
                    "export for inference");
   WARPLOOM_CHECK(check_channels(q));
   std::int64_t size = q.in(0).shape[1];
   if (q.node.op == OpKind::GroupNormalization) {
     const std::int64_t groups = q.node.integer("num_groups");
     if (groups < 1 || size % groups != 0)
-      return attribute_error(q, "num_groups does not divide the channels", fmt::format("a divisor of {}", size),
-                             std::to_string(groups));
+      return q.error(kAttribute, "num_groups does not divide the channels", fmt::format("a divisor of {}", size), groups);
     if (q.in(1).shape == Shape{groups}) size = groups;  // opset 18 scales whole groups
   }
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i) {
-    if (!is_wide_float(q.in(i).dtype)) return type_error(q, "f64, f32, bf16 or f16", std::string(name_of(q.in(i).dtype)));
+    if (!is_wide_float(q.in(i).dtype)) return type_error(q, "f64, f32, bf16 or f16", q.in(i).dtype);
     if ((q.in(i).dtype == Dtype::f64) != (q.in(0).dtype == Dtype::f64)) return type_error(q, "f64 everywhere or nowhere", "both");
     if (i > 0) WARPLOOM_CHECK(check_vector(q, i, size));
   }

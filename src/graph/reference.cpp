@@ -1,30 +1,85 @@
 #include "graph/reference.h"
 #include <new>
 #include "graph/evaluator.h"
+#include "graph/operators.h"
 namespace warploom::graph {
+Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
+std::int64_t volume(const Box& box) { return element_count(box.size); }
 namespace {
-Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
-  if (inputs.size() != graph.inputs.size())
-    return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name,
-                 std::to_string(graph.inputs.size()), std::to_string(inputs.size())});
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor& tensor = graph.tensor(graph.inputs[i]);
-    if (static_cast<std::int64_t>(inputs[i].size()) != byte_count(tensor))
-      return fail({ErrorCode::kInternal, "wrong number of bytes for an input of the reference", to_text(tensor),
-                   std::to_string(byte_count(tensor)), std::to_string(inputs[i].size())});
+Box hull(const Box& a, const Box& b) {
+  if (volume(a) == 0) return b;
+  if (volume(b) == 0) return a;
+  Box box = a;
+  for (std::size_t i = 0; i < a.size.size(); ++i) {
+    box.begin[i] = std::min(a.begin[i], b.begin[i]);
+    box.size[i] = std::max(a.begin[i] + a.size[i], b.begin[i] + b.size[i]) - box.begin[i];
   }
-  return ok();
+  return box;
 }
 
-// What `body` gives, or the error of running out of memory in it.
-template <class Body>
-std::invoke_result_t<Body> within_memory(const Graph& graph, const Body& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {}
-  return fail(
-      {ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "", "evaluate fewer rows at a time"});
+// The smallest box of `to` that holds the elements of `box` of `from` under the same flat order.
+Box reshaped(const Box& box, const Shape& from, const Shape& to) {
+  if (volume(box) == 0) return {Shape(to.size(), 0), Shape(to.size(), 0)};
+  std::int64_t low = 0, high = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    low = low * from[i] + box.begin[i];
+    high = high * from[i] + box.begin[i] + box.size[i] - 1;
+  }
+  const auto first = coordinates_of(to, low), last = coordinates_of(to, high);
+  Box held = whole(to);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    held.begin[i] = first[i];
+    held.size[i] = last[i] - first[i] + 1;
+    if (first[i] != last[i]) break;  // this axis is a range, the later ones are whole
+  }
+  return held;
+}
+
+// The smallest box of an input of shape `in` from which `out` can be made.
+Box read_from(const Access& access, const Shape& in, const Box& out) {
+  Box box = whole(in);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const AxisSource& source = access[i];
+    if (source.axis == AxisSource::kWhole) continue;
+    const auto axis = static_cast<std::size_t>(source.axis);
+    const std::int64_t first = source.begin + out.begin[axis] * source.step;
+    const std::int64_t last = first + (out.size[axis] - 1) * source.step;
+    const std::int64_t low = std::max<std::int64_t>(std::min(first, last), 0);
+    const std::int64_t high = std::min(std::max(first, last) + (source.taps - 1) * source.dilation, in[i] - 1);
+    const bool some = out.size[axis] > 0 && low <= high;
+    box.begin[i] = some ? low : 0;
+    box.size[i] = some ? high - low + 1 : 0;
+  }
+  return box;
+}
+
+// The boxes, in order, that make up rows [begin, end) where a row is one index of the leading `axes` axes taken together.
+std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t begin, std::int64_t end) {
+  std::vector<Box> boxes;
+  const Shape leading(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axes));
+  for (std::int64_t row = begin; row < end;) {
+    // As many axes as begin at 0 here and fit whole, then a range of the next one out.
+    std::size_t axis = axes;
+    std::int64_t inner = 1;
+    while (axis > 1 && row % (inner * shape[axis - 1]) == 0 && row + inner * shape[axis - 1] <= end) inner *= shape[--axis];
+    const Shape at = coordinates_of(leading, row);
+    Box box = whole(shape);
+    for (std::size_t i = 0; i < axis; ++i) {
+      box.begin[i] = at[i];
+      box.size[i] = i + 1 < axis ? 1 : std::min(shape[i] - at[i], (end - row) / inner);
+    }
+    row += axis == 0 ? 1 : box.size[axis - 1] * inner;
+    boxes.push_back(std::move(box));
+  }
+  return boxes;
+}
+
+Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
+  const auto fits = [&](Bytes bytes, TensorId id) {
+    return static_cast<std::int64_t>(bytes.size()) == byte_count(graph.tensor(id));
+  };
+  if (std::ranges::equal(inputs, graph.inputs, fits)) return ok();
+  return fail({ErrorCode::kInternal, "the reference is given other inputs than the graph's", graph.name});
 }
 
 // What one demand costs: multiplications, exponentials and such; moving elements and reading inputs is free.
@@ -48,10 +103,25 @@ Result<const Graph*> primitive(const Graph& graph, Graph& made) {
   return &made;
 }
 
-Demand demand_for(const Graph& graph, TensorId id, const Box& box) {
+// What a box of one tensor needs, pushed back through the graph.
+Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
   Demand demand(graph.tensors.size());
-  demand[static_cast<std::size_t>(id)] = box;
-  propagate(graph, demand);
+  demand[static_cast<std::size_t>(id)] = asked;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const auto& wanted = demand[static_cast<std::size_t>(node->outputs[0])];
+    if (!wanted || graph.tensor(node->outputs[0]).constant) continue;
+    const Question q{graph, *node};
+    for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+      if (!q.has(i)) continue;
+      const auto access = operator_of(node->op).access(q, i);
+      const bool view = class_of(node->op) == OpClass::view && i == 0;
+      if (!access && !view) continue;
+      const Shape& in = q.in(i).shape;
+      const Box box = view ? reshaped(*wanted, q.out(), in) : read_from(*access, in, *wanted);
+      auto& slot = demand[static_cast<std::size_t>(node->inputs[i])];
+      slot = slot ? hull(*slot, box) : box;
+    }
+  }
   return demand;
 }
 
@@ -92,22 +162,23 @@ Result<ValueAndMagnitude> rows_with(const Graph& given, std::span<const Bytes> i
   if (begin < 0 || end > how.rows.count || begin > end)
     return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", how.rows.count),
                  fmt::format("{} to {}", begin, end)});
-  return within_memory(graph, [&]() -> Result<ValueAndMagnitude> {
-    ValueAndMagnitude result;
-    for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end)) {
-      if (volume(box) == 0) continue;
-      WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, with_magnitude, threads, result));
-    }
+  ValueAndMagnitude result;
+  try {
+    for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end))
+      if (volume(box) > 0)
+        WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, with_magnitude, threads, result));
     return result;
-  });
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {}
+  return fail(
+      {ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "", "evaluate fewer rows at a time"});
 }
 }  // namespace
 Rows rows_of(const Graph& graph, int output) {
   Graph made;
-  const auto held = primitive(graph, made);
-  if (held) return cut(**held, output).rows;
-  return {1,
-          element_count(graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).shape)};  // evaluation says what is wrong
+  if (const auto held = primitive(graph, made)) return cut(**held, output).rows;
+  const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
+  return {1, element_count(graph.tensor(id).shape)};  // evaluation says what is wrong
 }
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {

@@ -37,7 +37,6 @@ struct Rows {
 
 // Output `output` (index into graph.outputs) cut into rows.
 Rows rows_of(const Graph& graph, int output = 0);
-inline bool rows_independent(const Graph& graph, int output = 0) { return rows_of(graph, output).independent; }
 
 // Every output whole. `inputs[i]` holds the bytes of graph.inputs[i]. Uses `threads` threads (0: one a core).
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads = 0);

@@ -2,17 +2,24 @@
 #pragma once
 #include "graph/operators.h"
 namespace warploom::graph {
-tl::unexpected<Error> type_error(const Question& q, std::string expected, std::string found);
-tl::unexpected<Error> shape_error(const Question& q, std::string message, std::string expected, std::string found);
-tl::unexpected<Error> attribute_error(const Question& q, std::string message, std::string expected, std::string found);
+using List = std::vector<std::int64_t>;
+inline constexpr ErrorCode kType = ErrorCode::kOnnxType, kShape = ErrorCode::kOnnxShape, kAttribute = ErrorCode::kOnnxAttribute;
+inline auto type_error(const Question& q, Words expected, Words found) {
+  return q.error(kType, "an input's element type does not fit the operator", std::move(expected), std::move(found));
+}
 
 inline bool is_wide_float(Dtype dtype) { return is_float(dtype) && bits_of(dtype) >= 16; }
 // Every input of one type, of 16 bits or more if floating-point; booleans only where `booleans`.
 Status same_type(const Question& q, bool floats_only, bool booleans = false);
 
 // An input that must be a constant list of integers, because the output's shape depends on it.
-Result<std::vector<std::int64_t>> list(const Question& q, std::size_t i, std::string_view what, std::size_t most = kMaxRank);
+Result<List> list(const Question& q, std::size_t i, std::string_view what, std::size_t most = kMaxRank);
 
+// The attribute axis, counted from the front.
+inline Result<std::size_t> checked_axis(const Question& q) {
+  WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
+  return static_cast<std::size_t>(axis);
+}
 // Distinct normalised axes, ascending.
-Result<std::vector<int>> axes(const Question& q, const std::vector<std::int64_t>& wanted, std::size_t rank);
+Result<List> axes(const Question& q, const List& wanted, std::size_t rank);
 }  // namespace warploom::graph

@@ -127,19 +127,18 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
 Result<std::string> onnx_text(const std::filesystem::path& path) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   WARPLOOM_TRY(onnx::ModelProto model, onnx_import::parse_model(file.content, file.source));
-  onnx::GraphProto& graph = *model.mutable_graph();
-  std::vector<onnx::TensorProto*> tensors;
-  for (auto& initializer : *graph.mutable_initializer()) tensors.push_back(&initializer);
-  for (auto& node : *graph.mutable_node())
+  const auto embed = [&](onnx::TensorProto& tensor) -> Status {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();
+    WARPLOOM_TRY(const graph::Tensor read, onnx_import::to_tensor(tensor, file.source));
+    tensor.set_raw_data(read.constant->data(), read.constant->size());
+    tensor.clear_external_data();
+    tensor.clear_data_location();
+    return ok();
+  };
+  for (auto& initializer : *model.mutable_graph()->mutable_initializer()) WARPLOOM_CHECK(embed(initializer));
+  for (auto& node : *model.mutable_graph()->mutable_node())
     for (auto& attribute : *node.mutable_attribute())
-      if (attribute.has_t()) tensors.push_back(attribute.mutable_t());
-  for (onnx::TensorProto* tensor : tensors) {
-    if (tensor->data_location() != onnx::TensorProto::EXTERNAL) continue;
-    WARPLOOM_TRY(const graph::Tensor read, onnx_import::to_tensor(*tensor, file.source));
-    tensor->set_raw_data(read.constant->data(), read.constant->size());
-    tensor->clear_external_data();
-    tensor->clear_data_location();
-  }
+      if (attribute.has_t()) WARPLOOM_CHECK(embed(*attribute.mutable_t()));
   std::string text;
   google::protobuf::TextFormat::PrintToString(model, &text);
   return text;

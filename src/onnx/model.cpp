@@ -9,12 +9,6 @@ using graph::Tensor;
 using graph::TensorId;
 constexpr std::int64_t kFirstOpset = 13, kLastOpset = 23;
 
-std::int64_t attribute_since(OpKind op, std::string_view name) {  // 0 for unknown ones: infer() refuses them
-  for (const graph::AttributeRow& row : graph::attribute_rows())
-    if (row.op == op && row.name == name) return row.since;
-  return 0;
-}
-
 // A fixed shape, or the reason why it is none.
 Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std::string& place) {
   if (!proto.type().has_tensor_type()) return fail({ErrorCode::kOnnxType, "an input is no tensor", place, "a dense tensor"});
@@ -49,9 +43,8 @@ class Importer {
     WARPLOOM_CHECK(read_outputs());
     auto inferred = graph::infer(std::move(graph_));
     if (!inferred) {
-      Error error = inferred.error();
-      error.place = fmt::format("{}: {}", source_.place, error.place);
-      return fail(std::move(error));
+      inferred.error().place = fmt::format("{}: {}", source_.place, inferred.error().place);
+      return inferred;
     }
     WARPLOOM_CHECK(check_declared(*inferred));
     return graph::simplify(std::move(*inferred));
@@ -108,16 +101,16 @@ class Importer {
       if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an input has no name", source_.place});
       if (!seen.insert(proto.name()).second) return fail({ErrorCode::kOnnxName, "an input is named twice", place});
       WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
-      const auto initializer = ids_.find(proto.name());
-      if (initializer == ids_.end()) {
-        ids_.emplace(proto.name(), graph_.add_tensor({info, std::nullopt}));
-        graph_.inputs.push_back(static_cast<TensorId>(graph_.tensors.size() - 1));
-        continue;
-      }
-      const Tensor& known = graph_.tensor(initializer->second);  // an input with a default value: it stays constant
-      if (known.dtype != info.dtype || known.shape != info.shape)
+      const bool given = ids_.contains(proto.name());  // a default value: the input stays constant
+      const TensorId id = tensor(proto.name());
+      Tensor& known = graph_.tensor(id);
+      if (!given) {
+        known = {info, std::nullopt};
+        graph_.inputs.push_back(id);
+      } else if (known.dtype != info.dtype || known.shape != info.shape) {
         return fail({known.dtype != info.dtype ? ErrorCode::kOnnxType : ErrorCode::kOnnxShape,
                      "an input and its initializer differ", place, to_text(info), to_text(known)});
+      }
     }
     return ok();
   }
@@ -154,35 +147,30 @@ class Importer {
     if (proto.attribute_size() != 1 || proto.output_size() != 1 || proto.output(0).empty() || proto.input_size() != 0)
       return fail({ErrorCode::kOnnxAttribute, "a Constant has one value, one output and no input", place});
     const auto& attribute = proto.attribute(0);
-    onnx::TensorProto value;  // the short forms are written out as a tensor
-    const auto is = [&](std::string_view name, onnx::AttributeProto::AttributeType type) {
-      return attribute.name() == name && attribute.type() == type;
-    };
-    if (is("value", onnx::AttributeProto::TENSOR)) {
-      value = attribute.t();
-    } else if (is("value_float", onnx::AttributeProto::FLOAT)) {
-      value.set_data_type(onnx::TensorProto::FLOAT);
-      value.add_float_data(attribute.f());
-    } else if (is("value_floats", onnx::AttributeProto::FLOATS)) {
-      value.set_data_type(onnx::TensorProto::FLOAT);
-      *value.mutable_float_data() = attribute.floats();
-      value.add_dims(attribute.floats_size());
-    } else if (is("value_int", onnx::AttributeProto::INT)) {
-      value.set_data_type(onnx::TensorProto::INT64);
-      value.add_int64_data(attribute.i());
-    } else if (is("value_ints", onnx::AttributeProto::INTS)) {
-      value.set_data_type(onnx::TensorProto::INT64);
-      *value.mutable_int64_data() = attribute.ints();
-      value.add_dims(attribute.ints_size());
-    } else {
+    using Kind = onnx::AttributeProto;
+    constexpr std::pair<std::string_view, Kind::AttributeType> kForms[] = {{"value", Kind::TENSOR},
+                                                                           {"value_float", Kind::FLOAT},
+                                                                           {"value_floats", Kind::FLOATS},
+                                                                           {"value_int", Kind::INT},
+                                                                           {"value_ints", Kind::INTS}};
+    if (std::ranges::count(kForms, std::pair(std::string_view(attribute.name()), attribute.type())) == 0)
       return fail({ErrorCode::kOnnxAttribute, "a Constant's value is of a kind that is not supported", place,
                    "value, value_float, value_floats, value_int or value_ints", attribute.name()});
+    onnx::TensorProto value = attribute.t();
+    if (attribute.type() != Kind::TENSOR) {  // the short forms are written out as a tensor
+      const bool real = attribute.type() == Kind::FLOAT || attribute.type() == Kind::FLOATS;
+      value.set_data_type(real ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64);
+      *value.mutable_float_data() = attribute.floats();
+      *value.mutable_int64_data() = attribute.ints();
+      if (attribute.type() == Kind::FLOAT) value.add_float_data(attribute.f());
+      else if (attribute.type() == Kind::INT) value.add_int64_data(attribute.i());
+      else value.add_dims(real ? attribute.floats_size() : attribute.ints_size());
     }
     value.set_name(proto.output(0));
     WARPLOOM_TRY(Tensor read, to_tensor(value, source_));
-    Tensor& made = graph_.tensor(tensor(proto.output(0)));
     const TensorId id = tensor(proto.output(0));
-    if (made.constant || std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end())
+    Tensor& made = graph_.tensor(id);
+    if (made.constant || std::ranges::count(graph_.inputs, id) > 0)
       return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition", proto.output(0)});
     made = std::move(read);
     return ok();
@@ -223,14 +211,17 @@ class Importer {
     if (*op == OpKind::Constant) return read_constant(proto);
     Node node{*op, proto.name(), {}, {}, {}};
     if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
-    for (const std::string& name : proto.input()) node.inputs.push_back(tensor(name));
-    for (const std::string& name : proto.output()) node.outputs.push_back(tensor(name));
-    while (!node.inputs.empty() && node.inputs.back() == graph::kAbsent) node.inputs.pop_back();
-    while (!node.outputs.empty() && node.outputs.back() == graph::kAbsent) node.outputs.pop_back();
+    const auto read = [&](const auto& names, std::vector<TensorId>& ids) {
+      for (const std::string& name : names) ids.push_back(tensor(name));
+      while (!ids.empty() && ids.back() == graph::kAbsent) ids.pop_back();
+    };
+    read(proto.input(), node.inputs);
+    read(proto.output(), node.outputs);
     for (const auto& attribute : proto.attribute()) {
-      if (attribute_since(*op, attribute.name()) > opset_)
+      const auto* const known = graph::attribute_named(*op, attribute.name());  // infer() refuses unknown ones
+      if (known != nullptr && known->since > opset_)
         return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is not in opset {}", attribute.name(), opset_), place,
-                     fmt::format("opset {} or later", attribute_since(*op, attribute.name()))});
+                     fmt::format("opset {} or later", known->since)});
       WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
       if (!node.attributes.emplace(attribute.name(), std::move(value)).second)
         return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is given twice", attribute.name()), place});
@@ -250,14 +241,10 @@ class Importer {
         return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one", at(kind, proto.name()),
                      std::string(name_of(tensor.dtype)), fmt::format("ONNX type {}", type.elem_type())});
       if (!type.has_shape()) return ok();
-      bool same = type.shape().dim_size() == static_cast<int>(tensor.shape.size());
       std::vector<std::string> sizes;
-      for (int i = 0; i < type.shape().dim_size(); ++i) {
-        const auto& dim = type.shape().dim(i);
-        sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
-        same = same && (!dim.has_dim_value() || dim.dim_value() == tensor.shape[static_cast<std::size_t>(i)]);
-      }
-      if (!same)
+      for (const auto& dim : type.shape().dim()) sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
+      const auto fits = [](const std::string& said, std::int64_t size) { return said == "?" || said == std::to_string(size); };
+      if (!std::ranges::equal(sizes, tensor.shape, fits))
         return fail({ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one", at(kind, proto.name()),
                      graph::to_text(tensor.shape), fmt::format("[{}]", fmt::join(sizes, ","))});
       return ok();

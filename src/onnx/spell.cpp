@@ -1,4 +1,4 @@
-#include "onnx/spell.h"
+#include "onnx/load.h"
 #include <google/protobuf/text_format.h>
 #include <charconv>
 #include "graph/operators.h"
@@ -8,16 +8,18 @@ namespace {
 constexpr int kOpset = 23, kIrVersion = 10;
 constexpr int kDeepest = 200;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
+std::optional<graph::OpKind> operator_spelled(std::string_view name) {  // in capitals or not
+  const auto alike = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  for (const auto& row : graph::operators())
+    if (row.since <= kOpset && std::ranges::equal(row.name, name, alike)) return graph::op_named(row.name);
+  return std::nullopt;
 }
 
-std::optional<graph::OpKind> operator_spelled(const std::string& name) {
-  for (const auto& row : graph::operators())
-    if (row.since <= kOpset && lower(row.name) == lower(name)) return graph::op_named(row.name);
-  return std::nullopt;
+void declare(onnx::ValueInfoProto& info, Dtype dtype, const graph::Shape& shape) {
+  auto& type = *info.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx_type_of(dtype));
+  type.mutable_shape();
+  for (const std::int64_t size : shape) type.mutable_shape()->add_dim()->set_dim_value(size);
 }
 
 class Speller {
@@ -33,16 +35,16 @@ class Speller {
     WARPLOOM_TRY(const std::string last, operand());
     if (at_ < text_.size()) return wrong("the end");
     if (graph_->node_size() == 0) return wrong("an operator, as in relu(x[64])");
-    onnx::NodeProto& result = *graph_->mutable_node(graph_->node_size() - 1);
-    result.set_output(0, "y");
+    graph_->mutable_node(graph_->node_size() - 1)->set_output(0, "y");
     graph_->add_output()->set_name("y");
     return std::move(model_);
   }
 
  private:
-  tl::unexpected<Error> wrong(const std::string& expected) const {
-    return fail({ErrorCode::kUsage, "the expression cannot be read", fmt::format("EXPRESSION, column {}", at_ + 1), expected,
-                 at_ < text_.size() ? std::string(text_.substr(at_, 20)) : "the end", "see `warploom new --help`"});
+  tl::unexpected<Error> wrong(const std::string& expected) const { return wrong(expected, at_); }
+  tl::unexpected<Error> wrong(const std::string& expected, std::size_t at) const {
+    return fail({ErrorCode::kUsage, "the expression cannot be read", fmt::format("EXPRESSION, column {}", at + 1), expected,
+                 at < text_.size() ? std::string(text_.substr(at, 20)) : "the end", "see `warploom new --help`"});
   }
   bool is(char c) {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -105,10 +107,7 @@ class Speller {
     if (name.empty()) return wrong("an operator, an input or a number");
     if (!is('(')) return input(name, begin);
     const auto op = operator_spelled(name);
-    if (!op) {
-      at_ = begin;
-      return wrong("one of " + graph::supported_operators());
-    }
+    if (!op) return wrong("one of " + graph::supported_operators(), begin);
     WARPLOOM_TRY(std::string made, node(*op));
     --depth_;
     return made;
@@ -117,10 +116,7 @@ class Speller {
   Result<std::string> input(const std::string& name, std::size_t begin) {
     for (const auto& known : graph_->input())
       if (known.name() == name && !is('[')) return name;
-    if (!is('[')) {
-      at_ = begin;
-      return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name));
-    }
+    if (!is('[')) return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name), begin);
     WARPLOOM_TRY(const auto shape, integers());
     Dtype dtype = dtype_;
     if (accept(':')) {
@@ -157,23 +153,21 @@ class Speller {
 
   Status attribute(graph::OpKind op, const std::string& key, onnx::AttributeProto& to) {
     to.set_name(key);
-    for (const graph::AttributeRow& row : graph::attribute_rows()) {
-      if (row.op != op || row.name != key) continue;
-      if (row.kind == graph::AttributeKind::text) {
-        to.set_type(onnx::AttributeProto::STRING), to.set_s(word());
-      } else if (row.kind == graph::AttributeKind::integers) {
-        WARPLOOM_TRY(const auto list, integers());
-        to.set_type(onnx::AttributeProto::INTS);
-        for (const std::int64_t value : list) to.add_ints(value);
-      } else {
-        WARPLOOM_TRY(const double value, number());
-        const bool real = row.kind == graph::AttributeKind::real;
-        to.set_type(real ? onnx::AttributeProto::FLOAT : onnx::AttributeProto::INT);
-        real ? to.set_f(static_cast<float>(value)) : to.set_i(static_cast<std::int64_t>(value));
-      }
-      return ok();
+    const graph::AttributeRow* const row = graph::attribute_named(op, key);
+    if (row == nullptr) return wrong(fmt::format("an attribute of {}", graph::name_of(op)));
+    if (row->kind == graph::AttributeKind::text) {
+      to.set_type(onnx::AttributeProto::STRING), to.set_s(word());
+    } else if (row->kind == graph::AttributeKind::integers) {
+      WARPLOOM_TRY(const auto list, integers());
+      to.set_type(onnx::AttributeProto::INTS);
+      to.mutable_ints()->Add(list.begin(), list.end());
+    } else {
+      WARPLOOM_TRY(const double value, number());
+      const bool real = row->kind == graph::AttributeKind::real;
+      to.set_type(real ? onnx::AttributeProto::FLOAT : onnx::AttributeProto::INT);
+      real ? to.set_f(static_cast<float>(value)) : to.set_i(static_cast<std::int64_t>(value));
     }
-    return wrong(fmt::format("an attribute of {}", graph::name_of(op)));
+    return ok();
   }
 
   std::string_view text_;
@@ -182,14 +176,6 @@ class Speller {
   int depth_ = 0;
   onnx::ModelProto model_;
   onnx::GraphProto* graph_ = nullptr;
-
- public:
-  static void declare(onnx::ValueInfoProto& info, Dtype dtype, const graph::Shape& shape) {
-    auto& type = *info.mutable_type()->mutable_tensor_type();
-    type.set_elem_type(onnx_type_of(dtype));
-    type.mutable_shape();
-    for (const std::int64_t size : shape) type.mutable_shape()->add_dim()->set_dim_value(size);
-  }
 };
 }  // namespace
 Result<SpelledModel> spell_onnx(std::string_view expression, std::string_view name, Dtype dtype) {
@@ -197,7 +183,7 @@ Result<SpelledModel> spell_onnx(std::string_view expression, std::string_view na
   WARPLOOM_TRY(onnx::ModelProto model, Speller(expression, dtype).model(name));
   WARPLOOM_TRY(out.graph, onnx_import::to_graph(model, {"the expression", {}}));
   const graph::Tensor& result = out.graph.tensor(out.graph.outputs[0]);
-  Speller::declare(*model.mutable_graph()->mutable_output(0), result.dtype, result.shape);
+  declare(*model.mutable_graph()->mutable_output(0), result.dtype, result.shape);
   google::protobuf::TextFormat::PrintToString(model, &out.text);
   out.binary = model.SerializeAsString();
   return out;

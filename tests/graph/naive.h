@@ -4,11 +4,71 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include "graph/elements.h"
-#include "graph/reference.h"
+#include "graph/evaluator.h"
+#include "graph/operators.h"
 namespace warploom::graph {
 using Values = std::vector<double>;
 
+// The flat index into `shape` of the element that broadcasting puts at `coordinates`.
+inline std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>& coordinates) {
+  const std::size_t skipped = coordinates.size() - shape.size();
+  std::int64_t flat = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + (shape[i] == 1 ? 0 : coordinates[skipped + i]);
+  return flat;
+}
+
+// Where single elements of a movement's output come from: an input and coordinates in it, by the access rules. What a Pad adds comes
+// from its third input, or from nowhere, which is 0.
+class Origins {
+ public:
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+  struct Origin {
+    std::size_t input;
+    Shape at;
+  };
+  explicit Origins(const Question& question);
+  // `index` reads an element of Gather's second input; it is not called for other operators.
+  Origin operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const;
+
+ private:
+  std::vector<std::size_t> inputs_;  // those that are read
+  std::vector<Access> access_;
+  std::vector<Shape> shapes_;
+  bool gathers_;
+};
+
+inline Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gather) {
+  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
+    if (auto access = q.has(i) ? operator_of(q.node.op).access(q, i) : std::nullopt) {
+      inputs_.push_back(i);
+      access_.push_back(std::move(*access));
+      shapes_.push_back(q.in(i).shape);
+    }
+}
+
+inline Origins::Origin Origins::operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const {
+  const auto read = [&](std::size_t input, std::int64_t chosen) {
+    Shape at;
+    for (const AxisSource& source : access_[input])
+      at.push_back(source.axis == AxisSource::kWhole ? chosen
+                                                     : source.begin + source.step * out[static_cast<std::size_t>(source.axis)]);
+    return at;
+  };
+  std::int64_t chosen = 0;
+  if (gathers_) {
+    const auto axis = std::find_if(access_[0].begin(), access_[0].end(),
+                                   [](const AxisSource& source) { return source.axis == AxisSource::kWhole; });
+    const std::int64_t size = shapes_[0][static_cast<std::size_t>(axis - access_[0].begin())];
+    chosen = index(read(1, 0));
+    chosen = std::clamp<std::int64_t>(chosen < 0 ? chosen + size : chosen, 0, size - 1);  // outside: undefined
+  }
+  for (std::size_t i = 0; i < access_.size(); ++i) {
+    Shape at = read(i, chosen);
+    const auto inside = [](std::int64_t x, std::int64_t size) { return x >= 0 && x < size; };
+    if (gathers_ || std::equal(at.begin(), at.end(), shapes_[i].begin(), inside)) return {inputs_[i], at};
+  }
+  return {kNowhere, {}};
+}
 inline Values read(Dtype dtype, Bytes bytes) {
   Values values(bytes.size() / static_cast<std::size_t>(bytes_of(dtype)));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dtype, bytes.data(), i);
@@ -112,7 +172,7 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
 
 inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& given, std::span<const Bytes> inputs) {
   Graph graph = given;  // Softmax stays, if all else is primitive: its decomposition is tested against its definition
-  const auto by_hand = [](const Node& node) { return class_of(node.op) == OpClass::softmax; };
+  const auto by_hand = [](const Node& node) { return node.op == OpKind::Softmax || node.op == OpKind::LogSoftmax; };
   if (!std::all_of(graph.nodes.begin(), graph.nodes.end(), by_hand)) { WARPLOOM_TRY(graph, decompose(given)); }
   if (inputs.size() != graph.inputs.size())
     return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name});
@@ -142,7 +202,7 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
         case OpClass::reduction:
           result[i] = reduced_element(graph, node, in(0), node.inputs.size() > 1 ? in(1) : in(0), where);
           break;
-        case OpClass::softmax: result[i] = softmax_element(node, in(0), shape(0), where); break;
+        case OpClass::composite: result[i] = softmax_element(node, in(0), shape(0), where); break;
         case OpClass::pointwise: {
           Values arguments(node.inputs.size());
           const bool one = node.op == OpKind::CastLike || node.op == OpKind::Dropout;

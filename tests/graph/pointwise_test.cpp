@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <cmath>
 #include "builder.h"
-#include "graph/elements.h"
+#include "graph/evaluator.h"
 namespace warploom::graph {
 namespace {
 struct Case {

@@ -245,16 +245,16 @@ TEST(Rows, AreAsFineAsIndependenceAllows) {
   Builder c("softmax");
   c.output(c.add(OpKind::Softmax, {c.input("x", Dtype::f32, {16, 1024, 768})}, {{"axis", I{1}}}));
   EXPECT_EQ(rows_of(*c.finish()).count, 16);
-  EXPECT_TRUE(rows_independent(*c.finish()));
+  EXPECT_TRUE(rows_of(*c.finish()).independent);
   Builder d("first");
   d.output(d.add(OpKind::Softmax, {d.input("x", Dtype::f32, {16, 1024})}, {{"axis", I{0}}}));
-  EXPECT_FALSE(rows_independent(*d.finish()));
+  EXPECT_FALSE(rows_of(*d.finish()).independent);
 }
 TEST(Rows, DependWhenEveryRowNeedsAnInnerProduct) {
   Builder b("xyz");
   const TensorId yz = b.add(OpKind::MatMul, {b.input("y", Dtype::f32, {64, 64}), b.input("z", Dtype::f32, {64, 64})});
   b.output(b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {64, 64}), yz}));
-  EXPECT_FALSE(rows_independent(*b.finish()));
+  EXPECT_FALSE(rows_of(*b.finish()).independent);
   check(b);
 }
 

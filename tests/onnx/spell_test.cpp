@@ -1,6 +1,5 @@
-#include "onnx/spell.h"
-#include <gtest/gtest.h>
 #include "onnx/load.h"
+#include <gtest/gtest.h>
 namespace warploom {
 namespace {
 std::string spelled(std::string_view expression, Dtype dtype = Dtype::f32) {

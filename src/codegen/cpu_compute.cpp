@@ -1,6 +1,5 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products cut into register blocks.
 #include "codegen/cpu_emitter.h"
-#include "tile/shape.h"
 namespace warploom::codegen {
 using tile::Index;
 using tile::TensorId;

@@ -1,7 +1,6 @@
 // Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it, packed into panels or transposed
 // in registers where the buffer wants it so, and moved element by element where nothing better fits.
 #include "codegen/cpu_emitter.h"
-#include "tile/shape.h"
 namespace warploom::codegen {
 using tile::Index;
 using tile::Scope;

@@ -10,7 +10,7 @@
 #include "codegen/launch_list.h"
 #include "codegen/terms.h"
 #include "codegen/writer.h"
-#include "synth/ranges.h"
+#include "synth/sites.h"
 namespace warploom::codegen {
 using synth::IndexRanges;
 using synth::Range;

@@ -1,5 +1,4 @@
 #include "codegen/cpu_liveness.h"
-#include "tile/bodies.h"
 namespace warploom::codegen {
 using tile::Program;
 using tile::Statement;

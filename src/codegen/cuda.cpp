@@ -3,7 +3,6 @@
 #include <regex>
 #include "codegen/cuda_emitter.h"
 #include "codegen/names.h"
-#include "tile/bodies.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 using namespace tile;

@@ -2,7 +2,7 @@
 
 #include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
-#include "synth/shared.h"
+#include "synth/solve.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 using layout::TvLayout;

@@ -7,7 +7,6 @@
 #include "codegen/terms.h"
 #include "codegen/writer.h"
 #include "synth/sites.h"
-#include "tile/shape.h"
 namespace warploom::codegen {
 // What a role has done to a shared tensor since its threads last met at a barrier.
 struct Unsynced {

@@ -1,6 +1,4 @@
-#include "synth/ranges.h"
 #include "synth/sites.h"
-#include "tile/shape.h"
 namespace warploom::synth {
 using namespace tile;
 namespace {

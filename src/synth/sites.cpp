@@ -1,7 +1,5 @@
 #include "synth/sites.h"
 #include <fmt/ranges.h>
-#include "tile/bodies.h"
-#include "tile/shape.h"
 namespace warploom::synth {
 namespace {
 using namespace tile;

@@ -1,5 +1,4 @@
 #include "tile/build.h"
-#include "tile/shape.h"
 namespace warploom::tile {
 TensorId Builder::declare(Tensor tensor) {
   program_.tensors.push_back(std::move(tensor));

@@ -1,7 +1,6 @@
 // Rules of the declarations: names, shapes, strides, grid, cluster, warps, pipelines.
 #include <fmt/ranges.h>
 #include <cctype>
-#include "tile/shape.h"
 #include "tile/verify.h"
 namespace warploom::tile {
 namespace {

@@ -22,8 +22,11 @@ struct Pending {
   std::set<std::int64_t> read_slots;    // of cluster reductions, read since the cluster last met
   std::set<tile::PipelineId> consumed;  // slots within one thread of control, read since its threads last met
   std::set<tile::TensorId> accumulators;
-  std::set<tile::TensorId> lent;    // registers that matrix instructions under way still read
-  bool wgmma_open = false;          // matrix instructions issued, not committed
+  std::set<tile::TensorId> lent;  // registers that matrix instructions under way still read
+  bool wgmma_open = false;        // matrix instructions issued, not committed
+  bool engine_reads() const {
+    return std::ranges::any_of(unsynced, [](const auto& one) { return one.second.engine_reads; });
+  }
   void join(const Pending& other);  // where control may come from either
 };
 
@@ -111,8 +114,9 @@ class CudaEmitter {
   void barrier_setup();
   void emit(const tile::Produce& node);
   void emit(const tile::Consume& node);
-  void advance(const std::string& stage, const std::string& phase, int stages);
+  void advance(const tile::Pipeline& pipeline, bool phase);
   void drain(const tile::Body& body);
+  void release_last(tile::PipelineId id);
   void pipeline_counters(std::span<const tile::Statement> statements);
 
   // cuda_grid.cpp
@@ -166,7 +170,15 @@ class CudaEmitter {
   std::string note_pointer(tile::TensorId id);
   std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
   void note_argument(tile::TensorId id, bool tensor_map, TensorMapSpec spec = {});
-  std::int64_t scratch(std::int64_t bytes);  // offset of new scratch memory behind the tensors
+  struct Scratch {  // memory behind the tensors
+    std::int64_t offset;
+    tile::TensorId id;  // a name of its own for the barriers' bookkeeping
+    std::string base;
+  };
+  static Scratch scratch_at(std::int64_t offset) {
+    return {offset, static_cast<tile::TensorId>(-2 - offset), fmt::format("smem + {}", offset)};
+  }
+  Scratch scratch(int kind, const void* node, std::int64_t bytes);  // the same each time that it is asked for
 
   // Barriers among the threads of the role
   void meet();  // emit the barrier, forget what was unsynced

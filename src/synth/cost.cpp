@@ -8,9 +8,8 @@
 //
 //   round = max(chain, resident · max(tensor, issue, shared, l2));   time = max(rounds · round / clock, DRAM bytes / bandwidth)
 //
-// Units: microseconds in `us`, cycles elsewhere. Rates: target/rates.h. How well it orders real candidates: docs/compiler.md.
+// Units: microseconds in `us`, cycles elsewhere. Rates: target/capabilities.h. How well it orders real candidates: docs/compiler.md.
 #include "synth/solve.h"
-#include "target/rates.h"
 namespace warploom::synth {
 namespace {
 using layout::TvLayout;
@@ -80,17 +79,15 @@ class Model : Question {
     for (const Site& site : sites) {
       double named = 0;
       std::set<TensorId> seen;
-      for (const TensorId id : tensors_of(*site.statement))
+      for (const auto& [id, read, written, tile] : uses_of(*site.statement))
         if (program.tensor(id).scope == Scope::reg && !accumulators.count(id) && seen.insert(id).second)
           named += values(id) * bits_of(program.tensor(id).dtype) / 32;
       most[site.role] = std::max(most[site.role], named);
     }
     double registers = 0;
     for (const auto& [role, amount] : most) registers = std::max(registers, 32 + amount + kept[role]);
-    for (const Site& site : sites)
-      if (const auto* roles = std::get_if<Roles>(&site.statement->node))
-        for (const Role& role : roles->roles)
-          if (role.registers) registers = 168;  // the budgets move registers between roles, about this mean
+    if (const Roles* roles = roles_of(program); roles && std::ranges::any_of(roles->roles, &Role::registers))
+      registers = 168;  // the budgets move registers between roles, about this mean
     const double threads = program.warps * 32;
     const double by_registers = capabilities.registers / (std::min(255.0, std::ceil(registers / 8) * 8) * threads);
     const double by_shared = solution_.shared_bytes > 0 ? static_cast<double>(capabilities.shared_bytes) /

@@ -8,19 +8,13 @@ using namespace tile;
 constexpr int kMostRegisters = 255;  // of a thread
 constexpr int kLeastBudget = 24, kMostBudget = 256, kBudgetStep = 8;
 
-const Roles* roles_of(const Program& program) {
-  for (const Statement& statement : program.body)
-    if (const auto* roles = std::get_if<Roles>(&statement.node)) return roles;
-  return nullptr;
-}
-
 // Registers a thread has when the kernel begins, if all of the multiprocessor's go to one block.
 int fair_share(const Question& question) {
   return question.capabilities.registers / (question.program.warps * 32) / kBudgetStep * kBudgetStep;
 }
 
 Status check_cluster(const Question& question) {
-  const std::int64_t blocks = question.program.cluster[0] * question.program.cluster[1] * question.program.cluster[2];
+  const std::int64_t blocks = cluster_size(question.program);
   if (blocks <= question.capabilities.max_cluster) return ok();
   const auto reduce = std::find_if(question.sites.begin(), question.sites.end(),
                                    [](const Site& site) { return std::holds_alternative<ClusterReduce>(site.statement->node); });
@@ -102,10 +96,10 @@ Status check_registers(const Question& question, const RegisterSolution& solutio
     const Role* role = roles && site.role >= 0 ? &roles->roles[static_cast<std::size_t>(site.role)] : nullptr;
     const int budget = role && role->registers ? role->registers : fair_share(question);
     const std::int64_t most = std::min(budget, kMostRegisters);
-    for (const TensorId id : tensors_of(*site.statement)) {
-      const auto layout = solution.registers.find(id);
+    for (const TensorUse& use : uses_of(*site.statement)) {
+      const auto layout = solution.registers.find(use.tensor);
       if (layout == solution.registers.end()) continue;
-      const Tensor& tensor = question.program.tensor(id);
+      const Tensor& tensor = question.program.tensor(use.tensor);
       const std::int64_t taken = (layout->second.values() * bits_of(tensor.dtype) + 31) / 32;
       if (taken <= most) continue;
       return fail({ErrorCode::kResourceLimit,

@@ -311,9 +311,7 @@ class SharedSolver : Question {
     const MemoryLayout& layout = solution_.shared.at(memory.tensor);
     const Tensor &tensor = program.tensor(memory.tensor), &other = program.tensor(registers.tensor);
     const TvLayout tv = seen_from(solution_.registers.at(registers.tensor), other.shape, memory.extent);
-    int contiguous = 0;
-    for (std::size_t d = 0; d < layout.dims.size(); ++d)
-      if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1) contiguous = static_cast<int>(d);
+    const auto contiguous = static_cast<int>(contiguous_dim(layout, tensor));
     const bool remote = std::get<Copy>(site.statement->node).peer.has_value();  // by plain loads alone
     for (const bool transpose : {false, true}) {
       const Instruction* row = row_of(capabilities, Method::matrix, from, to, transpose);
@@ -437,6 +435,13 @@ class SharedSolver : Question {
 };
 }  // namespace
 Status solve_shared(const Question& question, Solution& solution) { return SharedSolver(question, solution).run(); }
+
+std::size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
+  std::size_t contiguous = 0;
+  for (std::size_t d = 0; d < layout.dims.size(); ++d)
+    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1) contiguous = d;
+  return contiguous;
+}
 
 TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& register_extent,
                    const std::vector<std::int64_t>& other_extent) {

@@ -40,11 +40,15 @@ bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline) {
 }
 
 const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
-  for (const Site& site : sites) {
-    const auto named = tensors_of(*site.statement);
-    if (std::find(named.begin(), named.end(), tensor) != named.end()) return site.statement;
-  }
+  for (const Site& site : sites)
+    for (const TensorUse& use : uses_of(*site.statement))
+      if (use.tensor == tensor) return site.statement;
   return nullptr;
+}
+
+std::string place_of_use(const Program& program, TensorId tensor) {
+  const Statement* use = first_use(sites_of(program), tensor);
+  return use ? place_of(*use) : fmt::format("program '{}'", program.name);
 }
 
 std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }

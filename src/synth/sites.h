@@ -48,6 +48,8 @@ class Bounds : private IndexRanges {
 // The first statement that names a tensor; nothing where none does.
 const tile::Statement* first_use(const std::vector<Site>& sites, tile::TensorId tensor);
 
+std::string place_of_use(const tile::Program& program, tile::TensorId tensor);  // of the first; else the program
+
 std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
 
 // The dimension of `mine` along which neighbours are those along `dim` of `other`, where the two tiles meet in a copy.

@@ -49,6 +49,9 @@ Error not_spread(const tile::Program& program, const Site& site, tile::TensorId 
 // Fills solution.shared and solution.choices of copies; solution.registers must be complete.
 Status solve_shared(const Question& question, Solution& solution);
 
+// The dimension of a shared tensor whose elements are neighbours.
+std::size_t contiguous_dim(const layout::MemoryLayout& layout, const tile::Tensor& tensor);
+
 // A register layout seen over the dimensions of another tensor that it meets in a copy: wide dimensions correspond in order.
 layout::TvLayout seen_from(const layout::TvLayout& registers, const std::vector<std::int64_t>& register_extent,
                            const std::vector<std::int64_t>& other_extent);

@@ -229,7 +229,7 @@ class Parser {
     WARPLOOM_CHECK(header.status());
     WARPLOOM_CHECK(body(0, program_.body));
     if (at_ < lines_.size()) return refused("the line is indented and nothing above it is a block");
-    if (program_.warps == kNotGiven) program_.warps = sum_of_warps();
+    if (program_.warps == kNotGiven) program_.warps = Program().warps, count_warps(program_);
     return std::move(program_);
   }
 
@@ -301,16 +301,6 @@ class Parser {
     }
     list.push_back(std::move(declared));
     return ok();
-  }
-
-  int sum_of_warps() const {
-    int warps = Program().warps;
-    for (const Statement& statement : program_.body)
-      if (const Roles* roles = std::get_if<Roles>(&statement.node)) {
-        warps = 0;
-        for (const Role& role : roles->roles) warps = std::min(warps + role.warps, 1 << 20);
-      }
-    return warps;
   }
 
   std::vector<Line> lines_;

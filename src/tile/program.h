@@ -217,10 +217,17 @@ struct Program {
 
 // A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps one).
 Tile whole(const Program& program, TensorId id);
-std::string place_of(const Statement& statement);  // "gemm.cpp:42", "" where nobody knows
-// The tensors that a value, or a statement without those of its body, names; with repeats.
-void tensors_of(const Value& value, std::vector<TensorId>& out);
-std::vector<TensorId> tensors_of(const Statement& statement);
+std::string place_of(const Statement& statement);                 // "gemm.cpp:42", "" where nobody knows
+void tensors_of(const Value& value, std::vector<TensorId>& out);  // those that it names, with repeats
+// How a statement, without those of its body, uses a tensor; `tile`: which part of it, where it names one.
+struct TensorUse {
+  TensorId tensor = -1;
+  bool read = false, written = false;
+  const Tile* tile = nullptr;
+};
+std::vector<TensorUse> uses_of(const Statement& statement);
+const Roles* roles_of(const Program& program);  // null where there are none
+void count_warps(Program& program);             // where there are roles: the sum of theirs
 
 // What a statement holds: a loop's body, a branch's, a slot's, those of roles. f(body) for each in order; mostly there is none.
 template <class F>

@@ -147,37 +147,30 @@ struct Uses {
 };
 
 struct Sharing {
-  explicit Sharing(const Program& p) : program(p), tensors(p.tensors.size()), pipelines(p.pipelines.size()) {}
   const Program& program;
-  std::vector<Uses> tensors, pipelines;  // a pipeline's writers are its producers
+  std::vector<Uses> tensors = std::vector<Uses>(program.tensors.size());
+  std::vector<Uses> pipelines = std::vector<Uses>(program.pipelines.size());  // whose writers produce it
   bool has_roles = false;
-};
 
-struct Collect {
-  Sharing& sharing;
-  int place;
-  const Location* location;
-
-  Uses& note(std::vector<Uses>& list, int id) const {
-    Uses& uses = list[static_cast<std::size_t>(id)];
-    uses.last = location;
-    return uses;
-  }
-  void body(const Body& statements) const {
-    for (const Statement& s : statements) Collect{sharing, place, &s.location}.statement(s);
-  }
-  void statement(const Statement& s) const {
-    const bool flags = std::holds_alternative<Signal>(s.node) || std::holds_alternative<Wait>(s.node);  // made to be shared
-    for (const TensorUse& use : uses_of(s)) {
-      if (use.read && !flags) note(sharing.tensors, use.tensor).readers.insert(place);
-      if (use.written && !flags) note(sharing.tensors, use.tensor).writers.insert(place);
+  void collect(const Body& body, int place) {
+    for (const Statement& s : body) {
+      const auto note = [&](Uses& uses, bool read, bool written) {
+        uses.last = &s.location;
+        if (read) uses.readers.insert(place);
+        if (written) uses.writers.insert(place);
+      };
+      const bool flags = std::holds_alternative<Signal>(s.node) || std::holds_alternative<Wait>(s.node);  // made to be shared
+      for (const TensorUse& use : uses_of(s))
+        if (!flags) note(tensors[static_cast<std::size_t>(use.tensor)], use.read, use.written);
+      if (const auto* node = std::get_if<Produce>(&s.node))
+        note(pipelines[static_cast<std::size_t>(node->pipeline)], false, true);
+      if (const auto* node = std::get_if<Consume>(&s.node))
+        note(pipelines[static_cast<std::size_t>(node->pipeline)], true, false);
+      const bool roles = std::holds_alternative<Roles>(s.node);
+      has_roles |= roles;
+      int at = place;
+      for_bodies(s, [&](const Body& inner) { collect(inner, at += roles); });
     }
-    if (const auto* node = std::get_if<Produce>(&s.node)) note(sharing.pipelines, node->pipeline).writers.insert(place);
-    if (const auto* node = std::get_if<Consume>(&s.node)) note(sharing.pipelines, node->pipeline).readers.insert(place);
-    const bool roles = std::holds_alternative<Roles>(s.node);
-    sharing.has_roles |= roles;
-    int at = place;
-    for_bodies(s, [&](const Body& inner) { Collect{sharing, at += roles, location}.body(inner); });
   }
 };
 
@@ -226,8 +219,8 @@ Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& us
 
 Status verify_sharing(const Program& program) {
   WARPLOOM_CHECK(check_last(program));
-  Sharing sharing(program);
-  Collect{sharing, kEveryone, nullptr}.body(program.body);
+  Sharing sharing{program};
+  sharing.collect(program.body, kEveryone);
   for (std::size_t i = 0; i < program.pipelines.size(); ++i)
     WARPLOOM_CHECK(check_pipeline(sharing, program.pipelines[i].name, sharing.pipelines[i]));
   for (std::size_t i = 0; i < program.tensors.size(); ++i)

@@ -7,7 +7,6 @@
 #include <span>
 #include "codegen/launch_list.h"
 #include "codegen/terms.h"
-#include "codegen/writer.h"
 #include "synth/sites.h"
 #include "target/capabilities.h"
 namespace warploom::codegen {

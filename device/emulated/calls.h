@@ -47,13 +47,11 @@ struct Combine {  // an element of memory with another one
 void reduce_global(void* p, RegisterRun src, int bytes, Combine combine, Site site);
 void signal_flag(int* p, int n, WL_SITE);
 void wait_flag(const int* p, int least, WL_SITE);
-void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site);
-void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site site);
+void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store, Site site);
 unsigned mapa(unsigned addr, int rank, WL_SITE);
 void fill_registers(RegisterRun dst, const void* value, int element_bytes);
 
-void load_matrix(RegisterRun dst, unsigned addr, int count, bool transposed, Site site);
-void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Site site);
+void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store, Site site);
 enum class Element { bf16, f16, tf32, e4m3, e5m2, int8 };
 void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site);
 unsigned shuffle(unsigned bits, int lane, Site site);

@@ -74,16 +74,14 @@ struct View {
     fenced = c.get()->fenced();
     n = c.get()->n;
   }
-  bool knows(int actor, Epoch e) const {
-    if (actor < n && known[actor] >= e) return true;
+  bool knows(int actor, Epoch e) const { return holds(known, &Private::known, actor, e); }
+  bool sees_fenced(int actor, Epoch e) const { return holds(fenced, &Private::fenced, actor, e); }
+
+ private:
+  bool holds(const Epoch* shared, Epoch Private::*alone, int actor, Epoch e) const {
+    if (actor < n && shared[actor] >= e) return true;
     for (int i = 0; i < owns; ++i)
-      if (own[i].actor == actor) return own[i].known >= e;
-    return false;
-  }
-  bool sees_fenced(int actor, Epoch e) const {
-    if (actor < n && fenced[actor] >= e) return true;
-    for (int i = 0; i < owns; ++i)
-      if (own[i].actor == actor) return own[i].fenced >= e;
+      if (own[i].actor == actor) return own[i].*alone >= e;
     return false;
   }
 };

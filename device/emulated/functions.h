@@ -85,14 +85,14 @@ WL_REDUCTION(red_min, Min)
 #undef WL_REDUCTION
 
 // Shared memory.
-#define WL_SHARED_FORMS(load, store, cluster)                                     \
-  template <int BYTES, class D>                                                   \
-  void load(D&& dst, unsigned addr, WL_SITE) {                                    \
-    emu::load_shared(run_of<BYTES>(emu::regs(dst)), addr, BYTES, cluster, site);  \
-  }                                                                               \
-  template <int BYTES, class S>                                                   \
-  void store(unsigned addr, S&& src, WL_SITE) {                                   \
-    emu::store_shared(addr, run_of<BYTES>(emu::regs(src)), BYTES, cluster, site); \
+#define WL_SHARED_FORMS(load, store, cluster)                                           \
+  template <int BYTES, class D>                                                         \
+  void load(D&& dst, unsigned addr, WL_SITE) {                                          \
+    emu::move_shared(run_of<BYTES>(emu::regs(dst)), addr, BYTES, cluster, false, site); \
+  }                                                                                     \
+  template <int BYTES, class S>                                                         \
+  void store(unsigned addr, S&& src, WL_SITE) {                                         \
+    emu::move_shared(run_of<BYTES>(emu::regs(src)), addr, BYTES, cluster, true, site);  \
   }
 WL_SHARED_FORMS(ld_shared, st_shared, false)
 WL_SHARED_FORMS(ld_shared_cluster, st_shared_cluster, true)
@@ -100,11 +100,11 @@ WL_SHARED_FORMS(ld_shared_cluster, st_shared_cluster, true)
 
 template <int X, bool TRANS, class D>
 void ldmatrix(D&& dst, unsigned addr, WL_SITE) {
-  emu::load_matrix(run_of<4 * X>(emu::regs(dst)), addr, X, TRANS, site);
+  emu::move_matrix(run_of<4 * X>(emu::regs(dst)), addr, X, TRANS, false, site);
 }
 template <int X, bool TRANS, class S>
 void stmatrix(unsigned addr, S&& src, WL_SITE) {
-  emu::store_matrix(addr, run_of<4 * X>(emu::regs(src)), X, TRANS, site);
+  emu::move_matrix(run_of<4 * X>(emu::regs(src)), addr, X, TRANS, true, site);
 }
 
 template <int BYTES, class T>

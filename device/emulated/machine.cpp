@@ -18,7 +18,7 @@ context::fiber* main_of_machine = nullptr;
 void (*body_of_thread)() = nullptr;
 
 // Kernels find these at run time alone; naming them here keeps their object files in the executable.
-__attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&load_matrix), reinterpret_cast<void*>(&wgmma)};
+__attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&move_matrix), reinterpret_cast<void*>(&wgmma)};
 
 context::fiber new_fiber() {
   return context::fiber(std::allocator_arg, context::protected_fixedsize_stack(kStack), [](context::fiber&& from) {

@@ -67,7 +67,6 @@ __attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __r
   for (; j + 32 <= n; j += 32) accumulate<32>(c + j, a, b + j, n, k);
   for (; j < n; j += 8) accumulate<8>(c + j, a, b + j, n, k);
 }
-namespace {
 // ldmatrix and stmatrix: lane 8m + r names row r of matrix m; each lane holds two neighbouring elements of every matrix.
 void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store, Site site) {
   const char* what = store ? "stmatrix" : "ldmatrix";
@@ -93,13 +92,6 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
     }
   }
   machine->part(w);
-}
-}  // namespace
-void load_matrix(RegisterRun dst, unsigned addr, int count, bool transposed, Site site) {
-  move_matrix(dst, addr, count, transposed, false, site);
-}
-void store_matrix(unsigned addr, RegisterRun src, int count, bool transposed, Site site) {
-  move_matrix(src, addr, count, transposed, true, site);
 }
 
 // Fragments hold runs of 32 bits of neighbours along k; k is eight runs.

@@ -95,26 +95,22 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const ch
 void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const Thread* t,
                     const char* what) {
   if (!hazards()) return;
-  struct Text {
-    const char *kind, *text;
-  };
-  static constexpr Text kTexts[] = {// in the order of Conflict
+  static constexpr std::pair<const char*, const char*> kTexts[] = {// in the order of Conflict: kind, words
 #define WL_CONFLICT(name, kind, text) {kind, text},
-                                    WL_CONFLICTS(WL_CONFLICT)
+                                                                   WL_CONFLICTS(WL_CONFLICT)
 #undef WL_CONFLICT
   };
-  Conflict conflict{};
-  Access other;
   const unsigned end = addr + static_cast<unsigned>(bytes);
   for (unsigned at = addr, next; at < end; at = next) {
     next = std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
     const int i = static_cast<int>(at / 4);
-    if (write ? cta.shadow.write(i, mask, view, by, &conflict, &other) : cta.shadow.read(i, mask, view, by, &conflict, &other))
-      continue;
-    const Text& text = kTexts[static_cast<int>(conflict)];
-    hazard_of(t, text.kind,
-              fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text.text,
+    const auto found = write ? cta.shadow.write(i, mask, view, by) : cta.shadow.read(i, mask, view, by);
+    if (found.clean) continue;
+    const auto& [kind, text] = kTexts[static_cast<int>(found.kind)];
+    const Access& other = found.other;
+    hazard_of(t, kind,
+              fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
                           other.mask ? name_of(other.actor) : ""),
               by.line, other.line);
   }
@@ -133,21 +129,13 @@ void count_banks(const Thread& t, unsigned addr, int bytes, int line) {
   if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, line);
 }
 }  // namespace
-void load_shared(RegisterRun dst, unsigned addr, int bytes, bool cluster, Site site) {
-  if (!use_registers(dst, true, site.line)) return;
-  const char* what = cluster ? "ld_shared_cluster" : "ld_shared";
-  if (const auto* p = machine->access_shared(me(), addr, bytes, false, cluster, site.line, what)) {
+void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store, Site site) {
+  if (!use_registers(registers, !store, site.line)) return;
+  const char* what = store ? cluster ? "st_shared_cluster" : "st_shared" : cluster ? "ld_shared_cluster" : "ld_shared";
+  if (auto* p = machine->access_shared(me(), addr, bytes, store, cluster, site.line, what)) {
     count_banks(me(), addr, bytes, site.line);
-    std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
-  }
-}
-
-void store_shared(unsigned addr, RegisterRun src, int bytes, bool cluster, Site site) {
-  if (!use_registers(src, false, site.line)) return;
-  const char* what = cluster ? "st_shared_cluster" : "st_shared";
-  if (auto* p = machine->access_shared(me(), addr, bytes, true, cluster, site.line, what)) {
-    count_banks(me(), addr, bytes, site.line);
-    std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
+    if (store) std::memcpy(p, registers.data, static_cast<std::size_t>(bytes));
+    else std::memcpy(registers.data, p, static_cast<std::size_t>(bytes));
   }
 }
 
@@ -326,7 +314,7 @@ void copy_async_wait(int n, Site) {
   if (t.copies.committed <= static_cast<Epoch>(n)) return;
   const Epoch upto = t.copies.committed - static_cast<Epoch>(n);
   machine->flush_copies(t, upto);
-  if (upto > t.copies.waited) t.copies.waited = upto;
-  if (t.copy_own >= 0 && t.own[t.copy_own].known < upto) t.own[t.copy_own].known = upto;
+  t.copies.waited = std::max(t.copies.waited, upto);
+  if (t.copy_own >= 0) t.own[t.copy_own].known = std::max(t.own[t.copy_own].known, upto);
 }
 }  // namespace wl::emu

@@ -39,13 +39,9 @@ void Shadow::add_reader(Cell& c, std::uint8_t mask, const View& view, Access me)
   list.push_back(me);
 }
 
-bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
+Shadow::Found Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me) {
   Cell& c = cell(i);
-  bool clean = true;
-  auto report = [&](Conflict what, const Access& with) {
-    if (clean) *kind = what, *other = with;
-    clean = false;
-  };
+  Found report;
   for (const Access& w : c.write) {
     if (!(w.mask & mask)) continue;
     if (!view.knows(w.actor, w.epoch)) report(Conflict::race_with_write, w);
@@ -54,16 +50,12 @@ bool Shadow::read(int i, std::uint8_t mask, const View& view, const Access& me, 
   if (c.barrier) report(Conflict::barrier, {});
   if ((c.filled & mask) != mask) report(Conflict::uninitialised, {});
   add_reader(c, mask, view, me);
-  return clean;
+  return report;
 }
 
-bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other) {
+Shadow::Found Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me) {
   Cell& c = cell(i);
-  bool clean = true;
-  auto report = [&](Conflict what, const Access& with) {
-    if (clean) *kind = what, *other = with;
-    clean = false;
-  };
+  Found report;
   auto replace = [&](Access& a, bool was_write) {
     if (!(a.mask & mask)) return;
     if (!view.knows(a.actor, a.epoch)) report(was_write ? Conflict::race_with_write : Conflict::race_with_read, a);
@@ -81,6 +73,6 @@ bool Shadow::write(int i, std::uint8_t mask, const View& view, const Access& me,
   slot = me;
   slot.mask = mask;
   c.filled |= mask;
-  return clean;
+  return report;
 }
 }  // namespace wl::emu

@@ -38,9 +38,17 @@ enum class Conflict {
 class Shadow {
  public:
   void reset(int bytes);
-  // Checks and records one access to `mask` of cell i. The first conflict found goes to *other with its kind; true if clean.
-  bool read(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other);
-  bool write(int i, std::uint8_t mask, const View& view, const Access& me, Conflict* kind, Access* other);
+  // Checks and records one access to `mask` of cell i. The first conflict found, if any.
+  struct Found {
+    bool clean = true;
+    Conflict kind{};
+    Access other;
+    void operator()(Conflict what, const Access& with) {
+      if (clean) *this = {false, what, with};
+    }
+  };
+  Found read(int i, std::uint8_t mask, const View& view, const Access& me);
+  Found write(int i, std::uint8_t mask, const View& view, const Access& me);
   Cell& cell(int i) { return cells_[static_cast<std::size_t>(i)]; }
   int size() const { return static_cast<int>(cells_.size()); }
 

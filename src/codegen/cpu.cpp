@@ -114,20 +114,18 @@ Result<Kernel> CpuEmitter::emit() {
     const tile::Tensor& tensor = program_.tensor(id);
     const bool indices =
         tensor.scope == Scope::global && !tensor.writable && (tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64);
-    if (indices || (!cpu_element_type(tensor.dtype).empty() && !(tensor.writable && tensor.dtype == Dtype::tf32))) continue;
+    const std::string type = indices ? std::string(cpu_type(tensor.dtype)) : cpu_element_type(tensor.dtype);
+    if (!type.empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
+      if (tensor.scope != Scope::global) continue;
+      const std::string full = tensor.writable ? type : "const " + type;
+      out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, tensor.name, kernel.args.size());
+      kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
+      continue;
+    }
     at_ = synth::first_use(synth::sites_of(program_), id);
     return unsupported(
         "a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
         fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + tile::print(program_, *at_) : ""));
-  }
-  for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
-    const tile::Tensor& tensor = program_.tensors[i];
-    if (tensor.scope != Scope::global) continue;
-    const bool indices = tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64;
-    const std::string type = indices ? std::string(cpu_type(tensor.dtype)) : cpu_element_type(tensor.dtype);
-    const std::string full = tensor.writable ? type : "const " + type;
-    out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, tensor.name, kernel.args.size());
-    kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
   }
   // The body tells which tensors need memory.
   Writer head = std::exchange(out_, Writer());
@@ -158,9 +156,7 @@ tl::unexpected<Error> too_much(const Program& program, const CpuLayouts& layouts
     const auto floats = [&](tile::TensorId of) { return layouts.of[static_cast<std::size_t>(of)].floats; };
     if (program.tensor(id).scope == scope && (largest < 0 || floats(id) > floats(largest))) largest = id;
   }
-  const tile::Statement* use = synth::first_use(synth::sites_of(program), largest);
-  return fail({ErrorCode::kResourceLimit, std::move(message),
-               use ? tile::place_of(*use) : fmt::format("program '{}'", program.name),
+  return fail({ErrorCode::kResourceLimit, std::move(message), synth::place_of_use(program, largest),
                fmt::format("at most {} bytes", most_bytes),
                fmt::format("{} bytes, most of them for '{}' {}", bytes, program.tensor(largest).name,
                            synth::text_of(program.tensor(largest).shape)),
@@ -168,9 +164,7 @@ tl::unexpected<Error> too_much(const Program& program, const CpuLayouts& layouts
 }
 }  // namespace
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
-  std::int64_t cluster = 1;
-  for (const auto size : program.cluster) cluster *= size;
-  if (cluster != 1)
+  if (const std::int64_t cluster = cluster_size(program); cluster != 1)
     return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks", fmt::format("program '{}'", program.name),
                  "a cluster of 1 block", std::to_string(cluster), "take a family of the CPU"});
   const Program own = in_source_terms(program, is_own_name);

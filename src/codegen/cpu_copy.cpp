@@ -1,7 +1,6 @@
 // Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it, packed into panels or transposed
 // in registers where the buffer wants it so, and moved element by element where nothing better fits.
 #include "codegen/cpu_emitter.h"
-#include "tile/shape.h"
 namespace warploom::codegen {
 using tile::Index;
 using tile::Scope;
@@ -128,25 +127,32 @@ std::string CpuEmitter::box(const Side& global) const {
   return others.empty() ? inside : fmt::format("{} ? {} : wl::Box{{}}", fmt::join(others, " && "), inside);
 }
 
+// One call where the tile lies inside its tensor, the other where it may not.
+void CpuEmitter::guarded(const Side* global, const std::string& whole, const std::string& part) {
+  const auto checks = global ? conditions(*global, true, true) : std::vector<std::string>();
+  if (checks.empty()) return out_.line("{}", whole);
+  out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
+  out_.line("else {}", part);
+}
+
 // Rows of contiguous elements on both sides.
 bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& dst) {
   if (!src.strided || !dst.strided || src.col_stride != 1 || dst.col_stride != 1) return false;
   const std::string to = pointer(dst), from = pointer(src);
-  const Side* global = src.global ? &src : dst.global ? &dst : nullptr;
-  const auto checks = global ? conditions(*global, true, true) : std::vector<std::string>();
   const bool streaming = dst.global && copy.streaming && tensor(dst.tile->tensor).dtype == Dtype::f32;
   streams_ |= streaming;
-  const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols, streaming ? ", true" : "",
-                                        to, dst.row_stride, from, src.row_stride);
-  if (checks.empty()) {
-    out_.line("{}", whole);
-    return true;
-  }
-  out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
+  std::string part;
   if (src.global)
-    out_.line("else wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, src.rows, src.cols,
-              box(src), float_text(copy.fill));
-  else out_.line("else wl::store_rows({}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, box(dst));
+    part = fmt::format("wl::load_rows({}, {}, {}, {}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, src.rows,
+                       src.cols, box(src), float_text(copy.fill));
+  else if (dst.global)
+    part = fmt::format("wl::store_rows({}, {}, {}, {}, {});", to, dst.row_stride, from, src.row_stride, box(dst));
+  guarded(src.global   ? &src
+          : dst.global ? &dst
+                       : nullptr,
+          fmt::format("wl::copy_rows<{}, {}{}>({}, {}, {}, {});", src.rows, src.cols, streaming ? ", true" : "", to,
+                      dst.row_stride, from, src.row_stride),
+          part);
   return true;
 }
 
@@ -155,17 +161,10 @@ bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& 
   if (!src.global || src.col_stride != 1) return false;
   const CpuLayout& l = layout(dst.tile->tensor);
   const std::string to = pointer(dst), from = pointer(src), fill = float_text(copy.fill);
-  const auto checks = conditions(src, true, true);
   if (dst.whole_panels && !dst.rows_fast) {
-    const std::string whole =
-        fmt::format("wl::pack_panels<{}, {}, {}>({}, {}, {});", src.rows, src.cols, l.panel, to, from, src.row_stride);
-    if (checks.empty()) {
-      out_.line("{}", whole);
-      return true;
-    }
-    out_.line("if ({}) {}", fmt::join(checks, " && "), whole);
-    out_.line("else wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel,
-              box(src), fill);
+    guarded(&src, fmt::format("wl::pack_panels<{}, {}, {}>({}, {}, {});", src.rows, src.cols, l.panel, to, from, src.row_stride),
+            fmt::format("wl::pack_panels({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel,
+                        box(src), fill));
     return true;
   }
   // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
@@ -174,7 +173,8 @@ bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& 
   const Index& first = dst.at[static_cast<std::size_t>(dst.row)];
   if (!ranges_.divisible(first, lanes_)) return false;
   if (src.rows % lanes_ != 0 && !(first.constant() && *first.constant() + src.rows == l.fast())) return false;
-  const std::string bounds = checks.empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", src.rows, src.cols) : box(src);
+  const std::string bounds =
+      conditions(src, true, true).empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", src.rows, src.cols) : box(src);
   out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {}, {}, {});", to, from, src.row_stride, src.rows, src.cols, l.panel, bounds,
             fill);
   return true;

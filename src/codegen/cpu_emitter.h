@@ -1,19 +1,74 @@
-// The writer of CPU kernels, in five files: cpu.cpp (the function and control flow), cpu_fusion.cpp (statements that share a loop),
-// cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers but what is in
-// cpu_scan.cpp). Private to this room.
+// The writer of CPU kernels, in four files: cpu.cpp (the function and control flow), cpu_fusion.cpp (statements that share a loop),
+// cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers); and what they ask before they write: cpu_layout.cpp,
+// cpu_liveness.cpp. Private to this room.
 #pragma once
 #include <algorithm>
 #include <set>
 #include <span>
-#include "codegen/cpu_layout.h"
-#include "codegen/cpu_liveness.h"
 #include "codegen/launch_list.h"
 #include "codegen/terms.h"
-#include "codegen/writer.h"
-#include "synth/ranges.h"
+#include "synth/sites.h"
+#include "target/capabilities.h"
 namespace warploom::codegen {
 using synth::IndexRanges;
 using synth::Range;
+
+// Layouts on the CPU: where an element of a shared or register tensor lies, chosen from how the statements use the tensor.
+//
+// A tensor is a stack of matrices [rows, cols], its last two dimensions. Either the columns or the rows run fastest, and the
+// fast dimension is cut into panels of `panel` elements:
+//
+//   columns fast:  (r, c) → (c / panel) · rows · panel + r · panel + c % panel
+//
+// One panel as wide as the tensor is plain row-major storage with a pitch; a panel of 48 columns is what an Mma with 48 columns reads
+// with no stride at all. Rules: the second operand of an Mma has its n dimension fast, in panels of the Mma's width where every
+// Mma reads whole panels; the first operand lies as the global tensor that fills it does, so that filling it is copying; all
+// else is row-major. A pitch that would map successive rows to the same cache sets gets one vector more.
+struct CpuLayout {
+  std::int64_t rows = 1, cols = 1, matrices = 1;
+  bool rows_fast = false;
+  std::int64_t panel = 1;   // elements, of the fast dimension
+  std::int64_t floats = 0;  // of all matrices, padding included
+  std::int64_t offset = 0;  // shared tensors: floats from the start of the scratch memory
+
+  std::int64_t fast() const { return rows_fast ? rows : cols; }
+  std::int64_t slow() const { return rows_fast ? cols : rows; }
+  bool one_panel() const { return panel >= fast(); }
+  std::int64_t matrix_floats() const;
+  // Of each dimension of a tensor of this shape, within one panel.
+  std::vector<std::int64_t> strides(const std::vector<std::int64_t>& shape) const;
+};
+
+struct CpuLayouts {
+  std::vector<CpuLayout> of;  // by tensor; of global tensors empty
+  std::int64_t shared_floats = 0, register_floats = 0;
+};
+
+Result<CpuLayouts> choose_cpu_layouts(const tile::Program& program, const target::Capabilities& capabilities);
+
+// Whether the value of a register tensor is still wanted: some statement that may run later reads it before it is wholly
+// overwritten. Statements later in a loop's body are also earlier ones of its next turn, and a loop may not turn at all.
+// The tensors that a statement reads and those that it wholly overwrites; of its body, all of them when it has one. Writing a part of
+// a tensor counts as both: what is not written stays as it was.
+struct TensorUses {
+  std::vector<tile::TensorId> reads, writes;
+};
+TensorUses uses_of(const tile::Program& program, const tile::Statement& statement);
+
+class Liveness {
+ public:
+  explicit Liveness(const tile::Program& program);
+  bool wanted_after(const tile::Statement& statement, tile::TensorId id) const {
+    return after_.at(&statement)[static_cast<std::size_t>(id)];
+  }
+
+ private:
+  using Wanted = std::vector<bool>;  // by tensor
+  void walk(const tile::Body& body, Wanted& wanted);
+
+  const tile::Program& program_;
+  std::map<const tile::Statement*, Wanted> after_;
+};
 
 class CpuEmitter {
  public:
@@ -57,6 +112,7 @@ class CpuEmitter {
   std::string box(const Side& global) const;
   void copy_matrix(const tile::Copy& copy, const Side& src, const Side& dst);
   bool load_tile(const tile::Copy& copy, const Side& src, const Side& dst);
+  void guarded(const Side* global, const std::string& whole, const std::string& part);
   bool copy_rows(const tile::Copy& copy, const Side& src, const Side& dst);
   void copy_elements(const tile::Copy& copy, const Side& src, const Side& dst);
 
@@ -65,7 +121,6 @@ class CpuEmitter {
   Status visit(const tile::Map& map);
   Status visit(const tile::Mma& mma);
   Status visit(const tile::Reduce& reduce);
-  // cpu_scan.cpp
   Status visit(const tile::Scan& scan);
   Status visit(const tile::Rearrange& node);
   struct Loop {

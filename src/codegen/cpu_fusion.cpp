@@ -8,7 +8,6 @@
 // the cache. Runs over single elements are straight lines of code.
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
-#include "tile/shape.h"
 namespace warploom::codegen {
 using tile::Scope;
 using tile::Statement;

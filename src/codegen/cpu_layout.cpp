@@ -1,5 +1,4 @@
-#include "codegen/cpu_layout.h"
-#include "synth/sites.h"
+#include "codegen/cpu_emitter.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {

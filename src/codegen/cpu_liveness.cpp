@@ -1,53 +1,22 @@
-#include "codegen/cpu_liveness.h"
-#include "tile/bodies.h"
+#include "codegen/cpu_emitter.h"
 namespace warploom::codegen {
 using tile::Program;
 using tile::Statement;
-using tile::Tile;
-using tile::Value;
-namespace {
-struct Collector {
-  const Program& program;
-  TensorUses uses;
-
-  void walk(const Statement& statement) {
-    std::visit([this](const auto& node) { (*this)(node); }, statement.node);
-    for_bodies(statement, [this](const tile::Body& body) {
-      for (const Statement& each : body) walk(each);
-    });
-  }
-  void write(const Tile& tile) {
-    const bool whole = tile.extent == program.tensor(tile.tensor).shape;
-    if (!whole) uses.reads.push_back(tile.tensor);
-    uses.writes.push_back(tile.tensor);
-  }
-  void read(const Value& value) {
-    if (value.kind == Value::Kind::tensor) uses.reads.push_back(value.tensor);
-    for (const Value& operand : value.operands) read(operand);
-  }
-  void operator()(const tile::Copy& copy) {
-    uses.reads.push_back(copy.src.tensor);
-    write(copy.dst);
-  }
-  void operator()(const tile::Fill& fill) { uses.writes.push_back(fill.dst); }
-  void operator()(const tile::Map& map) {
-    read(map.value);
-    uses.writes.push_back(map.dst);
-  }
-  void operator()(const tile::Mma& mma) {
-    uses.reads.insert(uses.reads.end(), {mma.acc, mma.a.tensor, mma.b.tensor});
-    uses.writes.push_back(mma.acc);
-  }
-  template <class Node>
-  void operator()(const Node& node) {
-    if constexpr (requires { node.src; }) uses.reads.push_back(node.src), uses.writes.push_back(node.dst);
-  }
-};
-}  // namespace
 TensorUses uses_of(const Program& program, const Statement& statement) {
-  Collector collector{program, {}};
-  collector.walk(statement);
-  return std::move(collector.uses);
+  TensorUses uses;
+  for (const tile::TensorUse& use : tile::uses_of(statement)) {
+    const bool whole = !use.tile || use.tile->extent == program.tensor(use.tensor).shape;
+    if (use.read || !whole) uses.reads.push_back(use.tensor);
+    if (use.written) uses.writes.push_back(use.tensor);
+  }
+  for_bodies(statement, [&](const tile::Body& body) {
+    for (const Statement& each : body) {
+      const TensorUses inner = uses_of(program, each);
+      uses.reads.insert(uses.reads.end(), inner.reads.begin(), inner.reads.end());
+      uses.writes.insert(uses.writes.end(), inner.writes.begin(), inner.writes.end());
+    }
+  });
+  return uses;
 }
 
 Liveness::Liveness(const Program& program) : program_(program) {

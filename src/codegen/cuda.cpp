@@ -3,7 +3,6 @@
 #include <regex>
 #include "codegen/cuda_emitter.h"
 #include "codegen/names.h"
-#include "tile/bodies.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 using namespace tile;
@@ -26,10 +25,9 @@ Error too_much_shared(const Program& program, const synth::Solution& solution, c
     if (slot * slots > most) most = slot * slots, largest = id;
     tensors += fmt::format("{}'{}' {} x {}", tensors.empty() ? "" : ", ", tensor.name, slots, slot);
   }
-  const Statement* use = synth::first_use(synth::sites_of(program), largest);
   return {ErrorCode::kResourceLimit,
           "a block needs more shared memory than the target has",
-          use ? place_of(*use) : fmt::format("program '{}'", program.name),
+          synth::place_of_use(program, largest),
           fmt::format("at most {} bytes on {}", capabilities.shared_bytes, capabilities.arch),
           fmt::format("{} bytes: {}, barriers and scratch", kernel.shared_bytes, tensors),
           "use fewer stages or a smaller tile"};
@@ -55,7 +53,8 @@ CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)
-    if (synth::is_between_roles(sites_, id)) barriers_[id] = scratch(2 * kBarrierBytes * program_.pipeline(id).stages);
+    if (synth::is_between_roles(sites_, id))
+      barriers_[id] = scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages).offset;
   role_threads_ = program_.warps * 32;
   out_.indent();
 
@@ -88,11 +87,7 @@ void CudaEmitter::section(std::span<const Statement> statements) {
   if (single_thread_) out_.open("if (t == 0) {{");
   body(statements);
   if (single_thread_) out_.close();
-  for (const auto& [id, state] : now_.unsynced)
-    if (state.engine_reads) {
-      out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
-      break;
-    }
+  if (now_.engine_reads()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
   role_prologue();
@@ -101,7 +96,7 @@ void CudaEmitter::section(std::span<const Statement> statements) {
 
 std::string CudaEmitter::head(const std::string& body_text) const {
   Writer w;
-  const std::int64_t cluster = program_.cluster[0] * program_.cluster[1] * program_.cluster[2];
+  const std::int64_t cluster = cluster_size(program_);
   const std::string grid = fmt::format("{}", fmt::join(program_.grid, " x "));
   w.line("// {}: {} blocks of {} threads{}, {} bytes of shared memory a block, for {}.", program_.name, grid, program_.warps * 32,
          cluster > 1 ? fmt::format(" in clusters of {}", cluster) : "", shared_bytes_, capabilities_.arch);
@@ -150,8 +145,8 @@ void CudaEmitter::role_prologue() {
   for (const std::string& declaration : digits_) out_.line("{}", declaration);
   std::set<TensorId> used;
   for (const auto& site : sites_)
-    for (const TensorId id : tensors_of(*site.statement))
-      if (site.role == role_ && tensor(id).scope == Scope::reg) used.insert(id);
+    for (const TensorUse& use : uses_of(*site.statement))
+      if (site.role == role_ && tensor(use.tensor).scope == Scope::reg) used.insert(use.tensor);
   for (const TensorId id : used)
     out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), array_length(id, registers(id).values()),
               fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
@@ -165,12 +160,8 @@ void CudaEmitter::statement(const Statement& one) {
   bool simple = true;
   for_bodies(one, [&](const Body&) { simple = false; });
   // Registers that matrix instructions under way write or read are not touched before those have finished.
-  if (!std::holds_alternative<Mma>(one.node))
-    for (const TensorId id : tensors_of(one))
-      if (now_.accumulators.count(id) || now_.lent.count(id)) {
-        finish_matrix(0);
-        break;
-      }
+  const auto under_way = [&](const TensorUse& use) { return now_.accumulators.count(use.tensor) || now_.lent.count(use.tensor); };
+  if (!std::holds_alternative<Mma>(one.node) && std::ranges::any_of(uses_of(one), under_way)) finish_matrix(0);
   if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
   std::visit([this](const auto& node) { emit(node); }, one.node);
@@ -315,10 +306,10 @@ std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   return map_name;
 }
 
-std::int64_t CudaEmitter::scratch(std::int64_t bytes) {
-  const std::int64_t at = (shared_bytes_ + 15) / 16 * 16;
-  shared_bytes_ = at + bytes;
-  return at;
+CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, std::int64_t bytes) {
+  const auto [place, fresh] = scratch_of_.try_emplace({kind, node}, (shared_bytes_ + 15) / 16 * 16);
+  if (fresh) shared_bytes_ = place->second + bytes;
+  return scratch_at(place->second);
 }
 
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities) {
@@ -335,10 +326,6 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   kernel.cooperative = program.cooperative;
   for (const synth::Site& site : synth::sites_of(program))
     kernel.overlaps |= capabilities.max_cluster > 1 && std::holds_alternative<WaitPrevious>(site.statement->node);
-  if (cluster_size(program) > capabilities.max_cluster)
-    return fail({ErrorCode::kResourceLimit, "the target has no clusters of so many blocks", program.name,
-                 fmt::format("at most {} blocks", capabilities.max_cluster), fmt::format("{}", cluster_size(program)),
-                 "use a smaller cluster"});
   // An upper bound; registers may allow fewer, which the driver knows.
   const std::int64_t together =
       capabilities.processors *

@@ -2,7 +2,7 @@
 
 #include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
-#include "synth/shared.h"
+#include "synth/solve.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 using layout::TvLayout;
@@ -125,10 +125,7 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
   const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
   const auto& layout = solution_.shared.at(memory.tensor);
-  std::size_t contiguous = 0;
-  for (std::size_t d = 0; d < layout.dims.size(); ++d)
-    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor(memory.tensor).shape[d] > 1) contiguous = d;
-  const std::size_t other = 1 - contiguous;
+  const std::size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor)), other = 1 - contiguous;
   const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
   if (is_slot(memory.tensor)) slot_read_ = true;
@@ -216,9 +213,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   const auto along = synth::contiguous_dim(g);
   const auto contiguous = static_cast<std::size_t>(*along);
 
-  std::size_t panel_dim = 0;  // the shared dimension that is contiguous
-  for (std::size_t d = 0; d < layout.dims.size(); ++d)
-    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor(shared.tensor).shape[d] > 1) panel_dim = d;
+  const std::size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
   const std::int64_t panel = layout.dims[panel_dim][0].extent;
   const std::int64_t panels = shared.extent[panel_dim] / panel;
   std::int64_t rows = 1;

@@ -3,11 +3,8 @@
 #include <set>
 #include <span>
 #include "codegen/cuda.h"
-#include "codegen/in_flight.h"
 #include "codegen/terms.h"
-#include "codegen/writer.h"
 #include "synth/sites.h"
-#include "tile/shape.h"
 namespace warploom::codegen {
 // What a role has done to a shared tensor since its threads last met at a barrier.
 struct Unsynced {
@@ -23,9 +20,40 @@ struct Pending {
   std::set<std::int64_t> read_slots;    // of cluster reductions, read since the cluster last met
   std::set<tile::PipelineId> consumed;  // slots within one thread of control, read since its threads last met
   std::set<tile::TensorId> accumulators;
-  std::set<tile::TensorId> lent;    // registers that matrix instructions under way still read
-  bool wgmma_open = false;          // matrix instructions issued, not committed
+  std::set<tile::TensorId> lent;  // registers that matrix instructions under way still read
+  bool wgmma_open = false;        // matrix instructions issued, not committed
+  bool engine_reads() const {
+    return std::ranges::any_of(unsynced, [](const auto& one) { return one.second.engine_reads; });
+  }
   void join(const Pending& other);  // where control may come from either
+};
+
+// How many slots of a pipeline are filled and not yet consumed where one thread of control produces and consumes them.
+//
+//   for p in 0 .. 2: produce ring                   before them: 0 and 1, together [0, 1]
+//   for k in 0 .. 9: consume ring; produce ring     before the Consume [2, 2], so that one copy group may stay under way;
+//                                                   before the Produce [1, 1]
+//
+// Each Produce commits a copy group, and so does a condition around one that is false: of `if k + 2 < 9: produce ring` the slots in
+// flight run out in the last turns, the groups behind the oldest slot do not.
+class SlotsInFlight {
+ public:
+  struct Range {
+    int least = 0, most = 0;
+    int groups = 0;  // at least so many from the oldest slot's on
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  explicit SlotsInFlight(const tile::Program& program);
+  // Of its pipeline when a Produce or Consume begins. A valid program never consumes nothing and never overfills.
+  Range before(const void* node) const { return before_.at(node); }
+
+ private:
+  using Counts = std::map<tile::PipelineId, Range>;
+  void walk(const tile::Body& body, Counts& counts, const tile::For* around = nullptr);
+  void note(const void* node, tile::PipelineId pipeline, Counts& counts, int step);
+
+  const tile::Program& program_;
+  std::map<const void*, Range> before_;
 };
 
 // A nest of unrolled loops over the value modes of a register tensor.
@@ -112,8 +140,9 @@ class CudaEmitter {
   void barrier_setup();
   void emit(const tile::Produce& node);
   void emit(const tile::Consume& node);
-  void advance(const std::string& stage, const std::string& phase, int stages);
+  void advance(const tile::Pipeline& pipeline, bool phase);
   void drain(const tile::Body& body);
+  void release_last(tile::PipelineId id);
   void pipeline_counters(std::span<const tile::Statement> statements);
 
   // cuda_grid.cpp
@@ -167,7 +196,15 @@ class CudaEmitter {
   std::string note_pointer(tile::TensorId id);
   std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
   void note_argument(tile::TensorId id, bool tensor_map, TensorMapSpec spec = {});
-  std::int64_t scratch(std::int64_t bytes);  // offset of new scratch memory behind the tensors
+  struct Scratch {  // memory behind the tensors
+    std::int64_t offset;
+    tile::TensorId id;  // a name of its own for the barriers' bookkeeping
+    std::string base;
+  };
+  static Scratch scratch_at(std::int64_t offset) {
+    return {offset, static_cast<tile::TensorId>(-2 - offset), fmt::format("smem + {}", offset)};
+  }
+  Scratch scratch(int kind, const void* node, std::int64_t bytes);  // the same each time that it is asked for
 
   // Barriers among the threads of the role
   void meet();  // emit the barrier, forget what was unsynced

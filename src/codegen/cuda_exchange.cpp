@@ -25,8 +25,7 @@ void CudaEmitter::emit(const Rearrange& node) {
   const Dtype dtype = tensor(node.dst).dtype;
   const Tile all = whole(program_, node.dst);
   if (!choice.scratch.dims.empty()) {
-    const auto scratch_id = static_cast<TensorId>(-2 - choice.scratch_offset);
-    const std::string base = fmt::format("smem + {}", choice.scratch_offset);
+    const auto [offset, scratch_id, base] = scratch_at(choice.scratch_offset);
     const auto vector = common_vector(from, choice.scratch, 16);
     before_write(scratch_id);
     move_shared(node.src, all, from, choice.scratch, base, vector, false);

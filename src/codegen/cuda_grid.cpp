@@ -85,11 +85,7 @@ void CudaEmitter::emit(const Signal& node) {
     meet();
     out_.open("if (t == 0) {{");
   }
-  for (const auto& [id, state] : now_.unsynced)
-    if (state.engine_reads) {
-      out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
-      break;
-    }
+  if (now_.engine_reads()) out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
   out_.line("wl::signal_flag({}, {});", flag_address(node.flag), node.by.text());
   if (!single_thread_) out_.close();
 }

@@ -148,9 +148,7 @@ Coordinate divided(Coordinate coordinate, std::int64_t per) {
 std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
   std::vector<std::string> parts = {name(memory.tensor)};
   const Tensor& t = tensor(memory.tensor);
-  std::int64_t elements = 1;
-  for (const auto extent : t.shape) elements *= extent;
-  const bool wide = bytes_of(t.dtype, elements) > (std::int64_t{1} << 31);
+  const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (std::int64_t{1} << 31);
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
     const std::int64_t per = per_byte(t.dtype), left = t.strides[d] % per;
     const std::int64_t stride = left ? t.strides[d] : t.strides[d] / per;

@@ -23,7 +23,6 @@ const Consume* lagging_consume(const Body& body) {
 }
 }  // namespace
 void CudaEmitter::barrier_setup() {
-  const bool clustered = program_.cluster[0] * program_.cluster[1] * program_.cluster[2] > 1;
   if (!barriers_.empty()) {
     out_.open("if (wl::thread() == 0) {{");
     for (const auto& [id, offset] : barriers_) {
@@ -42,7 +41,7 @@ void CudaEmitter::barrier_setup() {
     out_.line("wl::fence_mbarrier_init();");
     out_.close();
   }
-  if (clustered) {
+  if (cluster_size(program_) > 1) {
     out_.line("wl::cluster_sync();  // every block of the cluster has started");
   } else if (!barriers_.empty()) {
     out_.line("wl::sync_threads();");
@@ -53,7 +52,7 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
   std::set<PipelineId> produced, consumed;
   pipelines_in(body, produced, consumed);
   std::set<PipelineId> all = produced;
-  all.insert(consumed.begin(), consumed.end());
+  all.merge(std::set(consumed));
   for (const PipelineId id : all) {
     const std::string& name = program_.pipeline(id).name;
     if (barriers_.count(id)) {
@@ -73,12 +72,12 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
   }
 }
 
-void CudaEmitter::advance(const std::string& slot, const std::string& phase, int stages) {
-  if (phase.empty()) {
-    out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", slot, stages);
-    return;
-  }
-  out_.line("if (++{0} == {1}) {0} = 0, {2} ^= 1;", slot, stages, phase);
+// The slot is done with: on to the next one, and between roles to its phase.
+void CudaEmitter::advance(const Pipeline& pipeline, bool phase) {
+  if (phase) out_.line("if (++{0} == {1}) {0} = 0, {2}_phase ^= 1;", slot_stage_, pipeline.stages, pipeline.name);
+  else out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", slot_stage_, pipeline.stages);
+  slot_of_ = -1;
+  slot_stage_.clear();
 }
 
 void CudaEmitter::emit(const Produce& node) {
@@ -89,25 +88,20 @@ void CudaEmitter::emit(const Produce& node) {
     slot_stage_ = pipeline.name + "_slot";
     std::int64_t bytes = 0;
     for (const Statement& statement : node.body)
-      if (const auto* copy = std::get_if<Copy>(&statement.node)) {
-        std::int64_t elements = 1;
-        for (const auto extent : copy->dst.extent) elements *= extent;
-        bytes += bytes_of(tensor(copy->dst.tensor).dtype, elements);
-      }
+      if (const auto* copy = std::get_if<Copy>(&statement.node))
+        bytes += bytes_of(tensor(copy->dst.tensor).dtype, element_count(copy->dst.extent));
     out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
               peers_of(node.pipeline).blocks > 1 ? "_cluster" : "");
     out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);
     body(node.body);
-    advance(slot_stage_, pipeline.name + "_phase", pipeline.stages);
+    advance(pipeline, true);
   } else {
     slot_stage_ = pipeline.name + "_write";
     if (in_flight_.before(&node).most + 1 >= pipeline.stages && now_.consumed.contains(node.pipeline)) meet();
     body(node.body);
     out_.line("wl::cp_async_commit();");
-    advance(slot_stage_, "", pipeline.stages);
+    advance(pipeline, false);
   }
-  slot_of_ = -1;
-  slot_stage_.clear();
 }
 
 void CudaEmitter::emit(const Consume& node) {
@@ -121,9 +115,7 @@ void CudaEmitter::emit(const Consume& node) {
     body(node.body);
     if (now_.wgmma_open) finish_matrix(0);
     now_.consumed.insert(node.pipeline);
-    advance(slot_stage_, "", pipeline.stages);
-    slot_of_ = -1;
-    slot_stage_.clear();
+    advance(pipeline, false);
     return;
   }
   slot_stage_ = pipeline.name + "_slot";
@@ -134,18 +126,22 @@ void CudaEmitter::emit(const Consume& node) {
   if (matrix) finish_matrix(now_.lent.empty() ? node.lag : 0);  // lent registers are filled again for the next slot
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
   if (node.lag > 0) {
-    // The slot that the finished matrix instructions have read is the one before; the first round of a loop has none.
-    out_.open("if ({}_pending) {{", pipeline.name);
-    out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
-    release_slot(node.pipeline, "done");
+    release_last(node.pipeline);
     out_.close();
     out_.line("{}_pending = true;", pipeline.name);
   } else {
     release_slot(node.pipeline, slot_stage_);
   }
-  advance(slot_stage_, pipeline.name + "_phase", pipeline.stages);
-  slot_of_ = -1;
-  slot_stage_.clear();
+  advance(pipeline, true);
+}
+
+// The slot that the finished matrix instructions have read is the one before; the first round of a loop has none. The caller closes
+// the block.
+void CudaEmitter::release_last(PipelineId id) {
+  const Pipeline& pipeline = program_.pipeline(id);
+  out_.open("if ({}_pending) {{", pipeline.name);
+  out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
+  release_slot(id, "done");
 }
 
 // After a loop whose Consume let matrix instructions run on: wait for them and free their slot.
@@ -155,9 +151,7 @@ void CudaEmitter::drain(const Body& body) {
   if (const Consume* node = lagging_consume(body); node && barriers_.count(node->pipeline)) {
     const Pipeline& pipeline = program_.pipeline(node->pipeline);
     finish_matrix(0);
-    out_.open("if ({}_pending) {{", pipeline.name);
-    out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
-    release_slot(node->pipeline, "done");
+    release_last(node->pipeline);
     out_.line("{}_pending = false;", pipeline.name);
     out_.close();
   }

@@ -98,11 +98,8 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
     }
   }
   if (warps_along == 1) return;
-  const auto key = std::pair{0, static_cast<const void*>(&node)};
-  if (!scratch_of_.count(key)) scratch_of_[key] = scratch(warps_along * others * dst_values * 4);
-  const auto scratch_id = static_cast<TensorId>(-2 - scratch_of_[key]);  // a name of its own for the barrier bookkeeping
+  const auto [at, scratch_id, base] = scratch(0, &node, warps_along * others * dst_values * 4);
   before_write(scratch_id);
-  const std::string base = fmt::format("smem + {}", scratch_of_[key]);
   const std::int64_t row = others * dst_values * 4;
   if (!writers.empty()) out_.open("if ({}) {{", fmt::join(writers, " && "));
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
@@ -131,7 +128,7 @@ void CudaEmitter::combine_slots(ReduceOp op, const std::string& dst, std::int64_
 
 // Every block writes its part into a slot of every block of the cluster, then all combine the same slots in the same order.
 void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::string& dst) {
-  const std::int64_t blocks = program_.cluster[0] * program_.cluster[1] * program_.cluster[2];
+  const std::int64_t blocks = cluster_size(program_);
   const TvLayout& layout = registers(node.dst);
   const std::int64_t values = layout.values();
   std::int64_t below = 1, others = 1;
@@ -145,14 +142,12 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
     }
     below *= mode.extent;
   }
-  const auto key = std::pair{1, static_cast<const void*>(&node)};
   const std::int64_t row = others * values * 4;
-  if (!scratch_of_.count(key)) scratch_of_[key] = scratch(blocks * row);
-  const auto offset = scratch_of_[key];
+  const auto [offset, id, base] = scratch(1, &node, blocks * row);
   if (now_.read_slots.count(offset)) out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
   const std::string guard = first_replica(layout);
-  const std::string slot = sum({fmt::format("smem + {}", offset), fmt::format("wl::cluster_rank() * {}", row),
-                                times(parenthesized(sum(other_index)), values * 4), "i * 4"});
+  const std::string slot =
+      sum({base, fmt::format("wl::cluster_rank() * {}", row), times(parenthesized(sum(other_index)), values * 4), "i * 4"});
   if (!guard.empty()) out_.open("if ({}) {{", guard);
   out_.open("for (int peer = 0; peer < {}; ++peer) {{", blocks);
   out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));", values, slot,
@@ -162,7 +157,6 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   out_.line("wl::cluster_sync();");
   now_.read_slots = {offset};  // whatever was read before this barrier has been read by all
   combine_slots(node.op, dst, values, "peer", blocks,
-                sum({fmt::format("smem + {}", offset), fmt::format("peer * {}", row),
-                     times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
+                sum({base, fmt::format("peer * {}", row), times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
 }
 }  // namespace warploom::codegen

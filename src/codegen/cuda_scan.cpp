@@ -117,10 +117,8 @@ void CudaEmitter::emit(const Scan& node) {
         value_slot.push_back(times(loop.variable, value_row * slots));
         slots *= loop.extent;
       }
-      const auto key = std::pair{2 + static_cast<int>(l), static_cast<const void*>(&node)};
-      if (!scratch_of_.count(key)) scratch_of_[key] = scratch(value_row * slots);
-      const auto id = static_cast<TensorId>(-2 - scratch_of_[key]);
-      const std::string base = sum({fmt::format("smem + {}", scratch_of_[key]), sum(value_slot), sum(other_index)});
+      const auto [offset, id, start] = scratch(2 + static_cast<int>(l), &node, value_row * slots);
+      const std::string base = sum({start, sum(value_slot), sum(other_index)});
       before_write(id);
       if (!first.empty()) out_.open("if ({}) {{", fmt::join(first, " && "));
       open_loops(rest);

@@ -1,8 +1,15 @@
-#include "synth/cost.h"
-#include "synth/shared.h"
-#include "target/rates.h"
-#include "tile/bodies.h"
-#include "tile/shape.h"
+// Cost: the predicted time of a program under a solution, so that solutions and schedules can be ordered without running them.
+//
+// The model walks the program once, as block 0 would run it, and adds up what the block asks of each unit of its multiprocessor:
+// tensor core, issue slots, shared memory (wavefronts, conflicts included), bytes from the L2 (whole 32-byte sectors, as the
+// layout's lanes touch them); and beside these the chain of latencies that one thread of control waits for: a pipeline of s slots
+// hides a slot's latency s times. Blocks that share a multiprocessor add their units and overlap their chains. DRAM traffic is
+// counted by the wave: the distinct boxes that the blocks of one wave read.
+//
+//   round = max(chain, resident · max(tensor, issue, shared, l2));   time = max(rounds · round / clock, DRAM bytes / bandwidth)
+//
+// Units: microseconds in `us`, cycles elsewhere. Rates: target/capabilities.h. How well it orders real candidates: docs/compiler.md.
+#include "synth/solve.h"
 namespace warploom::synth {
 namespace {
 using layout::TvLayout;
@@ -21,21 +28,17 @@ struct Work {  // of one block
 
 double elements_of(const Tile& tile) { return static_cast<double>(element_count(tile.extent)); }
 
-class Model {
+class Model : Question {
  public:
-  Model(const Program& program, const Solution& solution, const target::Capabilities& capabilities)
-      : program_(program), solution_(solution), capabilities_(capabilities), rates_(target::rates_of(capabilities.arch)) {
-    sites_ = sites_of(program);
-    blocks_ = static_cast<double>(element_count(program.grid));
-  }
+  Model(const Question& question, const Solution& solution) : Question(question), solution_(solution) {}
 
   Cost run() {
     Environment first;
     bind_block(first, 0);
-    const Work block = walk(program_.body, first, program_.warps * 32);
+    const Work block = walk(program.body, first, program.warps * 32);
     Cost cost;
     cost.resident = resident_blocks();
-    const double processors = capabilities_.cluster_processors(static_cast<int>(cluster_size(program_))),
+    const double processors = capabilities.cluster_processors(static_cast<int>(cluster_size(program))),
                  running = std::min(blocks_, processors);
     cost.tensor = block.tensor, cost.issue = block.issue / 4, cost.shared = block.shared;
     cost.l2 = block.l2_bytes / std::min(rates_.l2_bytes, rates_.l2_total_bytes / running);
@@ -45,18 +48,18 @@ class Model {
     const double at_once = processors * cost.resident, whole = std::floor(blocks_ / at_once);
     const double cycles = whole * round(cost.resident) +
                           (blocks_ > whole * at_once ? round(std::ceil((blocks_ - whole * at_once) / processors)) : 0);
-    cost.dram_us = dram_bytes(at_once) / (capabilities_.dram_gbs * 1e3 * rates_.dram_fraction);
+    cost.dram_us = dram_bytes(at_once) / (capabilities.dram_gbs * 1e3 * rates_.dram_fraction);
     cost.us = rates_.launch_us + std::max(cycles / (rates_.clock_ghz * 1e3), cost.dram_us);
     return cost;
   }
 
  private:
-  double bytes_in(const Tile& tile) const { return elements_of(tile) * bits_of(program_.tensor(tile.tensor).dtype) / 8; }
+  double bytes_in(const Tile& tile) const { return elements_of(tile) * bits_of(program.tensor(tile.tensor).dtype) / 8; }
   void bind_block(Environment& at, std::int64_t block) const {
-    const auto& grid = program_.grid;
+    const auto& grid = program.grid;
     const auto extent = [&](std::size_t d) { return d < grid.size() ? grid[d] : 1; };
     at["block_x"] = block % extent(0), at["block_y"] = block / extent(0) % extent(1);
-    at["block_z"] = block / extent(0) / extent(1), at["cluster_rank"] = block % cluster_size(program_);
+    at["block_z"] = block / extent(0) / extent(1), at["cluster_rank"] = block % cluster_size(program);
   }
 
   // Layouts and registers.
@@ -70,26 +73,24 @@ class Model {
   int resident_blocks() const {
     std::map<int, double> kept, most;  // by role
     std::set<TensorId> accumulators;
-    for (const Site& site : sites_)
+    for (const Site& site : sites)
       if (const auto* mma = std::get_if<Mma>(&site.statement->node); mma && accumulators.insert(mma->acc).second)
         kept[site.role] += values(mma->acc);
-    for (const Site& site : sites_) {
+    for (const Site& site : sites) {
       double named = 0;
       std::set<TensorId> seen;
-      for (const TensorId id : tensors_of(*site.statement))
-        if (program_.tensor(id).scope == Scope::reg && !accumulators.count(id) && seen.insert(id).second)
-          named += values(id) * bits_of(program_.tensor(id).dtype) / 32;
+      for (const auto& [id, read, written, tile] : uses_of(*site.statement))
+        if (program.tensor(id).scope == Scope::reg && !accumulators.count(id) && seen.insert(id).second)
+          named += values(id) * bits_of(program.tensor(id).dtype) / 32;
       most[site.role] = std::max(most[site.role], named);
     }
     double registers = 0;
     for (const auto& [role, amount] : most) registers = std::max(registers, 32 + amount + kept[role]);
-    for (const Site& site : sites_)
-      if (const auto* roles = std::get_if<Roles>(&site.statement->node))
-        for (const Role& role : roles->roles)
-          if (role.registers) registers = 168;  // the budgets move registers between roles, about this mean
-    const double threads = program_.warps * 32;
-    const double by_registers = capabilities_.registers / (std::min(255.0, std::ceil(registers / 8) * 8) * threads);
-    const double by_shared = solution_.shared_bytes > 0 ? static_cast<double>(capabilities_.shared_bytes) /
+    if (const Roles* roles = roles_of(program); roles && std::ranges::any_of(roles->roles, &Role::registers))
+      registers = 168;  // the budgets move registers between roles, about this mean
+    const double threads = program.warps * 32;
+    const double by_registers = capabilities.registers / (std::min(255.0, std::ceil(registers / 8) * 8) * threads);
+    const double by_shared = solution_.shared_bytes > 0 ? static_cast<double>(capabilities.shared_bytes) /
                                                               static_cast<double>(solution_.shared_bytes + 1024)
                                                         : 32;
     return std::max(1, static_cast<int>(std::min({by_registers, by_shared, 2048 / threads, 32.0})));
@@ -97,7 +98,7 @@ class Model {
 
   // 32-byte sectors that the lanes of one warp touch in one access.
   double sectors(const Tile& global, const TvLayout& lanes, int vector) const {
-    const Tensor& tensor = program_.tensor(global.tensor);
+    const Tensor& tensor = program.tensor(global.tensor);
     std::set<std::int64_t> touched;
     for (std::int64_t lane = 0; lane < std::min<std::int64_t>(32, lanes.threads()); ++lane) {
       std::int64_t element = 0;
@@ -111,7 +112,7 @@ class Model {
 
   // The part of a global box that lies inside its tensor: what lies outside is not moved.
   double inside(const Tile& global, const Environment& at) const {
-    const Tensor& tensor = program_.tensor(global.tensor);
+    const Tensor& tensor = program.tensor(global.tensor);
     double part = 1;
     for (std::size_t d = 0; d < global.extent.size(); ++d) {
       if (global.lookup >= 0 && global.lookup_dim == static_cast<int>(d)) continue;
@@ -172,8 +173,8 @@ class Model {
   }
   Work cost_of(const Statement&, const Consume& node, Environment& at, int threads) {
     Work work = walk(node.body, at, threads);
-    const bool roles = is_between_roles(sites_, node.pipeline);
-    const double slots = program_.pipeline(node.pipeline).stages - (roles ? node.lag : 1);
+    const bool roles = is_between_roles(sites, node.pipeline);
+    const double slots = program.pipeline(node.pipeline).stages - (roles ? node.lag : 1);
     // The producing role comes first in the program; where a loop consumes before it produces, the fill of its last round is known.
     work.chain = std::max(work.chain + 2 * rates_.barrier_cycles, fill_[node.pipeline] / std::max(1.0, slots));
     work.issue += 12.0 * threads / 32;
@@ -227,13 +228,13 @@ class Model {
     Work work = compute(values(node.src), threads);
     const auto choice = solution_.choices.find(&statement);
     if (choice == solution_.choices.end() || choice->second.scratch.dims.empty()) return work;
-    work.shared = 2 * values(node.src) * threads * bits_of(program_.tensor(node.src).dtype) / 8 / rates_.shared_bytes;
+    work.shared = 2 * values(node.src) * threads * bits_of(program.tensor(node.src).dtype) / 8 / rates_.shared_bytes;
     work.chain += 2 * rates_.barrier_cycles + rates_.shared_latency + work.shared;
     return work;
   }
   Work cost_of(const Statement&, const Reinterpret&, Environment&, int) { return {}; }
   Work cost_of(const Statement&, const ClusterReduce& node, Environment&, int threads) {
-    Work work = compute(values(node.dst) * static_cast<double>(cluster_size(program_)), threads);
+    Work work = compute(values(node.dst) * static_cast<double>(cluster_size(program)), threads);
     work.chain += rates_.cluster_cycles;
     return work;
   }
@@ -248,8 +249,8 @@ class Model {
   }
 
   Work cost_of(const Statement& statement, const Mma& node, Environment&, int threads) {
-    const Instruction& row = *solution_.choices.at(&statement).instruction;
-    const auto& acc = program_.tensor(node.acc).shape;
+    const target::Instruction& row = *solution_.choices.at(&statement).instruction;
+    const auto& acc = program.tensor(node.acc).shape;
     const double k = elements_of(node.a) / static_cast<double>(acc[0]);
     const double m = static_cast<double>(acc[0]), n = static_cast<double>(acc[1]);
     Work work;
@@ -271,9 +272,9 @@ class Model {
   }
 
   Work cost_of(const Statement& statement, const Copy& node, Environment& at, int threads) {
-    const Scope from = program_.tensor(node.src.tensor).scope, to = program_.tensor(node.dst.tensor).scope;
+    const Scope from = program.tensor(node.src.tensor).scope, to = program.tensor(node.dst.tensor).scope;
     if (from == Scope::reg && to == Scope::reg) {
-      const bool rounds = program_.tensor(node.dst.tensor).dtype == Dtype::tf32;
+      const bool rounds = program.tensor(node.dst.tensor).dtype == Dtype::tf32;
       return compute(values(node.dst.tensor) * (rounds ? 2 * rates_.special_issue : 1), threads);
     }
     const Choice& choice = solution_.choices.at(&statement);
@@ -284,16 +285,16 @@ class Model {
     if (choice.instruction && choice.instruction->method == Method::tensor_copy) {
       work.l2_bytes = bytes_in(global) * inside(global, at);
       for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
-        if (node.multicast.find("xyz"[d]) != std::string::npos) work.l2_bytes /= static_cast<double>(program_.cluster[d]);
+        if (node.multicast.find("xyz"[d]) != std::string::npos) work.l2_bytes /= static_cast<double>(program.cluster[d]);
       work.shared = bytes_in(global) / rates_.shared_bytes;
       work.issue = 16;
       if (!from_global) work.chain = rates_.store_latency + 2 * rates_.barrier_cycles + work.l2_bytes / rates_.l2_bytes;
       return work;
     }
     if (touches_global) {
-      const bool registers = program_.tensor(other.tensor).scope == Scope::reg;
+      const bool registers = program.tensor(other.tensor).scope == Scope::reg;
       const TvLayout& tv = registers ? solution_.registers.at(other.tensor) : choice.mapping;
-      const TvLayout lanes = seen_from(tv, registers ? program_.tensor(other.tensor).shape : tv.tile, global.extent);
+      const TvLayout lanes = seen_from(tv, registers ? program.tensor(other.tensor).shape : tv.tile, global.extent);
       const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector), part = inside(global, at),
                    touched = sectors(global, lanes, choice.vector);
       work.issue = accesses * warps * rates_.access_issue;
@@ -306,7 +307,7 @@ class Model {
     }
     const Tile &memory = from == Scope::shared ? node.src : node.dst, &side = from == Scope::shared ? node.dst : node.src;
     const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
-    const TvLayout tv = seen_from(solution_.registers.at(side.tensor), program_.tensor(side.tensor).shape, memory.extent);
+    const TvLayout tv = seen_from(solution_.registers.at(side.tensor), program.tensor(side.tensor).shape, memory.extent);
     const bool matrix = choice.instruction && choice.instruction->method == Method::matrix;
     const double bytes = shared.element_bits / 8.0,
                  width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
@@ -325,17 +326,17 @@ class Model {
     std::vector<Environment> blocks;
     const auto sampled = std::min<std::int64_t>(static_cast<std::int64_t>(wave), 256);
     for (std::int64_t block = 0; block < sampled; ++block) bind_block(blocks.emplace_back(), block);
-    collect(program_.body, blocks, {}, blocks_ / static_cast<double>(sampled));
+    collect(program.body, blocks, {}, blocks_ / static_cast<double>(sampled));
     double total = 0, held = 0;
     for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));
     for (const auto& [id, read] : traffic_) {
-      const bool fits = held < 0.7 * static_cast<double>(capabilities_.l2_bytes);
+      const bool fits = held < 0.7 * static_cast<double>(capabilities.l2_bytes);
       total += fits ? std::min(read, size_of(id)) : read;
     }
     return total;
   }
   double size_of(TensorId id) const {
-    const Tensor& tensor = program_.tensor(id);
+    const Tensor& tensor = program.tensor(id);
     double span = 1;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
     return span * bits_of(tensor.dtype) / 8;
@@ -349,7 +350,7 @@ class Model {
     for (const Statement& statement : body) {
       if (const auto* copy = std::get_if<Copy>(&statement.node)) {
         for (const Tile* tile : {&copy->src, &copy->dst})
-          if (program_.tensor(tile->tensor).scope == Scope::global) count_boxes(*tile, blocks, loops, waves);
+          if (program.tensor(tile->tensor).scope == Scope::global) count_boxes(*tile, blocks, loops, waves);
       } else if (const auto* node = std::get_if<For>(&statement.node)) {
         auto inner = blocks;
         auto around = loops;
@@ -378,13 +379,9 @@ class Model {
     traffic_[tile.tensor] += bytes;
   }
 
-  using Instruction = target::Instruction;
-  const Program& program_;
   const Solution& solution_;
-  const target::Capabilities& capabilities_;
-  const target::Rates& rates_;
-  std::vector<Site> sites_;
-  double blocks_ = 1;
+  const target::Rates& rates_ = target::rates_of(capabilities.arch);
+  const double blocks_ = static_cast<double>(element_count(program.grid));
   std::map<PipelineId, double> fill_;
   std::map<TensorId, double> traffic_;
 };
@@ -396,7 +393,5 @@ std::string_view Cost::bound() const {
   return tensor * resident >= units ? "tensor" : shared * resident >= units ? "shared" : l2 * resident >= units ? "l2" : "issue";
 }
 
-Cost predict(const Program& program, const Solution& solution, const target::Capabilities& capabilities) {
-  return Model(program, solution, capabilities).run();
-}
+Cost predict(const Question& question, const Solution& solution) { return Model(question, solution).run(); }
 }  // namespace warploom::synth

@@ -1,6 +1,5 @@
 // What no layout can mend: resource-limit and no-instruction at the statement that asks for too much.
-#include "synth/registers.h"
-#include "synth/shared.h"
+#include "synth/solve.h"
 #include "tile/print.h"
 namespace warploom::synth {
 namespace {
@@ -9,30 +8,25 @@ using namespace tile;
 constexpr int kMostRegisters = 255;  // of a thread
 constexpr int kLeastBudget = 24, kMostBudget = 256, kBudgetStep = 8;
 
-const Roles* roles_of(const Program& program) {
-  for (const Statement& statement : program.body)
-    if (const auto* roles = std::get_if<Roles>(&statement.node)) return roles;
-  return nullptr;
-}
-
 // Registers a thread has when the kernel begins, if all of the multiprocessor's go to one block.
-int fair_share(const Program& program, const target::Capabilities& capabilities) {
-  return capabilities.registers / (program.warps * 32) / kBudgetStep * kBudgetStep;
+int fair_share(const Question& question) {
+  return question.capabilities.registers / (question.program.warps * 32) / kBudgetStep * kBudgetStep;
 }
 
-Status check_cluster(const Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities) {
-  const std::int64_t blocks = program.cluster[0] * program.cluster[1] * program.cluster[2];
-  if (blocks <= capabilities.max_cluster) return ok();
-  const auto reduce = std::find_if(sites.begin(), sites.end(),
+Status check_cluster(const Question& question) {
+  const std::int64_t blocks = cluster_size(question.program);
+  if (blocks <= question.capabilities.max_cluster) return ok();
+  const auto reduce = std::find_if(question.sites.begin(), question.sites.end(),
                                    [](const Site& site) { return std::holds_alternative<ClusterReduce>(site.statement->node); });
   return fail({ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
-               reduce == sites.end() ? fmt::format("program '{}'", program.name) : place_of(*reduce->statement),
-               fmt::format("at most {} blocks a cluster on {}", capabilities.max_cluster, capabilities.arch),
-               fmt::format("cluster({}, {}, {}): {} blocks", program.cluster[0], program.cluster[1], program.cluster[2], blocks),
+               reduce == question.sites.end() ? fmt::format("program '{}'", question.program.name) : place_of(*reduce->statement),
+               fmt::format("at most {} blocks a cluster on {}", question.capabilities.max_cluster, question.capabilities.arch),
+               fmt::format("cluster({}, {}, {}): {} blocks", question.program.cluster[0], question.program.cluster[1],
+                           question.program.cluster[2], blocks),
                "take a smaller cluster, or let a second program reduce what the blocks wrote"});
 }
 
-Status check_budgets(const Program& program, const Site& site, const Roles& roles, const target::Capabilities& capabilities) {
+Status check_budgets(const Question& question, const Site& site, const Roles& roles) {
   std::int64_t total = 0;
   std::string found;
   const auto refuse = [&](std::string expected) {
@@ -41,19 +35,20 @@ Status check_budgets(const Program& program, const Site& site, const Roles& role
   };
   for (const Role& role : roles.roles) {
     found = fmt::format("role '{}': {} registers for each of {} threads", role.name, role.registers, role.warps * 32);
-    if (role.registers && !capabilities.warpgroup_mma)
-      return refuse(fmt::format("no budgets: {} cannot move registers between warps", capabilities.arch));
+    if (role.registers && !question.capabilities.warpgroup_mma)
+      return refuse(fmt::format("no budgets: {} cannot move registers between warps", question.capabilities.arch));
     if (role.registers && (role.registers % kBudgetStep || role.registers < kLeastBudget || role.registers > kMostBudget))
       return refuse(fmt::format("a multiple of {} from {} to {}", kBudgetStep, kLeastBudget, kMostBudget));
-    total += role.warps * 32 * (role.registers ? role.registers : fair_share(program, capabilities));
+    total += role.warps * 32 * (role.registers ? role.registers : fair_share(question));
   }
-  if (total <= capabilities.registers) return ok();
+  if (total <= question.capabilities.registers) return ok();
   found.clear();
   for (const Role& role : roles.roles)
     found += fmt::format("{}role '{}' {} x {}", found.empty() ? "" : ", ", role.name, role.warps * 32,
-                         role.registers ? role.registers : fair_share(program, capabilities));
+                         role.registers ? role.registers : fair_share(question));
   found += fmt::format(": {} registers", total);
-  return refuse(fmt::format("at most {} registers, those of a multiprocessor of {}", capabilities.registers, capabilities.arch));
+  return refuse(fmt::format("at most {} registers, those of a multiprocessor of {}", question.capabilities.registers,
+                            question.capabilities.arch));
 }
 
 // The elements of a register tensor are spread over threads, each of which runs the same statement: there is no part of it.
@@ -67,53 +62,51 @@ Status check_whole(const Program& program, const Statement& statement, const Til
                "give the part a register tensor of its own, or cut it out of a shared tensor"});
 }
 }  // namespace
-Status check_limits(const Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities) {
-  WARPLOOM_CHECK(check_cluster(program, sites, capabilities));
-  for (const Site& site : sites) {
+Status check_limits(const Question& question) {
+  WARPLOOM_CHECK(check_cluster(question));
+  for (const Site& site : question.sites) {
     const Statement& statement = *site.statement;
-    if (const auto* roles = std::get_if<Roles>(&statement.node))
-      WARPLOOM_CHECK(check_budgets(program, site, *roles, capabilities));
+    if (const auto* roles = std::get_if<Roles>(&statement.node)) WARPLOOM_CHECK(check_budgets(question, site, *roles));
     if (const auto* copy = std::get_if<Copy>(&statement.node)) {
-      WARPLOOM_CHECK(check_whole(program, statement, copy->src));
-      WARPLOOM_CHECK(check_whole(program, statement, copy->dst));
+      WARPLOOM_CHECK(check_whole(question.program, statement, copy->src));
+      WARPLOOM_CHECK(check_whole(question.program, statement, copy->dst));
     }
     if (const auto* mma = std::get_if<Mma>(&statement.node)) {
-      WARPLOOM_CHECK(check_whole(program, statement, mma->a));
-      WARPLOOM_CHECK(check_whole(program, statement, mma->b));
+      WARPLOOM_CHECK(check_whole(question.program, statement, mma->a));
+      WARPLOOM_CHECK(check_whole(question.program, statement, mma->b));
     }
   }
   return ok();
 }
 
-Status check_registers(const Program& program, const std::vector<Site>& sites, const target::Capabilities& capabilities,
-                       const RegisterSolution& solution) {
-  const Roles* roles = roles_of(program);
-  for (const Site& site : sites) {
+Status check_registers(const Question& question, const RegisterSolution& solution) {
+  const Roles* roles = roles_of(question.program);
+  for (const Site& site : question.sites) {
     if (const auto* copy = std::get_if<Copy>(&site.statement->node))
       for (const auto& [side, other] : {std::pair{&copy->src, &copy->dst}, std::pair{&copy->dst, &copy->src}})
         if (const auto known = solution.registers.find(side->tensor);
             known != solution.registers.end() && !meets_whole(known->second, side->extent, other->extent))
-          return fail(
-              {ErrorCode::kNoLayout,
-               fmt::format("a thread's elements of '{}' straddle dimensions that meet one of its own",
-                           program.tensor(side->tensor).name),
-               place_of(*site.statement), "extents of powers of two where several dimensions meet one",
-               fmt::format("{}: {} and {}", print(program, *site.statement), text_of(side->extent), text_of(other->extent)),
-               "change the extents, or copy row by row"});
+          return fail({ErrorCode::kNoLayout,
+                       fmt::format("a thread's elements of '{}' straddle dimensions that meet one of its own",
+                                   question.program.tensor(side->tensor).name),
+                       place_of(*site.statement), "extents of powers of two where several dimensions meet one",
+                       fmt::format("{}: {} and {}", print(question.program, *site.statement), text_of(side->extent),
+                                   text_of(other->extent)),
+                       "change the extents, or copy row by row"});
     const Role* role = roles && site.role >= 0 ? &roles->roles[static_cast<std::size_t>(site.role)] : nullptr;
-    const int budget = role && role->registers ? role->registers : fair_share(program, capabilities);
+    const int budget = role && role->registers ? role->registers : fair_share(question);
     const std::int64_t most = std::min(budget, kMostRegisters);
-    for (const TensorId id : tensors_of(*site.statement)) {
-      const auto layout = solution.registers.find(id);
+    for (const TensorUse& use : uses_of(*site.statement)) {
+      const auto layout = solution.registers.find(use.tensor);
       if (layout == solution.registers.end()) continue;
-      const Tensor& tensor = program.tensor(id);
+      const Tensor& tensor = question.program.tensor(use.tensor);
       const std::int64_t taken = (layout->second.values() * bits_of(tensor.dtype) + 31) / 32;
       if (taken <= most) continue;
       return fail({ErrorCode::kResourceLimit,
                    fmt::format("register tensor '{}' alone takes more registers than a thread has", tensor.name),
                    place_of(*site.statement),
                    fmt::format("at most {} registers a thread{}", most, role ? fmt::format(" of role '{}'", role->name) : ""),
-                   fmt::format("{}: '{}' {} {} over {} threads takes {}", print(program, *site.statement), tensor.name,
+                   fmt::format("{}: '{}' {} {} over {} threads takes {}", print(question.program, *site.statement), tensor.name,
                                name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken),
                    "use more warps, a smaller tile or a larger budget"});
     }

@@ -1,10 +1,9 @@
 // How a matrix statement's tile is spread over warps: every factorization of the warps into rows × columns, each warp owning one
 // contiguous rectangle, so that neighbouring fragments can be loaded by one wide matrix load. Cheapest means the fewest operand
 // elements that the warps read together.
-
+#include <fmt/ranges.h>
 #include "synth/exchange.h"
-#include "synth/registers.h"
-#include "tile/shape.h"
+#include "synth/solve.h"
 namespace warploom::synth {
 namespace {
 using layout::TvLayout;
@@ -74,7 +73,6 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads, std::ve
 
 void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
   const int groups = threads / 128;
-  if (threads % 128 || p.m % (row.m * groups) || p.n % (p.n > 24 ? row.n_step : 8) || p.n > 256 || p.k % row.k) return;
   const std::int64_t m = p.m / groups;
   MatrixTiling tiling{&row, {}, {}, {}, 0};
   tiling.acc = spread(row.c, {p.m, p.n}, {{groups, {m, 0}}}, {{p.n / 8, {0, 8}}, {m / row.m, {row.m, 0}}});
@@ -95,7 +93,7 @@ std::string unreached(const Instruction& row, const tile::Program& program, cons
                      step);
 }
 
-// What a statement whose operands lie where the row wants them lacks for a tiling.
+// What a statement whose operands lie where the row wants them lacks for a tiling of its extents.
 std::string misfit(const Instruction& row, const Problem& p, int first, int threads, const std::string& acc,
                    const std::string& a) {
   const int groups = threads / 128;
@@ -107,55 +105,44 @@ std::string misfit(const Instruction& row, const Problem& p, int first, int thre
   if (p.n % n) return fmt::format("n, dimension 1 of '{}', in multiples of {}", acc, n);
   if (warpgroup && p.n > 256) return fmt::format("n, dimension 1 of '{}', of at most 256", acc);
   if (p.k % row.k) return fmt::format("k, dimension {} of '{}', in multiples of {}", p.transpose_a ? 0 : 1, a, row.k);
-  if (row.method == Method::warp)
-    return fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc, threads / 32, row.m, row.n);
-  return fmt::format("m and n of '{}' to be shared evenly by {} threads, at most 128 elements each", acc, threads);
+  return "";
 }
 }  // namespace
-std::string why_no_tiling(const tile::Program& program, const tile::Mma& mma, int first, int threads,
-                          const target::Capabilities& capabilities) {
-  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor), &b = program.tensor(mma.b.tensor);
-  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
-  const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
-  std::string rows;
-  std::set<std::string> types;
-  for (const Instruction& row : target::instructions_of(capabilities.arch)) {
-    if (row.m == 0) continue;
-    types.insert(fmt::format("{}", name_of(row.operand)));
-    if (row.operand != a.dtype) continue;
-    const bool a_lies = row.a_shared == (a.scope == tile::Scope::shared),
-               b_lies = row.b_shared == (b.scope == tile::Scope::shared);
-    const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
-    std::string lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
-    if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
-    if (!a_lies || !b_lies)
-      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared), b.name, place(row.b_shared));
-    if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
-    rows += fmt::format("{}{} wants {}", rows.empty() ? "" : "; ", row.name, lacks);
-  }
-  if (!rows.empty()) return rows;
-  for (const std::string& type : types) rows += (rows.empty() ? "" : ", ") + type;
-  return fmt::format("operands of a type that {} multiplies: {}", capabilities.arch, rows);
-}
-
-std::vector<MatrixTiling> matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
-                                         const target::Capabilities& capabilities) {
+MatrixTilings matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
+                             const target::Capabilities& capabilities) {
   const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor), &b = program.tensor(mma.b.tensor);
   const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const bool a_shared = a.scope == tile::Scope::shared, b_shared = b.scope == tile::Scope::shared;
-  std::vector<MatrixTiling> tilings;
+  const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
   const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
+  MatrixTilings out;
+  std::set<std::string_view> types;
   for (const Instruction& row : target::instructions_of(capabilities.arch)) {
-    if (row.m == 0 || row.operand != a.dtype || row.a_shared != a_shared || row.b_shared != b_shared ||
-        acc.dtype != row.accumulator || acc.shape.size() != 2 ||
-        !unreached(row, program, mma.a, mma.transpose_a ? 0 : 1).empty() ||
-        !unreached(row, program, mma.b, mma.transpose_b ? 1 : 0).empty())
-      continue;
-    if (row.method == Method::warpgroup && first % 128 == 0) warpgroup_tilings(row, problem, threads, tilings);
-    if (row.method == Method::warp) warp_tilings(row, problem, threads, tilings);
-    if (row.method == Method::simt) simt_tilings(row, problem, threads, tilings);
+    if (row.m == 0) continue;
+    types.insert(name_of(row.operand));
+    if (row.operand != a.dtype) continue;
+    std::string lacks;
+    if (row.a_shared != a_shared || row.b_shared != b_shared)
+      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared), b.name, place(row.b_shared));
+    if (lacks.empty()) lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
+    if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
+    if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
+    const std::size_t before = out.found.size();
+    if (lacks.empty() && acc.dtype == row.accumulator && acc.shape.size() == 2)
+      (row.method == Method::warpgroup ? warpgroup_tilings
+       : row.method == Method::warp    ? warp_tilings
+                                       : simt_tilings)(row, problem, threads, out.found);
+    if (out.found.size() > before) continue;
+    if (lacks.empty())
+      lacks =
+          row.method == Method::warp
+              ? fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc.name, threads / 32, row.m, row.n)
+              : fmt::format("m and n of '{}' to be shared evenly by {} threads, at most 128 elements each", acc.name, threads);
+    out.lacks += fmt::format("{}{} wants {}", out.lacks.empty() ? "" : "; ", row.name, lacks);
   }
-  std::stable_sort(tilings.begin(), tilings.end(), [](const auto& x, const auto& y) { return x.cost < y.cost; });
-  return tilings;
+  if (out.found.empty() && out.lacks.empty())
+    out.lacks = fmt::format("operands of a type that {} multiplies: {}", capabilities.arch, fmt::join(types, ", "));
+  std::stable_sort(out.found.begin(), out.found.end(), [](const auto& x, const auto& y) { return x.cost < y.cost; });
+  return out;
 }
 }  // namespace warploom::synth

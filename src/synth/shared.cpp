@@ -1,7 +1,6 @@
-#include "synth/shared.h"
 #include "synth/exchange.h"
+#include "synth/solve.h"
 #include "tile/print.h"
-#include "tile/shape.h"
 namespace warploom::synth {
 namespace {
 using layout::Coord;
@@ -22,6 +21,14 @@ const Instruction* row_of(const target::Capabilities& capabilities, Method metho
 // The widest panel that divides rows of so many bytes; 0 where none does.
 std::int64_t panel_of(std::int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0; }
 
+// One dimension contiguous, the others as they are.
+MemoryLayout dense_along(int contiguous, const Tensor& tensor) {
+  std::vector<int> order = {contiguous};
+  for (int d = static_cast<int>(tensor.shape.size()); d-- > 0;)
+    if (d != contiguous) order.push_back(d);
+  return layout::dense(tensor.shape, order, bits_of(tensor.dtype));
+}
+
 // A use of a shared tensor by one statement.
 struct Use {
   const Site* site;
@@ -31,16 +38,14 @@ struct Use {
   int k_dim = 0;  // mma: which dimension of the shared tensor is k
 };
 
-class SharedSolver {
+class SharedSolver : Question {
  public:
-  SharedSolver(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
-               const target::Capabilities& capabilities, Solution& solution)
-      : program_(program), sites_(sites), bounds_(bounds), capabilities_(capabilities), solution_(solution) {}
+  SharedSolver(const Question& question, Solution& solution) : Question(question), solution_(solution) {}
 
   Status run() {
-    for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id)
-      if (program_.tensor(id).scope == Scope::shared) WARPLOOM_CHECK(solve(id));
-    for (const Site& site : sites_) {
+    for (TensorId id = 0; id < static_cast<TensorId>(program.tensors.size()); ++id)
+      if (program.tensor(id).scope == Scope::shared) WARPLOOM_CHECK(solve(id));
+    for (const Site& site : sites) {
       if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
         WARPLOOM_CHECK(choose(site, *copy));
         const auto choice = solution_.choices.find(site.statement);
@@ -52,11 +57,11 @@ class SharedSolver {
   }
 
  private:
-  Scope scope_of(const Tile& tile) const { return program_.tensor(tile.tensor).scope; }
+  Scope scope_of(const Tile& tile) const { return program.tensor(tile.tensor).scope; }
 
   std::vector<Use> uses_of(TensorId id) const {
     std::vector<Use> uses;
-    for (const Site& site : sites_) {
+    for (const Site& site : sites) {
       if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
         if (copy->src.tensor == id) uses.push_back({&site, &copy->src, &copy->dst});
         if (copy->dst.tensor == id) uses.push_back({&site, &copy->dst, &copy->src});
@@ -77,10 +82,10 @@ class SharedSolver {
   std::optional<Lack> engine_lacks(const Site& site, const Copy& copy) const {
     const bool load = scope_of(copy.src) == Scope::global;
     const Tile &global = load ? copy.src : copy.dst, &slot = load ? copy.dst : copy.src;
-    const Tensor &tensor = program_.tensor(global.tensor), &shared = program_.tensor(slot.tensor);
+    const Tensor &tensor = program.tensor(global.tensor), &shared = program.tensor(slot.tensor);
     const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
-    if (!capabilities_.tensor_copy) return Lack{"a target that has one", capabilities_.arch};
+    if (!capabilities.tensor_copy) return Lack{"a target that has one", capabilities.arch};
     if (global.lookup >= 0) return Lack{"a box that is not gathered", fmt::format("'{}' gathered", tensor.name)};
     if (!global.step.empty())
       return Lack{"a box of neighbours", fmt::format("steps {} of '{}'", text_of(global.step), tensor.name)};
@@ -93,11 +98,11 @@ class SharedSolver {
     if (copy.combine && *copy.combine != ReduceOp::sum)
       return Lack{"a sum", *copy.combine == ReduceOp::max ? "a maximum" : "a minimum"};
     if (load && copy.fill != 0) return Lack{"a fill of 0", fmt::format("{}", copy.fill)};
-    if (load && (site.producing < 0 || !is_between_roles(sites_, site.producing)))
+    if (load && (site.producing < 0 || !is_between_roles(sites, site.producing)))
       return Lack{"a pipeline between roles", "one thread of control"};
     int rank = 0;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-      if (tensor.shape[d] == 1 && !bounds_.may_exceed(program_, global, static_cast<int>(d))) continue;
+      if (tensor.shape[d] == 1 && !bounds.may_exceed(program, global, static_cast<int>(d))) continue;
       ++rank;
       const std::int64_t stride = bytes_of(tensor.dtype, tensor.strides[d]);
       if (static_cast<int>(d) != *contiguous && stride % 16)
@@ -139,12 +144,12 @@ class SharedSolver {
 
   // The dimension of the shared tensor that meets the other side's contiguous dimension.
   std::optional<int> met_contiguous(const Use& use) const {
-    return met_by(*use.shared, *use.other, contiguous_dim(program_.tensor(use.other->tensor)));
+    return met_by(*use.shared, *use.other, contiguous_dim(program.tensor(use.other->tensor)));
   }
 
   Status solve(TensorId id) {
     const auto uses = uses_of(id);
-    const Tensor& tensor = program_.tensor(id);
+    const Tensor& tensor = program.tensor(id);
     std::optional<int> engine_dim;
     const Use* engine = nullptr;
     const Use* matrix = nullptr;
@@ -165,7 +170,7 @@ class SharedSolver {
   }
   // "mma acc += a * b (gemm.tile:20)"
   std::string quoted(const Use& use) const {
-    return fmt::format("{} ({})", print(program_, *use.site->statement), place_of(*use.site->statement));
+    return fmt::format("{} ({})", print(program, *use.site->statement), place_of(*use.site->statement));
   }
 
   Status solve_panels(TensorId id, const Tensor& tensor, const std::vector<Use>& uses, const Use* engine,
@@ -206,10 +211,7 @@ class SharedSolver {
     const int rank = static_cast<int>(tensor.shape.size());
     for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
       if (tensor.shape[static_cast<std::size_t>(contiguous)] % per_byte(tensor.dtype)) continue;
-      std::vector<int> order = {contiguous};
-      for (int d = rank - 1; d >= 0; --d)
-        if (d != contiguous) order.push_back(d);
-      MemoryLayout layout = layout::dense(tensor.shape, order, bits_of(tensor.dtype));
+      MemoryLayout layout = dense_along(contiguous, tensor);
       const auto accesses = accesses_of(uses, layout, contiguous);
       if (tensor.pipeline >= 0 || rank == 2) layout.swizzle = choose_swizzle(accesses, layout);
       double cost = 0;
@@ -230,13 +232,13 @@ class SharedSolver {
     for (const Use& use : uses) {
       if (!use.mma && scope_of(*use.other) == Scope::global) {
         const auto met = met_contiguous(use);
-        const int vector = met == contiguous ? vector_limit(program_, bounds_, *use.other, 16) : 1;
+        const int vector = met == contiguous ? vector_limit(program, bounds, *use.other, 16) : 1;
         const auto mapping = layout::coalesced(use.shared->extent, contiguous, vector, use.site->threads);
         if (vector > 1 && mapping) accesses.push_back({*mapping, vector * layout.element_bits / 8});
         continue;
       }
       if (use.mma || scope_of(*use.other) != Scope::reg) continue;
-      const Tensor& registers = program_.tensor(use.other->tensor);
+      const Tensor& registers = program.tensor(use.other->tensor);
       const TvLayout tv = seen_from(solution_.registers.at(use.other->tensor), registers.shape, use.shared->extent);
       const bool load = std::get<Copy>(use.site->statement->node).dst.tensor == use.other->tensor;
       const int bytes = layout.element_bits / 8;
@@ -244,8 +246,8 @@ class SharedSolver {
       bool matrix = false;
       for (const bool transpose : {false, true}) {
         const Scope from = load ? Scope::shared : Scope::reg, to = load ? Scope::reg : Scope::shared;
-        if (matrix || !row_of(capabilities_, Method::matrix, from, to, transpose)) continue;
-        if (registers.dtype != program_.tensor(use.shared->tensor).dtype || !matrix_count(tv, layout, contiguous, transpose))
+        if (matrix || !row_of(capabilities, Method::matrix, from, to, transpose)) continue;
+        if (registers.dtype != program.tensor(use.shared->tensor).dtype || !matrix_count(tv, layout, contiguous, transpose))
           continue;
         matrix = true;
         TvLayout rows{tv.tile, {}, {}};  // 8 rows of 16 bytes: one phase of a matrix access
@@ -267,10 +269,9 @@ class SharedSolver {
     double cost = 0;
     for (const Use& use : uses) {
       if (use.mma || scope_of(*use.other) != Scope::global) continue;
-      double elements = 1;
-      for (const auto extent : use.shared->extent) elements *= static_cast<double>(extent);
+      const auto elements = static_cast<double>(element_count(use.shared->extent));
       const bool same = met_contiguous(use) == contiguous;
-      cost += 2 * elements / (same ? vector_limit(program_, bounds_, *use.other, 16) : 1);
+      cost += 2 * elements / (same ? vector_limit(program, bounds, *use.other, 16) : 1);
     }
     return cost;
   }
@@ -279,7 +280,7 @@ class SharedSolver {
     const Scope from = scope_of(copy.src), to = scope_of(copy.dst);
     if (from == Scope::shared && to == Scope::shared)
       return fail({ErrorCode::kNoInstruction, "no copy moves from shared to shared memory", place_of(*site.statement),
-                   "a register tensor on a side", print(program_, *site.statement),
+                   "a register tensor on a side", print(program, *site.statement),
                    "copy through a register tensor of the tile's shape"});
     if (from == Scope::reg && to == Scope::reg) return ok();
     if (from == Scope::reg || to == Scope::reg) {
@@ -292,16 +293,15 @@ class SharedSolver {
   }
 
   Status choose_global(const Site& site, Scope from, Scope to, const Tile& memory, const Tile& registers) {
-    const Tensor& tensor = program_.tensor(memory.tensor);
+    const Tensor& tensor = program.tensor(memory.tensor);
     const TvLayout tv =
-        seen_from(solution_.registers.at(registers.tensor), program_.tensor(registers.tensor).shape, memory.extent);
+        seen_from(solution_.registers.at(registers.tensor), program.tensor(registers.tensor).shape, memory.extent);
     MemoryLayout view;  // the global box as memory, to find common vectors
     view.element_bits = bits_of(tensor.dtype);
     for (std::size_t d = 0; d < tensor.shape.size(); ++d)
       view.dims.push_back({{memory.extent[d], tensor.strides[d] * memory.step_along(d)}});
-    const auto limit = vector_limit(program_, bounds_, memory, 16);
-    Choice choice{
-        row_of(capabilities_, Method::plain, from, to), 1, {}, "the widest vectors that lanes, strides and edges allow"};
+    const auto limit = vector_limit(program, bounds, memory, 16);
+    Choice choice{row_of(capabilities, Method::plain, from, to), 1, {}, "the widest vectors that lanes, strides and edges allow"};
     choice.vector = static_cast<int>(std::min<std::int64_t>(limit, common_vector(tv, view, 16)));
     solution_.choices[site.statement] = choice;
     return ok();
@@ -309,14 +309,12 @@ class SharedSolver {
 
   Status choose_shared(const Site& site, Scope from, Scope to, const Tile& memory, const Tile& registers) {
     const MemoryLayout& layout = solution_.shared.at(memory.tensor);
-    const Tensor &tensor = program_.tensor(memory.tensor), &other = program_.tensor(registers.tensor);
+    const Tensor &tensor = program.tensor(memory.tensor), &other = program.tensor(registers.tensor);
     const TvLayout tv = seen_from(solution_.registers.at(registers.tensor), other.shape, memory.extent);
-    int contiguous = 0;
-    for (std::size_t d = 0; d < layout.dims.size(); ++d)
-      if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1) contiguous = static_cast<int>(d);
+    const auto contiguous = static_cast<int>(contiguous_dim(layout, tensor));
     const bool remote = std::get<Copy>(site.statement->node).peer.has_value();  // by plain loads alone
     for (const bool transpose : {false, true}) {
-      const Instruction* row = row_of(capabilities_, Method::matrix, from, to, transpose);
+      const Instruction* row = row_of(capabilities, Method::matrix, from, to, transpose);
       const int count = row && !remote && tensor.dtype == other.dtype ? matrix_count(tv, layout, contiguous, transpose) : 0;
       if (!count) continue;
       solution_.choices[site.statement] = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
@@ -325,7 +323,7 @@ class SharedSolver {
     std::int64_t vector = tensor.dtype == other.dtype ? common_vector(tv, layout, 16) : 1;
     const auto& offset = memory.offset[static_cast<std::size_t>(contiguous)];
     while (vector > 1 && offset.known_divisor() % vector) vector /= 2;
-    solution_.choices[site.statement] = {row_of(capabilities_, Method::plain, from, to),
+    solution_.choices[site.statement] = {row_of(capabilities, Method::plain, from, to),
                                          static_cast<int>(vector),
                                          {},
                                          "the widest vectors that both layouts have in common"};
@@ -335,37 +333,37 @@ class SharedSolver {
   // Nothing but the copy engine signals the roles that wait for a slot.
   Error cannot_fill(const Site& site, const Lack& lack) const {
     std::string consumer;
-    for (const Site& other : sites_)
+    for (const Site& other : sites)
       if (const auto* consume = std::get_if<Consume>(&other.statement->node);
           consume && consume->pipeline == site.producing && consumer.empty())
         consumer = place_of(*other.statement);
     return {ErrorCode::kNoInstruction,
-            fmt::format("no instruction of {} can fill pipeline '{}' from another role", capabilities_.arch,
-                        program_.pipeline(site.producing).name),
+            fmt::format("no instruction of {} can fill pipeline '{}' from another role", capabilities.arch,
+                        program.pipeline(site.producing).name),
             place_of(*site.statement),
             fmt::format("for the copy engine: {}", lack.expected),
-            fmt::format("{}: {}; another role consumes the slot ({})", print(program_, *site.statement), lack.found, consumer),
+            fmt::format("{}: {}; another role consumes the slot ({})", print(program, *site.statement), lack.found, consumer),
             "pad or copy the tensor first, or produce and consume in one thread of control: its threads copy themselves"};
   }
 
   Status choose_between(const Site& site, const Copy& copy, Scope from, Scope to) {
     const bool load = from == Scope::global;
     const Tile &global = load ? copy.src : copy.dst, &shared = load ? copy.dst : copy.src;
-    const Tensor& tensor = program_.tensor(global.tensor);
+    const Tensor& tensor = program.tensor(global.tensor);
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
-    const bool between_roles = site.producing >= 0 && is_between_roles(sites_, site.producing);
+    const bool between_roles = site.producing >= 0 && is_between_roles(sites, site.producing);
     const auto met = met_by(shared, global, contiguous_dim(tensor));
     const bool aligned =
         met && !layout.dims[static_cast<std::size_t>(*met)].empty() && layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
     if (engine_can(site, copy) && aligned && (load ? between_roles : true)) {
       solution_.choices[site.statement] = {
-          row_of(capabilities_, Method::tensor_copy, from, to), 1, {}, "strides, start and width in steps of 16 bytes"};
+          row_of(capabilities, Method::tensor_copy, from, to), 1, {}, "strides, start and width in steps of 16 bytes"};
       return ok();
     }
     if (between_roles)
       return fail(cannot_fill(site, engine_lacks(site, copy)
                                         .value_or(Lack{"the slot contiguous along the dimension that the tensor is",
-                                                       fmt::format("'{}' is not", program_.tensor(shared.tensor).name)})));
+                                                       fmt::format("'{}' is not", program.tensor(shared.tensor).name)})));
     // Threads copy: spread vectors over them.
     const auto mine = wide_dims(shared.extent);
     std::vector<std::int64_t> extent;
@@ -374,19 +372,19 @@ class SharedSolver {
     for (std::size_t i = 0; i < mine.size(); ++i)
       if (met && mine[i] == *met) position = static_cast<int>(i);
     if (extent.empty()) extent = {1}, position = 0;
-    int vector = aligned ? vector_limit(program_, bounds_, global, 16) : 1;
+    int vector = aligned ? vector_limit(program, bounds, global, 16) : 1;
     while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;
-    const bool async = capabilities_.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
-                       bytes_of(tensor.dtype, vector) >= 4 && tensor.dtype == program_.tensor(shared.tensor).dtype;
+    const bool async = capabilities.async_copy && load && site.producing >= 0 && copy.fill == 0 &&
+                       bytes_of(tensor.dtype, vector) >= 4 && tensor.dtype == program.tensor(shared.tensor).dtype;
     for (; vector >= 1; vector /= 2) {
       auto mapping = layout::coalesced(extent, position, vector, site.threads);
       if (!mapping && vector > 1) continue;
-      if (!mapping) return fail(not_spread(program_, site, shared.tensor));
+      if (!mapping) return fail(not_spread(program, site, shared.tensor));
       if (common_vector(seen_from(*mapping, extent, shared.extent), layout, 16) < vector) continue;
       if (!meets_whole(*mapping, extent, global.extent)) continue;
       const bool wide_enough = bytes_of(tensor.dtype, vector) >= 4;
       solution_.choices[site.statement] = {
-          async && wide_enough ? row_of(capabilities_, Method::async, from, to) : nullptr, vector, std::move(*mapping),
+          async && wide_enough ? row_of(capabilities, Method::async, from, to) : nullptr, vector, std::move(*mapping),
           async ? "a fill by the threads that use it" : "through registers: no asynchronous copy fits"};
       return ok();
     }
@@ -394,28 +392,25 @@ class SharedSolver {
   }
 
   Status check_bytes(const Site& site, const Tile& tile, const Choice& choice) const {
-    const Tensor& tensor = program_.tensor(tile.tensor);
+    const Tensor& tensor = program.tensor(tile.tensor);
     const int least = per_byte(tensor.dtype);
     const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
     if (engine || choice.vector >= least) return ok();
     return fail({ErrorCode::kNoLayout, "an access would move less than a byte", place_of(*site.statement),
-                 fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)), print(program_, *site.statement),
+                 fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)), print(program, *site.statement),
                  "let the dimension that is contiguous in memory run fastest, or copy to a wider type first"});
   }
 
   // Within warps where that takes less than a way through shared memory, whose layout suits the writers and the readers.
   Status choose_rearrange(const Site& site, const Rearrange& node) {
     constexpr double kBarriers = 16;  // of the way there and back, in shuffles
-    const Tensor& tensor = program_.tensor(node.dst);
+    const Tensor& tensor = program.tensor(node.dst);
     const int bits = bits_of(tensor.dtype), rank = static_cast<int>(tensor.shape.size());
     const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose), solution_.registers.at(node.dst)};
     Choice& choice = solution_.choices[site.statement];
     double best = -1;
     for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
-      std::vector<int> order = {contiguous};
-      for (int d = rank - 1; d >= 0; --d)
-        if (d != contiguous) order.push_back(d);
-      MemoryLayout layout = layout::dense(tensor.shape, order, bits);
+      MemoryLayout layout = dense_along(contiguous, tensor);
       std::vector<SharedAccess> accesses;
       for (const TvLayout& side : sides)
         if (const auto bytes = common_vector(side, layout, 16) * bits / 8; bytes > 0)
@@ -433,19 +428,19 @@ class SharedSolver {
     else if (best < 0) choice.vector = 0;
     choice.why = choice.scratch.dims.empty() ? "no element changes warps, and lanes exchange few"
                                              : "a way through shared memory takes less than exchanges between lanes";
-    return check_bytes(site, whole(program_, node.dst), choice);
+    return check_bytes(site, whole(program, node.dst), choice);
   }
 
-  const Program& program_;
-  const std::vector<Site>& sites_;
-  const Bounds& bounds_;
-  const target::Capabilities& capabilities_;
   Solution& solution_;
 };
 }  // namespace
-Status solve_shared(const Program& program, const std::vector<Site>& sites, const Bounds& bounds,
-                    const target::Capabilities& capabilities, Solution& solution) {
-  return SharedSolver(program, sites, bounds, capabilities, solution).run();
+Status solve_shared(const Question& question, Solution& solution) { return SharedSolver(question, solution).run(); }
+
+std::size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
+  std::size_t contiguous = 0;
+  for (std::size_t d = 0; d < layout.dims.size(); ++d)
+    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1) contiguous = d;
+  return contiguous;
 }
 
 TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& register_extent,

@@ -1,6 +1,6 @@
 // Sites: every statement of a program with where it stands, flattened once so that the passes of synthesis are plain loops.
 #pragma once
-#include "synth/ranges.h"
+#include "tile/program.h"
 namespace warploom::synth {
 struct Site {
   const tile::Statement* statement = nullptr;
@@ -13,8 +13,42 @@ std::vector<Site> sites_of(const tile::Program& program);
 // Whether a pipeline's producer and consumer are different roles (true) or one thread of control (false).
 bool is_between_roles(const std::vector<Site>& sites, tile::PipelineId pipeline);
 
+// What is known of an index expression before a kernel runs: bounds and divisors, from the grid and the loops around it.
+//
+//   ranges.enter(loop of k in 0 .. 1024 step 256);  ranges.of(k + 256)  → [256, 1024]    ranges.divisible(k * 3, 256)  → true
+struct Range {
+  std::int64_t low = 0, high = 0;  // both included; of what is not known, far beyond any address
+};
+
+class IndexRanges {
+ public:
+  explicit IndexRanges(const tile::Program& program);
+  void enter(const tile::For& loop);
+  void leave(const tile::For& loop) { loops_.erase(loop.variable); }
+  Range of(const tile::Index& index) const;
+  bool divisible(const tile::Index& index, std::int64_t by) const;
+
+ protected:
+  struct Loop {
+    Range range;
+    tile::Index begin = 0, step = 1;
+  };
+  std::map<std::string, Loop> loops_;
+};
+
+// The bounds wherever an index stands: a loop's variable has those of all loops of its name.
+class Bounds : private IndexRanges {
+ public:
+  explicit Bounds(const tile::Program& program);
+  using IndexRanges::of;
+  // Whether the tile may reach outside its tensor along a dimension.
+  bool may_exceed(const tile::Program& program, const tile::Tile& tile, int dim) const;
+};
+
 // The first statement that names a tensor; nothing where none does.
 const tile::Statement* first_use(const std::vector<Site>& sites, tile::TensorId tensor);
+
+std::string place_of_use(const tile::Program& program, tile::TensorId tensor);  // of the first; else the program
 
 std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
 

@@ -1,8 +1,5 @@
 #include "synth/synthesize.h"
-#include "synth/cost.h"
-#include "synth/registers.h"
-#include "synth/shared.h"
-#include "synth/sites.h"
+#include "synth/solve.h"
 namespace warploom::synth {
 namespace {
 constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
@@ -42,14 +39,13 @@ void allocate(const tile::Program& program, const std::vector<Site>& sites, Solu
 }  // namespace
 Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
                                               std::size_t most) {
-  const std::vector<Site> sites = sites_of(program);
-  const Bounds bounds(program);
-  WARPLOOM_CHECK(check_limits(program, sites, capabilities));
-  WARPLOOM_TRY(std::vector<RegisterSolution> found, solve_registers(program, sites, bounds, capabilities));
+  const Question question{program, capabilities};
+  WARPLOOM_CHECK(check_limits(question));
+  WARPLOOM_TRY(std::vector<RegisterSolution> found, solve_registers(question));
   std::vector<Solution> solutions;
   std::optional<Error> first_error;
   for (RegisterSolution& registers : found) {
-    const Status fits = check_registers(program, sites, capabilities, registers);
+    const Status fits = check_registers(question, registers);
     if (!fits && !first_error) first_error = fits.error();
     if (!fits) continue;
     Solution solution;
@@ -57,11 +53,11 @@ Result<std::vector<Solution>> synthesize_best(const tile::Program& program, cons
     for (const auto& [id, by] : registers.set_by) solution.reasons[id] = {by, "its threads and values"};
     for (const auto& [statement, instruction] : registers.matrix)
       solution.choices[statement] = {instruction, 1, {}, "operands of these types in these memories, tiles that it divides"};
-    const Status shared = solve_shared(program, sites, bounds, capabilities, solution);
+    const Status shared = solve_shared(question, solution);
     if (!shared && !first_error) first_error = shared.error();
     if (!shared) continue;
-    allocate(program, sites, solution);
-    solution.cost = predict(program, solution, capabilities);
+    allocate(program, question.sites, solution);
+    solution.cost = predict(question, solution);
     solutions.push_back(std::move(solution));
   }
   if (solutions.empty()) return fail(*first_error);

@@ -2,8 +2,8 @@
 //
 // A matrix row carries the thread-value layouts of its operands over the tiles a (m×k), b (k×n) and c (m×n), for one warp (32
 // threads) or one warpgroup (128); operands that it reads from shared memory have no such layout, but say how many bytes a
-// panel of their memory may be wide. A copy row carries its widths. Rows check themselves: check() proves that the layouts
-// cover their tiles exactly, with the number of threads and values that the row says.
+// panel of their memory may be wide. Tests prove that the layouts cover their tiles exactly, with the number of threads and values
+// that the row says.
 //
 // Source: PTX ISA 9.0, sections "Matrix multiply-accumulate operation using mma instruction", "Asynchronous warpgroup level
 // matrix multiply-accumulate", "Data movement and conversion instructions".
@@ -37,23 +37,10 @@ struct Instruction {
   bool transposable = false;                // shared operands may be contiguous along m or n as well as along k
   // Copy rows
   tile::Scope from = tile::Scope::global, to = tile::Scope::global;
-  std::vector<int> bytes = {};  // widths of one access, widest first
-  bool transpose = false;       // matrix: the transposed form
-  // Cost: cycles between two issues on one quarter of a multiprocessor
-  double cycles = 1;
+  bool transpose = false;  // matrix: the transposed form
+  double cycles = 1;       // warpgroup: of 256 columns, for the cost model
 };
 
 // The rows of an architecture: "sm_80", "sm_89", "sm_90a". Empty for the CPU, whose code generation needs none.
 const std::vector<Instruction>& instructions_of(const std::string& arch);
-
-// ok, or what is wrong with the row (kInternal).
-Status check(const Instruction& row);
-
-// The tables of the architectures: what each adds to those before it.
-std::vector<Instruction> sm80_rows();
-std::vector<Instruction> sm89_rows();
-std::vector<Instruction> sm90a_rows();
-
-// The accumulator of mma.sync (and, over four warps, of wgmma).
-layout::TvLayout fragment_c(int warps);
 }  // namespace warploom::target

@@ -7,12 +7,8 @@ namespace warploom::target {
 namespace {
 using tile::Scope;
 
-Instruction copy(std::string_view name, std::string_view call, Method method, Scope from, Scope to, std::vector<int> bytes,
-                 double cycles, bool transpose = false) {
-  Instruction row;
-  row.name = name, row.call = call, row.method = method, row.from = from, row.to = to;
-  row.bytes = std::move(bytes), row.transpose = transpose, row.cycles = cycles;
-  return row;
+Instruction copy(std::string_view name, std::string_view call, Method method, Scope from, Scope to, bool transpose = false) {
+  return {.name = name, .method = method, .call = call, .from = from, .to = to, .transpose = transpose};
 }
 
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
@@ -31,13 +27,20 @@ layout::TvLayout fragment_b(int e) {
   return tv;
 }
 
+// The accumulator of mma.sync and, over four warps, of wgmma.
+layout::TvLayout fragment_c(int warps) {
+  layout::TvLayout tv{{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}};
+  if (warps > 1) tv.thread.push_back({warps, {16, 0}});
+  return tv;
+}
+
 Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 
 Instruction warp_mma(std::string_view name, std::string_view call, Dtype operand) {
   const int e = 4 / bytes_of(operand);
   Instruction row;
   row.name = name, row.call = call, row.method = Method::warp;
-  row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32, row.cycles = 16;
+  row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32;
   row.operand = operand, row.accumulator = accumulator_of(operand);
   row.a = fragment_a(e, 1), row.b = fragment_b(e), row.c = fragment_c(1);
   return row;
@@ -58,36 +61,23 @@ Instruction wgmma(std::string_view name, Dtype operand, bool a_in_registers) {
   return row;
 }
 
-Instruction engine(std::string_view name, std::string_view call, Scope from, Scope to) {
-  Instruction row;
-  row.name = name, row.call = call, row.method = Method::tensor_copy, row.from = from, row.to = to, row.cycles = 32;
-  return row;
-}
-}  // namespace
-layout::TvLayout fragment_c(int warps) {
-  layout::TvLayout tv{{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}};
-  if (warps > 1) tv.thread.push_back({warps, {16, 0}});
-  return tv;
-}
-
 std::vector<Instruction> sm80_rows() {
   Instruction fma;
   fma.name = "fma_f32", fma.call = "wl::fma", fma.method = Method::simt, fma.m = fma.n = fma.k = 1;
   fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
-  const std::vector<int> widths = {16, 8, 4, 2, 1};
   return {
       warp_mma("mma_m16n8k16_bf16", "wl::mma_m16n8k16", Dtype::bf16),
       warp_mma("mma_m16n8k16_f16", "wl::mma_m16n8k16", Dtype::f16),
       warp_mma("mma_m16n8k8_tf32", "wl::mma_m16n8k8", Dtype::tf32),
       warp_mma("mma_m16n8k32_s8", "wl::mma_m16n8k32", Dtype::i8),
       fma,
-      copy("cp_async", "wl::cp_async", Method::async, Scope::global, Scope::shared, {16, 8, 4}, 2),
-      copy("ldmatrix", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg, {16}, 2),
-      copy("ldmatrix_trans", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg, {16}, 2, true),
-      copy("ld_shared", "wl::ld_shared", Method::plain, Scope::shared, Scope::reg, widths, 2),
-      copy("st_shared", "wl::st_shared", Method::plain, Scope::reg, Scope::shared, widths, 2),
-      copy("ld_global", "wl::ld_global", Method::plain, Scope::global, Scope::reg, widths, 4),
-      copy("st_global", "wl::st_global", Method::plain, Scope::reg, Scope::global, widths, 4),
+      copy("cp_async", "wl::cp_async", Method::async, Scope::global, Scope::shared),
+      copy("ldmatrix", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg),
+      copy("ldmatrix_trans", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
+      copy("ld_shared", "wl::ld_shared", Method::plain, Scope::shared, Scope::reg),
+      copy("st_shared", "wl::st_shared", Method::plain, Scope::reg, Scope::shared),
+      copy("ld_global", "wl::ld_global", Method::plain, Scope::global, Scope::reg),
+      copy("st_global", "wl::st_global", Method::plain, Scope::reg, Scope::global),
   };
 }
 
@@ -97,10 +87,6 @@ std::vector<Instruction> sm89_rows() {
 }
 
 std::vector<Instruction> sm90a_rows() {
-  Instruction stmatrix, transposed;
-  stmatrix.name = "stmatrix", stmatrix.call = "wl::stmatrix", stmatrix.method = Method::matrix;
-  stmatrix.from = Scope::reg, stmatrix.to = Scope::shared, stmatrix.bytes = {16}, stmatrix.cycles = 2;
-  transposed = stmatrix, transposed.name = "stmatrix_trans", transposed.transpose = true;
   return {
       wgmma("wgmma_bf16", Dtype::bf16, false),
       wgmma("wgmma_f16", Dtype::f16, false),
@@ -114,10 +100,31 @@ std::vector<Instruction> sm90a_rows() {
       wgmma("wgmma_rs_e4m3", Dtype::e4m3, true),
       wgmma("wgmma_rs_e5m2", Dtype::e5m2, true),
       wgmma("wgmma_rs_s8", Dtype::i8, true),
-      engine("tma_load", "wl::tma_load", Scope::global, Scope::shared),
-      engine("tma_store", "wl::tma_store", Scope::shared, Scope::global),
-      stmatrix,
-      transposed,
+      copy("tma_load", "wl::tma_load", Method::tensor_copy, Scope::global, Scope::shared),
+      copy("tma_store", "wl::tma_store", Method::tensor_copy, Scope::shared, Scope::global),
+      copy("stmatrix", "wl::stmatrix", Method::matrix, Scope::reg, Scope::shared),
+      copy("stmatrix_trans", "wl::stmatrix", Method::matrix, Scope::reg, Scope::shared, true),
   };
+}
+}  // namespace
+const std::vector<Instruction>& instructions_of(const std::string& arch) {
+  struct Table {
+    std::string_view arch;
+    std::vector<Instruction> (*rows)();
+  };
+  static constexpr Table kTables[] = {{"sm_80", sm80_rows}, {"sm_89", sm89_rows}, {"sm_90a", sm90a_rows}};
+  static const auto all = [] {
+    std::map<std::string, std::vector<Instruction>, std::less<>> by_arch;
+    std::vector<Instruction> so_far;  // newest first: what is preferred where several fit
+    for (const Table& table : kTables) {
+      auto rows = table.rows();
+      so_far.insert(so_far.begin(), rows.begin(), rows.end());
+      by_arch.emplace(table.arch, so_far);
+    }
+    return by_arch;
+  }();
+  static const std::vector<Instruction> none;
+  const auto found = all.find(arch);
+  return found == all.end() ? none : found->second;
 }
 }  // namespace warploom::target

@@ -1,5 +1,4 @@
 #include "tile/build.h"
-#include "tile/shape.h"
 namespace warploom::tile {
 TensorId Builder::declare(Tensor tensor) {
   program_.tensors.push_back(std::move(tensor));
@@ -46,11 +45,7 @@ void Builder::role(std::string name, int warps, int registers, const std::functi
 }
 
 Program Builder::finish() {
-  for (const Statement& statement : program_.body)
-    if (const Roles* roles = std::get_if<Roles>(&statement.node)) {
-      program_.warps = 0;
-      for (const Role& role : roles->roles) program_.warps += role.warps;
-    }
+  count_warps(program_);
   return program_;
 }
 

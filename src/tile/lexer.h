@@ -4,9 +4,17 @@
 //
 // A level is two spaces of indentation. Blank lines vanish; # and // begin comments. Errors are kTileSyntax with "file:line".
 #pragma once
+#include <cctype>
+#include <charconv>
 #include <vector>
 #include "base/error.h"
 namespace warploom::tile {
+inline constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+inline constexpr std::size_t kMostTokens = 4096;  // a line
+inline constexpr std::size_t kMostNumbers = 16;   // a list of extents
+inline constexpr std::array<std::string_view, 5> kPairs = {"->", "..", "+=", "^T", ">="};
+inline constexpr std::string_view kSigns = "[](){},:+-*/%<=";
+
 enum class TokenKind : std::uint8_t { word, integer, real, sign, end };
 
 struct Token {
@@ -20,7 +28,90 @@ struct Line {
   std::vector<Token> tokens;
 };
 
-Result<std::vector<Line>> split_lines(std::string_view text, std::string_view file);
+inline bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+inline std::size_t digits(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_digit(text[at])) ++at;
+  return at;
+}
+
+inline Token number_token(std::string_view text) {
+  std::size_t end = digits(text, 0);
+  bool real = false;
+  if (end + 1 < text.size() && text[end] == '.' && is_digit(text[end + 1])) real = true, end = digits(text, end + 1);
+  if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
+    std::size_t exponent = end + 1;
+    if (exponent < text.size() && (text[exponent] == '+' || text[exponent] == '-')) ++exponent;
+    if (digits(text, exponent) > exponent) real = true, end = digits(text, exponent);
+  }
+  return {real ? TokenKind::real : TokenKind::integer, text.substr(0, end)};
+}
+
+inline Token word_token(std::string_view text) {
+  std::size_t end = text.substr(0, 4) == "wl::" ? 4 : 0;  // as emitted source spells min and max
+  while (end < text.size() && (is_letter(text[end]) || is_digit(text[end]))) ++end;
+  return {TokenKind::word, text.substr(0, end)};
+}
+
+// The token at the front of `text`; of kind end where none begins there.
+inline Token token_at(std::string_view text) {
+  if (is_digit(text[0])) return number_token(text);
+  if (is_letter(text[0])) return word_token(text);
+  for (const std::string_view pair : kPairs)
+    if (text.substr(0, 2) == pair) return {TokenKind::sign, text.substr(0, 2)};
+  if (kSigns.find(text[0]) != std::string_view::npos) return {TokenKind::sign, text.substr(0, 1)};
+  return {};
+}
+
+inline tl::unexpected<Error> syntax(std::string_view file, int line, std::string message, std::string expected = {},
+                                    std::string found = {}) {
+  return fail({ErrorCode::kTileSyntax, std::move(message), fmt::format("{}:{}", file, line), std::move(expected),
+               std::move(found), "docs/tile.md has the grammar"});
+}
+
+// What of a byte can be shown to a person.
+inline std::string shown(char c) {
+  return std::isprint(static_cast<unsigned char>(c)) ? std::string(1, c)
+                                                     : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
+}
+
+inline Result<Line> tokens_of(std::string_view text, int number, std::string_view file) {
+  Line line{number, 0, {}};
+  std::size_t at = 0;
+  while (at < text.size() && text[at] == ' ') ++at;
+  line.level = static_cast<int>(at / 2);
+  const bool odd = at % 2 != 0;
+  while (at < text.size()) {
+    if (text[at] == ' ' || text[at] == '\r') {
+      ++at;
+      continue;
+    }
+    if (text[at] == '#' || text.substr(at, 2) == "//") break;
+    const Token token = token_at(text.substr(at));
+    if (token.kind == TokenKind::end)
+      return syntax(file, number, "a character that begins nothing of the language", {}, shown(text[at]));
+    if (line.tokens.size() == kMostTokens) return syntax(file, number, "the line is too long");
+    line.tokens.push_back(token);
+    at += token.text.size();
+  }
+  if (odd && !line.tokens.empty()) return syntax(file, number, "the indentation is odd", "two spaces a level");
+  return line;
+}
+
+inline Result<std::vector<Line>> split_lines(std::string_view text, std::string_view file) {
+  if (text.size() > kMostBytes)
+    return syntax(file, 1, "the text is too large", fmt::format("at most {} bytes", kMostBytes), std::to_string(text.size()));
+  std::vector<Line> lines;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    WARPLOOM_TRY(Line line, tokens_of(text.substr(0, end), ++number, file));
+    if (!line.tokens.empty()) lines.push_back(std::move(line));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
 
 // Reads the tokens of one line. The first error is kept and ends the line: from then on nothing more is read, so that callers
 // ask for the status once, after all they wanted.
@@ -29,25 +120,81 @@ class Cursor {
   Cursor(const Line& line, std::string_view file) : line_(line), file_(file) {}
 
   const Line& line() const { return line_; }
-  const Token& peek(std::size_t ahead = 0) const;
   bool is(std::string_view text, std::size_t ahead = 0) const { return peek(ahead).text == text; }
-  Token take();
-  bool accept(std::string_view text);  // takes the token if it is this one
-
-  void expect(std::string_view text);
-  void expect_end();
-  std::string word(std::string_view meaning);
-  std::int64_t integer();                                                             // with an optional minus
-  int small(std::string_view meaning);                                                // 0 to 2^20
-  double real();                                                                      // also inf and nan, with an optional minus
-  std::vector<std::int64_t> integers(std::string_view open, std::string_view close);  // "[1, 2]"
-
-  void fail(std::string message, std::string expected = {});
   const Status& status() const { return status_; }
+  const Token& peek(std::size_t ahead = 0) const {
+    static const Token kEnd;
+    return status_ && next_ + ahead < line_.tokens.size() ? line_.tokens[next_ + ahead] : kEnd;
+  }
+  Token take() {
+    const Token token = peek();
+    if (next_ < line_.tokens.size()) ++next_;
+    return token;
+  }
+  // Takes the token if it is this one.
+  bool accept(std::string_view text) {
+    const bool found = is(text) && !text.empty();
+    if (found) take();
+    return found;
+  }
+  void expect(std::string_view text) {
+    if (!accept(text)) fail("something is missing", fmt::format("'{}'", text));
+  }
+  void expect_end() {
+    if (peek().kind != TokenKind::end) fail("the line goes on where it should end", "the end of the line");
+  }
+  std::string word(std::string_view meaning) {
+    if (peek().kind != TokenKind::word) fail("a name is missing", std::string(meaning));
+    return std::string(take().text);
+  }
+  // With an optional minus.
+  std::int64_t integer() {
+    const bool negative = accept("-");
+    if (peek().kind != TokenKind::integer) fail("a number is missing", "an integer");
+    const auto value = number<std::int64_t>("the number does not fit in 64 bits");
+    return negative ? -value : value;
+  }
+  // 0 to 2^20.
+  int small(std::string_view meaning) {
+    const std::int64_t value = integer();
+    if (value < 0 || value > 1 << 20) fail("the number is out of range", std::string(meaning));
+    return static_cast<int>(std::clamp<std::int64_t>(value, 0, 1 << 20));
+  }
+  // Also inf and nan, with an optional minus.
+  double real() {
+    const double sign = accept("-") ? -1.0 : 1.0;
+    if (accept("inf")) return sign * std::numeric_limits<double>::infinity();
+    if (accept("nan")) return std::numeric_limits<double>::quiet_NaN();
+    if (peek().kind != TokenKind::integer && peek().kind != TokenKind::real) fail("a number is missing", "a number, inf or nan");
+    return sign * number<double>("the number is out of the range of a double");
+  }
+  // "[1, 2]"
+  std::vector<std::int64_t> integers(std::string_view open, std::string_view close) {
+    expect(open);
+    std::vector<std::int64_t> values;
+    do {
+      values.push_back(integer());
+      if (values.size() > kMostNumbers) fail("the list is too long");
+    } while (accept(","));
+    expect(close);
+    return values;
+  }
+  void fail(std::string message, std::string expected = {}) {
+    if (!status_) return;
+    const bool end = peek().kind == TokenKind::end;
+    status_ = syntax(file_, line_.number, std::move(message), std::move(expected),
+                     end ? "the end of the line" : std::string(peek().text.substr(0, 40)));
+  }
 
  private:
   template <class T>
-  T number(std::string_view message);
+  T number(std::string_view message) {
+    T value = 0;
+    const std::string_view text = peek().text;
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) fail(std::string(message));
+    take();
+    return value;
+  }
 
   const Line& line_;
   std::string_view file_;

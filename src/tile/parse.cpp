@@ -1,9 +1,210 @@
+#include "tile/lexer.h"
 #include "tile/print.h"
-#include "tile/reader.h"
+#include "tile/syntax.h"
 namespace warploom::tile {
 namespace {
 constexpr int kDeepest = 64;                        // statements inside each other
+constexpr int kDeepestTerm = 100;                   // parentheses and calls inside each other
+constexpr int kMostTerms = 1000;                    // operators in one index
 constexpr std::size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
+
+struct Operator {
+  std::string_view sign;
+  IndexOp op;
+  int precedence;  // sums 1, products 2; 0: a function
+};
+constexpr std::array<Operator, 9> kOperators = {{{"+", IndexOp::add, 1},
+                                                 {"-", IndexOp::sub, 1},
+                                                 {"*", IndexOp::mul, 2},
+                                                 {"/", IndexOp::div, 2},
+                                                 {"%", IndexOp::mod, 2},
+                                                 {"wl::min", IndexOp::min, 0},
+                                                 {"wl::max", IndexOp::max, 0},
+                                                 {"min", IndexOp::min, 0},
+                                                 {"max", IndexOp::max, 0}}};
+const Operator* find(std::string_view sign, int precedence) {
+  for (const Operator& candidate : kOperators)
+    if (candidate.sign == sign && candidate.precedence == precedence) return &candidate;
+  return nullptr;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// Reads what the lines of syntax.h are made of from the tokens of a line; docs/tile.md has the grammar.
+class Reader : public Cursor {
+ public:
+  Reader(const Line& line, std::string_view file, const Program& program) : Cursor(line, file), program_(program) {}
+
+  // Blanks round a sign do not count.
+  void item(const char* sign) {
+    if (!trimmed(sign).empty()) expect(trimmed(sign));
+  }
+  void item(std::string& name) { name = word("a name"); }
+  void item(int& to) { to = small("a number of 0 to 2^20"); }
+  void item(double& to) { to = real(); }
+  void item(std::vector<std::int64_t>& shape) { shape = integers("[", "]"); }
+  void item(std::optional<ReduceOp>& to) { item(to.emplace()); }
+  void item(std::optional<Index>& to) { item(to.emplace(0)); }
+  void item(Value& to) { to = value(0); }
+  void item(Flag<bool> flag) { flag.on = option(flag.word); }
+  template <class T>
+  void item(Optional<T> optional) {
+    if (option(optional.word)) item(optional.value);
+  }
+  void item(std::vector<TensorId>& tensors) {
+    do item(Named<int>{tensors.emplace_back()});
+    while (accept(","));
+  }
+  void item(Dtype& to) {
+    if (const auto found = dtype_named(peek().text)) to = *found;
+    else fail("no element type has this name", "an element type");
+    take();
+  }
+  void item(ReduceOp& to) {
+    if (const auto found = reduce_op_named(peek().text)) to = *found;
+    else fail("no reduction has this name", "sum, max or min");
+    take();
+  }
+  void item(Keyword<Tensor> to) {
+    for (const TensorWord& row : kTensorWords)
+      if (is(row.word)) {
+        to.tensor.scope = row.scope;
+        to.tensor.writable = row.writable;
+      }
+    take();
+  }
+  void item(Named<int> to) {
+    const auto look = [&](const auto& list, std::string_view kind) {
+      for (std::size_t i = 0; i < list.size(); ++i)
+        if (accept(list[i].name)) return static_cast<int>(i);
+      fail(fmt::format("no {} has this name", kind), fmt::format("the name of a {} declared above", kind));
+      return -1;
+    };
+    to.id = to.is_pipeline ? look(program_.pipelines, "pipeline") : look(program_.tensors, "tensor");
+  }
+  void item(Extents<std::vector<std::int64_t>> to) {
+    to.list = integers("(", ")");
+    if (to.list.size() > 3) fail("a grid has at most three extents");
+    to.list.resize(3, 1);
+  }
+  void item(Tile& to) {
+    item(Named<int>{to.tensor});
+    if (!status()) return;
+    if (!accept("[")) {
+      to = whole(program_, to.tensor);
+      return;
+    }
+    in_tile_ = true;
+    do {
+      const bool gathered = is("gather") && is("(", 1);
+      if (gathered && to.lookup >= 0) fail("a tile is gathered along one dimension at most");
+      if (gathered) {
+        to.lookup_dim = static_cast<int>(to.offset.size());
+        take(), expect("(");
+        item(Named<int>{to.lookup});
+        expect(",");
+      }
+      item(to.offset.emplace_back());
+      if (gathered) expect(")");
+      expect("+");
+      to.extent.push_back(integer());
+      if (accept("by")) to.step.resize(to.extent.size(), 1), to.step.back() = integer();
+    } while (accept(","));
+    in_tile_ = false;
+    if (!to.step.empty()) to.step.resize(to.extent.size(), 1);
+    expect("]");
+  }
+  // Precedence climbing: sums of products of primaries.
+  void item(Index& to) {
+    depth_ = terms_ = 0;
+    to = binary(1);
+  }
+
+ private:
+  bool option(std::string_view word) { return accept(trimmed(word)); }
+  bool extent_follows() const {
+    return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer && (is(",", 2) || is("]", 2) || is("by", 2));
+  }
+  bool deeper() {
+    if (++depth_ > kDeepestTerm) fail("the expression is nested too deeply");
+    return depth_ <= kDeepestTerm;
+  }
+  Index binary(int precedence) {
+    if (precedence > 2) return primary();
+    Index left = binary(precedence + 1);
+    for (const Operator* op; !extent_follows() && (op = find(peek().text, precedence));) {
+      if (++terms_ > kMostTerms) fail("the expression is too long");
+      take();
+      left = Index::make(op->op, left, binary(precedence + 1));
+    }
+    return left;
+  }
+  Index primary() {
+    if (peek().kind == TokenKind::integer) return Index(integer());
+    if (peek().kind == TokenKind::word) return is("(", 1) ? call() : Index::variable(std::string(take().text));
+    if (!deeper()) return {};
+    Index inner;
+    if (accept("-")) {
+      inner = Index(0) - primary();
+    } else if (accept("(")) {
+      inner = binary(1);
+      expect(")");
+    } else {
+      fail("an index is missing", "a number, a variable or (");
+    }
+    --depth_;
+    return inner;
+  }
+  Index call() {
+    const Operator* function = find(take().text, 0);
+    if (!function) fail("no function of indices has this name", "wl::min or wl::max");
+    if (++terms_ > kMostTerms) fail("the expression is too long");
+    if (!deeper() || !function) return {};
+    expect("(");
+    const Index left = binary(1);
+    expect(",");
+    const Index right = binary(1);
+    expect(")");
+    --depth_;
+    return Index::make(function->op, left, right);
+  }
+  Value value(int depth) {
+    Value value;
+    if (depth > kDeepestTerm) fail("the expression is nested too deeply");
+    if (peek().kind != TokenKind::word || is("inf") || is("nan")) {
+      value.constant = real();
+    } else if (!is("(", 1)) {
+      value.kind = Value::Kind::tensor;
+      item(Named<int>{value.tensor});
+    } else if (accept("index")) {
+      value.kind = Value::Kind::coordinate;
+      expect("(");
+      value.axis = small("an axis");
+      if (accept(",")) item(value.shift);
+      expect(")");
+    } else if (const auto op = value_op_named(peek().text)) {
+      take();
+      value.kind = Value::Kind::op;
+      value.op = *op;
+      for (int i = 0; i < arity_of(*op); ++i) {
+        expect(i ? "," : "(");
+        if (status()) value.operands.push_back(this->value(depth + 1));
+      }
+      expect(")");
+    } else {
+      fail("no operation has this name", "an operation of docs/tile.md");
+    }
+    return value;
+  }
+
+  const Program& program_;
+  bool in_tile_ = false;  // the last "+ integer" of an offset is the extent, not a term
+  int depth_ = 0, terms_ = 0;
+};
 
 using Node = decltype(Statement::node);
 template <std::size_t... I>
@@ -28,7 +229,7 @@ class Parser {
     WARPLOOM_CHECK(header.status());
     WARPLOOM_CHECK(body(0, program_.body));
     if (at_ < lines_.size()) return refused("the line is indented and nothing above it is a block");
-    if (program_.warps == kNotGiven) program_.warps = sum_of_warps();
+    if (program_.warps == kNotGiven) program_.warps = Program().warps, count_warps(program_);
     return std::move(program_);
   }
 
@@ -100,16 +301,6 @@ class Parser {
     }
     list.push_back(std::move(declared));
     return ok();
-  }
-
-  int sum_of_warps() const {
-    int warps = Program().warps;
-    for (const Statement& statement : program_.body)
-      if (const Roles* roles = std::get_if<Roles>(&statement.node)) {
-        warps = 0;
-        for (const Role& role : roles->roles) warps = std::min(warps + role.warps, 1 << 20);
-      }
-    return warps;
   }
 
   std::vector<Line> lines_;

@@ -1,5 +1,4 @@
 #include "tile/program.h"
-#include "tile/shape.h"
 namespace warploom::tile {
 Tile whole(const Program& program, TensorId id) {
   const std::vector<std::int64_t>& shape = program.tensor(id).shape;
@@ -16,22 +15,44 @@ void tensors_of(const Value& value, std::vector<TensorId>& out) {
   for (const Value& operand : value.operands) tensors_of(operand, out);
 }
 
-std::vector<TensorId> tensors_of(const Statement& statement) {
-  std::vector<TensorId> out;
-  const auto add = [&](const auto& member) {
-    if constexpr (std::is_same_v<decltype(member), const Tile&>) out.push_back(member.tensor);
-    else out.push_back(member);
+std::vector<TensorUse> uses_of(const Statement& statement) {
+  std::vector<TensorUse> out;
+  const auto add = [&](const auto& member, bool read, bool written) {
+    if constexpr (std::is_same_v<decltype(member), const Tile&>) {
+      out.push_back({member.tensor, read, written, &member});
+      if (member.lookup >= 0) out.push_back({member.lookup, true});
+    } else {
+      out.push_back({member, read, written});
+    }
   };
   std::visit(
-      [&](const auto& node) {
-        if constexpr (requires { node.src; }) add(node.src);
-        if constexpr (requires { node.dst; }) add(node.dst);
-        if constexpr (requires { node.flag; }) add(node.flag);
-        if constexpr (requires { node.acc; }) add(node.acc), add(node.a), add(node.b);
-        if constexpr (requires { node.value.operands; }) tensors_of(node.value, out);
+      [&]<class Node>(const Node& node) {
+        if constexpr (requires { node.src; }) add(node.src, true, false);
+        if constexpr (requires { node.dst; }) add(node.dst, std::is_same_v<Node, ClusterReduce>, true);
+        if constexpr (requires { node.flag; }) add(node.flag, true, std::is_same_v<Node, Signal>);
+        if constexpr (requires { node.acc; }) add(node.acc, true, true), add(node.a, true, false), add(node.b, true, false);
+        if constexpr (requires { node.value.operands; }) {
+          std::vector<TensorId> read;
+          tensors_of(node.value, read);
+          for (const TensorId id : read) add(id, true, false);
+        }
       },
       statement.node);
   return out;
+}
+
+const Roles* roles_of(const Program& program) {
+  const Roles* found = nullptr;
+  for (const Statement& statement : program.body)
+    if (const auto* roles = std::get_if<Roles>(&statement.node)) found = roles;
+  return found;
+}
+
+void count_warps(Program& program) {
+  const Roles* roles = roles_of(program);
+  if (roles) program.warps = 0;
+  for (std::size_t i = 0; roles && i < roles->roles.size(); ++i)
+    program.warps = std::min(program.warps + roles->roles[i].warps, 1 << 20);  // text may hold any number of them
 }
 
 std::vector<int> wide_dims(const std::vector<std::int64_t>& extent) {

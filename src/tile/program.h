@@ -217,8 +217,49 @@ struct Program {
 
 // A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps one).
 Tile whole(const Program& program, TensorId id);
-std::string place_of(const Statement& statement);  // "gemm.cpp:42", "" where nobody knows
-// The tensors that a value, or a statement without those of its body, names; with repeats.
-void tensors_of(const Value& value, std::vector<TensorId>& out);
-std::vector<TensorId> tensors_of(const Statement& statement);
+std::string place_of(const Statement& statement);                 // "gemm.cpp:42", "" where nobody knows
+void tensors_of(const Value& value, std::vector<TensorId>& out);  // those that it names, with repeats
+// How a statement, without those of its body, uses a tensor; `tile`: which part of it, where it names one.
+struct TensorUse {
+  TensorId tensor = -1;
+  bool read = false, written = false;
+  const Tile* tile = nullptr;
+};
+std::vector<TensorUse> uses_of(const Statement& statement);
+const Roles* roles_of(const Program& program);  // null where there are none
+void count_warps(Program& program);             // where there are roles: the sum of theirs
+
+// What a statement holds: a loop's body, a branch's, a slot's, those of roles. f(body) for each in order; mostly there is none.
+template <class F>
+void for_bodies(const Statement& statement, const F& f) {
+  std::visit(
+      [&](const auto& node) {
+        if constexpr (requires { node.body; }) f(node.body);
+        if constexpr (requires { node.roles; })
+          for (const Role& role : node.roles) f(role.body);
+      },
+      statement.node);
+}
+
+// Arithmetic on shapes: matrix_extent({1, 128, 64}) → {128, 64}, dense_strides({2, 3, 4}) → {12, 4, 1}.
+
+// The rows and columns that an Mma sees in a tile: extents of 1 are dropped, from the front, until two are left. The result has
+// two entries exactly where the tile is a matrix.
+std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent);
+
+// The dimensions of extent above 1, in order.
+std::vector<int> wide_dims(const std::vector<std::int64_t>& extent);
+
+// Which dimensions of two tiles meet in a copy: one with one, or one with several neighbours of the same product, in order; nothing
+// where the shapes do not fit.   {1, 16, 8, 4} and {16, 32}  →  {1} with {0}, {2, 3} with {1}
+struct Meeting {
+  std::vector<int> a, b;
+};
+std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b);
+
+// The number of elements; 0 where an extent is below 1, -1 where the product overflows.
+std::int64_t element_count(const std::vector<std::int64_t>& extent);
+
+std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);  // row-major, in elements
+std::int64_t cluster_size(const Program& program);                                // blocks a cluster
 }  // namespace warploom::tile

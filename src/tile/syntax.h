@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 #include <concepts>
-#include "tile/shape.h"
+#include "tile/program.h"
 namespace warploom::tile {
 inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
 // In the order of Statement::node.

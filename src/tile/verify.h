@@ -7,19 +7,11 @@
 namespace warploom::tile {
 Status verify(const Program& program);
 
-// What follows is for the files of the verifier: the errors and the three groups of rules.
-
-// kTileInvalid at a statement, or at the program where there is none.
+// For the files of the verifier: kTileInvalid at a statement, or at the program where there is none.
 tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message, std::string expected = {},
                               std::string found = {});
-
 bool is_identifier(std::string_view name);     // a C identifier that no emitted source needs for itself
 bool is_grid_variable(std::string_view name);  // block_x, block_y, block_z, cluster_rank
-
-// Names, shapes, strides, grid, cluster, pipelines: everything above the statements.
-Status verify_declarations(const Program& program);
 // Each statement: indices in scope, tiles inside tensors, scopes, shapes and types that agree, pipelines opened once.
 Status verify_statements(const Program& program);
-// What roles and pipelines ask of the program as a whole.
-Status verify_sharing(const Program& program);
 }  // namespace warploom::tile

@@ -1,5 +1,4 @@
 #include <fmt/ranges.h>
-#include "tile/shape.h"
 #include "tile/verify.h"
 namespace warploom::tile {
 namespace {

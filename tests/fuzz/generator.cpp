@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include "tile/shape.h"
 #include "tile/verify.h"
 namespace warploom::fuzz {
 using namespace tile;

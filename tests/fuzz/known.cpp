@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include "tile/shape.h"
 namespace warploom::fuzz {
 namespace {
 using namespace tile;

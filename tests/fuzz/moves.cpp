@@ -1,7 +1,6 @@
 // Pure data movement: chains of scopes from global to global memory, boxes of boxes, many ranks, orders and types.
 #include <algorithm>
 #include "generator.h"
-#include "tile/shape.h"
 namespace warploom::fuzz {
 using namespace tile;
 

@@ -42,7 +42,7 @@ TEST(Exchange, NarrowNeighboursMoveTogether) {
 }
 
 TEST(Exchange, AnotherOrderOfAThreadsOwnValuesIsFree) {
-  const TvLayout from = target::fragment_c(1);
+  const TvLayout from = target::instructions_of("sm_80")[0].c;
   TvLayout to = from;
   std::swap(to.value[0], to.value[1]);
   const auto exchange = exchange_of(from, to, 32);
@@ -57,7 +57,8 @@ TEST(Exchange, ElementsThatChangeWarpsHaveNone) {
 }
 
 TEST(Exchange, FragmentsAndVectorsOfAWarpReachEachOther) {
-  std::vector<TvLayout> layouts = {target::fragment_c(1), flipped(flipped(target::fragment_c(1), true), true)};
+  std::vector<TvLayout> layouts = {target::instructions_of("sm_80")[0].c,
+                                   flipped(flipped(target::instructions_of("sm_80")[0].c, true), true)};
   for (const int vector : {1, 2, 4})
     for (const int contiguous : {0, 1}) layouts.push_back(*layout::coalesced({16, 8}, contiguous, vector, 32));
   int found = 0;

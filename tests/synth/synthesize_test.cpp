@@ -1,8 +1,7 @@
 #include "synth/synthesize.h"
 #include <gtest/gtest.h>
 #include <set>
-#include "synth/registers.h"
-#include "synth/sites.h"
+#include "synth/solve.h"
 #include "tile/build.h"
 namespace warploom::synth {
 namespace {
@@ -171,7 +170,7 @@ TEST(Tilings, FragmentsOfEveryTilingCoverTheirTilesExactly) {
   b.mma(acc, b.all(fa), b.all(fb), false, true);
   const tile::Program program = b.finish();
   const auto& mma = std::get<tile::Mma>(program.body[0].node);
-  const auto tilings = matrix_tilings(program, mma, 0, 256, sm80());
+  const auto tilings = matrix_tilings(program, mma, 0, 256, sm80()).found;
   ASSERT_FALSE(tilings.empty());
   for (const MatrixTiling& tiling : tilings) {
     EXPECT_TRUE(tiling.acc.is_exact() && tiling.acc.is_injective()) << layout::to_string(tiling.acc);

@@ -4,6 +4,22 @@
 #include "target/instruction.h"
 namespace warploom::target {
 namespace {
+// Whether the layouts of a matrix row cover its tiles: every element equally often, those of the accumulator once.
+Status check_operand(const Instruction& row, const layout::TvLayout& tv, char operand) {
+  const bool covers = tv.threads() == row.threads && tv.is_exact() && (operand != 'c' || tv.is_injective());
+  if (covers) return ok();
+  return fail({ErrorCode::kInternal, fmt::format("row {}: the layout of operand {} does not cover its tile", row.name, operand),
+               std::string(row.name), fmt::format("{} threads, every element equally often", row.threads), layout::to_string(tv),
+               "mend the row"});
+}
+Status check(const Instruction& row) {
+  const bool is_matrix = row.m > 0;
+  if (is_matrix && !row.a_shared) WARPLOOM_CHECK(check_operand(row, row.a, 'a'));
+  if (is_matrix && !row.b_shared) WARPLOOM_CHECK(check_operand(row, row.b, 'b'));
+  if (is_matrix) WARPLOOM_CHECK(check_operand(row, row.c, 'c'));
+  return ok();
+}
+
 TEST(Rows, EveryRowProvesItsOwnLayouts) {
   for (const char* arch : {"sm_80", "sm_89", "sm_90a"})
     for (const Instruction& row : instructions_of(arch)) {

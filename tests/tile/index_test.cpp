@@ -1,7 +1,7 @@
 #include "tile/index.h"
 #include <gtest/gtest.h>
 #include "base/random.h"
-#include "tile/reader.h"
+#include "tile/print.h"
 namespace warploom::tile {
 namespace {
 const Index k = Index::variable("k"), m = Index::variable("m");
@@ -97,13 +97,9 @@ TEST(Index, FoldingKeepsTheValueTheDivisorAndTheText) {
     ASSERT_EQ(v.index.evaluate({{"k", 7}, {"m", 40}}), v.value) << v.index.text();
     ASSERT_EQ(v.value % v.index.known_divisor(), 0) << v.index.text();
     const std::string text = v.index.text();
-    const auto lines = split_lines(text, "text");
-    ASSERT_TRUE(lines);
-    const Program none;
-    Reader reader(lines->at(0), "text", none);
-    Index again;
-    reader.item(again);
-    ASSERT_TRUE(reader.status()) << text;
+    const auto program = parse(fmt::format("program p grid(1)\nif {} < 1:\n", text));
+    ASSERT_TRUE(program) << text;
+    const Index& again = std::get<If>(program->body.at(0).node).left;
     ASSERT_EQ(again.text(), text);
     ASSERT_TRUE(again.same(v.index)) << text;
   }

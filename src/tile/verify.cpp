@@ -1,8 +1,9 @@
-// Rules of the declarations: names, shapes, strides, grid, cluster, warps, pipelines.
+// Rules of the program as a whole: of declarations, and of what roles share. Those of its statements: verify_statements.cpp.
+//
+// Declarations: names, shapes, strides, grid, cluster, warps, pipelines.
+#include "tile/verify.h"
 #include <fmt/ranges.h>
 #include <cctype>
-#include "tile/shape.h"
-#include "tile/verify.h"
 namespace warploom::tile {
 namespace {
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 48;  // elements
@@ -108,6 +109,7 @@ bool is_grid_variable(std::string_view name) {
   return std::find(kGridVariables.begin(), kGridVariables.end(), name) != kGridVariables.end();
 }
 
+namespace {
 Status verify_declarations(const Program& program) {
   const auto declared = [&](std::string_view kind, const std::string& name) {
     return Declaration{program, fmt::format("{} '{}'", kind, name)};
@@ -132,5 +134,111 @@ Status verify_declarations(const Program& program) {
     if (program.tensors[i].pipeline != owner[i])
       return declared("tensor", program.tensors[i].name).refuse("the tensor and the pipelines disagree on whose slot it is");
   return ok();
+}
+
+// Rules between roles: roles meet only through pipelines, each with one producing role and consumers listed after it.
+//
+// A place is where a statement runs: -1 for the single thread of control (all warps), otherwise the number of a role.
+constexpr int kEveryone = -1;
+
+struct Uses {
+  std::set<int> readers, writers;  // places
+  const Location* last = nullptr;  // of a use, for the message
+};
+
+struct Sharing {
+  const Program& program;
+  std::vector<Uses> tensors = std::vector<Uses>(program.tensors.size());
+  std::vector<Uses> pipelines = std::vector<Uses>(program.pipelines.size());  // whose writers produce it
+  bool has_roles = false;
+
+  void collect(const Body& body, int place) {
+    for (const Statement& s : body) {
+      const auto note = [&](Uses& uses, bool read, bool written) {
+        uses.last = &s.location;
+        if (read) uses.readers.insert(place);
+        if (written) uses.writers.insert(place);
+      };
+      const bool flags = std::holds_alternative<Signal>(s.node) || std::holds_alternative<Wait>(s.node);  // made to be shared
+      for (const TensorUse& use : uses_of(s))
+        if (!flags) note(tensors[static_cast<std::size_t>(use.tensor)], use.read, use.written);
+      if (const auto* node = std::get_if<Produce>(&s.node))
+        note(pipelines[static_cast<std::size_t>(node->pipeline)], false, true);
+      if (const auto* node = std::get_if<Consume>(&s.node))
+        note(pipelines[static_cast<std::size_t>(node->pipeline)], true, false);
+      const bool roles = std::holds_alternative<Roles>(s.node);
+      has_roles |= roles;
+      int at = place;
+      for_bodies(s, [&](const Body& inner) { collect(inner, at += roles); });
+    }
+  }
+};
+
+// Roles, where there are any, are the last statement and the only ones of their kind.
+Status check_last(const Program& program) {
+  for (std::size_t i = 0; i + 1 < program.body.size(); ++i)
+    if (std::holds_alternative<Roles>(program.body[i].node))
+      return invalid(program, &program.body[i + 1].location, "a statement follows the roles",
+                     "roles as the program's last statement");
+  return ok();
+}
+
+Status check_pipeline(const Sharing& sharing, const std::string& name, const Uses& uses) {
+  const auto refuse = [&](std::string_view before, std::string_view after, std::string expected = {}) {
+    return invalid(sharing.program, uses.last, fmt::format("{}'{}'{}", before, name, after), std::move(expected));
+  };
+  if (uses.writers.empty()) return refuse("pipeline ", " is never produced");
+  if (uses.readers.empty()) return refuse("pipeline ", " is never consumed");
+  if (uses.writers.size() > 1) return refuse("pipeline ", " has more than one producing role");
+  if (sharing.has_roles && (uses.writers.count(kEveryone) || uses.readers.count(kEveryone)))
+    return refuse("pipeline ", " is used before the roles", "produce and consume inside roles");
+  if (*uses.readers.begin() < *uses.writers.begin())
+    return refuse("a role consumes ", " and is listed before the role that produces it");
+  return ok();
+}
+
+// A register tensor is one role's. In memory, what one role writes no other reads; what stands before the roles is done when they
+// begin.
+Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& uses) {
+  const auto refuse = [&](std::string_view before, std::string_view after, std::string expected) {
+    return invalid(sharing.program, uses.last, fmt::format("{}'{}'{}", before, tensor.name, after), std::move(expected));
+  };
+  std::set<int> places = uses.readers;
+  places.insert(uses.writers.begin(), uses.writers.end());
+  if (tensor.scope == Scope::reg && places.size() > 1)
+    return refuse("register tensor ", " is used by more than one role", "one role for a register tensor");
+  places.erase(kEveryone);
+  const auto writers = uses.writers.size() - uses.writers.count(kEveryone);
+  const bool read = uses.readers.size() > uses.readers.count(kEveryone);
+  if (writers > 0 && read && places.size() > 1)
+    return refuse("one role writes ", " and another reads it", "a pipeline between them");
+  if (tensor.scope == Scope::shared && writers > 1)
+    return refuse("two roles write shared tensor ", "", "one role that writes it");
+  return ok();
+}
+
+Status verify_sharing(const Program& program) {
+  WARPLOOM_CHECK(check_last(program));
+  Sharing sharing{program};
+  sharing.collect(program.body, kEveryone);
+  for (std::size_t i = 0; i < program.pipelines.size(); ++i)
+    WARPLOOM_CHECK(check_pipeline(sharing, program.pipelines[i].name, sharing.pipelines[i]));
+  for (std::size_t i = 0; i < program.tensors.size(); ++i)
+    if (program.tensors[i].pipeline < 0) WARPLOOM_CHECK(check_tensor(sharing, program.tensors[i], sharing.tensors[i]));
+  return ok();
+}
+}  // namespace
+tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message, std::string expected,
+                              std::string found) {
+  const std::string place =
+      location ? fmt::format("{}:{}", location->file, location->line) : fmt::format("program '{}'", program.name);
+  return fail({ErrorCode::kTileInvalid, std::move(message), place, std::move(expected), std::move(found),
+               "change the statement, or the declarations that it uses"});
+}
+
+Status verify(const Program& program) {
+  WARPLOOM_CHECK(verify_declarations(program));
+  WARPLOOM_CHECK(verify_statements(program));
+  return verify_sharing(program);
 }
 }  // namespace warploom::tile

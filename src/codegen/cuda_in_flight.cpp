@@ -1,4 +1,4 @@
-#include "codegen/in_flight.h"
+#include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
 using namespace tile;
 namespace {

@@ -27,8 +27,8 @@ struct Trial {
   Kernel kernel;
   std::vector<std::vector<std::byte>> inputs;
 
-  Trial(graph::Graph graph, const Family& family, Random& random, int number) {
-    region.graph = std::move(graph);
+  Trial(graph::Graph graph, const Family& family, Random& random, int number)
+      : region(std::move(graph), Track::fp32) {
     EXPECT_TRUE(family.covers(region, machine())) << to_text(region.graph);
     const Space space = family.space(region, machine());
     schedule.family = family.name();
@@ -147,7 +147,7 @@ TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
   Random random(1, "cpu matmul");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), cpu_matmul_family(), random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), direct_family(), random, static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 14; ++i) {
     const auto size = [&] { return static_cast<std::int64_t>(1 + random.below(i % 3 == 0 ? 20 : 150)); };
@@ -218,14 +218,14 @@ TEST(CpuFamilies, AMissingFieldIsIllegal) {
 }
 
 TEST(Match, BatchOfTheLeftOperandAloneJoinsTheRows) {
-  const auto region = match_matmul(batched({3, 10, 20}, {20, 30}, false));
+  const auto region = match_matmul(nests_of(batched({3, 10, 20}, {20, 30}, false)));
   ASSERT_TRUE(region);
   EXPECT_TRUE(region->batch.empty());
   EXPECT_EQ(region->m, 30);
 }
 
 TEST(Match, ATransposedOperandIsAnotherStride) {
-  const auto region = match_matmul(batched({3, 10, 20}, {3, 30, 20}, true));
+  const auto region = match_matmul(nests_of(batched({3, 10, 20}, {3, 30, 20}, true)));
   ASSERT_TRUE(region);
   EXPECT_EQ(region->batch, (std::vector<std::int64_t>{3}));
   EXPECT_EQ(region->b.fast_axis(), 0);
@@ -236,7 +236,7 @@ TEST(Match, TwoContractionsAreNoRegion) {
   graph::Builder b("two");
   const auto x = b.input("x", Dtype::f32, {4, 4});
   b.output(b.add(OpKind::MatMul, {b.add(OpKind::MatMul, {x, x}), x}));
-  EXPECT_FALSE(match_matmul(*b.finish()));
+  EXPECT_FALSE(match_matmul(nests_of(*b.finish())));
 }
 }  // namespace
 }  // namespace warploom::kernels

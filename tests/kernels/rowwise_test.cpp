@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Nets, Rowwise, testing::ValuesIn(test::row_nets()), [](
 TEST(RowwiseCovers, NoContraction) {
   Net n;
   const auto product = n.add(OpKind::Mul, {n.x({8, 1, 16}), n.x({4, 16})});
-  EXPECT_FALSE(read_rows(n.with({n.add(OpKind::ReduceSum, {product, n.ints({2})})})));
+  EXPECT_FALSE(read_rows(nests_of(n.with({n.add(OpKind::ReduceSum, {product, n.ints({2})})}))));
 }
 
 TEST(RowwiseCpu, AgreesWithFp64) {

@@ -132,7 +132,36 @@ class Softmax:
         return {"torch_eager": lambda x, y: torch.softmax(x[0], -1, out=y), "torch_compile": lambda x, y: compiled(x[0])}
 
 
-KINDS = {"matmul": Matmul, "scaled": Scaled, "softmax": Softmax}
+class Torch:
+    """A function of torch: run as it is, compiled, and in fp64 as the reference."""
+
+    def __init__(self, row):
+        p = row["problem"]
+        self.function = eval(p["function"], {"torch": torch, "F": torch.nn.functional})
+        self.shapes, self.track, self.flops = p["shapes"], row["track"], p["flops"]
+        self.dtype = launch.TORCH_TYPES[{"bf16": "bf16", "fp16": "f16"}.get(row["dtype"], "f32")]
+        with torch.no_grad():
+            self.like = self.function(*[torch.zeros(s, device="cuda", dtype=self.dtype) for s in self.shapes])
+        elements = sum(torch.Size(s).numel() for s in self.shapes) + self.like.numel()
+        self.bytes = float(elements * self.dtype.itemsize)
+
+    def inputs(self):
+        return [torch.randn(s, device="cuda").to(self.dtype) for s in self.shapes]
+
+    def reference(self, x):
+        return self.function(*[t.double() for t in x]).flatten()[None]
+
+    def output(self):
+        return torch.full(self.like.shape, float("nan"), device="cuda", dtype=self.dtype)
+
+    def peers(self):
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = self.track == "tf32"
+        torch.backends.cudnn.benchmark = True
+        compiled = torch.compile(self.function)
+        return {"torch_eager": lambda x, y: self.function(*x), "torch_compile": lambda x, y: compiled(*x)}
+
+
+KINDS = {"torch": Torch, "matmul": Matmul, "scaled": Scaled, "softmax": Softmax}
 
 
 def measure(row, seconds):
@@ -147,7 +176,7 @@ def measure(row, seconds):
     want = problem.reference(x)
     loaded.launch(bound[0])
     torch.cuda.synchronize()
-    error = relative_error(y, want)
+    error = relative_error(y.flatten()[None] if y.shape != want.shape else y, want)
     peers = problem.peers()
     peer_errors = {}
     for name, call in peers.items():
@@ -156,7 +185,8 @@ def measure(row, seconds):
         if name == "cublaslt_int32":
             peer_errors[name] = 0.0
             continue
-        peer_errors[name] = relative_error(result if name == "torch_compile" else y, want)
+        got = result if isinstance(problem, Torch) or name == "torch_compile" else y
+        peer_errors[name] = relative_error(got.flatten()[None] if got.shape != want.shape else got, want)
     del want
     calls = {"ours": lambda turn: loaded.launch(bound[turn % count])}
     for name, call in peers.items():

@@ -65,6 +65,34 @@ def softmax(dtype, rows, columns):
     return {"case": name, "group": "rowwise", "dtype": dtype, "track": dtype, "problem": {"kind": "softmax", "rows": rows, "columns": columns}}, text
 
 
+def spelled(name, group, expression, function, shapes, track, dtype="fp32", flops=0):
+    """A problem that `warploom new` reads; `function` is the same in torch, of tensors a, b, c, … of these shapes."""
+    names = ", ".join("abcdefgh"[:len(shapes)])
+    problem = {"kind": "torch", "function": f"lambda {names}: {function}", "shapes": shapes, "flops": flops}
+    return {"case": f"{name}_{track}", "group": group, "dtype": dtype, "track": track, "problem": problem}, expression
+
+
+FIRST = "conv(a[100,3,224,224], b[96,3,11,11], c[96], strides=[4,4], pads=[2,2,2,2])"
+FIRST_TORCH, FIRST_SHAPES = "F.conv2d(a, b, c, stride=4, padding=2)", [[100, 3, 224, 224], [96, 3, 11, 11], [96]]
+FIRST_FLOPS, SQUARE_FLOPS = 2.0 * 100 * 96 * 55 * 55 * 363, 2.0 * 128 * 64 * 56 * 56 * 576
+SQUARE = "conv(a[128,64,56,56], b[64,64,3,3], pads=[1,1,1,1])", "F.conv2d(a, b, padding=1)", [[128, 64, 56, 56], [64, 64, 3, 3]]
+NORM = "layernormalization(a[16,64,256,256], b[64,256,256], c[64,256,256], axis=1)"
+SPELLED = [*[spelled("conv2d_11x11", "crfm", FIRST, FIRST_TORCH, FIRST_SHAPES, t, flops=FIRST_FLOPS) for t in ("fp32", "tf32")],
+           *[spelled("conv2d_relu_maxpool", "crfm", f"maxpool(relu({FIRST}), kernel_shape=[3,3], strides=[2,2])",
+                     f"F.max_pool2d(F.relu({FIRST_TORCH}), 3, 2)", FIRST_SHAPES, t, flops=FIRST_FLOPS) for t in ("fp32", "tf32")],
+           spelled("layernorm", "crfm", NORM, "F.layer_norm(a, b.shape, b, c)", [[16, 64, 256, 256], [64, 256, 256], [64, 256, 256]], "fp32"),
+           *[spelled("conv2d_3x3", "everyday", *SQUARE, t, d, SQUARE_FLOPS) for t, d in (("fp32", "fp32"), ("tf32", "fp32"), ("bf16", "bf16"))],
+           spelled("rmsnorm_16384x4096", "everyday", "rmsnormalization(a[16384,4096], b[4096])", "F.rms_norm(a, b.shape, b, 1e-5)",
+                   [[16384, 4096], [4096]], "bf16", "bf16"),
+           spelled("gelu_chain", "everyday", "mul(gelu(add(a[16384,4096], b[4096])), c[16384,4096])", "F.gelu(a + b) * c",
+                   [[16384, 4096], [4096], [16384, 4096]], "fp32"),
+           spelled("batchnorm_relu", "everyday", "relu(batchnormalization(a[64,64,128,128], b[64], c[64], d[64], abs(e[64])))",
+                   "F.relu(F.batch_norm(a, d, e.abs(), b, c))", [[64, 64, 128, 128], [64], [64], [64], [64]], "fp32"),
+           spelled("sum_of_rows", "everyday", "reducesum(a[16384,16384], [1], keepdims=0)", "a.sum(1)", [[16384, 16384]], "fp32"),
+           spelled("sum_of_columns", "everyday", "reducesum(a[16384,16384], [0], keepdims=0)", "a.sum(0)", [[16384, 16384]], "fp32"),
+           spelled("maxpool_3x3", "everyday", "maxpool(a[64,64,112,112], kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1])",
+                   "F.max_pool2d(a, 3, 2, 1)", [[64, 64, 112, 112]], "fp32"),
+           spelled("transpose", "everyday", "transpose(a[8192,8192])", "a.T.contiguous()", [[8192, 8192]], "fp32")]
 DENSE = [(8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (8192, 1024, 8192),
          (512, 512, 32768)]
 CASES = [*[matmul("bf16", *shape) for shape in DENSE], *[matmul("fp16", *shape) for shape in DENSE],
@@ -74,7 +102,14 @@ CASES = [*[matmul("bf16", *shape) for shape in DENSE], *[matmul("fp16", *shape) 
          matmul("bf16", 2049, 3073, 4097),
          *[scaled("e4m3", *shape, "nt") for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096), (2049, 3073, 4097))],
          *[scaled("int8", *shape, "nt") for shape in ((4096, 4096, 4096), (2049, 3073, 4097))], scaled("e4m3", 4096, 4096, 4096), softmax("fp32", 4096, 65536), softmax("fp32", 4096, 1024), softmax("fp32", 16384, 4096),
-         softmax("bf16", 4096, 8192), softmax("fp32", 4096, 393216)]
+         softmax("bf16", 4096, 8192), softmax("fp32", 4096, 393216), *SPELLED]
+
+
+def write(options, source, row, text):
+    if row["problem"]["kind"] != "torch":
+        return source.write_text(text)
+    types = {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}
+    subprocess.run([options.warploom, "new", text, "--dtype", types[row["dtype"]], "--out", str(source)], check=True, stdout=subprocess.DEVNULL)
 
 
 def renew(options):
@@ -85,7 +120,7 @@ def renew(options):
         stored = json.loads(target.read_text())
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / f"{row['case']}.textproto"
-            source.write_text(text)
+            write(options, source, row, text)
             run = subprocess.run([options.warploom, "show", str(source), "--what", "source", "--target", "sm_90a", "--track", row["track"],
                                   "--schedule", stored["schedule"], "--json"], capture_output=True, text=True)
         result = json.loads(run.stdout)
@@ -113,7 +148,7 @@ def main():
             continue
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / f"{row['case']}.textproto"
-            source.write_text(text)
+            write(options, source, row, text)
             command = [options.warploom, "optimize", str(source), "--budget", options.budget, "--track", row["track"], "--json", "--out", folder + "/out"]
             run = subprocess.run(command + (["--archive", options.archive] if options.archive else []), capture_output=True, text=True)
             try:
@@ -122,8 +157,10 @@ def main():
             except (json.JSONDecodeError, FileNotFoundError):
                 print(f"{row['case']}: no plan (exit {run.returncode}): {run.stdout[-600:]} {run.stderr[-300:]}", file=sys.stderr)
                 continue
-        fields = plan["schedule"]["fields"]
-        row |= {"schedule": plan["schedule"]["family"] + "".join(f" {k}={v}" for k, v in fields.items()), "candidates": result["candidates"],
+        schedule = plan["schedule"]  # of several regions: their text
+        if isinstance(schedule, dict):
+            schedule = schedule["family"] + "".join(f" {k}={v}" for k, v in schedule["fields"].items())
+        row |= {"schedule": schedule, "candidates": result["candidates"],
                 "search_seconds": round(result["seconds"], 1), "plan": plan["launch_list"]}
         target.write_text(json.dumps(row) + "\n")
         print(f"{row['case']:<34} {result['best_us']:>10.1f} us  {result['speedup']:.3f}x {result['reference']}  error {result['error']:.2e}  "

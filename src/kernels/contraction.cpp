@@ -7,20 +7,29 @@ using TermKind = graph::Term::Kind;
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// The factors that a value is the product of.
+// The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
 struct Factors {
   const Nest& nest;
-  const NestValue& value;
-  std::vector<int> values = {};
+  const std::vector<int>& over;  // axes
+  std::vector<std::size_t> loads = {};
+  std::vector<int> scales = {};
+  double number = 1;
 
-  bool take(int index) {
+  bool take(int v) {
+    const NestValue& value = nest.values[at(v)];
+    if (std::none_of(over.begin(), over.end(), [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
+    if (value.kind == Kind::load) return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
+    return value.kind == Kind::map && value.dtype == Dtype::f32 &&
+           take(value, static_cast<int>(value.expression.terms.size()) - 1);
+  }
+  bool take(const NestValue& value, int index) {
     const auto& terms = value.expression.terms;
     const graph::Term& term = terms[at(index)];
+    if (term.kind == TermKind::input) return take(value.operands[at(term.input)]);
+    if (term.kind == TermKind::constant) return number *= term.value, true;
     const auto is_zero = [&](int i) { return terms[at(i)].kind == TermKind::constant && terms[at(i)].value == 0; };
-    if (term.kind == TermKind::input) return values.push_back(value.operands[at(term.input)]), true;
-    if (term.kind != TermKind::apply) return false;
-    if (term.op == ValueOp::sub && is_zero(term.args[1])) return take(term.args[0]);  // a zero point of 0
-    return term.op == ValueOp::mul && take(term.args[0]) && take(term.args[1]);
+    if (term.op == ValueOp::sub && is_zero(term.args[1])) return take(value, term.args[0]);  // a zero point of 0
+    return term.op == ValueOp::mul && take(value, term.args[0]) && take(value, term.args[1]);
   }
 };
 
@@ -42,26 +51,18 @@ void add_row(Contraction& c) {
 }  // namespace
 std::optional<Contraction> contraction_of(const Nest& nest) {
   if (nest.outputs.size() != 1) return std::nullopt;
-  Contraction c{nest, 0, 0, 0, {}, {}, {}, {}, {}, {}, {}};
+  Contraction c{.nest = nest};
   const Nest& n = c.nest;
   const std::vector<bool> reduced = n.reduced();
   int sums = 0;
   for (std::size_t v = 0; v < n.values.size(); ++v)
     if (n.values[v].kind == Kind::reduce) ++sums, c.sum = v;
   if (sums != 1 || n.values[c.sum].op != ValueOp::add) return std::nullopt;
-  const NestValue& term = n.values[at(n.values[c.sum].operands[0])];
-  if (term.kind != Kind::map || term.dtype != Dtype::f32) return std::nullopt;
-  Factors product{n, term};
-  if (!product.take(static_cast<int>(term.expression.terms.size()) - 1)) return std::nullopt;
-  std::vector<std::size_t> factors;
-  for (const int v : product.values) {
-    const NestValue& value = n.values[at(v)];
-    const bool summed = std::any_of(n.values[c.sum].axes.begin(), n.values[c.sum].axes.end(), [&](int k) { return value.varies[at(k)]; });
-    if (!summed) c.scales.push_back(v);
-    else if (value.kind == Kind::load && n.loads[at(value.load)].lookup_dim < 0) factors.push_back(at(value.load));
-    else return std::nullopt;
-  }
+  Factors product{n, n.values[c.sum].axes};
+  if (!product.take(n.values[c.sum].operands[0])) return std::nullopt;
+  const auto& factors = product.loads;
   if (factors.size() != 2 || factors[0] == factors[1]) return std::nullopt;
+  c.scales = product.scales, c.scale = product.number;
   const Access& out = n.outputs[0].place;
   int fastest = -1;
   for (std::size_t d = 0; d < out.at.size(); ++d)
@@ -104,13 +105,16 @@ std::optional<Epilogue> epilogue_of(const Contraction& contraction) {
   constexpr int kSum = -1;             // an operand: the sum before it is scaled
   const Nest& nest = contraction.nest;
   NestValue scaled{.kind = Kind::map, .expression = {{{.kind = TermKind::input, .input = 0}}}, .operands = {kSum}};
-  for (const int scale : contraction.scales) {
-    auto& terms = scaled.expression.terms;
+  const auto multiply = [&, &terms = scaled.expression.terms](graph::Term factor) {
     const int before = static_cast<int>(terms.size()) - 1;
-    terms.push_back({.kind = TermKind::input, .input = static_cast<int>(scaled.operands.size())});
+    terms.push_back(std::move(factor));
     terms.push_back({.kind = TermKind::apply, .op = ValueOp::mul, .args = {before, before + 1, 0}});
+  };
+  for (const int scale : contraction.scales) {
+    multiply({.kind = TermKind::input, .input = static_cast<int>(scaled.operands.size())});
     scaled.operands.push_back(scale);
   }
+  if (contraction.scale != 1) multiply({.kind = TermKind::constant, .value = contraction.scale});
   // Whatever is no load is written out, from the output on.
   NestValue whole{.kind = Kind::map, .expression = {{{.kind = TermKind::input, .input = 0}}}, .operands = {nest.outputs[0].value}};
   for (std::size_t i = 0; i < whole.operands.size();) {

@@ -54,7 +54,7 @@ class Direct final : public Family {
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
     if (gpu || forms.size() > 1 || !forms[0].product) return space;
     const Form& form = forms[0];
-    space.fields[1].values = fitting(y, {64, 32, 128, 16, 8, 4, 1});
+    space.fields[1].values = fitting(y, {64, 128, 256, 32, 16, 8, 4, 1});
     std::vector<std::int64_t> rows = {1};
     for (const std::int64_t count : {2, 4, 7, 8, 14, 16, 28})
       if (form.roles.z >= 0 && count <= form.nest.axes[at(form.roles.z)]) rows.push_back(count);
@@ -119,8 +119,8 @@ class Direct final : public Family {
   static std::vector<std::int64_t> depths_of(const Form& form) {
     const std::int64_t size = form.nest.axes[at(form.product->k)];
     std::vector<std::int64_t> out;
-    for (const std::int64_t count : {256, 128, 64, 32, 16, 8, 4})
-      if (count * form.product->taps <= 600 && count < size) out.push_back(count);
+    for (const std::int64_t count : {256, 384, 512, 128, 64, 32, 16, 8, 4})
+      if (count * form.product->taps <= 600 && count < size && (count <= 256 || size % count == 0)) out.push_back(count);
     if (size * form.product->taps <= 600 || out.empty()) out.insert(out.begin(), std::min<std::int64_t>(size, 600));
     return out;
   }

@@ -116,7 +116,8 @@ std::optional<Epilogue> epilogue_of(const Contraction& contraction) {
   }
   if (contraction.scale != 1) multiply({.kind = TermKind::constant, .value = contraction.scale});
   // Whatever is no load is written out, from the output on.
-  NestValue whole{.kind = Kind::map, .expression = {{{.kind = TermKind::input, .input = 0}}}, .operands = {nest.outputs[0].value}};
+  NestValue whole{
+      .kind = Kind::map, .expression = {{{.kind = TermKind::input, .input = 0}}}, .operands = {nest.outputs[0].value}};
   for (std::size_t i = 0; i < whole.operands.size();) {
     const int v = whole.operands[i];
     if (v == kSum || nest.values[at(v)].kind == Kind::load) {

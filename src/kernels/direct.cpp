@@ -65,9 +65,7 @@ class Direct final : public Family {
   }
 
   Status legal(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
-    const auto refuse = [&](const std::string& expected, const std::string& found) {
-      return fail(illegal(s, expected, found));
-    };
+    const auto refuse = [&](const std::string& expected, const std::string& found) { return fail(illegal(s, expected, found)); };
     for (const char* name : {"x", "y", "lanes", "unroll", "warps"})
       if (field(s, name, !capabilities.gpu && name == std::string("warps")) < 1) return refuse("a value of at least 1", name);
     for (const Form& form : forms_of(region, capabilities)) {

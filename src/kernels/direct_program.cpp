@@ -77,9 +77,7 @@ class Writer {
   TensorId declare(const std::string& name, const Access& access, bool output) {
     return kernels::declare(draft, name, n_, access, tiled_, output);
   }
-  tile::Tile box(TensorId tensor, const Access& access) const {
-    return kernels::box(draft, tensor, access, tiled_, tile_);
-  }
+  tile::Tile box(TensorId tensor, const Access& access) const { return kernels::box(draft, tensor, access, tiled_, tile_); }
 
   // Blocks walk the free axes, the last one fastest. Without masks a tile at the edge begins early enough to lie inside.
   void place_tile() {
@@ -90,8 +88,7 @@ class Writer {
     if (rows_ > 1) whole.extent[at(form_.roles.z)] = rows_;
     whole.place(n_, free, tile::block(0));
     for (const std::size_t a : free)
-      if (!gpu_ && n_.axes[a] % whole.extent[a] != 0)
-        whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
+      if (!gpu_ && n_.axes[a] % whole.extent[a] != 0) whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
     tile_.origin = std::move(whole.origin);
     b.grid(whole.count(n_, free)).warps(gpu_ ? static_cast<int>(field(s_, "warps")) : 1);
   }
@@ -266,11 +263,13 @@ class Writer {
   // The sum of products by matrix products of blocks: one factor as it lies, the other's windows copied one tap after another.
   void multiply(std::size_t v) {
     const Form::Product& p = *form_.product;
-    const std::int64_t depth = field(s_, "depth"), m = tile_.extent[at(form_.roles.y)], x = tile_.extent[at(form_.roles.x)], n = x * rows_;
+    const std::int64_t depth = field(s_, "depth"), m = tile_.extent[at(form_.roles.y)], x = tile_.extent[at(form_.roles.x)],
+                       n = x * rows_;
     // Dimensions of the sum come behind those of the one factor's tiles, and before the other's.
     std::vector<std::size_t> a_axes = tiled_, b_axes = tiled_;
     a_axes.push_back(at(p.k)), b_axes.insert(b_axes.begin(), at(p.k));
-    const TensorId A = kernels::declare(draft, "A", n_, p.a, a_axes, false), B = kernels::declare(draft, "B", n_, p.b, b_axes, false);
+    const TensorId A = kernels::declare(draft, "A", n_, p.a, a_axes, false),
+                   B = kernels::declare(draft, "B", n_, p.b, b_axes, false);
     const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
     // Each block of k is summed from zero and added to those before it: the rounding error of one long chain would grow with √k.
     const std::int64_t blocks = ceil_div(n_.axes[at(p.k)], depth);

@@ -48,15 +48,22 @@ class MatmulThreads final : public Family {
     const bool plain = c.k.size() == 1 && !second_n(c);  // a matmul
     const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
     Values ys = {1}, tap_counts = {1}, depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
-    for (std::int64_t y = 2; y <= 32 && second_n(c) && y < 2 * c.nest.axes[*second_n(c)]; y *= 2) ys.insert(ys.begin() + (y > 8), y);
+    for (std::int64_t y = 2; y <= 32 && second_n(c) && y < 2 * c.nest.axes[*second_n(c)]; y *= 2)
+      ys.insert(ys.begin() + (y > 8), y);
     if (!plain) depths = {16, 32, 8, 64, 4, 2, 1};
     if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels || (shares_channel(c) && channels % n != 0); });
     for (std::int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
     if (channels < 8) std::reverse(tap_counts.begin(), tap_counts.end());
     Space space{name(),
-                {{"block_m", !plain ? Values{64, 128, 32, 16, 256} : tensor_cores_ ? Values{128, 64, 256, 32, 16} : Values{128, 64, 32},
+                {{"block_m",
+                  !plain          ? Values{64, 128, 32, 16, 256}
+                  : tensor_cores_ ? Values{128, 64, 256, 32, 16}
+                                  : Values{128, 64, 32},
                   "rows of an output tile"},
-                 {"block_n", !plain ? Values{16, 32, 8, 64, 128} : tensor_cores_ ? Values{128, 64, 256, 32} : Values{128, 64, 32},
+                 {"block_n",
+                  !plain          ? Values{16, 32, 8, 64, 128}
+                  : tensor_cores_ ? Values{128, 64, 256, 32}
+                                  : Values{128, 64, 32},
                   "columns of an output tile, along the output's fastest axis"},
                  {"block_k", depths, "depth of one slot; of a convolution input channels"},
                  {"stages", plain && tensor_cores_ ? Values{3, 4, 2} : Values{3, 2, 4}, "slots of the ring"},
@@ -76,7 +83,8 @@ class MatmulThreads final : public Family {
     const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1), threads = field(s, "warps") * 32,
                k = field(s, "block_k") * field(s, "taps", 1);
     if (k % k_step(p.operand) || k > 64)
-      return fail(illegal(s, fmt::format("block_k · taps a multiple of {}, at most 64", k_step(p.operand)), fmt::format("{}", k)));
+      return fail(
+          illegal(s, fmt::format("block_k · taps a multiple of {}, at most 64", k_step(p.operand)), fmt::format("{}", k)));
     if (n < 32 || n > 256) return fail(illegal(s, "tiles of 32 to 256 columns", fmt::format("{}", n)));
     const auto accumulators = m * n / threads;
     if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)
@@ -111,7 +119,8 @@ class MatmulThreads final : public Family {
       const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
       if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
       for (const Affine& dim : load.at) {
-        const auto tiled = (dim.steps[tall_m(c)] != 0) + (dim.steps[c.fastest_n()] != 0) + (c.channel && dim.steps[*c.channel] != 0);
+        const auto tiled =
+            (dim.steps[tall_m(c)] != 0) + (dim.steps[c.fastest_n()] != 0) + (c.channel && dim.steps[*c.channel] != 0);
         if (tiled > 1 || std::ranges::min(dim.steps) < 0) return false;
       }
     }
@@ -270,7 +279,8 @@ class MatmulThreads final : public Family {
     for (const int operand : epilogue.operands) {
       const Access& load = c.nest.loads[at(operand)];
       const bool columns = std::any_of(axes.begin() + 1, axes.end(), [&](std::size_t axis) { return load.uses(axis); });
-      const TensorId x = t.reg(fmt::format("e{}", inputs.size()), load.dtype, {load.uses(axes[0]) ? shape[0] : 1, columns ? shape[1] : 1});
+      const TensorId x =
+          t.reg(fmt::format("e{}", inputs.size()), load.dtype, {load.uses(axes[0]) ? shape[0] : 1, columns ? shape[1] : 1});
       const TensorId from = declare(draft, fmt::format("E{}", inputs.size()), c.nest, load, axes, false);
       t.copy(box(draft, from, load, axes, tile), t.all(x), load.fill);
       inputs.push_back(t.value(x));

@@ -12,7 +12,7 @@ struct NestTile {
   std::vector<std::int64_t> extent;  // likewise
 
   explicit NestTile(const Nest& nest) : origin(nest.axes.size(), tile::Index(0)), extent(nest.axes.size(), 1) {}
-  std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;  // of tiles along them
+  std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;               // of tiles along them
   void place(const Nest& nest, const std::vector<std::size_t>& axes, const tile::Index& number);  // the last axis fastest
 };
 

@@ -41,7 +41,9 @@ struct RowProgram {
   tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
   tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(extent.size(), true)); }
-  tile::Tile tile_of(tile::TensorId global, const Access& access) const { return box(draft, global, access, rows.dims, at, extent); }
+  tile::Tile tile_of(tile::TensorId global, const Access& access) const {
+    return box(draft, global, access, rows.dims, at, extent);
+  }
   tile::Tile keep(int slot);     // where the tile's part of a slot stays
   void take(std::size_t pass);   // loads and binds what the pass held
   void leave(std::size_t pass);  // stores what it holds and the one before did not

@@ -27,8 +27,7 @@ struct Trial {
   Kernel kernel;
   std::vector<std::vector<std::byte>> inputs;
 
-  Trial(graph::Graph graph, const Family& family, Random& random, int number)
-      : region(std::move(graph), Track::fp32) {
+  Trial(graph::Graph graph, const Family& family, Random& random, int number) : region(std::move(graph), Track::fp32) {
     EXPECT_TRUE(family.covers(region, machine())) << to_text(region.graph);
     const Space space = family.space(region, machine());
     schedule.family = family.name();
@@ -189,8 +188,8 @@ Region region_of(graph::Graph graph) { return {std::move(graph), Track::fp32}; }
 
 TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
   const Region region = region_of(matmul(8192, 8192, 8192, false, false, 0));
-  const Schedule schedule{
-      "direct", {{"x", 8}, {"y", 4096}, {"z", 1}, {"depth", 512}, {"lanes", 1}, {"unroll", 1}, {"product", 1}}};
+  const Schedule schedule{"direct",
+                          {{"x", 8}, {"y", 4096}, {"z", 1}, {"depth", 512}, {"lanes", 1}, {"unroll", 1}, {"product", 1}}};
   const auto status = direct_family().legal(region, schedule, machine());
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);

@@ -48,7 +48,8 @@ std::string to_text(const Nest& nest) {
     if (value.kind == NestValue::Kind::map) {
       out += value.dtype == Dtype::f32 ? "map" : fmt::format("map {}", name_of(value.dtype));
       for (const graph::Term& term : value.expression.terms) {
-        if (term.kind == graph::Term::Kind::input) out += fmt::format(" {}", value.operands[static_cast<std::size_t>(term.input)]);
+        if (term.kind == graph::Term::Kind::input)
+          out += fmt::format(" {}", value.operands[static_cast<std::size_t>(term.input)]);
         if (term.kind == graph::Term::Kind::constant) out += fmt::format(" #{}", term.value);
         if (term.kind == graph::Term::Kind::apply)
           out +=

@@ -174,8 +174,8 @@ TEST(Partition, AViewOfWhatIsStoredIsItsMemory) {
   const TensorId x = b.input("x", Dtype::f32, {8, 16}), w = b.input("w", Dtype::f32, {16, 16});
   const std::array<std::int64_t, 3> shape = {8, 4, 4};
   b.output(b.add(OpKind::Reshape, {b.add(OpKind::MatMul, {x, w}), b.integers("shape", shape)}));
-  const Graph graph = *b.finish();
-  const auto parts = regions_of(graph, Track::fp32, *target::capabilities_of("cpu"));
+  const auto parts =
+      partition(*b.finish(), [](const Graph& part) { return part.nodes.size() == 1 ? std::optional(0) : std::nullopt; });
   ASSERT_TRUE(parts) << describe(parts.error());
   EXPECT_EQ(names_of(*parts), (Names{"MatMul", "Reshape (alias)"}));
   EXPECT_EQ(parts->storage.at("MatMul_0_out"), "Reshape_1_out");  // the output's own memory

@@ -9,7 +9,7 @@ namespace {
 using tile::Program;
 using tile::Scope;
 
-constexpr std::int64_t kMaxRegisterBytes = 256 << 10;
+constexpr std::int64_t kMaxRegisterBytes = 400 << 10;
 
 // What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
 bool is_own_name(const std::string& name) {

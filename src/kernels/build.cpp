@@ -2,7 +2,7 @@
 
 #include "codegen/cpu.h"
 #include "codegen/cuda.h"
-#include "kernels/family.h"
+#include "kernels/families.h"
 #include "kernels/lower.h"
 #include "synth/synthesize.h"
 #include "tile/verify.h"
@@ -39,6 +39,10 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
   return out;
 }
 
+std::vector<const Family*> families() {
+  return {&matmul_wgmma_family(), &matmul_mma_family(),  &matmul_simt_family(),
+          &rowwise_gpu_family(),  &rowwise_cpu_family(), &direct_family()};
+}
 std::vector<const Family*> families_for(const Region& region, const target::Capabilities& capabilities) {
   std::vector<const Family*> out;
   for (const Family* family : families())

@@ -1,4 +1,5 @@
 #include "kernels/contraction.h"
+#include "kernels/nest_form.h"
 namespace warploom::kernels {
 namespace {
 using Kind = NestValue::Kind;
@@ -32,67 +33,22 @@ struct Factors {
   }
 };
 
-constexpr double kMaxTreeNodes = 4096;  // a tile value is a tree where an expression shares terms
-bool fits_a_tree(const graph::Expression& expression) {
-  std::vector<double> nodes;
-  for (const graph::Term& term : expression.terms) {
-    nodes.push_back(1);
-    if (term.kind == TermKind::apply)
-      for (int i = 0; i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
+// A vector times a matrix has one row.
+void add_row(Contraction& c) {
+  const std::size_t row = c.nest.axes.size();
+  c.m = {row};
+  c.nest.axes.push_back(1);
+  for (Access& load : c.nest.loads)
+    for (Affine& dim : load.at) dim.steps.push_back(0);
+  Access &a = c.nest.loads[c.a], &out = c.nest.outputs[0].place;
+  for (Affine& dim : out.at) dim.steps.push_back(0);
+  for (Access* access : {&a, &out}) {
+    access->shape.insert(access->shape.begin(), 1), access->strides.insert(access->strides.begin(), 0);
+    access->at.insert(access->at.begin(), Affine{0, std::vector<std::int64_t>(row + 1)})->steps[row] = 1;
   }
-  return nodes.back() <= kMaxTreeNodes;
+  for (NestValue& value : c.nest.values) value.at.steps.push_back(0), value.varies.push_back(false);
 }
-
-struct Composer {
-  const Contraction& c;
-  Epilogue made = {};
-  std::map<int, int> known = {};  // terms of values
-  int add(graph::Term term) { return made.expression.terms.push_back(term), static_cast<int>(made.expression.terms.size()) - 1; }
-
-  std::optional<int> term_of(int v) {
-    if (const auto found = known.find(v); found != known.end()) return found->second;
-    const NestValue& value = c.nest.values[at(v)];
-    int term = -1;
-    if (at(v) == c.sum) {
-      term = add({.kind = TermKind::input, .input = 0});
-      const auto multiply = [&](int factor) {
-        term = add({.kind = TermKind::apply, .op = ValueOp::mul, .args = {term, factor, 0}});
-      };
-      for (const int scale : c.scales) {
-        const auto factor = term_of(scale);
-        if (!factor) return std::nullopt;
-        multiply(*factor);
-      }
-      if (c.scale != 1) multiply(add({.kind = TermKind::constant, .value = c.scale}));
-    } else if (value.kind == Kind::load) {
-      made.operands.push_back(value.load);
-      term = add({.kind = TermKind::input, .input = static_cast<int>(made.operands.size())});
-    } else {
-      if (value.kind != Kind::map || value.dtype != Dtype::f32) return std::nullopt;
-      std::vector<int> place;
-      for (graph::Term own : value.expression.terms) {
-        if (own.kind == TermKind::input) {
-          const auto input = term_of(value.operands[at(own.input)]);
-          if (!input) return std::nullopt;
-          place.push_back(*input);
-          continue;
-        }
-        if (own.kind == TermKind::apply)
-          for (int& arg : own.args) arg = place[at(arg)];
-        place.push_back(add(own));
-      }
-      term = place.back();
-    }
-    return known[v] = term;
-  }
-};
 }  // namespace
-std::int64_t Contraction::count(const std::vector<std::size_t>& axes) const {
-  std::int64_t product = 1;
-  for (const std::size_t axis : axes) product *= nest.axes[axis];
-  return product;
-}
-
 std::optional<Contraction> contraction_of(const Nest& nest) {
   if (nest.outputs.size() != 1) return std::nullopt;
   Contraction c{.nest = nest};
@@ -127,6 +83,7 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
     for (const std::size_t k : c.k)
       if (n.values[v].varies[k] && v > c.sum) return std::nullopt;
   if (c.n.empty() || c.k.empty()) return std::nullopt;
+  if (c.m.empty()) add_row(c);
   // The output's fastest axis last.
   std::erase(c.n, at(fastest));
   c.n.push_back(at(fastest));
@@ -144,12 +101,43 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
 }
 
 std::optional<Epilogue> epilogue_of(const Contraction& contraction) {
-  Composer composer{contraction};
-  const auto last = composer.term_of(contraction.nest.outputs[0].value);
-  if (!last) return std::nullopt;
-  // The last term is the result; one that is known earlier is repeated.
-  if (at(*last) + 1 != composer.made.expression.terms.size())
-    composer.add({.kind = TermKind::apply, .op = ValueOp::max, .args = {*last, *last, 0}});
-  return fits_a_tree(composer.made.expression) ? std::optional(std::move(composer.made)) : std::nullopt;
+  constexpr double kMostNodes = 4096;  // a tile value is a tree where an expression shares terms
+  constexpr int kSum = -1;             // an operand: the sum before it is scaled
+  const Nest& nest = contraction.nest;
+  NestValue scaled{.kind = Kind::map, .expression = {{{.kind = TermKind::input, .input = 0}}}, .operands = {kSum}};
+  const auto multiply = [&, &terms = scaled.expression.terms](graph::Term factor) {
+    const int before = static_cast<int>(terms.size()) - 1;
+    terms.push_back(std::move(factor));
+    terms.push_back({.kind = TermKind::apply, .op = ValueOp::mul, .args = {before, before + 1, 0}});
+  };
+  for (const int scale : contraction.scales) {
+    multiply({.kind = TermKind::input, .input = static_cast<int>(scaled.operands.size())});
+    scaled.operands.push_back(scale);
+  }
+  if (contraction.scale != 1) multiply({.kind = TermKind::constant, .value = contraction.scale});
+  // Whatever is no load is written out, from the output on.
+  NestValue whole{
+      .kind = Kind::map, .expression = {{{.kind = TermKind::input, .input = 0}}}, .operands = {nest.outputs[0].value}};
+  for (std::size_t i = 0; i < whole.operands.size();) {
+    const int v = whole.operands[i];
+    if (v == kSum || nest.values[at(v)].kind == Kind::load) {
+      ++i;
+      continue;
+    }
+    const NestValue& value = at(v) == contraction.sum ? scaled : nest.values[at(v)];
+    if (value.kind != Kind::map || value.dtype != Dtype::f32) return std::nullopt;
+    inline_operand(whole, i, value);
+    if (tree_nodes(whole.expression) > kMostNodes) return std::nullopt;
+    i = 0;
+  }
+  Epilogue made{std::move(whole.expression), {}};
+  std::vector<int> number;
+  for (const int v : whole.operands) {
+    if (v != kSum) made.operands.push_back(nest.values[at(v)].load);
+    number.push_back(v == kSum ? 0 : static_cast<int>(made.operands.size()));
+  }
+  for (graph::Term& term : made.expression.terms)
+    if (term.kind == TermKind::input) term.input = number[at(term.input)];
+  return made;
 }
 }  // namespace warploom::kernels

@@ -9,15 +9,15 @@
 namespace warploom::kernels {
 struct Contraction {
   Nest nest = {};
-  std::size_t sum = 0;                         // the value that is the sum over k
-  std::size_t a = 0, b = 0;                    // of nest.loads; b is the one that varies along the output's fastest axis
-  std::vector<int> scales;                     // values, constant along k, that the sum is to be multiplied by: Σ s·a·b = s · Σ a·b
-  double scale = 1;                            // likewise a number
-  std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending
+  std::size_t sum = 0;       // the value that is the sum over k
+  std::size_t a = 0, b = 0;  // of nest.loads; b is the one that varies along the output's fastest axis
+  std::vector<int> scales;   // values, constant along k, that the sum is to be multiplied by: Σ s·a·b = s · Σ a·b
+  double scale = 1;          // likewise a number
+  std::vector<std::size_t> batch, m, n,
+      k;  // axes of the nest, ascending but for the output's fastest, last in n; none but batch empty
   std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
 
   std::size_t fastest_n() const { return n.back(); }
-  std::int64_t count(const std::vector<std::size_t>& axes) const;  // the product of their sizes
 };
 std::optional<Contraction> contraction_of(const Nest& nest);
 

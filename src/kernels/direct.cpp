@@ -54,7 +54,7 @@ class Direct final : public Family {
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
     if (gpu || forms.size() > 1 || !forms[0].product) return space;
     const Form& form = forms[0];
-    space.fields[1].values = fitting(y, {64, 32, 128, 16, 8, 4, 1});
+    space.fields[1].values = fitting(y, {64, 128, 256, 32, 16, 8, 4, 1});
     std::vector<std::int64_t> rows = {1};
     for (const std::int64_t count : {2, 4, 7, 8, 14, 16, 28})
       if (form.roles.z >= 0 && count <= form.nest.axes[at(form.roles.z)]) rows.push_back(count);
@@ -65,13 +65,9 @@ class Direct final : public Family {
   }
 
   Status legal(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
-    const auto refuse = [&](const std::string& expected, const std::string& found) {
-      return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together", s.text(), expected, found,
-                   "change one of the fields named"});
-    };
+    const auto refuse = [&](const std::string& expected, const std::string& found) { return fail(illegal(s, expected, found)); };
     for (const char* name : {"x", "y", "lanes", "unroll", "warps"})
-      if (field_of(s, name) < (capabilities.gpu || name != std::string("warps") ? 1 : -1))
-        return refuse("a value of at least 1", name);
+      if (field(s, name, !capabilities.gpu && name == std::string("warps")) < 1) return refuse("a value of at least 1", name);
     for (const Form& form : forms_of(region, capabilities)) {
       const auto tile = tile_of(form, s);
       std::int64_t elements = 1, written = 1;
@@ -80,12 +76,12 @@ class Direct final : public Family {
         const std::int64_t size = form.nest.axes[a];
         if (capabilities.gpu ? tile[a] / 2 >= size && tile[a] > 1 : tile[a] > size)
           return refuse(fmt::format("a tile no larger than the axis of {}", size), fmt::format("{}", tile[a]));
-        if (form.reduced[a] && size <= field_of(s, "unroll")) written *= size;
+        if (form.reduced[a] && size <= field(s, "unroll")) written *= size;
       }
-      if (form.product && field_of(s, "product") == 1) {
-        const std::int64_t m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], rows = field_of(s, "z"),
-                           depth = field_of(s, "depth"), scratch = 4 * (m + x * rows + 32) * depth * form.product->taps + 8192;
-        if (m == 1 || x == 1 || field_of(s, "unroll") != 1 || field_of(s, "lanes") != 1 || rows < 1 || depth < 1 ||
+      if (form.product && field(s, "product") == 1) {
+        const std::int64_t m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], rows = field(s, "z"),
+                           depth = field(s, "depth"), scratch = 4 * (m + x * rows + 32) * depth * form.product->taps + 8192;
+        if (m == 1 || x == 1 || field(s, "unroll") != 1 || field(s, "lanes") != 1 || rows < 1 || depth < 1 ||
             m * x * rows > 32768)
           return refuse("x and y of at least 2, unroll=1 lanes=1, at most 32768 elements", s.text());
         if (rows > 1 && (form.roles.z < 0 || rows > form.nest.axes[at(form.roles.z)]))
@@ -98,18 +94,18 @@ class Direct final : public Family {
           if (rows > 1 && (value.kind == Kind::index || (value.varies[at(form.roles.z)] && !value.varies[at(form.roles.x)])))
             return refuse("z=1 where a value varies along z and not along x", s.text());
         elements = 1;
-      } else if (field_of(s, "z") > 1 || field_of(s, "depth") > 0) {
-        if (field_of(s, "z") != 1 || field_of(s, "depth") != depths_of(form).front())
+      } else if (field(s, "z") > 1 || field(s, "depth") > 0) {
+        if (field(s, "z") != 1 || field(s, "depth") != depths_of(form).front())
           return refuse("z and depth as they come without products", s.text());
       }
       if (written > 64) return refuse("at most 64 bodies written out", fmt::format("{}", written));
       for (const NestValue& value : form.nest.values)
-        if (value.kind == Kind::reduce && value.op == ValueOp::mul && form.roles.lanes >= 0 && field_of(s, "lanes") > 1)
-          return refuse("lanes=1 for a product of all elements", fmt::format("{}", field_of(s, "lanes")));
+        if (value.kind == Kind::reduce && value.op == ValueOp::mul && form.roles.lanes >= 0 && field(s, "lanes") > 1)
+          return refuse("lanes=1 for a product of all elements", fmt::format("{}", field(s, "lanes")));
       if (!takes_boxes(form, tile)) return refuse("tiles that are boxes of every tensor", s.text());
       if (capabilities.gpu) {
-        const std::int64_t threads = field_of(s, "warps") * 32;
-        if (elements > threads * 32 || (elements < threads && field_of(s, "warps") > 1))
+        const std::int64_t threads = field(s, "warps") * 32;
+        if (elements > threads * 32 || (elements < threads && field(s, "warps") > 1))
           return refuse("1 to 32 elements a thread", fmt::format("{} elements, {} threads", elements, threads));
       } else if (elements > 8192) {
         return refuse("at most 8192 elements a tile", fmt::format("{}", elements));
@@ -121,8 +117,8 @@ class Direct final : public Family {
   static std::vector<std::int64_t> depths_of(const Form& form) {
     const std::int64_t size = form.nest.axes[at(form.product->k)];
     std::vector<std::int64_t> out;
-    for (const std::int64_t count : {256, 128, 64, 32, 16, 8, 4})
-      if (count * form.product->taps <= 600 && count < size) out.push_back(count);
+    for (const std::int64_t count : {256, 384, 512, 128, 64, 32, 16, 8, 4})
+      if (count * form.product->taps <= 600 && count < size && (count <= 256 || size % count == 0)) out.push_back(count);
     if (size * form.product->taps <= 600 || out.empty()) out.insert(out.begin(), std::min<std::int64_t>(size, 600));
     return out;
   }
@@ -134,8 +130,8 @@ class Direct final : public Family {
     double all = 0;
     for (const Form& form : forms_of(region, capabilities)) {
       const auto tile = tile_of(form, s);
-      const bool product = form.product && field_of(s, "product") == 1;
-      const double rows = product ? static_cast<double>(field_of(s, "z")) : 1;
+      const bool product = form.product && field(s, "product") == 1;
+      const double rows = product ? static_cast<double>(field(s, "z")) : 1;
       double tasks = 1, trips = 1, task = 30;
       for (std::size_t a = 0; a < tile.size(); ++a) {
         const double size = static_cast<int>(a) == form.roles.z ? std::max(rows, static_cast<double>(tile[a]))
@@ -149,7 +145,7 @@ class Direct final : public Family {
         task +=
             trips *
                 (m * wide *
-                     (0.5 + 1.5 / static_cast<double>(form.product->taps * (form.product->taps > 1 ? 1 : field_of(s, "depth")))) +
+                     (0.5 + 1.5 / static_cast<double>(form.product->taps * (form.product->taps > 1 ? 1 : field(s, "depth")))) +
                  2 * m / vector + rows * (std::ceil(x / vector) * (form.product->b.inside ? 2 : 4) + 1)) +
             m * wide * 4;
       }

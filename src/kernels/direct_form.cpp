@@ -152,7 +152,7 @@ std::vector<Form> forms_of(const Region& region, const Capabilities& capabilitie
 std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s) {
   std::vector<std::int64_t> tile(form.nest.axes.size(), 1);
   const auto set = [&](int axis, const char* name) {
-    if (axis >= 0) tile[at(axis)] = field_of(s, name);
+    if (axis >= 0) tile[at(axis)] = field(s, name);
   };
   set(form.roles.x, "x"), set(form.roles.y, "y"), set(form.roles.lanes, "lanes");
   return tile;

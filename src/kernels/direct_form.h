@@ -33,11 +33,6 @@ std::int64_t stride_along(const Access& access, int axis);
 // The axis along which neighbours are closest; of those that are alike the one that comes first.
 int fastest(const Access& access);
 
-inline std::int64_t field_of(const Schedule& schedule, const char* name) {
-  const auto found = schedule.fields.find(name);
-  return found == schedule.fields.end() ? -1 : found->second;
-}
-
 // The extents of a tile along all axes of a nest.
 std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s);
 // Whether a box of every tensor is what a tile of these extents takes: each dimension follows one axis, forwards.

@@ -1,6 +1,6 @@
 // The programs of the family `direct`.
 #include "kernels/direct_form.h"
-#include "kernels/pieces.h"
+#include "kernels/nest_tiles.h"
 namespace warploom::kernels::direct {
 namespace {
 using target::Capabilities;
@@ -12,14 +12,16 @@ using Kind = NestValue::Kind;
 class Writer {
  public:
   Writer(const Form& form, const Schedule& s, const Capabilities& capabilities, const std::string& name)
-      : draft(name), form_(form), n_(form.nest), b(draft.b), gpu_(capabilities.gpu), s_(s), tile_(tile_of(form, s)) {}
+      : draft(name), form_(form), n_(form.nest), b(draft.b), gpu_(capabilities.gpu), s_(s), tile_(form.nest) {
+    tile_.extent = tile_of(form, s);
+  }
   Draft draft;
 
   tile::Program make() {
-    for (std::size_t a = 0; a < tile_.size(); ++a)
-      if (tile_[a] > 1) tiled_.push_back(a);
-    const bool product = field_of(s_, "product") == 1;
-    rows_ = product ? field_of(s_, "z") : 1;
+    for (std::size_t a = 0; a < tile_.extent.size(); ++a)
+      if (tile_.extent[a] > 1) tiled_.push_back(a);
+    const bool product = field(s_, "product") == 1;
+    rows_ = product ? field(s_, "z") : 1;
     for (std::size_t i = 0; i < n_.loads.size(); ++i) {
       const bool factor =
           product && std::count(form_.product->loads.begin(), form_.product->loads.end(), static_cast<int>(i)) > 0;
@@ -47,7 +49,7 @@ class Writer {
     std::vector<std::size_t> sums;
     for (std::size_t v = 0; v < n_.values.size(); ++v)
       if (n_.values[v].kind == Kind::reduce) sums.push_back(v), begin(v);
-    if (product) multiply(held_[sums[0]]);
+    if (product) multiply(sums[0]);
     else if (!sums.empty())
       loops(0, [&] {
         for (std::size_t v = 0; v < n_.values.size(); ++v)
@@ -67,87 +69,33 @@ class Writer {
   tile::Builder& b;
   bool gpu_;
   const Schedule& s_;
-  std::vector<std::int64_t> tile_;
+  NestTile tile_;
   std::vector<std::size_t> tiled_;                  // axes of the tile, the dimensions of register tensors
-  std::vector<Index> origin_;                       // of the tile
   std::int64_t rows_ = 1;                           // of x, at neighbouring indices of z, one behind another in a register tensor
-  std::map<std::string, TensorId> lookups_;         // indices, by the graph's names
   std::vector<TensorId> globals_, outputs_, held_;  // held_: the register tensor of a value
 
-  // Dimensions that follow the tile's axes come last, in the axes' order; a factor's that follows the sum behind them or before.
-  std::vector<std::size_t> order(const Access& access) const {
-    std::vector<std::pair<int, std::size_t>> keys;
-    for (std::size_t d = 0; d < access.at.size(); ++d) {
-      int key = -2;
-      if (form_.product && access.at[d].steps[at(form_.product->k)] != 0)
-        key = access.uses(at(form_.roles.y)) ? static_cast<int>(tile_.size()) : -1;
-      for (const std::size_t a : tiled_)
-        if (access.at[d].steps[a] != 0) key = static_cast<int>(a);
-      keys.emplace_back(key, d);
-    }
-    std::stable_sort(keys.begin(), keys.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-    std::vector<std::size_t> out;
-    for (const auto& [key, d] : keys) out.push_back(d);
-    return out;
-  }
   TensorId declare(const std::string& name, const Access& access, bool output) {
-    std::vector<std::int64_t> shape, strides;
-    for (const std::size_t d : order(access)) {
-      std::int64_t last = access.at[d].begin;  // of an output: beyond it lies what others write
-      for (std::size_t a = 0; a < n_.axes.size(); ++a)
-        last += std::max<std::int64_t>(0, access.at[d].steps[a] * (n_.axes[a] - 1));
-      shape.push_back(output ? last + 1 : access.shape[d]);
-      strides.push_back(access.strides[d]);
-    }
-    if (shape.empty()) shape = strides = {1};
-    draft.buffers[name] = access.name;
-    if (const auto& lookup = access.lookup; access.lookup_dim >= 0 && !lookups_.contains(lookup.name)) {
-      const std::string own = fmt::format("I{}", lookups_.size());
-      draft.buffers[own] = lookup.name;
-      lookups_[lookup.name] = b.global(own, lookup.dtype, lookup.shape);
-    }
-    return output ? b.output(name, access.dtype, shape, strides) : b.global(name, access.dtype, shape, strides);
+    return kernels::declare(draft, name, n_, access, tiled_, output);
   }
-  tile::Tile box(TensorId tensor, const Access& access) const {
-    std::vector<Index> offset;
-    std::vector<std::int64_t> extent, step;
-    for (const std::size_t d : order(access)) {
-      const Affine& c = access.at[d];
-      Index sum = c.begin;
-      extent.push_back(1), step.push_back(1);
-      for (std::size_t a = 0; a < n_.axes.size(); ++a) {
-        if (c.steps[a] == 0) continue;
-        sum = sum + origin_[a] * c.steps[a];
-        if (tile_[a] > 1) extent.back() = tile_[a], step.back() = c.steps[a];
-      }
-      offset.push_back(sum);
-    }
-    if (offset.empty()) offset = {0}, extent = step = {1};
-    tile::Tile tile = b.stepped(b.tile(tensor, std::move(offset), std::move(extent)), std::move(step));
-    if (access.lookup_dim < 0) return tile;
-    const auto dims = order(access);
-    const auto dim = std::find(dims.begin(), dims.end(), at(access.lookup_dim)) - dims.begin();
-    return b.gathered(std::move(tile), static_cast<int>(dim), lookups_.at(access.lookup.name));
-  }
+  tile::Tile box(TensorId tensor, const Access& access) const { return kernels::box(draft, tensor, access, tiled_, tile_); }
 
   // Blocks walk the free axes, the last one fastest. Without masks a tile at the edge begins early enough to lie inside.
   void place_tile() {
-    origin_.assign(n_.axes.size(), Index(0));
-    std::int64_t blocks = 1;
-    for (std::size_t a = n_.axes.size(); a-- > 0;) {
-      if (form_.reduced[a]) continue;
-      const std::int64_t size = static_cast<int>(a) == form_.roles.z && rows_ > 1 ? rows_ : tile_[a],
-                         count = ceil_div(n_.axes[a], size);
-      if (count > 1) origin_[a] = tile::block(0) / blocks % count * size;
-      if (!gpu_ && n_.axes[a] % size != 0) origin_[a] = tile::min(origin_[a], n_.axes[a] - size);
-      blocks *= count;
-    }
-    b.grid(blocks).warps(gpu_ ? static_cast<int>(field_of(s_, "warps")) : 1);
+    std::vector<std::size_t> free;
+    for (std::size_t a = 0; a < n_.axes.size(); ++a)
+      if (!form_.reduced[a]) free.push_back(a);
+    NestTile whole = tile_;
+    if (rows_ > 1) whole.extent[at(form_.roles.z)] = rows_;
+    whole.place(n_, free, tile::block(0));
+    for (const std::size_t a : free)
+      if (!gpu_ && n_.axes[a] % whole.extent[a] != 0) whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
+    tile_.origin = std::move(whole.origin);
+    b.grid(whole.count(n_, free)).warps(gpu_ ? static_cast<int>(field(s_, "warps")) : 1);
   }
 
   std::vector<std::int64_t> shape_of(const std::vector<bool>& varies) const {
     std::vector<std::int64_t> shape;
-    for (const std::size_t a : tiled_) shape.push_back(varies[a] ? tile_[a] : 1);
+    for (const std::size_t a : tiled_) shape.push_back(varies[a] ? tile_.extent[a] : 1);
     if (rows_ > 1 && varies[at(form_.roles.x)]) shape.back() *= rows_;
     return shape.empty() ? std::vector<std::int64_t>{1} : shape;
   }
@@ -170,7 +118,7 @@ class Writer {
   }
   Value index(const Affine& c) const {
     Index start = c.begin;
-    for (std::size_t a = 0; a < n_.axes.size(); ++a) start = start + origin_[a] * c.steps[a];
+    for (std::size_t a = 0; a < n_.axes.size(); ++a) start = start + tile_.origin[a] * c.steps[a];
     std::optional<Value> sum;
     for (std::size_t i = 0; i < tiled_.size(); ++i) {
       const auto step = static_cast<double>(c.steps[tiled_[i]]);
@@ -205,10 +153,10 @@ class Writer {
   // only a part of the tile is read: the threads that load it are not those that need it.
   bool turned(const Access& load) const {
     const auto outside = [&](std::size_t a) { return !load.uses(a); };
-    if (form_.roles.lanes >= 0 && tile_[at(form_.roles.lanes)] > 1 && std::any_of(tiled_.begin(), tiled_.end(), outside))
+    if (form_.roles.lanes >= 0 && tile_.extent[at(form_.roles.lanes)] > 1 && std::any_of(tiled_.begin(), tiled_.end(), outside))
       return true;
     const int own = fastest(load), x = form_.roles.x;
-    return own >= 0 && x >= 0 && own != x && tile_[at(own)] > 1 && tile_[at(x)] > 1 && !form_.reduced[at(own)] &&
+    return own >= 0 && x >= 0 && own != x && tile_.extent[at(own)] > 1 && tile_.extent[at(x)] > 1 && !form_.reduced[at(own)] &&
            load.uses(at(x));
   }
 
@@ -234,7 +182,7 @@ class Writer {
     const NestValue& sum = n_.values[v];
     Value operand = value_of(at(sum.operands[0]));
     const int lanes = form_.roles.lanes;
-    const bool masked = lanes >= 0 && n_.axes[at(lanes)] % tile_[at(lanes)] != 0;
+    const bool masked = lanes >= 0 && n_.axes[at(lanes)] % tile_.extent[at(lanes)] != 0;
     if (masked) {
       Affine along{0, std::vector<std::int64_t>(n_.axes.size())};
       along.steps[at(lanes)] = 1;
@@ -249,7 +197,7 @@ class Writer {
   }
   void finish(std::size_t v) {
     const int lanes = form_.roles.lanes;
-    if (lanes < 0 || tile_[at(lanes)] == 1) return;
+    if (lanes < 0 || tile_.extent[at(lanes)] == 1) return;
     const TensorId whole = reg(fmt::format("total{}", v), Dtype::f32, shape_of(n_.values[v].varies));
     const auto axis = std::find(tiled_.begin(), tiled_.end(), at(lanes)) - tiled_.begin();
     b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
@@ -262,21 +210,21 @@ class Writer {
   // Loops over the reduced axes from `a` on, or their bodies one after another where they are short and to be written out.
   void loops(std::size_t a, const std::function<void()>& body) {
     if (a == n_.axes.size()) return body();
-    if (!form_.reduced[a] || n_.axes[a] <= tile_[a]) return loops(a + 1, body);
-    const std::int64_t count = ceil_div(n_.axes[a], tile_[a]);
-    if (field_of(s_, "unroll") > 1 && count <= field_of(s_, "unroll") && tile_[a] == 1) {
+    if (!form_.reduced[a] || n_.axes[a] <= tile_.extent[a]) return loops(a + 1, body);
+    const std::int64_t count = ceil_div(n_.axes[a], tile_.extent[a]);
+    if (field(s_, "unroll") > 1 && count <= field(s_, "unroll") && tile_.extent[a] == 1) {
       for (std::int64_t i = 0; i < count; ++i) {
-        origin_[a] = i;
+        tile_.origin[a] = i;
         loops(a + 1, body);
       }
-      origin_[a] = 0;
+      tile_.origin[a] = 0;
       return;
     }
     b.for_(fmt::format("i{}", a), 0, count, 1, [&](const Index& i) {
-      origin_[a] = i * tile_[a];
+      tile_.origin[a] = i * tile_.extent[a];
       loops(a + 1, body);
     });
-    origin_[a] = 0;
+    tile_.origin[a] = 0;
   }
 
   void store(std::size_t i) {
@@ -296,44 +244,54 @@ class Writer {
     tile::Tile part = b.all(tensor);
     if (rows_ == 1 || !access.uses(at(form_.roles.x))) return body(part);
     part = b.tile(tensor, std::vector<Index>(tiled_.size(), Index(0)), {});
-    for (const std::size_t a : tiled_) part.extent.push_back(access.uses(a) ? tile_[a] : 1);
+    for (const std::size_t a : tiled_) part.extent.push_back(access.uses(a) ? tile_.extent[a] : 1);
     rows([&](const Index& row) {
-      part.offset.back() = row * tile_[at(form_.roles.x)];
+      part.offset.back() = row * tile_.extent[at(form_.roles.x)];
       body(part);
     });
   }
   void rows(const std::function<void(const Index&)>& body) {
     if (rows_ == 1) return body(0);
-    const Index first = origin_[at(form_.roles.z)];
+    const Index first = tile_.origin[at(form_.roles.z)];
     b.for_("row", 0, rows_, 1, [&](const Index& row) {
-      origin_[at(form_.roles.z)] = first + row;
+      tile_.origin[at(form_.roles.z)] = first + row;
       body(row);
     });
-    origin_[at(form_.roles.z)] = first;
+    tile_.origin[at(form_.roles.z)] = first;
   }
 
   // The sum of products by matrix products of blocks: one factor as it lies, the other's windows copied one tap after another.
-  void multiply(TensorId sum) {
+  void multiply(std::size_t v) {
     const Form::Product& p = *form_.product;
-    const std::int64_t depth = field_of(s_, "depth"), m = tile_[at(form_.roles.y)], x = tile_[at(form_.roles.x)], n = x * rows_;
-    const TensorId A = declare("A", p.a, false), B = declare("B", p.b, false);
+    const std::int64_t depth = field(s_, "depth"), m = tile_.extent[at(form_.roles.y)], x = tile_.extent[at(form_.roles.x)],
+                       n = x * rows_;
+    // Dimensions of the sum come behind those of the one factor's tiles, and before the other's.
+    std::vector<std::size_t> a_axes = tiled_, b_axes = tiled_;
+    a_axes.push_back(at(p.k)), b_axes.insert(b_axes.begin(), at(p.k));
+    const TensorId A = kernels::declare(draft, "A", n_, p.a, a_axes, false),
+                   B = kernels::declare(draft, "B", n_, p.b, b_axes, false);
     const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
-    const auto along_k = [&](TensorId tensor, const Access& access, std::int64_t size) {
-      tile::Tile tile = box(tensor, access);
-      const auto dims = order(access);
-      for (std::size_t d = 0; d < dims.size(); ++d)
-        if (access.at[dims[d]].steps[at(p.k)] != 0) tile.extent[d] = size;
-      return tile;
-    };
-    b.for_("k", 0, ceil_div(n_.axes[at(p.k)], depth), 1, [&](const Index& k) {
-      origin_[at(p.k)] = k * depth;
-      b.copy(along_k(A, p.a, depth * p.taps), b.all(a));
+    // Each block of k is summed from zero and added to those before it: the rounding error of one long chain would grow with √k.
+    const std::int64_t blocks = ceil_div(n_.axes[at(p.k)], depth);
+    const TensorId part = p.taps == 1 && blocks > 1 ? reg("part", Dtype::f32, sum_shape(v)) : held_[v];
+    b.for_("k", 0, blocks, 1, [&](const Index& k) {
+      tile_.origin[at(p.k)] = k * depth;
+      tile::Tile rows_of_a = kernels::box(draft, A, p.a, a_axes, tile_);
+      rows_of_a.extent.back() = depth * p.taps;
+      b.copy(std::move(rows_of_a), b.all(a));
       taps(0, 0, [&](const Index& tap) {
-        rows([&](const Index& row) { b.copy(along_k(B, p.b, depth), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.fill); });
+        rows([&](const Index& row) {
+          NestTile deep = tile_;
+          deep.extent[at(p.k)] = depth;
+          b.copy(kernels::box(draft, B, p.b, b_axes, deep), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.fill);
+        });
       });
-      if (p.taps == 1) return b.mma(sum, b.all(a), b.all(w));
+      if (part != held_[v]) b.fill(part, 0);
+      if (p.taps == 1) b.mma(part, b.all(a), b.all(w));
+      if (part != held_[v]) b.map(held_[v], b.value(held_[v]) + b.value(part));
+      if (p.taps == 1) return;
       b.for_("c", 0, depth, 1, [&](const Index& c) {
-        b.mma(sum, b.tile(a, {0, c * p.taps}, {m, p.taps}), b.tile(w, {c, 0, 0}, {1, p.taps, n}));
+        b.mma(part, b.tile(a, {0, c * p.taps}, {m, p.taps}), b.tile(w, {c, 0, 0}, {1, p.taps, n}));
       });
     });
   }
@@ -341,7 +299,7 @@ class Writer {
     if (axis == n_.axes.size()) return body(tap);
     if (!form_.reduced[axis] || static_cast<int>(axis) == form_.product->k) return taps(axis + 1, tap, body);
     b.for_(fmt::format("i{}", axis), 0, n_.axes[axis], 1, [&](const Index& i) {
-      origin_[axis] = i;
+      tile_.origin[axis] = i;
       taps(axis + 1, tap * n_.axes[axis] + i, body);
     });
   }

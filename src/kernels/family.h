@@ -42,6 +42,9 @@ struct Schedule {
 };
 nlohmann::json to_json(const Schedule& schedule);
 Result<Schedule> schedule_from_json(const nlohmann::json& json);
+std::int64_t field(const Schedule& schedule, const std::string& name, std::int64_t otherwise = 0);
+// kScheduleIllegal: fields that cannot hold together.
+Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found);
 
 struct Field {
   std::string name;

@@ -14,11 +14,6 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
   return std::nullopt;
 }
 
-Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found) {
-  return {ErrorCode::kScheduleIllegal,     "the schedule's fields cannot hold together", schedule.text(), expected, found,
-          "change one of the fields named"};
-}
-
 Status fits_shared(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities) {
   if (bytes <= capabilities.shared_bytes) return ok();
   return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", schedule.text(),

@@ -1,4 +1,4 @@
-// What the GPU matmul families share: precision, operands made ready for tensor cores, field lookups.
+// What the GPU matmul families share: precision, operands made ready for tensor cores.
 #pragma once
 #include "kernels/families.h"
 #include "kernels/pieces.h"
@@ -21,13 +21,6 @@ inline std::optional<Precision> precision_of(const MatmulRegion& region, Track t
 // acc += fa·fb of register fragments under the precision: as they are, rounded to tf32, or as three products of two-part splits.
 void fragment_products(Draft& draft, const Precision& precision, tile::TensorId acc, tile::TensorId fa, tile::TensorId fb,
                        const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape);
-
-inline std::int64_t field(const Schedule& schedule, const std::string& name, std::int64_t otherwise = 0) {
-  const auto found = schedule.fields.find(name);
-  return found == schedule.fields.end() ? otherwise : found->second;
-}
-
-Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found);
 
 // ok, or kResourceLimit where a block's shared memory does not hold `bytes`.
 Status fits_shared(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities);

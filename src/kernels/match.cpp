@@ -4,12 +4,12 @@ namespace warploom::kernels {
 namespace {
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// An access seen along axes of its nest, -1 for one that is not there; nothing where it is no view.
+// An access seen along axes of its nest; nothing where it is no view.
 std::optional<View> view_of(const Nest& nest, const Access& access, const std::vector<int>& axes) {
   View view{access.tensor, access.name, access.dtype, {}, {}};
   for (const int axis : axes) {
     std::int64_t stride = 0;
-    for (std::size_t d = 0; d < access.at.size() && axis >= 0; ++d) stride += access.at[d].steps[at(axis)] * access.strides[d];
+    for (std::size_t d = 0; d < access.at.size(); ++d) stride += access.at[d].steps[at(axis)] * access.strides[d];
     if (stride < 0) return std::nullopt;
     view.strides.push_back(stride);
     view.shape.push_back(stride == 0 ? 1 : nest.axes[at(axis)]);
@@ -43,13 +43,12 @@ bool is_computed_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dty
 std::optional<MatmulRegion> match_matmul(const std::vector<Nest>& nests) {
   if (nests.size() != 1) return std::nullopt;
   const auto c = contraction_of(nests[0]);
-  if (!c || c->k.size() != 1 || c->n.empty()) return std::nullopt;
+  if (!c || c->k.size() != 1) return std::nullopt;
   const auto epilogue = epilogue_of(*c);
   if (!epilogue) return std::nullopt;
   const Nest& nest = c->nest;
   // Rows and columns are one axis each; the others count the batch.
-  const int m = c->m.empty() ? -1 : static_cast<int>(c->m.back()), n = static_cast<int>(c->fastest_n()),
-            k = static_cast<int>(c->k[0]);
+  const int m = static_cast<int>(c->m.back()), n = static_cast<int>(c->fastest_n()), k = static_cast<int>(c->k[0]);
   std::vector<int> batch;
   for (std::size_t axis = 0; axis < nest.axes.size(); ++axis)
     if (const int a = static_cast<int>(axis); a != m && a != n && a != k) batch.push_back(a);
@@ -61,8 +60,7 @@ std::optional<MatmulRegion> match_matmul(const std::vector<Nest>& nests) {
   auto a = view(nest.loads[c->a], m, k), b = view(nest.loads[c->b], k, n), out = view(nest.outputs[0].place, m, n);
   if (!a || !b || !out || !is_computed_float(out->dtype)) return std::nullopt;
   if (c->n.size() > 1 && b->strides.back() != 1 && b->strides[batch.size()] != 1) return std::nullopt;  // a strided convolution
-  MatmulRegion region{
-      {}, m < 0 ? 1 : nest.axes[at(m)], nest.axes[at(n)], nest.axes[at(k)], *a, *b, *out, {}, epilogue->expression, false};
+  MatmulRegion region{{}, nest.axes[at(m)], nest.axes[at(n)], nest.axes[at(k)], *a, *b, *out, {}, epilogue->expression, false};
   for (const int axis : batch) region.batch.push_back(nest.axes[at(axis)]);
   for (const int load : epilogue->operands) {
     auto operand = view(nest.loads[at(load)], m, n);

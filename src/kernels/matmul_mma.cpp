@@ -1,113 +1,259 @@
-// Matmul for any GPU since sm_80: all threads copy, through a ring of shared-memory slots filled by asynchronous copies, and all
-// multiply: with mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
-
+// Sums of products for any GPU since sm_80, matmuls and convolutions alike: all threads copy, through a ring of shared-memory slots
+// filled by asynchronous copies, and all multiply: with mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
+//
+// Rows are A's axis m (of a convolution its output channels), columns a block_n · y patch of B's (pixels of one image; of a matmul y is
+// 1). A slot holds block_k · taps of the sum's terms: so many input channels at so many places of the window. Nothing is unfolded in
+// memory: a patch at a place of the window is a box of the input, and what padding adds lies outside and counts as 0. With pack=1 a
+// program of its own first lays the weights so that the channels of one place are neighbours.
+#include "kernels/contraction.h"
 #include "kernels/gpu_matmul.h"
+#include "kernels/nest_tiles.h"
 namespace warploom::kernels {
 namespace {
 using tile::Index;
 using tile::TensorId;
+using tile::Value;
 
-// The two families differ in what a register fragment is made of and in the shapes of tiles.
-struct Flavour {
-  std::string name;
-  bool tensor_cores;
-  int k_step(Dtype operand) const { return tensor_cores ? 32 / bytes_of(operand) : 4; }
-};
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-class MatmulThreads : public Family {
+// Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
+std::int64_t outside(const Contraction& c) {
+  std::int64_t far = 1;
+  for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
+    for (std::size_t d = 0; d < access->at.size(); ++d)
+      far = std::max(far, 2 * (access->shape[d] + std::abs(access->at[d].begin)));
+  return far;
+}
+
+std::optional<Contraction> contraction(const Region& region) {
+  return region.nests().size() == 1 ? contraction_of(region.nests()[0]) : std::nullopt;
+}
+
+class MatmulThreads final : public Family {
  public:
-  explicit MatmulThreads(Flavour flavour) : flavour_(std::move(flavour)) {}
-  std::string name() const override { return flavour_.name; }
+  MatmulThreads(std::string name, bool tensor_cores) : name_(std::move(name)), tensor_cores_(tensor_cores) {}
+  std::string name() const override { return name_; }
 
   bool covers(const Region& region, const target::Capabilities& capabilities) const override {
-    if (!capabilities.gpu) return false;
-    const auto matmul = match_matmul(region.nests());
-    if (!matmul || matmul->a.dtype != matmul->b.dtype || matmul->batch.size() > 3) return false;
-    const auto p = precision(*matmul, region.track);
+    const auto c = contraction(region);
+    if (!capabilities.gpu || !c || !epilogue_of(*c) || !computes(*c)) return false;
+    const auto p = precision(*c, region.track);
     const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
     return p && (!fp8 || capabilities.fp8_tflops > 0);
   }
 
-  Space space(const Region&, const target::Capabilities&) const override {
-    if (flavour_.tensor_cores)
-      return {name(),
-              {{"block_m", {128, 64, 256, 32, 16}, "rows of an output tile"},
-               {"block_n", {128, 64, 256, 32}, "columns of an output tile"},
-               {"block_k", {32, 64, 16}, "depth of one slot"},
-               {"stages", {3, 4, 2}, "slots of the ring"},
-               {"warps", {8, 4}, "warps a block"},
-               {"group", {8, 1}, "rows of tiles taken together"},
-               {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
-    return {name(),
-            {{"block_m", {128, 64, 32}, "rows of an output tile"},
-             {"block_n", {128, 64, 32}, "columns of an output tile"},
-             {"block_k", {16, 8, 32}, "depth of one slot"},
-             {"stages", {3, 2, 4}, "slots of the ring"},
-             {"warps", {8, 4}, "warps a block"},
-             {"group", {8, 1}, "rows of tiles taken together"},
-             {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
+  Space space(const Region& region, const target::Capabilities&) const override {
+    using Values = std::vector<std::int64_t>;
+    const auto c = *contraction(region);
+    const bool plain = c.k.size() == 1 && !second_n(c);  // a matmul
+    const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
+    Values ys = {1}, tap_counts = {1}, depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
+    for (std::int64_t y = 2; y <= 32 && second_n(c) && y < 2 * c.nest.axes[*second_n(c)]; y *= 2)
+      ys.insert(ys.begin() + (y > 8), y);
+    if (!plain) depths = {16, 32, 8, 64, 4, 2, 1};
+    if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels || (shares_channel(c) && channels % n != 0); });
+    for (std::int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
+    if (channels < 8) std::reverse(tap_counts.begin(), tap_counts.end());
+    Space space{name(),
+                {{"block_m",
+                  !plain          ? Values{64, 128, 32, 16, 256}
+                  : tensor_cores_ ? Values{128, 64, 256, 32, 16}
+                                  : Values{128, 64, 32},
+                  "rows of an output tile"},
+                 {"block_n",
+                  !plain          ? Values{16, 32, 8, 64, 128}
+                  : tensor_cores_ ? Values{128, 64, 256, 32}
+                                  : Values{128, 64, 32},
+                  "columns of an output tile, along the output's fastest axis"},
+                 {"block_k", depths, "depth of one slot; of a convolution input channels"},
+                 {"stages", plain && tensor_cores_ ? Values{3, 4, 2} : Values{3, 2, 4}, "slots of the ring"},
+                 {"warps", {8, 4}, "warps a block"},
+                 {"group", plain ? Values{8, 1} : Values{8}, "rows of tiles taken together"},
+                 {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
+    if (plain) return space;
+    space.fields.push_back({"y", ys, "columns of an output tile, along the axis before the fastest"});
+    space.fields.push_back({"taps", tap_counts, "places of the window of a slot"});
+    space.fields.push_back({"pack", {1, 0}, "1: a program of its own makes the channels of one place of the window neighbours"});
+    return space;
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto matmul = *match_matmul(region.nests());
-    const Precision p = *precision(matmul, region.track);
-    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), threads = field(s, "warps") * 32;
-    if (k % flavour_.k_step(p.operand))
-      return fail(illegal(s, "block_k a multiple of the fragment's depth", fmt::format("{}", k)));
+    const auto c = *contraction(region);
+    const Precision p = *precision(c, region.track);
+    const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1), threads = field(s, "warps") * 32,
+               k = field(s, "block_k") * field(s, "taps", 1);
+    if (k % k_step(p.operand) || k > 64)
+      return fail(
+          illegal(s, fmt::format("block_k · taps a multiple of {}, at most 64", k_step(p.operand)), fmt::format("{}", k)));
+    if (n < 32 || n > 256) return fail(illegal(s, "tiles of 32 to 256 columns", fmt::format("{}", n)));
     const auto accumulators = m * n / threads;
     if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)
       return fail(illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
-    const auto bytes = (m + n) * k * bytes_of(matmul.a.dtype) * field(s, "stages");
-    return fits_shared(s, bytes, capabilities);
+    if (field(s, "pack") && c.nest.loads[c.a].at.size() < 2) return fail(illegal(s, "pack=0 for a vector", s.text()));
+    return fits_shared(s, (m + n) * k * bytes_of(c.nest.loads[c.a].dtype) * field(s, "stages"), capabilities);
   }
 
   Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
-    const auto matmul = *match_matmul(region.nests());
+    auto c = *contraction(region);
+    const Precision p = *precision(c, region.track);
     Programs out;
-    multiply(out, matmul, *precision(matmul, region.track), s);
+    if (field(s, "pack")) pack(out, c);
+    multiply(out, c, p, s);
     return out;
   }
 
  private:
-  std::optional<Precision> precision(const MatmulRegion& region, Track track) const {
-    if (flavour_.tensor_cores) return precision_of(region, track);
-    if (region.a.dtype == Dtype::f32) return Precision{Dtype::f32, 1};
-    return std::nullopt;
+  std::string name_;
+  bool tensor_cores_;
+  int k_step(Dtype operand) const { return tensor_cores_ ? 32 / bytes_of(operand) : 4; }
+
+  std::optional<Precision> precision(const Contraction& c, Track track) const {
+    const Access &a = c.nest.loads[c.a], &b = c.nest.loads[c.b];
+    if (tensor_cores_) return precision_of(a.dtype, b.dtype, track);
+    return a.dtype == Dtype::f32 && b.dtype == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1}) : std::nullopt;
+  }
+  // Whether every tensor is read as boxes, of types to compute with; factors of 8 bits where nothing is outside.
+  static bool computes(const Contraction& c) {
+    for (std::size_t i = 0; i < c.nest.loads.size(); ++i) {
+      const Access& load = c.nest.loads[i];
+      const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
+      if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
+      for (const Affine& dim : load.at) {
+        const auto tiled =
+            (dim.steps[tall_m(c)] != 0) + (dim.steps[c.fastest_n()] != 0) + (c.channel && dim.steps[*c.channel] != 0);
+        if (tiled > 1 || std::ranges::min(dim.steps) < 0) return false;
+      }
+    }
+    return is_computed_float(c.nest.outputs[0].place.dtype);
+  }
+  static std::size_t tall_m(const Contraction& c) {
+    return *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return c.nest.axes[axis]; });
+  }
+  // The axis that columns are of beside the fastest: where no operand behind the sum varies along only one of the two.
+  static std::optional<std::size_t> second_n(const Contraction& c) {
+    if (c.n.size() < 2) return std::nullopt;
+    const std::size_t axis = c.n[c.n.size() - 2];
+    const auto operands = epilogue_of(c)->operands;
+    const bool whole = std::all_of(operands.begin(), operands.end(), [&](int operand) {
+      return c.nest.loads[at(operand)].uses(axis) == c.nest.loads[at(operand)].uses(c.fastest_n());
+    });
+    return whole ? std::optional(axis) : std::nullopt;
+  }
+  // Whether beyond the last input channel of a group lies another group's.
+  static bool shares_channel(const Contraction& c) {
+    for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
+      for (const Affine& coordinate : access->at)
+        for (std::size_t axis = 0; axis < c.nest.axes.size(); ++axis)
+          if (c.channel && axis != *c.channel && coordinate.steps[*c.channel] != 0 && coordinate.steps[axis] != 0) return true;
+    return false;
   }
 
-  void multiply(Programs& out, const MatmulRegion& region, const Precision& precision, const Schedule& s) const {
-    const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k");
+  // A rewritten with its channels fastest, all other dimensions as they were.
+  static void pack(Programs& out, Contraction& c) {
+    Access& a = c.nest.loads[c.a];
+    std::size_t fastest = 0;
+    for (std::size_t d = 0; d < a.at.size(); ++d)
+      if (c.channel && a.at[d].steps[*c.channel] != 0) fastest = d;
+    Access packed = a;
+    packed.name = "packed";
+    std::int64_t next = round_up(a.shape[fastest], 16 / bytes_of(a.dtype));
+    packed.strides[fastest] = 1;
+    for (std::size_t d = a.at.size(); d-- > 0;)
+      if (d != fastest) packed.strides[d] = next, next *= a.shape[d];
+    out.workspaces.push_back({packed.name, a.dtype, {next}});
+    // The channels and the dimension before them, 32 by 32.
+    const std::size_t other = fastest == 0 ? 1 : 0;
+    Draft draft("pack");
+    auto& b = draft.b;
+    draft.buffers = {{"W", a.name}, {"P", packed.name}};
+    const TensorId from = b.global("W", a.dtype, a.shape, a.strides), to = b.output("P", a.dtype, a.shape, packed.strides);
+    const TensorId x = b.reg("x", a.dtype, {32, 32});
+    std::vector<Index> offset;
+    std::vector<std::int64_t> extent;
+    std::int64_t blocks = 1;
+    for (std::size_t d = 0; d < a.shape.size(); ++d) {
+      extent.push_back(d == fastest || d == other ? 32 : 1);
+      const std::int64_t count = ceil_div(a.shape[d], extent[d]);
+      offset.push_back(tile::block(0) / blocks % count * extent[d]);
+      blocks *= count;
+    }
+    b.grid(blocks).warps(8);
+    b.copy(b.tile(from, offset, extent), b.all(x));
+    b.copy(b.all(x), b.tile(to, offset, extent));
+    out.programs.push_back(b.finish());
+    out.buffers.push_back(draft.buffers);
+    a = packed;
+  }
+
+  void multiply(Programs& out, const Contraction& c, const Precision& precision, const Schedule& s) const {
+    const Nest& nest = c.nest;
+    const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1), bk = channels * taps,
+               bn = field(s, "block_n") * field(s, "y", 1), step = static_cast<std::int64_t>(k_step(precision.operand));
+    const auto second = second_n(c);
     const int stages = static_cast<int>(field(s, "stages"));
-    const std::int64_t step = flavour_.k_step(precision.operand);
-    const TileOrder order{ceil_div(region.m, bm), ceil_div(region.n, bn), region.batch_count(), field(s, "group")};
+    const std::size_t m_axis = tall_m(c);
+    // The axes that a block has several elements of, in the order of the matrices' rows and columns.
+    std::vector<std::size_t> rows = {m_axis}, columns, terms;
+    if (second) columns.push_back(*second);
+    columns.push_back(c.fastest_n());
+    if (c.channel) terms.push_back(*c.channel);
+    std::vector<std::size_t> result = rows, a_axes = rows, b_axes = terms;
+    result.insert(result.end(), columns.begin(), columns.end());
+    a_axes.insert(a_axes.end(), terms.begin(), terms.end());
+    b_axes.insert(b_axes.end(), columns.begin(), columns.end());
+    NestTile tile(nest);
+    tile.extent[m_axis] = bm, tile.extent[c.fastest_n()] = field(s, "block_n");
+    if (second) tile.extent[*second] = field(s, "y", 1);
+    if (c.channel) tile.extent[*c.channel] = channels;
+
     Draft draft("matmul");
     auto& t = draft.b;
-    t.grid(order.count());
-    t.warps(static_cast<int>(field(s, "warps")));
-    const TensorId A = draft.input("A", region.a), B = draft.input("B", region.b);
-    std::vector<TensorId> operands;
-    for (std::size_t i = 0; i < region.operands.size(); ++i)
-      operands.push_back(draft.input(fmt::format("E{}", i), region.operands[i]));
-    const TensorId C = draft.output("C", region.out);
-    const Dtype stored = region.a.dtype;
-    const TensorId sa = t.shared("a", stored, {bm, bk}), sb = t.shared("b", stored, {bk, bn});
+    const TileOrder order{tile.count(nest, c.m), tile.count(nest, c.n), tile.count(nest, c.batch), field(s, "group", 8)};
+    const TileOrder::Position where = order.at(tile::block(0));
+    tile.place(nest, c.m, where.m), tile.place(nest, c.n, where.n), tile.place(nest, c.batch, where.batch);
+    t.grid(order.count()).warps(static_cast<int>(field(s, "warps")));
+
+    const Access &a = nest.loads[c.a], &b = nest.loads[c.b], &y = nest.outputs[0].place;
+    const TensorId A = declare(draft, "A", nest, a, a_axes, false), B = declare(draft, "B", nest, b, b_axes, false);
+    const TensorId sa = t.shared("a", a.dtype, {bm, bk}), sb = t.shared("b", b.dtype, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
     const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
-    // As in matmul_wgmma: the tensor core truncates, so split products add up one slot at a time.
     const bool split = precision.terms > 1;
     const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
-    const TensorId fa = t.reg("fa", stored, {bm, step}), fb = t.reg("fb", stored, {step, bn});
-    const TileOrder::Position at = order.at(tile::block(0));
+    const TensorId fa = t.reg("fa", a.dtype, {bm, step}), fb = t.reg("fb", b.dtype, {step, bn});
 
-    auto produce = [&](const Index& k) {
+    // Slots go through the window, taps of its last axis together, at one set of channels after another.
+    std::int64_t slots = 1;
+    std::vector<std::pair<std::size_t, std::int64_t>> digits;  // fastest first: an axis and its number of steps
+    for (std::size_t i = c.k.size(); i-- > 0;)
+      if (c.k[i] != c.channel) digits.emplace_back(c.k[i], ceil_div(nest.axes[c.k[i]], c.k[i] == c.window ? taps : 1));
+    if (c.channel) digits.emplace_back(*c.channel, ceil_div(nest.axes[*c.channel], channels));
+    for (const auto& [axis, count] : digits) slots *= count;
+    const std::int64_t far = outside(c);
+    const auto produce = [&](const Index& k) {
+      std::int64_t below = 1;
+      for (const auto& [axis, count] : digits) {
+        const bool last = below * count == slots;
+        const Index digit = last ? k / below : k / below % count;
+        tile.origin[axis] = digit * (axis == c.window ? taps : axis == c.channel ? channels : 1);
+        below *= count;
+      }
       t.produce(ring, [&] {
-        t.copy(t.tile(A, offsets(region.a, region.batch, at.batch, at.m * bm, k * bk), box(region.a, bm, bk)), t.all(sa));
-        t.copy(t.tile(B, offsets(region.b, region.batch, at.batch, k * bk, at.n * bn), box(region.b, bk, bn)), t.all(sb));
+        const Index first = c.window ? tile.origin[*c.window] : Index(0);
+        for (std::int64_t tap = 0; tap < taps; ++tap) {
+          if (c.window) {
+            const Index place = first + tap;
+            const bool over = nest.axes[*c.window] % taps != 0;  // places beyond the window lie outside every tensor
+            tile.origin[*c.window] = over ? place + place / nest.axes[*c.window] * far : place;
+          }
+          t.copy(box(draft, A, a, a_axes, tile), t.tile(sa, {0, tap * channels}, {bm, channels}));
+          t.copy(box(draft, B, b, b_axes, tile), t.tile(sb, {tap * channels, 0}, {channels, bn}));
+        }
       });
     };
     t.fill(acc, 0);
     for (int stage = 0; stage + 1 < stages; ++stage) produce(stage);
-    t.for_("k", 0, ceil_div(region.k, bk), 1, [&](const Index& k) {
+    t.for_("k", 0, slots, 1, [&](const Index& k) {
       if (split) t.fill(part, 0);
       t.consume(ring, 0, [&] {
         for (std::int64_t inner = 0; inner < bk; inner += step) {
@@ -119,21 +265,41 @@ class MatmulThreads : public Family {
       if (split) t.map(acc, t.value(acc) + t.value(part));
       produce(k + (stages - 1));
     });
-    const TensorId result = epilogue(draft, region, operands, acc, at, bm, bn);
-    t.copy(t.all(result), t.tile(C, offsets(region.out, region.batch, at.batch, at.m * bm, at.n * bn), box(region.out, bm, bn)));
+    store(draft, c, acc, tile, result, {bm, bn}, y);
     out.programs.push_back(t.finish());
     out.buffers.push_back(draft.buffers);
   }
 
-  Flavour flavour_;
+  // What follows the sum, over the accumulators, and the output.
+  static void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
+                    const std::vector<std::int64_t>& shape, const Access& y) {
+    auto& t = draft.b;
+    const Epilogue epilogue = *epilogue_of(c);
+    std::vector<Value> inputs = {t.value(acc)};
+    for (const int operand : epilogue.operands) {
+      const Access& load = c.nest.loads[at(operand)];
+      const bool columns = std::any_of(axes.begin() + 1, axes.end(), [&](std::size_t axis) { return load.uses(axis); });
+      const TensorId x =
+          t.reg(fmt::format("e{}", inputs.size()), load.dtype, {load.uses(axes[0]) ? shape[0] : 1, columns ? shape[1] : 1});
+      const TensorId from = declare(draft, fmt::format("E{}", inputs.size()), c.nest, load, axes, false);
+      t.copy(box(draft, from, load, axes, tile), t.all(x), load.fill);
+      inputs.push_back(t.value(x));
+    }
+    TensorId result = acc;
+    if (epilogue.expression.terms.size() > 1 || t.dtype_of(acc) != y.dtype) {
+      result = t.reg("result", y.dtype, shape);
+      t.map(result, to_value(epilogue.expression, inputs));
+    }
+    t.copy(t.all(result), box(draft, declare(draft, "C", c.nest, y, axes, true), y, axes, tile));
+  }
 };
 }  // namespace
 const Family& matmul_mma_family() {
-  static const MatmulThreads family({"matmul_mma", true});
+  static const MatmulThreads family("matmul_mma", true);
   return family;
 }
 const Family& matmul_simt_family() {
-  static const MatmulThreads family({"matmul_simt", false});
+  static const MatmulThreads family("matmul_simt", false);
   return family;
 }
 }  // namespace warploom::kernels

@@ -598,11 +598,4 @@ std::vector<Nest> nests_of(const Graph& graph) {
   }
   return nests;
 }
-
-std::optional<Nest> nest_of(const Graph& graph) {
-  auto nests = nests_of(graph);
-  const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
-  if (nests.size() == 1 && std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers)) return std::nullopt;
-  return nests.size() == 1 ? std::optional(std::move(nests[0])) : std::nullopt;
-}
 }  // namespace warploom::kernels

@@ -76,13 +76,9 @@ struct Nest {
 // The nests that compute a graph of primitives, each writing its own outputs or parts of them (the pieces of a Concat); none where
 // an operator or a combination of them has no such form.
 std::vector<Nest> nests_of(const graph::Graph& primitive);
-// The only one, where it is one and gathers nothing.
-std::optional<Nest> nest_of(const graph::Graph& primitive);
 
 // What combines with a reduction's operation to nothing else: 0, -inf, inf, 1.
 double identity_of(ValueOp op);
 // The tile language's name of it; nothing for mul.
 std::optional<tile::ReduceOp> reduce_op(ValueOp op);
-
-std::string to_text(const Nest& nest);  // one line a value, for people and tests
 }  // namespace warploom::kernels

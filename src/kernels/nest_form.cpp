@@ -10,15 +10,6 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Emitted values are trees where expressions share terms: one that shares at every step would grow without bound.
 constexpr double kMostTreeNodes = 512;
-double tree_nodes(const Expression& expression) {
-  std::vector<double> nodes;
-  for (const Term& term : expression.terms) {
-    nodes.push_back(1);
-    if (term.kind == Term::Kind::apply)
-      for (int i = 0; i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
-  }
-  return nodes.back();
-}
 
 void complete(Nest& nest) {
   const std::size_t rank = nest.axes.size();
@@ -46,47 +37,6 @@ void complete(Nest& nest) {
     }
     for (const int axis : value.axes) value.varies[at(axis)] = false;
   }
-}
-
-// `value` with operand `which`, a map, written out.
-void inline_operand(NestValue& value, std::size_t which, const NestValue& map) {
-  Expression out;
-  const auto add = [&](const Term& term) {
-    for (std::size_t i = 0; i < out.terms.size(); ++i) {
-      const Term& old = out.terms[i];
-      if (old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
-          std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value))
-        return static_cast<int>(i);
-    }
-    out.terms.push_back(term);
-    return static_cast<int>(out.terms.size()) - 1;
-  };
-  std::vector<int> operands;
-  const auto append = [&](const auto& self, const NestValue& of, int instead) -> int {
-    std::vector<int> place;
-    for (Term term : of.expression.terms) {
-      if (term.kind == Term::Kind::input && term.input == instead) {
-        place.push_back(self(self, map, -1));
-        continue;
-      }
-      if (term.kind == Term::Kind::input) {
-        const int operand = of.operands[at(term.input)];
-        const auto found = std::find(operands.begin(), operands.end(), operand);
-        term.input = static_cast<int>(found - operands.begin());
-        if (found == operands.end()) operands.push_back(operand);
-      }
-      if (term.kind == Term::Kind::apply)
-        for (int i = 0; i < arity_of(term.op); ++i) term.args[at(i)] = place[at(term.args[at(i)])];
-      place.push_back(add(term));
-    }
-    return place.back();
-  };
-  const int result = append(append, value, static_cast<int>(which));
-  // The last term is the result; where it was there before, it comes once more.
-  if (at(result) + 1 != out.terms.size())
-    out.terms.push_back({.kind = Term::Kind::apply, .op = ValueOp::max, .args = {result, result, 0}});
-  value.expression = std::move(out);
-  value.operands = std::move(operands);
 }
 
 void join_maps(Nest& nest) {
@@ -232,6 +182,56 @@ void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes
   access = std::move(plain);
 }
 }  // namespace
+double tree_nodes(const Expression& expression) {
+  std::vector<double> nodes;
+  for (const Term& term : expression.terms) {
+    nodes.push_back(1);
+    if (term.kind == Term::Kind::apply)
+      for (int i = 0; i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
+  }
+  return nodes.back();
+}
+
+void inline_operand(NestValue& value, std::size_t which, const NestValue& map) {
+  Expression out;
+  const auto add = [&](const Term& term) {
+    for (std::size_t i = 0; i < out.terms.size(); ++i) {
+      const Term& old = out.terms[i];
+      if (old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
+          std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value))
+        return static_cast<int>(i);
+    }
+    out.terms.push_back(term);
+    return static_cast<int>(out.terms.size()) - 1;
+  };
+  std::vector<int> operands;
+  const auto append = [&](const auto& self, const NestValue& of, int instead) -> int {
+    std::vector<int> place;
+    for (Term term : of.expression.terms) {
+      if (term.kind == Term::Kind::input && term.input == instead) {
+        place.push_back(self(self, map, -1));
+        continue;
+      }
+      if (term.kind == Term::Kind::input) {
+        const int operand = of.operands[at(term.input)];
+        const auto found = std::find(operands.begin(), operands.end(), operand);
+        term.input = static_cast<int>(found - operands.begin());
+        if (found == operands.end()) operands.push_back(operand);
+      }
+      if (term.kind == Term::Kind::apply)
+        for (int i = 0; i < arity_of(term.op); ++i) term.args[at(i)] = place[at(term.args[at(i)])];
+      place.push_back(add(term));
+    }
+    return place.back();
+  };
+  const int result = append(append, value, static_cast<int>(which));
+  // The last term is the result; where it was there before, it comes once more.
+  if (at(result) + 1 != out.terms.size())
+    out.terms.push_back({.kind = Term::Kind::apply, .op = ValueOp::max, .args = {result, result, 0}});
+  value.expression = std::move(out);
+  value.operands = std::move(operands);
+}
+
 Nest normal_form(Nest nest) {
   complete(nest);
   join_maps(nest);
@@ -260,43 +260,5 @@ double identity_of(ValueOp op) {
 std::optional<tile::ReduceOp> reduce_op(ValueOp op) {
   if (op == ValueOp::mul) return std::nullopt;
   return op == ValueOp::max ? tile::ReduceOp::max : op == ValueOp::min ? tile::ReduceOp::min : tile::ReduceOp::sum;
-}
-
-std::string to_text(const Nest& nest) {
-  const auto coordinate = [](const Affine& c) {
-    std::string text;
-    for (std::size_t a = 0; a < c.steps.size(); ++a)
-      if (c.steps[a] != 0)
-        text += fmt::format("{}{}i{}", text.empty() ? "" : " + ", c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
-    return c.begin == 0 && !text.empty() ? text : fmt::format("{}{}{}", text, text.empty() ? "" : " + ", c.begin);
-  };
-  const auto place = [&](const Access& access) {
-    std::vector<std::string> parts;
-    for (const Affine& c : access.at) parts.push_back(coordinate(c));
-    return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype), fmt::join(access.shape, ","),
-                       fmt::join(parts, ", "), access.inside ? "" : fmt::format(", fill {}", access.fill));
-  };
-  std::string out = fmt::format("axes {{{}}}\n", fmt::join(nest.axes, ", "));
-  for (std::size_t v = 0; v < nest.values.size(); ++v) {
-    const NestValue& value = nest.values[v];
-    out += fmt::format("{} ", v);
-    if (value.kind == Kind::load) out += "load " + place(nest.loads[at(value.load)]);
-    if (value.kind == Kind::index) out += "index " + coordinate(value.at);
-    if (value.kind == Kind::reduce)
-      out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0], fmt::join(value.axes, ", "));
-    if (value.kind == Kind::map) {
-      out += value.dtype == Dtype::f32 ? "map" : fmt::format("map {}", name_of(value.dtype));
-      for (const Term& term : value.expression.terms) {
-        if (term.kind == Term::Kind::input) out += fmt::format(" {}", value.operands[at(term.input)]);
-        if (term.kind == Term::Kind::constant) out += fmt::format(" #{}", term.value);
-        if (term.kind == Term::Kind::apply)
-          out +=
-              fmt::format(" {}({})", name_of(term.op), fmt::join(term.args.begin(), term.args.begin() + arity_of(term.op), ","));
-      }
-    }
-    out += "\n";
-  }
-  for (const auto& output : nest.outputs) out += fmt::format("output {} -> {}\n", output.value, place(output.place));
-  return out;
 }
 }  // namespace warploom::kernels

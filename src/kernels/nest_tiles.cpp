@@ -4,19 +4,33 @@ using tile::Index;
 namespace {
 // The dimensions of a tensor, those that follow `axes` last and in their order.
 std::vector<std::size_t> order(const Access& access, const std::vector<std::size_t>& axes) {
-  std::vector<std::pair<int, std::size_t>> keys;
-  for (std::size_t d = 0; d < access.at.size(); ++d) {
-    int key = -1;
+  const auto place = [&](std::size_t d) {
+    const auto& steps = access.at[d].steps;
+    std::size_t last = 0;
     for (std::size_t i = 0; i < axes.size(); ++i)
-      if (access.at[d].steps[axes[i]] != 0) key = static_cast<int>(i);
-    keys.emplace_back(key, d);
-  }
-  std::stable_sort(keys.begin(), keys.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-  std::vector<std::size_t> dims;
-  for (const auto& [key, d] : keys) dims.push_back(d);
+      if (axes[i] < steps.size() && steps[axes[i]] != 0) last = i + 1;
+    return last;
+  };
+  std::vector<std::size_t> dims(access.at.size());
+  std::iota(dims.begin(), dims.end(), std::size_t{0});
+  std::ranges::stable_sort(dims, {}, place);
   return dims;
 }
 }  // namespace
+std::int64_t NestTile::count(const Nest& nest, const std::vector<std::size_t>& axes) const {
+  std::int64_t product = 1;
+  for (const std::size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);
+  return product;
+}
+void NestTile::place(const Nest& nest, const std::vector<std::size_t>& axes, const Index& number) {
+  std::int64_t below = 1;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const std::int64_t tiles = ceil_div(nest.axes[axes[i]], extent[axes[i]]);
+    if (tiles > 1) origin[axes[i]] = (i == 0 ? number / below : number / below % tiles) * extent[axes[i]];
+    below *= tiles;
+  }
+}
+
 tile::TensorId declare(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
                        const std::vector<std::size_t>& axes, bool output) {
   std::vector<std::int64_t> shape, strides;
@@ -29,25 +43,34 @@ tile::TensorId declare(Draft& draft, const std::string& name, const Nest& nest, 
   }
   if (shape.empty()) shape = strides = {1};
   draft.buffers[name] = access.name;
+  if (const auto& lookup = access.lookup; access.lookup_dim >= 0 && !draft.lookups.contains(lookup.name)) {
+    const std::string own = fmt::format("I{}", draft.lookups.size());
+    draft.buffers[own] = lookup.name;
+    draft.lookups[lookup.name] = draft.b.global(own, lookup.dtype, lookup.shape);
+  }
   return output ? draft.b.output(name, access.dtype, shape, strides) : draft.b.global(name, access.dtype, shape, strides);
 }
 
-tile::Tile box(const tile::Builder& builder, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
-               const NestTile& at) {
+tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
+               const std::vector<Index>& origin, const std::vector<std::int64_t>& extent) {
   std::vector<Index> offset;
-  std::vector<std::int64_t> extent, step;
-  for (const std::size_t d : order(access, axes)) {
+  std::vector<std::int64_t> size, step;
+  const auto dims = order(access, axes);
+  for (const std::size_t d : dims) {
     const Affine& c = access.at[d];
     Index sum = c.begin;
-    extent.push_back(1), step.push_back(1);
-    for (std::size_t a = 0; a < at.extent.size(); ++a) {
+    size.push_back(1), step.push_back(1);
+    for (std::size_t a = 0; a < c.steps.size(); ++a) {
       if (c.steps[a] == 0) continue;
-      sum = sum + at.origin[a] * c.steps[a];
-      if (at.extent[a] > 1) extent.back() = at.extent[a], step.back() = c.steps[a];
+      sum = sum + origin[a] * c.steps[a];
+      if (extent[a] > 1) size.back() = extent[a], step.back() = c.steps[a];
     }
     offset.push_back(sum);
   }
-  if (offset.empty()) offset = {0}, extent = step = {1};
-  return builder.stepped(builder.tile(tensor, std::move(offset), std::move(extent)), std::move(step));
+  if (offset.empty()) offset = {0}, size = step = {1};
+  tile::Tile tile = draft.b.stepped(draft.b.tile(tensor, std::move(offset), std::move(size)), std::move(step));
+  if (access.lookup_dim < 0) return tile;
+  const auto dim = std::ranges::find(dims, static_cast<std::size_t>(access.lookup_dim)) - dims.begin();
+  return draft.b.gathered(std::move(tile), static_cast<int>(dim), draft.lookups.at(access.lookup.name));
 }
 }  // namespace warploom::kernels

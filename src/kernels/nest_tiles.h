@@ -12,11 +12,17 @@ struct NestTile {
   std::vector<std::int64_t> extent;  // likewise
 
   explicit NestTile(const Nest& nest) : origin(nest.axes.size(), tile::Index(0)), extent(nest.axes.size(), 1) {}
+  std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;               // of tiles along them
+  void place(const Nest& nest, const std::vector<std::size_t>& axes, const tile::Index& number);  // the last axis fastest
 };
 
-// The access as a global tensor of the program.
+// The access as a global tensor of the program, and what it is gathered by as another one.
 tile::TensorId declare(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
                        const std::vector<std::size_t>& axes, bool output);
-tile::Tile box(const tile::Builder& builder, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
-               const NestTile& at);
+tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
+               const std::vector<tile::Index>& origin, const std::vector<std::int64_t>& extent);
+inline tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
+                      const NestTile& at) {
+  return box(draft, tensor, access, axes, at.origin, at.extent);
+}
 }  // namespace warploom::kernels

@@ -11,7 +11,8 @@ struct Draft {
   explicit Draft(const std::string& name) : b(name) {}
   tile::Builder b;
   std::map<std::string, std::string> buffers;
-  std::map<std::string, tile::TensorId> named;  // register tensors that several pieces share
+  std::map<std::string, tile::TensorId> named;    // register tensors that several pieces share
+  std::map<std::string, tile::TensorId> lookups;  // indices of gathers, by the graph's names
 
   // A view as a global tensor [batch…, rows, columns].
   tile::TensorId input(const std::string& name, const View& view);

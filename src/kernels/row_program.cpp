@@ -18,17 +18,10 @@ std::string slot_name(int slot) { return slot == 0 ? "x" : fmt::format("x{}", sl
 
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), extent(std::move(extents)), cluster(blocks), start(extent.size(), 0), at(start) {
-  for (std::size_t i = 0; i < rows.nest.loads.size(); ++i) {
-    const Access& load = rows.nest.loads[i];
-    in.push_back(b.global(fmt::format("X{}", i), load.dtype, load.shape, load.strides));
-    draft.buffers[fmt::format("X{}", i)] = load.name;
-  }
-  for (std::size_t i = 0; i < rows.nest.outputs.size(); ++i) {
-    const Access& output = rows.nest.outputs[i].place;
-    const std::string name = i == 0 ? "Y" : fmt::format("Y{}", i);
-    out.push_back(b.output(name, output.dtype, output.shape, output.strides));
-    draft.buffers[name] = output.name;
-  }
+  for (std::size_t i = 0; i < rows.nest.loads.size(); ++i)
+    in.push_back(declare(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims, false));
+  for (std::size_t i = 0; i < rows.nest.outputs.size(); ++i)
+    out.push_back(declare(draft, i == 0 ? "Y" : fmt::format("Y{}", i), rows.nest, rows.nest.outputs[i].place, rows.dims, true));
 }
 
 std::int64_t RowProgram::tiles(std::size_t axis) const {
@@ -68,17 +61,6 @@ TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varie
   }
   if (added) found->second = b.reg(name, dtype, shape);
   return found->second;
-}
-
-tile::Tile RowProgram::tile_of(TensorId global, const Access& access) const {
-  std::vector<Index> offset;
-  std::vector<std::int64_t> extents;
-  for (const Affine& dim : access.at) {
-    const int axis = axis_of(dim);
-    offset.push_back(axis < 0 ? Index(dim.begin) : at[place(axis)] + dim.begin);
-    extents.push_back(axis < 0 ? 1 : extent[place(axis)]);
-  }
-  return b.tile(global, offset, extents);
 }
 
 TensorId RowProgram::register_of(int load) {

@@ -1,7 +1,7 @@
 // Programs of rows: what the GPU's and the CPU's family share. A RowProgram emits the statements that compute rows tile by tile;
 // where a row stays between its passes is the caller's choice of member function.
 #pragma once
-#include "kernels/pieces.h"
+#include "kernels/nest_tiles.h"
 #include "kernels/rows.h"
 namespace warploom::kernels {
 struct RowProgram {
@@ -41,7 +41,9 @@ struct RowProgram {
   tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
   tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(extent.size(), true)); }
-  tile::Tile tile_of(tile::TensorId global, const Access& access) const;
+  tile::Tile tile_of(tile::TensorId global, const Access& access) const {
+    return box(draft, global, access, rows.dims, at, extent);
+  }
   tile::Tile keep(int slot);     // where the tile's part of a slot stays
   void take(std::size_t pass);   // loads and binds what the pass held
   void leave(std::size_t pass);  // stores what it holds and the one before did not

@@ -69,26 +69,7 @@ class Reader {
       if (stride(axis) == 1) rows_.across = axis, rows_.lanes_outside = true;
     rows_.dims = rows_.row;
     rows_.dims.insert(rows_.lanes_outside ? rows_.dims.end() : rows_.dims.begin(), rows_.across);
-    for (Access& load : nest.loads) order(load);
-    for (Nest::Output& output : nest.outputs) order(output.place);
     return true;
-  }
-
-  // Dimensions along which a tile has one element first, then the others in the tile's order.
-  void order(Access& access) const {
-    const auto rank = [&](const Affine& dim) {
-      std::size_t place = 0;
-      while (place < rows_.dims.size() && (rows_.dims[place] >= dim.steps.size() || dim.steps[rows_.dims[place]] == 0)) ++place;
-      return (place + 1) % (rows_.dims.size() + 1);
-    };
-    const Access from = access;
-    std::size_t next = 0;
-    for (std::size_t place = 0; place <= rows_.dims.size(); ++place)
-      for (std::size_t d = 0; d < from.at.size(); ++d)
-        if (rank(from.at[d]) == place) {
-          access.at[next] = from.at[d], access.shape[next] = from.shape[d];
-          access.strides[next++] = from.strides[d];
-        }
   }
 
   int add(RowTerm term) {

@@ -18,10 +18,6 @@ constexpr double kLowest = -3.0e38;  // a maximum of nothing whose difference to
 
 constexpr std::int64_t kLongestChunk = 2048;  // elements: what a register tile may be and still sit in the L1 cache
 
-std::int64_t field(const Schedule& schedule, const char* name) {
-  const auto found = schedule.fields.find(name);
-  return found == schedule.fields.end() ? -1 : found->second;
-}
 std::int64_t lanes_of(const Capabilities& capabilities) { return std::max(4, capabilities.vector_bytes / 4); }
 Value exp(Value value) { return tile::apply(ValueOp::exp, {std::move(value)}); }
 
@@ -231,7 +227,7 @@ class RowwiseCpu final : public Family {
   Status legal(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
     const auto rows = read_rows(region.nests());
     const std::int64_t chunk = field(schedule, "chunk"), count = field(schedule, "rows_per_task"),
-                       resident = field(schedule, "resident");
+                       resident = field(schedule, "resident", -1);
     if (!rows || chunk < 1 || count < 1 || resident < 0 || resident > 1)
       return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or out of range", schedule.text(),
                    "chunk, rows_per_task, resident and streaming", "", "take the fields from the family's space"});

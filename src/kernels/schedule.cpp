@@ -17,6 +17,16 @@ Result<Schedule> schedule_from_json(const nlohmann::json& json) {
   }
 }
 
+std::int64_t field(const Schedule& schedule, const std::string& name, std::int64_t otherwise) {
+  const auto found = schedule.fields.find(name);
+  return found == schedule.fields.end() ? otherwise : found->second;
+}
+
+Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found) {
+  return {ErrorCode::kScheduleIllegal,     "the schedule's fields cannot hold together", schedule.text(), expected, found,
+          "change one of the fields named"};
+}
+
 std::int64_t Space::size() const {
   std::int64_t count = 1;
   for (const Field& field : fields) count *= static_cast<std::int64_t>(field.values.size());

@@ -76,7 +76,7 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
   int tried = 0;
   for (const std::string target : {"sm_80", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
-    for (const Family* family : {&conv_mma_family(), &conv_simt_family(), &matmul_mma_family()}) {
+    for (const Family* family : {&matmul_mma_family(), &matmul_simt_family()}) {
       if (!family->covers(region, capabilities)) continue;
       for (int i = 0; i < 1; ++i) {
         auto schedule = random_schedule(*family, region, capabilities, random);

@@ -14,6 +14,54 @@ using test::Ints;
 using test::Net;
 using At = std::vector<std::int64_t>;
 
+// The only nest of a graph, where it is one and gathers nothing.
+std::optional<Nest> nest_of(const graph::Graph& graph) {
+  auto nests = nests_of(graph);
+  const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
+  if (nests.size() == 1 && std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers)) return std::nullopt;
+  return nests.size() == 1 ? std::optional(std::move(nests[0])) : std::nullopt;
+}
+
+// One line a value.
+std::string to_text(const Nest& nest) {
+  const auto coordinate = [](const Affine& c) {
+    std::string text;
+    for (std::size_t a = 0; a < c.steps.size(); ++a)
+      if (c.steps[a] != 0)
+        text += fmt::format("{}{}i{}", text.empty() ? "" : " + ", c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
+    return c.begin == 0 && !text.empty() ? text : fmt::format("{}{}{}", text, text.empty() ? "" : " + ", c.begin);
+  };
+  const auto place = [&](const Access& access) {
+    std::vector<std::string> parts;
+    for (const Affine& c : access.at) parts.push_back(coordinate(c));
+    return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype), fmt::join(access.shape, ","),
+                       fmt::join(parts, ", "), access.inside ? "" : fmt::format(", fill {}", access.fill));
+  };
+  std::string out = fmt::format("axes {{{}}}\n", fmt::join(nest.axes, ", "));
+  for (std::size_t v = 0; v < nest.values.size(); ++v) {
+    const NestValue& value = nest.values[v];
+    out += fmt::format("{} ", v);
+    if (value.kind == NestValue::Kind::load) out += "load " + place(nest.loads[static_cast<std::size_t>(value.load)]);
+    if (value.kind == NestValue::Kind::index) out += "index " + coordinate(value.at);
+    if (value.kind == NestValue::Kind::reduce)
+      out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0], fmt::join(value.axes, ", "));
+    if (value.kind == NestValue::Kind::map) {
+      out += value.dtype == Dtype::f32 ? "map" : fmt::format("map {}", name_of(value.dtype));
+      for (const graph::Term& term : value.expression.terms) {
+        if (term.kind == graph::Term::Kind::input)
+          out += fmt::format(" {}", value.operands[static_cast<std::size_t>(term.input)]);
+        if (term.kind == graph::Term::Kind::constant) out += fmt::format(" #{}", term.value);
+        if (term.kind == graph::Term::Kind::apply)
+          out +=
+              fmt::format(" {}({})", name_of(term.op), fmt::join(term.args.begin(), term.args.begin() + arity_of(term.op), ","));
+      }
+    }
+    out += "\n";
+  }
+  for (const auto& output : nest.outputs) out += fmt::format("output {} -> {}\n", output.value, place(output.place));
+  return out;
+}
+
 // The meaning of a nest: every value at every index, without any thought of speed.
 class Plain {
  public:

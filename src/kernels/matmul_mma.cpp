@@ -82,9 +82,11 @@ class MatmulThreads final : public Family {
     const Precision p = *precision(c, region.track);
     const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1), threads = field(s, "warps") * 32,
                k = field(s, "block_k") * field(s, "taps", 1);
-    if (k % k_step(p.operand) || k > 64)
-      return fail(
-          illegal(s, fmt::format("block_k · taps a multiple of {}, at most 64", k_step(p.operand)), fmt::format("{}", k)));
+    const std::int64_t deepest =
+        p.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
+    if (k % k_step(p.operand) || k > deepest)
+      return fail(illegal(s, fmt::format("block_k · taps a multiple of {}, at most {}", k_step(p.operand), deepest),
+                          fmt::format("{}", k)));
     if (n < 32 || n > 256) return fail(illegal(s, "tiles of 32 to 256 columns", fmt::format("{}", n)));
     const auto accumulators = m * n / threads;
     if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)

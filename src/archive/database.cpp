@@ -36,7 +36,6 @@ tl::unexpected<Error> foreign(const fs::path& path, const std::string& found) {
   return fail({ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(), "an archive, or no file yet",
                found, "name another file with --archive"});
 }
-
 }  // namespace
 tl::unexpected<Error> error_of(sqlite3* connection, int code, const fs::path& path) {
   const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
@@ -60,7 +59,6 @@ tl::unexpected<Error> error_of(sqlite3* connection, int code, const fs::path& pa
                  "a writable file in a writable folder", found, "name an archive elsewhere with --archive"});
   return fail({ErrorCode::kInternal, "the archive's database refused a statement", path.string(), "no error", found, ""});
 }
-
 namespace {
 Status execute(sqlite3* connection, const std::string& sql, const fs::path& path) {
   const int code = sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);

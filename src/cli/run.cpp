@@ -82,8 +82,8 @@ int run(int argc, char** argv) {
   app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet,-q", session.quiet, "no progress");
   app.fallthrough();
-  Command commands[] = {optimize_command(), new_command(), compile_command(), show_command(),   verify_command(),
-                        doctor_command(),   errors_command(),  version_command()};
+  Command commands[] = {optimize_command(), new_command(),    compile_command(), show_command(),
+                        verify_command(),   doctor_command(), errors_command(),  version_command()};
   const Command* chosen = nullptr;
   for (Command& command : commands) add(app, command, chosen);
   try {

@@ -35,7 +35,6 @@ bool holds(Dtype to, Dtype from) {
   if (to != Dtype::f32) return is_float(to) && from == Dtype::boolean;
   return is_float(from) ? from != Dtype::f64 : bits_of(from) <= 8;
 }
-
 }  // namespace
 double wrapped(Dtype dtype, double value) {
   if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;

@@ -16,7 +16,6 @@ int fastest(const Access& access) {
         if (best < 0 || stride < stride_along(access, best)) best = static_cast<int>(a);
   return best;
 }
-
 namespace {
 bool computes_with(Dtype dtype, const Capabilities& capabilities) {
   const bool integer = dtype == Dtype::i8 || dtype == Dtype::u8 || dtype == Dtype::i32;

@@ -1,7 +1,7 @@
-#include "onnx/load.h"
 #include <google/protobuf/text_format.h>
 #include <charconv>
 #include "graph/operators.h"
+#include "onnx/load.h"
 #include "onnx/model.h"
 namespace warploom {
 namespace {

@@ -13,7 +13,6 @@ std::string proc_value(const char* path, const char* field) {
   const std::size_t begin = text->find_first_not_of(" \t:", at + std::strlen(field));
   return text->substr(begin, text->find('\n', begin) - begin);
 }
-
 namespace {
 class CpuKernels final : public LoadedList {
  public:

@@ -46,7 +46,6 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
     return std::ranges::all_of(families, &kernels::Family::general);
   });
 }
-
 namespace {
 // A problem; without how to search it (`outline`), which takes time for a whole network.
 Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities, bool outline) {

@@ -108,7 +108,6 @@ bool is_identifier(std::string_view name) {
 bool is_grid_variable(std::string_view name) {
   return std::find(kGridVariables.begin(), kGridVariables.end(), name) != kGridVariables.end();
 }
-
 namespace {
 Status verify_declarations(const Program& program) {
   const auto declared = [&](std::string_view kind, const std::string& name) {

@@ -30,5 +30,4 @@ struct Net : graph::Builder {
  private:
   int inputs_ = 0;
 };
-
 }  // namespace warploom::test

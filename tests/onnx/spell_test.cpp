@@ -1,5 +1,5 @@
-#include "onnx/load.h"
 #include <gtest/gtest.h>
+#include "onnx/load.h"
 namespace warploom {
 namespace {
 std::string spelled(std::string_view expression, Dtype dtype = Dtype::f32) {

@@ -127,6 +127,7 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
 Result<std::string> onnx_text(const std::filesystem::path& path) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   WARPLOOM_TRY(onnx::ModelProto model, onnx_import::parse_model(file.content, file.source));
+  model.DiscardUnknownFields();  // of a newer ONNX: they would print as numbers, which no reader of texts takes
   const auto embed = [&](onnx::TensorProto& tensor) -> Status {
     if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();
     WARPLOOM_TRY(const graph::Tensor read, onnx_import::to_tensor(tensor, file.source));

@@ -110,7 +110,9 @@ void Proposer::suggest(const kernels::Schedule& schedule) {
 
 void Proposer::mutate() {
   ++rounds_;
-  for (const auto& [us, good] : best_ | std::views::take(kWidth)) {
+  std::size_t width = 0;
+  for (const auto& [us, good] : best_) {
+    if (++width > kWidth) break;
     std::vector<kernels::Schedule> changed = neighbours(*catalogue_, good);
     random_.shuffle(changed);
     if (random_.below(3)) by_prediction(changed);

@@ -312,5 +312,15 @@ TEST(Load, ExternalDataOfAModelInMemoryIsRefused) {
                        "external_data { key: \"location\" value: \"w.bin\" } } output { name: \"y\" }")),
             ErrorCode::kOnnxExternalData);
 }
+TEST(OnnxText, LeavesOutFieldsOfANewerFormat) {
+  const ScratchFolder scratch("newer");
+  const auto model = spell_onnx("relu(x[4])", "m", Dtype::f32);
+  ASSERT_TRUE(model);
+  const fs::path file = scratch.path() / "m.onnx";
+  ASSERT_TRUE(write_file(file, model->binary + "\xa0\x06\x01"));  // field 100: a number
+  const auto again = parse_onnx(*onnx_text(file));
+  ASSERT_TRUE(again) << describe(again.error());
+  EXPECT_EQ(to_text(*again), to_text(model->graph));
+}
 }  // namespace
 }  // namespace warploom

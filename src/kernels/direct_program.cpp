@@ -228,7 +228,8 @@ class Writer {
   }
 
   void store(std::size_t i) {
-    const auto& [v, place] = n_.outputs[i];
+    const Access& place = n_.outputs[i].place;
+    const int v = n_.outputs[i].value;
     std::vector<bool> varies(n_.axes.size());
     for (std::size_t a = 0; a < varies.size(); ++a) varies[a] = place.uses(a);
     const NestValue& value = n_.values[at(v)];

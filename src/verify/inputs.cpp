@@ -59,9 +59,11 @@ WARPLOOM_CLONES void to_bf16(std::uint16_t* out, const float* values, std::int64
   }
 }
 
+#if defined(__FLT16_MANT_DIG__)
 WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<_Float16>(values[i]);
 }
+#endif
 
 Keys keys_of(const Stream& stream, std::int64_t block) {
   Random random(stream.seed ^ (static_cast<std::uint64_t>(block) * 0xd1342543de82ef95ull) ^
@@ -101,7 +103,9 @@ void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t
   switch (dtype) {
     case Dtype::f32: std::memcpy(out, values, static_cast<std::size_t>(count) * 4); return;
     case Dtype::bf16: to_bf16(reinterpret_cast<std::uint16_t*>(out), values, count); return;
+#if defined(__FLT16_MANT_DIG__)
     case Dtype::f16: to_f16(reinterpret_cast<_Float16*>(out), values, count); return;
+#endif
     default:
       for (std::int64_t i = 0; i < count; ++i)
         store_from_double(dtype, out, static_cast<std::size_t>(i), static_cast<double>(values[i]));

@@ -1,6 +1,6 @@
 // Families: ways to compute a region, each with its schedule space.
 //
-// A Region is a set of operators computed together under a precision track (for now the whole graph). A Schedule is every
+// A Region is a set of operators computed together under a precision track; it is made whole, since it keeps what its graph computes. A Schedule is every
 // choice for one region: the family's name and one integer for each field the family declares. A family says which values a
 // field may take for a region on a target (its space), whether a combination is legal, and builds the launch list. Building is
 // pure: the same (region, schedule, capabilities) always gives the same launch list.

@@ -131,7 +131,8 @@ class MatmulThreads final : public Family {
   static std::size_t tall_m(const Contraction& c) {
     return *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return c.nest.axes[axis]; });
   }
-  // The axis that columns are of beside the fastest: where no operand behind the sum varies along only one of the two.
+  // The axis that columns are of beside the fastest: where no operand behind the sum varies along only one of the two, and no
+  // dimension of a tensor follows both.
   static std::optional<std::size_t> second_n(const Contraction& c) {
     if (c.n.size() < 2) return std::nullopt;
     const std::size_t axis = c.n[c.n.size() - 2];
@@ -139,7 +140,11 @@ class MatmulThreads final : public Family {
     const bool whole = std::all_of(operands.begin(), operands.end(), [&](int operand) {
       return c.nest.loads[at(operand)].uses(axis) == c.nest.loads[at(operand)].uses(c.fastest_n());
     });
-    return whole ? std::optional(axis) : std::nullopt;
+    const bool apart = std::ranges::none_of(c.nest.loads, [&](const Access& load) {
+      return std::ranges::any_of(load.at,
+                                 [&](const Affine& dim) { return dim.steps[axis] != 0 && dim.steps[c.fastest_n()] != 0; });
+    });
+    return whole && apart ? std::optional(axis) : std::nullopt;
   }
   // Whether beyond the last input channel of a group lies another group's.
   static bool shares_channel(const Contraction& c) {

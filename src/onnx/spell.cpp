@@ -117,6 +117,9 @@ class Speller {
     for (const auto& known : graph_->input())
       if (known.name() == name && !is('[')) return name;
     if (!is('[')) return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name), begin);
+    const bool own = name == "y" || ((name[0] == 't' || name[0] == 'c') && name.size() > 1 &&
+                                     name.find_first_not_of("0123456789", 1) == name.npos);
+    if (own) return wrong("a name other than y, t1, t2, … and c1, c2, …, which are the model's own", begin);
     WARPLOOM_TRY(const auto shape, integers());
     Dtype dtype = dtype_;
     if (accept(':')) {

@@ -9,6 +9,7 @@
 #include "runtime/emulate.h"
 #include "tile/print.h"
 #include "tile/verify.h"
+#include "trials.h"
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
@@ -108,17 +109,6 @@ std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
   return inputs;
 }
 
-double error_of(const std::vector<double>& want, Dtype dtype, const std::vector<std::byte>& have) {
-  double worst = 0, largest = 1e-30;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    const double value = load_as_double(dtype, have.data(), i);
-    worst = std::max(worst, std::isnan(value) ? HUGE_VAL : std::abs(value - want[i]));
-    largest = std::max(largest, std::abs(want[i]));
-  }
-  return worst / largest;
-}
-double allowed(Dtype dtype) { return dtype == Dtype::f32 ? 3e-6 : 1e-2; }
-
 TEST(Direct, OnACpuAgreesWithTheReference) {
   const auto machine = *target::capabilities_of("cpu");
   struct Trial {
@@ -167,7 +157,7 @@ TEST(Direct, OnACpuAgreesWithTheReference) {
       }
       library.run(trial.kernels[k], pointers);
     }
-    EXPECT_LT(error_of((*want)[0], tensor.dtype, output), allowed(tensor.dtype))
+    EXPECT_LT(test::error_of((*want)[0], tensor.dtype, output), test::allowed(tensor.dtype))
         << trial.kernels[0].name << ": " << trial.schedule.text() << "\n"
         << tile::print(trial.made.programs[0]);
   }
@@ -193,8 +183,9 @@ TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want) << describe(want.error());
-    EXPECT_LT(error_of((*want)[0], list->outputs[0].dtype, output), allowed(list->outputs[0].dtype)) << schedule->text() << "\n"
-                                                                                                     << list->kernels[0].source;
+    EXPECT_LT(test::error_of((*want)[0], list->outputs[0].dtype, output), test::allowed(list->outputs[0].dtype))
+        << schedule->text() << "\n"
+        << list->kernels[0].source;
   }
 }
 INSTANTIATE_TEST_SUITE_P(Nets, DirectEmulated, testing::ValuesIn(nets()), [](const auto& one) { return one.param.name; });

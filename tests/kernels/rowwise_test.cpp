@@ -1,6 +1,5 @@
 // The families of rows on every form of row: each place of the GPU's on the emulator, the CPU's compiled, against FP64.
 #include <gtest/gtest.h>
-#include <cmath>
 #include "../codegen/cpu_run.h"
 #include "codegen/cpu.h"
 #include "kernels/families.h"
@@ -11,23 +10,12 @@
 #include "tile/interpret.h"
 #include "tile/print.h"
 #include "tile/verify.h"
+#include "trials.h"
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
 using test::Net;
 using test::RowNet;
-
-std::optional<Schedule> random_schedule(const Family& family, const Region& region, const target::Capabilities& capabilities,
-                                        Random& random, const std::map<std::string, std::int64_t>& fixed) {
-  const Space space = family.space(region, capabilities);
-  for (int attempt = 0; attempt < 20000; ++attempt) {
-    Schedule schedule{family.name(), fixed};
-    for (const Field& field : space.fields)
-      if (!fixed.contains(field.name)) schedule.fields[field.name] = field.values[random.below(field.values.size())];
-    if (family.legal(region, schedule, capabilities)) return schedule;
-  }
-  return std::nullopt;
-}
 
 using Output = std::vector<std::byte>;
 std::vector<Output> poisoned(const graph::Graph& graph) {
@@ -44,13 +32,7 @@ void expect_agreement(const graph::Graph& graph, const std::vector<std::vector<s
   ASSERT_TRUE(want) << describe(want.error());
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const Dtype dtype = graph.tensor(graph.outputs[o]).dtype;
-    double worst = 0, largest = 1e-30;
-    for (std::size_t i = 0; i < (*want)[o].size(); ++i) {
-      const double have = load_as_double(dtype, outputs[o].data(), i);
-      worst = std::max(worst, std::isnan(have) ? HUGE_VAL : std::abs(have - (*want)[o][i]));
-      largest = std::max(largest, std::abs((*want)[o][i]));
-    }
-    EXPECT_LT(worst / largest, dtype == Dtype::f32 ? 3e-6 : 1e-2) << "output " << o << " by " << who;
+    EXPECT_LT(test::error_of((*want)[o], dtype, outputs[o]), test::allowed(dtype)) << "output " << o << " by " << who;
   }
 }
 
@@ -64,7 +46,7 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
     const auto capabilities = *target::capabilities_of(target);
     const Region region{graph, Track::fp32};
     ASSERT_TRUE(rowwise_gpu_family().covers(region, capabilities)) << to_text(graph);
-    const auto schedule = random_schedule(rowwise_gpu_family(), region, capabilities, random, {{"place", place}});
+    const auto schedule = test::random_schedule(rowwise_gpu_family(), region, capabilities, random, {{"place", place}});
     if (!schedule && (place == 1 || place == 3)) continue;  // nothing to keep; rings are for rows of one tensor
     ASSERT_TRUE(schedule) << "place " << place;
     const auto list = build(region, *schedule, capabilities);
@@ -102,7 +84,7 @@ TEST(RowwiseCpu, AgreesWithFp64) {
     const Region region{net.graph, Track::fp32};
     ASSERT_TRUE(rowwise_cpu_family().covers(region, machine)) << net.name;
     for (int i = 0; i < 4; ++i) {
-      const auto schedule = random_schedule(rowwise_cpu_family(), region, machine, random, {{"resident", i % 2}});
+      const auto schedule = test::random_schedule(rowwise_cpu_family(), region, machine, random, {{"resident", i % 2}});
       if (!schedule) continue;
       auto made = rowwise_cpu_family().programs(region, *schedule, machine);
       ASSERT_TRUE(made) << net.name << describe(made.error());
@@ -152,7 +134,8 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
   for (int place = 0; place < 5; ++place) {
     const auto capabilities = *target::capabilities_of(place < 3 ? "sm_90a" : "cpu");
     const Family& family = place < 3 ? rowwise_gpu_family() : rowwise_cpu_family();
-    const auto schedule = random_schedule(family, region, capabilities, random, {{place < 3 ? "place" : "resident", place % 3}});
+    const auto schedule =
+        test::random_schedule(family, region, capabilities, random, {{place < 3 ? "place" : "resident", place % 3}});
     ASSERT_TRUE(schedule);
     const auto made = family.programs(region, *schedule, capabilities);
     ASSERT_TRUE(made) << describe(made.error());

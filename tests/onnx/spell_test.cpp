@@ -36,6 +36,8 @@ TEST(Spell, ErrorsNameTheColumn) {
   EXPECT_EQ(spelled("softmax(x[3], depth=1)"), "usage EXPRESSION, column 21");
   EXPECT_EQ(spelled(""), "usage EXPRESSION, column 1");
   EXPECT_EQ(spelled("x[3]"), "usage EXPRESSION, column 5");
+  EXPECT_EQ(spelled("relu(y[3])"), "usage EXPRESSION, column 6");
+  EXPECT_EQ(spelled("add(x[3], t1[3])"), "usage EXPRESSION, column 11");
   EXPECT_EQ(spelled("relu(x[99999999999999])").substr(0, 14), "onnx-too-large");
   EXPECT_EQ(spelled("add(x[3], z[4])").substr(0, 10), "onnx-shape");
 }

@@ -22,6 +22,7 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
   append(std::move(check));
   append(device_files(list, files));
   files.push_back(makefile(frame));
+  files.push_back(python_module(frame, graph));
   files.push_back(readme(frame, info.tolerance));
   nlohmann::json plan = info.plan.is_object() ? info.plan : nlohmann::json::object();
   plan["name"] = frame.name;

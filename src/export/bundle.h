@@ -4,6 +4,7 @@
 //     NAME.cu or NAME_kernels.cpp   the kernels, as judged
 //     device/                       the device headers they include (only those)
 //     NAME.h, NAME_host.cpp         C++ host launcher: one function, plain pointers and a stream (GPU) or pointers alone (CPU)
+//     NAME.py                       for PyTorch: run() on tensors, adopt() in place of a torch.nn.Module's forward()
 //     plan.json                     problem, schedule, launch list, verdict, environment
 //     check/                        stored inputs and FP64-checked outputs, check.cpp
 //     Makefile                      `make check` compiles with nvcc or the C++ compiler and compares; `make clean`

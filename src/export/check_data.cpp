@@ -141,7 +141,7 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
   const std::size_t count = frame.list.inputs.size();
   for (std::size_t i = 0; i < count; ++i) {
     const bool keep = whole || graph.tensor(*graph.tensor_named(frame.list.inputs[i].name)).constant.has_value();
-    inputs += row(frame.parameters[i], keep ? stored(fmt::format("input_{}.bin", i), packed(data.inputs[i])) : "nullptr",
+    inputs += row(frame.parameters[i], keep ? stored(input_file(i), packed(data.inputs[i])) : "nullptr",
                   fmt::format("{}ull", input_seed(seed, i)));
   }
   std::vector<std::vector<double>> results;
@@ -158,6 +158,8 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
   return files;
 }
 }  // namespace
+std::string input_file(std::size_t input) { return fmt::format("input_{}.bin", input); }
+
 Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {
   try {
     return all_files(frame, graph, seed, tolerance);

@@ -1,4 +1,5 @@
 #include <cctype>
+#include "base/hash.h"
 #include "export/parts.h"
 #include "runtime/compilers.h"
 #include "tile/verify.h"
@@ -137,6 +138,40 @@ BundleFile makefile(const Frame& frame) {
   return {"Makefile",
           fill_in(engine_resource(frame.list, "Makefile"),
                   {{"NAME", frame.name}, {"ARCH", arch.starts_with("sm_") ? arch.substr(3) : arch}, {"DEFAULTS", cpu_flags()}})};
+}
+
+BundleFile python_module(const Frame& frame, const graph::Graph& graph) {
+  const bool gpu = on_gpu(frame.list);
+  std::string inputs, outputs, given, sources;
+  for (std::size_t i = 0; i < frame.parameters.size(); ++i) {
+    const auto& [buffer, variable, type, input] = frame.parameters[i];
+    const std::string shape = fmt::format("({}{})", fmt::join(buffer.shape, ", "), buffer.shape.size() == 1 ? "," : "");
+    const std::string row = fmt::format("    (\"{}\", \"{}\", {}", buffer.name, name_of(buffer.dtype), shape);
+    if (!input) {
+      outputs += row + "),\n";
+      continue;
+    }
+    const bool own = graph.tensor(*graph.tensor_named(buffer.name)).constant.has_value();
+    inputs += fmt::format("{}, {}),\n", row, own ? "\"check/" + input_file(i) + "\"" : "None");
+    if (!own) given += (given.empty() ? "" : ", ") + variable;
+  }
+  for (const Kernel& kernel : frame.list.kernels) sources += kernel.source;
+  const std::string number = gpu ? frame.list.arch.substr(3) : "";
+  std::string flags = "-std=c++20 -pthread " + cpu_flags();
+  for (std::size_t at = 0; (at = flags.find(' ', at)) != std::string::npos; at += 4) flags.replace(at, 1, "\", \"");
+  return {frame.name + ".py",
+          fill_in(resource("bundle/module.py"),
+                  {{"NAME", frame.name},
+                   {"SUMMARY", frame.summary},
+                   {"CALL", fmt::format("{} = run({})", frame.list.outputs.size() == 1 ? "y" : "outputs", given)},
+                   {"ARCH", gpu ? frame.list.arch : ""},
+                   {"ENGINE", gpu ? "ptx" : "cpu"},
+                   {"INPUTS", inputs},
+                   {"OUTPUTS", outputs},
+                   {"HASH", hash_hex(sources).substr(0, 8)},
+                   {"SOURCES", fmt::format("(\"{0}{1}\", \"{0}_host.cpp\")", frame.name, gpu ? ".cu" : "_kernels.cpp")},
+                   {"CFLAGS", gpu ? "[\"-O2\"]" : "[\"" + flags + "\"]"},
+                   {"NVCCFLAGS", gpu ? fmt::format("[\"-O3\", \"-gencode\", \"arch=compute_{0},code=sm_{0}\"]", number) : "None"}})};
 }
 
 BundleFile readme(const Frame& frame, double tolerance) {

@@ -47,10 +47,13 @@ Result<std::vector<BundleFile>> cpu_launcher(const Frame& frame);
 // Both from the engine's host.h and host.cpp, by the values that the engine has and those that every launcher has.
 std::vector<BundleFile> launcher_files(const Frame& frame, Values values);
 
+// Where check/ keeps the bytes of an input, which python_module() also reads where they are the model's own.
+std::string input_file(std::size_t input);
 // check/: inputs and expected outputs, or for large problems the seed and samples, and check.cpp.
 Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance);
 
 BundleFile makefile(const Frame& frame);
+BundleFile python_module(const Frame& frame, const graph::Graph& graph);  // NAME.py
 BundleFile readme(const Frame& frame, double tolerance);
 
 // Small pieces for writing source text: placeholders, C identifiers, comments.

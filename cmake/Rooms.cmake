@@ -79,7 +79,7 @@ function(warploom_tests)
       target_link_libraries(test_${room} PRIVATE warploom_${room} warploom_base warploom_flags GTest::gtest_main rapidcheck
                             nlohmann_json::nlohmann_json)
       if(room STREQUAL "cli" AND TARGET warploom)
-        add_dependencies(test_${room} warploom)  # its tests start the executable
+        add_dependencies(test_${room} warploom warploom_shared)  # its tests start the executable and install both
       endif()
       if(room STREQUAL "synth")
         target_link_libraries(test_${room} PRIVATE warploom_kernels)  # some of its tests go on to the source

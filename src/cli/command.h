@@ -43,6 +43,8 @@ Command compile_command();
 Command new_command();
 Command show_command();
 Command verify_command();
+Command bench_command();
+Command completion_command(const std::vector<Command>& commands);
 Command doctor_command();
 Command errors_command();
 Command version_command();

@@ -30,6 +30,9 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
   plan["tolerance"] = info.tolerance;
   plan["check_seed"] = info.seed;
   plan["launch_list"] = to_json(list);
+  plan["constants"] = nlohmann::json::object();  // the files of those inputs that the model itself holds
+  for (std::size_t i = 0; i < list.inputs.size(); ++i)
+    if (held(graph, list.inputs[i])) plan["constants"][list.inputs[i].name] = "check/" + input_file(i);
   files.push_back({"plan.json", plan.dump(2) + "\n"});  // last: its presence says that the bundle is whole
 
   WARPLOOM_CHECK(make_folders(folder));

@@ -140,7 +140,7 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
   std::string inputs, outputs;
   const std::size_t count = frame.list.inputs.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const bool keep = whole || graph.tensor(*graph.tensor_named(frame.list.inputs[i].name)).constant.has_value();
+    const bool keep = whole || held(graph, frame.list.inputs[i]);
     inputs += row(frame.parameters[i], keep ? stored(input_file(i), packed(data.inputs[i])) : "nullptr",
                   fmt::format("{}ull", input_seed(seed, i)));
   }
@@ -158,6 +158,9 @@ Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph
   return files;
 }
 }  // namespace
+bool held(const graph::Graph& graph, const BufferSpec& input) {
+  return graph.tensor(*graph.tensor_named(input.name)).constant.has_value();
+}
 std::string input_file(std::size_t input) { return fmt::format("input_{}.bin", input); }
 
 Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {

@@ -151,7 +151,7 @@ BundleFile python_module(const Frame& frame, const graph::Graph& graph) {
       outputs += row + "),\n";
       continue;
     }
-    const bool own = graph.tensor(*graph.tensor_named(buffer.name)).constant.has_value();
+    const bool own = held(graph, buffer);
     inputs += fmt::format("{}, {}),\n", row, own ? "\"check/" + input_file(i) + "\"" : "None");
     if (!own) given += (given.empty() ? "" : ", ") + variable;
   }
@@ -159,19 +159,20 @@ BundleFile python_module(const Frame& frame, const graph::Graph& graph) {
   const std::string number = gpu ? frame.list.arch.substr(3) : "";
   std::string flags = "-std=c++20 -pthread " + cpu_flags();
   for (std::size_t at = 0; (at = flags.find(' ', at)) != std::string::npos; at += 4) flags.replace(at, 1, "\", \"");
-  return {frame.name + ".py",
-          fill_in(resource("bundle/module.py"),
-                  {{"NAME", frame.name},
-                   {"SUMMARY", frame.summary},
-                   {"CALL", fmt::format("{} = run({})", frame.list.outputs.size() == 1 ? "y" : "outputs", given)},
-                   {"ARCH", gpu ? frame.list.arch : ""},
-                   {"ENGINE", gpu ? "ptx" : "cpu"},
-                   {"INPUTS", inputs},
-                   {"OUTPUTS", outputs},
-                   {"HASH", hash_hex(sources).substr(0, 8)},
-                   {"SOURCES", fmt::format("(\"{0}{1}\", \"{0}_host.cpp\")", frame.name, gpu ? ".cu" : "_kernels.cpp")},
-                   {"CFLAGS", gpu ? "[\"-O2\"]" : "[\"" + flags + "\"]"},
-                   {"NVCCFLAGS", gpu ? fmt::format("[\"-O3\", \"-gencode\", \"arch=compute_{0},code=sm_{0}\"]", number) : "None"}})};
+  return {
+      frame.name + ".py",
+      fill_in(resource("bundle/module.py"),
+              {{"NAME", frame.name},
+               {"SUMMARY", frame.summary},
+               {"CALL", fmt::format("{} = run({})", frame.list.outputs.size() == 1 ? "y" : "outputs", given)},
+               {"ARCH", gpu ? frame.list.arch : ""},
+               {"ENGINE", gpu ? "ptx" : "cpu"},
+               {"INPUTS", inputs},
+               {"OUTPUTS", outputs},
+               {"HASH", hash_hex(sources).substr(0, 8)},
+               {"SOURCES", fmt::format("(\"{0}{1}\", \"{0}_host.cpp\")", frame.name, gpu ? ".cu" : "_kernels.cpp")},
+               {"CFLAGS", gpu ? "[\"-O2\"]" : "[\"" + flags + "\"]"},
+               {"NVCCFLAGS", gpu ? fmt::format("[\"-O3\", \"-gencode\", \"arch=compute_{0},code=sm_{0}\"]", number) : "None"}})};
 }
 
 BundleFile readme(const Frame& frame, double tolerance) {

@@ -49,6 +49,7 @@ std::vector<BundleFile> launcher_files(const Frame& frame, Values values);
 
 // Where check/ keeps the bytes of an input, which python_module() also reads where they are the model's own.
 std::string input_file(std::size_t input);
+bool held(const graph::Graph& graph, const BufferSpec& input);  // by the model itself
 // check/: inputs and expected outputs, or for large problems the seed and samples, and check.cpp.
 Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance);
 

@@ -30,9 +30,14 @@ Status LoadedList::load(const Binary& binary) {
 
 Status LoadedList::bind(const Bindings& buffers, int set) {
   LoadedSet bound{buffers};
+  const bool again = set >= 0 && set < sets();  // keeps its workspaces
   for (const auto* specs : {&list_.inputs, &list_.outputs})
     for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
   for (const BufferSpec& spec : list_.workspaces) {
+    if (again) {
+      bound.buffers[spec.name] = sets_[static_cast<std::size_t>(set)].buffers[spec.name];
+      continue;
+    }
     WARPLOOM_TRY(bound.buffers[spec.name], device_.allocate(spec.bytes()));
     WARPLOOM_CHECK(device_.fill(bound.buffers[spec.name], kWorkspaceFill));
   }

@@ -91,6 +91,7 @@ class Executor {
   // Puts other data into the caches, in launch order, by writing twice as much as they hold (at most 256 MiB).
   Status flush_caches();
   virtual void* stream() { return nullptr; }  // CUstream, for libraries
+  virtual void use_stream(void*) {}           // a CUstream of the caller's for all that follows; null: the default stream
 
  protected:
   Executor(Engine engine, DeviceInfo info) : engine_(engine), info_(std::move(info)) {}

@@ -46,8 +46,7 @@ CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
 
 class GpuKernels final : public LoadedList {
  public:
-  GpuKernels(Executor& device, const Driver& cuda, CUstream stream, const LaunchList& list)
-      : LoadedList(device, list), cuda_(cuda), stream_(stream) {}
+  GpuKernels(Executor& device, const Driver& cuda, const LaunchList& list) : LoadedList(device, list), cuda_(cuda) {}
   ~GpuKernels() override {
     (void)device_.synchronize();
     for (CUmodule module : modules_)
@@ -85,7 +84,7 @@ class GpuKernels final : public LoadedList {
                           .grid_z = size(kernel.grid[2]),
                           .block_x = size(kernel.threads),
                           .shared_bytes = size(kernel.shared_bytes),
-                          .stream = stream_,
+                          .stream = static_cast<CUstream>(device_.stream()),
                           .attributes = attributes.data()};
     const auto attribute_of = [&](int id) -> auto& {
       CUlaunchAttribute& attribute = attributes[config.attribute_count++];
@@ -103,7 +102,6 @@ class GpuKernels final : public LoadedList {
   static std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
 
   const Driver& cuda_;
-  CUstream stream_;
   std::vector<CUmodule> modules_;
   std::vector<CUfunction> functions_;
 };
@@ -115,7 +113,7 @@ class GpuExecutor final : public Executor {
     flush_ = {};
     for (CUevent event : events_)
       if (event) cuda_.cuEventDestroy(event);
-    if (stream_) cuda_.cuStreamDestroy(stream_);
+    if (own_stream_) cuda_.cuStreamDestroy(own_stream_);
     if (retained_) cuda_.cuDevicePrimaryCtxRelease(gpu_);
   }
 
@@ -142,12 +140,14 @@ class GpuExecutor final : public Executor {
     WARPLOOM_CUDA(cuda_, cuDevicePrimaryCtxRetain, &context, gpu_);
     retained_ = true;
     WARPLOOM_CUDA(cuda_, cuCtxSetCurrent, context);
-    WARPLOOM_CUDA(cuda_, cuStreamCreate, &stream_, kStreamNonBlocking);
+    WARPLOOM_CUDA(cuda_, cuStreamCreate, &own_stream_, kStreamNonBlocking);
+    stream_ = own_stream_;
     for (CUevent& event : events_) WARPLOOM_CUDA(cuda_, cuEventCreate, &event, 0);
     return ok();
   }
 
   void* stream() override { return stream_; }
+  void use_stream(void* stream) override { stream_ = static_cast<CUstream>(stream); }
   Result<std::int64_t> free_memory() override {
     std::size_t free = 0, total = 0;
     WARPLOOM_CUDA(cuda_, cuMemGetInfo, &free, &total);
@@ -194,7 +194,7 @@ class GpuExecutor final : public Executor {
   }
 
   Result<std::unique_ptr<Runnable>> load(const LaunchList& list, const Binary& binary) override {
-    auto kernels = std::make_unique<GpuKernels>(*this, cuda_, stream_, list);
+    auto kernels = std::make_unique<GpuKernels>(*this, cuda_, list);
     WARPLOOM_CHECK(kernels->load(binary));
     return kernels;
   }
@@ -231,7 +231,7 @@ class GpuExecutor final : public Executor {
   const Driver& cuda_;
   CUdevice gpu_ = 0;
   bool retained_ = false;
-  CUstream stream_ = nullptr;
+  CUstream own_stream_ = nullptr, stream_ = nullptr;
   std::array<CUevent, 2> events_{};
 };
 }  // namespace

@@ -1,0 +1,152 @@
+// The C interface (include/warploom/warploom.h) on the runtime room: bundles are loaded here, commands run as processes.
+#include <dlfcn.h>
+#include <cstdlib>
+#include "base/file.h"
+#include "base/process.h"
+#include "runtime/executor.h"
+#include "warploom/warploom.h"
+
+using namespace warploom;
+namespace fs = std::filesystem;
+
+struct warploom_bundle {
+  LaunchList list;
+  std::unique_ptr<runtime::Executor> device;  // outlives what it loaded
+  std::unique_ptr<runtime::Runnable> kernels;
+  runtime::Bindings constants;
+  std::vector<const BufferSpec*> tensors;
+  std::vector<void*> bound;
+};
+
+namespace {
+thread_local std::string last_code, last_text;
+
+int noted(const Error& error) {
+  last_code = code_text(error.code);
+  last_text = describe(error);
+  return exit_status(error.code);
+}
+// What `work` returns, as a status; nothing is thrown across the interface.
+template <class Work>
+int guarded(const Work& work) {
+  try {
+    const Status done = work();
+    return done ? 0 : noted(done.error());
+  } catch (const std::bad_alloc&) {
+    return noted({ErrorCode::kOutOfMemory, "there is not enough memory"});
+  } catch (const std::exception& error) {
+    return noted({ErrorCode::kInternal, "something failed that never should", "", "", error.what(), "please report it"});
+  }
+}
+
+std::string program() {
+  if (const char* named = std::getenv("WARPLOOM_PROGRAM"); named && *named) return named;
+  Dl_info here{};
+  std::error_code ignored;
+  if (::dladdr(reinterpret_cast<const void*>(&noted), &here) != 0) {
+    const fs::path beside = fs::path(here.dli_fname).parent_path().parent_path() / "bin" / "warploom";
+    if (fs::exists(beside, ignored)) return beside.string();
+  }
+  return find_program("warploom").string();
+}
+
+Status command(const char* const* arguments, std::string& printed) {
+  std::vector<std::string> argv = {program()};
+  if (argv[0].empty())
+    return fail({ErrorCode::kFileMissing, "the program warploom is not found", "PATH", "the installed program", "",
+                 "install it beside the library, or set WARPLOOM_PROGRAM to its path"});
+  while (*arguments) argv.emplace_back(*arguments++);
+  argv.emplace_back("--json");
+  WARPLOOM_TRY(ProcessResult result, run_process(argv, {.time = std::chrono::hours(24), .output_bytes = std::size_t{1} << 30}));
+  printed = std::move(result.out);
+  if (result.succeeded()) return ok();
+  const auto json = nlohmann::json::parse(printed, nullptr, false);
+  if (json.is_object() && json.contains("error")) return fail(error_from_json(json["error"]));
+  if (result.exit_status == exit_status(ErrorCode::kInterrupted) && json.is_object()) return ok();  // the best so far
+  return fail({ErrorCode::kInternal, "the program failed without saying why", argv[1], "an object on standard output",
+               result.err.substr(0, 500), "run the command by hand"});
+}
+
+Result<std::unique_ptr<warploom_bundle>> load(fs::path folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) folder = folder.parent_path();
+  WARPLOOM_TRY(const std::string text, read_file(folder / "plan.json"));
+  const auto plan = nlohmann::json::parse(text, nullptr, false);
+  if (!plan.is_object() || !plan.contains("launch_list") || !plan.contains("constants"))
+    return fail({ErrorCode::kPlanInvalid, "the bundle cannot be loaded", (folder / "plan.json").string(), "the plan of a bundle",
+                 "no launch list and constants", "make it again with `warploom optimize`"});
+  auto bundle = std::make_unique<warploom_bundle>();
+  WARPLOOM_TRY(bundle->list, launch_list_from_json(plan["launch_list"]));
+  const LaunchList& list = bundle->list;
+  WARPLOOM_TRY(bundle->device, runtime::Executor::open(list.engine));
+  const std::string& here = bundle->device->info().arch;
+  // Code for sm_80 runs on every sm_8x; x86-64-v3 on v4.
+  const bool fits =
+      list.arch == here || (list.arch.back() != 'a' && list.arch < here && list.arch.substr(0, 4) == here.substr(0, 4));
+  if (!fits)
+    return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine", folder.string(), list.arch, here,
+                 "optimize for this one"});
+  if (const std::string helper = program(); !helper.empty()) runtime::set_helper_program(helper);
+  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.allow_spills = true}));
+  WARPLOOM_TRY(bundle->kernels, bundle->device->load(list, binary));
+  for (const BufferSpec& input : list.inputs) {
+    if (!plan["constants"].contains(input.name)) {
+      bundle->tensors.push_back(&input);
+      continue;
+    }
+    WARPLOOM_TRY(const std::string bytes, read_file(folder / plan["constants"][input.name].get<std::string>()));
+    if (std::ssize(bytes) != input.bytes())
+      return fail({ErrorCode::kPlanInvalid, "a constant's file does not fit its tensor", folder.string(),
+                   fmt::format("{} bytes of {}", input.bytes(), input.name), std::to_string(bytes.size()),
+                   "write the bundle again"});
+    runtime::Buffer& buffer = bundle->constants[input.name];
+    WARPLOOM_TRY(buffer, bundle->device->allocate(input.bytes()));
+    WARPLOOM_CHECK(bundle->device->upload(buffer, bytes.data(), input.bytes()));
+  }
+  for (const BufferSpec& output : list.outputs) bundle->tensors.push_back(&output);
+  return bundle;
+}
+
+Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
+  const std::vector<void*> given(addresses, addresses + bundle.tensors.size());
+  bundle.device->use_stream(stream);
+  if (bundle.bound != given) {
+    runtime::Bindings buffers = bundle.constants;
+    for (std::size_t i = 0; i < given.size(); ++i)
+      buffers[bundle.tensors[i]->name] = runtime::Buffer(nullptr, given[i], bundle.tensors[i]->bytes());
+    WARPLOOM_CHECK(bundle.kernels->bind(buffers));
+    bundle.bound = given;
+  }
+  return bundle.kernels->launch();
+}
+}  // namespace
+
+int warploom_command(const char* const* arguments, char** json) {
+  std::string printed;
+  const int status = guarded([&] { return command(arguments, printed); });
+  if (json) *json = ::strdup(printed.c_str());
+  return status;
+}
+void warploom_free(char* text) { std::free(text); }
+
+int warploom_load(const char* bundle, warploom_bundle** loaded) {
+  return guarded([&]() -> Status {
+    WARPLOOM_TRY(auto made, load(bundle));
+    *loaded = made.release();
+    return ok();
+  });
+}
+size_t warploom_tensor_count(const warploom_bundle* bundle) { return bundle->tensors.size(); }
+warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, size_t index) {
+  const BufferSpec& spec = *bundle->tensors[index];
+  return {spec.name.c_str(), name_of(spec.dtype).data(),        spec.shape.data(),
+          spec.shape.size(), static_cast<size_t>(spec.bytes()), index >= bundle->list.inputs.size() - bundle->constants.size()};
+}
+int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream) {
+  return guarded([&] { return run(*bundle, tensors, stream); });
+}
+void warploom_unload(warploom_bundle* bundle) { delete bundle; }
+
+const char* warploom_error_code() { return last_code.c_str(); }
+const char* warploom_error_text() { return last_text.c_str(); }
+const char* warploom_version() { return WARPLOOM_VERSION; }

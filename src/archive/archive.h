@@ -22,7 +22,7 @@
 #include "base/error.h"
 namespace warploom::archive {
 inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
-inline constexpr std::int32_t kVersion = 1;
+inline constexpr std::int32_t kVersion = 2;
 
 struct Problem {
   std::string key;   // 32 hexadecimal digits
@@ -77,8 +77,7 @@ class Archive {
   Result<std::vector<Run>> runs(const std::string& problem);
 
  private:
-  struct Database;
-  explicit Archive(std::shared_ptr<Database> database) : database_(std::move(database)) {}
-  std::shared_ptr<Database> database_;  // closed with the last copy
+  explicit Archive(std::shared_ptr<class Database> database) : database_(std::move(database)) {}
+  std::shared_ptr<class Database> database_;  // closed with the last copy
 };
 }  // namespace warploom::archive

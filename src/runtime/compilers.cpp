@@ -106,7 +106,7 @@ Result<Compiler> find_cpu_compiler() {
                "install g++ (12 or later) or clang++, or name one in CXX"});
 }
 
-Result<Image> compile_cuda_in_process(const std::string& source, const std::string& arch) {
+Result<Output> compile_cuda_in_process(const std::string& source, const std::string& arch) {
   const Nvrtc& n = nvrtc();
   std::vector<const char*> texts, names;
   for (const EmbeddedFile& file : headers_of("ptx").files) {
@@ -117,25 +117,25 @@ Result<Image> compile_cuda_in_process(const std::string& source, const std::stri
   const char* const options[] = {target.c_str(), "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
   Nvrtc::Program program = nullptr;
   int code = n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data());
-  Image image;
+  Output made;
   if (code == 0) {
     code = n.compile(program, static_cast<int>(std::size(options)), options);
     std::size_t bytes = 0;
     if (n.log_size(program, &bytes) == 0 && bytes > 1) {
-      image.log.resize(bytes);
-      n.log(program, image.log.data());
-      image.log.resize(bytes - 1);  // its final zero
+      made.log.resize(bytes);
+      n.log(program, made.log.data());
+      made.log.resize(bytes - 1);  // its final zero
     }
     if (code == 0 && (code = n.cubin_size(program, &bytes)) == 0) {
-      image.bytes.resize(bytes);
-      code = n.cubin(program, image.bytes.data());
+      made.image.resize(bytes);
+      code = n.cubin(program, made.image.data());
     }
     n.destroy(&program);
   }
-  if (code != 0 || image.bytes.empty())
+  if (code != 0 || made.image.empty())
     return fail({ErrorCode::kCompileFailed, "NVRTC refused the source", arch, "source that compiles",
-                 image.log.empty() ? n.words(code) : image.log, "report the schedule: emitted source should always compile"});
-  return image;
+                 made.log.empty() ? n.words(code) : made.log, "report the schedule: emitted source should always compile"});
+  return made;
 }
 
 // What ptxas -v prints, in two dialects: nvcc's own lines start with "ptxas info    :", NVRTC's continuation lines with

@@ -44,68 +44,13 @@ CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
   return reinterpret_cast<CUdeviceptr>(buffer.address()) + static_cast<CUdeviceptr>(offset);
 }
 
-class GpuKernels final : public LoadedList {
- public:
-  GpuKernels(Executor& device, const Driver& cuda, CUstream stream, const LaunchList& list)
-      : LoadedList(device, list), cuda_(cuda), stream_(stream) {}
-  ~GpuKernels() override {
-    (void)device_.synchronize();
-    for (CUmodule module : modules_)
-      if (module) cuda_.cuModuleUnload(module);
-  }
+unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
+std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
 
- private:
-  Status add(const Kernel& kernel, const std::string& image) override {
-    CUmodule& module = modules_.emplace_back();
-    WARPLOOM_CUDA(cuda_, cuModuleLoadData, &module, image.data());
-    CUfunction& function = functions_.emplace_back();
-    WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, module, kernel.name.c_str());
-    if (kernel.shared_bytes > device_.info().shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
-                   fmt::format("at most {} bytes", device_.info().shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
-                   "take fewer stages or a smaller tile"});
-    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
-    if (cluster_size(kernel) > kPortableCluster)
-      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
-    return ok();
-  }
-  Result<void*> parameter(const Kernel& kernel, const Argument& argument, void*& address, Kept& kept) override {
-    if (!argument.tensor_map) return &address;
-    WARPLOOM_TRY(const CUtensorMap map,
-                 encode_tensor_map(cuda_, argument.map, address, kernel.name + ", map of " + argument.buffer));
-    kept.push_back(std::make_shared<CUtensorMap>(map));
-    return kept.back().get();
-  }
-
-  Status run(std::size_t index, void** parameters) override {
-    const Kernel& kernel = list_.kernels[index];
-    std::array<CUlaunchAttribute, 3> attributes;
-    CUlaunchConfig config{.grid_x = size(kernel.grid[0]),
-                          .grid_y = size(kernel.grid[1]),
-                          .grid_z = size(kernel.grid[2]),
-                          .block_x = size(kernel.threads),
-                          .shared_bytes = size(kernel.shared_bytes),
-                          .stream = stream_,
-                          .attributes = attributes.data()};
-    const auto attribute_of = [&](int id) -> auto& {
-      CUlaunchAttribute& attribute = attributes[config.attribute_count++];
-      attribute.id = id;
-      return attribute.value;
-    };
-    if (cluster_size(kernel) > 1)
-      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
-    if (kernel.overlaps && index > 0) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
-    if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
-    return cuda_.check(cuda_.cuLaunchKernelEx(&config, functions_[index], parameters, nullptr), "cuLaunchKernelEx");
-  }
-
-  static unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
-  static std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
-
-  const Driver& cuda_;
-  CUstream stream_;
-  std::vector<CUmodule> modules_;
-  std::vector<CUfunction> functions_;
+// What a kernel is handed: for each argument the address of its address, or of its tensor map.
+struct Parameters {
+  std::vector<void*> addresses, values;
+  std::vector<CUtensorMap> maps;
 };
 
 class GpuExecutor final : public Executor {
@@ -193,14 +138,39 @@ class GpuExecutor final : public Executor {
     return bytes_until(end);
   }
 
-  Result<std::unique_ptr<Runnable>> load(const LaunchList& list, const Binary& binary) override {
-    auto kernels = std::make_unique<GpuKernels>(*this, cuda_, stream_, list);
-    WARPLOOM_CHECK(kernels->load(binary));
-    return kernels;
+  Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) override {
+    CUmodule raw = nullptr;
+    WARPLOOM_CUDA(cuda_, cuModuleLoad, &raw, image.c_str());
+    const std::shared_ptr<CUmod_st> module(raw, [this](CUmodule done) {
+      (void)synchronize();
+      cuda_.cuModuleUnload(done);
+    });
+    CUfunction function = nullptr;
+    WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, raw, kernel.name.c_str());
+    if (kernel.shared_bytes > info_.shared_bytes)
+      return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
+                   fmt::format("at most {} bytes", info_.shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
+                   "take fewer stages or a smaller tile"});
+    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
+    if (cluster_size(kernel) > kPortableCluster)
+      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
+    return [this, &kernel, module, function](const std::vector<void*>& addresses) -> Result<Call> {
+      const std::size_t count = addresses.size();
+      auto made = std::make_shared<Parameters>(Parameters{addresses, std::vector<void*>(count), std::vector<CUtensorMap>(count)});
+      for (std::size_t i = 0; i < count; ++i) {
+        const Argument& argument = kernel.args[i];
+        made->values[i] = argument.tensor_map ? static_cast<void*>(&made->maps[i]) : &made->addresses[i];
+        if (argument.tensor_map) {
+          WARPLOOM_TRY(made->maps[i],
+                       encode_tensor_map(cuda_, argument.map, addresses[i], kernel.name + ", map of " + argument.buffer));
+        }
+      }
+      return [this, &kernel, function, made] { return launch(kernel, function, made->values.data()); };
+    };
   }
 
   Status synchronize() override { return cuda_.check(cuda_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
-  Result<double> time_us(const std::function<Status()>& work) override {
+  Result<double> time_us(const Call& work) override {
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[0], stream_);
     WARPLOOM_CHECK(work());
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[1], stream_);
@@ -210,7 +180,7 @@ class GpuExecutor final : public Executor {
     return static_cast<double>(milliseconds) * 1000.0;
   }
 
-  Result<std::function<Status()>> record(const std::function<Status()>& work) override {
+  Result<Call> record(const Call& work) override {
     WARPLOOM_CUDA(cuda_, cuStreamBeginCapture, stream_, kCaptureThreadLocal);
     const Status worked = work();
     CUgraph graph = nullptr;
@@ -228,6 +198,27 @@ class GpuExecutor final : public Executor {
   }
 
  private:
+  Status launch(const Kernel& kernel, CUfunction function, void** parameters) {
+    std::array<CUlaunchAttribute, 3> attributes;
+    CUlaunchConfig config{.grid_x = size(kernel.grid[0]),
+                          .grid_y = size(kernel.grid[1]),
+                          .grid_z = size(kernel.grid[2]),
+                          .block_x = size(kernel.threads),
+                          .shared_bytes = size(kernel.shared_bytes),
+                          .stream = stream_,
+                          .attributes = attributes.data()};
+    const auto attribute_of = [&](int id) -> auto& {
+      CUlaunchAttribute& attribute = attributes[config.attribute_count++];
+      attribute.id = id;
+      return attribute.value;
+    };
+    if (cluster_size(kernel) > 1)
+      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
+    if (kernel.overlaps) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
+    if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
+    return cuda_.check(cuda_.cuLaunchKernelEx(&config, function, parameters, nullptr), "cuLaunchKernelEx");
+  }
+
   const Driver& cuda_;
   CUdevice gpu_ = 0;
   bool retained_ = false;

@@ -7,7 +7,7 @@
 namespace warploom::runtime {
 namespace {
 constexpr std::array kRows = {
-#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) ActivationRow{#name, dnnl2, dnnl3, #value},
+#define WARPLOOM_ACTIVATION(name, dnnl, value) ActivationRow{#name, dnnl, #value},
 #include "runtime/activations.def"
 };
 
@@ -55,19 +55,15 @@ LaunchList plain(const DeviceInfo& device, const VendorProblem& p, const std::st
   return list;
 }
 
-// One after the other under one name: a library's product and a plain kernel's epilogue over it, or a plain kernel alone.
+// Runnables one after the other under one name: a library's product and a plain kernel's epilogue over it, or a plain kernel alone.
 class Steps final : public Runnable {
  public:
   Steps(std::string name, std::vector<std::unique_ptr<Runnable>> steps) : name_(std::move(name)), steps_(std::move(steps)) {}
   std::string name() const override { return name_; }
-  int sets() const override { return steps_.back()->sets(); }
-  Status bind(const Bindings& buffers, int set) override {
-    for (const auto& step : steps_) WARPLOOM_CHECK(step->bind(buffers, set));
-    return ok();
-  }
-  Status launch(int set) override {
-    for (const auto& step : steps_) WARPLOOM_CHECK(step->launch(set));
-    return ok();
+  Result<Call> bind(const Bindings& buffers) override {
+    std::vector<Call> calls;
+    for (const auto& step : steps_) { WARPLOOM_TRY(calls.emplace_back(), step->bind(buffers)); }
+    return in_order(std::move(calls));
   }
 
  private:

@@ -55,7 +55,7 @@ tl::unexpected<Error> not_served(const std::string& library, const std::string& 
 
 struct ActivationRow {
   std::string_view name;
-  int dnnl2 = 0, dnnl3 = 0;
+  int dnnl = 0;
   std::string_view text;
 };
 const ActivationRow& row_of(Activation activation);

@@ -44,8 +44,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Graph, name, tensors, nodes, inputs, outputs)
 namespace warploom::verify {
 using nlohmann::json;
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reference, problem, buffers)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, floor_us, flops, seed, time_reference)
+void to_json(json& out, const std::optional<Reference>& reference) {
+  if (reference) out = {{"problem", reference->problem}, {"buffers", reference->buffers}};
+}
+void from_json(const json& in, std::optional<Reference>& reference) {
+  if (!in.is_null()) reference = {in.at("problem"), in.at("buffers")};
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, reference, floor_us, flops, seed, time_reference)
 namespace {
 double rate_of(const target::Capabilities& capabilities, Track track) {
   switch (track) {
@@ -56,19 +61,8 @@ double rate_of(const target::Capabilities& capabilities, Track track) {
   }
 }
 }  // namespace
-std::vector<std::uint8_t> pack(const Setup& setup) {
-  json out = setup;
-  if (setup.reference) out["reference"] = *setup.reference;
-  return json::to_cbor(out);
-}
-
-Result<Setup> unpack(const std::vector<std::uint8_t>& bytes) {
-  json text = json::from_cbor(bytes, true, false);
-  const json reference = text.is_object() ? text.value("reference", json()) : json();
-  WARPLOOM_TRY(Setup out, record_from<Setup>(std::move(text), "an evaluator's setup"));
-  if (reference.is_object()) { WARPLOOM_TRY(out.reference, record_from<Reference>(reference, "a reference")); }
-  return out;
-}
+json to_json(const Setup& setup) { return json(setup); }
+Result<Setup> setup_from_json(const json& text) { return record_from<Setup>(text, "an evaluator's setup"); }
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
   return roofline_us(capabilities, track, flops, std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));

@@ -39,9 +39,7 @@ inline Result<double> matmul_error(Executor& device, const VendorProblem& p, Run
   WARPLOOM_TRY(buffers["bias"], on_device(device, bias));
   WARPLOOM_TRY(buffers["C"], on_device(device, c));
   WARPLOOM_CHECK(device.fill(buffers["C"], 0xffedffedu));
-  WARPLOOM_CHECK(reference.bind(buffers));
-  WARPLOOM_CHECK(reference.launch());
-  WARPLOOM_CHECK(device.synchronize());
+  WARPLOOM_CHECK(run(device, reference, buffers));
   WARPLOOM_CHECK(device.download(buffers["C"], c.data(), static_cast<std::int64_t>(c.size())));
 
   auto at = [](Dtype dtype, const std::vector<char>& data, std::int64_t i) {
@@ -75,8 +73,7 @@ inline Result<double> softmax_error(Executor& device, const VendorProblem& p, Ru
   WARPLOOM_TRY(buffers["X"], on_device(device, x));
   WARPLOOM_TRY(buffers["Y"], on_device(device, y));
   WARPLOOM_CHECK(device.fill(buffers["Y"], 0xffedffedu));
-  WARPLOOM_CHECK(reference.bind(buffers));
-  WARPLOOM_CHECK(reference.launch());
+  WARPLOOM_CHECK(run(device, reference, buffers));
   WARPLOOM_CHECK(device.download(buffers["Y"], y.data(), static_cast<std::int64_t>(y.size())));
   double error = 0, norm = 0;
   for (std::int64_t i = 0; i < p.rows; ++i) {

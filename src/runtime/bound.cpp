@@ -1,39 +1,5 @@
 #include "runtime/bound.h"
 namespace warploom::runtime {
-namespace {
-// A launch list's kernels, loaded. Workspaces belong to the calls.
-struct LoadedList final : Runnable {
-  LoadedList(Executor& on, const LaunchList& loaded) : device(on), list(loaded) {}
-  std::string name() const override { return list.kernels.empty() ? "nothing" : list.kernels.back().name; }
-  Result<Call> bind(const Bindings& given) override {
-    Bindings buffers = given;
-    for (const auto* specs : {&list.inputs, &list.outputs})
-      for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
-    for (const BufferSpec& spec : list.workspaces) {
-      WARPLOOM_TRY(buffers[spec.name], device.allocate(spec.bytes()));
-      WARPLOOM_CHECK(device.fill(buffers[spec.name], kWorkspaceFill));
-    }
-    std::vector<Call> calls;
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      std::vector<void*> addresses;
-      for (const Argument& argument : list.kernels[i].args) {
-        const auto found = buffers.find(argument.buffer);
-        if (found == buffers.end())
-          return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", list.kernels[i].name,
-                       "an input, output or workspace", argument.buffer, "check the launch list"});
-        addresses.push_back(found->second.address());
-        if (argument.zeroed) calls.push_back([this, buffer = found->second] { return device.fill(buffer, 0); });
-      }
-      WARPLOOM_TRY(calls.emplace_back(), kernels[i](addresses));
-    }
-    return Call([buffers = std::move(buffers), all = in_order(std::move(calls))] { return all(); });
-  }
-
-  Executor& device;
-  LaunchList list;
-  std::vector<LoadedKernel> kernels;
-};
-}  // namespace
 Call in_order(std::vector<Call> calls) {
   return [calls = std::move(calls)]() -> Status {
     for (const Call& call : calls) WARPLOOM_CHECK(call());
@@ -60,16 +26,42 @@ Status Executor::flush_caches() {
   return fill(flush_, ++flush_word_);
 }
 
-Result<std::unique_ptr<Runnable>> Executor::load(const LaunchList& list, const Binary& binary) {
-  auto loaded = std::make_unique<LoadedList>(*this, list);
-  if (list.engine != engine_ || binary.images.size() != list.kernels.size())
-    return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", loaded->name(),
-                 fmt::format("{} images", list.kernels.size()), fmt::format("{} images", binary.images.size()),
+Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
+  const auto list = std::make_shared<LaunchList>(given);
+  const std::string name = list->kernels.empty() ? "nothing" : list->kernels.back().name;
+  if (list->engine != engine_ || binary.images.size() != list->kernels.size())
+    return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name,
+                 fmt::format("{} images", list->kernels.size()), fmt::format("{} images", binary.images.size()),
                  "compile the list again"});
-  if (!list.kernels.empty()) loaded->list.kernels[0].overlaps = false;  // nothing runs before it
+  if (!list->kernels.empty()) list->kernels[0].overlaps = false;  // nothing runs before it
+  std::vector<LoadedKernel> kernels;
   for (std::size_t i = 0; i < binary.images.size(); ++i) {
-    WARPLOOM_TRY(loaded->kernels.emplace_back(), load_kernel(loaded->list.kernels[i], binary.images[i]));
+    WARPLOOM_TRY(kernels.emplace_back(), load_kernel(list->kernels[i], binary.images[i]));
   }
-  return loaded;
+  // Workspaces belong to the call.
+  const auto bind = [this, list, kernels](const Bindings& bound) -> Result<Call> {
+    Bindings buffers = bound;
+    for (const auto* specs : {&list->inputs, &list->outputs})
+      for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
+    for (const BufferSpec& spec : list->workspaces) {
+      WARPLOOM_TRY(buffers[spec.name], allocate(spec.bytes()));
+      WARPLOOM_CHECK(fill(buffers[spec.name], kWorkspaceFill));
+    }
+    std::vector<Call> calls;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      std::vector<void*> addresses;
+      for (const Argument& argument : list->kernels[i].args) {
+        const auto found = buffers.find(argument.buffer);
+        if (found == buffers.end())
+          return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", list->kernels[i].name,
+                       "an input, output or workspace", argument.buffer, "check the launch list"});
+        addresses.push_back(found->second.address());
+        if (argument.zeroed) calls.push_back([this, buffer = found->second] { return fill(buffer, 0); });
+      }
+      WARPLOOM_TRY(calls.emplace_back(), kernels[i](addresses));
+    }
+    return Call([list, kernels, buffers, all = in_order(std::move(calls))] { return all(); });
+  };
+  return Runnable{name, bind};
 }
 }  // namespace warploom::runtime

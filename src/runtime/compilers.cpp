@@ -8,30 +8,22 @@
 namespace warploom::runtime {
 namespace {
 constexpr std::array kCompilers = {"g++-14", "g++-13", "g++-12", "g++", "clang++", "c++"};
-constexpr std::array kSonames = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
 }
 
-// Where an NVRTC may lie, best first.
+// Where an NVRTC may lie, best first. What a variable that is not set leaves of a path finds nothing or is right as well.
 std::vector<std::string> candidates() {
   if (const std::string named = environment("WARPLOOM_NVRTC"); !named.empty()) return {named};
-  std::vector<std::string> names(kSonames.begin(), kSonames.end()), cuda, python;
-  const auto add = [](std::vector<std::string>& list, const char* variable, const char* below) {
-    if (const std::string home = environment(variable); !home.empty()) list.push_back(home + below);
-  };
-  add(cuda, "CUDA_HOME", "/lib64");
-  cuda.emplace_back("/usr/local/cuda/lib64");
-  add(python, "VIRTUAL_ENV", "/lib");
-  add(python, "CONDA_PREFIX", "/lib");
-  python.insert(python.end(), {"/usr/lib", "/usr/local/lib", "/opt/*/.venv/lib", "/opt/*/lib"});
-  add(python, "HOME", "/.local/lib");
-  cuda.push_back(fmt::format("{{{}}}/python3*/{{site,dist}}-packages/nvidia/{{cu13,cuda_nvrtc}}/lib", fmt::join(python, ",")));
+  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
+  const std::string pattern = fmt::format(
+      "{{{}/lib64,/usr/local/cuda/lib64,{{{}/lib,{}/lib,/usr/lib,/usr/local/lib,/opt/*/.venv/lib,/opt/*/lib,{}/.local/lib}}"
+      "/python3*/{{site,dist}}-packages/nvidia/{{cu13,cuda_nvrtc}}/lib}}/libnvrtc.so.1{{3,2}}",
+      environment("CUDA_HOME"), environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), environment("HOME"));
   glob_t found{};
-  if (::glob(fmt::format("{{{}}}/{{{}}}", fmt::join(cuda, ","), fmt::join(kSonames, ",")).c_str(), GLOB_BRACE, nullptr, &found) ==
-      0)
+  if (::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0)
     names.insert(names.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   return names;

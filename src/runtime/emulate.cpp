@@ -39,8 +39,8 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
                                                       [](void* handle) { return handle ? ::dlclose(handle) : 0; });
   void* entry = library ? ::dlsym(library.get(), (kernel.name + "_entry").c_str()) : nullptr;
   if (!entry)
-    return fail(
-        {ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry", ::dlerror(), ""});
+    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry",
+                 ::dlerror(), ""});
 
   emulator::Launch launch;
   launch.entry = reinterpret_cast<emulator::Entry>(entry);

@@ -4,8 +4,8 @@
 //   WARPLOOM_TRY(auto device, Executor::open(Engine::cuda));
 //   WARPLOOM_TRY(Buffer a, device->allocate(m * k * 2));
 //   WARPLOOM_CHECK(device->upload(a, host.data(), m * k * 2));
-//   WARPLOOM_TRY(auto gemm, device->load(list, binary));
-//   WARPLOOM_TRY(const Call call, gemm->bind({{"A", a}, {"B", b}, {"C", c}}));   // inputs and outputs; workspaces are its own
+//   WARPLOOM_TRY(Runnable gemm, device->load(list, binary));
+//   WARPLOOM_TRY(const Call call, gemm.bind({{"A", a}, {"B", b}, {"C", c}}));   // inputs and outputs; workspaces are its own
 //   WARPLOOM_CHECK(call());
 //   WARPLOOM_CHECK(device->synchronize());
 //
@@ -30,7 +30,7 @@ class Buffer {
   void* address() const { return address_; }  // of the device; on the CPU an ordinary pointer
   std::int64_t bytes() const { return bytes_; }
   explicit operator bool() const { return address_ != nullptr; }
-  // Bytes [begin, begin + length): to put guard bytes round a tensor, or to misalign it on purpose.
+  // Bytes [begin, begin + length): to put guard bytes round a tensor.
   Buffer slice(std::int64_t begin, std::int64_t length) const { return {owner_, static_cast<char*>(address_) + begin, length}; }
 
  private:
@@ -45,18 +45,14 @@ using Call = std::function<Status()>;
 // All of them, one after the other.
 Call in_order(std::vector<Call> calls);
 
-// A kernel of a launch list, which outlives it: the launch on arguments at these addresses.
-using LoadedKernel = std::function<Result<Call>(const std::vector<void*>& addresses)>;
-
-// Something that computes outputs from inputs: loaded kernels, or a vendor library's reference (vendor.h). It outlives its calls.
-class Runnable {
- public:
-  virtual ~Runnable() = default;
-  virtual std::string name() const = 0;
-  // The call on these buffers. Short kernels are timed by calls on several sets of buffers, so that none finds its own data in the
-  // caches.
-  virtual Result<Call> bind(const Bindings& buffers) = 0;
+// Something that computes outputs from inputs: loaded kernels, or a vendor library's reference (vendor.h). It may go before its calls.
+// Short kernels are timed by calls on several sets of buffers, so that none finds its own data in the caches.
+struct Runnable {
+  std::string name;
+  std::function<Result<Call>(const Bindings& buffers)> bind;
 };
+// A kernel of a launch list, which the calls keep: the launch on arguments at these addresses.
+using LoadedKernel = std::function<Result<Call>(const std::vector<void*>& addresses)>;
 
 struct DeviceInfo {
   std::string name;    // "NVIDIA H200", "Intel(R) Xeon(R) …"
@@ -83,11 +79,11 @@ class Executor {
   // Copies between host and device; both wait for the launches before them.
   virtual Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset = 0) = 0;
   virtual Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset = 0) = 0;
-  // Repeats the 32-bit word over the buffer (its last bytes get the word's first ones), in launch order.
+  // Repeats the 32-bit word over the buffer, which begins at a multiple of 4, to its last byte, in launch order.
   virtual Status fill(const Buffer& buffer, std::uint32_t word) = 0;
 
   // Takes images of compile(list); `list` is copied. Fails with resource-limit where the device cannot hold a kernel.
-  Result<std::unique_ptr<Runnable>> load(const LaunchList& list, const Binary& binary);
+  Result<Runnable> load(const LaunchList& list, const Binary& binary);
 
   virtual Status synchronize() = 0;
   // The time from before `work`'s first launch to after its last one, in microseconds.

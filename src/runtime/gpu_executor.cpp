@@ -1,4 +1,3 @@
-#include <bit>
 #include "runtime/bound.h"
 #include "runtime/type_codes.h"
 namespace warploom::runtime {
@@ -123,19 +122,12 @@ class GpuExecutor final : public Executor {
     return ok();
   }
   Status fill(const Buffer& buffer, std::uint32_t word) override {
-    // Slices may begin off a word's boundary: then byte by byte up to it, with the word turned accordingly.
-    CUdeviceptr at = pointer(buffer);
-    const CUdeviceptr end = at + static_cast<CUdeviceptr>(buffer.bytes());
-    const auto bytes_until = [&](CUdeviceptr stop) -> Status {
-      for (; at < stop; ++at, word = std::rotr(word, 8))
-        WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at, static_cast<unsigned char>(word), 1, stream_);
-      return ok();
-    };
-    WARPLOOM_CHECK(bytes_until(std::min(end, (at + 3) / 4 * 4)));
-    const CUdeviceptr words = (end - at) / 4;
+    const CUdeviceptr at = pointer(buffer);
+    const auto bytes = static_cast<CUdeviceptr>(buffer.bytes()), words = bytes / 4;
     if (words > 0) WARPLOOM_CUDA(cuda_, cuMemsetD32Async, at, word, words, stream_);
-    at += words * 4;
-    return bytes_until(end);
+    for (CUdeviceptr i = words * 4; i < bytes; ++i)
+      WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, static_cast<unsigned char>(word >> 8 * (i % 4)), 1, stream_);
+    return ok();
   }
 
   Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) override {

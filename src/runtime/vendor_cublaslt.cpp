@@ -4,6 +4,7 @@
 
 #include "runtime/bound.h"
 #include "runtime/library.h"
+#include "runtime/timing.h"
 #include "runtime/type_codes.h"
 #include "runtime/vendor.h"
 namespace warploom::runtime {
@@ -18,40 +19,36 @@ struct LtHeuristic {
   float waves = 0;
   int reserved[4] = {};
 };
-using Object = void*;  // a context, a descriptor, a layout, a preference
+using Object = std::shared_ptr<void>;  // a descriptor, a layout, a preference
+using Raw = void*;
 
 struct CublasLt {
-  using Set = int(Object, int attribute, const void* value, std::size_t bytes);
+  using Set = int(Raw, int attribute, const void* value, std::size_t bytes);
   const Library library{"libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so.13",
                         "/usr/local/cuda/lib64/libcublasLt.so.12"};
-  int (*create)(Object*) = library["cublasLtCreate"];
+  int (*create)(Raw*) = library["cublasLtCreate"];
   std::size_t (*version)() = library["cublasLtGetVersion"];
-  int (*desc_create)(Object*, int compute_type, int scale_type) = library["cublasLtMatmulDescCreate"];
-  int (*desc_destroy)(Object) = library["cublasLtMatmulDescDestroy"];
+  int (*desc_create)(Raw*, int compute_type, int scale_type) = library["cublasLtMatmulDescCreate"];
+  int (*desc_destroy)(Raw) = library["cublasLtMatmulDescDestroy"];
   Set* desc_set = library["cublasLtMatmulDescSetAttribute"];
-  int (*layout_create)(Object*, int type, std::uint64_t rows, std::uint64_t cols,
+  int (*layout_create)(Raw*, int type, std::uint64_t rows, std::uint64_t cols,
                        std::int64_t leading) = library["cublasLtMatrixLayoutCreate"];
-  int (*layout_destroy)(Object) = library["cublasLtMatrixLayoutDestroy"];
+  int (*layout_destroy)(Raw) = library["cublasLtMatrixLayoutDestroy"];
   Set* layout_set = library["cublasLtMatrixLayoutSetAttribute"];
-  int (*preference_create)(Object*) = library["cublasLtMatmulPreferenceCreate"];
-  int (*preference_destroy)(Object) = library["cublasLtMatmulPreferenceDestroy"];
+  int (*preference_create)(Raw*) = library["cublasLtMatmulPreferenceCreate"];
+  int (*preference_destroy)(Raw) = library["cublasLtMatmulPreferenceDestroy"];
   Set* preference_set = library["cublasLtMatmulPreferenceSetAttribute"];
-  int (*heuristic)(Object, Object desc, Object a, Object b, Object c, Object d, Object preference, int wanted,
-                   LtHeuristic* results, int* found) = library["cublasLtMatmulAlgoGetHeuristic"];
-  int (*matmul)(Object, Object desc, const void* alpha, const void* a, Object a_layout, const void* b, Object b_layout,
-                const void* beta, const void* c, Object c_layout, void* d, Object d_layout, const LtAlgorithm*, void* workspace,
+  int (*heuristic)(Raw, Raw desc, Raw a, Raw b, Raw c, Raw d, Raw preference, int wanted, LtHeuristic* results,
+                   int* found) = library["cublasLtMatmulAlgoGetHeuristic"];
+  int (*matmul)(Raw, Raw desc, const void* alpha, const void* a, Raw a_layout, const void* b, Raw b_layout, const void* beta,
+                const void* c, Raw c_layout, void* d, Raw d_layout, const LtAlgorithm*, void* workspace,
                 std::size_t workspace_bytes, void* stream) = library["cublasLtMatmul"];
-  Object handle = nullptr;
+  Raw handle = nullptr;
   bool ready = library.complete() && create(&handle) == 0;
 };
 
-const CublasLt& cublaslt() {
-  static const CublasLt instance;
-  return instance;
-}
-
 template <class T>
-bool set(CublasLt::Set* function, const std::shared_ptr<void>& object, int attribute, const T& value) {
+bool set(CublasLt::Set* function, const Object& object, int attribute, const T& value) {
   return object && function(object.get(), attribute, &value, sizeof value) == 0;
 }
 
@@ -59,119 +56,80 @@ constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPoin
 constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;
 constexpr int kPreferWorkspace = 1;
 constexpr int kCompute32F = 68, kComputeFastTf32 = 77, kScale32F = 0;
-constexpr int kEpilogueDefault = 1, kEpilogueRelu = 2, kEpilogueBias = 4, kEpilogueGelu = 32;  // GELU in its tanh form
+constexpr int kEpilogueDefault = 1, kEpilogueBias = 4;
 constexpr int kAlgorithms = 8;
 constexpr std::size_t kWorkspaceBytes = 64 << 20;
 
-// The epilogue with exactly the problem's meaning, or -1.
-int epilogue_code(const VendorProblem& p) {
-  if (p.bias != BiasKind::none && p.bias != BiasKind::per_column) return -1;
-  const int bias = p.bias == BiasKind::none ? 0 : kEpilogueBias;
-  switch (p.activation) {
-    case Activation::none: return bias ? bias : kEpilogueDefault;
-    case Activation::relu: return kEpilogueRelu | bias;
-    case Activation::gelu_tanh: return kEpilogueGelu | bias;
-    default: return -1;
-  }
+// The fastest on these operands of the algorithms that run, alone.
+Status choose(Executor& device, std::vector<LtAlgorithm>& algorithms, const std::function<Status(const LtAlgorithm&)>& run) {
+  std::erase_if(algorithms, [&](const LtAlgorithm& algorithm) { return !run(algorithm); });
+  if (algorithms.empty()) return not_served("cuBLASLt", "no algorithm that runs");
+  std::vector<std::vector<Call>> calls;
+  for (const LtAlgorithm& algorithm : algorithms) calls.push_back({[&run, algorithm] { return run(algorithm); }});
+  WARPLOOM_TRY(const std::vector<Samples> samples, measure(device, calls, {.warm_up = 1, .min_samples = 4, .max_samples = 4}));
+  algorithms = {
+      algorithms[static_cast<std::size_t>(std::ranges::min_element(samples, {}, &Samples::median_us) - samples.begin())]};
+  return ok();
 }
-
-class LtMatmul final : public Runnable {
- public:
-  LtMatmul(Executor& device, const VendorProblem& problem) : device_(device), p_(problem), lt_(cublaslt()) {}
-  ~LtMatmul() override { (void)device_.synchronize(); }
-
-  Status prepare() {
-    const int epilogue = epilogue_code(p_);
-    const int in = codes_of(p_.in).cuda, out = codes_of(p_.out).cuda;
-    if (epilogue < 0 || in < 0 || out < 0) return not_served(name(), "its epilogue or element types");
-    const int compute = p_.tf32 || p_.in == Dtype::tf32 ? kComputeFastTf32 : kCompute32F;
-    desc_ = owned(lt_.desc_create, lt_.desc_destroy, compute, kScale32F);
-    // A row-major [r, c] matrix is a column-major one of c rows and r columns.
-    b_ = layout(in, p_.transpose_b ? p_.k : p_.n, p_.transpose_b ? p_.n : p_.k, p_.batched_b);
-    a_ = layout(in, p_.transpose_a ? p_.m : p_.k, p_.transpose_a ? p_.k : p_.m, p_.batched_a);
-    c_ = layout(out, p_.n, p_.m, true);
-    const std::shared_ptr<void> preference = owned(lt_.preference_create, lt_.preference_destroy);
-    const bool good = a_ && b_ && c_ && set(lt_.desc_set, desc_, kDescTransA, std::int32_t{p_.transpose_b}) &&
-                      set(lt_.desc_set, desc_, kDescTransB, std::int32_t{p_.transpose_a}) &&
-                      set(lt_.desc_set, desc_, kDescEpilogue, epilogue) &&
-                      (p_.bias == BiasKind::none || set(lt_.desc_set, desc_, kDescBiasType, codes_of(p_.bias_dtype).cuda)) &&
-                      set(lt_.preference_set, preference, kPreferWorkspace, kWorkspaceBytes);
-    if (!good) return not_served(name(), "a descriptor it refused");
-    WARPLOOM_TRY(workspace_, device_.allocate(kWorkspaceBytes));
-    std::array<LtHeuristic, kAlgorithms> results;
-    int found = 0;
-    if (lt_.heuristic(lt_.handle, desc_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(), kAlgorithms,
-                      results.data(), &found) != 0)
-      found = 0;
-    for (const LtHeuristic& result : std::span(results).first(static_cast<std::size_t>(found)))
-      if (result.state == 0) algorithms_.push_back(result.algorithm);
-    return algorithms_.empty() ? not_served(name(), "no algorithm") : ok();
-  }
-
-  std::string name() const override {
-    const std::size_t version = lt_.version();
-    return fmt::format("cuBLASLt {}.{}", version / 10000, version % 10000 / 100);
-  }
-
-  Result<Call> bind(const Bindings& buffers) override {
-    std::vector<Buffer> operands;  // A, B, C, bias
-    for (const BufferSpec& spec : buffers_of(p_)) { WARPLOOM_TRY(operands.emplace_back(), named_buffer(buffers, spec)); }
-    if (!chosen_) WARPLOOM_CHECK(choose(operands));
-    return [this, operands] { return run(operands, algorithms_[0]); };
-  }
-
- private:
-  std::shared_ptr<void> layout(int type, std::int64_t rows, std::int64_t cols, bool batched) {
-    auto made = owned(lt_.layout_create, lt_.layout_destroy, type, static_cast<std::uint64_t>(rows),
-                      static_cast<std::uint64_t>(cols), rows);
-    const bool good = p_.batch == 1 || (set(lt_.layout_set, made, kLayoutBatchCount, static_cast<std::int32_t>(p_.batch)) &&
-                                        set(lt_.layout_set, made, kLayoutBatchStride, batched ? rows * cols : std::int64_t{0}));
-    return good ? made : nullptr;
-  }
-
-  // Puts the fastest algorithm first.
-  Status choose(const std::vector<Buffer>& operands) {
-    constexpr int kTries = 5;
-    double best_us = HUGE_VAL;
-    std::size_t best = 0;
-    for (std::size_t i = 0; i < algorithms_.size(); ++i) {
-      for (int attempt = 0; attempt < kTries; ++attempt) {
-        WARPLOOM_CHECK(device_.flush_caches());
-        const auto us = device_.time_us([&] { return run(operands, algorithms_[i]); });
-        if (!us) break;
-        if (attempt > 0 && *us < best_us) best_us = *us, best = i;
-      }
-    }
-    if (best_us == HUGE_VAL) return not_served(name(), "no algorithm that runs");
-    std::swap(algorithms_[0], algorithms_[best]);
-    chosen_ = true;
-    return ok();
-  }
-
-  Status run(const std::vector<Buffer>& s, const LtAlgorithm& algorithm) {
-    const float one = 1, zero = 0;  // the factors of A B and of C
-    if (s.size() > 3) set(lt_.desc_set, desc_, kDescBiasPointer, s[3].address());
-    const int code =
-        lt_.matmul(lt_.handle, desc_.get(), &one, s[1].address(), b_.get(), s[0].address(), a_.get(), &zero, s[2].address(),
-                   c_.get(), s[2].address(), c_.get(), &algorithm, workspace_.address(), kWorkspaceBytes, device_.stream());
-    if (code == 0) return ok();
-    return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", name(), "status 0", fmt::format("status {}", code),
-                 "check nvidia-smi and the kernel log"});
-  }
-
-  Executor& device_;
-  VendorProblem p_;
-  const CublasLt& lt_;
-  std::shared_ptr<void> desc_, a_, b_, c_;
-  Buffer workspace_;
-  std::vector<LtAlgorithm> algorithms_;
-  bool chosen_ = false;
-};
 }  // namespace
-Result<std::unique_ptr<Runnable>> cublaslt_matmul(Executor& device, const VendorProblem& problem) {
-  if (!cublaslt().ready) return not_served("cuBLASLt", "no libcublasLt.so.13 or .12");
-  auto matmul = std::make_unique<LtMatmul>(device, problem);
-  WARPLOOM_CHECK(matmul->prepare());
-  return matmul;
+Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& p) {
+  static const CublasLt lt;
+  if (!lt.ready) return not_served("cuBLASLt", "no libcublasLt.so.13 or .12");
+  const std::string name = fmt::format("cuBLASLt {}.{}", lt.version() / 10000, lt.version() % 10000 / 100);
+  const bool bias = p.bias != BiasKind::none;
+  const int in = codes_of(p.in).cuda, out = codes_of(p.out).cuda, epilogue = row_of(p.activation).lt;
+  if (epilogue < 0 || in < 0 || out < 0 || (bias && p.bias != BiasKind::per_column))
+    return not_served(name, "its epilogue or element types");
+  const auto layout = [&](int type, std::int64_t rows, std::int64_t cols, bool batched) -> Object {
+    Object made = owned(lt.layout_create, lt.layout_destroy, type, static_cast<std::uint64_t>(rows),
+                        static_cast<std::uint64_t>(cols), rows);
+    const bool good = p.batch == 1 || (set(lt.layout_set, made, kLayoutBatchCount, static_cast<std::int32_t>(p.batch)) &&
+                                       set(lt.layout_set, made, kLayoutBatchStride, batched ? rows * cols : std::int64_t{0}));
+    return good ? made : nullptr;
+  };
+  // A row-major [r, c] matrix is a column-major one of c rows and r columns.
+  const Object b = layout(in, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.batched_b);
+  const Object a = layout(in, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.batched_a);
+  const Object c = layout(out, p.n, p.m, true);
+  const int compute = p.tf32 || p.in == Dtype::tf32 ? kComputeFastTf32 : kCompute32F;
+  const Object desc = owned(lt.desc_create, lt.desc_destroy, compute, kScale32F);
+  const Object preference = owned(lt.preference_create, lt.preference_destroy);
+  if (!a || !b || !c || !set(lt.desc_set, desc, kDescTransA, std::int32_t{p.transpose_b}) ||
+      !set(lt.desc_set, desc, kDescTransB, std::int32_t{p.transpose_a}) ||
+      !set(lt.desc_set, desc, kDescEpilogue, bias ? (epilogue & ~kEpilogueDefault) | kEpilogueBias : epilogue) ||
+      (bias && !set(lt.desc_set, desc, kDescBiasType, codes_of(p.bias_dtype).cuda)) ||
+      !set(lt.preference_set, preference, kPreferWorkspace, kWorkspaceBytes))
+    return not_served(name, "a descriptor it refused");
+
+  std::array<LtHeuristic, kAlgorithms> results;
+  int found = 0;
+  if (lt.heuristic(lt.handle, desc.get(), b.get(), a.get(), c.get(), c.get(), preference.get(), kAlgorithms, results.data(),
+                   &found) != 0)
+    found = 0;
+  const auto algorithms = std::make_shared<std::vector<LtAlgorithm>>();
+  for (const LtHeuristic& result : std::span(results).first(static_cast<std::size_t>(found)))
+    if (result.state == 0) algorithms->push_back(result.algorithm);
+  if (algorithms->empty()) return not_served(name, "no algorithm");
+  WARPLOOM_TRY(const Buffer workspace, device.allocate(kWorkspaceBytes));
+
+  return Runnable{name, [=, &device](const Bindings& buffers) -> Result<Call> {
+                    std::vector<Buffer> operands;  // A, B, C, bias
+                    for (const BufferSpec& spec : buffers_of(p)) {
+                      WARPLOOM_TRY(operands.emplace_back(), named_buffer(buffers, spec));
+                    }
+                    const auto run = [=, &device](const LtAlgorithm& algorithm) -> Status {
+                      const float one = 1, zero = 0;  // the factors of A B and of C
+                      if (bias) set(lt.desc_set, desc, kDescBiasPointer, operands[3].address());
+                      const int code =
+                          lt.matmul(lt.handle, desc.get(), &one, operands[1].address(), b.get(), operands[0].address(), a.get(),
+                                    &zero, operands[2].address(), c.get(), operands[2].address(), c.get(), &algorithm,
+                                    workspace.address(), kWorkspaceBytes, device.stream());
+                      if (code == 0) return ok();
+                      return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", name, "status 0",
+                                   fmt::format("status {}", code), "check nvidia-smi and the kernel log"});
+                    };
+                    if (algorithms->size() > 1) WARPLOOM_CHECK(choose(device, *algorithms, run));
+                    return [run, algorithm = algorithms->front()] { return run(algorithm); };
+                  }};
 }
 }  // namespace warploom::runtime

@@ -53,11 +53,6 @@ struct Dnnl {
   bool ready = library.complete() && engine_create(&engine, kCpu, 0) == 0 && stream_create(&stream, engine, kInOrder) == 0;
 };
 
-const Dnnl& dnnl() {
-  static const Dnnl instance;
-  return instance;
-}
-
 // Descriptors are structures that the caller holds: here a block of bytes large enough for any (matmul's is 2.7 kB in 2.6).
 struct alignas(64) Block {
   std::array<std::byte, 16384> bytes{};
@@ -69,89 +64,63 @@ struct Operand {
   int arg = 0;
   Block desc;
 };
-
-class DnnlPrimitive final : public Runnable {
- public:
-  explicit DnnlPrimitive(const VendorProblem& problem) : p_(problem), d_(dnnl()) {}
-
-  Status prepare() {
-    for (const Dtype dtype : {p_.in, p_.out, p_.bias_dtype})
-      if (!codes_of(dtype).dnnl) return not_served(name(), "an element type");
-    Block op;
-    const Object attributes = owned(d_.attr_create, d_.attr_destroy), after = owned(d_.post_ops_create, d_.post_ops_destroy);
-    if (!(p_.kind == VendorKind::matmul ? describe_matmul(op) : describe_softmax(op)) || !attributes || !after ||
-        !append_activation(after) || d_.attr_set_post_ops(attributes.get(), after.get()) != 0)
-      return not_served(name(), "the operation with these types or shapes");
-    const auto desc = owned(d_.primitive_desc_create, d_.primitive_desc_destroy, &op, attributes.get(), d_.engine, nullptr);
-    if (desc) primitive_ = owned(d_.primitive_create, d_.primitive_destroy, desc.get());
-    return primitive_ ? ok() : not_served(name(), "the operation with these types, shapes or post-operations");
-  }
-
-  std::string name() const override {
-    const Version* version = d_.version();
-    return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
-  }
-
-  Result<Call> bind(const Bindings& buffers) override {
-    std::vector<std::pair<Buffer, Object>> kept;
-    std::vector<ExecArg> arguments;
-    for (const Operand& operand : operands_) {
-      WARPLOOM_TRY(const Buffer buffer, named_buffer(buffers, operand.buffer));
-      const Object memory = owned(d_.memory_create, d_.memory_destroy, &operand.desc, d_.engine, buffer.address());
-      if (!memory) return not_served(name(), "a memory object it refused");
-      kept.emplace_back(buffer, memory);
-      arguments.push_back({operand.arg, memory.get()});
-    }
-    return [this, kept, arguments]() -> Status {
-      const int code = d_.execute(primitive_.get(), d_.stream, static_cast<int>(arguments.size()), arguments.data());
-      if (code == 0 && d_.stream_wait(d_.stream) == 0) return ok();
-      return fail(
-          {ErrorCode::kInternal, "dnnl_primitive_execute failed", name(), "status 0", fmt::format("status {}", code), ""});
-    };
-  }
-
- private:
-  // One more operand, of shape [batch, r, c]: a batch of 1 is repeated, as are a bias's other sizes of 1.
-  bool describe(const char* buffer, int arg, Dtype dtype, std::int64_t batch, std::int64_t r, std::int64_t c,
-                bool transposed = false) {
-    Operand& made = operands_.emplace_back(Operand{{buffer, dtype, {batch, r, c}}, arg, {}});
-    const Dims dims = {batch, r, c}, strides = {r * c, transposed ? 1 : c, transposed ? r : 1};
-    const int first = p_.batch == 1;
-    return d_.desc_init(&made.desc, 3 - first, dims.data() + first, codes_of(dtype).dnnl, strides.data() + first) == 0;
-  }
-
-  bool describe_matmul(Block& op) {
-    const bool bias = p_.bias != BiasKind::none, full = p_.bias == BiasKind::full;
-    return describe("A", kArgSrc, p_.in, p_.batched_a ? p_.batch : 1, p_.m, p_.k, p_.transpose_a) &&
-           describe("B", kArgWeights, p_.in, p_.batched_b ? p_.batch : 1, p_.k, p_.n, p_.transpose_b) &&
-           describe("C", kArgDst, p_.out, p_.batch, p_.m, p_.n) &&
-           (!bias || describe("bias", kArgBias, p_.bias_dtype, full ? p_.batch : 1, p_.bias == BiasKind::per_column ? 1 : p_.m,
-                              p_.bias == BiasKind::per_row ? 1 : p_.n)) &&
-           d_.matmul_init(&op, &operands_[0].desc, &operands_[1].desc, bias ? &operands_[3].desc : nullptr, &operands_[2].desc) ==
-               0;
-  }
-
-  bool describe_softmax(Block& op) {
-    return describe("X", kArgSrc, p_.in, 1, p_.rows, p_.cols) && describe("Y", kArgDst, p_.out, 1, p_.rows, p_.cols) &&
-           d_.softmax_init(&op, kForwardInference, kSoftmaxAccurate, &operands_[0].desc, &operands_[1].desc, 1) == 0;
-  }
-
-  bool append_activation(const Object& after) {
-    if (p_.activation == Activation::none || p_.kind == VendorKind::softmax) return true;
-    const float alpha = p_.activation == Activation::silu ? 1.0f : 0.0f;
-    return d_.append_eltwise(after.get(), 1.0f, row_of(p_.activation).dnnl, alpha, 0) == 0;
-  }
-
-  VendorProblem p_;
-  const Dnnl& d_;
-  std::vector<Operand> operands_;
-  Object primitive_;
-};
 }  // namespace
-Result<std::unique_ptr<Runnable>> dnnl_reference(const VendorProblem& problem) {
-  if (!dnnl().ready) return not_served("oneDNN", "no libdnnl.so.2");
-  auto primitive = std::make_unique<DnnlPrimitive>(problem);
-  WARPLOOM_CHECK(primitive->prepare());
-  return primitive;
+Result<Runnable> dnnl_reference(const VendorProblem& p) {
+  static const Dnnl d;
+  if (!d.ready) return not_served("oneDNN", "no libdnnl.so.2");
+  const std::string name = fmt::format("oneDNN {}.{}.{}", d.version()->major, d.version()->minor, d.version()->patch);
+  for (const Dtype dtype : {p.in, p.out, p.bias_dtype})
+    if (!codes_of(dtype).dnnl) return not_served(name, "an element type");
+  const bool matmul = p.kind == VendorKind::matmul, bias = p.bias != BiasKind::none;
+  std::vector<Operand> operands;
+  // One more operand, of shape [batch, r, c]: a batch of 1 is repeated, as are a bias's other sizes of 1.
+  const auto describe = [&](const char* buffer, int arg, Dtype dtype, bool batched, std::int64_t r, std::int64_t c,
+                            bool transposed = false) {
+    const std::int64_t batch = batched ? p.batch : 1;
+    Operand& made = operands.emplace_back(Operand{{buffer, dtype, {batch, r, c}}, arg, {}});
+    const Dims dims = {batch, r, c}, strides = {r * c, transposed ? 1 : c, transposed ? r : 1};
+    const int first = p.batch == 1;
+    return d.desc_init(&made.desc, 3 - first, dims.data() + first, codes_of(dtype).dnnl, strides.data() + first) == 0;
+  };
+  const Object attributes = owned(d.attr_create, d.attr_destroy), after = owned(d.post_ops_create, d.post_ops_destroy);
+  bool good = attributes && after;
+  Block op;
+  if (matmul) {
+    good = good && describe("A", kArgSrc, p.in, p.batched_a, p.m, p.k, p.transpose_a) &&
+           describe("B", kArgWeights, p.in, p.batched_b, p.k, p.n, p.transpose_b) &&
+           describe("C", kArgDst, p.out, true, p.m, p.n) &&
+           (!bias || describe("bias", kArgBias, p.bias_dtype, p.bias == BiasKind::full, p.bias == BiasKind::per_column ? 1 : p.m,
+                              p.bias == BiasKind::per_row ? 1 : p.n)) &&
+           d.matmul_init(&op, &operands[0].desc, &operands[1].desc, bias ? &operands[3].desc : nullptr, &operands[2].desc) == 0;
+  } else {
+    good = good && describe("X", kArgSrc, p.in, true, p.m, p.n) && describe("Y", kArgDst, p.out, true, p.m, p.n) &&
+           d.softmax_init(&op, kForwardInference, kSoftmaxAccurate, &operands[0].desc, &operands[1].desc, 1) == 0;
+  }
+  if (good && matmul && p.activation != Activation::none)
+    good =
+        d.append_eltwise(after.get(), 1.0f, row_of(p.activation).dnnl, p.activation == Activation::silu ? 1.0f : 0.0f, 0) == 0 &&
+        d.attr_set_post_ops(attributes.get(), after.get()) == 0;
+  const Object desc =
+      good ? owned(d.primitive_desc_create, d.primitive_desc_destroy, &op, attributes.get(), d.engine, nullptr) : nullptr;
+  const Object primitive = desc ? owned(d.primitive_create, d.primitive_destroy, desc.get()) : nullptr;
+  if (!primitive) return not_served(name, "the operation with these types, shapes or post-operations");
+
+  return Runnable{name, [name, operands, primitive](const Bindings& buffers) -> Result<Call> {
+                    std::vector<std::pair<Buffer, Object>> kept;
+                    std::vector<ExecArg> arguments;
+                    for (const Operand& operand : operands) {
+                      WARPLOOM_TRY(const Buffer buffer, named_buffer(buffers, operand.buffer));
+                      const Object memory = owned(d.memory_create, d.memory_destroy, &operand.desc, d.engine, buffer.address());
+                      if (!memory) return not_served(name, "a memory object it refused");
+                      kept.emplace_back(buffer, memory);
+                      arguments.push_back({operand.arg, memory.get()});
+                    }
+                    return [name, primitive, kept, arguments]() -> Status {
+                      const int code = d.execute(primitive.get(), d.stream, static_cast<int>(arguments.size()), arguments.data());
+                      if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
+                      return fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", name, "status 0",
+                                   fmt::format("status {}", code), ""});
+                    };
+                  }};
 }
 }  // namespace warploom::runtime

@@ -10,7 +10,7 @@ using runtime::BiasKind;
 
 using Function = float (*)(float);
 constexpr std::pair<Activation, Function> kActivations[] = {
-#define WARPLOOM_ACTIVATION(name, dnnl, value) {Activation::name, [](float x) -> float { return value; }},
+#define WARPLOOM_ACTIVATION(name, dnnl, lt, value) {Activation::name, [](float x) -> float { return value; }},
 #include "runtime/activations.def"
 };
 
@@ -128,10 +128,10 @@ std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, co
       loads[0].shape != out->shape || loads[0].strides != out->strides || !packed(*out) || !is_softmax(rows))
     return std::nullopt;
   return verify::Reference{{.kind = runtime::VendorKind::softmax,
+                            .m = rows.row_count(),
+                            .n = rows.row_size(),
                             .in = loads[0].dtype,
-                            .out = out->dtype,
-                            .rows = rows.row_count(),
-                            .cols = rows.row_size()},
+                            .out = out->dtype},
                            {{"X", loads[0].name}, {"Y", out->name}}};
 }
 }  // namespace

@@ -67,7 +67,7 @@ Status Judge::prepare() {
   if (!shared_outputs_) { WARPLOOM_TRY(vendor_.outputs, make_outputs()); }
   WARPLOOM_TRY(vendor_.kernel, runtime::vendor_reference(*device_, setup_.reference->problem));
   WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(kScreening[0], 1500));
-  ready_.reference = vendor_.kernel->name();
+  ready_.reference = vendor_.kernel.name;
   ready_.reference_error = inputs->vendor_error;
   if (!setup_.time_reference) return ok();
   WARPLOOM_TRY(const runtime::Call call, bind(vendor_, inputs->tensors, vendor_.outputs));

@@ -55,7 +55,7 @@ class Judge {
   };
   // What runs: the candidate or the vendor's kernel, and where it writes.
   struct Contender {
-    std::unique_ptr<runtime::Runnable> kernel;
+    runtime::Runnable kernel;
     std::map<std::string, std::string> names;  // of the tensors, by those of its buffers; empty: they are the same
     Tensors outputs;
     std::map<std::string, Guarded> workspaces;

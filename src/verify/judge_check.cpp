@@ -153,7 +153,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, Inputs& inputs,
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
   }
   const bool beside = request.whole || inputs.family == kScreening[0];
-  if (!everything && vendor_.kernel && beside && !shared_outputs_ && output_bytes_ <= kScanBytes) {
+  if (!everything && vendor_.kernel.bind && beside && !shared_outputs_ && output_bytes_ <= kScanBytes) {
     WARPLOOM_CHECK(run(vendor_, inputs.tensors, vendor_.outputs));
     WARPLOOM_CHECK(against_vendor(outputs_, vendor_.outputs, inputs));
   }

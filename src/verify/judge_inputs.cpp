@@ -50,7 +50,7 @@ Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, doub
     }
   }
   WARPLOOM_TRY(made->truth, sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms));
-  if (vendor_.kernel) {  // its own error on these inputs, which the fp32 track allows candidates as well
+  if (vendor_.kernel.bind) {  // its own error on these inputs, which the fp32 track allows candidates as well
     WARPLOOM_CHECK(run(vendor_, made->tensors, vendor_.outputs));
     WARPLOOM_TRY(const std::vector<Comparison> seen, compared(*made, vendor_.outputs));
     // A vendor kernel, of one output, that leaves elements unwritten or not finite sets no standard.
@@ -67,7 +67,7 @@ Result<runtime::Call> Judge::bind(const Contender& who, const Tensors& inputs, c
   for (std::size_t i = 0; i < outputs.size(); ++i) tensors[graph.tensor(graph.outputs[i]).name] = outputs[i].data;
   for (const auto& [name, workspace] : who.workspaces) tensors[name] = workspace.data;
   for (const auto& [buffer, tensor] : who.names) own[buffer] = tensors[tensor];
-  return who.kernel->bind(who.names.empty() ? tensors : own);
+  return who.kernel.bind(who.names.empty() ? tensors : own);
 }
 
 // Fills what is written, so that what is left unwritten shows.

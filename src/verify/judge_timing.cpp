@@ -17,7 +17,7 @@ Status Judge::make_series() {
       WARPLOOM_CHECK(make_input(i, kScreening[0], seed, made.inputs[i], host));
     }
     WARPLOOM_TRY(made.outputs, make_outputs());
-    if (vendor_.kernel) { WARPLOOM_TRY(made.vendor_outputs, make_outputs()); }
+    if (vendor_.kernel.bind) { WARPLOOM_TRY(made.vendor_outputs, make_outputs()); }
     series_.push_back(std::move(made));
   }
   return ok();
@@ -34,7 +34,7 @@ Status Judge::check_series(const Inputs& inputs) {
       WARPLOOM_CHECK(scan_output(seen, series.outputs[i], tensor.dtype));
       WARPLOOM_CHECK(accept(seen, tolerances_[i], -1, "the output of timed calls"));
     }
-    if (!vendor_.kernel) continue;
+    if (!vendor_.kernel.bind) continue;
     WARPLOOM_CHECK(run(vendor_, series.inputs, series.vendor_outputs));
     WARPLOOM_CHECK(against_vendor(series.outputs, series.vendor_outputs, inputs));
   }
@@ -44,7 +44,7 @@ Status Judge::check_series(const Inputs& inputs) {
 Status Judge::time_candidate(const Contender& candidate, const Request& request, Verdict& verdict) {
   WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(kScreening[0], request.check_ms));
   WARPLOOM_CHECK(make_series());
-  std::vector<std::vector<runtime::Call>> calls(vendor_.kernel && request.beside_reference ? 2 : 1);
+  std::vector<std::vector<runtime::Call>> calls(vendor_.kernel.bind && request.beside_reference ? 2 : 1);
   const auto add = [&](const Tensors& given, const Tensors& outputs, const Tensors& vendor_outputs, bool poisoned) -> Status {
     if (poisoned) WARPLOOM_CHECK(poison(candidate, outputs));
     WARPLOOM_TRY(calls[0].emplace_back(), bind(candidate, given, outputs));

@@ -20,7 +20,7 @@ struct nlohmann::adl_serializer<warploom::graph::Attribute> {
 // Kept as numbers and text under their own names; only tensors need more than a list of their fields.
 namespace warploom::runtime {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b, batched_a, batched_b, in, out,
-                                   tf32, bias, bias_dtype, activation, rows, cols)
+                                   tf32, bias, bias_dtype, activation)
 }  // namespace warploom::runtime
 namespace warploom::graph {
 using nlohmann::json;

@@ -63,7 +63,7 @@ inline std::vector<char> random_tensor(Dtype dtype, std::int64_t elements, std::
 }
 
 // Binds, calls and waits.
-inline Status run(Executor& device, Runnable& what, const Bindings& buffers) {
+inline Status run(Executor& device, const Runnable& what, const Bindings& buffers) {
   WARPLOOM_TRY(const Call call, what.bind(buffers));
   WARPLOOM_CHECK(call());
   return device.synchronize();

@@ -97,7 +97,7 @@ TEST_F(Nvrtc, CompilesThePlainReferences) {
   ASSERT_OK(compile(plain_reference(device, matmul)));
   ASSERT_OK(compile(plain_epilogue(device, matmul)));
   ASSERT_OK(compile(plain_reference(device, small_matmuls(Dtype::f16)[0])));
-  ASSERT_OK(compile(plain_reference(device, {.kind = VendorKind::softmax, .rows = 5, .cols = 7})));
+  ASSERT_OK(compile(plain_reference(device, {.kind = VendorKind::softmax, .m = 5, .n = 7})));
 }
 
 TEST_F(Nvrtc, CompilesAKernelWithATensorMap) { ASSERT_OK(compile(tma_list("sm_90a"))); }

@@ -1,5 +1,4 @@
 #include "archive/archive.h"
-#include "archive/database.h"
 namespace warploom::archive {
 using nlohmann::json;
 
@@ -17,62 +16,54 @@ std::string text_of(json record) {
     if (field.is_number_float() && !std::isfinite(field.get<double>())) field = std::numeric_limits<double>::max();
   return record.dump(-1, ' ', false, json::error_handler_t::replace);
 }
-
-// The records that `rest` selects: "runs WHERE problem=?".
+}  // namespace
 template <class Record>
-Result<std::vector<Record>> select(const Database& database, const std::string& rest,
-                                   const std::vector<std::string>& values = {}) {
-  WARPLOOM_TRY(const std::vector<std::string> rows, database.run("SELECT record FROM " + rest, values));
+Result<std::vector<Record>> Archive::select(const std::string& rest, const std::vector<std::string>& values) const {
+  WARPLOOM_TRY(const std::vector<std::string> rows, run("SELECT record FROM " + rest, values));
   try {
     std::vector<Record> out;
     for (const std::string& row : rows) out.push_back(json::parse(row).get<Record>());
     return out;
-  } catch (const json::exception& error) { return database.damaged(error.what()); }
-}
-}  // namespace
-Result<Archive> Archive::open(const std::filesystem::path& path, std::chrono::milliseconds lock_timeout) {
-  WARPLOOM_TRY(Database database, Database::open(path, lock_timeout));
-  return Archive(std::make_shared<Database>(std::move(database)));
+  } catch (const json::exception& error) { return damaged(error.what()); }
 }
 
 Status Archive::add_problem(const Problem& problem) {
-  WARPLOOM_CHECK(database_->run("INSERT INTO problems (record) VALUES (?) ON CONFLICT (key) DO NOTHING", {text_of(problem)}));
+  WARPLOOM_CHECK(run("INSERT INTO problems (record) VALUES (?) ON CONFLICT (key) DO NOTHING", {text_of(problem)}));
   return ok();
 }
 
 Status Archive::record(const Candidate& candidate) {
   WARPLOOM_CHECK(
-      database_->run("INSERT INTO candidates (record) VALUES (?) ON CONFLICT (problem, schedule) DO UPDATE "
-                     "SET record=excluded.record, recorded=CURRENT_TIMESTAMP",
-                     {text_of(candidate)}));
+      run("INSERT INTO candidates (record) VALUES (?) ON CONFLICT (problem, schedule) DO UPDATE "
+          "SET record=excluded.record, recorded=CURRENT_TIMESTAMP",
+          {text_of(candidate)}));
   return ok();
 }
 
-Result<std::int64_t> Archive::begin_run(const Run& run) {
-  WARPLOOM_TRY(const auto ids, database_->run("INSERT INTO runs (record) VALUES (?) RETURNING id", {text_of(run)}));
+Result<std::int64_t> Archive::begin_run(const Run& began) {
+  WARPLOOM_TRY(const auto ids, run("INSERT INTO runs (record) VALUES (?) RETURNING id", {text_of(began)}));
   return std::stoll(ids.at(0));
 }
 
-Status Archive::finish_run(std::int64_t id, const Run& run) {
-  WARPLOOM_CHECK(database_->run("UPDATE runs SET record=? WHERE id=?", {text_of(run), std::to_string(id)}));
+Status Archive::finish_run(std::int64_t id, const Run& ended) {
+  WARPLOOM_CHECK(run("UPDATE runs SET record=? WHERE id=?", {text_of(ended), std::to_string(id)}));
   return ok();
 }
 
-Result<std::vector<Problem>> Archive::problems() { return select<Problem>(*database_, "problems ORDER BY id"); }
+Result<std::vector<Problem>> Archive::problems() { return select<Problem>("problems ORDER BY id"); }
 
 Result<std::vector<Candidate>> Archive::candidates(const std::string& problem) {
-  return select<Candidate>(*database_, "candidates WHERE problem=? ORDER BY id", {problem});
+  return select<Candidate>("candidates WHERE problem=? ORDER BY id", {problem});
 }
 
 Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
-  WARPLOOM_TRY(const auto rows, select<Candidate>(*database_,
-                                                  "candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
+  WARPLOOM_TRY(const auto rows, select<Candidate>("candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
                                                   "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
                                                   {problem}));
   return rows.empty() ? std::nullopt : std::optional(rows[0]);
 }
 
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {
-  return select<Run>(*database_, "runs WHERE problem=? ORDER BY id", {problem});
+  return select<Run>("runs WHERE problem=? ORDER BY id", {problem});
 }
 }  // namespace warploom::archive

@@ -1,4 +1,5 @@
-#include "archive/database.h"
+// The archive on SQLite: its file, its statements, its errors.
+#include <sqlite3.h>
 #include <cerrno>
 #include <fstream>
 #include "archive/archive.h"
@@ -50,11 +51,11 @@ Status look_at_header(const fs::path& path) {
   return ok();
 }
 }  // namespace
-tl::unexpected<Error> Database::damaged(const std::string& found) const {
+tl::unexpected<Error> Archive::damaged(const std::string& found) const {
   return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path_.string(), "a whole archive", found, ""});
 }
 
-tl::unexpected<Error> Database::error_of(int code) const {
+tl::unexpected<Error> Archive::error_of(int code) const {
   sqlite3* const connection = connection_.get();
   const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code), place = path_.string();
   const int system = connection ? sqlite3_system_errno(connection) : 0;
@@ -78,12 +79,12 @@ tl::unexpected<Error> Database::error_of(int code) const {
   return fail({ErrorCode::kInternal, "the archive's database refused a statement", place, "no error", found, ""});
 }
 
-Status Database::execute(const std::string& script) const {
+Status Archive::execute(const std::string& script) const {
   const int code = sqlite3_exec(connection_.get(), script.c_str(), nullptr, nullptr, nullptr);
   return code == SQLITE_OK ? ok() : error_of(code);
 }
 
-Result<std::vector<std::string>> Database::run(const std::string& sql, const std::vector<std::string>& values) const {
+Result<std::vector<std::string>> Archive::run(const std::string& sql, const std::vector<std::string>& values) const {
   sqlite3_stmt* made = nullptr;
   const int refused = sqlite3_prepare_v2(connection_.get(), sql.c_str(), -1, &made, nullptr);
   if (refused != SQLITE_OK) return error_of(refused);
@@ -101,13 +102,13 @@ Result<std::vector<std::string>> Database::run(const std::string& sql, const std
   }
 }
 
-Result<std::int64_t> Database::number(const std::string& sql) const {
+Result<std::int64_t> Archive::number(const std::string& sql) const {
   WARPLOOM_TRY(const std::vector<std::string> rows, run(sql));
   return rows.empty() ? 0 : std::atoll(rows[0].c_str());
 }
 
 // Creates the tables in a file that has none. Two processes may try at once: the second finds them made.
-Status Database::create() {
+Status Archive::create() const {
   WARPLOOM_CHECK(execute("BEGIN IMMEDIATE"));
   const auto build = [&]() -> Status {
     WARPLOOM_TRY(const std::int64_t already, number("PRAGMA application_id"));
@@ -119,7 +120,7 @@ Status Database::create() {
   return built ? ended : built;
 }
 
-Status Database::set_up() {
+Status Archive::set_up() const {
   // A foreign file must not be touched, so its application id is read before the log is set up.
   WARPLOOM_TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_master"));
   WARPLOOM_TRY(const std::int64_t id, number("PRAGMA application_id"));
@@ -137,10 +138,10 @@ Status Database::set_up() {
   return ok();
 }
 
-Result<Database> Database::open(const fs::path& path, std::chrono::milliseconds lock_timeout) {
+Result<Archive> Archive::open(const fs::path& path, std::chrono::milliseconds lock_timeout) {
   if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));
   WARPLOOM_CHECK(look_at_header(path));
-  Database out;
+  Archive out;
   out.path_ = path;
   sqlite3* raw = nullptr;
   const int code =

@@ -2,18 +2,14 @@
 #include "verify/channel.h"
 
 // An attribute's alternative goes along by its number: a real 1.0 must not come back as an integer.
-template <>
-struct nlohmann::adl_serializer<warploom::graph::Attribute> {
-  static void to_json(json& out, const warploom::graph::Attribute& attribute) {
-    out = {attribute.index(), std::visit([](const auto& value) { return json(value); }, attribute)};
+template <class... T>
+struct nlohmann::adl_serializer<std::variant<T...>> {
+  static void to_json(json& out, const std::variant<T...>& value) {
+    out = {value.index(), std::visit([](const auto& one) { return json(one); }, value)};
   }
-  static void from_json(const json& in, warploom::graph::Attribute& attribute) {
-    switch (in.at(0).get<int>()) {
-      case 0: attribute = in.at(1).get<std::int64_t>(); break;
-      case 1: attribute = in.at(1).get<double>(); break;
-      case 2: attribute = in.at(1).get<std::string>(); break;
-      default: attribute = in.at(1).get<std::vector<std::int64_t>>();
-    }
+  static void from_json(const json& in, std::variant<T...>& value) {
+    std::size_t index = in.at(0);
+    ((index-- == 0 ? void(value = in.at(1).get<T>()) : void()), ...);
   }
 };
 

@@ -1,19 +1,16 @@
--- The archive's tables, version 1.
+-- The archive's tables, version 2: records as JSON, and columns derived of what is asked for.
 CREATE TABLE problems (
-  key TEXT PRIMARY KEY, name TEXT NOT NULL, track TEXT NOT NULL, target TEXT NOT NULL, device TEXT NOT NULL,
-  text TEXT NOT NULL, created TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+  id INTEGER PRIMARY KEY, record TEXT NOT NULL, created TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  key TEXT NOT NULL UNIQUE AS (record ->> 'key')
 );
 CREATE TABLE candidates (
-  id INTEGER PRIMARY KEY, problem TEXT NOT NULL REFERENCES problems(key), schedule TEXT NOT NULL, fields TEXT NOT NULL,
-  family TEXT NOT NULL, parents TEXT NOT NULL, stage TEXT NOT NULL, error_code TEXT NOT NULL,
-  median_us REAL NOT NULL, low_us REAL NOT NULL, high_us REAL NOT NULL, reference_us REAL NOT NULL,
-  error REAL NOT NULL, max_error REAL NOT NULL, seed TEXT NOT NULL, source_hash TEXT NOT NULL, environment TEXT NOT NULL,
-  verdict TEXT NOT NULL, recorded TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  id INTEGER PRIMARY KEY, record TEXT NOT NULL, recorded TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  problem TEXT NOT NULL REFERENCES problems(key) AS (record ->> 'problem'), schedule TEXT NOT NULL AS (record ->> 'schedule'),
+  stage TEXT NOT NULL AS (record ->> 'stage'), median_us REAL NOT NULL AS (record ->> 'median_us'),
   UNIQUE (problem, schedule)
 );
 CREATE INDEX candidates_by_time ON candidates (problem, stage, median_us);
 CREATE TABLE runs (
-  id INTEGER PRIMARY KEY, problem TEXT NOT NULL REFERENCES problems(key), seed TEXT NOT NULL, reference TEXT NOT NULL,
-  reference_us REAL NOT NULL, environment TEXT NOT NULL, status TEXT NOT NULL, candidates INTEGER NOT NULL,
-  seconds REAL NOT NULL, best TEXT NOT NULL, started TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+  id INTEGER PRIMARY KEY, record TEXT NOT NULL, started TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  problem TEXT NOT NULL REFERENCES problems(key) AS (record ->> 'problem')
 );

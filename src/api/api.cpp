@@ -12,10 +12,11 @@ namespace fs = std::filesystem;
 struct warploom_bundle {
   LaunchList list;
   std::unique_ptr<runtime::Executor> device;  // outlives what it loaded
-  std::unique_ptr<runtime::Runnable> kernels;
-  runtime::Bindings constants;
+  runtime::Runnable kernels;
+  runtime::Bindings kept;  // constants of the model, workspaces
   std::vector<const BufferSpec*> tensors;
-  std::vector<void*> bound;
+  std::vector<void*> bound;  // what `call` computes on
+  runtime::Call call;
 };
 
 namespace {
@@ -99,9 +100,12 @@ Result<std::unique_ptr<warploom_bundle>> load(fs::path folder) {
       return fail({ErrorCode::kPlanInvalid, "a constant's file does not fit its tensor", folder.string(),
                    fmt::format("{} bytes of {}", input.bytes(), input.name), std::to_string(bytes.size()),
                    "write the bundle again"});
-    runtime::Buffer& buffer = bundle->constants[input.name];
+    runtime::Buffer& buffer = bundle->kept[input.name];
     WARPLOOM_TRY(buffer, bundle->device->allocate(input.bytes()));
     WARPLOOM_CHECK(bundle->device->upload(buffer, bytes.data(), input.bytes()));
+  }
+  for (const BufferSpec& workspace : list.workspaces) {
+    WARPLOOM_TRY(bundle->kept[workspace.name], bundle->device->allocate(workspace.bytes()));
   }
   for (const BufferSpec& output : list.outputs) bundle->tensors.push_back(&output);
   return bundle;
@@ -111,13 +115,14 @@ Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
   const std::vector<void*> given(addresses, addresses + bundle.tensors.size());
   bundle.device->use_stream(stream);
   if (bundle.bound != given) {
-    runtime::Bindings buffers = bundle.constants;
+    runtime::Bindings buffers = bundle.kept;
     for (std::size_t i = 0; i < given.size(); ++i)
       buffers[bundle.tensors[i]->name] = runtime::Buffer(nullptr, given[i], bundle.tensors[i]->bytes());
-    WARPLOOM_CHECK(bundle.kernels->bind(buffers));
+    bundle.bound.clear();
+    WARPLOOM_TRY(bundle.call, bundle.kernels.bind(buffers));
     bundle.bound = given;
   }
-  return bundle.kernels->launch();
+  return bundle.call();
 }
 }  // namespace
 

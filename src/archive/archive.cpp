@@ -1,107 +1,69 @@
 #include "archive/archive.h"
-#include "archive/database.h"
 namespace warploom::archive {
 using nlohmann::json;
 
-// A record's fields are the columns of its table: the one list that statements are made from.
+// A record is kept as JSON; what SQL asks about it are columns that resources/archive/schema.sql derives.
 NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"}, {Stage::screened, "screened"}, {Stage::promoted, "promoted"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
                                    high_us, reference_us, error, max_error, seed, source_hash, environment, verdict)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best)
 namespace {
-// `form` for each column, {} its name, with commas between.
-template <class Record>
-std::string columns(const char* form = "{}") {
-  std::string text;
-  const json record = Record();
-  for (const auto& column : record.items()) text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(form), column.key());
-  return text;
-}
-template <class Record>
-std::string insert(const char* table) {
-  return fmt::format("INSERT INTO {} ({}) VALUES ({})", table, columns<Record>(), columns<Record>("?"));
+// A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes that are no UTF-8; neither must stop a
+// record.
+std::string text_of(json record) {
+  for (json& field : record)
+    if (field.is_number_float() && !std::isfinite(field.get<double>())) field = std::numeric_limits<double>::max();
+  return record.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 }  // namespace
-struct Archive::Database {
-  Connection connection;
-  std::filesystem::path path;
-
-  Result<Statement> statement(const std::string& sql) const { return Statement::make(connection.get(), sql.c_str(), path); }
-  // The statement with the record's fields in its first places.
-  template <class Record>
-  Result<Statement> statement(const std::string& sql, const Record& record) const {
-    WARPLOOM_TRY(Statement row, statement(sql));
-    for (const json& value : json(record)) row.bind(value);
-    return row;
-  }
-  // The records that `rest` selects: "FROM runs WHERE problem=?".
-  template <class Record>
-  Result<std::vector<Record>> select(const std::string& rest, const std::string* problem = nullptr) const {
-    WARPLOOM_TRY(Statement row, statement("SELECT " + columns<Record>() + " " + rest));
-    if (problem) row.bind(*problem);
+template <class Record>
+Result<std::vector<Record>> Archive::select(const std::string& rest, const std::vector<std::string>& values) const {
+  WARPLOOM_TRY(const std::vector<std::string> rows, run("SELECT record FROM " + rest, values));
+  try {
     std::vector<Record> out;
-    while (true) {
-      WARPLOOM_TRY(const bool more, row.step());
-      if (!more) return out;
-      json record = Record();
-      int at = 0;
-      for (json& value : record) row.read(at++, value);
-      try {
-        out.push_back(record.get<Record>());
-      } catch (const json::exception& error) {
-        return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path.string(), "a whole record", error.what(), ""});
-      }
-    }
-  }
-};
-
-Result<Archive> Archive::open(const std::filesystem::path& path, std::chrono::milliseconds lock_timeout) {
-  WARPLOOM_TRY(Connection connection, open_database(path, lock_timeout));
-  return Archive(std::make_shared<Database>(Database{std::move(connection), path}));
+    for (const std::string& row : rows) out.push_back(json::parse(row).get<Record>());
+    return out;
+  } catch (const json::exception& error) { return damaged(error.what()); }
 }
 
 Status Archive::add_problem(const Problem& problem) {
-  WARPLOOM_TRY(Statement row, database_->statement(insert<Problem>("problems") + " ON CONFLICT (key) DO NOTHING", problem));
-  return row.run();
+  WARPLOOM_CHECK(run("INSERT INTO problems (record) VALUES (?) ON CONFLICT (key) DO NOTHING", {text_of(problem)}));
+  return ok();
 }
 
 Status Archive::record(const Candidate& candidate) {
-  const std::string sql = insert<Candidate>("candidates") + " ON CONFLICT (problem, schedule) DO UPDATE SET " +
-                          columns<Candidate>("{0}=excluded.{0}") + ", recorded=CURRENT_TIMESTAMP";
-  WARPLOOM_TRY(Statement row, database_->statement(sql, candidate));
-  return row.run();
+  WARPLOOM_CHECK(
+      run("INSERT INTO candidates (record) VALUES (?) ON CONFLICT (problem, schedule) DO UPDATE "
+          "SET record=excluded.record, recorded=CURRENT_TIMESTAMP",
+          {text_of(candidate)}));
+  return ok();
 }
 
-Result<std::int64_t> Archive::begin_run(const Run& run) {
-  WARPLOOM_TRY(Statement row, database_->statement(insert<Run>("runs") + " RETURNING id", run));
-  WARPLOOM_CHECK(row.run());
-  const std::int64_t id = row.integer(0);
-  WARPLOOM_CHECK(row.run());  // to its end: this is what commits
-  return id;
+Result<std::int64_t> Archive::begin_run(const Run& began) {
+  WARPLOOM_TRY(const auto ids, run("INSERT INTO runs (record) VALUES (?) RETURNING id", {text_of(began)}));
+  return std::stoll(ids.at(0));
 }
 
-Status Archive::finish_run(std::int64_t id, const Run& run) {
-  WARPLOOM_TRY(Statement row, database_->statement("UPDATE runs SET " + columns<Run>("{}=?") + " WHERE id=?", run));
-  row.bind(id);
-  return row.run();
+Status Archive::finish_run(std::int64_t id, const Run& ended) {
+  WARPLOOM_CHECK(run("UPDATE runs SET record=? WHERE id=?", {text_of(ended), std::to_string(id)}));
+  return ok();
 }
 
-Result<std::vector<Problem>> Archive::problems() { return database_->select<Problem>("FROM problems ORDER BY rowid"); }
+Result<std::vector<Problem>> Archive::problems() { return select<Problem>("problems ORDER BY id"); }
 
 Result<std::vector<Candidate>> Archive::candidates(const std::string& problem) {
-  return database_->select<Candidate>("FROM candidates WHERE problem=? ORDER BY id", &problem);
+  return select<Candidate>("candidates WHERE problem=? ORDER BY id", {problem});
 }
 
 Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
-  WARPLOOM_TRY(const auto rows,
-               database_->select<Candidate>("FROM candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
-                                            "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
-                                            &problem));
+  WARPLOOM_TRY(const auto rows, select<Candidate>("candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
+                                                  "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
+                                                  {problem}));
   return rows.empty() ? std::nullopt : std::optional(rows[0]);
 }
 
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {
-  return database_->select<Run>("FROM runs WHERE problem=? ORDER BY id", &problem);
+  return select<Run>("runs WHERE problem=? ORDER BY id", {problem});
 }
 }  // namespace warploom::archive

@@ -22,7 +22,7 @@
 #include "base/error.h"
 namespace warploom::archive {
 inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
-inline constexpr std::int32_t kVersion = 1;
+inline constexpr std::int32_t kVersion = 2;
 
 struct Problem {
   std::string key;   // 32 hexadecimal digits
@@ -77,8 +77,19 @@ class Archive {
   Result<std::vector<Run>> runs(const std::string& problem);
 
  private:
-  struct Database;
-  explicit Archive(std::shared_ptr<Database> database) : database_(std::move(database)) {}
-  std::shared_ptr<Database> database_;  // closed with the last copy
+  // A statement to its end, which is what commits, with `values` in its places: the first column of its rows.
+  Result<std::vector<std::string>> run(const std::string& sql, const std::vector<std::string>& values = {}) const;
+  // The records that `rest` selects: "runs WHERE problem=?".
+  template <class Record>
+  Result<std::vector<Record>> select(const std::string& rest, const std::vector<std::string>& values = {}) const;
+  Result<std::int64_t> number(const std::string& sql) const;
+  Status execute(const std::string& script) const;
+  Status set_up() const;
+  Status create() const;
+  tl::unexpected<Error> error_of(int code) const;  // what SQLite's failure means to the user
+  tl::unexpected<Error> damaged(const std::string& found) const;
+
+  std::filesystem::path path_;
+  std::shared_ptr<struct sqlite3> connection_;  // closed with the last copy
 };
 }  // namespace warploom::archive

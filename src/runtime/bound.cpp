@@ -1,5 +1,12 @@
 #include "runtime/bound.h"
 namespace warploom::runtime {
+Call in_order(std::vector<Call> calls) {
+  return [calls = std::move(calls)]() -> Status {
+    for (const Call& call : calls) WARPLOOM_CHECK(call());
+    return ok();
+  };
+}
+
 Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
   const auto found = buffers.find(spec.name);
   const bool bound = found != buffers.end();
@@ -19,50 +26,43 @@ Status Executor::flush_caches() {
   return fill(flush_, ++flush_word_);
 }
 
-Status LoadedList::load(const Binary& binary) {
-  if (binary.engine != list_.engine || binary.images.size() != list_.kernels.size())
-    return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name(),
-                 fmt::format("{} images", list_.kernels.size()), fmt::format("{} images", binary.images.size()),
+Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
+  const auto list = std::make_shared<LaunchList>(given);
+  const std::string name = list->kernels.empty() ? "nothing" : list->kernels.back().name;
+  if (list->engine != engine_ || binary.images.size() != list->kernels.size())
+    return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name,
+                 fmt::format("{} images", list->kernels.size()), fmt::format("{} images", binary.images.size()),
                  "compile the list again"});
-  for (std::size_t i = 0; i < list_.kernels.size(); ++i) WARPLOOM_CHECK(add(list_.kernels[i], binary.images[i]));
-  return ok();
-}
-
-Status LoadedList::bind(const Bindings& buffers, int set) {
-  LoadedSet bound{buffers};
-  const bool again = set >= 0 && set < sets();  // keeps its workspaces
-  for (const auto* specs : {&list_.inputs, &list_.outputs})
-    for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
-  for (const BufferSpec& spec : list_.workspaces) {
-    if (again) {
-      bound.buffers[spec.name] = sets_[static_cast<std::size_t>(set)].buffers[spec.name];
-      continue;
+  if (!list->kernels.empty()) list->kernels[0].overlaps = false;  // nothing runs before it
+  std::vector<LoadedKernel> kernels;
+  for (std::size_t i = 0; i < binary.images.size(); ++i) {
+    WARPLOOM_TRY(kernels.emplace_back(), load_kernel(list->kernels[i], binary.images[i]));
+  }
+  // Workspaces that are not given belong to the call.
+  const auto bind = [this, list, kernels](const Bindings& bound) -> Result<Call> {
+    Bindings buffers = bound;
+    for (const auto* specs : {&list->inputs, &list->outputs})
+      for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
+    for (const BufferSpec& spec : list->workspaces) {
+      if (buffers.contains(spec.name)) continue;
+      WARPLOOM_TRY(buffers[spec.name], allocate(spec.bytes()));
+      WARPLOOM_CHECK(fill(buffers[spec.name], kWorkspaceFill));
     }
-    WARPLOOM_TRY(bound.buffers[spec.name], device_.allocate(spec.bytes()));
-    WARPLOOM_CHECK(device_.fill(bound.buffers[spec.name], kWorkspaceFill));
-  }
-  for (const Kernel& kernel : list_.kernels) {
-    auto& addresses = bound.addresses.emplace_back(kernel.args.size());
-    auto& parameters = bound.parameters.emplace_back(kernel.args.size());
-    for (std::size_t i = 0; i < kernel.args.size(); ++i) {
-      const auto found = bound.buffers.find(kernel.args[i].buffer);
-      if (found == bound.buffers.end())
-        return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name, "an input, output or workspace",
-                     kernel.args[i].buffer, "check the launch list"});
-      addresses[i] = found->second.address();
-      WARPLOOM_TRY(parameters[i], parameter(kernel, kernel.args[i], addresses[i], bound.kept));
+    std::vector<Call> calls;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      std::vector<void*> addresses;
+      for (const Argument& argument : list->kernels[i].args) {
+        const auto found = buffers.find(argument.buffer);
+        if (found == buffers.end())
+          return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", list->kernels[i].name,
+                       "an input, output or workspace", argument.buffer, "check the launch list"});
+        addresses.push_back(found->second.address());
+        if (argument.zeroed) calls.push_back([this, buffer = found->second] { return fill(buffer, 0); });
+      }
+      WARPLOOM_TRY(calls.emplace_back(), kernels[i](addresses));
     }
-  }
-  return keep(set, std::move(bound));
-}
-
-Status LoadedList::launch(int set) {
-  WARPLOOM_TRY(LoadedSet* const bound, kept(set));
-  for (std::size_t i = 0; i < bound->parameters.size(); ++i) {
-    for (const Argument& argument : list_.kernels[i].args)
-      if (argument.zeroed) WARPLOOM_CHECK(device_.fill(bound->buffers[argument.buffer], 0));
-    WARPLOOM_CHECK(run(i, bound->parameters[i].data()));
-  }
-  return ok();
+    return Call([list, kernels, buffers, all = in_order(std::move(calls))] { return all(); });
+  };
+  return Runnable{name, bind};
 }
 }  // namespace warploom::runtime

@@ -8,7 +8,6 @@
 #include "base/process.h"
 #include "runtime/bound.h"
 #include "runtime/compilers.h"
-#include "runtime/disk_cache.h"
 namespace warploom::runtime {
 namespace fs = std::filesystem;
 namespace {
@@ -22,15 +21,6 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
                    fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes, figures.registers),
                    "take a smaller tile or fewer threads"});
   return ok();
-}
-
-Result<std::string> image_of(const Kernel& kernel, const LaunchList& list, const CompileOptions& options) {
-  if (list.engine == Engine::cpu)
-    return compile_shared_object(kernel.source, cpu_compile_flags(), headers_of("cpu"), options.time)
-        .map([](const fs::path& path) { return path.string(); });
-  WARPLOOM_TRY(Image image, compile_cuda(kernel.source, list.arch, options));
-  WARPLOOM_CHECK(judge(parse_ptxas(image.log), options, kernel.name));
-  return std::move(image.bytes);
 }
 
 HeaderSet collected(std::string_view device) {
@@ -69,9 +59,14 @@ tl::unexpected<Error> compiler_failed(const std::string& compiler, const Process
                "report the schedule: emitted source should always compile"});
 }
 
+constexpr const char* kCompileCommand = "__compile";
+constexpr int kArguments = 8;
+
+std::string helper_program;
+
 // Runs `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
-Result<Image> compile_text(const std::string& compiler, std::vector<std::string> argv, const HeaderSet& headers,
-                           const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
+Result<Output> run_compiler(const std::string& compiler, std::vector<std::string> argv, const HeaderSet& headers,
+                            const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
   WARPLOOM_TRY(const fs::path folder, header_folder(headers));
   const ScratchFolder scratch("compile");
   const auto text = scratch.path() / ("kernels" + suffix), image = scratch.path() / "image";
@@ -80,20 +75,20 @@ Result<Image> compile_text(const std::string& compiler, std::vector<std::string>
   WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}));
   if (!done.succeeded()) return compiler_failed(compiler, done, time);
   WARPLOOM_TRY(std::string bytes, read_file(image));
-  return Image{std::move(bytes), done.out + done.err};
+  return Output{std::move(bytes), done.out + done.err};
 }
 
-constexpr const char* kCompileCommand = "__compile";
-constexpr int kArguments = 8;
-
-std::string helper_program;
-
-// What compile_cuda does not find in the cache.
-Result<Image> made(const std::string& source, const std::string& arch, const CompileOptions& options, const Compiler& compiler) {
-  std::vector<std::string> argv = {helper_program, kCompileCommand, arch};
-  if (compiler.nvrtc && helper_program.empty()) return compile_cuda_in_process(source, arch);
-  if (!compiler.nvrtc) argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
-  return compile_text(compiler.name, std::move(argv), headers_of("ptx"), source, ".cu", options.time);
+// The image of `source` by a compiler that is called as `argv`.
+Result<Image> image_of(const Compiler& compiler, const std::vector<std::string>& argv, const HeaderSet& headers,
+                       const std::string& source, const std::function<Result<Output>()>& make) {
+  // What -march=native means here: images do not move between unlike machines that share a cache folder.
+  static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
+  const std::string key =
+      hash_hex(fmt::format("{}\n{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, headers.key, source));
+  DiskCache cache;
+  if (auto image = cache.find(key)) return std::move(*image);
+  WARPLOOM_TRY(const Output made, make());
+  return cache.store(key, made.image, source, made.log);
 }
 }  // namespace
 const HeaderSet& headers_of(const std::string& device) {
@@ -103,14 +98,15 @@ const HeaderSet& headers_of(const std::string& device) {
 }
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
-  Binary binary{.engine = list.engine};
-  WARPLOOM_TRY(const Compiler compiler, list.engine == Engine::cuda ? find_cuda_compiler() : find_cpu_compiler());
-  binary.compiler = compiler.name;
-  std::map<std::string, std::string> images;  // by source: several kernels may share one text
+  const bool cpu = list.engine == Engine::cpu;
+  WARPLOOM_TRY(const Compiler compiler, cpu ? find_cpu_compiler() : find_cuda_compiler());
+  Binary binary{compiler.name, {}};
   for (const Kernel& kernel : list.kernels) {
-    const auto [at, fresh] = images.try_emplace(kernel.source);
-    if (fresh) { WARPLOOM_TRY(at->second, image_of(kernel, list, options)); }
-    binary.images.push_back(at->second);
+    WARPLOOM_TRY(const Image image,
+                 cpu ? compile_shared_object(kernel.source, cpu_compile_flags(), headers_of("cpu"), options.time)
+                     : compile_cuda(kernel.source, list.arch, options));
+    if (!cpu) WARPLOOM_CHECK(judge(parse_ptxas(image.log), options, kernel.name));
+    binary.images.push_back(image.path.string());
   }
   return binary;
 }
@@ -124,21 +120,19 @@ bool compiler_main(int argc, char** argv, int* status) {
   if (argc != kArguments || !source) return true;
   const auto image = compile_cuda_in_process(*source, argv[2]);
   std::fputs(image ? image->log.c_str() : image.error().found.c_str(), stderr);
-  *status = !image ? 1 : write_file(argv[6], image->bytes) ? 0 : 2;
+  *status = !image ? 1 : write_file(argv[6], image->image) ? 0 : 2;
   return true;
 }
 
 Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options) {
   WARPLOOM_TRY(const Compiler compiler, find_cuda_compiler());
-  const std::string key = hash_hex(fmt::format("cuda\n{}\n{}\n{}\n{}", compiler.name, arch, headers_of("ptx").key, source));
-  DiskCache cache("cubin", ".cubin");
-  if (auto entry = cache.find(key)) {
-    // Gone again, if another process is shrinking the cache: then compile.
-    if (auto cubin = read_file(entry->path)) return Image{std::move(*cubin), std::move(entry->log)};
-  }
-  WARPLOOM_TRY(Image image, made(source, arch, options, compiler));
-  (void)cache.store(key, image.bytes, source, image.log);  // a full disk costs only time
-  return image;
+  const HeaderSet& headers = headers_of("ptx");
+  std::vector<std::string> argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
+  if (compiler.nvrtc) argv = {helper_program, kCompileCommand, arch};
+  return image_of(compiler, argv, headers, source, [&] {
+    return compiler.nvrtc && helper_program.empty() ? compile_cuda_in_process(source, arch)
+                                                    : run_compiler(compiler.name, argv, headers, source, ".cu", options.time);
+  });
 }
 
 const std::vector<std::string>& cpu_compile_flags() {
@@ -147,18 +141,12 @@ const std::vector<std::string>& cpu_compile_flags() {
   return flags;
 }
 
-Result<fs::path> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const HeaderSet& headers,
-                                       std::chrono::milliseconds time) {
+Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const HeaderSet& headers,
+                                    std::chrono::milliseconds time) {
   WARPLOOM_TRY(const Compiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path};
   argv.insert(argv.end(), flags.begin(), flags.end());
-  // What -march=native means here: images do not move between unlike machines that share a cache folder.
-  static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
-  const std::string key =
-      hash_hex(fmt::format("cpu\n{}\n{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, headers.key, source));
-  DiskCache cache("cpu", ".so");
-  if (const auto entry = cache.find(key)) return entry->path;
-  WARPLOOM_TRY(const Image image, compile_text(compiler.name, std::move(argv), headers, source, ".cpp", time));
-  return cache.store(key, image.bytes, source, image.log);
+  return image_of(compiler, argv, headers, source,
+                  [&] { return run_compiler(compiler.name, argv, headers, source, ".cpp", time); });
 }
 }  // namespace warploom::runtime

@@ -17,9 +17,8 @@ struct CompileOptions {
 };
 
 struct Binary {
-  Engine engine = Engine::cuda;
   std::string compiler;             // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
-  std::vector<std::string> images;  // one a kernel; cuda: the cubin; cpu: the shared object's path
+  std::vector<std::string> images;  // one a kernel: the file in the cache
 };
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {});

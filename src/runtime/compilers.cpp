@@ -8,30 +8,22 @@
 namespace warploom::runtime {
 namespace {
 constexpr std::array kCompilers = {"g++-14", "g++-13", "g++-12", "g++", "clang++", "c++"};
-constexpr std::array kSonames = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
 }
 
-// Where an NVRTC may lie, best first.
+// Where an NVRTC may lie, best first. What a variable that is not set leaves of a path finds nothing or is right as well.
 std::vector<std::string> candidates() {
   if (const std::string named = environment("WARPLOOM_NVRTC"); !named.empty()) return {named};
-  std::vector<std::string> names(kSonames.begin(), kSonames.end()), cuda, python;
-  const auto add = [](std::vector<std::string>& list, const char* variable, const char* below) {
-    if (const std::string home = environment(variable); !home.empty()) list.push_back(home + below);
-  };
-  add(cuda, "CUDA_HOME", "/lib64");
-  cuda.emplace_back("/usr/local/cuda/lib64");
-  add(python, "VIRTUAL_ENV", "/lib");
-  add(python, "CONDA_PREFIX", "/lib");
-  python.insert(python.end(), {"/usr/lib", "/usr/local/lib", "/opt/*/.venv/lib", "/opt/*/lib"});
-  add(python, "HOME", "/.local/lib");
-  cuda.push_back(fmt::format("{{{}}}/python3*/{{site,dist}}-packages/nvidia/{{cu13,cuda_nvrtc}}/lib", fmt::join(python, ",")));
+  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
+  const std::string pattern = fmt::format(
+      "{{{}/lib64,/usr/local/cuda/lib64,{{{}/lib,{}/lib,/usr/lib,/usr/local/lib,/opt/*/.venv/lib,/opt/*/lib,{}/.local/lib}}"
+      "/python3*/{{site,dist}}-packages/nvidia/{{cu13,cuda_nvrtc}}/lib}}/libnvrtc.so.1{{3,2}}",
+      environment("CUDA_HOME"), environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), environment("HOME"));
   glob_t found{};
-  if (::glob(fmt::format("{{{}}}/{{{}}}", fmt::join(cuda, ","), fmt::join(kSonames, ",")).c_str(), GLOB_BRACE, nullptr, &found) ==
-      0)
+  if (::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0)
     names.insert(names.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   return names;
@@ -106,7 +98,7 @@ Result<Compiler> find_cpu_compiler() {
                "install g++ (12 or later) or clang++, or name one in CXX"});
 }
 
-Result<Image> compile_cuda_in_process(const std::string& source, const std::string& arch) {
+Result<Output> compile_cuda_in_process(const std::string& source, const std::string& arch) {
   const Nvrtc& n = nvrtc();
   std::vector<const char*> texts, names;
   for (const EmbeddedFile& file : headers_of("ptx").files) {
@@ -117,25 +109,25 @@ Result<Image> compile_cuda_in_process(const std::string& source, const std::stri
   const char* const options[] = {target.c_str(), "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
   Nvrtc::Program program = nullptr;
   int code = n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data());
-  Image image;
+  Output made;
   if (code == 0) {
     code = n.compile(program, static_cast<int>(std::size(options)), options);
     std::size_t bytes = 0;
     if (n.log_size(program, &bytes) == 0 && bytes > 1) {
-      image.log.resize(bytes);
-      n.log(program, image.log.data());
-      image.log.resize(bytes - 1);  // its final zero
+      made.log.resize(bytes);
+      n.log(program, made.log.data());
+      made.log.resize(bytes - 1);  // its final zero
     }
     if (code == 0 && (code = n.cubin_size(program, &bytes)) == 0) {
-      image.bytes.resize(bytes);
-      code = n.cubin(program, image.bytes.data());
+      made.image.resize(bytes);
+      code = n.cubin(program, made.image.data());
     }
     n.destroy(&program);
   }
-  if (code != 0 || image.bytes.empty())
+  if (code != 0 || made.image.empty())
     return fail({ErrorCode::kCompileFailed, "NVRTC refused the source", arch, "source that compiles",
-                 image.log.empty() ? n.words(code) : image.log, "report the schedule: emitted source should always compile"});
-  return image;
+                 made.log.empty() ? n.words(code) : made.log, "report the schedule: emitted source should always compile"});
+  return made;
 }
 
 // What ptxas -v prints, in two dialects: nvcc's own lines start with "ptxas info    :", NVRTC's continuation lines with

@@ -8,6 +8,7 @@
 #pragma once
 #include "base/embedded.h"
 #include "runtime/compile.h"
+#include "runtime/disk_cache.h"
 namespace warploom::runtime {
 struct Compiler {
   std::string name;  // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
@@ -25,19 +26,19 @@ struct HeaderSet {
 // Those of `device` ("ptx", "cpu", "emulated") and of device/common.
 const HeaderSet& headers_of(const std::string& device);
 
-struct Image {
-  std::string bytes;
-  std::string log;  // the compiler's own words; of CUDA images also ptxas's, with figures
-};
+// `source` as a cubin and as a shared object, from the cache or made now.
 Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options = {});
-// In this process, through NVRTC, which is here: may crash or hang with it.
-Result<Image> compile_cuda_in_process(const std::string& source, const std::string& arch);
-
+Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const HeaderSet& headers,
+                                    std::chrono::milliseconds time);
 // The flags every CPU kernel is compiled with.
 const std::vector<std::string>& cpu_compile_flags();
-// `source` to a shared object in the cache: its path, ~/.cache/warploom/cpu/5f…e1.so.
-Result<std::filesystem::path> compile_shared_object(const std::string& source, const std::vector<std::string>& flags,
-                                                    const HeaderSet& headers, std::chrono::milliseconds time);
+
+// What a compiler made, not in the cache yet.
+struct Output {
+  std::string image, log;
+};
+// In this process, through NVRTC, which is here: may crash or hang with it.
+Result<Output> compile_cuda_in_process(const std::string& source, const std::string& arch);
 
 // What `ptxas -v` said of each kernel, and the warnings that mean the kernel is not what was meant (C75xx).
 struct KernelFigures {

@@ -14,32 +14,6 @@ std::string proc_value(const char* path, const char* field) {
   return text->substr(begin, text->find('\n', begin) - begin);
 }
 namespace {
-class CpuKernels final : public LoadedList {
- public:
-  CpuKernels(Executor& device, wl::Pool& pool, const LaunchList& list) : LoadedList(device, list), pool_(pool) {}
-
- private:
-  Status add(const Kernel& kernel, const std::string& image) override {
-    // Never closed: dlopen gives the same handle for the same path, and a closed image would pull the code from under others.
-    const Library library{image.c_str()};
-    functions_.push_back(library[kernel.name.c_str()]);
-    if (library.complete()) return ok();
-    return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name, "a shared object with the kernel",
-                 library ? image : library.why_not(), "clear the cache folder and compile again"});
-  }
-  Result<void*> parameter(const Kernel&, const Argument&, void*& address, Kept&) override { return address; }
-  Status run(std::size_t index, void** parameters) override {
-    const Kernel& kernel = list_.kernels[index];
-    const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-    if (wl::run_blocks(pool_, functions_[index], parameters, blocks, kernel.shared_bytes)) return ok();
-    return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
-                 fmt::format("{} bytes a thread", kernel.shared_bytes), "no room", "take a smaller schedule"});
-  }
-
-  wl::Pool& pool_;
-  std::vector<CpuKernel> functions_;
-};
-
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor(int threads, DeviceInfo info) : Executor(Engine::cpu, std::move(info)), pool_(threads) {}
@@ -79,19 +53,31 @@ class CpuExecutor final : public Executor {
     return ok();
   }
 
-  Result<std::unique_ptr<Runnable>> load(const LaunchList& list, const Binary& binary) override {
-    auto kernels = std::make_unique<CpuKernels>(*this, pool_, list);
-    WARPLOOM_CHECK(kernels->load(binary));
-    return kernels;
+  Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) override {
+    // Never closed: dlopen gives the same handle for the same path, and a closed image would pull the code from under others.
+    const Library library{image.c_str()};
+    const CpuKernel function = library[kernel.name.c_str()];
+    if (!library.complete())
+      return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name,
+                   "a shared object with the kernel", library ? image : library.why_not(),
+                   "clear the cache folder and compile again"});
+    return [this, &kernel, function](const std::vector<void*>& addresses) -> Result<Call> {
+      return [this, &kernel, function, addresses]() -> Status {
+        const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+        if (wl::run_blocks(pool_, function, addresses.data(), blocks, kernel.shared_bytes)) return ok();
+        return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
+                     fmt::format("{} bytes a thread", kernel.shared_bytes), "no room", "take a smaller schedule"});
+      };
+    };
   }
 
   Status synchronize() override { return ok(); }
-  Result<double> time_us(const std::function<Status()>& work) override {
+  Result<double> time_us(const Call& work) override {
     const auto begin = std::chrono::steady_clock::now();
     WARPLOOM_CHECK(work());
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   }
-  Result<std::function<Status()>> record(const std::function<Status()>& work) override { return work; }
+  Result<Call> record(const Call& work) override { return work; }
 
  private:
   wl::Pool pool_;

@@ -8,6 +8,8 @@ namespace warploom::runtime {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr const char *kImage = ".image", *kSource = ".txt", *kLog = ".log";
+
 std::int64_t cap_from_environment() {
   constexpr std::int64_t kDefault = std::int64_t{2} << 30;
   const char* text = std::getenv("WARPLOOM_CACHE_BYTES");
@@ -20,24 +22,20 @@ std::int64_t cap_from_environment() {
 // Bytes stored by this process since it last looked through the folder.
 std::atomic<std::int64_t> unseen_bytes{-1};
 }  // namespace
-DiskCache::DiskCache(std::string_view name, std::string_view suffix)
-    : DiskCache(cache_folder() / name, suffix, cap_from_environment()) {}
-DiskCache::DiskCache(fs::path folder, std::string_view suffix, std::int64_t cap_bytes)
-    : folder_(std::move(folder)), suffix_(suffix), cap_bytes_(cap_bytes) {}
+DiskCache::DiskCache() : DiskCache(cache_folder() / "images", cap_from_environment()) {}
 
-std::optional<DiskCache::Entry> DiskCache::find(const std::string& key) const {
-  const fs::path path = folder_ / (key + suffix_);
+std::optional<Image> DiskCache::find(const std::string& key) const {
+  const fs::path path = folder_ / (key + kImage);
   // Setting the time of use doubles as the test of existence.
   if (::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) != 0) return std::nullopt;
-  auto log = read_file(folder_ / (key + ".log"));
-  return Entry{path, log ? std::move(*log) : std::string()};
+  return Image{path, read_file(folder_ / (key + kLog)).value_or("")};
 }
 
-Result<fs::path> DiskCache::store(const std::string& key, std::string_view image, std::string_view source, std::string_view log) {
+Result<Image> DiskCache::store(const std::string& key, std::string_view image, std::string_view source, std::string_view log) {
   WARPLOOM_CHECK(make_folders(folder_));
-  const fs::path path = folder_ / (key + suffix_);
-  WARPLOOM_CHECK(write_file(folder_ / (key + ".txt"), source));
-  WARPLOOM_CHECK(write_file(folder_ / (key + ".log"), log));
+  const fs::path path = folder_ / (key + kImage);
+  WARPLOOM_CHECK(write_file(folder_ / (key + kSource), source));
+  WARPLOOM_CHECK(write_file(folder_ / (key + kLog), log));
   WARPLOOM_CHECK(write_file(path, image));  // last: whoever sees the image sees its log
   const auto bytes = static_cast<std::int64_t>(image.size() + source.size() + log.size());
   const std::int64_t before = unseen_bytes.fetch_add(bytes);
@@ -45,7 +43,7 @@ Result<fs::path> DiskCache::store(const std::string& key, std::string_view image
     unseen_bytes = 0;
     shrink();
   }
-  return path;
+  return Image{path, std::string(log)};
 }
 
 void DiskCache::shrink() const {
@@ -54,14 +52,14 @@ void DiskCache::shrink() const {
   std::error_code error;  // another process may be shrinking it as well
   for (const auto& file : fs::directory_iterator(folder_, error)) {
     total += static_cast<std::int64_t>(file.file_size(error));
-    if (file.path().extension() == suffix_) images.emplace_back(file.last_write_time(error), file.path());
+    if (file.path().extension() == kImage) images.emplace_back(file.last_write_time(error), file.path());
   }
   if (total <= cap_bytes_) return;
   std::ranges::sort(images);
   if (!images.empty()) images.pop_back();  // the newest is the one just stored: its maker is about to read it
   for (auto& [used, file] : images) {
     if (total <= cap_bytes_ - cap_bytes_ / 10) break;
-    for (const std::string& part : {suffix_, std::string(".txt"), std::string(".log")}) {
+    for (const char* part : {kImage, kSource, kLog}) {
       total -= static_cast<std::int64_t>(fs::file_size(file.replace_extension(part), error));
       fs::remove(file, error);
     }

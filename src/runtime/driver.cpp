@@ -3,42 +3,31 @@
 namespace warploom::runtime {
 namespace {
 // Driver codes (CUresult) that mean something other than "a call failed".
+constexpr CUresult kStubLibrary = 34, kNoDevice = 100;
 struct Meaning {
-  CUresult code;
+  std::vector<CUresult> codes;
   ErrorCode error;
+  const char* remedy;
 };
-constexpr Meaning kMeanings[] = {
-    {2, ErrorCode::kOutOfMemory},         // CUDA_ERROR_OUT_OF_MEMORY
-    {34, ErrorCode::kNoDriver},           // …_STUB_LIBRARY
-    {100, ErrorCode::kNoGpu},             // …_NO_DEVICE
-    {700, ErrorCode::kCandidateCrashed},  // …_ILLEGAL_ADDRESS
-    {702, ErrorCode::kCandidateHung},     // …_LAUNCH_TIMEOUT
-    {710, ErrorCode::kCandidateCrashed},  // …_ASSERT
-    {714, ErrorCode::kCandidateCrashed},  // …_HARDWARE_STACK_ERROR
-    {715, ErrorCode::kCandidateCrashed},  // …_ILLEGAL_INSTRUCTION
-    {716, ErrorCode::kCandidateCrashed},  // …_MISALIGNED_ADDRESS
-    {717, ErrorCode::kCandidateCrashed},  // …_INVALID_ADDRESS_SPACE
-    {718, ErrorCode::kCandidateCrashed},  // …_INVALID_PC
-    {719, ErrorCode::kCandidateCrashed},  // …_LAUNCH_FAILED
-    {720, ErrorCode::kResourceLimit},     // …_COOPERATIVE_LAUNCH_TOO_LARGE
-};
-
-std::string_view remedy_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kOutOfMemory: return "take a smaller problem, or free memory of the GPU (nvidia-smi lists its users)";
-    case ErrorCode::kNoDriver: return "install the NVIDIA driver, or use --target cpu";
-    case ErrorCode::kNoGpu: return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu";
-    case ErrorCode::kResourceLimit: return "launch fewer blocks: all of them must run at the same time";
-    case ErrorCode::kCandidateCrashed: return "start a fresh process: the GPU context is lost";
-    default: return "check nvidia-smi and the kernel log";
-  }
+const Meaning& meaning_of(CUresult code) {
+  static const std::vector<Meaning> meanings = {
+      {{2}, ErrorCode::kOutOfMemory, "take a smaller problem, or free memory of the GPU (nvidia-smi lists its users)"},
+      {{kStubLibrary}, ErrorCode::kNoDriver, "install the NVIDIA driver, or use --target cpu"},
+      {{kNoDevice}, ErrorCode::kNoGpu, "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu"},
+      {{702}, ErrorCode::kCandidateHung, "check nvidia-smi and the kernel log"},
+      // Illegal and misaligned addresses, address spaces and instructions, assertions, the hardware's stack, a failed launch.
+      {{700, 710, 714, 715, 716, 717, 718, 719}, ErrorCode::kCandidateCrashed, "start a fresh process: the GPU context is lost"},
+      {{720}, ErrorCode::kResourceLimit, "launch fewer blocks: all of them must run at the same time"},
+      {{}, ErrorCode::kCudaCall, "check nvidia-smi and the kernel log"}};
+  return *std::ranges::find_if(meanings,
+                               [&](const Meaning& one) { return one.codes.empty() || std::ranges::count(one.codes, code); });
 }
 
 Result<Driver> open_driver() {
   const Library library{"libcuda.so.1"};
   if (!library)
     return fail({ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1", "an NVIDIA driver",
-                 library.why_not(), std::string(remedy_of(ErrorCode::kNoDriver))});
+                 library.why_not(), meaning_of(kStubLibrary).remedy});
   Driver driver;
 #define WARPLOOM_DRIVER(name, symbol, ...) driver.name = library[symbol];
 #include "runtime/driver.def"
@@ -48,9 +37,7 @@ Result<Driver> open_driver() {
   WARPLOOM_CUDA(driver, cuInit, 0);
   int count = 0;
   WARPLOOM_CUDA(driver, cuDeviceGetCount, &count);
-  if (count == 0)
-    return fail({ErrorCode::kNoGpu, "the CUDA driver lists no GPU", "cuDeviceGetCount", "a GPU", "none",
-                 std::string(remedy_of(ErrorCode::kNoGpu))});
+  if (count == 0) WARPLOOM_CHECK(driver.check(kNoDevice, "cuDeviceGetCount"));
   return driver;
 }
 }  // namespace
@@ -66,11 +53,9 @@ Status Driver::check(CUresult code, const char* call) const {
   const char* text = nullptr;
   if (cuGetErrorName(code, &name) != 0 || !name) name = "unknown code";
   if (cuGetErrorString(code, &text) != 0 || !text) text = "no description";
-  ErrorCode error = ErrorCode::kCudaCall;
-  for (const Meaning& meaning : kMeanings)
-    if (meaning.code == code) error = meaning.error;
-  return fail({error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS", fmt::format("{} ({})", name, code),
-               std::string(remedy_of(error))});
+  const Meaning& meaning = meaning_of(code);
+  return fail({meaning.error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS", fmt::format("{} ({})", name, code),
+               meaning.remedy});
 }
 
 Result<int> Driver::attribute(int which) const {

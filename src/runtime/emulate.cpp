@@ -6,7 +6,7 @@
 #include "tensor_map.h"
 namespace warploom::runtime {
 namespace {
-Result<std::filesystem::path> compile_emulated(const Kernel& kernel) {
+Result<Image> compile_emulated(const Kernel& kernel) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
   return compile_shared_object(kernel.source, flags, headers_of("emulated"), std::chrono::minutes(10));
@@ -34,13 +34,13 @@ struct Space {  // a buffer, and what the kernels have done with it
 };
 
 Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, const EmulateOptions& options) {
-  WARPLOOM_TRY(const std::filesystem::path object, compile_emulated(kernel));
-  const std::unique_ptr<void, int (*)(void*)> library(::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL),
+  WARPLOOM_TRY(const Image object, compile_emulated(kernel));
+  const std::unique_ptr<void, int (*)(void*)> library(::dlopen(object.path.c_str(), RTLD_NOW | RTLD_LOCAL),
                                                       [](void* handle) { return handle ? ::dlclose(handle) : 0; });
   void* entry = library ? ::dlsym(library.get(), (kernel.name + "_entry").c_str()) : nullptr;
   if (!entry)
-    return fail(
-        {ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.string(), kernel.name + "_entry", ::dlerror(), ""});
+    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry",
+                 ::dlerror(), ""});
 
   emulator::Launch launch;
   launch.entry = reinterpret_cast<emulator::Entry>(entry);

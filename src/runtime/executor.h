@@ -4,9 +4,9 @@
 //   WARPLOOM_TRY(auto device, Executor::open(Engine::cuda));
 //   WARPLOOM_TRY(Buffer a, device->allocate(m * k * 2));
 //   WARPLOOM_CHECK(device->upload(a, host.data(), m * k * 2));
-//   WARPLOOM_TRY(auto gemm, device->load(list, binary));
-//   WARPLOOM_CHECK(gemm->bind({{"A", a}, {"B", b}, {"C", c}}));       // inputs and outputs; workspaces are its own
-//   WARPLOOM_CHECK(gemm->launch());
+//   WARPLOOM_TRY(Runnable gemm, device->load(list, binary));
+//   WARPLOOM_TRY(const Call call, gemm.bind({{"A", a}, {"B", b}, {"C", c}}));   // inputs and outputs; workspaces are its own
+//   WARPLOOM_CHECK(call());
 //   WARPLOOM_CHECK(device->synchronize());
 //
 // Everything of an Executor is called from one thread at a time. On the GPU launches are asynchronous on one stream; on the CPU
@@ -30,7 +30,7 @@ class Buffer {
   void* address() const { return address_; }  // of the device; on the CPU an ordinary pointer
   std::int64_t bytes() const { return bytes_; }
   explicit operator bool() const { return address_ != nullptr; }
-  // Bytes [begin, begin + length): to put guard bytes round a tensor, or to misalign it on purpose.
+  // Bytes [begin, begin + length): to put guard bytes round a tensor.
   Buffer slice(std::int64_t begin, std::int64_t length) const { return {owner_, static_cast<char*>(address_) + begin, length}; }
 
  private:
@@ -40,17 +40,19 @@ class Buffer {
 };
 using Bindings = std::map<std::string, Buffer>;
 
-// Something that computes outputs from inputs: loaded kernels, or a vendor library's reference (vendor.h).
-class Runnable {
- public:
-  virtual ~Runnable() = default;
-  virtual std::string name() const = 0;
-  // Names the buffers of buffer set `set`. Short kernels are timed over several sets, so that no call finds the last one's data
-  // in the caches. Sets are numbered from 0 without holes; binding one again replaces it.
-  virtual Status bind(const Bindings& buffers, int set = 0) = 0;
-  virtual int sets() const = 0;
-  virtual Status launch(int set = 0) = 0;
+// Launches that are ready to be made, again and again, on buffers which the call keeps.
+using Call = std::function<Status()>;
+// All of them, one after the other.
+Call in_order(std::vector<Call> calls);
+
+// Something that computes outputs from inputs: loaded kernels, or a vendor library's reference (vendor.h). It may go before its calls.
+// Short kernels are timed by calls on several sets of buffers, so that none finds its own data in the caches.
+struct Runnable {
+  std::string name;
+  std::function<Result<Call>(const Bindings& buffers)> bind;
 };
+// A kernel of a launch list, which the calls keep: the launch on arguments at these addresses.
+using LoadedKernel = std::function<Result<Call>(const std::vector<void*>& addresses)>;
 
 struct DeviceInfo {
   std::string name;    // "NVIDIA H200", "Intel(R) Xeon(R) …"
@@ -77,17 +79,17 @@ class Executor {
   // Copies between host and device; both wait for the launches before them.
   virtual Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset = 0) = 0;
   virtual Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset = 0) = 0;
-  // Repeats the 32-bit word over the buffer (its last bytes get the word's first ones), in launch order.
+  // Repeats the 32-bit word over the buffer, which begins at a multiple of 4, to its last byte, in launch order.
   virtual Status fill(const Buffer& buffer, std::uint32_t word) = 0;
 
   // Takes images of compile(list); `list` is copied. Fails with resource-limit where the device cannot hold a kernel.
-  virtual Result<std::unique_ptr<Runnable>> load(const LaunchList& list, const Binary& binary) = 0;
+  Result<Runnable> load(const LaunchList& list, const Binary& binary);
 
   virtual Status synchronize() = 0;
   // The time from before `work`'s first launch to after its last one, in microseconds.
-  virtual Result<double> time_us(const std::function<Status()>& work) = 0;
+  virtual Result<double> time_us(const Call& work) = 0;
   // A series of launches to be made again and again: a CUDA graph, or on the CPU the calls themselves.
-  virtual Result<std::function<Status()>> record(const std::function<Status()>& work) = 0;
+  virtual Result<Call> record(const Call& work) = 0;
   // Puts other data into the caches, in launch order, by writing twice as much as they hold (at most 256 MiB).
   Status flush_caches();
   virtual void* stream() { return nullptr; }  // CUstream, for libraries
@@ -95,6 +97,7 @@ class Executor {
 
  protected:
   Executor(Engine engine, DeviceInfo info) : engine_(engine), info_(std::move(info)) {}
+  virtual Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) = 0;
   Engine engine_;
   DeviceInfo info_;
   Buffer flush_;

@@ -1,4 +1,3 @@
-#include <bit>
 #include "runtime/bound.h"
 #include "runtime/type_codes.h"
 namespace warploom::runtime {
@@ -44,66 +43,13 @@ CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
   return reinterpret_cast<CUdeviceptr>(buffer.address()) + static_cast<CUdeviceptr>(offset);
 }
 
-class GpuKernels final : public LoadedList {
- public:
-  GpuKernels(Executor& device, const Driver& cuda, const LaunchList& list) : LoadedList(device, list), cuda_(cuda) {}
-  ~GpuKernels() override {
-    (void)device_.synchronize();
-    for (CUmodule module : modules_)
-      if (module) cuda_.cuModuleUnload(module);
-  }
+unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
+std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
 
- private:
-  Status add(const Kernel& kernel, const std::string& image) override {
-    CUmodule& module = modules_.emplace_back();
-    WARPLOOM_CUDA(cuda_, cuModuleLoadData, &module, image.data());
-    CUfunction& function = functions_.emplace_back();
-    WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, module, kernel.name.c_str());
-    if (kernel.shared_bytes > device_.info().shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
-                   fmt::format("at most {} bytes", device_.info().shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
-                   "take fewer stages or a smaller tile"});
-    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
-    if (cluster_size(kernel) > kPortableCluster)
-      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
-    return ok();
-  }
-  Result<void*> parameter(const Kernel& kernel, const Argument& argument, void*& address, Kept& kept) override {
-    if (!argument.tensor_map) return &address;
-    WARPLOOM_TRY(const CUtensorMap map,
-                 encode_tensor_map(cuda_, argument.map, address, kernel.name + ", map of " + argument.buffer));
-    kept.push_back(std::make_shared<CUtensorMap>(map));
-    return kept.back().get();
-  }
-
-  Status run(std::size_t index, void** parameters) override {
-    const Kernel& kernel = list_.kernels[index];
-    std::array<CUlaunchAttribute, 3> attributes;
-    CUlaunchConfig config{.grid_x = size(kernel.grid[0]),
-                          .grid_y = size(kernel.grid[1]),
-                          .grid_z = size(kernel.grid[2]),
-                          .block_x = size(kernel.threads),
-                          .shared_bytes = size(kernel.shared_bytes),
-                          .stream = static_cast<CUstream>(device_.stream()),
-                          .attributes = attributes.data()};
-    const auto attribute_of = [&](int id) -> auto& {
-      CUlaunchAttribute& attribute = attributes[config.attribute_count++];
-      attribute.id = id;
-      return attribute.value;
-    };
-    if (cluster_size(kernel) > 1)
-      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
-    if (kernel.overlaps && index > 0) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
-    if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
-    return cuda_.check(cuda_.cuLaunchKernelEx(&config, functions_[index], parameters, nullptr), "cuLaunchKernelEx");
-  }
-
-  static unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
-  static std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
-
-  const Driver& cuda_;
-  std::vector<CUmodule> modules_;
-  std::vector<CUfunction> functions_;
+// What a kernel is handed: for each argument the address of its address, or of its tensor map.
+struct Parameters {
+  std::vector<void*> addresses, values;
+  std::vector<CUtensorMap> maps;
 };
 
 class GpuExecutor final : public Executor {
@@ -178,29 +124,47 @@ class GpuExecutor final : public Executor {
     return ok();
   }
   Status fill(const Buffer& buffer, std::uint32_t word) override {
-    // Slices may begin off a word's boundary: then byte by byte up to it, with the word turned accordingly.
-    CUdeviceptr at = pointer(buffer);
-    const CUdeviceptr end = at + static_cast<CUdeviceptr>(buffer.bytes());
-    const auto bytes_until = [&](CUdeviceptr stop) -> Status {
-      for (; at < stop; ++at, word = std::rotr(word, 8))
-        WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at, static_cast<unsigned char>(word), 1, stream_);
-      return ok();
-    };
-    WARPLOOM_CHECK(bytes_until(std::min(end, (at + 3) / 4 * 4)));
-    const CUdeviceptr words = (end - at) / 4;
+    const CUdeviceptr at = pointer(buffer);
+    const auto bytes = static_cast<CUdeviceptr>(buffer.bytes()), words = bytes / 4;
     if (words > 0) WARPLOOM_CUDA(cuda_, cuMemsetD32Async, at, word, words, stream_);
-    at += words * 4;
-    return bytes_until(end);
+    for (CUdeviceptr i = words * 4; i < bytes; ++i)
+      WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, static_cast<unsigned char>(word >> 8 * (i % 4)), 1, stream_);
+    return ok();
   }
 
-  Result<std::unique_ptr<Runnable>> load(const LaunchList& list, const Binary& binary) override {
-    auto kernels = std::make_unique<GpuKernels>(*this, cuda_, list);
-    WARPLOOM_CHECK(kernels->load(binary));
-    return kernels;
+  Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) override {
+    CUmodule raw = nullptr;
+    WARPLOOM_CUDA(cuda_, cuModuleLoad, &raw, image.c_str());
+    const std::shared_ptr<CUmod_st> module(raw, [this](CUmodule done) {
+      (void)synchronize();
+      cuda_.cuModuleUnload(done);
+    });
+    CUfunction function = nullptr;
+    WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, raw, kernel.name.c_str());
+    if (kernel.shared_bytes > info_.shared_bytes)
+      return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
+                   fmt::format("at most {} bytes", info_.shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
+                   "take fewer stages or a smaller tile"});
+    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
+    if (cluster_size(kernel) > kPortableCluster)
+      WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
+    return [this, &kernel, module, function](const std::vector<void*>& addresses) -> Result<Call> {
+      const std::size_t count = addresses.size();
+      auto made = std::make_shared<Parameters>(Parameters{addresses, std::vector<void*>(count), std::vector<CUtensorMap>(count)});
+      for (std::size_t i = 0; i < count; ++i) {
+        const Argument& argument = kernel.args[i];
+        made->values[i] = argument.tensor_map ? static_cast<void*>(&made->maps[i]) : &made->addresses[i];
+        if (argument.tensor_map) {
+          WARPLOOM_TRY(made->maps[i],
+                       encode_tensor_map(cuda_, argument.map, addresses[i], kernel.name + ", map of " + argument.buffer));
+        }
+      }
+      return [this, &kernel, function, made] { return launch(kernel, function, made->values.data()); };
+    };
   }
 
   Status synchronize() override { return cuda_.check(cuda_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
-  Result<double> time_us(const std::function<Status()>& work) override {
+  Result<double> time_us(const Call& work) override {
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[0], stream_);
     WARPLOOM_CHECK(work());
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[1], stream_);
@@ -210,7 +174,7 @@ class GpuExecutor final : public Executor {
     return static_cast<double>(milliseconds) * 1000.0;
   }
 
-  Result<std::function<Status()>> record(const std::function<Status()>& work) override {
+  Result<Call> record(const Call& work) override {
     WARPLOOM_CUDA(cuda_, cuStreamBeginCapture, stream_, kCaptureThreadLocal);
     const Status worked = work();
     CUgraph graph = nullptr;
@@ -228,6 +192,27 @@ class GpuExecutor final : public Executor {
   }
 
  private:
+  Status launch(const Kernel& kernel, CUfunction function, void** parameters) {
+    std::array<CUlaunchAttribute, 3> attributes;
+    CUlaunchConfig config{.grid_x = size(kernel.grid[0]),
+                          .grid_y = size(kernel.grid[1]),
+                          .grid_z = size(kernel.grid[2]),
+                          .block_x = size(kernel.threads),
+                          .shared_bytes = size(kernel.shared_bytes),
+                          .stream = stream_,
+                          .attributes = attributes.data()};
+    const auto attribute_of = [&](int id) -> auto& {
+      CUlaunchAttribute& attribute = attributes[config.attribute_count++];
+      attribute.id = id;
+      return attribute.value;
+    };
+    if (cluster_size(kernel) > 1)
+      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
+    if (kernel.overlaps) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
+    if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
+    return cuda_.check(cuda_.cuLaunchKernelEx(&config, function, parameters, nullptr), "cuLaunchKernelEx");
+  }
+
   const Driver& cuda_;
   CUdevice gpu_ = 0;
   bool retained_ = false;

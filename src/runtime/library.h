@@ -6,6 +6,7 @@
 #pragma once
 #include <dlfcn.h>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,14 @@ struct Symbol {
     return reinterpret_cast<F*>(address);
   }
 };
+
+// A library's object as create(&object, arguments...) makes it, until the last copy goes; null where it makes none.
+template <class Create, class Destroy, class... Arguments>
+std::shared_ptr<void> owned(Create create, Destroy destroy, Arguments... arguments) {
+  void* object = nullptr;
+  if (create(&object, arguments...) != 0) return nullptr;
+  return {object, destroy};
+}
 
 class Library {
  public:

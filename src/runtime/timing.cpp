@@ -9,46 +9,18 @@ double median_of(std::vector<double>& values) {
   if (values.size() % 2 == 1) return *middle;
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
-
-// One alternative while it is measured.
-struct Entry {
-  Runnable* what = nullptr;
-  std::function<Status()> series;
-  Samples samples;
-};
-
-Result<double> sample(Executor& device, Entry& entry, bool flush) {
-  if (flush) WARPLOOM_CHECK(device.flush_caches());
-  WARPLOOM_TRY(const double us, device.time_us([&] { return entry.series ? entry.series() : entry.what->launch(0); }));
-  return us / entry.samples.calls_per_sample;
-}
-
-bool same_sets(std::span<Runnable* const> alternatives) {
-  return std::all_of(alternatives.begin(), alternatives.end(),
-                     [&](const Runnable* r) { return r->sets() >= 2 && r->sets() == alternatives[0]->sets(); });
-}
-
-Status record_series(Executor& device, Entry& entry) {
-  WARPLOOM_TRY(entry.series, device.record([what = entry.what]() -> Status {
-    for (int set = 0; set < what->sets(); ++set) WARPLOOM_CHECK(what->launch(set));
-    return ok();
-  }));
-  entry.samples.calls_per_sample = entry.what->sets();
-  return ok();
-}
 }  // namespace
-Interval median_interval(std::span<const double> values, std::uint64_t seed, int resamples) {
+Interval median_interval(std::span<const double> values, std::uint64_t seed) {
   if (values.empty()) return {};
   std::vector<double> drawn(values.begin(), values.end());
   Interval interval;
   interval.median = median_of(drawn);
   Random random(seed, "bootstrap");
   std::vector<double> medians;
-  for (int i = 0; i < resamples; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     for (double& value : drawn) value = values[random.below(values.size())];
     medians.push_back(median_of(drawn));
   }
-  if (medians.empty()) return {interval.median, interval.median, interval.median};
   std::sort(medians.begin(), medians.end());
   const auto at = [&](double share) {
     return medians[static_cast<std::size_t>(share * static_cast<double>(medians.size() - 1))];
@@ -58,26 +30,32 @@ Interval median_interval(std::span<const double> values, std::uint64_t seed, int
   return interval;
 }
 
-Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const> alternatives, const MeasureOptions& options) {
+Result<std::vector<Samples>> measure(Executor& device, const std::vector<std::vector<Call>>& alternatives,
+                                     const MeasureOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const bool flush = device.engine() == Engine::cuda && options.flush;
-  std::vector<Entry> entries(alternatives.size());
+  const auto sample = [&](const Call& work, int calls) -> Result<double> {
+    // A CPU's caches are as large as most problems, and users find them warm.
+    if (device.engine() == Engine::cuda) WARPLOOM_CHECK(device.flush_caches());
+    WARPLOOM_TRY(const double us, device.time_us(work));
+    return us / calls;
+  };
+  std::vector<Call> works;
+  std::vector<Samples> all(alternatives.size());
   double shortest = 1e30;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    entries[i].what = alternatives[i];
-    entries[i].samples.name = alternatives[i]->name();
-    entries[i].samples.flushed = flush;
+  bool series = true;
+  for (const std::vector<Call>& calls : alternatives) {
+    works.push_back(calls[0]);
+    series &= calls.size() >= 2 && calls.size() == alternatives[0].size();
     for (int call = 0; call < std::max(1, options.warm_up); ++call) {
-      WARPLOOM_TRY(const double us, sample(device, entries[i], flush));
+      WARPLOOM_TRY(const double us, sample(calls[0], 1));
       shortest = std::min(shortest, us);
     }
   }
   // All in series or none: the two ways of timing differ by a bias, which must not fall on one alternative alone.
-  if (shortest < options.short_us && same_sets(alternatives)) {
-    for (Entry& entry : entries) {
-      WARPLOOM_CHECK(record_series(device, entry));
-      WARPLOOM_CHECK(sample(device, entry, flush));
-    }
+  for (std::size_t i = 0; series && shortest < options.short_us && i < works.size(); ++i) {
+    WARPLOOM_TRY(works[i], device.record(in_order(alternatives[i])));
+    all[i].calls_per_sample = static_cast<int>(alternatives[i].size());
+    WARPLOOM_CHECK(sample(works[i], 1));
   }
 
   const auto start = Clock::now();
@@ -85,18 +63,15 @@ Result<std::vector<Samples>> measure(Executor& device, std::span<Runnable* const
     const double spent = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     if (spent > 5 * options.budget_ms && lap > 0) break;
     if (spent > options.budget_ms && lap >= options.min_samples) break;
-    for (std::size_t turn = 0; turn < entries.size(); ++turn) {
-      Entry& entry = entries[(static_cast<std::size_t>(lap) + turn) % entries.size()];
-      WARPLOOM_TRY(const double us, sample(device, entry, flush));
-      entry.samples.us.push_back(us);
+    for (std::size_t turn = 0; turn < works.size(); ++turn) {
+      const std::size_t i = (static_cast<std::size_t>(lap) + turn) % works.size();
+      WARPLOOM_TRY(const double us, sample(works[i], all[i].calls_per_sample));
+      all[i].us.push_back(us);
     }
   }
-  std::vector<Samples> all;
-  for (Entry& entry : entries) {
-    Samples& samples = entry.samples;
+  for (Samples& samples : all) {
     const Interval interval = median_interval(samples.us, options.seed);
     std::tie(samples.median_us, samples.low_us, samples.high_us) = std::tie(interval.median, interval.low, interval.high);
-    all.push_back(std::move(samples));
   }
   return all;
 }

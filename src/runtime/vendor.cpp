@@ -7,7 +7,7 @@
 namespace warploom::runtime {
 namespace {
 constexpr std::array kRows = {
-#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) ActivationRow{#name, dnnl2, dnnl3, #value},
+#define WARPLOOM_ACTIVATION(name, dnnl, lt, value) ActivationRow{#name, dnnl, lt, #value},
 #include "runtime/activations.def"
 };
 
@@ -23,15 +23,13 @@ std::int64_t pieces(std::int64_t whole, std::int64_t piece) { return (whole + pi
 
 // What the text of resources/plain leaves open.
 std::string constants_of(const VendorProblem& p, const std::string& parameters, const std::string& bias) {
-  const bool softmax = p.kind == VendorKind::softmax;
   return fmt::format(
       "constexpr long long kBatch = {}, kM = {}, kN = {}, kK = {};\n"
       "constexpr bool kTransposeA = {}, kTransposeB = {}, kBatchedA = {}, kBatchedB = {};\nconstexpr int kBias = {};\n"
       "#define IN {}\n#define OUT {}\n#define BIAS_TYPE {}\n#define ACTIVATION {}\n"
       "#define PARAMETERS {}\n#define BIAS static_cast<const Bias*>({})\n",
-      p.batch, softmax ? p.rows : p.m, softmax ? p.cols : p.n, p.k, p.transpose_a, p.transpose_b, p.batched_a, p.batched_b,
-      static_cast<int>(p.bias), element(p.in), element(p.out), element(p.bias_dtype), row_of(p.activation).text, parameters,
-      bias);
+      p.batch, p.m, p.n, p.k, p.transpose_a, p.transpose_b, p.batched_a, p.batched_b, static_cast<int>(p.bias), element(p.in),
+      element(p.out), element(p.bias_dtype), row_of(p.activation).text, parameters, bias);
 }
 
 // One kernel over `buffers`, of which a bias comes last and C or Y is the output.
@@ -55,27 +53,7 @@ LaunchList plain(const DeviceInfo& device, const VendorProblem& p, const std::st
   return list;
 }
 
-// One after the other under one name: a library's product and a plain kernel's epilogue over it, or a plain kernel alone.
-class Steps final : public Runnable {
- public:
-  Steps(std::string name, std::vector<std::unique_ptr<Runnable>> steps) : name_(std::move(name)), steps_(std::move(steps)) {}
-  std::string name() const override { return name_; }
-  int sets() const override { return steps_.back()->sets(); }
-  Status bind(const Bindings& buffers, int set) override {
-    for (const auto& step : steps_) WARPLOOM_CHECK(step->bind(buffers, set));
-    return ok();
-  }
-  Status launch(int set) override {
-    for (const auto& step : steps_) WARPLOOM_CHECK(step->launch(set));
-    return ok();
-  }
-
- private:
-  std::string name_;
-  std::vector<std::unique_ptr<Runnable>> steps_;
-};
-
-Result<std::unique_ptr<Runnable>> by_library(Executor& device, const VendorProblem& problem) {
+Result<Runnable> by_library(Executor& device, const VendorProblem& problem) {
   if (device.engine() == Engine::cpu) return dnnl_reference(problem);
   if (problem.kind == VendorKind::matmul) return cublaslt_matmul(device, problem);
   return not_served("cuBLASLt", "softmax");
@@ -85,31 +63,30 @@ bool plain_serves(Dtype dtype) {
   return dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
 }
 
-// `before`, if any, then the plain kernels of `list`.
-Result<std::unique_ptr<Runnable>> with_plain(Executor& device, const LaunchList& list,
-                                             std::unique_ptr<Runnable> before = nullptr) {
+Result<Runnable> loaded(Executor& device, const LaunchList& list) {
   WARPLOOM_TRY(const Binary binary, compile(list, {.allow_spills = true}));
-  WARPLOOM_TRY(auto kernels, device.load(list, binary));
-  std::vector<std::unique_ptr<Runnable>> steps;
-  const std::string name = before ? before->name() + " + plain" : "plain";
-  if (before) steps.push_back(std::move(before));
-  steps.push_back(std::move(kernels));
-  return std::make_unique<Steps>(name, std::move(steps));
+  return device.load(list, binary);
 }
 
-Result<std::unique_ptr<Runnable>> by_library_and_plain(Executor& device, const VendorProblem& problem) {
+// A library's product and a plain kernel's epilogue over it.
+Result<Runnable> by_library_and_plain(Executor& device, const VendorProblem& problem) {
   VendorProblem bare = problem;
   bare.bias = BiasKind::none;
   bare.activation = Activation::none;
-  WARPLOOM_TRY(auto product, by_library(device, bare));
-  return with_plain(device, plain_epilogue(device.info(), problem), std::move(product));
+  WARPLOOM_TRY(const Runnable product, by_library(device, bare));
+  WARPLOOM_TRY(const Runnable epilogue, loaded(device, plain_epilogue(device.info(), problem)));
+  return Runnable{product.name + " + plain", [product, epilogue](const Bindings& buffers) -> Result<Call> {
+                    WARPLOOM_TRY(const Call first, product.bind(buffers));
+                    WARPLOOM_TRY(const Call then, epilogue.bind(buffers));
+                    return in_order({first, then});
+                  }};
 }
 }  // namespace
 const ActivationRow& row_of(Activation activation) { return kRows[static_cast<std::size_t>(activation)]; }
 std::string_view name_of(Activation activation) { return row_of(activation).name; }
 
 std::vector<BufferSpec> buffers_of(const VendorProblem& p) {
-  if (p.kind == VendorKind::softmax) return {{"X", p.in, {p.rows * p.cols}}, {"Y", p.out, {p.rows * p.cols}}};
+  if (p.kind == VendorKind::softmax) return {{"X", p.in, {p.m * p.n}}, {"Y", p.out, {p.m * p.n}}};
   const std::int64_t bias[] = {0, p.n, p.m, p.batch * p.m * p.n};  // by BiasKind
   std::vector<BufferSpec> all = {{"A", p.in, {(p.batched_a ? p.batch : 1) * p.m * p.k}},
                                  {"B", p.in, {(p.batched_b ? p.batch : 1) * p.k * p.n}},
@@ -125,7 +102,7 @@ tl::unexpected<Error> not_served(const std::string& library, const std::string& 
 
 LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& p) {
   const bool gpu = on_gpu(device);
-  if (p.kind == VendorKind::softmax) return plain(device, p, "plain_softmax", buffers_of(p), p.rows);
+  if (p.kind == VendorKind::softmax) return plain(device, p, "plain_softmax", buffers_of(p), p.m);
   const std::int64_t rows = gpu ? kPlainCudaTile : kPlainCpuRows, cols = gpu ? kPlainCudaTile : kPlainCpuCols;
   return plain(device, p, "plain_matmul", buffers_of(p), p.batch * pieces(p.m, rows) * pieces(p.n, cols),
                gpu ? 0 : 4 * (rows * kPlainCpuDepth + kPlainCpuDepth * cols + rows * cols));
@@ -138,7 +115,7 @@ LaunchList plain_epilogue(const DeviceInfo& device, const VendorProblem& p) {
                pieces(buffers[0].elements(), gpu ? kPlainCudaThreads : kPlainEpilogueChunk));
 }
 
-Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only) {
+Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only) {
   const bool bias = problem.bias != BiasKind::none;
   if (!plain_only) {
     if (auto whole = by_library(device, problem)) return whole;
@@ -148,6 +125,8 @@ Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const Vendo
   if (!plain_serves(problem.in) || !plain_serves(problem.out) || (bias && !plain_serves(problem.bias_dtype)))
     return fail({ErrorCode::kNoSchedule, "no reference serves the element types", std::string(name_of(problem.in)),
                  "f32, tf32, bf16 or f16 (others where the library has them)", std::string(name_of(problem.out)), ""});
-  return with_plain(device, plain_reference(device.info(), problem));
+  WARPLOOM_TRY(Runnable plain, loaded(device, plain_reference(device.info(), problem)));
+  plain.name = "plain";
+  return plain;
 }
 }  // namespace warploom::runtime

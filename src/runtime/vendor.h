@@ -1,14 +1,14 @@
 // References: what the vendor's library does for the same problem on the same device, found at run time.
 //
 //   VendorProblem p{.kind = VendorKind::matmul, .m = 4096, .n = 4096, .k = 4096, .in = Dtype::bf16, .out = Dtype::bf16};
-//   WARPLOOM_TRY(auto reference, vendor_reference(*device, p));
-//   WARPLOOM_CHECK(reference->bind({{"A", a}, {"B", b}, {"C", c}}));
-//   reference->name();  // "cuBLASLt 13.1", "oneDNN 2.6.3", "oneDNN 2.6.3 + plain", "plain"
+//   WARPLOOM_TRY(const Runnable reference, vendor_reference(*device, p));
+//   WARPLOOM_TRY(const Call call, reference.bind({{"A", a}, {"B", b}, {"C", c}}));
+//   reference.name;  // "cuBLASLt 13.1", "oneDNN 2.6.3", "oneDNN 2.6.3 + plain", "plain"
 //
 // matmul   C[batch, m, n] = activation(A[batch, m, k] · B[batch, k, n] + bias), row-major and packed; buffers A, B, C and bias.
 //          A transposed A is stored [batch, k, m], a transposed B [batch, n, k]. An operand that is not batched is one matrix
 //          for the whole batch.
-// softmax  Y[r, :] = exp(X[r, :] - max) / sum over `rows` rows of `cols`; buffers X and Y.
+// softmax  Y[r, :] = exp(X[r, :] - max) / sum over m rows of n; buffers X and Y.
 //
 // GPU: cuBLASLt, the fastest of its heuristic's first eight algorithms (timed when buffer set 0 is bound). CPU: oneDNN.
 // Where the library lacks something, a plain kernel of ours does it: the epilogue alone, or all ("plain").
@@ -35,17 +35,16 @@ struct VendorProblem {
   BiasKind bias = BiasKind::none;
   Dtype bias_dtype = Dtype::f32;
   Activation activation = Activation::none;
-  std::int64_t rows = 1, cols = 1;
 };
 
 // The fastest that serves the problem. `plain_only`: ours, whatever libraries are there.
-Result<std::unique_ptr<Runnable>> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only = false);
+Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only = false);
 // The launch list of the plain kernel.
 LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& problem);
 
 // The makers behind vendor_reference: for this room alone. Each fails where its library is missing or does not serve the problem.
-Result<std::unique_ptr<Runnable>> cublaslt_matmul(Executor& device, const VendorProblem& problem);
-Result<std::unique_ptr<Runnable>> dnnl_reference(const VendorProblem& problem);
+Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& problem);
+Result<Runnable> dnnl_reference(const VendorProblem& problem);
 
 // C = activation(C + bias) in place: what the library left out.
 LaunchList plain_epilogue(const DeviceInfo& device, const VendorProblem& problem);
@@ -55,7 +54,7 @@ tl::unexpected<Error> not_served(const std::string& library, const std::string& 
 
 struct ActivationRow {
   std::string_view name;
-  int dnnl2 = 0, dnnl3 = 0;
+  int dnnl = 0, lt = -1;
   std::string_view text;
 };
 const ActivationRow& row_of(Activation activation);

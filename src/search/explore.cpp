@@ -70,7 +70,7 @@ class Explorer {
     const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : options_.archive;
     WARPLOOM_TRY(archive_, archive::Archive::open(path));
     // The graph alone: seeds and references may change between runs.
-    const std::vector<std::uint8_t> bytes = verify::pack({.graph = problem_.setup.graph});
+    const auto bytes = nlohmann::json::to_cbor(verify::to_json(verify::Setup{.graph = problem_.setup.graph}));
     const std::string& target = problem_.catalogue.capabilities.arch;
     key_ = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
                                 name_of(options_.track), target, ready_.device));

@@ -1,3 +1,4 @@
+#include <numeric>
 #include "base/random.h"
 #include "kernels/match.h"
 #include "kernels/rows.h"
@@ -9,7 +10,7 @@ using runtime::BiasKind;
 
 using Function = float (*)(float);
 constexpr std::pair<Activation, Function> kActivations[] = {
-#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) {Activation::name, [](float x) -> float { return value; }},
+#define WARPLOOM_ACTIVATION(name, dnnl, lt, value) {Activation::name, [](float x) -> float { return value; }},
 #include "runtime/activations.def"
 };
 
@@ -30,42 +31,33 @@ std::optional<Activation> activation_of(const graph::Expression& epilogue, bool 
   return std::nullopt;
 }
 
-// Strides of a packed row-major tensor of this shape.
-bool packed(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
+// Whether a tensor, as it is seen, is packed and row-major.
+template <class Seen>
+bool packed(const Seen& seen) {
   std::int64_t expected = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] != 1 && strides[i] != expected) return false;
-    expected *= shape[i];
+  for (std::size_t i = seen.shape.size(); i-- > 0;) {
+    if (seen.shape[i] != 1 && seen.strides[i] != expected) return false;
+    expected *= seen.shape[i];
   }
   return true;
 }
 
-struct Operand {
-  bool transposed = false, batched = true;
-};
+// The same of a matrix, as it is (false) or with rows and columns exchanged (true); nothing where it is neither.
+std::optional<bool> transposed(const kernels::View& view) {
+  if (packed(view)) return false;
+  return packed(view.transposed()) ? std::optional(true) : std::nullopt;
+}
 
-std::optional<Operand> operand_of(const kernels::View& view) {
-  const std::size_t rank = view.shape.size();
-  std::vector<std::int64_t> shape = view.shape, strides = view.strides;
-  Operand out;
-  out.batched = std::any_of(shape.begin(), shape.end() - 2, [](std::int64_t size) { return size != 1; });
-  if (packed(shape, strides)) return out;
-  std::swap(shape[rank - 1], shape[rank - 2]);
-  std::swap(strides[rank - 1], strides[rank - 2]);
-  out.transposed = true;
-  if (packed(shape, strides)) return out;
-  return std::nullopt;
+std::int64_t matrices(const kernels::View& view) {
+  return std::accumulate(view.shape.begin(), view.shape.end() - 2, std::int64_t{1}, std::multiplies<>());
 }
 
 std::optional<BiasKind> bias_of(const kernels::MatmulRegion& region, const kernels::View& view) {
-  std::int64_t batch = 1;
-  const std::size_t rank = view.shape.size();
-  for (std::size_t i = 0; i + 2 < rank; ++i) batch *= view.shape[i];
-  const std::int64_t rows = view.shape[rank - 2], columns = view.shape[rank - 1];
-  if (!packed(view.shape, view.strides)) return std::nullopt;
-  if (batch == 1 && rows == 1 && columns == region.n) return BiasKind::per_column;
-  if (batch == 1 && rows == region.m && columns == 1) return BiasKind::per_row;
-  if (batch == region.batch_count() && rows == region.m && columns == region.n) return BiasKind::full;
+  const std::array<std::int64_t, 3> shape = {matrices(view), view.shape.end()[-2], view.shape.end()[-1]};
+  if (!packed(view)) return std::nullopt;
+  if (shape == std::array<std::int64_t, 3>{1, 1, region.n}) return BiasKind::per_column;
+  if (shape == std::array<std::int64_t, 3>{1, region.m, 1}) return BiasKind::per_row;
+  if (shape == std::array<std::int64_t, 3>{region.batch_count(), region.m, region.n}) return BiasKind::full;
   return std::nullopt;
 }
 
@@ -73,17 +65,18 @@ std::optional<BiasKind> bias_of(const kernels::MatmulRegion& region, const kerne
 bool is_input(const graph::Graph& graph, graph::TensorId id) { return std::ranges::count(graph.inputs, id) > 0; }
 
 std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::MatmulRegion& region, Track track) {
-  const auto a = operand_of(region.a), b = operand_of(region.b), out = operand_of(region.out);
-  if (!a || !b || !out || out->transposed || region.operands.size() > 1) return std::nullopt;
-  if (region.a.dtype != region.b.dtype || !is_input(graph, region.a.tensor) || !is_input(graph, region.b.tensor))
+  const auto a = transposed(region.a), b = transposed(region.b);
+  for (const kernels::View* operand : {&region.a, &region.b})
+    if (matrices(*operand) != 1 && matrices(*operand) != region.batch_count()) return std::nullopt;
+  if (!a || !b || !packed(region.out) || region.operands.size() > 1 || region.a.dtype != region.b.dtype ||
+      !is_input(graph, region.a.tensor) || !is_input(graph, region.b.tensor))
     return std::nullopt;
   verify::Reference reference;
   runtime::VendorProblem& p = reference.problem;
-  p.kind = runtime::VendorKind::matmul;
   p.batch = region.batch_count();
   p.m = region.m, p.n = region.n, p.k = region.k;
-  p.transpose_a = a->transposed, p.transpose_b = b->transposed;
-  p.batched_a = p.batch == 1 || a->batched, p.batched_b = p.batch == 1 || b->batched;
+  p.transpose_a = *a, p.transpose_b = *b;
+  p.batched_a = matrices(region.a) == p.batch, p.batched_b = matrices(region.b) == p.batch;
   p.in = region.a.dtype, p.out = region.out.dtype;
   p.tf32 = p.in == Dtype::f32 && track != Track::fp32;
   reference.buffers = {{"A", region.a.name}, {"B", region.b.name}, {"C", region.out.name}};
@@ -102,46 +95,29 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
   return reference;
 }
 
-// Whether the terms make of one random row what softmax does. They do not know how long rows are: what holds of one holds of all.
+// By its terms, as they are written of the operator and of its formula alike.
 bool is_softmax(const kernels::Rows& rows) {
   using Kind = kernels::RowTerm::Kind;
-  Random random(7, "softmax");
-  std::vector<std::array<double, 8>> values;
+  std::string text;
   for (const kernels::RowTerm& term : rows.terms) {
-    auto& v = values.emplace_back();
-    const auto arg = [&](std::size_t i, std::size_t at) {
-      return i < term.args.size() ? values[static_cast<std::size_t>(term.args[i])][at] : 0;
-    };
-    if (term.kind == Kind::index || term.kind == Kind::round) return false;
-    if (term.kind == Kind::constant) v.fill(term.value);
-    for (std::size_t at = 0; at < v.size(); ++at) {
-      if (term.kind == Kind::load) v[at] = random.normal() * 3;
-      if (term.kind == Kind::apply) v[at] = apply(term.op, arg(0, at), arg(1, at), arg(2, at));
-      if (term.kind == Kind::reduce) v.fill(at == 0 ? arg(0, 0) : apply(term.op, v[0], arg(0, at)));
-    }
+    if (term.kind != Kind::load && term.kind != Kind::apply && term.kind != Kind::reduce) return false;
+    text += fmt::format("{}({}) ", term.kind == Kind::load ? "load" : name_of(term.op), fmt::join(term.args, ", "));
   }
-  const auto &x = values[0], &y = values[static_cast<std::size_t>(rows.results[0])];
-  double sum = 0;
-  for (const double one : x) sum += std::exp(one);
-  for (std::size_t at = 0; at < x.size(); ++at)
-    if (!(std::abs(y[at] - std::exp(x[at]) / sum) < 1e-12)) return false;
-  return rows.terms[0].kind == Kind::load;
+  return rows.results[0] == 6 && text == "load() max(0) sub(0, 1) exp(2) add(3) reciprocal(4) mul(3, 5) ";
 }
 
 std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::Rows& rows) {
   const auto& loads = rows.nest.loads;
   const kernels::Access* out = &rows.nest.outputs[0].place;
   if (loads.size() != 1 || rows.nest.outputs.size() != 1 || !is_input(graph, loads[0].tensor) || rows.lanes_outside ||
-      loads[0].shape != out->shape || loads[0].strides != out->strides || !packed(out->shape, out->strides) || !is_softmax(rows))
+      loads[0].shape != out->shape || loads[0].strides != out->strides || !packed(*out) || !is_softmax(rows))
     return std::nullopt;
-  verify::Reference reference;
-  reference.problem.kind = runtime::VendorKind::softmax;
-  reference.problem.rows = rows.row_count();
-  reference.problem.cols = rows.row_size();
-  reference.problem.in = loads[0].dtype;
-  reference.problem.out = out->dtype;
-  reference.buffers = {{"X", loads[0].name}, {"Y", out->name}};
-  return reference;
+  return verify::Reference{{.kind = runtime::VendorKind::softmax,
+                            .m = rows.row_count(),
+                            .n = rows.row_size(),
+                            .in = loads[0].dtype,
+                            .out = out->dtype},
+                           {{"X", loads[0].name}, {"Y", out->name}}};
 }
 }  // namespace
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track) {

@@ -1,7 +1,8 @@
-// Channel: lines of JSON over a socket, between the search and its evaluator. Within the room only.
+// Channel: messages between the search and its evaluator: CBOR over a socket, each with its length in front. Within the room only.
 #pragma once
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,21 +11,13 @@ namespace warploom::verify {
 inline constexpr const char* kEvaluateCommand = "__evaluate";
 inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status when memory ran out
 
-// JSON has no infinity: such figures are written as null and read back as infinite.
-inline void restore_infinities(nlohmann::json& json) {
-  if (json.is_null()) json = HUGE_VAL;
-  if (!json.is_structured()) return;
-  for (auto& part : json) restore_infinities(part);
-}
-
 // A record is written by listing its fields once, with NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE, and read back by this:
 // `json` as a T; internal when it is none.
 template <class T>
-Result<T> record_from(nlohmann::json json, const char* what) {
+Result<T> record_from(const nlohmann::json& json, const char* what) {
   try {
-    restore_infinities(json);
     return json.get<T>();
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const std::exception& error) {
     return fail({ErrorCode::kInternal, std::string(what) + " cannot be read", "", "the form it is written in", error.what(), ""});
   }
 }
@@ -32,30 +25,32 @@ Result<T> record_from(nlohmann::json json, const char* what) {
 class Channel {
  public:
   explicit Channel(int fd) : fd_(fd) {}
-  bool send(const nlohmann::json& message) {
-    const std::string line = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    for (std::size_t sent = 0; sent < line.size();) {
-      const ssize_t put = ::send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) return closed_ = true, false;
-      sent += static_cast<std::size_t>(put);
-    }
-    return true;
+  ~Channel() { ::close(fd_); }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // Of no effect when the other side is gone, which shows when an answer is waited for.
+  void send(const nlohmann::json& message) { send(nlohmann::json::to_cbor(message)); }
+  void send(const std::vector<std::uint8_t>& body) {
+    const std::uint64_t size = body.size();
+    if (put(&size, sizeof size)) put(body.data(), size);
   }
   // The next message. Nothing when the other side is gone, when `ms` have passed (below 0: waits for ever), or at nonsense;
   // closed() tells the first case.
   std::optional<nlohmann::json> receive(int ms) {
     std::array<char, 65536> piece;
     while (true) {
-      if (const auto end = pending_.find('\n'); end != std::string::npos) {
-        auto message = nlohmann::json::parse(pending_.substr(0, end), nullptr, false);
-        pending_.erase(0, end + 1);
+      std::uint64_t size = 0;
+      if (pending_.size() >= sizeof size) std::memcpy(&size, pending_.data(), sizeof size);
+      if (pending_.size() >= sizeof size && pending_.size() - sizeof size >= size) {
+        const auto begin = pending_.begin() + sizeof size, end = begin + static_cast<std::ptrdiff_t>(size);
+        auto message = nlohmann::json::from_cbor(begin, end, true, false);
+        pending_.erase(pending_.begin(), end);
         if (message.is_discarded()) return std::nullopt;
         return message;
       }
       pollfd polled{fd_, POLLIN, 0};
-      const int ready = ::poll(&polled, 1, ms);
-      if (ready <= 0) return std::nullopt;  // also when a signal came: the caller looks at its flag and waits again
+      if (::poll(&polled, 1, ms) <= 0) return std::nullopt;  // also when a signal came: the caller looks and waits again
       const ssize_t got = ::recv(fd_, piece.data(), piece.size(), 0);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return closed_ = true, std::nullopt;
@@ -65,6 +60,16 @@ class Channel {
   bool closed() const { return closed_; }
 
  private:
+  bool put(const void* bytes, std::size_t size) {
+    for (const auto* at = static_cast<const char*>(bytes); size > 0;) {
+      const ssize_t done = ::send(fd_, at, size, MSG_NOSIGNAL);
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) return false;
+      at += done, size -= static_cast<std::size_t>(done);
+    }
+    return true;
+  }
+
   int fd_;
   std::string pending_;
   bool closed_ = false;

@@ -1,12 +1,7 @@
 #include "verify/evaluator.h"
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cerrno>
-#include "base/file.h"
 #include "base/process.h"
 #include "verify/channel.h"
 namespace warploom::verify {
@@ -25,63 +20,51 @@ tl::unexpected<Error> lost(const std::string& found) {
                found, "see whether memory is short; run again to go on where the search stopped"});
 }
 
-tl::unexpected<Error> interrupted_error() {
-  return fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "", "run again to go on"});
+Verdict refusal(ErrorCode code, std::string message, std::string expected, std::string found) {
+  Verdict verdict;
+  verdict.error_found = {code, std::move(message), "", std::move(expected), std::move(found), ""};
+  return verdict;
 }
 
-// The setup as an anonymous file that every evaluator of this problem reads from its start.
-Result<int> setup_file(const Setup& setup) {
-  const std::vector<std::uint8_t> bytes = pack(setup);
-  const int fd = ::memfd_create("warploom-setup", MFD_CLOEXEC);
-  if (fd >= 0 && write_all(fd, {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) return fd;
-  if (fd >= 0) ::close(fd);
-  return fail(
-      {ErrorCode::kOutOfMemory, "the evaluator's setup could not be stored", "", "room in memory", std::strerror(errno), ""});
+// How a process ended, by its wait status.
+std::string how(int status, const char* when) {
+  if (WIFSIGNALED(status))
+    return fmt::format("ended by signal {} ({}) {}", WTERMSIG(status), ::strsignal(WTERMSIG(status)), when);
+  return fmt::format("exited with status {} {}", WEXITSTATUS(status), when);
 }
 }  // namespace
 struct Evaluator::State {
   EvaluatorOptions options;
-  int setup = -1;
+  std::vector<std::uint8_t> setup;  // as every process gets it first
   pid_t child = 0;
-  int socket = -1;
   std::optional<Channel> channel;
   Ready ready;
 
-  ~State() {
-    kill_worker();
-    if (setup >= 0) ::close(setup);
-  }
+  ~State() { end(); }
 
-  // How the worker ended: its wait status.
-  int kill_worker(bool kill = true) {
+  // Of the process, if there is one; its wait status.
+  int end(bool kill = true) {
     const int status = child > 0 ? end_process(child, kill) : 0;
     child = 0;
     channel.reset();
-    if (socket >= 0) ::close(socket);
-    socket = -1;
     return status;
   }
-
-  bool interrupted() const { return options.interrupted && options.interrupted->load(); }
 
   Status spawn() {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
       return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno), "raise ulimit -n"});
-    // Everything else closes on exec; these two go along under their own numbers.
-    const std::string files = fmt::format("{},{}", ends[1], setup);
-    const auto started = start_process({options.program.string(), kEvaluateCommand, files}, [&] {
+    channel.emplace(ends[0]);
+    const auto started = start_process({options.program.string(), kEvaluateCommand, std::to_string(ends[1])}, [&] {
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
-      for (const int fd : {ends[1], setup}) ::fcntl(fd, F_SETFD, 0);
+      ::fcntl(ends[1], F_SETFD, 0);  // everything else closes on exec
     });
     ::close(ends[1]);
-    if (!started) ::close(ends[0]);
     WARPLOOM_TRY(child, started);
-    socket = ends[0];
-    channel.emplace(socket);
+    channel->send(setup);
     WARPLOOM_TRY(const json message, next(in_ms(kOwnLimitMs)));
-    if (message.is_null() && channel->closed()) return lost(how(kill_worker(false), "while it was starting"));
-    if (message.is_null()) return kill_worker(), lost("it did not become ready in time");
+    if (message.is_null() && channel->closed()) return lost(how(end(false), "while it was starting"));
+    if (message.is_null()) return end(), lost("it did not become ready in time");
     WARPLOOM_TRY(ready, record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
     return ok();
   }
@@ -89,18 +72,14 @@ struct Evaluator::State {
   // The worker's next message; null when it is gone or the deadline has passed.
   Result<json> next(Clock::time_point deadline) {
     while (true) {
-      if (interrupted()) return kill_worker(), interrupted_error();
+      if (options.interrupted && options.interrupted->load())
+        return end(),
+               fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "", "run again to go on"});
       auto message = channel->receive(100);
-      if (message && message->contains("error")) return kill_worker(), fail(error_from_json(message->at("error")));
+      if (message && message->contains("error")) return end(), fail(error_from_json(message->at("error")));
       if (message) return std::move(*message);
       if (channel->closed() || Clock::now() > deadline) return json();
     }
-  }
-
-  static std::string how(int status, const char* when) {
-    if (WIFSIGNALED(status))
-      return fmt::format("ended by signal {} ({}) {}", WTERMSIG(status), ::strsignal(WTERMSIG(status)), when);
-    return fmt::format("exited with status {} {}", WEXITSTATUS(status), when);
   }
 
   Status ensure() {
@@ -110,74 +89,52 @@ struct Evaluator::State {
     if (!spawned && spawned.error().code == ErrorCode::kEvaluatorLost) spawned = spawn();
     return spawned;
   }
-
-  struct Ending {
-    std::optional<Verdict> verdict;  // none: the worker ended, with this status
-    int status = 0;
-    bool candidate_ran = false, in_candidate = false;
-  };
-
-  static Verdict refusal(ErrorCode code, std::string message, std::string expected, std::string found) {
-    Verdict verdict;
-    verdict.error_found = {code, std::move(message), "", std::move(expected), std::move(found), ""};
-    return verdict;
-  }
-
-  // One request to one worker.
-  Result<Ending> ask(const Request& request) {
-    Ending ending;
-    if (!channel->send(to_json(request))) return ending.status = kill_worker(), ending;
-    auto deadline = in_ms(kOwnLimitMs);
-    while (true) {
-      WARPLOOM_TRY(const json message, next(deadline));
-      if (message.contains("phase")) {
-        ending.in_candidate = message["phase"] == "candidate";
-        ending.candidate_ran = ending.candidate_ran || ending.in_candidate;
-        const double limit_ms = request.candidate_limit_ms + message.value("expected_ms", 0.0);
-        deadline = in_ms(ending.in_candidate ? limit_ms : kOwnLimitMs);
-      } else if (message.contains("verdict")) {
-        WARPLOOM_TRY(ending.verdict, verdict_from_json(message["verdict"]));
-        if (message.value("tainted", false)) kill_worker();
-        return ending;
-      } else if (channel->closed()) {
-        return ending.status = kill_worker(false), ending;
-      } else {
-        kill_worker();
-        if (!ending.candidate_ran) return lost("it did not answer in time");
-        ending.verdict =
-            refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
-                    fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed");
-        return ending;
-      }
-    }
-  }
 };
 
 Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& options) {
   auto state = std::make_shared<State>();
   state->options = options;
-  WARPLOOM_TRY(state->setup, setup_file(setup));
+  state->setup = json::to_cbor(to_json(setup));
   WARPLOOM_CHECK(state->ensure());
   return Evaluator(std::move(state));
 }
 
 Result<Verdict> Evaluator::judge(const Request& request) {
-  std::string endings;
+  std::string ending;
   for (int tries = 0; tries < 2; ++tries) {
     WARPLOOM_CHECK(state_->ensure());
-    WARPLOOM_TRY(const State::Ending ending, state_->ask(request));
-    if (ending.verdict) return *ending.verdict;
-    const bool killed = WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGKILL;
-    const bool memory = WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == kOutOfMemoryStatus;
-    if (memory || (killed && ending.in_candidate && tries > 0))
-      return State::refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may", "less memory",
-                            memory ? "no more could be had" : "killed for want of memory");
+    state_->channel->send(to_json(request));
+    bool running = false, ran = false;  // the candidate
+    auto deadline = in_ms(kOwnLimitMs);
+    json message;
+    while (true) {
+      WARPLOOM_TRY(message, state_->next(deadline));
+      if (!message.contains("phase")) break;
+      running = message["phase"] == "candidate";
+      ran |= running;
+      deadline = in_ms(running ? request.candidate_limit_ms + message.value("expected_ms", 0.0) : kOwnLimitMs);
+    }
+    if (message.contains("verdict")) {
+      if (message.value("tainted", false)) state_->end();
+      return verdict_from_json(message["verdict"]);
+    }
+    if (!state_->channel->closed()) {
+      state_->end();
+      if (!ran) return lost("it did not answer in time");
+      return refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
+                     fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed");
+    }
+    const int status = state_->end(false);
+    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    const bool memory = WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryStatus;
+    if (memory || (killed && running && tries > 0))
+      return refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may", "less memory",
+                     memory ? "no more could be had" : "killed for want of memory");
     // Somebody else may have killed it, or it died before the candidate ran: once more, with a fresh process.
-    endings = State::how(ending.status, ending.in_candidate ? "while the candidate ran" : "between the candidate's calls");
-    if (killed || !ending.candidate_ran) continue;
-    return State::refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end", endings);
+    ending = how(status, running ? "while the candidate ran" : "between the candidate's calls");
+    if (!killed && ran) return refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end", ending);
   }
-  return lost(endings);
+  return lost(ending);
 }
 
 const Ready& Evaluator::ready() const { return state_->ready; }

@@ -34,8 +34,6 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
   return ok();
 }
 
-Status poison(runtime::Executor& device, const Guarded& buffer) { return device.fill(buffer.data, kPoison); }
-
 Result<std::unique_ptr<Judge>> Judge::open(Setup setup, Announce announce) {
   std::unique_ptr<Judge> judge(new Judge(std::move(setup), std::move(announce)));
   WARPLOOM_CHECK(judge->prepare());
@@ -64,39 +62,41 @@ Status Judge::prepare() {
   ready_ = {info.name, info.arch, info.driver};
   if (!setup_.reference) return ok();
 
-  vendor_outputs_ = outputs_;
-  if (!shared_outputs_) { WARPLOOM_TRY(vendor_outputs_, make_outputs()); }
-  WARPLOOM_TRY(vendor_, runtime::vendor_reference(*device_, setup_.reference->problem));
+  vendor_.names = setup_.reference->buffers;
+  vendor_.outputs = outputs_;
+  if (!shared_outputs_) { WARPLOOM_TRY(vendor_.outputs, make_outputs()); }
+  WARPLOOM_TRY(vendor_.kernel, runtime::vendor_reference(*device_, setup_.reference->problem));
   WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(kScreening[0], 1500));
-  ready_.reference = vendor_->name();
+  ready_.reference = vendor_.kernel.name;
   ready_.reference_error = inputs->vendor_error;
   if (!setup_.time_reference) return ok();
-  runtime::Runnable* alternative = vendor_.get();
+  WARPLOOM_TRY(const runtime::Call call, bind(vendor_, inputs->tensors, vendor_.outputs));
   const runtime::MeasureOptions quick{.warm_up = 0, .min_samples = 1, .max_samples = 20, .budget_ms = 100};
-  WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {&alternative, 1}, quick));
+  WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {{call}}, quick));
   ready_.reference_us = samples[0].median_us;
   return ok();
 }
 
-Result<std::unique_ptr<Judge::Candidate>> Judge::load(const Request& request) {
-  auto made = std::make_unique<Candidate>();
-  made->list = request.list;
-  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(request.list));
+// The candidate with its workspaces turned into outputs, so that they are guarded and poisoned as well.
+Result<Judge::Contender> Judge::load(const Request& request) {
+  Contender made{.outputs = outputs_};
+  LaunchList list = request.list;
+  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
   for (const auto& workspace : request.list.workspaces) {
     Result<Guarded> buffer = allocate_guarded(*device_, workspace.bytes());
     if (!buffer && buffer.error().code == ErrorCode::kOutOfMemory) buffer.error().code = ErrorCode::kCandidateMemory;
-    WARPLOOM_TRY(made->workspaces.emplace_back(), buffer);
-    made->list.outputs.push_back(workspace);
+    WARPLOOM_TRY(made.workspaces[workspace.name], buffer);
+    list.outputs.push_back(workspace);
   }
-  made->list.workspaces.clear();
-  WARPLOOM_TRY(made->kernel, device_->load(made->list, binary));
+  list.workspaces.clear();
+  WARPLOOM_TRY(made.kernel, device_->load(list, binary));
   return made;
 }
 
 Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.list.engine != setup_.engine)
     return fail({ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem", "", "", "", ""});
-  WARPLOOM_TRY(const std::unique_ptr<Candidate> candidate, load(request));
+  WARPLOOM_TRY(const Contender candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
   std::vector<InputFamily> families(kScreening.begin(), kScreening.begin() + (roomy ? 2 : 1));
   if (request.whole) families = input_families();
@@ -110,14 +110,14 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     const double share = std::max(50.0, left / static_cast<double>(families.size() - i));
     WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs,
                  inputs_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
-    WARPLOOM_TRY(Evidence evidence, check_family(*candidate, *inputs, request, 0.6 * share));
+    WARPLOOM_TRY(Evidence evidence, check_family(candidate, *inputs, request, 0.6 * share));
     dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);
     verdict.max_error = std::max(verdict.max_error, evidence.max_error);
     verdict.reference_error = std::max(verdict.reference_error, evidence.reference_error);
     verdict.evidence.push_back(std::move(evidence));
   }
-  if (request.timed) WARPLOOM_CHECK(time_candidate(*candidate, request, verdict));
+  if (request.timed) WARPLOOM_CHECK(time_candidate(candidate, request, verdict));
   return ok();
 }
 

@@ -10,35 +10,13 @@ Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffe
   return static_cast<const std::byte*>(copy.data());
 }
 
-Status Judge::bind_set(Candidate& candidate, const std::vector<Guarded>& inputs, const std::vector<Guarded>& outputs,
-                       bool poisoned, int set) {
-  runtime::Bindings bindings = by_name(inputs, outputs);
-  std::vector<Guarded> written = outputs;
-  written.insert(written.end(), candidate.workspaces.begin(), candidate.workspaces.end());
-  for (std::size_t i = 0; i < written.size(); ++i) {  // the graph's, then the candidate's workspaces
-    bindings[candidate.list.outputs[i].name] = written[i].data;
-    if (poisoned) WARPLOOM_CHECK(poison(*device_, written[i]));
-  }
-  WARPLOOM_CHECK(candidate.kernel->bind(bindings, set));
-  return device_->synchronize();
-}
-
-Status Judge::run_candidate(Candidate& candidate, const Inputs& inputs) {
-  WARPLOOM_CHECK(bind_set(candidate, inputs.tensors, outputs_, true));
-  announce_(true, 0);
-  Status launched = candidate.kernel->launch();
-  if (launched) launched = device_->synchronize();
-  announce_(false, 0);
-  return launched;
-}
-
 // Guards and inputs, after a launch. Large inputs are looked at in places only, unless `whole`.
-Status Judge::check_run(Candidate& candidate, Inputs& inputs, bool whole) {
+Status Judge::check_run(const Contender& candidate, const Inputs& inputs, bool whole) {
   const graph::Graph& graph = setup_.graph;
   std::vector<std::byte> copy;
-  for (std::size_t i = 0; i < candidate.list.outputs.size(); ++i)
-    WARPLOOM_CHECK(check_guards(*device_, i < outputs_.size() ? outputs_[i] : candidate.workspaces[i - outputs_.size()],
-                                candidate.list.outputs[i].name));
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    WARPLOOM_CHECK(check_guards(*device_, outputs_[i], graph.tensor(graph.outputs[i]).name));
+  for (const auto& [name, workspace] : candidate.workspaces) WARPLOOM_CHECK(check_guards(*device_, workspace, name));
   for (std::size_t i = 0; i < given_.size(); ++i) {
     const std::string& name = graph.tensor(given_[i]).name;
     WARPLOOM_CHECK(check_guards(*device_, inputs.tensors[i], name));
@@ -93,7 +71,7 @@ Difference difference(Dtype dtype, const std::byte* mine, const std::byte* their
   return sum;
 }
 }  // namespace
-Status Judge::compare_block(Comparison& sum, const std::vector<Guarded>& outputs, const Block& block) {
+Status Judge::compare_block(Comparison& sum, const Tensors& outputs, const Block& block) {
   const auto output = static_cast<std::size_t>(block.rows.output);
   const Dtype dtype = setup_.graph.tensor(setup_.graph.outputs[output]).dtype;
   const std::int64_t size = bytes_of(dtype), count = static_cast<std::int64_t>(block.value.size());
@@ -104,9 +82,9 @@ Status Judge::compare_block(Comparison& sum, const std::vector<Guarded>& outputs
   return ok();
 }
 
-Result<std::vector<Comparison>> Judge::compared(const Inputs& inputs, const std::vector<Guarded>& outputs) {
+Result<std::vector<Comparison>> Judge::compared(const Inputs& inputs, const Tensors& outputs) {
   std::vector<Comparison> seen(outputs.size());
-  for (const Block& block : inputs.oracle->blocks())
+  for (const Block& block : inputs.truth.blocks)
     WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(block.rows.output)], outputs, block));
   return seen;
 }
@@ -124,7 +102,7 @@ Status Judge::scan_output(Comparison& sum, const Guarded& output, Dtype dtype) {
 }
 
 // Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in the sampled rows.
-Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vector<Guarded>& vendor, Inputs& inputs) {
+Status Judge::against_vendor(const Tensors& found, const Tensors& vendor, const Inputs& inputs) {
   for (std::size_t output = 0; output < found.size(); ++output) {
     const graph::Tensor& tensor = setup_.graph.tensor(setup_.graph.outputs[output]);
     // Both are within their bounds of the truth; a run of few elements may be several times worse than the whole.
@@ -145,21 +123,21 @@ Status Judge::against_vendor(const std::vector<Guarded>& found, const std::vecto
   return ok();
 }
 
-Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const Request& request, double check_ms) {
+Result<Evidence> Judge::check_family(const Contender& candidate, Inputs& inputs, const Request& request, double check_ms) {
   const auto start = std::chrono::steady_clock::now();
-  WARPLOOM_CHECK(run_candidate(candidate, inputs));
+  WARPLOOM_CHECK(run(candidate, inputs.tensors, outputs_));
   WARPLOOM_CHECK(check_run(candidate, inputs, request.whole));
   const graph::Graph& graph = setup_.graph;
   const std::string place = fmt::format("{} inputs, seed {}", name_of(inputs.family), setup_.seed);
   Evidence evidence{.family = inputs.family,
                     .seed = setup_.seed,
                     .reference_error = inputs.vendor_error,
-                    .rows_checked = inputs.oracle->held_rows(),
-                    .rows = inputs.oracle->total_rows()};
+                    .rows_checked = inputs.truth.rows_held,
+                    .rows = inputs.truth.rows};
   WARPLOOM_TRY(std::vector<Comparison> seen, compared(inputs, outputs_));
-  for (const auto& rows : request.whole ? inputs.oracle->missing() : std::vector<RowRange>()) {
+  for (const auto& rows : request.whole ? inputs.truth.missing : std::vector<RowRange>()) {
     if (ms_since(start) > check_ms) break;
-    WARPLOOM_TRY(const Block block, inputs.oracle->evaluate(inputs.bytes, rows));
+    WARPLOOM_TRY(const Block block, evaluate_block(graph, inputs.bytes, rows));
     WARPLOOM_CHECK(compare_block(seen[static_cast<std::size_t>(rows.output)], outputs_, block));
     evidence.rows_checked += rows.end - rows.begin;
   }
@@ -174,10 +152,10 @@ Result<Evidence> Judge::check_family(Candidate& candidate, Inputs& inputs, const
     evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
   }
-  if (!everything && vendor_ && (request.whole || vendor_bound_to(inputs)) && !shared_outputs_ && output_bytes_ <= kScanBytes) {
-    WARPLOOM_CHECK(bind_vendor(inputs));
-    WARPLOOM_CHECK(run_vendor());
-    WARPLOOM_CHECK(against_vendor(outputs_, vendor_outputs_, inputs));
+  const bool beside = request.whole || inputs.family == kScreening[0];
+  if (!everything && vendor_.kernel.bind && beside && !shared_outputs_ && output_bytes_ <= kScanBytes) {
+    WARPLOOM_CHECK(run(vendor_, inputs.tensors, vendor_.outputs));
+    WARPLOOM_CHECK(against_vendor(outputs_, vendor_.outputs, inputs));
   }
   return evidence;
 }

@@ -10,38 +10,23 @@ Status Judge::make_series() {
   const std::int64_t sets = std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
   for (std::int64_t set = 1; set < sets; ++set) {
     Series made;
+    made.inputs.resize(given_.size());
     for (std::size_t i = 0; i < given_.size(); ++i) {
       std::vector<std::byte> host;
-      WARPLOOM_TRY(Guarded buffer,
-                   make_input(i, kScreening[0], setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set), &host));
-      made.inputs.push_back(std::move(buffer));
+      const std::uint64_t seed = setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set);
+      WARPLOOM_CHECK(make_input(i, kScreening[0], seed, made.inputs[i], host));
     }
     WARPLOOM_TRY(made.outputs, make_outputs());
-    if (vendor_) { WARPLOOM_TRY(made.vendor_outputs, make_outputs()); }
+    if (vendor_.kernel.bind) { WARPLOOM_TRY(made.vendor_outputs, make_outputs()); }
     series_.push_back(std::move(made));
   }
   return ok();
 }
 
-// Sets 1 and up of the candidate and, the first time, of the vendor's kernel.
-Status Judge::bind_series(Candidate& candidate, bool vendor) {
-  WARPLOOM_CHECK(make_series());
-  for (std::size_t set = 0; set < series_.size(); ++set) {
-    Series& series = series_[set];
-    WARPLOOM_CHECK(bind_set(candidate, series.inputs, series.outputs, true, static_cast<int>(set) + 1));
-    if (!vendor || vendor_in_series_) continue;
-    WARPLOOM_TRY(const runtime::Bindings theirs, vendor_bindings(series.inputs, series.vendor_outputs));
-    WARPLOOM_CHECK(vendor_->bind(theirs, static_cast<int>(set) + 1));
-  }
-  vendor_in_series_ = vendor_in_series_ || vendor;
-  return ok();
-}
-
-// What the timed calls left in the other sets: nothing unwritten, nothing outside, and near the vendor's where it ran as well.
-Status Judge::check_series(Inputs& inputs) {
+// What the timed calls left in the other sets: nothing unwritten, nothing outside, and near the vendor's where there is one.
+Status Judge::check_series(const Inputs& inputs) {
   const graph::Graph& graph = setup_.graph;
-  for (std::size_t set = 0; set < series_.size(); ++set) {
-    Series& series = series_[set];
+  for (const Series& series : series_) {
     for (std::size_t i = 0; i < series.outputs.size(); ++i) {
       const graph::Tensor& tensor = graph.tensor(graph.outputs[i]);
       WARPLOOM_CHECK(check_guards(*device_, series.outputs[i], tensor.name));
@@ -49,30 +34,33 @@ Status Judge::check_series(Inputs& inputs) {
       WARPLOOM_CHECK(scan_output(seen, series.outputs[i], tensor.dtype));
       WARPLOOM_CHECK(accept(seen, tolerances_[i], -1, "the output of timed calls"));
     }
-    if (!vendor_in_series_) continue;
-    WARPLOOM_CHECK(run_vendor(static_cast<int>(set) + 1));
+    if (!vendor_.kernel.bind) continue;
+    WARPLOOM_CHECK(run(vendor_, series.inputs, series.vendor_outputs));
     WARPLOOM_CHECK(against_vendor(series.outputs, series.vendor_outputs, inputs));
   }
   return ok();
 }
 
-Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdict& verdict) {
+Status Judge::time_candidate(const Contender& candidate, const Request& request, Verdict& verdict) {
   WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(kScreening[0], request.check_ms));
-  std::vector<runtime::Runnable*> alternatives = {candidate.kernel.get()};
-  if (vendor_ && request.beside_reference) {
-    WARPLOOM_CHECK(bind_vendor(*inputs));
-    alternatives.push_back(vendor_.get());
-  }
+  WARPLOOM_CHECK(make_series());
+  std::vector<std::vector<runtime::Call>> calls(vendor_.kernel.bind && request.beside_reference ? 2 : 1);
+  const auto add = [&](const Tensors& given, const Tensors& outputs, const Tensors& vendor_outputs, bool poisoned) -> Status {
+    if (poisoned) WARPLOOM_CHECK(poison(candidate, outputs));
+    WARPLOOM_TRY(calls[0].emplace_back(), bind(candidate, given, outputs));
+    if (calls.size() > 1) { WARPLOOM_TRY(calls[1].emplace_back(), bind(vendor_, given, vendor_outputs)); }
+    return device_->synchronize();
+  };
+  // A large output was poisoned before the first call only.
+  WARPLOOM_CHECK(add(inputs->tensors, outputs_, vendor_.outputs, output_bytes_ <= kScanBytes));
+  for (const Series& set : series_) WARPLOOM_CHECK(add(set.inputs, set.outputs, set.vendor_outputs, true));
   const runtime::MeasureOptions options{.warm_up = 1,
                                         .min_samples = request.min_samples,
                                         .max_samples = request.max_samples,
                                         .budget_ms = request.timing_ms,
                                         .seed = setup_.seed};
-  // Poisoned, so that what the timed calls leave unwritten shows; a large output was poisoned before the first call only.
-  WARPLOOM_CHECK(bind_set(candidate, inputs->tensors, outputs_, output_bytes_ <= kScanBytes));
-  WARPLOOM_CHECK(bind_series(candidate, alternatives.size() > 1));
   announce_(true, 10 * request.timing_ms);
-  Result<std::vector<runtime::Samples>> samples = runtime::measure(*device_, alternatives, options);
+  Result<std::vector<runtime::Samples>> samples = runtime::measure(*device_, calls, options);
   announce_(false, 0);
   if (!samples) return fail(samples.error());
   const runtime::Samples& ours = samples->front();
@@ -91,7 +79,7 @@ Status Judge::time_candidate(Candidate& candidate, const Request& request, Verdi
   // What the timed calls left behind must be as right as the first call's; in shared memory it may be the vendor's, so the
   // candidate runs once more.
   WARPLOOM_CHECK(check_run(candidate, *inputs, false));
-  if (shared_outputs_ && alternatives.size() > 1) WARPLOOM_CHECK(run_candidate(candidate, *inputs));
+  if (shared_outputs_ && calls.size() > 1) WARPLOOM_CHECK(run(candidate, inputs->tensors, outputs_));
   // The other sets were used only if the calls were short enough to be timed in series.
   if (ours.calls_per_sample > 1) WARPLOOM_CHECK(check_series(*inputs));
   WARPLOOM_TRY(const std::vector<Comparison> seen, compared(*inputs, outputs_));

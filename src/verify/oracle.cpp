@@ -1,15 +1,13 @@
 #include "verify/oracle.h"
 #include "base/random.h"
-#include "graph/parallel.h"
 namespace warploom::verify {
 namespace {
-using Clock = std::chrono::steady_clock;
-
-int outputs_of(const graph::Graph& graph) { return static_cast<int>(graph.outputs.size()); }
+constexpr std::int64_t kBlockElements = 1 << 21;  // of a block, unless one row is longer
+constexpr std::int64_t kWholeElements = 1 << 23;  // outputs up to this size are kept whole where that is affordable
 
 // Rows that go into one block.
 std::int64_t block_rows(const graph::Rows& rows) {
-  return std::clamp<std::int64_t>(Oracle::kBlockElements / std::max<std::int64_t>(1, rows.elements), 1, rows.count);
+  return std::clamp<std::int64_t>(kBlockElements / std::max<std::int64_t>(1, rows.elements), 1, rows.count);
 }
 
 // The first and the last row, where tails go wrong, then others at random.
@@ -24,78 +22,51 @@ std::vector<std::int64_t> scattered(std::int64_t count, std::size_t wanted, Rand
   return order;
 }
 }  // namespace
-Status Oracle::sample(std::span<const graph::Bytes> inputs, double flops, double budget_ms) {
-  const auto start = Clock::now();
-  blocks_.clear();
-  bool small = true;
-  for (int output = 0; output < outputs_of(*graph_); ++output) {
-    const graph::Rows rows = graph::rows_of(*graph_, output);
-    small = small && rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows));
-  }
-  // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two cores.
-  complete_ = small && flops / 1e6 <= budget_ms;
-  Random random(seed_, "rows");
-  for (int output = 0; output < outputs_of(*graph_); ++output) {
-    const graph::Rows rows = graph::rows_of(*graph_, output);
-    if (complete_) {
-      const std::int64_t step = block_rows(rows);
-      for (std::int64_t row = 0; row < rows.count; row += step) {
-        WARPLOOM_TRY(Block block, evaluate(inputs, {output, row, std::min(rows.count, row + step)}));
-        blocks_.push_back(std::move(block));
-      }
-      continue;
-    }
-    const double share = budget_ms * (output + 1) / outputs_of(*graph_);
-    std::int64_t elements = 0;
-    std::size_t taken = 0;
-    for (const std::int64_t row : scattered(rows.count, 32, random)) {
-      if (taken >= 2 && (ms_since(start) > share || elements > kWholeElements)) break;
-      WARPLOOM_TRY(Block block, evaluate(inputs, {output, row, row + 1}));
-      blocks_.push_back(std::move(block));
-      elements += rows.elements;
-      ++taken;
-    }
-  }
-  return ok();
-}
-
-std::vector<RowRange> Oracle::missing() const {
-  std::vector<RowRange> out;
-  if (complete_) return out;
-  for (int output = 0; output < outputs_of(*graph_); ++output) {
-    const graph::Rows rows = graph::rows_of(*graph_, output);
-    std::vector<std::int64_t> held;
-    for (const auto& block : blocks_)
-      if (block.rows.output == output) held.push_back(block.rows.begin);
-    held.push_back(rows.count);
-    std::sort(held.begin(), held.end());
-    const std::int64_t step = block_rows(rows);
-    std::int64_t row = 0;
-    for (const std::int64_t stop : held) {  // held blocks are single rows here
-      for (; row < stop; row += std::min(step, stop - row)) out.push_back({output, row, std::min(stop, row + step)});
-      row = stop + 1;
-    }
-  }
-  Random random(seed_, "order");
-  random.shuffle(out);
-  return out;
-}
-
-Result<Block> Oracle::evaluate(std::span<const graph::Bytes> inputs, const RowRange& rows) const {
-  WARPLOOM_TRY(graph::ValueAndMagnitude truth,
-               graph::evaluate_magnitude_rows(*graph_, inputs, rows.output, rows.begin, rows.end));
-  return Block{rows, rows.begin * graph::rows_of(*graph_, rows.output).elements, std::move(truth.value),
+Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows) {
+  WARPLOOM_TRY(graph::ValueAndMagnitude truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end));
+  return Block{rows, rows.begin * graph::rows_of(graph, rows.output).elements, std::move(truth.value),
                std::move(truth.magnitude)};
 }
 
-std::int64_t Oracle::total_rows() const {
-  std::int64_t total = 0;
-  for (int output = 0; output < outputs_of(*graph_); ++output) total += graph::rows_of(*graph_, output).count;
-  return total;
-}
-std::int64_t Oracle::held_rows() const {
-  std::int64_t held = 0;
-  for (const auto& block : blocks_) held += block.rows.end - block.rows.begin;
-  return held;
+Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs, std::uint64_t seed, double flops,
+                           double budget_ms) {
+  const auto start = std::chrono::steady_clock::now();
+  const int outputs = static_cast<int>(graph.outputs.size());
+  // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two cores.
+  bool complete = flops / 1e6 <= budget_ms;
+  for (int output = 0; output < outputs; ++output) {
+    const graph::Rows rows = graph::rows_of(graph, output);
+    complete = complete && rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows));
+  }
+  Truth truth;
+  Random random(seed, "rows"), order(seed, "order");
+  for (int output = 0; output < outputs; ++output) {
+    const graph::Rows rows = graph::rows_of(graph, output);
+    const double share = budget_ms * (output + 1) / outputs;
+    std::set<std::int64_t> held;
+    for (const std::int64_t row : complete ? std::vector<std::int64_t>() : scattered(rows.count, 32, random)) {
+      const std::int64_t elements = static_cast<std::int64_t>(held.size()) * rows.elements;
+      if (held.size() >= 2 && (ms_since(start) > share || elements > kWholeElements)) break;
+      WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, {output, row, row + 1}));
+      held.insert(row);
+    }
+    truth.rows += rows.count;
+    truth.rows_held += std::ssize(held);
+    held.insert(rows.count);
+    std::int64_t row = 0;
+    for (const std::int64_t stop : held) {  // between the rows that are held
+      for (std::int64_t end; row < stop; row = end) {
+        end = std::min(stop, row + block_rows(rows));
+        truth.missing.push_back({output, row, end});
+      }
+      row = stop + 1;
+    }
+  }
+  order.shuffle(truth.missing);
+  if (!complete) return truth;
+  for (const RowRange& rows : truth.missing) { WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, rows)); }
+  truth.missing.clear();
+  truth.rows_held = truth.rows;
+  return truth;
 }
 }  // namespace warploom::verify

@@ -2,25 +2,21 @@
 #include "verify/channel.h"
 
 // An attribute's alternative goes along by its number: a real 1.0 must not come back as an integer.
-template <>
-struct nlohmann::adl_serializer<warploom::graph::Attribute> {
-  static void to_json(json& out, const warploom::graph::Attribute& attribute) {
-    out = {attribute.index(), std::visit([](const auto& value) { return json(value); }, attribute)};
+template <class... T>
+struct nlohmann::adl_serializer<std::variant<T...>> {
+  static void to_json(json& out, const std::variant<T...>& value) {
+    out = {value.index(), std::visit([](const auto& one) { return json(one); }, value)};
   }
-  static void from_json(const json& in, warploom::graph::Attribute& attribute) {
-    switch (in.at(0).get<int>()) {
-      case 0: attribute = in.at(1).get<std::int64_t>(); break;
-      case 1: attribute = in.at(1).get<double>(); break;
-      case 2: attribute = in.at(1).get<std::string>(); break;
-      default: attribute = in.at(1).get<std::vector<std::int64_t>>();
-    }
+  static void from_json(const json& in, std::variant<T...>& value) {
+    std::size_t index = in.at(0);
+    ((index-- == 0 ? void(value = in.at(1).get<T>()) : void()), ...);
   }
 };
 
 // Kept as numbers and text under their own names; only tensors need more than a list of their fields.
 namespace warploom::runtime {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b, batched_a, batched_b, in, out,
-                                   tf32, bias, bias_dtype, activation, rows, cols)
+                                   tf32, bias, bias_dtype, activation)
 }  // namespace warploom::runtime
 namespace warploom::graph {
 using nlohmann::json;
@@ -44,8 +40,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Graph, name, tensors, nodes, inputs, outputs)
 namespace warploom::verify {
 using nlohmann::json;
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reference, problem, buffers)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, floor_us, flops, seed, time_reference)
+void to_json(json& out, const std::optional<Reference>& reference) {
+  if (reference) out = {{"problem", reference->problem}, {"buffers", reference->buffers}};
+}
+void from_json(const json& in, std::optional<Reference>& reference) {
+  if (!in.is_null()) reference = {in.at("problem"), in.at("buffers")};
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, reference, floor_us, flops, seed, time_reference)
 namespace {
 double rate_of(const target::Capabilities& capabilities, Track track) {
   switch (track) {
@@ -56,19 +57,8 @@ double rate_of(const target::Capabilities& capabilities, Track track) {
   }
 }
 }  // namespace
-std::vector<std::uint8_t> pack(const Setup& setup) {
-  json out = setup;
-  if (setup.reference) out["reference"] = *setup.reference;
-  return json::to_cbor(out);
-}
-
-Result<Setup> unpack(const std::vector<std::uint8_t>& bytes) {
-  json text = json::from_cbor(bytes, true, false);
-  const json reference = text.is_object() ? text.value("reference", json()) : json();
-  WARPLOOM_TRY(Setup out, record_from<Setup>(std::move(text), "an evaluator's setup"));
-  if (reference.is_object()) { WARPLOOM_TRY(out.reference, record_from<Reference>(reference, "a reference")); }
-  return out;
-}
+json to_json(const Setup& setup) { return json(setup); }
+Result<Setup> setup_from_json(const json& text) { return record_from<Setup>(text, "an evaluator's setup"); }
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
   return roofline_us(capabilities, track, flops, std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));

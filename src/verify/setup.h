@@ -22,8 +22,8 @@ struct Setup {
   bool time_reference = true;          // for Ready; judgements time it beside the candidate anyway
 };
 
-std::vector<std::uint8_t> pack(const Setup& setup);  // CBOR
-Result<Setup> unpack(const std::vector<std::uint8_t>& bytes);
+nlohmann::json to_json(const Setup& setup);
+Result<Setup> setup_from_json(const nlohmann::json& json);
 
 // The time no kernel can beat: compulsory bytes at the datasheet's memory rate, less what the last cache may hold when warm, or
 // the arithmetic at the peak of the track's unit, whichever is longer. 0 where the target states no rates.

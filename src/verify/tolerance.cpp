@@ -42,15 +42,8 @@ Limits limits_of(Dtype dtype) {
   return is_float(dtype) ? Limits{dtype, std::numeric_limits<float>::max(), 0x1p-126} : Limits{dtype, HUGE_VAL, 0.5};
 }
 
-std::optional<Dtype> track_type(Track track) {
-  switch (track) {
-    case Track::tf32: return Dtype::tf32;
-    case Track::bf16: return Dtype::bf16;
-    case Track::fp16: return Dtype::f16;
-    case Track::fp8: return Dtype::e4m3;
-    default: return std::nullopt;
-  }
-}
+// What operands are rounded to, by Track.
+constexpr std::optional<Dtype> kTrackTypes[] = {std::nullopt, Dtype::tf32, Dtype::bf16, Dtype::f16, Dtype::e4m3, std::nullopt};
 
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
 bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
@@ -131,7 +124,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   }
   const double rounded = std::max(1, rounding) * std::max(unit_roundoff(out), kU32);
   const bool narrow_out = unit_roundoff(out) > kU32;
-  const auto type = track_type(track);
+  const std::optional<Dtype> type = kTrackTypes[static_cast<std::size_t>(track)];
   if (!type && !narrow_out) return {kFp32Floor, sum, 0, t.absolute, true};  // strict fp32
   double u_in = 0;
   if (type && contracts) {

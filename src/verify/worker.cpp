@@ -1,17 +1,14 @@
-// The evaluator process: reads requests as lines of JSON, answers with phases and verdicts.
+// The evaluator process: reads a setup, then requests, and answers with phases and verdicts.
 //
-//   parent → worker   {"list": …, "whole": false, …}
+//   parent → worker   {"graph": …, …}  {"list": …, "whole": false, …}
 //   worker → parent   {"ready": …}  {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}  {"verdict": …, "tainted": false}
 //                     {"error": …} when the problem cannot be set up at all
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <cstdlib>
 #include <fstream>
 #include <new>
-#include "base/file.h"
 #include "verify/channel.h"
 #include "verify/judge.h"
 namespace warploom::verify {
@@ -51,16 +48,10 @@ std::int64_t memory_limit(const Setup& setup) {
   return 3 * tensors + (std::int64_t{12} << 30);
 }
 
-Result<Setup> read_setup(int fd) {
-  WARPLOOM_TRY(const std::string text, read_file(fmt::format("/proc/self/fd/{}", fd)));  // opened anew: from its start
-  return unpack({text.begin(), text.end()});
-}
-
-int serve(int fd, int setup_fd) {
-  Channel channel(fd);
-  Result<Setup> setup = read_setup(setup_fd);
-  ::close(setup_fd);
-  if (!setup) return channel.send({{"error", to_json(setup.error())}}), 1;
+int serve(Channel& channel) {
+  Result<Setup> setup = setup_from_json(channel.receive(-1).value_or(json()));
+  const auto refuse = [&](const Error& error) { return channel.send({{"error", to_json(error)}}), 1; };
+  if (!setup) return refuse(setup.error());
   if (const std::int64_t limit = memory_limit(*setup); limit > 0) {
     const rlimit bound{static_cast<rlim_t>(limit), static_cast<rlim_t>(limit)};
     ::setrlimit(RLIMIT_AS, &bound);
@@ -69,11 +60,11 @@ int serve(int fd, int setup_fd) {
     channel.send({{"phase", candidate ? "candidate" : "own"}, {"expected_ms", expected_ms}});
   };
   auto judge = Judge::open(std::move(*setup), announce);
-  if (!judge) return channel.send({{"error", to_json(judge.error())}}), 1;
+  if (!judge) return refuse(judge.error());
   channel.send({{"ready", (*judge)->ready()}});
   while (auto line = channel.receive(-1)) {
     const auto request = request_from_json(*line);
-    if (!request) return channel.send({{"error", to_json(request.error())}}), 1;
+    if (!request) return refuse(request.error());
     const Verdict verdict = (*judge)->judge(*request);
     channel.send({{"verdict", to_json(verdict)}, {"tainted", (*judge)->tainted()}});
     // The context of a GPU that faulted may hang when it is torn down.
@@ -84,16 +75,15 @@ int serve(int fd, int setup_fd) {
 }  // namespace
 bool evaluator_main(int argc, char** argv, int* status) {
   if (argc < 2 || std::strcmp(argv[1], kEvaluateCommand) != 0) return false;
-  int fd = -1, setup_fd = -1;
   *status = 2;
-  if (argc != 3 || std::sscanf(argv[2], "%d,%d", &fd, &setup_fd) != 2) return true;
+  if (argc != 3) return true;
+  Channel channel(std::atoi(argv[2]));
   watch_for_crashes();
   std::ofstream("/proc/self/oom_score_adj") << "900";  // when memory runs out for the whole machine, this process should go first
   try {
-    *status = serve(fd, setup_fd);
+    *status = serve(channel);
   } catch (const std::bad_alloc&) { *status = kOutOfMemoryStatus; } catch (const std::exception& error) {
-    Channel(fd).send(
-        {{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what(), ""})}});
+    channel.send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what(), ""})}});
     *status = 1;
   }
   ::_exit(*status);  // static destructors of a process that ran foreign code are not to be trusted

@@ -114,8 +114,8 @@ Status run_on_cpu(const Region& region, const Schedule& schedule, const target::
     WARPLOOM_TRY(bindings[name], device->allocate(static_cast<std::int64_t>(bytes.size())));
     WARPLOOM_CHECK(device->upload(bindings[name], bytes.data(), static_cast<std::int64_t>(bytes.size())));
   }
-  WARPLOOM_CHECK(loaded->bind(bindings));
-  WARPLOOM_CHECK(loaded->launch());
+  WARPLOOM_TRY(const runtime::Call call, loaded.bind(bindings));
+  WARPLOOM_CHECK(call());
   WARPLOOM_CHECK(device->synchronize());
   out.resize(static_cast<std::size_t>(list.outputs[0].bytes()));
   return device->download(bindings[list.outputs[0].name], out.data(), list.outputs[0].bytes());

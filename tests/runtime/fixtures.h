@@ -62,6 +62,13 @@ inline std::vector<char> random_tensor(Dtype dtype, std::int64_t elements, std::
   return bytes;
 }
 
+// Binds, calls and waits.
+inline Status run(Executor& device, const Runnable& what, const Bindings& buffers) {
+  WARPLOOM_TRY(const Call call, what.bind(buffers));
+  WARPLOOM_CHECK(call());
+  return device.synchronize();
+}
+
 inline Result<Buffer> on_device(Executor& device, const std::vector<char>& bytes) {
   const auto size = static_cast<std::int64_t>(bytes.size());
   WARPLOOM_TRY(Buffer buffer, device.allocate(size));

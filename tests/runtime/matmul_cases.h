@@ -19,12 +19,12 @@ inline double activate(Activation activation, double x) {
 }
 
 inline double flops_of(const VendorProblem& p) {
-  if (p.kind == VendorKind::softmax) return 5.0 * static_cast<double>(p.rows * p.cols);
+  if (p.kind == VendorKind::softmax) return 5.0 * static_cast<double>(p.m * p.n);
   return 2.0 * static_cast<double>(p.batch * p.m * p.n) * static_cast<double>(p.k);
 }
 
 // The relative Frobenius error of `reference` on random operands, or what failed.
-inline Result<double> matmul_error(Executor& device, const VendorProblem& p, Runnable& reference) {
+inline Result<double> matmul_error(Executor& device, const VendorProblem& p, const Runnable& reference) {
   const std::int64_t bias_elements = p.bias == BiasKind::none         ? 0
                                      : p.bias == BiasKind::per_column ? p.n
                                      : p.bias == BiasKind::per_row    ? p.m
@@ -39,9 +39,7 @@ inline Result<double> matmul_error(Executor& device, const VendorProblem& p, Run
   WARPLOOM_TRY(buffers["bias"], on_device(device, bias));
   WARPLOOM_TRY(buffers["C"], on_device(device, c));
   WARPLOOM_CHECK(device.fill(buffers["C"], 0xffedffedu));
-  WARPLOOM_CHECK(reference.bind(buffers));
-  WARPLOOM_CHECK(reference.launch());
-  WARPLOOM_CHECK(device.synchronize());
+  WARPLOOM_CHECK(run(device, reference, buffers));
   WARPLOOM_CHECK(device.download(buffers["C"], c.data(), static_cast<std::int64_t>(c.size())));
 
   auto at = [](Dtype dtype, const std::vector<char>& data, std::int64_t i) {
@@ -68,24 +66,23 @@ inline Result<double> matmul_error(Executor& device, const VendorProblem& p, Run
 }
 
 // The same for softmax.
-inline Result<double> softmax_error(Executor& device, const VendorProblem& p, Runnable& reference) {
-  const auto x = random_tensor(p.in, p.rows * p.cols, 4);
-  std::vector<char> y(static_cast<std::size_t>(p.rows * p.cols * bytes_of(p.out)));
+inline Result<double> softmax_error(Executor& device, const VendorProblem& p, const Runnable& reference) {
+  const auto x = random_tensor(p.in, p.m * p.n, 4);
+  std::vector<char> y(static_cast<std::size_t>(p.m * p.n * bytes_of(p.out)));
   Bindings buffers;
   WARPLOOM_TRY(buffers["X"], on_device(device, x));
   WARPLOOM_TRY(buffers["Y"], on_device(device, y));
   WARPLOOM_CHECK(device.fill(buffers["Y"], 0xffedffedu));
-  WARPLOOM_CHECK(reference.bind(buffers));
-  WARPLOOM_CHECK(reference.launch());
+  WARPLOOM_CHECK(run(device, reference, buffers));
   WARPLOOM_CHECK(device.download(buffers["Y"], y.data(), static_cast<std::int64_t>(y.size())));
   double error = 0, norm = 0;
-  for (std::int64_t i = 0; i < p.rows; ++i) {
+  for (std::int64_t i = 0; i < p.m; ++i) {
     double sum = 0;
     const auto at = [&](Dtype dtype, const std::vector<char>& data, std::int64_t j) {
-      return load_as_double(dtype, data.data(), static_cast<std::size_t>(i * p.cols + j));
+      return load_as_double(dtype, data.data(), static_cast<std::size_t>(i * p.n + j));
     };
-    for (std::int64_t j = 0; j < p.cols; ++j) sum += std::exp(at(p.in, x, j));
-    for (std::int64_t j = 0; j < p.cols; ++j) {
+    for (std::int64_t j = 0; j < p.n; ++j) sum += std::exp(at(p.in, x, j));
+    for (std::int64_t j = 0; j < p.n; ++j) {
       const double expected = std::exp(at(p.in, x, j)) / sum, difference = at(p.out, y, j) - expected;
       error += difference * difference;
       norm += expected * expected;

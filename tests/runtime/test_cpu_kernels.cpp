@@ -27,8 +27,7 @@ TEST_F(CpuKernels, CompileAndRun) {
   std::iota(x.begin(), x.end(), 0.0f);
   const auto bx = device->allocate(4000), by = device->allocate(4000);
   ASSERT_OK(device->upload(*bx, x.data(), 4000));
-  ASSERT_OK((*kernels)->bind({{"x", *bx}, {"y", *by}}));
-  ASSERT_OK((*kernels)->launch());
+  ASSERT_OK(run(*device, *kernels, {{"x", *bx}, {"y", *by}}));
   ASSERT_OK(device->download(*by, y.data(), 4000));
   for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], 2 * x[i]);
 }
@@ -73,8 +72,7 @@ TEST_F(CpuKernels, GetScratchOfTheirOwn) {
   auto kernels = device->load(scratch, *binary);
   ASSERT_OK(kernels);
   const auto bx = device->allocate(4000), by = device->allocate(4000);
-  ASSERT_OK((*kernels)->bind({{"x", *bx}, {"y", *by}}));
-  ASSERT_OK((*kernels)->launch());
+  ASSERT_OK(run(*device, *kernels, {{"x", *bx}, {"y", *by}}));
   const float* y = static_cast<const float*>(by->address());
   for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], static_cast<float>(i / 250));
 }
@@ -116,7 +114,7 @@ TEST_F(CpuKernels, RefuseABindingThatLacksABuffer) {
   const LaunchList doubling = list();
   auto kernels = device->load(doubling, *compile(doubling));
   ASSERT_OK(kernels);
-  const auto bound = (*kernels)->bind({{"x", *device->allocate(4000)}});
+  const auto bound = kernels->bind({{"x", *device->allocate(4000)}});
   ASSERT_FALSE(bound);
   EXPECT_EQ(bound.error().code, ErrorCode::kPlanInvalid);
   EXPECT_EQ(bound.error().place, "y");
@@ -127,7 +125,7 @@ TEST_F(CpuKernels, RefuseABufferThatIsTooSmall) {
   const LaunchList doubling = list();
   auto kernels = device->load(doubling, *compile(doubling));
   ASSERT_OK(kernels);
-  const auto bound = (*kernels)->bind({{"x", *device->allocate(4000)}, {"y", *device->allocate(3999)}});
+  const auto bound = kernels->bind({{"x", *device->allocate(4000)}, {"y", *device->allocate(3999)}});
   ASSERT_FALSE(bound);
   EXPECT_EQ(bound.error().code, ErrorCode::kPlanInvalid);
 }

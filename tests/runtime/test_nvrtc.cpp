@@ -22,7 +22,7 @@ class Nvrtc : public ::testing::Test {
 TEST_F(Nvrtc, CompilesAKernelOnTheDeviceHeaders) {
   const auto image = compile_cuda(kUsesHeaders, "sm_90a");
   ASSERT_OK(image);
-  EXPECT_EQ(image->bytes.substr(1, 3), "ELF");
+  EXPECT_EQ(read_file(image->path)->substr(1, 3), "ELF");
   const PtxasReport report = parse_ptxas(image->log);
   ASSERT_EQ(report.kernels.size(), 1u);
   EXPECT_EQ(report.kernels[0].name, "k");
@@ -37,7 +37,7 @@ TEST_F(Nvrtc, TakesTheSecondImageFromTheCache) {
   impossible.time = std::chrono::milliseconds(0);  // a compiler would be given up at once
   const auto second = compile_cuda(kUsesHeaders, "sm_90a", impossible);
   ASSERT_OK(second);
-  EXPECT_EQ(first->bytes, second->bytes);
+  EXPECT_EQ(first->path, second->path);
   EXPECT_EQ(first->log, second->log);
 }
 
@@ -97,7 +97,7 @@ TEST_F(Nvrtc, CompilesThePlainReferences) {
   ASSERT_OK(compile(plain_reference(device, matmul)));
   ASSERT_OK(compile(plain_epilogue(device, matmul)));
   ASSERT_OK(compile(plain_reference(device, small_matmuls(Dtype::f16)[0])));
-  ASSERT_OK(compile(plain_reference(device, {.kind = VendorKind::softmax, .rows = 5, .cols = 7})));
+  ASSERT_OK(compile(plain_reference(device, {.kind = VendorKind::softmax, .m = 5, .n = 7})));
 }
 
 TEST_F(Nvrtc, CompilesAKernelWithATensorMap) { ASSERT_OK(compile(tma_list("sm_90a"))); }
@@ -122,7 +122,7 @@ TEST_F(Nvrtc, RunsInTheHelperProgramOnceThereIsOne) {
   const WithHelper helper("grep -q __global__ $source && echo image > $image && echo words >&2");
   const auto image = compile_cuda("__global__ void k() {}", "sm_90a");
   ASSERT_OK(image);
-  EXPECT_EQ(image->bytes, "image\n");
+  EXPECT_EQ(*read_file(image->path), "image\n");
   EXPECT_EQ(image->log, "words\n");
 }
 

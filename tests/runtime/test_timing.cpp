@@ -3,37 +3,24 @@
 #include "runtime/timing.h"
 namespace warploom::runtime {
 namespace {
-// Takes a known time, and says in what order it was called.
-class Sleeper final : public Runnable {
- public:
-  Sleeper(std::string name, int us, std::string* order, int sets = 1)
-      : name_(std::move(name)), us_(us), order_(order), sets_(sets) {}
-  std::string name() const override { return name_; }
-  Status bind(const Bindings&, int) override { return ok(); }
-  int sets() const override { return sets_; }
-  Status launch(int) override {
-    *order_ += name_;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us_);
-    while (std::chrono::steady_clock::now() < until) {}
-    return ok();
-  }
-
- private:
-  std::string name_;
-  int us_;
-  std::string* order_;
-  int sets_;
-};
-
 struct Timing : ::testing::Test {
   std::unique_ptr<Executor> device = *Executor::open(Engine::cpu, 1);
   std::string order;
+
+  // Calls that take a known time, and say in what order they were made.
+  std::vector<Call> sleeper(const std::string& name, int us, std::size_t calls = 1) {
+    return std::vector<Call>(calls, [this, name, us]() -> Status {
+      order += name;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
+      while (std::chrono::steady_clock::now() < until) {}
+      return ok();
+    });
+  }
 };
 
 TEST_F(Timing, TellsAFastFromASlowAlternative) {
-  Sleeper fast("f", 50, &order), slow("s", 500, &order);
-  std::vector<Runnable*> both = {&fast, &slow};
-  const auto samples = measure(*device, both, {.max_samples = 30, .budget_ms = 50});
+  const std::vector<std::vector<Call>> alternatives = {sleeper("f", 50), sleeper("s", 500)};
+  const auto samples = measure(*device, alternatives, {.max_samples = 30, .budget_ms = 50});
   ASSERT_OK(samples);
   EXPECT_GE((*samples)[0].median_us, 50);
   EXPECT_GE((*samples)[1].median_us, 500);
@@ -43,35 +30,31 @@ TEST_F(Timing, TellsAFastFromASlowAlternative) {
 }
 
 TEST_F(Timing, AlternatesAndTurnsTheOrderRound) {
-  Sleeper a("a", 100, &order), b("b", 100, &order);
-  std::vector<Runnable*> both = {&a, &b};
-  ASSERT_OK(measure(*device, both, {.warm_up = 1, .min_samples = 4, .max_samples = 4, .budget_ms = 1000}));
+  const std::vector<std::vector<Call>> alternatives = {sleeper("a", 100), sleeper("b", 100)};
+  ASSERT_OK(measure(*device, alternatives, {.warm_up = 1, .min_samples = 4, .max_samples = 4, .budget_ms = 1000}));
   EXPECT_EQ(order,
             "ab"
             "abbaabba");
 }
 
 TEST_F(Timing, TimesShortCallsInSeriesOverTheirSets) {
-  Sleeper a("a", 2, &order, 4), b("b", 3, &order, 4);
-  std::vector<Runnable*> both = {&a, &b};
-  const auto samples = measure(*device, both, {.max_samples = 20, .short_us = 1000});
+  const std::vector<std::vector<Call>> alternatives = {sleeper("a", 2, 4), sleeper("b", 3, 4)};
+  const auto samples = measure(*device, alternatives, {.max_samples = 20, .short_us = 1000});
   ASSERT_OK(samples);
   EXPECT_EQ((*samples)[0].calls_per_sample, 4);
   EXPECT_EQ((*samples)[1].calls_per_sample, 4);
 }
 
 TEST_F(Timing, NeverTimesOnlySomeInSeries) {
-  Sleeper a("a", 2, &order, 4), b("b", 3, &order, 1);
-  std::vector<Runnable*> both = {&a, &b};
-  const auto samples = measure(*device, both, {.max_samples = 20});
+  const std::vector<std::vector<Call>> alternatives = {sleeper("a", 2, 4), sleeper("b", 3)};
+  const auto samples = measure(*device, alternatives, {.max_samples = 20});
   ASSERT_OK(samples);
   EXPECT_EQ((*samples)[0].calls_per_sample, 1);
 }
 
 TEST_F(Timing, KeepsToItsBudget) {
-  Sleeper a("a", 1000, &order);
-  std::vector<Runnable*> one = {&a};
-  const auto samples = measure(*device, one, {.min_samples = 3, .max_samples = 100000, .budget_ms = 20});
+  const std::vector<std::vector<Call>> alternatives = {sleeper("a", 1000)};
+  const auto samples = measure(*device, alternatives, {.min_samples = 3, .max_samples = 100000, .budget_ms = 20});
   ASSERT_OK(samples);
   EXPECT_GE((*samples)[0].us.size(), 3u);
   EXPECT_LT((*samples)[0].us.size(), 40u);

@@ -351,8 +351,8 @@ TEST(VendorMatch, ASoftmaxOverRows) {
   ASSERT_TRUE(graph);
   const auto match = vendor_match(*graph, Track::fp32);
   ASSERT_TRUE(match);
-  EXPECT_EQ(match->problem.rows, 20);
-  EXPECT_EQ(match->problem.cols, 100);
+  EXPECT_EQ(match->problem.m, 20);
+  EXPECT_EQ(match->problem.n, 100);
 }
 
 TEST(DefaultTrack, GoesByTheWidestInput) {

@@ -185,7 +185,7 @@ TEST(Setup, TravelsWhole) {
   before.graph.nodes[0].attributes["alpha"] = 1.0;
   before.track = Track::tf32;
   before.seed = ~std::uint64_t{0};
-  const auto after = unpack(pack(before));
+  const auto after = setup_from_json(nlohmann::json::from_cbor(nlohmann::json::to_cbor(to_json(before))));
   ASSERT_TRUE(after);
   EXPECT_EQ(graph::to_text(after->graph), graph::to_text(before.graph));
   EXPECT_EQ(after->graph.tensor(0).constant, before.graph.tensor(0).constant);
@@ -199,7 +199,7 @@ TEST(Verdict, JsonKeepsItAll) {
   before.error_found = {ErrorCode::kCandidateHung, "m", "p", "e", "f", "r"};
   before.error = HUGE_VAL;
   before.evidence.push_back({InputFamily::signs, 5, 1e-7, 2e-7, 3e-7, 0.5, -1, 3, 4});
-  const auto after = verdict_from_json(nlohmann::json::parse(to_json(before).dump()));
+  const auto after = verdict_from_json(nlohmann::json::from_cbor(nlohmann::json::to_cbor(to_json(before))));
   ASSERT_TRUE(after);
   EXPECT_EQ(after->error_found.code, ErrorCode::kCandidateHung);
   EXPECT_EQ(after->error_found.found, "f");

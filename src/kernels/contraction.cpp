@@ -5,8 +5,6 @@ namespace {
 using Kind = NestValue::Kind;
 using TermKind = graph::Term::Kind;
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 // The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
 struct Factors {
   const Nest& nest;
@@ -65,9 +63,8 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   c.scales = product.scales, c.scale = product.number;
   const Access& out = n.outputs[0].place;
   int fastest = -1;
-  for (std::size_t d = 0; d < out.at.size(); ++d)
-    for (std::size_t a = 0; a < n.axes.size(); ++a)
-      if (out.at[d].steps[a] * out.strides[d] == 1) fastest = static_cast<int>(a);
+  for (std::size_t a = 0; a < n.axes.size(); ++a)
+    if (out.stride(a) == 1) fastest = static_cast<int>(a);
   if (fastest < 0) return std::nullopt;
   const bool first = n.loads[factors[0]].uses(at(fastest)), second = n.loads[factors[1]].uses(at(fastest));
   if (first == second) return std::nullopt;
@@ -84,9 +81,10 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
       if (n.values[v].varies[k] && v > c.sum) return std::nullopt;
   if (c.n.empty() || c.k.empty()) return std::nullopt;
   if (c.m.empty()) add_row(c);
-  // The output's fastest axis last.
   std::erase(c.n, at(fastest));
   c.n.push_back(at(fastest));
+  c.column = at(fastest);
+  c.row = *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; });
   const auto moves_pixels = [&](std::size_t k) {
     for (const Affine& coordinate : load_b.at)
       for (const std::size_t axis : c.n)

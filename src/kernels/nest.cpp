@@ -15,8 +15,6 @@ using graph::Term;
 using Map = std::vector<Affine>;  // a coordinate for each dimension of a tensor
 using Value = std::optional<int>;
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 // to += from · factor, without trailing zeros, so that equal coordinates compare equal while axes are still added.
 void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
   to.begin += from.begin * factor;

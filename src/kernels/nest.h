@@ -22,6 +22,8 @@
 #include "graph/pointwise.h"
 #include "tile/program.h"
 namespace warploom::kernels {
+inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
 // A coordinate: begin + Σ steps[a] · (index along axis a). Steps may be negative.
 struct Affine {
   std::int64_t begin = 0;
@@ -45,7 +47,8 @@ struct Access {
   graph::TensorInfo lookup = {};
   int lookup_dim = -1;
 
-  bool uses(std::size_t axis) const;  // whether a coordinate steps along it
+  bool uses(std::size_t axis) const;            // whether a coordinate steps along it
+  std::int64_t stride(std::size_t axis) const;  // how many elements further the next one along it lies
 };
 
 struct NestValue {
@@ -77,6 +80,8 @@ struct Nest {
 // an operator or a combination of them has no such form.
 std::vector<Nest> nests_of(const graph::Graph& primitive);
 
+// What emitted kernels load, store and compute with everywhere: f32, bf16 or f16.
+inline bool is_computed_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 // What combines with a reduction's operation to nothing else: 0, -inf, inf, 1.
 double identity_of(ValueOp op);
 // The tile language's name of it; nothing for mul.

@@ -6,8 +6,6 @@ using graph::Expression;
 using graph::Term;
 using Kind = NestValue::Kind;
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 // Emitted values are trees where expressions share terms: one that shares at every step would grow without bound.
 constexpr double kMostTreeNodes = 512;
 
@@ -244,6 +242,12 @@ Nest normal_form(Nest nest) {
 
 bool Access::uses(std::size_t axis) const {
   return std::any_of(at.begin(), at.end(), [&](const Affine& c) { return c.steps[axis] != 0; });
+}
+
+std::int64_t Access::stride(std::size_t axis) const {
+  std::int64_t sum = 0;
+  for (std::size_t d = 0; d < at.size(); ++d) sum += at[d].steps[axis] * strides[d];
+  return sum;
 }
 
 std::vector<bool> Nest::reduced() const {

@@ -19,7 +19,7 @@ std::string slot_name(int slot) { return slot == 0 ? "x" : fmt::format("x{}", sl
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), extent(std::move(extents)), cluster(blocks), start(extent.size(), 0), at(start) {
   for (std::size_t i = 0; i < rows.nest.loads.size(); ++i)
-    in.push_back(declare(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims, false));
+    in.push_back(declare(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims));
   for (std::size_t i = 0; i < rows.nest.outputs.size(); ++i)
     out.push_back(declare(draft, i == 0 ? "Y" : fmt::format("Y{}", i), rows.nest, rows.nest.outputs[i].place, rows.dims, true));
 }
@@ -53,14 +53,12 @@ void RowProgram::go_along(Index number) {
 }
 
 TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype) {
-  const auto [found, added] = draft.named.try_emplace(name);
   std::vector<std::int64_t> shape;
   for (const std::size_t axis : rows.dims) {
     const bool large = axis < varies.size() ? varies[axis] : axis == rows.across;
     shape.push_back(large ? extent[axis] : 1);
   }
-  if (added) found->second = b.reg(name, dtype, shape);
-  return found->second;
+  return draft.reg(name, dtype, shape);
 }
 
 TensorId RowProgram::register_of(int load) {

@@ -1,12 +1,10 @@
 #include "kernels/rows.h"
 #include <numeric>
-#include "kernels/match.h"
 namespace warploom::kernels {
 namespace {
 using Kind = RowTerm::Kind;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 bool among(const std::vector<std::size_t>& list, std::size_t one) {
   return std::find(list.begin(), list.end(), one) != list.end();
 }

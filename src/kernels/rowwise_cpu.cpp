@@ -224,22 +224,15 @@ class RowwiseCpu final : public Family {
     return space;
   }
 
-  Status legal(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
     const auto rows = read_rows(region.nests());
-    const std::int64_t chunk = field(schedule, "chunk"), count = field(schedule, "rows_per_task"),
-                       resident = field(schedule, "resident", -1);
-    if (!rows || chunk < 1 || count < 1 || resident < 0 || resident > 1)
-      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or out of range", schedule.text(),
-                   "chunk, rows_per_task, resident and streaming", "", "take the fields from the family's space"});
-    if (chunk > kLongestChunk || (rows->lanes_outside && count > kLongestChunk))
-      return fail({ErrorCode::kScheduleIllegal, "a chunk does not fit in registers", schedule.text(),
-                   fmt::format("chunk at most {}", kLongestChunk), std::to_string(chunk), "take a smaller chunk"});
-    const std::int64_t bytes = scratch(*rows, rows->lanes_outside ? count : 1);
-    if (resident == 1 && !in_registers(*rows, chunk) && bytes > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a row does not fit in a core's L2 cache", schedule.text(),
-                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
-                   "take resident=0"});
-    return ok();
+    const std::int64_t chunk = field(s, "chunk"), count = field(s, "rows_per_task"), resident = field(s, "resident", -1);
+    WARPLOOM_CHECK(first_broken(s, {{!rows || chunk < 1 || count < 1 || resident < 0 || resident > 1,
+                                     "chunk, rows_per_task, resident and streaming from the family's space", chunk},
+                                    {chunk > kLongestChunk || (rows && rows->lanes_outside && count > kLongestChunk),
+                                     "a chunk that registers hold", chunk}}));
+    return fits(s, resident == 1 && !in_registers(*rows, chunk) ? scratch(*rows, rows->lanes_outside ? count : 1) : 0,
+                capabilities);
   }
 
   // Cycles an element: memory or L2 traffic and arithmetic, the overhead of chunks and rows, and idle cores.
@@ -284,8 +277,7 @@ class RowwiseCpu final : public Family {
       Overlapped{p, resident}.rows_of_task(first, left);
     }
     Programs out;
-    out.programs.push_back(p.b.finish());
-    out.buffers.push_back(p.draft.buffers);
+    p.draft.finish(out);
     return out;
   }
 

@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "kernels/match.h"
+#include "kernels/contraction.h"
 #include "kernels/rows.h"
 #include "search/explore.h"
 namespace warploom::search {
@@ -30,72 +30,67 @@ std::optional<Activation> activation_of(const graph::Expression& epilogue, bool 
   return std::nullopt;
 }
 
-// Strides of a packed row-major tensor of this shape.
-bool packed(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
+using Axes = std::vector<std::size_t>;
+
+// Whether an access is of a whole tensor, packed, whose dimensions are these axes of its nest in this order.
+bool packed(const kernels::Nest& nest, const kernels::Access& access, const Axes& axes) {
   std::int64_t expected = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] != 1 && strides[i] != expected) return false;
-    expected *= shape[i];
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    if (nest.axes[axes[i]] != 1 && access.stride(axes[i]) != expected) return false;
+    expected *= nest.axes[axes[i]];
   }
-  return true;
-}
-
-struct Operand {
-  bool transposed = false, batched = true;
-};
-
-std::optional<Operand> operand_of(const kernels::View& view) {
-  const std::size_t rank = view.shape.size();
-  std::vector<std::int64_t> shape = view.shape, strides = view.strides;
-  Operand out;
-  out.batched = std::any_of(shape.begin(), shape.end() - 2, [](std::int64_t size) { return size != 1; });
-  if (packed(shape, strides)) return out;
-  std::swap(shape[rank - 1], shape[rank - 2]);
-  std::swap(strides[rank - 1], strides[rank - 2]);
-  out.transposed = true;
-  if (packed(shape, strides)) return out;
-  return std::nullopt;
-}
-
-std::optional<BiasKind> bias_of(const kernels::MatmulRegion& region, const kernels::View& view) {
-  std::int64_t batch = 1;
-  const std::size_t rank = view.shape.size();
-  for (std::size_t i = 0; i + 2 < rank; ++i) batch *= view.shape[i];
-  const std::int64_t rows = view.shape[rank - 2], columns = view.shape[rank - 1];
-  if (!packed(view.shape, view.strides)) return std::nullopt;
-  if (batch == 1 && rows == 1 && columns == region.n) return BiasKind::per_column;
-  if (batch == 1 && rows == region.m && columns == 1) return BiasKind::per_row;
-  if (batch == region.batch_count() && rows == region.m && columns == region.n) return BiasKind::full;
-  return std::nullopt;
+  return access.inside && access.lookup_dim < 0 && std::ranges::all_of(access.at, [](const auto& c) { return c.begin == 0; }) &&
+         expected == graph::element_count(access.shape);
 }
 
 // Only inputs and outputs have buffers of their own at the vendor's.
 bool is_input(const graph::Graph& graph, graph::TensorId id) { return std::ranges::count(graph.inputs, id) > 0; }
 
-std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::MatmulRegion& region, Track track) {
-  const auto a = operand_of(region.a), b = operand_of(region.b), out = operand_of(region.out);
-  if (!a || !b || !out || out->transposed || region.operands.size() > 1) return std::nullopt;
-  if (region.a.dtype != region.b.dtype || !is_input(graph, region.a.tensor) || !is_input(graph, region.b.tensor))
+std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::Contraction& c, Track track) {
+  const auto epilogue = kernels::epilogue_of(c);
+  const kernels::Nest& nest = c.nest;
+  const kernels::Access &a = nest.loads[c.a], &b = nest.loads[c.b], &out = nest.outputs[0].place;
+  if (!epilogue || c.k.size() != 1 || epilogue->operands.size() > 1 || a.dtype != b.dtype || !is_input(graph, a.tensor) ||
+      !is_input(graph, b.tensor))
     return std::nullopt;
+  const std::size_t m = c.m.back(), n = c.column, k = c.k[0];
+  Axes batch;
+  for (std::size_t axis = 0; axis < nest.axes.size(); ++axis)
+    if (axis != m && axis != n && axis != k) batch.push_back(axis);
+  const auto with = [&](bool batched, const Axes& axes) {
+    Axes all = batched ? batch : Axes{};
+    all.insert(all.end(), axes.begin(), axes.end());
+    return all;
+  };
   verify::Reference reference;
   runtime::VendorProblem& p = reference.problem;
   p.kind = runtime::VendorKind::matmul;
-  p.batch = region.batch_count();
-  p.m = region.m, p.n = region.n, p.k = region.k;
-  p.transpose_a = a->transposed, p.transpose_b = b->transposed;
-  p.batched_a = p.batch == 1 || a->batched, p.batched_b = p.batch == 1 || b->batched;
-  p.in = region.a.dtype, p.out = region.out.dtype;
+  for (const std::size_t axis : batch) p.batch *= nest.axes[axis];
+  p.m = nest.axes[m], p.n = nest.axes[n], p.k = nest.axes[k];
+  p.in = a.dtype, p.out = out.dtype;
   p.tf32 = p.in == Dtype::f32 && track != Track::fp32;
-  reference.buffers = {{"A", region.a.name}, {"B", region.b.name}, {"C", region.out.name}};
-  if (!region.operands.empty()) {
-    const auto bias = bias_of(region, region.operands[0]);
-    if (!bias || !is_input(graph, region.operands[0].tensor)) return std::nullopt;
-    p.bias = *bias;
-    p.bias_dtype = region.operands[0].dtype;
-    reference.buffers["bias"] = region.operands[0].name;
+  // An operand as the library takes it, the same for every element of the batch or another one.
+  const auto takes = [&](const kernels::Access& access, std::size_t row, std::size_t column, bool& transposed, bool& batched) {
+    batched = batch.empty() || access.uses(batch[0]);
+    transposed = !packed(nest, access, with(batched, {row, column}));
+    return !transposed || packed(nest, access, with(batched, {column, row}));
+  };
+  if (!takes(a, m, k, p.transpose_a, p.batched_a) || !takes(b, k, n, p.transpose_b, p.batched_b) ||
+      !packed(nest, out, with(true, {m, n})))
+    return std::nullopt;
+  reference.buffers = {{"A", a.name}, {"B", b.name}, {"C", out.name}};
+  for (const int operand : epilogue->operands) {
+    const kernels::Access& bias = nest.loads[static_cast<std::size_t>(operand)];
+    if (packed(nest, bias, {n})) p.bias = BiasKind::per_column;
+    else if (packed(nest, bias, {m})) p.bias = BiasKind::per_row;
+    else if (packed(nest, bias, with(true, {m, n}))) p.bias = BiasKind::full;
+    else return std::nullopt;
+    if (!is_input(graph, bias.tensor)) return std::nullopt;
+    p.bias_dtype = bias.dtype;
+    reference.buffers["bias"] = bias.name;
   }
-  if (region.has_epilogue) {
-    const auto activation = activation_of(region.epilogue, !region.operands.empty());
+  if (epilogue->expression.terms.size() > 1) {
+    const auto activation = activation_of(epilogue->expression, !epilogue->operands.empty());
     if (!activation) return std::nullopt;
     p.activation = *activation;
   }
@@ -132,7 +127,7 @@ std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, co
   const auto& loads = rows.nest.loads;
   const kernels::Access* out = &rows.nest.outputs[0].place;
   if (loads.size() != 1 || rows.nest.outputs.size() != 1 || !is_input(graph, loads[0].tensor) || rows.lanes_outside ||
-      loads[0].shape != out->shape || loads[0].strides != out->strides || !packed(out->shape, out->strides) || !is_softmax(rows))
+      loads[0].shape != out->shape || loads[0].strides != out->strides || !is_softmax(rows))
     return std::nullopt;
   verify::Reference reference;
   reference.problem.kind = runtime::VendorKind::softmax;
@@ -146,7 +141,7 @@ std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, co
 }  // namespace
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track) {
   if (graph.outputs.size() != 1) return std::nullopt;
-  if (const auto matmul = kernels::match_matmul(kernels::nests_of(graph))) return matmul_reference(graph, *matmul, track);
+  if (const auto matmul = kernels::contraction_of(kernels::nests_of(graph))) return matmul_reference(graph, *matmul, track);
   const auto primitive = graph::decompose(graph);
   if (const auto rows = primitive ? kernels::read_rows(kernels::nests_of(*primitive)) : std::nullopt)
     return softmax_reference(graph, *rows);

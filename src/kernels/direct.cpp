@@ -152,6 +152,7 @@ class Direct final : public Family {
             m * wide * 4;
       }
       for (const NestValue& value : form.nest.values) {
+        if (value.kind == Kind::constant) continue;
         double elements = 1, times = 1, row = 1;
         for (std::size_t a = 0; a < tile.size(); ++a) {
           if (value.varies[a] && tile[a] > 1) elements *= static_cast<double>(tile[a]), row = static_cast<double>(tile[a]);
@@ -170,7 +171,7 @@ class Direct final : public Family {
             cycles = elements * (blocks ? 0.4 : stride_along(load, own) == 2 && own == inner ? 0.3 : 1.5);
           if (!load.inside) cycles = cycles * 2 + 10;
         }
-        if (value.kind == Kind::map) cycles *= static_cast<double>(value.expression.terms.size()) / 3;
+        if (value.kind == Kind::apply) cycles *= 2.0 / 3;
         if (!product) task += times * cycles;
       }
       all += std::ceil(tasks / capabilities.processors) * task;

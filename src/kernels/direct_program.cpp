@@ -30,6 +30,7 @@ class Writer {
       outputs_.push_back(declare(fmt::format("Y{}", i), n_.outputs[i].place, true));
     place_tile();
     held_.assign(n_.values.size(), -1);
+    choose_kept();
     const auto needed = [&](std::size_t v, const auto& self, std::vector<bool>& out) -> void {
       if (out[v]) return;
       out[v] = true;
@@ -52,7 +53,7 @@ class Writer {
     else if (!sums.empty())
       loops(0, [&] {
         for (std::size_t v = 0; v < n_.values.size(); ++v)
-          if (inner[v] && in_loops(v) && !folded(v)) compute(v);
+          if (inner[v] && in_loops(v)) compute(v);
         for (const std::size_t v : sums) accumulate(v);
       });
     for (const std::size_t v : sums) finish(v);
@@ -71,6 +72,7 @@ class Writer {
   std::vector<std::size_t> tiled_;                  // axes of the tile, the dimensions of register tensors
   std::int64_t rows_ = 1;                           // of x, at neighbouring indices of z, one behind another in a register tensor
   std::vector<TensorId> globals_, outputs_, held_;  // held_: the register tensor of a value
+  std::vector<bool> kept_;                          // which values, beside loads and reductions, get one
 
   TensorId declare(const std::string& name, const Access& access, bool output = false) {
     return kernels::declare(draft, name, n_, access, tiled_, output);
@@ -100,14 +102,29 @@ class Writer {
 
   Value value_of(std::size_t v) const {
     const NestValue& value = n_.values[v];
+    if (held_[v] >= 0) return b.value(held_[v]);
     if (value.kind == Kind::index) return index(value.at);
-    if (value.kind == Kind::map && value.operands.empty()) return to_value(value.expression, {});
-    return held_[v] >= 0 ? b.value(held_[v]) : expression(value);
+    if (value.kind == Kind::constant) return tile::constant(value.value);
+    std::vector<Value> operands;
+    for (const int operand : value.operands) operands.push_back(value_of(at(operand)));
+    return value.kind == Kind::round ? operands[0] : tile::apply(value.op, std::move(operands));
   }
-  Value expression(const NestValue& map) const {
-    std::vector<Value> inputs;
-    for (const int operand : map.operands) inputs.push_back(value_of(at(operand)));
-    return to_value(map.expression, inputs);
+  // What varies along fewer axes than a user, is much and used more than once, or is rounded has a register tensor of its own.
+  void choose_kept() {
+    std::vector<int> uses(n_.values.size()), nodes(n_.values.size(), 1);
+    for (std::size_t v = 0; v < n_.values.size(); ++v)
+      for (const int operand : n_.values[v].operands) {
+        nodes[v] = std::min(nodes[v] + nodes[at(operand)], kLargestCopy);
+        ++uses[at(operand)];
+      }
+    for (std::size_t v = 0; v < n_.values.size(); ++v) {
+      const NestValue& value = n_.values[v];
+      kept_.push_back(value.kind == Kind::round || (value.kind == Kind::apply && uses[v] > 1 && nodes[v] == kLargestCopy));
+      for (const int operand : value.operands)
+        if (value.kind == Kind::apply && n_.values[at(operand)].kind == Kind::apply &&
+            n_.values[at(operand)].varies != value.varies)
+          kept_[at(operand)] = true;
+    }
   }
   Value index(const Affine& c) const {
     Index start = c.begin;
@@ -136,8 +153,8 @@ class Writer {
         b.rearrange(mine, held_[v]);
         held_[v] = mine;
       }
-    } else if (value.kind == Kind::map && !value.operands.empty()) {
-      const Value text = expression(value);
+    } else if (kept_[v]) {
+      const Value text = value_of(v);
       held_[v] = draft.reg(fmt::format("v{}", v), value.dtype, shape_of(value.varies));
       b.map(held_[v], text);
     }
@@ -153,15 +170,6 @@ class Writer {
            load.uses(at(x));
   }
 
-  // A sum's operand that is needed for nothing else becomes part of the accumulation.
-  bool folded(std::size_t v) const {
-    int users = 0;
-    bool sum = false;
-    for (const NestValue& value : n_.values)
-      for (const int operand : value.operands)
-        if (at(operand) == v) ++users, sum = value.kind == Kind::reduce;
-    return users == 1 && sum && n_.values[v].kind == Kind::map && n_.values[v].dtype == Dtype::f32;
-  }
   std::vector<std::int64_t> sum_shape(std::size_t v) const {
     std::vector<bool> varies = n_.values[at(n_.values[v].operands[0])].varies;
     for (const int axis : n_.values[v].axes) varies[at(axis)] = true;

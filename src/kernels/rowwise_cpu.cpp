@@ -32,7 +32,7 @@ struct Overlapped {
   // that the pass costs one exponential an element. Kept exponentials stay relative to the maximum that their chunk knew.
   bool joint = rows.joint && (!resident || last == 2);
   int top = joint ? rows.passes[0].reduces[0] : -1, sum = joint ? rows.passes[1].reduces[0] : -1;
-  int x = joint ? rows.term(top).args[0] : -1, e = joint ? rows.term(sum).args[0] : -1;
+  int x = joint ? rows.term(top).operands[0] : -1, e = joint ? rows.term(sum).operands[0] : -1;
   bool keeps_exponentials = joint && resident && rows.passes[1].held.size() == 1 && rows.passes[1].held.contains(e);
   TensorId highs = keeps_exponentials ? b.shared("highs", Dtype::f32, {1, p.tiles(rows.row)}) : -1;
   std::map<int, Value> final = {};  // what the last walk knows of its row
@@ -130,7 +130,8 @@ struct Overlapped {
   int only_user(int id) const {
     int user = std::count(rows.results.begin(), rows.results.end(), id) ? -2 : -1;
     for (int t = 0; t < static_cast<int>(rows.terms.size()); ++t)
-      if (const auto& args = rows.term(t).args; t != sum && std::count(args.begin(), args.end(), id)) user = user == -1 ? t : -2;
+      if (const auto& args = rows.term(t).operands; t != sum && std::count(args.begin(), args.end(), id))
+        user = user == -1 ? t : -2;
     return std::max(user, -1);
   }
 
@@ -143,7 +144,7 @@ struct Overlapped {
       Value scaled = exp(b.value(factor) - final.at(top));
       int from = e;  // or e · u, where nothing else is made of e: then u is part of the factor
       if (const int user = only_user(e); user >= 0 && rows.term(user).op == ValueOp::mul) {
-        const auto& args = rows.term(user).args;
+        const auto& args = rows.term(user).operands;
         if (const auto number = final.find(args[0] == e ? args[1] : args[0]); number != final.end())
           scaled = std::move(scaled) * number->second, from = user;
       }

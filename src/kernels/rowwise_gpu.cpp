@@ -136,7 +136,7 @@ class RowwiseGpu final : public Family {
     const auto visit = [&](const auto& self, int id) -> void {
       const RowTerm& term = rows.term(id);
       if (term.kind == RowTerm::Kind::load && rows.fills_tile(term.varies)) out.insert(term.load);
-      for (const int arg : term.args) self(self, arg);
+      for (const int arg : term.operands) self(self, arg);
     };
     for (const int root : rows.passes[0].roots(rows)) visit(visit, root);
     return out;

@@ -105,7 +105,7 @@ bool is_softmax(const kernels::Rows& rows) {
   for (const kernels::RowTerm& term : rows.terms) {
     auto& v = values.emplace_back();
     const auto arg = [&](std::size_t i, std::size_t at) {
-      return i < term.args.size() ? values[static_cast<std::size_t>(term.args[i])][at] : 0;
+      return i < term.operands.size() ? values[static_cast<std::size_t>(term.operands[i])][at] : 0;
     };
     if (term.kind == Kind::index || term.kind == Kind::round) return false;
     if (term.kind == Kind::constant) v.fill(term.value);

@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "codegen/cpu.h"
 #include "graph/reference.h"
-#include "kernels/families.h"
 #include "kernels/contraction.h"
+#include "kernels/families.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
 namespace warploom::kernels {

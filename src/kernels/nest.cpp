@@ -255,18 +255,21 @@ class Reader {
     }
   }
 
-  // Where input `i` is read, by the operator's access rule; nothing where that is not one place.
-  std::optional<Map> source(const Node& node, std::size_t i, const Map& map) const {
+  // Where input `i` is read, by the operator's access rule. `combined` gives the coordinate along a dimension that is combined whole, or
+  // by which a window moves along one, and its size; nothing where there is such a dimension and nobody to say.
+  using Combined = std::function<Affine(std::size_t dim, std::int64_t size)>;
+  std::optional<Map> source(const Node& node, std::size_t i, const Map& map, const Combined& combined = {}) const {
     const auto rule = operator_of(node.op).access(graph::Question{graph_, node}, i);
     if (!rule) return std::nullopt;
     const Shape& shape = graph_.tensor(node.inputs[i]).shape;
     Map out(shape.size());
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const graph::AxisSource& from = (*rule)[d];
-      if (from.axis == graph::AxisSource::kWhole && shape[d] != 1) return std::nullopt;
-      if (from.axis == graph::AxisSource::kWhole) continue;
-      add(out[d], map[at(from.axis)], from.step);
-      out[d].begin += from.begin;
+      const bool whole = from.axis == graph::AxisSource::kWhole;
+      if (whole && shape[d] == 1) continue;
+      if ((whole || from.taps > 1) && !combined) return std::nullopt;
+      if (!whole) add(out[d], map[at(from.axis)], from.step), out[d].begin += from.begin;
+      if (whole || from.taps > 1) add(out[d], combined(d, whole ? shape[d] : from.taps), from.dilation);
     }
     return out;
   }
@@ -447,37 +450,19 @@ class Reader {
                                                          {OpKind::ReduceProd, ValueOp::mul}};
     const Shape& shape = graph_.tensor(node.inputs[0]).shape;
     std::vector<bool> gone(shape.size(), false);
-    for (const std::int64_t axis : node.integers("axes")) gone[at(axis)] = true;
-    Map from(shape.size());
-    for (std::size_t d = 0, o = 0; d < shape.size(); ++d)
-      if (!gone[d]) from[d] = map[o++];
-      else o += node.integer("keepdims", 1) != 0;
+    auto from = source(node, 0, map, [&](std::size_t d, std::int64_t) { return gone[d] = true, Affine{}; });
+    if (!from) return std::nullopt;
     std::set<TensorId> seen;
-    if (const auto known = demanded(node.inputs[0], from, gone, seen)) from = *known;
+    if (const auto known = demanded(node.inputs[0], *from, gone, seen)) from = known;
     else
       for (std::size_t d = 0; d < shape.size(); ++d)
-        if (gone[d]) from[d] = new_axis(shape[d]);
-    const Value operand = read(node.inputs[0], from);
+        if (gone[d]) (*from)[d] = new_axis(shape[d]);
+    const Value operand = read(node.inputs[0], *from);
     for (std::size_t d = 0; d < shape.size(); ++d)
-      if (!gone[d]) from[d] = {};
-    return operand ? reduce(operations.at(node.op), *operand, axes_of(from)) : operand;
+      if (!gone[d]) (*from)[d] = {};
+    return operand ? reduce(operations.at(node.op), *operand, axes_of(*from)) : operand;
   }
 
-  // New axes for the taps of a window, and the coordinates at which they are read.
-  Map new_taps(const Node& node) {
-    Map taps;
-    for (const std::int64_t size : node.integers("kernel_shape")) taps.push_back(new_axis(size));
-    return taps;
-  }
-  Map windowed(const Node& node, const Map& map, const Map& taps) const {
-    Map out = map;
-    for (std::size_t i = 0; i < taps.size(); ++i) {
-      out[i + 2] = {-node.integers("pads")[i], {}};
-      add(out[i + 2], map[i + 2], node.integers("strides")[i]);
-      add(out[i + 2], taps[i], node.integers("dilations")[i]);
-    }
-    return out;
-  }
   std::vector<int> axes_of(const Map& map) const {
     std::vector<int> axes;
     for (const Affine& c : map)
@@ -487,8 +472,9 @@ class Reader {
 
   Value window(const Node& node, const Map& map) {
     const ValueOp op = node.op == OpKind::MaxPool ? ValueOp::max : ValueOp::add;
-    const Map taps = new_taps(node);
-    const Value operand = padded(node.inputs[0], windowed(node, map, taps), identity_of(op));
+    Map taps;
+    const auto from = source(node, 0, map, [&](std::size_t, std::int64_t size) { return taps.emplace_back(new_axis(size)); });
+    const Value operand = from ? padded(node.inputs[0], *from, identity_of(op)) : std::nullopt;
     return operand ? reduce(op, *operand, axes_of(taps)) : operand;
   }
 
@@ -496,41 +482,32 @@ class Reader {
     const Shape& filter = graph_.tensor(node.inputs[1]).shape;
     const std::int64_t groups = node.integer("group", 1);
     const auto parts = digits(map[1], {groups, filter[0] / groups});
-    if (!parts || node.inputs.size() > 2) return std::nullopt;
-    Map weight = {map[1], new_axis(filter[1])};
-    const Map taps = new_taps(node);
-    weight.insert(weight.end(), taps.begin(), taps.end());
-    Map from = windowed(node, map, taps);
-    from[1] = weight[1];
-    add(from[1], (*parts)[0], filter[1]);
-    const Value x = padded(node.inputs[0], from, 0), w = x ? read(node.inputs[1], weight) : x;
+    Map weight(filter.size());
+    weight[0] = map[1], weight[1] = new_axis(filter[1]);
+    auto from = source(node, 0, map, [&](std::size_t d, std::int64_t size) {
+      return d == 1 ? Affine{} : weight[d] = new_axis(size);  // channels are those of the group
+    });
+    if (!parts || !from || node.inputs.size() > 2) return std::nullopt;
+    (*from)[1] = weight[1];
+    add((*from)[1], (*parts)[0], filter[1]);
+    const Value x = padded(node.inputs[0], *from, 0), w = x ? read(node.inputs[1], weight) : x;
     std::vector<int> over = axes_of(Map(weight.begin() + 1, weight.end()));
     return w ? Value(reduce(ValueOp::add, product(*x, *w), std::move(over))) : w;
   }
 
   Value contraction(const Node& node, const Map& map) {
-    const graph::Question q{graph_, node};
-    const Shape& left = q.in(0).shape;
-    const std::size_t summed =
-        left.size() == 1 || node.integer("transA") != 0 ? left.size() - (left.size() == 1 ? 1 : 2) : left.size() - 1;
-    const Affine k = new_axis(left[summed]);
+    std::optional<Affine> k;
     std::vector<int> factors;
     for (std::size_t i = 0; i < 2; ++i) {
-      const auto rule = operator_of(node.op).access(q, i);
-      Map from(q.in(i).shape.size());
-      // The summed dimension is the whole one among the last two.
-      const std::size_t first = from.size() < 2 ? 0 : from.size() - 2;
-      for (std::size_t d = 0; d < from.size(); ++d)
-        if ((*rule)[d].axis != graph::AxisSource::kWhole) from[d] = map[at((*rule)[d].axis)];
-        else if (d >= first) from[d] = k;
-      const Value factor = read(node.inputs[i], from);
+      const auto from = source(node, i, map, [&](std::size_t, std::int64_t size) { return k ? *k : k.emplace(new_axis(size)); });
+      const Value factor = from ? read(node.inputs[i], *from) : std::nullopt;
       if (!factor) return std::nullopt;
       factors.push_back(*factor);
     }
-    Value out = reduce(ValueOp::add, product(factors[0], factors[1]), axes_of(k));
+    Value out = reduce(ValueOp::add, product(factors[0], factors[1]), k ? axes_of(*k) : std::vector<int>{});
     if (const double alpha = node.real("alpha", 1); alpha != 1) out = product(*out, number(alpha));
     const double beta = node.real("beta", 1);
-    if (!q.has(2) || beta == 0) return out;
+    if (!graph::Question{graph_, node}.has(2) || beta == 0) return out;
     const auto place = source(node, 2, map);
     Value addend = place ? read(node.inputs[2], *place) : std::nullopt;
     if (!addend) return addend;

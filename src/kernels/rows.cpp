@@ -56,11 +56,7 @@ class Reader {
       return uses;
     });
     if (all == nest.loads.end()) return false;
-    const auto stride = [&, all = *all](std::size_t axis) -> std::int64_t {
-      for (std::size_t d = 0; d < all.at.size(); ++d)
-        if (all.at[d].steps[axis] == 1) return all.strides[d];
-      return 0;
-    };
+    const auto stride = [&, all = *all](std::size_t axis) { return all.stride(axis); };
     std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride(a) > stride(b); });
     rows_.across = rows_.outer.empty() ? nest.axes.size() : rows_.outer.back();
     for (const std::size_t axis : rows_.outer)

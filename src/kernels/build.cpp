@@ -52,15 +52,14 @@ std::vector<const Family*> families_for(const Region& region, const target::Capa
 
 Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
   const auto all = families();
-  const auto family = std::find_if(all.begin(), all.end(), [&](const Family* f) { return f->name() == schedule.family; });
+  const auto family = std::ranges::find(all, schedule.family, &Family::name);
   if (family == all.end() || !(*family)->covers(region, capabilities))
     return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target", schedule.text(),
                  "a family of this region and target", schedule.family, "make the plan again with `warploom optimize`"});
   WARPLOOM_CHECK((*family)->legal(region, schedule, capabilities));
   WARPLOOM_TRY(const Family::Programs made, (*family)->programs(region, schedule, capabilities));
   LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
-  const auto solution = schedule.fields.find("solution");
-  const std::size_t which = solution == schedule.fields.end() ? 0 : static_cast<std::size_t>(solution->second);
+  const auto which = static_cast<std::size_t>(field(schedule, "solution"));
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
   for (const auto id : region.graph.outputs) list.outputs.push_back(spec_of(region.graph.tensor(id)));
   bool as_asked = false;  // by one program at least: the small ones beside it have one solution
@@ -70,11 +69,8 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
     Kernel& kernel = lowered.list.kernels[0];
     if (!lowered.solutions.empty()) list.predicted_us += lowered.solutions[lowered.which].cost.us;
     for (Argument& arg : kernel.args) {
-      const auto buffer =
-          i < made.buffers.size() ? made.buffers[i].find(arg.buffer) : std::map<std::string, std::string>::const_iterator{};
-      if (i < made.buffers.size() && buffer != made.buffers[i].end()) arg.buffer = buffer->second;
-    }
-    for (const Argument& arg : kernel.args) {  // constants that kernels read are given to the plan like inputs
+      if (const auto buffer = made.buffers[i].find(arg.buffer); buffer != made.buffers[i].end()) arg.buffer = buffer->second;
+      // Constants that kernels read are given to the plan like inputs.
       const auto id = region.graph.tensor_named(arg.buffer);
       if (id && region.graph.tensor(*id).constant &&
           std::ranges::find(list.inputs, arg.buffer, &BufferSpec::name) == list.inputs.end())

@@ -1,11 +1,8 @@
 #include "kernels/contraction.h"
-#include "kernels/nest_form.h"
 namespace warploom::kernels {
 namespace {
 using Kind = NestValue::Kind;
 using TermKind = graph::Term::Kind;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
 struct Factors {
@@ -17,19 +14,15 @@ struct Factors {
 
   bool take(int v) {
     const NestValue& value = nest.values[at(v)];
+    if (value.kind == Kind::constant) return number *= value.value, true;
     if (std::none_of(over.begin(), over.end(), [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
     if (value.kind == Kind::load) return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
-    return value.kind == Kind::map && value.dtype == Dtype::f32 &&
-           take(value, static_cast<int>(value.expression.terms.size()) - 1);
+    if (value.kind != Kind::apply) return false;
+    if (value.op == ValueOp::sub && is_number(value.operands[1], 0)) return take(value.operands[0]);  // a zero point of 0
+    return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
   }
-  bool take(const NestValue& value, int index) {
-    const auto& terms = value.expression.terms;
-    const graph::Term& term = terms[at(index)];
-    if (term.kind == TermKind::input) return take(value.operands[at(term.input)]);
-    if (term.kind == TermKind::constant) return number *= term.value, true;
-    const auto is_zero = [&](int i) { return terms[at(i)].kind == TermKind::constant && terms[at(i)].value == 0; };
-    if (term.op == ValueOp::sub && is_zero(term.args[1])) return take(value, term.args[0]);  // a zero point of 0
-    return term.op == ValueOp::mul && take(value, term.args[0]) && take(value, term.args[1]);
+  bool is_number(int v, double wanted) const {
+    return nest.values[at(v)].kind == Kind::constant && nest.values[at(v)].value == wanted;
   }
 };
 
@@ -65,9 +58,8 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   c.scales = product.scales, c.scale = product.number;
   const Access& out = n.outputs[0].place;
   int fastest = -1;
-  for (std::size_t d = 0; d < out.at.size(); ++d)
-    for (std::size_t a = 0; a < n.axes.size(); ++a)
-      if (out.at[d].steps[a] * out.strides[d] == 1) fastest = static_cast<int>(a);
+  for (std::size_t a = 0; a < n.axes.size(); ++a)
+    if (out.stride(a) == 1) fastest = static_cast<int>(a);
   if (fastest < 0) return std::nullopt;
   const bool first = n.loads[factors[0]].uses(at(fastest)), second = n.loads[factors[1]].uses(at(fastest));
   if (first == second) return std::nullopt;
@@ -84,9 +76,10 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
       if (n.values[v].varies[k] && v > c.sum) return std::nullopt;
   if (c.n.empty() || c.k.empty()) return std::nullopt;
   if (c.m.empty()) add_row(c);
-  // The output's fastest axis last.
   std::erase(c.n, at(fastest));
   c.n.push_back(at(fastest));
+  c.column = at(fastest);
+  c.row = *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; });
   const auto moves_pixels = [&](std::size_t k) {
     for (const Affine& coordinate : load_b.at)
       for (const std::size_t axis : c.n)
@@ -102,42 +95,45 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
 
 std::optional<Epilogue> epilogue_of(const Contraction& contraction) {
   constexpr double kMostNodes = 4096;  // a tile value is a tree where an expression shares terms
-  constexpr int kSum = -1;             // an operand: the sum before it is scaled
   const Nest& nest = contraction.nest;
-  NestValue scaled{.kind = Kind::map, .expression = {{{.kind = TermKind::input, .input = 0}}}, .operands = {kSum}};
-  const auto multiply = [&, &terms = scaled.expression.terms](graph::Term factor) {
-    const int before = static_cast<int>(terms.size()) - 1;
-    terms.push_back(std::move(factor));
-    terms.push_back({.kind = TermKind::apply, .op = ValueOp::mul, .args = {before, before + 1, 0}});
+  Epilogue made;
+  auto& terms = made.expression.terms;
+  std::vector<double> nodes;
+  const auto add = [&](graph::Term term) {
+    nodes.push_back(1);
+    for (int i = 0; term.kind == TermKind::apply && i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
+    terms.push_back(term);
+    return static_cast<int>(terms.size()) - 1;
   };
-  for (const int scale : contraction.scales) {
-    multiply({.kind = TermKind::input, .input = static_cast<int>(scaled.operands.size())});
-    scaled.operands.push_back(scale);
-  }
-  if (contraction.scale != 1) multiply({.kind = TermKind::constant, .value = contraction.scale});
-  // Whatever is no load is written out, from the output on.
-  NestValue whole{
-      .kind = Kind::map, .expression = {{{.kind = TermKind::input, .input = 0}}}, .operands = {nest.outputs[0].value}};
-  for (std::size_t i = 0; i < whole.operands.size();) {
-    const int v = whole.operands[i];
-    if (v == kSum || nest.values[at(v)].kind == Kind::load) {
-      ++i;
-      continue;
+  std::map<int, int> known;  // the term of a value; -1: of none
+  const auto visit = [&](const auto& self, int v) -> int {
+    if (const auto found = known.find(v); found != known.end()) return found->second;
+    const NestValue& value = nest.values[at(v)];
+    graph::Term term{.kind = TermKind::apply, .op = value.op};
+    if (at(v) == contraction.sum) {
+      int sum = add({.kind = TermKind::input, .input = 0});
+      const auto scale = [&](int by) { sum = add({.kind = TermKind::apply, .op = ValueOp::mul, .args = {sum, by, 0}}); };
+      for (const int one : contraction.scales) {
+        const int by = self(self, one);
+        if (by < 0) return -1;
+        scale(by);
+      }
+      if (contraction.scale != 1) scale(add({.kind = TermKind::constant, .value = contraction.scale}));
+      return known[v] = sum;
     }
-    const NestValue& value = at(v) == contraction.sum ? scaled : nest.values[at(v)];
-    if (value.kind != Kind::map || value.dtype != Dtype::f32) return std::nullopt;
-    inline_operand(whole, i, value);
-    if (tree_nodes(whole.expression) > kMostNodes) return std::nullopt;
-    i = 0;
-  }
-  Epilogue made{std::move(whole.expression), {}};
-  std::vector<int> number;
-  for (const int v : whole.operands) {
-    if (v != kSum) made.operands.push_back(nest.values[at(v)].load);
-    number.push_back(v == kSum ? 0 : static_cast<int>(made.operands.size()));
-  }
-  for (graph::Term& term : made.expression.terms)
-    if (term.kind == TermKind::input) term.input = number[at(term.input)];
-  return made;
+    if (value.kind == Kind::load) {
+      made.operands.push_back(value.load);
+      term = {.kind = TermKind::input, .input = static_cast<int>(made.operands.size())};
+    } else if (value.kind == Kind::constant) {
+      term = {.kind = TermKind::constant, .value = value.value};
+    } else if (value.kind != Kind::apply) {
+      return -1;
+    }
+    for (std::size_t i = 0; i < value.operands.size(); ++i)
+      if ((term.args[i] = self(self, value.operands[i])) < 0) return -1;
+    return known[v] = add(term);
+  };
+  const int result = visit(visit, nest.outputs[0].value);
+  return result < 0 || nodes[at(result)] > kMostNodes ? std::nullopt : std::optional(std::move(made));
 }
 }  // namespace warploom::kernels

@@ -13,13 +13,14 @@ struct Contraction {
   std::size_t a = 0, b = 0;  // of nest.loads; b is the one that varies along the output's fastest axis
   std::vector<int> scales;   // values, constant along k, that the sum is to be multiplied by: Σ s·a·b = s · Σ a·b
   double scale = 1;          // likewise a number
-  std::vector<std::size_t> batch, m, n,
-      k;  // axes of the nest, ascending but for the output's fastest, last in n; none but batch empty
+  std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending; none but batch empty
+  std::size_t row = 0, column = 0;             // the longest of m; of n the output's fastest, the last one
   std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
-
-  std::size_t fastest_n() const { return n.back(); }
 };
 std::optional<Contraction> contraction_of(const Nest& nest);
+inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests) {
+  return nests.size() == 1 ? contraction_of(nests[0]) : std::nullopt;
+}
 
 // What follows the sum as one expression: input 0 is the sum itself, unscaled, input i is nest.loads[operands[i - 1]]. Nothing where
 // a value between is rounded, or where it grows beyond what a tree can hold.

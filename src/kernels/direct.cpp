@@ -6,7 +6,6 @@
 // that short ones (a window's) may be written out. Where a tensor is read outside, the copy's fill is its value.
 #include "kernels/direct_form.h"
 #include "kernels/families.h"
-#include "kernels/pieces.h"
 namespace warploom::kernels {
 namespace direct {
 namespace {
@@ -65,53 +64,56 @@ class Direct final : public Family {
   }
 
   Status legal(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
-    const auto refuse = [&](const std::string& expected, const std::string& found) { return fail(illegal(s, expected, found)); };
-    for (const char* name : {"x", "y", "lanes", "unroll", "warps"})
-      if (field(s, name, !capabilities.gpu && name == std::string("warps")) < 1) return refuse("a value of at least 1", name);
+    const bool gpu = capabilities.gpu;
+    const std::int64_t lanes = field(s, "lanes"), unroll = field(s, "unroll"), warps = field(s, "warps", !gpu),
+                       threads = warps * 32, z = field(s, "z"), depth = field(s, "depth"),
+                       least = std::min({field(s, "x"), field(s, "y"), lanes, unroll, warps});
+    WARPLOOM_CHECK(first_broken(s, {{least < 1, "x, y, lanes, unroll and, on a GPU, warps of at least 1", least}}));
     for (const Form& form : forms_of(region, capabilities)) {
       const auto tile = tile_of(form, s);
+      const bool product = form.product && field(s, "product") == 1;
       std::int64_t elements = 1, written = 1;
+      bool within = true;
       for (std::size_t a = 0; a < tile.size(); ++a) {
-        elements *= tile[a];
         const std::int64_t size = form.nest.axes[a];
-        if (capabilities.gpu ? tile[a] / 2 >= size && tile[a] > 1 : tile[a] > size)
-          return refuse(fmt::format("a tile no larger than the axis of {}", size), fmt::format("{}", tile[a]));
-        if (form.reduced[a] && size <= field(s, "unroll")) written *= size;
+        within &= tile[a] == 1 || (gpu ? tile[a] / 2 < size : tile[a] <= size);
+        elements *= tile[a];
+        if (form.reduced[a] && size <= unroll) written *= size;
       }
-      if (form.product && field(s, "product") == 1) {
-        const std::int64_t m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], rows = field(s, "z"),
-                           depth = field(s, "depth"), scratch = 4 * (m + x * rows + 32) * depth * form.product->taps + 8192;
-        if (m == 1 || x == 1 || field(s, "unroll") != 1 || field(s, "lanes") != 1 || rows < 1 || depth < 1 ||
-            m * x * rows > 32768)
-          return refuse("x and y of at least 2, unroll=1 lanes=1, at most 32768 elements", s.text());
-        if (rows > 1 && (form.roles.z < 0 || rows > form.nest.axes[at(form.roles.z)]))
-          return refuse("z within its axis", s.text());
-        if (scratch > capabilities.shared_bytes)
-          return fail({ErrorCode::kResourceLimit, "the blocks of a product do not fit in a core's L2 cache", s.text(),
-                       fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", scratch),
-                       "take a smaller depth, z or y"});
-        for (const NestValue& value : form.nest.values)
-          if (rows > 1 && (value.kind == Kind::index || (value.varies[at(form.roles.z)] && !value.varies[at(form.roles.x)])))
-            return refuse("z=1 where a value varies along z and not along x", s.text());
+      if (product) {
+        WARPLOOM_CHECK(legal_product(form, s, tile, capabilities));
         elements = 1;
-      } else if (field(s, "z") > 1 || field(s, "depth") > 0) {
-        if (field(s, "z") != 1 || field(s, "depth") != depths_of(form).front())
-          return refuse("z and depth as they come without products", s.text());
       }
-      if (written > 64) return refuse("at most 64 bodies written out", fmt::format("{}", written));
-      for (const NestValue& value : form.nest.values)
-        if (value.kind == Kind::reduce && value.op == ValueOp::mul && form.roles.lanes >= 0 && field(s, "lanes") > 1)
-          return refuse("lanes=1 for a product of all elements", fmt::format("{}", field(s, "lanes")));
-      if (!takes_boxes(form, tile)) return refuse("tiles that are boxes of every tensor", s.text());
-      if (capabilities.gpu) {
-        const std::int64_t threads = field(s, "warps") * 32;
-        if (elements > threads * 32 || (elements < threads && field(s, "warps") > 1))
-          return refuse("1 to 32 elements a thread", fmt::format("{} elements, {} threads", elements, threads));
-      } else if (elements > 8192) {
-        return refuse("at most 8192 elements a tile", fmt::format("{}", elements));
-      }
+      const bool multiplies = std::ranges::any_of(
+          form.nest.values, [](const NestValue& v) { return v.kind == Kind::reduce && v.op == ValueOp::mul; });
+      WARPLOOM_CHECK(first_broken(
+          s, {{!within, "a tile no larger than its axes", elements},
+              {!product && (z > 1 || depth > 0) && (z != 1 || depth != depths_of(form).front()),
+               "z and depth as they come without products", depth},
+              {written > 64, "at most 64 bodies written out", written},
+              {multiplies && form.roles.lanes >= 0 && lanes > 1, "lanes=1 for a product of all elements", lanes},
+              {!takes_boxes(form, tile), "tiles that are boxes of every tensor", elements},
+              {gpu && (elements > threads * 32 || (elements < threads && warps > 1)), "1 to 32 elements a thread", elements},
+              {!gpu && elements > 8192, "at most 8192 elements a tile", elements}}));
     }
     return ok();
+  }
+
+  // Of a sum of products by blocks.
+  static Status legal_product(const Form& form, const Schedule& s, const std::vector<std::int64_t>& tile,
+                              const Capabilities& capabilities) {
+    const std::int64_t m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], z = field(s, "z"), depth = field(s, "depth"),
+                       elements = m * x * z;
+    const int axis = form.roles.z;
+    const bool apart = std::ranges::any_of(form.nest.values, [&](const NestValue& value) {
+      return value.kind == Kind::index || (axis >= 0 && value.varies[at(axis)] && !value.varies[at(form.roles.x)]);
+    });
+    WARPLOOM_CHECK(first_broken(
+        s, {{m == 1 || x == 1 || field(s, "unroll") != 1 || field(s, "lanes") != 1 || z < 1 || depth < 1 || elements > 32768,
+             "x and y of at least 2, unroll=1 lanes=1, at most 32768 elements", elements},
+            {z > 1 && (axis < 0 || z > form.nest.axes[at(axis)]), "z within its axis", z},
+            {z > 1 && apart, "z=1 where a value varies along z and not along x", z}}));
+    return fits(s, 4 * (m + x * z + 32) * depth * form.product->taps + 8192, capabilities);
   }
 
   static std::vector<std::int64_t> depths_of(const Form& form) {
@@ -150,6 +152,7 @@ class Direct final : public Family {
             m * wide * 4;
       }
       for (const NestValue& value : form.nest.values) {
+        if (value.kind == Kind::constant) continue;
         double elements = 1, times = 1, row = 1;
         for (std::size_t a = 0; a < tile.size(); ++a) {
           if (value.varies[a] && tile[a] > 1) elements *= static_cast<double>(tile[a]), row = static_cast<double>(tile[a]);
@@ -168,7 +171,7 @@ class Direct final : public Family {
             cycles = elements * (blocks ? 0.4 : stride_along(load, own) == 2 && own == inner ? 0.3 : 1.5);
           if (!load.inside) cycles = cycles * 2 + 10;
         }
-        if (value.kind == Kind::map) cycles *= static_cast<double>(value.expression.terms.size()) / 3;
+        if (value.kind == Kind::apply) cycles *= 2.0 / 3;
         if (!product) task += times * cycles;
       }
       all += std::ceil(tasks / capabilities.processors) * task;
@@ -179,10 +182,7 @@ class Direct final : public Family {
   Result<Programs> programs(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
     WARPLOOM_CHECK(legal(region, s, capabilities));
     Programs out;
-    for (const Form& form : forms_of(region, capabilities))
-      out.programs.push_back(program_of(form, s, capabilities,
-                                        out.programs.empty() ? "direct" : fmt::format("direct_part{}", out.programs.size()),
-                                        out.buffers.emplace_back()));
+    for (const Form& form : forms_of(region, capabilities)) add_program(out, form, s, capabilities);
     return out;
   }
 };

@@ -1,67 +1,47 @@
 #include "kernels/direct_form.h"
+#include "kernels/contraction.h"
 namespace warploom::kernels::direct {
 using target::Capabilities;
 using Kind = NestValue::Kind;
 
-std::int64_t stride_along(const Access& access, int axis) {
-  std::int64_t sum = 0;
-  for (std::size_t d = 0; d < access.at.size() && axis >= 0; ++d) sum += access.at[d].steps[at(axis)] * access.strides[d];
-  return std::abs(sum);
-}
 int fastest(const Access& access) {
   int best = -1;
-  for (std::size_t d = 0; d < access.at.size(); ++d)
-    for (std::size_t a = 0; a < access.at[d].steps.size(); ++a)
-      if (const auto stride = stride_along(access, static_cast<int>(a)); stride > 0)
-        if (best < 0 || stride < stride_along(access, best)) best = static_cast<int>(a);
+  const int axes = access.at.empty() ? 0 : static_cast<int>(access.at[0].steps.size());
+  for (int a = 0; a < axes; ++a)
+    if (const auto stride = stride_along(access, a); stride > 0 && (best < 0 || stride < stride_along(access, best))) best = a;
   return best;
 }
 namespace {
 bool computes_with(Dtype dtype, const Capabilities& capabilities) {
   const bool integer = dtype == Dtype::i8 || dtype == Dtype::u8 || dtype == Dtype::i32;
-  return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16 || (capabilities.gpu && integer);
+  return is_computed_float(dtype) || (capabilities.gpu && integer);
 }
 
 std::optional<Form::Product> product_of(const Form& form) {
   const Nest& n = form.nest;
-  std::optional<Form::Product> found;
-  for (const NestValue& sum : n.values) {
-    if (sum.kind != Kind::reduce) continue;
-    const NestValue& term = n.values[at(sum.operands[0])];
-    if (found || sum.op != ValueOp::add || form.roles.y < 0 || term.kind != Kind::map || term.operands.size() != 2)
-      return std::nullopt;
-    if (term.expression.terms.size() != 3 || term.expression.terms[2].op != ValueOp::mul) return std::nullopt;
-    const NestValue *a = &n.values[at(term.operands[0])], *b = &n.values[at(term.operands[1])];
-    if (a->kind != Kind::load || b->kind != Kind::load) return std::nullopt;
-    if (n.loads[at(a->load)].lookup_dim >= 0 || n.loads[at(b->load)].lookup_dim >= 0) return std::nullopt;
-    if (!a->varies[at(form.roles.y)]) std::swap(a, b);
-    if (!a->varies[at(form.roles.y)] || a->varies[at(form.roles.x)] || b->varies[at(form.roles.y)] ||
-        !b->varies[at(form.roles.x)])
-      return std::nullopt;
-    found = Form::Product{n.loads[at(a->load)], n.loads[at(b->load)], {a->load, b->load}, sum.axes[0], 1};
-    Access flat = found->a;
-    flat.shape.clear(), flat.strides.clear(), flat.at.clear();
-    std::int64_t size = 1, stride = 0;
-    for (std::size_t d = found->a.at.size(); d-- > 0;) {
-      const Affine& c = found->a.at[d];
-      const bool summed = std::any_of(sum.axes.begin(), sum.axes.end(), [&](int axis) { return c.steps[at(axis)] != 0; });
-      if (!summed) {
-        flat.shape.push_back(found->a.shape[d]), flat.strides.push_back(found->a.strides[d]), flat.at.push_back(c);
-      } else {
-        if (stride == 0) stride = found->a.strides[d];
-        if (found->a.strides[d] != stride * size) return std::nullopt;
-        size *= found->a.shape[d];
-      }
-    }
-    std::int64_t all = 1;
-    for (const int axis : sum.axes) all *= n.axes[at(axis)];
-    if (size != all || !found->a.inside) return std::nullopt;
-    found->taps = all / n.axes[at(found->k)];
-    Affine along{0, std::vector<std::int64_t>(n.axes.size())};
-    along.steps[at(found->k)] = found->taps;
-    flat.shape.push_back(size), flat.strides.push_back(stride), flat.at.push_back(along);
-    found->a = std::move(flat);
+  const auto c = contraction_of(n);
+  if (!c || form.roles.y < 0 || !c->scales.empty() || c->scale != 1) return std::nullopt;
+  const std::size_t x = at(form.roles.x), y = at(form.roles.y);
+  const Access &a = n.loads[c->a], &b = n.loads[c->b];
+  if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
+  Form::Product found{a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1};
+  Access& flat = found.a;
+  std::int64_t size = 1, stride = 0;
+  for (std::size_t d = a.at.size(); d-- > 0;) {
+    if (std::ranges::none_of(c->k, [&](std::size_t axis) { return a.at[d].steps[axis] != 0; })) continue;
+    if (size == 1) stride = a.strides[d];
+    if (a.strides[d] != stride * size) return std::nullopt;
+    size *= a.shape[d];
+    const auto where = static_cast<std::ptrdiff_t>(d);
+    flat.shape.erase(flat.shape.begin() + where), flat.strides.erase(flat.strides.begin() + where);
+    flat.at.erase(flat.at.begin() + where);
   }
+  for (const std::size_t axis : c->k) found.taps *= n.axes[axis];
+  if (size != found.taps) return std::nullopt;
+  found.taps /= n.axes[c->k[0]];
+  Affine along{0, std::vector<std::int64_t>(n.axes.size())};
+  along.steps[c->k[0]] = found.taps;
+  flat.shape.push_back(size), flat.strides.push_back(stride), flat.at.push_back(std::move(along));
   return found;
 }
 

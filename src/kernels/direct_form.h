@@ -3,8 +3,6 @@
 #include "kernels/family.h"
 #include "kernels/nest.h"
 namespace warploom::kernels::direct {
-inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 // What the tile's sizes are about: axes of the nest, -1 where there is none.
 struct Roles {
   int x = -1, y = -1, z = -1, lanes = -1;
@@ -18,7 +16,7 @@ struct Form {
   // z) and not y. The first one's dimensions of the sum are one.
   struct Product {
     Access a, b;
-    std::vector<int> loads;  // of Nest::loads: these two
+    std::array<std::size_t, 2> loads;  // of Nest::loads: these two
     int k = -1;
     std::int64_t taps = 1;
   };
@@ -29,7 +27,7 @@ struct Form {
 std::vector<Form> forms_of(const Region& region, const target::Capabilities& capabilities);
 
 // How many elements apart in memory neighbours along an axis are.
-std::int64_t stride_along(const Access& access, int axis);
+inline std::int64_t stride_along(const Access& access, int axis) { return axis < 0 ? 0 : std::abs(access.stride(at(axis))); }
 // The axis along which neighbours are closest; of those that are alike the one that comes first.
 int fastest(const Access& access);
 
@@ -38,7 +36,6 @@ std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s);
 // Whether a box of every tensor is what a tile of these extents takes: each dimension follows one axis, forwards.
 bool takes_boxes(const Form& form, const std::vector<std::int64_t>& tile);
 
-// The program of a legal schedule. `buffers`: what its global tensors are.
-tile::Program program_of(const Form& form, const Schedule& s, const target::Capabilities& capabilities, const std::string& name,
-                         std::map<std::string, std::string>& buffers);
+// The program of a legal schedule.
+void add_program(Family::Programs& out, const Form& form, const Schedule& s, const target::Capabilities& capabilities);
 }  // namespace warploom::kernels::direct

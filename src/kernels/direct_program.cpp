@@ -17,20 +17,20 @@ class Writer {
   }
   Draft draft;
 
-  tile::Program make() {
+  void make() {
     for (std::size_t a = 0; a < tile_.extent.size(); ++a)
       if (tile_.extent[a] > 1) tiled_.push_back(a);
     const bool product = field(s_, "product") == 1;
     rows_ = product ? field(s_, "z") : 1;
     for (std::size_t i = 0; i < n_.loads.size(); ++i) {
-      const bool factor =
-          product && std::count(form_.product->loads.begin(), form_.product->loads.end(), static_cast<int>(i)) > 0;
-      globals_.push_back(factor ? -1 : declare(fmt::format("X{}", i), n_.loads[i], false));
+      const bool factor = product && std::ranges::count(form_.product->loads, i) > 0;
+      globals_.push_back(factor ? -1 : declare(fmt::format("X{}", i), n_.loads[i]));
     }
     for (std::size_t i = 0; i < n_.outputs.size(); ++i)
       outputs_.push_back(declare(fmt::format("Y{}", i), n_.outputs[i].place, true));
     place_tile();
     held_.assign(n_.values.size(), -1);
+    choose_kept();
     const auto needed = [&](std::size_t v, const auto& self, std::vector<bool>& out) -> void {
       if (out[v]) return;
       out[v] = true;
@@ -53,14 +53,13 @@ class Writer {
     else if (!sums.empty())
       loops(0, [&] {
         for (std::size_t v = 0; v < n_.values.size(); ++v)
-          if (inner[v] && in_loops(v) && !folded(v)) compute(v);
+          if (inner[v] && in_loops(v)) compute(v);
         for (const std::size_t v : sums) accumulate(v);
       });
     for (const std::size_t v : sums) finish(v);
     for (std::size_t v = 0; v < n_.values.size(); ++v)
       if (held_[v] < 0 && !in_loops(v)) compute(v);
     for (std::size_t i = 0; i < n_.outputs.size(); ++i) store(i);
-    return b.finish();
   }
 
  private:
@@ -73,8 +72,9 @@ class Writer {
   std::vector<std::size_t> tiled_;                  // axes of the tile, the dimensions of register tensors
   std::int64_t rows_ = 1;                           // of x, at neighbouring indices of z, one behind another in a register tensor
   std::vector<TensorId> globals_, outputs_, held_;  // held_: the register tensor of a value
+  std::vector<bool> kept_;                          // which values, beside loads and reductions, get one
 
-  TensorId declare(const std::string& name, const Access& access, bool output) {
+  TensorId declare(const std::string& name, const Access& access, bool output = false) {
     return kernels::declare(draft, name, n_, access, tiled_, output);
   }
   tile::Tile box(TensorId tensor, const Access& access) const { return kernels::box(draft, tensor, access, tiled_, tile_); }
@@ -99,22 +99,32 @@ class Writer {
     if (rows_ > 1 && varies[at(form_.roles.x)]) shape.back() *= rows_;
     return shape.empty() ? std::vector<std::int64_t>{1} : shape;
   }
-  TensorId reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape) {
-    const auto [found, added] = draft.named.try_emplace(name, -1);
-    if (added) found->second = b.reg(name, dtype, shape);
-    return found->second;
-  }
 
   Value value_of(std::size_t v) const {
     const NestValue& value = n_.values[v];
+    if (held_[v] >= 0) return b.value(held_[v]);
     if (value.kind == Kind::index) return index(value.at);
-    if (value.kind == Kind::map && value.operands.empty()) return to_value(value.expression, {});
-    return held_[v] >= 0 ? b.value(held_[v]) : expression(value);
+    if (value.kind == Kind::constant) return tile::constant(value.value);
+    std::vector<Value> operands;
+    for (const int operand : value.operands) operands.push_back(value_of(at(operand)));
+    return value.kind == Kind::round ? operands[0] : tile::apply(value.op, std::move(operands));
   }
-  Value expression(const NestValue& map) const {
-    std::vector<Value> inputs;
-    for (const int operand : map.operands) inputs.push_back(value_of(at(operand)));
-    return to_value(map.expression, inputs);
+  // What varies along fewer axes than a user, is much and used more than once, or is rounded has a register tensor of its own.
+  void choose_kept() {
+    std::vector<int> uses(n_.values.size()), nodes(n_.values.size(), 1);
+    for (std::size_t v = 0; v < n_.values.size(); ++v)
+      for (const int operand : n_.values[v].operands) {
+        nodes[v] = std::min(nodes[v] + nodes[at(operand)], kLargestCopy);
+        ++uses[at(operand)];
+      }
+    for (std::size_t v = 0; v < n_.values.size(); ++v) {
+      const NestValue& value = n_.values[v];
+      kept_.push_back(value.kind == Kind::round || (value.kind == Kind::apply && uses[v] > 1 && nodes[v] == kLargestCopy));
+      for (const int operand : value.operands)
+        if (value.kind == Kind::apply && n_.values[at(operand)].kind == Kind::apply &&
+            n_.values[at(operand)].varies != value.varies)
+          kept_[at(operand)] = true;
+    }
   }
   Value index(const Affine& c) const {
     Index start = c.begin;
@@ -136,16 +146,16 @@ class Writer {
     const NestValue& value = n_.values[v];
     if (value.kind == Kind::load) {
       const Access& load = n_.loads[at(value.load)];
-      held_[v] = reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
+      held_[v] = draft.reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
       each_row(held_[v], load, [&](const tile::Tile& part) { b.copy(box(globals_[at(value.load)], load), part, load.fill); });
       if (gpu_ && turned(load)) {
-        const TensorId mine = reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
+        const TensorId mine = draft.reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
         b.rearrange(mine, held_[v]);
         held_[v] = mine;
       }
-    } else if (value.kind == Kind::map && !value.operands.empty()) {
-      const Value text = expression(value);
-      held_[v] = reg(fmt::format("v{}", v), value.dtype, shape_of(value.varies));
+    } else if (kept_[v]) {
+      const Value text = value_of(v);
+      held_[v] = draft.reg(fmt::format("v{}", v), value.dtype, shape_of(value.varies));
       b.map(held_[v], text);
     }
   }
@@ -160,22 +170,13 @@ class Writer {
            load.uses(at(x));
   }
 
-  // A sum's operand that is needed for nothing else becomes part of the accumulation.
-  bool folded(std::size_t v) const {
-    int users = 0;
-    bool sum = false;
-    for (const NestValue& value : n_.values)
-      for (const int operand : value.operands)
-        if (at(operand) == v) ++users, sum = value.kind == Kind::reduce;
-    return users == 1 && sum && n_.values[v].kind == Kind::map && n_.values[v].dtype == Dtype::f32;
-  }
   std::vector<std::int64_t> sum_shape(std::size_t v) const {
     std::vector<bool> varies = n_.values[at(n_.values[v].operands[0])].varies;
     for (const int axis : n_.values[v].axes) varies[at(axis)] = true;
     return shape_of(varies);
   }
   void begin(std::size_t v) {
-    held_[v] = reg(fmt::format("sum{}", v), Dtype::f32, sum_shape(v));
+    held_[v] = draft.reg(fmt::format("sum{}", v), Dtype::f32, sum_shape(v));
     b.fill(held_[v], identity_of(n_.values[v].op));
   }
   void accumulate(std::size_t v) {
@@ -198,12 +199,12 @@ class Writer {
   void finish(std::size_t v) {
     const int lanes = form_.roles.lanes;
     if (lanes < 0 || tile_.extent[at(lanes)] == 1) return;
-    const TensorId whole = reg(fmt::format("total{}", v), Dtype::f32, shape_of(n_.values[v].varies));
+    const TensorId whole = draft.reg(fmt::format("total{}", v), Dtype::f32, shape_of(n_.values[v].varies));
     const auto axis = std::find(tiled_.begin(), tiled_.end(), at(lanes)) - tiled_.begin();
     b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
     held_[v] = whole;
     if (!gpu_ || tiled_.size() < 3) return;
-    held_[v] = reg(fmt::format("settled{}", v), Dtype::f32, shape_of(n_.values[v].varies));
+    held_[v] = draft.reg(fmt::format("settled{}", v), Dtype::f32, shape_of(n_.values[v].varies));
     b.rearrange(held_[v], whole);
   }
 
@@ -235,7 +236,7 @@ class Writer {
     const NestValue& value = n_.values[at(v)];
     TensorId out = held_[at(v)];
     if (out < 0 || b.dtype_of(out) != place.dtype || shape_of(value.varies) != shape_of(varies)) {
-      out = reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
+      out = draft.reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
       b.map(out, value_of(at(v)));
     }
     each_row(out, place, [&](const tile::Tile& part) { b.copy(part, box(outputs_[i], place)); });
@@ -269,12 +270,11 @@ class Writer {
     // Dimensions of the sum come behind those of the one factor's tiles, and before the other's.
     std::vector<std::size_t> a_axes = tiled_, b_axes = tiled_;
     a_axes.push_back(at(p.k)), b_axes.insert(b_axes.begin(), at(p.k));
-    const TensorId A = kernels::declare(draft, "A", n_, p.a, a_axes, false),
-                   B = kernels::declare(draft, "B", n_, p.b, b_axes, false);
+    const TensorId A = kernels::declare(draft, "A", n_, p.a, a_axes), B = kernels::declare(draft, "B", n_, p.b, b_axes);
     const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
     // Each block of k is summed from zero and added to those before it: the rounding error of one long chain would grow with √k.
     const std::int64_t blocks = ceil_div(n_.axes[at(p.k)], depth);
-    const TensorId part = p.taps == 1 && blocks > 1 ? reg("part", Dtype::f32, sum_shape(v)) : held_[v];
+    const TensorId part = p.taps == 1 && blocks > 1 ? draft.reg("part", Dtype::f32, sum_shape(v)) : held_[v];
     b.for_("k", 0, blocks, 1, [&](const Index& k) {
       tile_.origin[at(p.k)] = k * depth;
       tile::Tile rows_of_a = kernels::box(draft, A, p.a, a_axes, tile_);
@@ -306,11 +306,9 @@ class Writer {
   }
 };
 }  // namespace
-tile::Program program_of(const Form& form, const Schedule& s, const Capabilities& capabilities, const std::string& name,
-                         std::map<std::string, std::string>& buffers) {
-  Writer writer(form, s, capabilities, name);
-  tile::Program program = writer.make();
-  buffers = writer.draft.buffers;
-  return program;
+void add_program(Family::Programs& out, const Form& form, const Schedule& s, const Capabilities& capabilities) {
+  Writer writer(form, s, capabilities, out.programs.empty() ? "direct" : fmt::format("direct_part{}", out.programs.size()));
+  writer.make();
+  writer.draft.finish(out);
 }
 }  // namespace warploom::kernels::direct

@@ -43,8 +43,16 @@ struct Schedule {
 nlohmann::json to_json(const Schedule& schedule);
 Result<Schedule> schedule_from_json(const nlohmann::json& json);
 std::int64_t field(const Schedule& schedule, const std::string& name, std::int64_t otherwise = 0);
-// kScheduleIllegal: fields that cannot hold together.
-Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found);
+
+// What fields must not be together. The first rule that is broken is the answer, kScheduleIllegal.
+struct Rule {
+  bool broken;
+  const char* expected;
+  std::int64_t found;
+};
+Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules);
+// ok, or kResourceLimit where a block's shared memory, or on a CPU a core's L2 cache, does not hold so many bytes.
+Status fits(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities);
 
 struct Field {
   std::string name;

@@ -14,21 +14,6 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
   return std::nullopt;
 }
 
-Status fits_shared(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities) {
-  if (bytes <= capabilities.shared_bytes) return ok();
-  return fail({ErrorCode::kResourceLimit, "a block needs more shared memory than the target has", schedule.text(),
-               fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
-               "use fewer stages or a smaller tile"});
-}
-
-bool engine_reads(const View& view) {
-  const std::size_t rank = view.batch_rank();
-  const auto fast = static_cast<std::size_t>(view.fast_axis()) + rank;
-  for (std::size_t i = 0; i < rank + 2; ++i)
-    if (i != fast && view.shape[i] > 1 && view.strides[i] * bytes_of(view.dtype) % 16) return false;
-  return view.strides[fast] == 1;
-}
-
 void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa, TensorId fb,
                        const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape) {
   auto& t = draft.b;
@@ -36,15 +21,11 @@ void fragment_products(Draft& draft, const Precision& precision, TensorId acc, T
     t.mma(acc, t.all(fa), t.all(fb));
     return;
   }
-  auto part = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
-    const auto known = draft.named.find(name);
-    return known != draft.named.end() ? known->second : draft.named[name] = t.reg(name, Dtype::tf32, shape);
-  };
-  const TensorId a = part("fa_tf32", a_shape), b = part("fb_tf32", b_shape);
+  const TensorId a = draft.reg("fa_tf32", Dtype::tf32, a_shape), b = draft.reg("fb_tf32", Dtype::tf32, b_shape);
   t.copy(t.all(fa), t.all(a));
   t.copy(t.all(fb), t.all(b));
   if (precision.terms > 1) {
-    const TensorId a_rest = part("fa_rest", a_shape), b_rest = part("fb_rest", b_shape);
+    const TensorId a_rest = draft.reg("fa_rest", Dtype::tf32, a_shape), b_rest = draft.reg("fb_rest", Dtype::tf32, b_shape);
     t.map(a_rest, t.value(fa) - t.value(a));
     t.map(b_rest, t.value(fb) - t.value(b));
     t.mma(acc, t.all(a_rest), t.all(b));
@@ -53,108 +34,137 @@ void fragment_products(Draft& draft, const Precision& precision, TensorId acc, T
   t.mma(acc, t.all(a), t.all(b));
 }
 
-MatmulRegion exchanged(const MatmulRegion& region) {
-  MatmulRegion out = region;
-  out.a = region.b.transposed(), out.b = region.a.transposed(), out.out = region.out.transposed();
-  for (View& operand : out.operands) operand = operand.transposed();
-  std::swap(out.m, out.n);
-  return out;
+TileOrder::TileOrder(const Contraction& contraction, NestTile tile, std::int64_t group, std::int64_t cluster)
+    : c_(contraction),
+      tile_(std::move(tile)),
+      cluster_(cluster),
+      tiles_m_(ceil_div(tile_.count(c_.nest, c_.m), cluster)),
+      tiles_n_(tile_.count(c_.nest, c_.n)),
+      batch_(tile_.count(c_.nest, c_.batch)) {
+  // The divisor of tiles_m nearest to `group`, so that every group is whole.
+  const auto distance = [&](std::int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
+  for (std::int64_t w = 1; w <= tiles_m_; ++w)
+    if (tiles_m_ % w == 0 && distance(w) < distance(width_)) width_ = w;
 }
-namespace {
-// A workspace of the shape of `like` with `fast` (0: rows, 1: k) contiguous and every row of 16 bytes; stretched batch axes stay so.
-View workspace_view(Family::Programs& out, const std::string& name, const View& like, int fast) {
-  const std::size_t rank = like.batch_rank(), inner = rank + static_cast<std::size_t>(fast),
-                    outer = rank + 1 - static_cast<std::size_t>(fast);
-  View view;
-  view.name = name, view.dtype = like.dtype, view.shape = like.shape;
-  view.strides.assign(rank + 2, 0);
-  view.strides[inner] = 1;
-  view.strides[outer] = round_up(like.shape[inner], 16 / bytes_of(like.dtype));
-  std::int64_t next = view.strides[outer] * like.shape[outer];
-  for (std::size_t i = rank; i-- > 0;)
-    if (like.shape[i] > 1) view.strides[i] = next, next *= like.shape[i];
-  out.workspaces.push_back({name, like.dtype, {next}});
-  return view;
-}
-}  // namespace
-Prepared prepare_operand(Family::Programs& out, const std::string& name, const View& view, const Precision& precision) {
-  const bool any_major = bytes_of(precision.operand) == 2, rounds = precision.operand == Dtype::tf32;
-  const int fast = any_major ? view.fast_axis() : 1;
-  const bool transposes = view.fast_axis() != fast;
-  if (precision.terms == 1 && !transposes && engine_reads(view)) return {view, {}};
-  const std::size_t rank = view.batch_rank();
-  const std::int64_t rows = view.shape[rank], k = view.shape[rank + 1];
-  Prepared prepared;
-  prepared.high = workspace_view(out, name + "_ready", view, fast);
-  if (precision.terms > 1) prepared.low = workspace_view(out, name + "_rest", view, fast);
 
-  // One block turns a tile: rounded to tf32, and what the rounding lost, or as it is.
-  const std::int64_t tile_rows = transposes ? 64 : fast == 1 ? 32 : 128, tile_k = transposes ? 64 : 4096 / tile_rows;
+NestTile TileOrder::at(const Index& number) const {
+  const Index in_batch = batch_ > 1 ? number % (tiles_m_ * tiles_n_) : number;
+  const Index first = in_batch / (width_ * tiles_n_) * width_, within = in_batch % (width_ * tiles_n_);
+  const Index m = first + within % width_;
+  NestTile placed = tile_;
+  placed.place(c_.nest, c_.m, cluster_ > 1 ? m * cluster_ + tile::cluster_rank() : m);
+  placed.place(c_.nest, c_.n, within / width_);
+  placed.place(c_.nest, c_.batch, batch_ > 1 ? number / (tiles_m_ * tiles_n_) : Index(0));
+  return placed;
+}
+
+Prepared laid_anew(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
+                   bool along_k, const Precision& precision) {
+  const auto dim_along = [&](std::size_t axis) {
+    return at(std::ranges::find_if(from.at, [&](const Affine& c) { return c.steps[axis] != 0; }) - from.at.begin());
+  };
+  const std::size_t rank = from.at.size(), fast = dim_along(along_k ? k : row), slow = dim_along(along_k ? row : k);
+  const std::vector<std::size_t> last = {dim_along(row), dim_along(k)};
+  const bool transposes = from.strides[fast] != 1 && from.strides[slow] == 1;
+  const auto workspace = [&](const std::string& suffix) {
+    Access made = from;
+    made.name = name + suffix;
+    std::int64_t next = round_up(from.shape[fast], 16 / bytes_of(from.dtype));
+    made.strides[fast] = 1;
+    for (std::size_t d = rank; d-- > 0;)
+      if (d != fast) made.strides[d] = next, next *= from.shape[d];
+    out.workspaces.push_back({made.name, from.dtype, {next}});
+    return made;
+  };
+  Prepared prepared{workspace("_ready"), {}};
+  if (precision.terms > 1) prepared.low = workspace("_rest");
+
+  // One block turns a tile: rounded to tf32, and what the rounding lost, or as it is. Rows and k are the last dimensions.
+  const std::int64_t tile_rows = transposes ? 64 : along_k ? 32 : 128, tile_k = transposes ? 64 : 4096 / tile_rows;
+  const std::vector<std::int64_t> shape = {tile_rows, tile_k};
   Draft draft("prepare_" + name);
   auto& b = draft.b;
-  // A batch axis of size 1 here is stretched in the region; the grid counts this operand's own.
-  const std::vector<std::int64_t> own_batch(view.shape.begin(), view.shape.begin() + static_cast<std::ptrdiff_t>(rank));
-  std::int64_t batches = 1;
-  for (const auto size : own_batch) batches *= size;
-  b.grid(ceil_div(k, tile_k), ceil_div(rows, tile_rows), batches);
-  b.warps(8);
-  const TensorId src = draft.input("X", view);
-  const TensorId high = draft.output("X_ready", prepared.high);
-  const TensorId low = precision.terms > 1 ? draft.output("X_rest", prepared.low) : -1;
-  const Index row = tile::block(1) * tile_rows, column = tile::block(0) * tile_k;
-  const auto extent = box(view, tile_rows, tile_k);
-  const std::vector<std::int64_t> shape = {tile_rows, tile_k};
-  auto at = [&](TensorId tensor, const View& of) {
-    return b.tile(tensor, offsets(of, own_batch, tile::block(2), row, column), extent);
+  std::vector<std::size_t> dims;
+  std::vector<Index> offset;
+  std::int64_t others = 1;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (d != fast && d != slow) dims.push_back(d), others *= from.shape[d];
+  std::int64_t below = others;
+  for (const std::size_t d : dims) {
+    below /= from.shape[d];
+    offset.push_back(offset.empty() ? tile::block(2) / below : tile::block(2) / below % from.shape[d]);
+  }
+  dims.insert(dims.end(), last.begin(), last.end());
+  offset.push_back(tile::block(1) * tile_rows), offset.push_back(tile::block(0) * tile_k);
+  b.grid(ceil_div(from.shape[last[1]], tile_k), ceil_div(from.shape[last[0]], tile_rows), others).warps(8);
+  const auto global = [&](const std::string& own, const Access& access, bool output) {
+    std::vector<std::int64_t> sizes, strides, extent(rank - 2, 1);
+    for (const std::size_t d : dims) sizes.push_back(access.shape[d]), strides.push_back(access.strides[d]);
+    extent.insert(extent.end(), shape.begin(), shape.end());
+    draft.buffers[own] = access.name;
+    return b.tile(output ? b.output(own, access.dtype, sizes, strides) : b.global(own, access.dtype, sizes, strides), offset,
+                  extent);
   };
-  TensorId x = b.reg("x", view.dtype, shape);
-  b.copy(at(src, view), b.all(x), 0, true);
+  const tile::Tile source = global("X", from, false), high = global("X_ready", prepared.high, true);
+  TensorId x = b.reg("x", from.dtype, shape);
+  b.copy(source, b.all(x), 0, true);
   if (transposes) {
-    const TensorId turned = b.shared("turn", view.dtype, shape);
-    const TensorId y = b.reg("y", view.dtype, shape);
+    const TensorId turned = b.shared("turn", from.dtype, shape), y = b.reg("y", from.dtype, shape);
     b.copy(b.all(x), b.all(turned));
     b.copy(b.all(turned), b.all(y));
     x = y;
   }
-  if (rounds) {
-    const TensorId rounded = b.reg("rounded", Dtype::f32, shape);
-    b.map(rounded, tile::apply(ValueOp::round_tf32, {b.value(x)}));
-    b.copy(b.all(rounded), at(high, prepared.high));
-    if (low >= 0) {
-      const TensorId rest = b.reg("rest", Dtype::f32, shape);
-      b.map(rest, tile::apply(ValueOp::round_tf32, {b.value(x) - b.value(rounded)}));
-      b.copy(b.all(rest), at(low, prepared.low));
-    }
+  const auto write = [&](const std::string& value, const tile::Value& of, const tile::Tile& to) {
+    const TensorId rounded = b.reg(value, Dtype::f32, shape);
+    b.map(rounded, tile::apply(ValueOp::round_tf32, {of}));
+    b.copy(b.all(rounded), to);
+    return rounded;
+  };
+  if (precision.operand != Dtype::tf32) {
+    b.copy(b.all(x), high);
   } else {
-    b.copy(b.all(x), at(high, prepared.high));
+    const TensorId rounded = write("rounded", b.value(x), high);
+    if (precision.terms > 1) write("rest", b.value(x) - b.value(rounded), global("X_rest", prepared.low, true));
   }
-  out.programs.push_back(b.finish());
-  out.buffers.push_back(draft.buffers);
+  draft.finish(out);
   return prepared;
 }
 
-void sum_parts(Family::Programs& out, const MatmulRegion& region, const View& parts, std::int64_t split) {
-  const std::int64_t rows = region.m < 16 ? 4 : 16, columns = 256;
-  const TileOrder order{ceil_div(region.m, rows), ceil_div(region.n, columns), region.batch_count(), 1};
-  Draft draft("sum_parts");
+Prepared prepare_operand(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
+                         const Precision& precision) {
+  const bool along_k = bytes_of(precision.operand) != 2 || from.stride(row) != 1 || from.stride(k) == 1;
+  const std::size_t fast = along_k ? k : row;
+  // The copy engine reads neighbours along one axis, all else in steps of 16 bytes.
+  bool readable = precision.terms == 1 && from.stride(fast) == 1;
+  for (std::size_t d = 0; d < from.at.size(); ++d)
+    readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
+  return readable ? Prepared{from, {}} : laid_anew(out, name, from, row, k, along_k, precision);
+}
+
+void store(Draft& draft, const Nest& nest, const Epilogue& epilogue, TensorId acc, const Access& to, const NestTile& tile,
+           const std::vector<std::size_t>& axes, TensorId staging) {
   auto& t = draft.b;
-  t.grid(order.count()).warps(8);
-  const TensorId P = draft.input("P", parts);
-  std::vector<TensorId> operands;
-  for (std::size_t i = 0; i < region.operands.size(); ++i)
-    operands.push_back(draft.input(fmt::format("E{}", i), region.operands[i]));
-  const TensorId C = draft.output("C", region.out);
-  const TileOrder::Position at = order.at(tile::block(0));
-  const TensorId acc = t.reg("acc", Dtype::f32, {rows, columns}), x = t.reg("x", Dtype::f32, {rows, columns});
-  for (std::int64_t s = 0; s < split; ++s) {
-    const auto part = t.tile(P, {at.batch + s * order.batch, at.m * rows, at.n * columns}, {1, rows, columns});
-    t.copy(part, t.all(s == 0 ? acc : x), 0, true);
-    if (s > 0) t.map(acc, t.value(acc) + t.value(x));
+  const auto columns_of = [&](const auto& uses) {
+    std::int64_t columns = 1;
+    for (std::size_t i = 1; i < axes.size(); ++i) columns *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
+    return columns;
+  };
+  const std::int64_t rows = tile.extent[axes[0]];
+  std::vector<tile::Value> inputs = {t.value(acc)};
+  for (std::size_t i = 0; i < epilogue.operands.size(); ++i) {
+    const Access& load = nest.loads[at(epilogue.operands[i])];
+    const auto uses = [&](std::size_t axis) { return load.uses(axis); };
+    const TensorId x = t.reg(fmt::format("e{}", i), load.dtype, {uses(axes[0]) ? rows : 1, columns_of(uses)});
+    t.copy(box(draft, declare(draft, fmt::format("E{}", i), nest, load, axes), load, axes, tile), t.all(x), load.fill);
+    inputs.push_back(t.value(x));
   }
-  const TensorId result = epilogue(draft, region, operands, acc, at, rows, columns);
-  t.copy(t.all(result),
-         t.tile(C, offsets(region.out, region.batch, at.batch, at.m * rows, at.n * columns), box(region.out, rows, columns)));
-  out.programs.push_back(t.finish());
-  out.buffers.push_back(draft.buffers);
+  TensorId result = acc;
+  if (epilogue.expression.terms.size() > 1 || t.dtype_of(acc) != to.dtype) {
+    result = t.reg("result", to.dtype, {rows, columns_of([](std::size_t) { return true; })});
+    t.map(result, to_value(epilogue.expression, inputs));
+  }
+  const tile::Tile destination = box(draft, declare(draft, "C", nest, to, axes, true), to, axes, tile);
+  if (staging >= 0) t.copy(t.all(result), t.all(staging));
+  t.copy(t.all(staging < 0 ? result : staging), destination);
 }
 }  // namespace warploom::kernels

@@ -1,7 +1,8 @@
-// What the GPU matmul families share: precision, operands made ready for tensor cores.
+// What the GPU matmul families share: precision, the order of tiles, operands made ready, what follows the sum.
 #pragma once
+#include "kernels/contraction.h"
 #include "kernels/families.h"
-#include "kernels/pieces.h"
+#include "kernels/nest_tiles.h"
 namespace warploom::kernels {
 // How products are computed under a track. 16-bit inputs: their own type. fp32 inputs: tf32 once (tf32, tolerance tracks), or
 // three products of two-part splits (fp32 track). 8-bit inputs, scaled: their own type.
@@ -14,31 +15,39 @@ struct Precision {
   Dtype accumulator() const { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 };
 std::optional<Precision> precision_of(Dtype a, Dtype b, Track track);
-inline std::optional<Precision> precision_of(const MatmulRegion& region, Track track) {
-  return precision_of(region.a.dtype, region.b.dtype, track);
-}
 
 // acc += fa·fb of register fragments under the precision: as they are, rounded to tf32, or as three products of two-part splits.
 void fragment_products(Draft& draft, const Precision& precision, tile::TensorId acc, tile::TensorId fa, tile::TensorId fb,
                        const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape);
 
-// ok, or kResourceLimit where a block's shared memory does not hold `bytes`.
-Status fits_shared(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities);
+// The order in which the tiles of a contraction's result are computed. Tiles of `group` neighbouring rows of tiles are taken together,
+// column by column, so that blocks which run at the same time share operands in the L2 cache. The blocks of a cluster take tiles below
+// each other, and count as one.
+class TileOrder {
+ public:
+  TileOrder(const Contraction& contraction, NestTile tile, std::int64_t group, std::int64_t cluster = 1);
+  std::int64_t count() const { return tiles_m_ * tiles_n_ * batch_; }
+  NestTile at(const tile::Index& number) const;  // the tile where it lies
 
-// Whether the copy engine can read a view: neighbours along one of its last two axes, all else in steps of 16 bytes.
-bool engine_reads(const View& view);
-
-// An operand of a tensor-core kernel fed by the copy engine. Types of other than 16 bits must have k contiguous. Where the tensor
-// is not so, or is not aligned, or has to be rounded or split, a program of its own writes workspaces first.
-struct Prepared {
-  View high, low;  // as [batch…, rows, k]; low only for three terms
+ private:
+  const Contraction& c_;
+  NestTile tile_;
+  std::int64_t cluster_, tiles_m_, tiles_n_, batch_, width_ = 1;
 };
-// Appends the program and its workspaces to `out` when one is needed. `view` is [batch…, rows, k].
-Prepared prepare_operand(Family::Programs& out, const std::string& name, const View& view, const Precision& precision);
 
-// The same product with its sides exchanged: outᵀ = bᵀ·aᵀ.
-MatmulRegion exchanged(const MatmulRegion& region);
+// An operand in workspaces that a program of its own writes: one element after another along k, or for types of 16 bits along rows
+// where it is so already, all else in steps of 16 bytes; rounded to tf32, `low` being what rounding lost where there are three terms.
+struct Prepared {
+  Access high, low;
+};
+Prepared laid_anew(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
+                   bool along_k, const Precision& precision);
+// The same for a kernel fed by the copy engine: where that can read the operand as it is, nothing is written.
+Prepared prepare_operand(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
+                         const Precision& precision);
 
-// Sums `split` partial products, `parts` being [split · batch, m, n] in fp32, in a fixed order, and applies the epilogue.
-void sum_parts(Family::Programs& out, const MatmulRegion& region, const View& parts, std::int64_t split);
+// Loads what the epilogue needs beside the accumulators of a tile, applies it and stores the result. `axes`: the one that rows follow,
+// then those of columns. Through `staging`, a shared tensor, where there is one.
+void store(Draft& draft, const Nest& nest, const Epilogue& epilogue, tile::TensorId acc, const Access& to, const NestTile& tile,
+           const std::vector<std::size_t>& axes, tile::TensorId staging = -1);
 }  // namespace warploom::kernels

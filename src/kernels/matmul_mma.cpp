@@ -5,16 +5,12 @@
 // 1). A slot holds block_k · taps of the sum's terms: so many input channels at so many places of the window. Nothing is unfolded in
 // memory: a patch at a place of the window is a box of the input, and what padding adds lies outside and counts as 0. With pack=1 a
 // program of its own first lays the weights so that the channels of one place are neighbours.
-#include "kernels/contraction.h"
 #include "kernels/gpu_matmul.h"
-#include "kernels/nest_tiles.h"
 namespace warploom::kernels {
 namespace {
 using tile::Index;
 using tile::TensorId;
 using tile::Value;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
 std::int64_t outside(const Contraction& c) {
@@ -25,17 +21,13 @@ std::int64_t outside(const Contraction& c) {
   return far;
 }
 
-std::optional<Contraction> contraction(const Region& region) {
-  return region.nests().size() == 1 ? contraction_of(region.nests()[0]) : std::nullopt;
-}
-
 class MatmulThreads final : public Family {
  public:
   MatmulThreads(std::string name, bool tensor_cores) : name_(std::move(name)), tensor_cores_(tensor_cores) {}
   std::string name() const override { return name_; }
 
   bool covers(const Region& region, const target::Capabilities& capabilities) const override {
-    const auto c = contraction(region);
+    const auto c = contraction_of(region.nests());
     if (!capabilities.gpu || !c || !epilogue_of(*c) || !computes(*c)) return false;
     const auto p = precision(*c, region.track);
     const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
@@ -44,7 +36,7 @@ class MatmulThreads final : public Family {
 
   Space space(const Region& region, const target::Capabilities&) const override {
     using Values = std::vector<std::int64_t>;
-    const auto c = *contraction(region);
+    const auto c = *contraction_of(region.nests());
     const bool plain = c.k.size() == 1 && !second_n(c);  // a matmul
     const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
     Values ys = {1}, tap_counts = {1}, depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
@@ -73,33 +65,34 @@ class MatmulThreads final : public Family {
     if (plain) return space;
     space.fields.push_back({"y", ys, "columns of an output tile, along the axis before the fastest"});
     space.fields.push_back({"taps", tap_counts, "places of the window of a slot"});
-    space.fields.push_back({"pack", {1, 0}, "1: a program of its own makes the channels of one place of the window neighbours"});
+    space.fields.push_back({"pack", c.channel ? Values{1, 0} : Values{0},
+                            "1: a program of its own makes the channels of one place of the window neighbours"});
     return space;
   }
 
   Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto c = *contraction(region);
+    const auto c = *contraction_of(region.nests());
     const Precision p = *precision(c, region.track);
     const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1), threads = field(s, "warps") * 32,
                k = field(s, "block_k") * field(s, "taps", 1);
     const std::int64_t deepest =
         p.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
-    if (k % k_step(p.operand) || k > deepest)
-      return fail(illegal(s, fmt::format("block_k · taps a multiple of {}, at most {}", k_step(p.operand), deepest),
-                          fmt::format("{}", k)));
-    if (n < 32 || n > 256) return fail(illegal(s, "tiles of 32 to 256 columns", fmt::format("{}", n)));
     const auto accumulators = m * n / threads;
-    if (accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4)
-      return fail(illegal(s, "4 to 128 accumulators a thread (64 when operands are split)", fmt::format("{}", accumulators)));
-    if (field(s, "pack") && c.nest.loads[c.a].at.size() < 2) return fail(illegal(s, "pack=0 for a vector", s.text()));
-    return fits_shared(s, (m + n) * k * bytes_of(c.nest.loads[c.a].dtype) * field(s, "stages"), capabilities);
+    WARPLOOM_CHECK(first_broken(s, {{k % k_step(p.operand) != 0 || k > deepest,
+                                     "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
+                                    {n < 32 || n > 256, "tiles of 32 to 256 columns", n},
+                                    {accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4,
+                                     "4 to 128 accumulators a thread, 64 when operands are split", accumulators},
+                                    {field(s, "pack") && !c.channel, "pack=0 where nothing is a channel", 1}}));
+    return fits(s, (m + n) * k * bytes_of(c.nest.loads[c.a].dtype) * field(s, "stages"), capabilities);
   }
 
   Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
-    auto c = *contraction(region);
+    auto c = *contraction_of(region.nests());
     const Precision p = *precision(c, region.track);
     Programs out;
-    if (field(s, "pack")) pack(out, c);
+    Access& a = c.nest.loads[c.a];
+    if (field(s, "pack")) a = laid_anew(out, "a", a, c.row, *c.channel, true, {a.dtype, 1}).high;
     multiply(out, c, p, s);
     return out;
   }
@@ -121,15 +114,11 @@ class MatmulThreads final : public Family {
       const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
       if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
       for (const Affine& dim : load.at) {
-        const auto tiled =
-            (dim.steps[tall_m(c)] != 0) + (dim.steps[c.fastest_n()] != 0) + (c.channel && dim.steps[*c.channel] != 0);
+        const auto tiled = (dim.steps[c.row] != 0) + (dim.steps[c.column] != 0) + (c.channel && dim.steps[*c.channel] != 0);
         if (tiled > 1 || std::ranges::min(dim.steps) < 0) return false;
       }
     }
     return is_computed_float(c.nest.outputs[0].place.dtype);
-  }
-  static std::size_t tall_m(const Contraction& c) {
-    return *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return c.nest.axes[axis]; });
   }
   // The axis that columns are of beside the fastest: where no operand behind the sum varies along only one of the two, and no
   // dimension of a tensor follows both.
@@ -138,11 +127,10 @@ class MatmulThreads final : public Family {
     const std::size_t axis = c.n[c.n.size() - 2];
     const auto operands = epilogue_of(c)->operands;
     const bool whole = std::all_of(operands.begin(), operands.end(), [&](int operand) {
-      return c.nest.loads[at(operand)].uses(axis) == c.nest.loads[at(operand)].uses(c.fastest_n());
+      return c.nest.loads[at(operand)].uses(axis) == c.nest.loads[at(operand)].uses(c.column);
     });
     const bool apart = std::ranges::none_of(c.nest.loads, [&](const Access& load) {
-      return std::ranges::any_of(load.at,
-                                 [&](const Affine& dim) { return dim.steps[axis] != 0 && dim.steps[c.fastest_n()] != 0; });
+      return std::ranges::any_of(load.at, [&](const Affine& dim) { return dim.steps[axis] != 0 && dim.steps[c.column] != 0; });
     });
     return whole && apart ? std::optional(axis) : std::nullopt;
   }
@@ -155,73 +143,34 @@ class MatmulThreads final : public Family {
     return false;
   }
 
-  // A rewritten with its channels fastest, all other dimensions as they were.
-  static void pack(Programs& out, Contraction& c) {
-    Access& a = c.nest.loads[c.a];
-    std::size_t fastest = 0;
-    for (std::size_t d = 0; d < a.at.size(); ++d)
-      if (c.channel && a.at[d].steps[*c.channel] != 0) fastest = d;
-    Access packed = a;
-    packed.name = "packed";
-    std::int64_t next = round_up(a.shape[fastest], 16 / bytes_of(a.dtype));
-    packed.strides[fastest] = 1;
-    for (std::size_t d = a.at.size(); d-- > 0;)
-      if (d != fastest) packed.strides[d] = next, next *= a.shape[d];
-    out.workspaces.push_back({packed.name, a.dtype, {next}});
-    // The channels and the dimension before them, 32 by 32.
-    const std::size_t other = fastest == 0 ? 1 : 0;
-    Draft draft("pack");
-    auto& b = draft.b;
-    draft.buffers = {{"W", a.name}, {"P", packed.name}};
-    const TensorId from = b.global("W", a.dtype, a.shape, a.strides), to = b.output("P", a.dtype, a.shape, packed.strides);
-    const TensorId x = b.reg("x", a.dtype, {32, 32});
-    std::vector<Index> offset;
-    std::vector<std::int64_t> extent;
-    std::int64_t blocks = 1;
-    for (std::size_t d = 0; d < a.shape.size(); ++d) {
-      extent.push_back(d == fastest || d == other ? 32 : 1);
-      const std::int64_t count = ceil_div(a.shape[d], extent[d]);
-      offset.push_back(tile::block(0) / blocks % count * extent[d]);
-      blocks *= count;
-    }
-    b.grid(blocks).warps(8);
-    b.copy(b.tile(from, offset, extent), b.all(x));
-    b.copy(b.all(x), b.tile(to, offset, extent));
-    out.programs.push_back(b.finish());
-    out.buffers.push_back(draft.buffers);
-    a = packed;
-  }
-
   void multiply(Programs& out, const Contraction& c, const Precision& precision, const Schedule& s) const {
     const Nest& nest = c.nest;
     const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1), bk = channels * taps,
                bn = field(s, "block_n") * field(s, "y", 1), step = static_cast<std::int64_t>(k_step(precision.operand));
     const auto second = second_n(c);
     const int stages = static_cast<int>(field(s, "stages"));
-    const std::size_t m_axis = tall_m(c);
     // The axes that a block has several elements of, in the order of the matrices' rows and columns.
-    std::vector<std::size_t> rows = {m_axis}, columns, terms;
+    std::vector<std::size_t> rows = {c.row}, columns, terms;
     if (second) columns.push_back(*second);
-    columns.push_back(c.fastest_n());
+    columns.push_back(c.column);
     if (c.channel) terms.push_back(*c.channel);
     std::vector<std::size_t> result = rows, a_axes = rows, b_axes = terms;
     result.insert(result.end(), columns.begin(), columns.end());
     a_axes.insert(a_axes.end(), terms.begin(), terms.end());
     b_axes.insert(b_axes.end(), columns.begin(), columns.end());
     NestTile tile(nest);
-    tile.extent[m_axis] = bm, tile.extent[c.fastest_n()] = field(s, "block_n");
+    tile.extent[c.row] = bm, tile.extent[c.column] = field(s, "block_n");
     if (second) tile.extent[*second] = field(s, "y", 1);
     if (c.channel) tile.extent[*c.channel] = channels;
 
     Draft draft("matmul");
     auto& t = draft.b;
-    const TileOrder order{tile.count(nest, c.m), tile.count(nest, c.n), tile.count(nest, c.batch), field(s, "group", 8)};
-    const TileOrder::Position where = order.at(tile::block(0));
-    tile.place(nest, c.m, where.m), tile.place(nest, c.n, where.n), tile.place(nest, c.batch, where.batch);
+    const TileOrder order(c, tile, field(s, "group", 8));
+    tile = order.at(tile::block(0));
     t.grid(order.count()).warps(static_cast<int>(field(s, "warps")));
 
-    const Access &a = nest.loads[c.a], &b = nest.loads[c.b], &y = nest.outputs[0].place;
-    const TensorId A = declare(draft, "A", nest, a, a_axes, false), B = declare(draft, "B", nest, b, b_axes, false);
+    const Access &a = nest.loads[c.a], &b = nest.loads[c.b];
+    const TensorId A = declare(draft, "A", nest, a, a_axes), B = declare(draft, "B", nest, b, b_axes);
     const TensorId sa = t.shared("a", a.dtype, {bm, bk}), sb = t.shared("b", b.dtype, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
     const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
@@ -272,32 +221,8 @@ class MatmulThreads final : public Family {
       if (split) t.map(acc, t.value(acc) + t.value(part));
       produce(k + (stages - 1));
     });
-    store(draft, c, acc, tile, result, {bm, bn}, y);
-    out.programs.push_back(t.finish());
-    out.buffers.push_back(draft.buffers);
-  }
-
-  // What follows the sum, over the accumulators, and the output.
-  static void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
-                    const std::vector<std::int64_t>& shape, const Access& y) {
-    auto& t = draft.b;
-    const Epilogue epilogue = *epilogue_of(c);
-    std::vector<Value> inputs = {t.value(acc)};
-    for (const int operand : epilogue.operands) {
-      const Access& load = c.nest.loads[at(operand)];
-      const bool columns = std::any_of(axes.begin() + 1, axes.end(), [&](std::size_t axis) { return load.uses(axis); });
-      const TensorId x =
-          t.reg(fmt::format("e{}", inputs.size()), load.dtype, {load.uses(axes[0]) ? shape[0] : 1, columns ? shape[1] : 1});
-      const TensorId from = declare(draft, fmt::format("E{}", inputs.size()), c.nest, load, axes, false);
-      t.copy(box(draft, from, load, axes, tile), t.all(x), load.fill);
-      inputs.push_back(t.value(x));
-    }
-    TensorId result = acc;
-    if (epilogue.expression.terms.size() > 1 || t.dtype_of(acc) != y.dtype) {
-      result = t.reg("result", y.dtype, shape);
-      t.map(result, to_value(epilogue.expression, inputs));
-    }
-    t.copy(t.all(result), box(draft, declare(draft, "C", c.nest, y, axes, true), y, axes, tile));
+    store(draft, nest, *epilogue_of(c), acc, nest.outputs[0].place, tile, result);
+    draft.finish(out);
   }
 };
 }  // namespace

@@ -2,7 +2,6 @@
 // its inputs. Where a Reshape meets an axis that runs over several of its dimensions, the axis is split and all begins again.
 #include "kernels/nest.h"
 #include "graph/operators.h"
-#include "kernels/nest_form.h"
 namespace warploom::kernels {
 namespace {
 using graph::Graph;
@@ -12,10 +11,9 @@ using graph::OpKind;
 using graph::Shape;
 using graph::TensorId;
 using graph::Term;
+using Kind = NestValue::Kind;
 using Map = std::vector<Affine>;  // a coordinate for each dimension of a tensor
 using Value = std::optional<int>;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // to += from · factor, without trailing zeros, so that equal coordinates compare equal while axes are still added.
 void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
@@ -24,10 +22,6 @@ void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
   for (std::size_t a = 0; a < from.steps.size(); ++a) to.steps[a] += from.steps[a] * factor;
   while (!to.steps.empty() && to.steps.back() == 0) to.steps.pop_back();
 }
-
-Term apply(ValueOp op, int a, int b = 0, int c = 0) { return {.kind = Term::Kind::apply, .op = op, .args = {a, b, c}}; }
-Term input(int index) { return {.kind = Term::Kind::input, .input = index}; }
-Term number(double value) { return {.kind = Term::Kind::constant, .value = value}; }
 
 struct Split {  // an axis asked for in two
   std::size_t axis;
@@ -138,17 +132,25 @@ class Reader {
   }
 
   int push(NestValue value) {
-    nest.values.push_back(std::move(value));
-    return static_cast<int>(nest.values.size()) - 1;
+    const auto same = std::ranges::find_if(nest.values, [&](const NestValue& old) { return old.same(value); });
+    const auto index = static_cast<int>(same - nest.values.begin());
+    if (same == nest.values.end()) nest.values.push_back(std::move(value));
+    return index;
   }
-  int map(std::vector<Term> terms, std::vector<int> operands, Dtype dtype = Dtype::f32) {
-    return push(
-        {.kind = NestValue::Kind::map, .expression = {std::move(terms)}, .operands = std::move(operands), .dtype = dtype});
+  int number(double value) { return push({.kind = Kind::constant, .value = value}); }
+  int apply(ValueOp op, std::vector<int> operands) {
+    std::array<double, 3> known{};
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const NestValue& operand = nest.values[at(operands[i])];
+      if (operand.kind != Kind::constant) return push({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
+      known[i] = operand.value;
+    }
+    return number(warploom::apply(op, known[0], known[1], known[2]));
   }
   int reduce(ValueOp op, int operand, std::vector<int> axes) {
     if (axes.empty()) return operand;
     std::sort(axes.begin(), axes.end());
-    return push({.kind = NestValue::Kind::reduce, .operands = {operand}, .op = op, .axes = std::move(axes)});
+    return push({.kind = Kind::reduce, .op = op, .operands = {operand}, .axes = std::move(axes)});
   }
 
   Access access(TensorId id, const Map& map) const {
@@ -174,12 +176,12 @@ class Reader {
   }
 
   Value leaf(TensorId id, const Map& map) {
-    if (const auto scalar = constant_scalar(graph_, id)) return this->map({number(*scalar)}, {});
+    if (const auto scalar = constant_scalar(graph_, id)) return number(*scalar);
     return load(access(id, map));
   }
   int load(Access access) {
     nest.loads.push_back(std::move(access));
-    return push({.kind = NestValue::Kind::load, .load = static_cast<int>(nest.loads.size()) - 1});
+    return push({.kind = Kind::load, .load = static_cast<int>(nest.loads.size()) - 1});
   }
 
   // The value of a tensor, `fill` where a coordinate lies outside.
@@ -191,7 +193,7 @@ class Reader {
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     int result = *value;
     if (const NestValue& of = nest.values[at(result)];
-        of.kind == NestValue::Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) {
+        of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) {
       Access own = nest.loads[at(of.load)];
       own.fill = fill;
       if (nest.loads[at(of.load)].fill != fill) result = load(std::move(own));
@@ -215,33 +217,27 @@ class Reader {
   // What a value is outside, where that is one number.
   std::optional<double> outside(int value, const Map& map, const Shape& shape) const {
     const NestValue& of = nest.values[at(value)];
-    if (of.kind == NestValue::Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape))
-      return nest.loads[at(of.load)].fill;
-    if (of.kind != NestValue::Kind::map) return std::nullopt;
-    std::vector<double> inputs;
-    for (const int operand : of.operands) {
-      const auto one = outside(operand, map, shape);
+    if (of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) return nest.loads[at(of.load)].fill;
+    if (of.kind == Kind::constant) return of.value;
+    if (of.kind != Kind::apply) return std::nullopt;
+    std::array<double, 3> inputs{};
+    for (std::size_t i = 0; i < of.operands.size(); ++i) {
+      const auto one = outside(of.operands[i], map, shape);
       if (!one) return std::nullopt;
-      inputs.push_back(*one);
+      inputs[i] = *one;
     }
-    return graph::evaluate(of.expression, inputs);
+    return warploom::apply(of.op, inputs[0], inputs[1], inputs[2]);
   }
   int where_inside(int value, const Map& map, const Shape& shape, double fill) {
-    std::vector<Term> terms = {input(0)};
-    std::vector<int> operands = {value};
-    int all = -1;
-    const auto push_term = [&](const Term& term) { return terms.push_back(term), static_cast<int>(terms.size()) - 1; };
+    std::optional<int> all;
     for (std::size_t d = 0; d < map.size(); ++d) {
       if (lies_in(map[d], 0, shape[d])) continue;
-      const int c = push_term(input(static_cast<int>(operands.size())));
-      operands.push_back(push({.kind = NestValue::Kind::index, .at = map[d]}));
-      const int low = push_term(apply(ValueOp::less, push_term(number(-0.5)), c));
-      const int high = push_term(apply(ValueOp::less, c, push_term(number(static_cast<double>(shape[d]) - 0.5))));
-      const int both = push_term(apply(ValueOp::mul, low, high));
-      all = all < 0 ? both : push_term(apply(ValueOp::mul, all, both));
+      const int c = push({.kind = Kind::index, .at = map[d]});
+      const int both = product(apply(ValueOp::less, {number(-0.5), c}),
+                               apply(ValueOp::less, {c, number(static_cast<double>(shape[d]) - 0.5)}));
+      all = all ? product(*all, both) : both;
     }
-    push_term(apply(ValueOp::where, all, 0, push_term(number(fill))));
-    return this->map(std::move(terms), std::move(operands));
+    return apply(ValueOp::where, {*all, value, number(fill)});
   }
 
   Value made(const Node& node, TensorId id, const Map& map) {
@@ -259,18 +255,21 @@ class Reader {
     }
   }
 
-  // Where input `i` is read, by the operator's access rule; nothing where that is not one place.
-  std::optional<Map> source(const Node& node, std::size_t i, const Map& map) const {
+  // Where input `i` is read, by the operator's access rule. `combined` gives the coordinate along a dimension that is combined whole, or
+  // by which a window moves along one, and its size; nothing where there is such a dimension and nobody to say.
+  using Combined = std::function<Affine(std::size_t dim, std::int64_t size)>;
+  std::optional<Map> source(const Node& node, std::size_t i, const Map& map, const Combined& combined = {}) const {
     const auto rule = operator_of(node.op).access(graph::Question{graph_, node}, i);
     if (!rule) return std::nullopt;
     const Shape& shape = graph_.tensor(node.inputs[i]).shape;
     Map out(shape.size());
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const graph::AxisSource& from = (*rule)[d];
-      if (from.axis == graph::AxisSource::kWhole && shape[d] != 1) return std::nullopt;
-      if (from.axis == graph::AxisSource::kWhole) continue;
-      add(out[d], map[at(from.axis)], from.step);
-      out[d].begin += from.begin;
+      const bool whole = from.axis == graph::AxisSource::kWhole;
+      if (whole && shape[d] == 1) continue;
+      if ((whole || from.taps > 1) && !combined) return std::nullopt;
+      if (!whole) add(out[d], map[at(from.axis)], from.step), out[d].begin += from.begin;
+      if (whole || from.taps > 1) add(out[d], combined(d, whole ? shape[d] : from.taps), from.dilation);
     }
     return out;
   }
@@ -323,10 +322,17 @@ class Reader {
     }
     for (int& operand : operands)
       if (operand < 0) operand = operands[order[0]];  // absent: not in the expression
+    std::vector<int> values;
+    for (const Term& term : expression->terms) {
+      if (term.kind == Term::Kind::input) values.push_back(operands[at(term.input)]);
+      if (term.kind == Term::Kind::constant) values.push_back(number(term.value));
+      if (term.kind != Term::Kind::apply) continue;
+      std::vector<int> args;
+      for (int i = 0; i < arity_of(term.op); ++i) args.push_back(values[at(term.args[at(i)])]);
+      values.push_back(apply(term.op, std::move(args)));
+    }
     const bool narrows = is_float(to) && bits_of(to) < bits_of(from) && same;
-    if (expression->terms.size() == 1 && expression->terms[0].kind == Term::Kind::input && !narrows)
-      return operands[at(expression->terms[0].input)];
-    return this->map(expression->terms, std::move(operands), narrows ? to : Dtype::f32);
+    return narrows ? push({.kind = Kind::round, .dtype = to, .operands = {values.back()}}) : values.back();
   }
 
   // The digits of `flat` in the mixed radix of `sizes`.
@@ -403,12 +409,12 @@ class Reader {
       if (apart) continue;
       const Value piece = padded(node.inputs[i], *from, 0);
       if (!piece) return std::nullopt;
-      sum = sum ? this->map({input(0), input(1), apply(ValueOp::add, 0, 1)}, {*sum, *piece}) : piece;
+      sum = sum ? apply(ValueOp::add, {*sum, *piece}) : piece;
     }
     return sum;
   }
 
-  Value product(int a, int b) { return map({input(0), input(1), apply(ValueOp::mul, 0, 1)}, {a, b}); }
+  int product(int a, int b) { return apply(ValueOp::mul, {a, b}); }
 
   // Coordinates at which a pointwise chain that ends in `id` reads already, `partial` but for whole axes at the dimensions `gone`.
   std::optional<Map> demanded(TensorId id, const Map& partial, const std::vector<bool>& gone, std::set<TensorId>& seen) const {
@@ -444,37 +450,19 @@ class Reader {
                                                          {OpKind::ReduceProd, ValueOp::mul}};
     const Shape& shape = graph_.tensor(node.inputs[0]).shape;
     std::vector<bool> gone(shape.size(), false);
-    for (const std::int64_t axis : node.integers("axes")) gone[at(axis)] = true;
-    Map from(shape.size());
-    for (std::size_t d = 0, o = 0; d < shape.size(); ++d)
-      if (!gone[d]) from[d] = map[o++];
-      else o += node.integer("keepdims", 1) != 0;
+    auto from = source(node, 0, map, [&](std::size_t d, std::int64_t) { return gone[d] = true, Affine{}; });
+    if (!from) return std::nullopt;
     std::set<TensorId> seen;
-    if (const auto known = demanded(node.inputs[0], from, gone, seen)) from = *known;
+    if (const auto known = demanded(node.inputs[0], *from, gone, seen)) from = known;
     else
       for (std::size_t d = 0; d < shape.size(); ++d)
-        if (gone[d]) from[d] = new_axis(shape[d]);
-    const Value operand = read(node.inputs[0], from);
+        if (gone[d]) (*from)[d] = new_axis(shape[d]);
+    const Value operand = read(node.inputs[0], *from);
     for (std::size_t d = 0; d < shape.size(); ++d)
-      if (!gone[d]) from[d] = {};
-    return operand ? reduce(operations.at(node.op), *operand, axes_of(from)) : operand;
+      if (!gone[d]) (*from)[d] = {};
+    return operand ? reduce(operations.at(node.op), *operand, axes_of(*from)) : operand;
   }
 
-  // New axes for the taps of a window, and the coordinates at which they are read.
-  Map new_taps(const Node& node) {
-    Map taps;
-    for (const std::int64_t size : node.integers("kernel_shape")) taps.push_back(new_axis(size));
-    return taps;
-  }
-  Map windowed(const Node& node, const Map& map, const Map& taps) const {
-    Map out = map;
-    for (std::size_t i = 0; i < taps.size(); ++i) {
-      out[i + 2] = {-node.integers("pads")[i], {}};
-      add(out[i + 2], map[i + 2], node.integers("strides")[i]);
-      add(out[i + 2], taps[i], node.integers("dilations")[i]);
-    }
-    return out;
-  }
   std::vector<int> axes_of(const Map& map) const {
     std::vector<int> axes;
     for (const Affine& c : map)
@@ -484,8 +472,9 @@ class Reader {
 
   Value window(const Node& node, const Map& map) {
     const ValueOp op = node.op == OpKind::MaxPool ? ValueOp::max : ValueOp::add;
-    const Map taps = new_taps(node);
-    const Value operand = padded(node.inputs[0], windowed(node, map, taps), identity_of(op));
+    Map taps;
+    const auto from = source(node, 0, map, [&](std::size_t, std::int64_t size) { return taps.emplace_back(new_axis(size)); });
+    const Value operand = from ? padded(node.inputs[0], *from, identity_of(op)) : std::nullopt;
     return operand ? reduce(op, *operand, axes_of(taps)) : operand;
   }
 
@@ -493,46 +482,37 @@ class Reader {
     const Shape& filter = graph_.tensor(node.inputs[1]).shape;
     const std::int64_t groups = node.integer("group", 1);
     const auto parts = digits(map[1], {groups, filter[0] / groups});
-    if (!parts || node.inputs.size() > 2) return std::nullopt;
-    Map weight = {map[1], new_axis(filter[1])};
-    const Map taps = new_taps(node);
-    weight.insert(weight.end(), taps.begin(), taps.end());
-    Map from = windowed(node, map, taps);
-    from[1] = weight[1];
-    add(from[1], (*parts)[0], filter[1]);
-    const Value x = padded(node.inputs[0], from, 0), w = x ? read(node.inputs[1], weight) : x;
+    Map weight(filter.size());
+    weight[0] = map[1], weight[1] = new_axis(filter[1]);
+    auto from = source(node, 0, map, [&](std::size_t d, std::int64_t size) {
+      return d == 1 ? Affine{} : weight[d] = new_axis(size);  // channels are those of the group
+    });
+    if (!parts || !from || node.inputs.size() > 2) return std::nullopt;
+    (*from)[1] = weight[1];
+    add((*from)[1], (*parts)[0], filter[1]);
+    const Value x = padded(node.inputs[0], *from, 0), w = x ? read(node.inputs[1], weight) : x;
     std::vector<int> over = axes_of(Map(weight.begin() + 1, weight.end()));
-    return w ? Value(reduce(ValueOp::add, *product(*x, *w), std::move(over))) : w;
+    return w ? Value(reduce(ValueOp::add, product(*x, *w), std::move(over))) : w;
   }
 
   Value contraction(const Node& node, const Map& map) {
-    const graph::Question q{graph_, node};
-    const Shape& left = q.in(0).shape;
-    const std::size_t summed =
-        left.size() == 1 || node.integer("transA") != 0 ? left.size() - (left.size() == 1 ? 1 : 2) : left.size() - 1;
-    const Affine k = new_axis(left[summed]);
+    std::optional<Affine> k;
     std::vector<int> factors;
     for (std::size_t i = 0; i < 2; ++i) {
-      const auto rule = operator_of(node.op).access(q, i);
-      Map from(q.in(i).shape.size());
-      // The summed dimension is the whole one among the last two.
-      const std::size_t first = from.size() < 2 ? 0 : from.size() - 2;
-      for (std::size_t d = 0; d < from.size(); ++d)
-        if ((*rule)[d].axis != graph::AxisSource::kWhole) from[d] = map[at((*rule)[d].axis)];
-        else if (d >= first) from[d] = k;
-      const Value factor = read(node.inputs[i], from);
+      const auto from = source(node, i, map, [&](std::size_t, std::int64_t size) { return k ? *k : k.emplace(new_axis(size)); });
+      const Value factor = from ? read(node.inputs[i], *from) : std::nullopt;
       if (!factor) return std::nullopt;
       factors.push_back(*factor);
     }
-    Value out = reduce(ValueOp::add, *product(factors[0], factors[1]), axes_of(k));
-    if (const double alpha = node.real("alpha", 1); alpha != 1) out = product(*out, this->map({number(alpha)}, {}));
+    Value out = reduce(ValueOp::add, product(factors[0], factors[1]), k ? axes_of(*k) : std::vector<int>{});
+    if (const double alpha = node.real("alpha", 1); alpha != 1) out = product(*out, number(alpha));
     const double beta = node.real("beta", 1);
-    if (!q.has(2) || beta == 0) return out;
+    if (!graph::Question{graph_, node}.has(2) || beta == 0) return out;
     const auto place = source(node, 2, map);
     Value addend = place ? read(node.inputs[2], *place) : std::nullopt;
     if (!addend) return addend;
-    if (beta != 1) addend = product(*addend, this->map({number(beta)}, {}));
-    return this->map({input(0), input(1), apply(ValueOp::add, 0, 1)}, {*out, *addend});
+    if (beta != 1) addend = product(*addend, number(beta));
+    return apply(ValueOp::add, {*out, *addend});
   }
 };
 

@@ -1,27 +1,29 @@
 // Nests: what a region of primitive operators computes, as loops over axes, without the operators.
 //
 // Every value of a region is a function of the indices along the nest's axes. A load is an element of a tensor, at coordinates that
-// are affine in those indices; a map is an expression over other values at the same indices; a reduction combines a value over some
+// are affine in those indices; an operation is applied to other values at the same indices; a reduction combines a value over some
 // of the axes. Transposes, slices, paddings, windows, broadcasts and reshapes are nothing but coordinates. A nest is in a normal
-// form: axes of size 1 are gone, neighbouring axes that all accesses and reductions treat alike are one, a chain of pointwise
-// operators is one expression, and what varies along fewer axes than its user is a value of its own (computed once, not per element).
+// form: axes of size 1 are gone, neighbouring axes that all accesses and reductions treat alike are one, equal values are one, and
+// what constants alone make is a constant. What of it is kept and what computed again is for builders of programs to say.
 //
 // Worked examples. y = softmax(x), x [8,128,1024]: an axis that is both reduced and written is one axis:
 //
 //   axes {1024, 1024}   loads 0: x [1024,1024] at {i0, i1}
-//   values  0 load 0    1 reduce max of 0 over {1}    2 map exp(0 - 1)    3 reduce add of 2 over {1}    4 map 2 / 3
-//   outputs value 4 at {i0, i1}                          varies along {0}: 1 and 3; along {0, 1}: 0, 2, 4
+//   values  0 load 0    1 reduce max of 0 over {1}    2 0 - 1    3 exp 2    4 reduce add of 3 over {1}    5 3 / 4
+//   outputs value 5 at {i0, i1}                          varies along {0}: 1 and 4; along {0, 1}: 0, 2, 3, 5
 //
 // y = relu(conv(x, w)), x [1,16,32,32], w [24,16,3,3], strides 2, pads 1: the axes are the output's, then those of the sum:
 //
 //   axes {24, 16, 16, 16, 3, 3}  (co, p, q, ci, kh, kw)
 //   loads   0: x at {ci, 2p + kh - 1, 2q + kw - 1}, not inside, fill 0     1: w at {co, ci, kh, kw}
-//   values  0 load 0   1 load 1   2 map 0 · 1   3 reduce add of 2 over {3, 4, 5}   4 map relu(3)       outputs value 4 at {i0, i1, i2}
+//   values  0 load 0   1 load 1   2 0 · 1   3 reduce add of 2 over {3, 4, 5}   4 relu 3                outputs value 4 at {i0, i1, i2}
 #pragma once
 #include <optional>
 #include "graph/pointwise.h"
 #include "tile/program.h"
 namespace warploom::kernels {
+inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
 // A coordinate: begin + Σ steps[a] · (index along axis a). Steps may be negative.
 struct Affine {
   std::int64_t begin = 0;
@@ -45,20 +47,24 @@ struct Access {
   graph::TensorInfo lookup = {};
   int lookup_dim = -1;
 
-  bool uses(std::size_t axis) const;  // whether a coordinate steps along it
+  bool uses(std::size_t axis) const;            // whether a coordinate steps along it
+  std::int64_t stride(std::size_t axis) const;  // how many elements further the next one along it lies
 };
 
 struct NestValue {
-  enum class Kind : std::uint8_t { load, index, map, reduce } kind = Kind::load;
-  int load = 0;                  // load: of Nest::loads
-  Affine at;                     // index: this number
-  graph::Expression expression;  // map: input i is values[operands[i]]
-  std::vector<int> operands;     // reduce: of operands[0]
-  Dtype dtype = Dtype::f32;      // map: a narrower type that the value is rounded to
-  ValueOp op = ValueOp::add;     // reduce: add, max, min or mul
-  std::vector<int> axes;         // reduce: over all of these axes, ascending, whether or not the operand varies along them
-  std::vector<bool> varies;      // along which axes of the nest the value varies
+  enum class Kind : std::uint8_t { constant, load, index, apply, round, reduce } kind = Kind::constant;
+  double value = 0;           // constant
+  int load = 0;               // load: of Nest::loads
+  Affine at;                  // index: this number
+  ValueOp op = ValueOp::add;  // apply; reduce: add, max, min or mul
+  Dtype dtype = Dtype::f32;   // round: to this narrower type
+  std::vector<int> operands;  // earlier values; of a reduction and of rounding one
+  std::vector<int> axes;      // reduce: over all of these axes, ascending, whether or not the operand varies along them
+  std::vector<bool> varies;   // along which axes of the nest the value varies
+
+  bool same(const NestValue& other) const;  // but for what it varies along
 };
+inline constexpr int kLargestCopy = 12;  // operations: what programs rather compute again than keep
 
 struct Nest {
   std::vector<std::int64_t> axes;  // sizes, above 1; those of the outputs first, in the first output's order
@@ -73,10 +79,15 @@ struct Nest {
   std::vector<bool> reduced() const;  // which axes some reduction goes over
 };
 
+// Of a nest whose affine coordinates may lack trailing steps and whose values do not know along what they vary.
+Nest normal_form(Nest nest);
+
 // The nests that compute a graph of primitives, each writing its own outputs or parts of them (the pieces of a Concat); none where
 // an operator or a combination of them has no such form.
 std::vector<Nest> nests_of(const graph::Graph& primitive);
 
+// What emitted kernels load, store and compute with everywhere: f32, bf16 or f16.
+inline bool is_computed_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 // What combines with a reduction's operation to nothing else: 0, -inf, inf, 1.
 double identity_of(ValueOp op);
 // The tile language's name of it; nothing for mul.

@@ -1,15 +1,8 @@
-#include "kernels/nest_form.h"
 #include <limits>
+#include "kernels/nest.h"
 namespace warploom::kernels {
 namespace {
-using graph::Expression;
-using graph::Term;
 using Kind = NestValue::Kind;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-// Emitted values are trees where expressions share terms: one that shares at every step would grow without bound.
-constexpr double kMostTreeNodes = 512;
 
 void complete(Nest& nest) {
   const std::size_t rank = nest.axes.size();
@@ -36,30 +29,6 @@ void complete(Nest& nest) {
       for (const int operand : value.operands) value.varies[a] = value.varies[a] || nest.values[at(operand)].varies[a];
     }
     for (const int axis : value.axes) value.varies[at(axis)] = false;
-  }
-}
-
-void join_maps(Nest& nest) {
-  std::vector<std::set<int>> users(nest.values.size());
-  for (std::size_t v = 0; v < nest.values.size(); ++v)
-    for (const int operand : nest.values[v].operands) users[at(operand)].insert(static_cast<int>(v));
-  for (const auto& output : nest.outputs) users[at(output.value)].insert(-1 - output.value);
-  for (std::size_t v = 0; v < nest.values.size(); ++v) {
-    NestValue& value = nest.values[v];
-    if (value.kind != Kind::map) continue;
-    for (bool joined = true; joined;) {
-      joined = false;
-      for (std::size_t i = 0; i < value.operands.size() && !joined; ++i) {
-        const NestValue& operand = nest.values[at(value.operands[i])];
-        if (operand.kind != Kind::map || operand.dtype != Dtype::f32) continue;
-        if (!operand.operands.empty() && (operand.varies != value.varies || users[at(value.operands[i])].size() > 1)) continue;
-        NestValue trial = value;
-        inline_operand(trial, i, operand);
-        if (tree_nodes(trial.expression) > kMostTreeNodes) continue;
-        value = std::move(trial);
-        joined = true;
-      }
-    }
   }
 }
 
@@ -182,59 +151,8 @@ void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes
   access = std::move(plain);
 }
 }  // namespace
-double tree_nodes(const Expression& expression) {
-  std::vector<double> nodes;
-  for (const Term& term : expression.terms) {
-    nodes.push_back(1);
-    if (term.kind == Term::Kind::apply)
-      for (int i = 0; i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
-  }
-  return nodes.back();
-}
-
-void inline_operand(NestValue& value, std::size_t which, const NestValue& map) {
-  Expression out;
-  const auto add = [&](const Term& term) {
-    for (std::size_t i = 0; i < out.terms.size(); ++i) {
-      const Term& old = out.terms[i];
-      if (old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
-          std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value))
-        return static_cast<int>(i);
-    }
-    out.terms.push_back(term);
-    return static_cast<int>(out.terms.size()) - 1;
-  };
-  std::vector<int> operands;
-  const auto append = [&](const auto& self, const NestValue& of, int instead) -> int {
-    std::vector<int> place;
-    for (Term term : of.expression.terms) {
-      if (term.kind == Term::Kind::input && term.input == instead) {
-        place.push_back(self(self, map, -1));
-        continue;
-      }
-      if (term.kind == Term::Kind::input) {
-        const int operand = of.operands[at(term.input)];
-        const auto found = std::find(operands.begin(), operands.end(), operand);
-        term.input = static_cast<int>(found - operands.begin());
-        if (found == operands.end()) operands.push_back(operand);
-      }
-      if (term.kind == Term::Kind::apply)
-        for (int i = 0; i < arity_of(term.op); ++i) term.args[at(i)] = place[at(term.args[at(i)])];
-      place.push_back(add(term));
-    }
-    return place.back();
-  };
-  const int result = append(append, value, static_cast<int>(which));
-  // The last term is the result; where it was there before, it comes once more.
-  if (at(result) + 1 != out.terms.size())
-    out.terms.push_back({.kind = Term::Kind::apply, .op = ValueOp::max, .args = {result, result, 0}});
-  value.expression = std::move(out);
-  value.operands = std::move(operands);
-}
-
 Nest normal_form(Nest nest) {
   complete(nest);
-  join_maps(nest);
   drop_unused(nest);
   for (std::size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
   for (Access& load : nest.loads) one_dimension_an_axis(load, nest.axes, false);
@@ -242,8 +160,20 @@ Nest normal_form(Nest nest) {
   return nest;
 }
 
+bool NestValue::same(const NestValue& other) const {
+  return std::tie(kind, load, at, op, dtype, operands, axes) ==
+             std::tie(other.kind, other.load, other.at, other.op, other.dtype, other.operands, other.axes) &&
+         std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
+}
+
 bool Access::uses(std::size_t axis) const {
   return std::any_of(at.begin(), at.end(), [&](const Affine& c) { return c.steps[axis] != 0; });
+}
+
+std::int64_t Access::stride(std::size_t axis) const {
+  std::int64_t sum = 0;
+  for (std::size_t d = 0; d < at.size(); ++d) sum += at[d].steps[axis] * strides[d];
+  return sum;
 }
 
 std::vector<bool> Nest::reduced() const {

@@ -17,6 +17,16 @@ std::vector<std::size_t> order(const Access& access, const std::vector<std::size
   return dims;
 }
 }  // namespace
+tile::TensorId Draft::reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape) {
+  const auto [found, added] = named.try_emplace(name);
+  if (added) found->second = b.reg(name, dtype, shape);
+  return found->second;
+}
+void Draft::finish(Family::Programs& out) {
+  out.programs.push_back(b.finish());
+  out.buffers.push_back(std::move(buffers));
+}
+
 std::int64_t NestTile::count(const Nest& nest, const std::vector<std::size_t>& axes) const {
   std::int64_t product = 1;
   for (const std::size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);
@@ -36,7 +46,7 @@ tile::TensorId declare(Draft& draft, const std::string& name, const Nest& nest, 
   std::vector<std::int64_t> shape, strides;
   for (const std::size_t d : order(access, axes)) {
     std::int64_t last = access.at[d].begin;  // of an output: beyond it lies what others write
-    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+    for (std::size_t a = 0; a < access.at[d].steps.size(); ++a)
       last += std::max<std::int64_t>(0, access.at[d].steps[a] * (nest.axes[a] - 1));
     shape.push_back(output ? last + 1 : access.shape[d]);
     strides.push_back(access.strides[d]);
@@ -72,5 +82,23 @@ tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, 
   if (access.lookup_dim < 0) return tile;
   const auto dim = std::ranges::find(dims, static_cast<std::size_t>(access.lookup_dim)) - dims.begin();
   return draft.b.gathered(std::move(tile), static_cast<int>(dim), draft.lookups.at(access.lookup.name));
+}
+
+tile::Value to_value(const graph::Expression& expression, std::span<const tile::Value> inputs) {
+  std::vector<tile::Value> values;
+  for (const graph::Term& term : expression.terms) {
+    tile::Value value;
+    if (term.kind == graph::Term::Kind::input) {
+      value = inputs[at(term.input)];
+    } else if (term.kind == graph::Term::Kind::constant) {
+      value.constant = term.value;
+    } else {
+      value.kind = tile::Value::Kind::op;
+      value.op = term.op;
+      for (int i = 0; i < arity_of(term.op); ++i) value.operands.push_back(values[at(term.args[at(i)])]);
+    }
+    values.push_back(std::move(value));
+  }
+  return values.back();
 }
 }  // namespace warploom::kernels

@@ -1,12 +1,27 @@
-// Tiles of a nest: the boxes of global tensors that a block of a nest's axes touches.
+// Tiles of a nest: the boxes of global tensors that a block of a nest's axes touches, and programs made of them.
 //
 // A block takes `extent[a]` elements along every axis a, from origin[a] on. Of a tensor that is a box, where each of its dimensions
 // follows at most one axis of extent above 1; its dimensions are declared so that those that follow `axes` come last, in that order.
 // So x at {ci, 2p + kh - 1, 2q + kw - 1}, axes (ci, p, q) of extents (16, 8, 16), is X[ci +16, 2p + kh - 1 +8 by 2, 2q + kw - 1 +16 by 2].
 #pragma once
-#include "kernels/nest.h"
-#include "kernels/pieces.h"
+#include "kernels/family.h"
+#include "tile/build.h"
 namespace warploom::kernels {
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+
+// A program under construction with the record of which buffer each of its global tensors is.
+struct Draft {
+  explicit Draft(const std::string& name) : b(name) {}
+  tile::Builder b;
+  std::map<std::string, std::string> buffers;
+  std::map<std::string, tile::TensorId> named;    // register tensors that several pieces share
+  std::map<std::string, tile::TensorId> lookups;  // indices of gathers, by the graph's names
+
+  tile::TensorId reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape);  // the one of that name
+  void finish(Family::Programs& out);
+};
+
 struct NestTile {
   std::vector<tile::Index> origin;   // one an axis of the nest
   std::vector<std::int64_t> extent;  // likewise
@@ -18,11 +33,14 @@ struct NestTile {
 
 // The access as a global tensor of the program, and what it is gathered by as another one.
 tile::TensorId declare(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
-                       const std::vector<std::size_t>& axes, bool output);
+                       const std::vector<std::size_t>& axes, bool output = false);
 tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
                const std::vector<tile::Index>& origin, const std::vector<std::int64_t>& extent);
 inline tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
                       const NestTile& at) {
   return box(draft, tensor, access, axes, at.origin, at.extent);
 }
+
+// An expression as a tile language value, `inputs` standing for the expression's inputs.
+tile::Value to_value(const graph::Expression& expression, std::span<const tile::Value> inputs);
 }  // namespace warploom::kernels

@@ -6,8 +6,6 @@ using tile::TensorId;
 using tile::Value;
 using Kind = RowTerm::Kind;
 namespace {
-constexpr int kLargestCopy = 12;  // operations: what is computed again rather than kept
-
 std::size_t place(int id) { return static_cast<std::size_t>(id); }
 int axis_of(const Affine& affine) {
   const auto found = std::find(affine.steps.begin(), affine.steps.end(), 1);
@@ -19,7 +17,7 @@ std::string slot_name(int slot) { return slot == 0 ? "x" : fmt::format("x{}", sl
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), extent(std::move(extents)), cluster(blocks), start(extent.size(), 0), at(start) {
   for (std::size_t i = 0; i < rows.nest.loads.size(); ++i)
-    in.push_back(declare(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims, false));
+    in.push_back(declare(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims));
   for (std::size_t i = 0; i < rows.nest.outputs.size(); ++i)
     out.push_back(declare(draft, i == 0 ? "Y" : fmt::format("Y{}", i), rows.nest, rows.nest.outputs[i].place, rows.dims, true));
 }
@@ -53,14 +51,12 @@ void RowProgram::go_along(Index number) {
 }
 
 TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype) {
-  const auto [found, added] = draft.named.try_emplace(name);
   std::vector<std::int64_t> shape;
   for (const std::size_t axis : rows.dims) {
     const bool large = axis < varies.size() ? varies[axis] : axis == rows.across;
     shape.push_back(large ? extent[axis] : 1);
   }
-  if (added) found->second = b.reg(name, dtype, shape);
-  return found->second;
+  return draft.reg(name, dtype, shape);
 }
 
 TensorId RowProgram::register_of(int load) {
@@ -83,7 +79,7 @@ Value RowProgram::compute(int id) {
     return bound[id] = b.value(register_of(id));
   }
   std::vector<Value> operands;
-  for (const int arg : term.args) operands.push_back(compute(arg));
+  for (const int arg : term.operands) operands.push_back(compute(arg));
   const bool rounds = term.kind == Kind::round, shared = term.uses > 1 && term.nodes > kLargestCopy;
   const Value value = rounds ? operands[0] : tile::apply(term.op, std::move(operands));
   if (!rounds && !shared) return value;
@@ -115,7 +111,7 @@ std::vector<int> RowProgram::settle(std::size_t pass) {
   const auto visit = [&](const auto& self, int id) -> void {
     const RowTerm& term = rows.term(id);
     if (term.along && !bound.contains(id))
-      for (const int arg : term.args) self(self, arg);
+      for (const int arg : term.operands) self(self, arg);
     if (term.along || term.kind == Kind::constant) return;
     if (std::find(numbers.begin(), numbers.end(), id) == numbers.end()) numbers.push_back(id);
     if (const Value value = compute(id); !bound.contains(id)) {
@@ -139,7 +135,7 @@ void RowProgram::hold(std::size_t pass, bool held, bool operands) {
 }
 
 TensorId RowProgram::operand(int id) {
-  const Value value = bound.at(rows.term(id).args[0]), inside = masked(id, value);
+  const Value value = bound.at(rows.term(id).operands[0]), inside = masked(id, value);
   if (inside.kind == Value::Kind::tensor) return value.tensor;
   b.map(whole("inside"), inside);
   return whole("inside");
@@ -247,7 +243,7 @@ void RowProgram::in_passes(bool stays) {
   settle(0);
   for (int slot = 0; stays && slot < rows.slots(); ++slot) whole(slot_name(slot));
   if (rows.joint && !stays) {
-    const int high = rows.passes[0].reduces[0], sum = rows.passes[1].reduces[0], x = rows.term(high).args[0];
+    const int high = rows.passes[0].reduces[0], sum = rows.passes[1].reduces[0], x = rows.term(high).operands[0];
     if (rows.term(x).kind == Kind::load) register_of(x);
     const TensorId highest = whole("highest"), higher = whole("higher"), sums = whole("sums");
     b.fill(highest, std::numeric_limits<float>::lowest());  // finite: the difference of infinities is no number
@@ -277,7 +273,7 @@ void RowProgram::in_passes(bool stays) {
       if (stays) leave(p);
       for (std::size_t i = 0; i < lanes.size(); ++i)
         b.map(lanes[i], tile::apply(rows.term(reduces[i]).op,
-                                    {b.value(lanes[i]), masked(reduces[i], compute(rows.term(reduces[i]).args[0]))}));
+                                    {b.value(lanes[i]), masked(reduces[i], compute(rows.term(reduces[i]).operands[0]))}));
     });
     for (std::size_t i = 0; i < lanes.size(); ++i) reduce(reduces[i], lanes[i]);
   }

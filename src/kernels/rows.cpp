@@ -1,12 +1,10 @@
 #include "kernels/rows.h"
 #include <numeric>
-#include "kernels/match.h"
 namespace warploom::kernels {
 namespace {
 using Kind = RowTerm::Kind;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 bool among(const std::vector<std::size_t>& list, std::size_t one) {
   return std::find(list.begin(), list.end(), one) != list.end();
 }
@@ -41,7 +39,7 @@ class Reader {
     for (std::size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows_.row : rows_.outer).push_back(i);
     if (rows_.row.empty() || std::count(nest.axes.begin(), nest.axes.end(), 0)) return false;
     for (const NestValue& value : nest.values)
-      if (value.kind == NestValue::Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
+      if (value.kind == Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
     for (const Access& load : nest.loads)
       if (!plain(load)) return false;
     for (const Nest::Output& output : nest.outputs) {
@@ -58,11 +56,7 @@ class Reader {
       return uses;
     });
     if (all == nest.loads.end()) return false;
-    const auto stride = [&, all = *all](std::size_t axis) -> std::int64_t {
-      for (std::size_t d = 0; d < all.at.size(); ++d)
-        if (all.at[d].steps[axis] == 1) return all.strides[d];
-      return 0;
-    };
+    const auto stride = [&, all = *all](std::size_t axis) { return all.stride(axis); };
     std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride(a) > stride(b); });
     rows_.across = rows_.outer.empty() ? nest.axes.size() : rows_.outer.back();
     for (const std::size_t axis : rows_.outer)
@@ -72,72 +66,44 @@ class Reader {
     return true;
   }
 
-  int add(RowTerm term) {
-    const std::size_t rank = rows_.nest.axes.size();
-    term.varies.assign(rank, false);
-    for (std::size_t i = 0; i < rank; ++i) {
-      if (term.kind == Kind::load) term.varies[i] = rows_.nest.loads[at(term.load)].uses(i);
-      if (term.kind == Kind::index) term.varies[i] = term.at.steps[i] != 0;
-      for (const int arg : term.args)
-        if (rows_.term(arg).varies[i]) term.varies[i] = term.kind != Kind::reduce || !among(rows_.row, i);
-      term.along = term.along || (term.varies[i] && among(rows_.row, i));
+  int add(NestValue value) {
+    const auto old = std::ranges::find_if(rows_.terms, [&](const RowTerm& term) { return term.same(value); });
+    if (old != rows_.terms.end()) return static_cast<int>(old - rows_.terms.begin());
+    RowTerm term{std::move(value)};
+    for (const int operand : term.operands) {
+      RowTerm& from = rows_.terms[at(operand)];
+      ++from.uses;
+      term.phase = std::max(term.phase, from.phase);
+      if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + from.nodes, 1 << 20);
     }
-    for (const int arg : term.args) term.phase = std::max(term.phase, rows_.term(arg).phase);
-    if (term.kind == Kind::reduce) ++term.phase;
-    for (std::size_t i = 0; i < rows_.terms.size(); ++i) {
-      const RowTerm& old = rows_.terms[i];
-      if (old.kind == term.kind && old.value == term.value && old.load == term.load && old.at == term.at && old.op == term.op &&
-          old.dtype == term.dtype && old.args == term.args)
-        return static_cast<int>(i);
-    }
-    for (const int arg : term.args) {
-      ++rows_.terms[at(arg)].uses;
-      if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + rows_.term(arg).nodes, 1 << 20);
-    }
+    term.phase += term.kind == Kind::reduce;
+    for (const std::size_t axis : rows_.row) term.along = term.along || term.varies[axis];
     rows_.terms.push_back(std::move(term));
     return static_cast<int>(rows_.terms.size()) - 1;
   }
 
-  int apply(ValueOp op, std::vector<int> args) {
-    if (op == ValueOp::max && args[0] == args[1]) return args[0];
-    if (op == ValueOp::reciprocal && rows_.term(args[0]).kind == Kind::constant)
-      return add({.kind = Kind::constant, .value = 1 / rows_.term(args[0]).value});
-    if (op == ValueOp::div && rows_.term(args[0]).along && !rows_.term(args[1]).along)
-      return apply(ValueOp::mul, {args[0], apply(ValueOp::reciprocal, {args[1]})});
-    return add({.kind = Kind::apply, .op = op, .args = std::move(args)});
-  }
-
   bool find_terms() {
-    std::vector<int> of;
+    std::vector<int> of, users(rows_.nest.values.size());
+    for (const NestValue& value : rows_.nest.values)
+      for (const int operand : value.operands) ++users[at(operand)];
     for (std::size_t v = 0; v < rows_.nest.values.size(); ++v) {
-      const NestValue value = rows_.nest.values[v];
-      if (value.kind == NestValue::Kind::load) {
-        of.push_back(add({.kind = Kind::load, .load = value.load}));
-      } else if (value.kind == NestValue::Kind::index) {
-        for (std::size_t i = 0; i < value.at.steps.size(); ++i)
-          if (value.at.steps[i] != 0 && (value.at.steps[i] != 1 || !among(rows_.dims, i))) return false;
-        if (std::count(value.at.steps.begin(), value.at.steps.end(), 1) != 1) return false;
-        of.push_back(add({.kind = Kind::index, .at = value.at}));
-      } else if (value.kind == NestValue::Kind::reduce) {
-        of.push_back(add({.kind = Kind::reduce, .op = value.op, .args = {of[at(value.operands[0])]}}));
-      } else {
-        std::vector<int> terms;
-        for (const graph::Term& term : value.expression.terms) {
-          if (term.kind == graph::Term::Kind::input) terms.push_back(of[at(value.operands[at(term.input)])]);
-          else if (term.kind == graph::Term::Kind::constant) terms.push_back(add({.kind = Kind::constant, .value = term.value}));
-          else {
-            std::vector<int> args;
-            for (int i = 0; i < arity_of(term.op); ++i) args.push_back(terms[at(term.args[at(i)])]);
-            terms.push_back(apply(term.op, args));
-          }
-        }
-        const bool used = std::any_of(rows_.nest.values.begin(), rows_.nest.values.end(), [&](const NestValue& other) {
-          return std::find(other.operands.begin(), other.operands.end(), static_cast<int>(v)) != other.operands.end();
-        });
-        if (used && value.dtype != Dtype::f32)
-          terms.push_back(add({.kind = Kind::round, .dtype = value.dtype, .args = {terms.back()}}));
-        of.push_back(terms.back());
+      NestValue value = rows_.nest.values[v];
+      for (int& operand : value.operands) operand = of[at(operand)];
+      if (value.kind == Kind::index) {
+        const auto& steps = value.at.steps;
+        for (std::size_t i = 0; i < steps.size(); ++i)
+          if (steps[i] != 0 && (steps[i] != 1 || !among(rows_.dims, i))) return false;
+        if (std::count(steps.begin(), steps.end(), 1) != 1) return false;
       }
+      if (value.kind == Kind::apply && value.op == ValueOp::div && rows_.term(value.operands[0]).along) {
+        const RowTerm& divisor = rows_.term(value.operands[1]);
+        NestValue inverse{
+            .kind = Kind::apply, .op = ValueOp::reciprocal, .operands = {value.operands[1]}, .varies = divisor.varies};
+        if (divisor.kind == Kind::constant) inverse = {.value = 1 / divisor.value, .varies = divisor.varies};
+        if (!divisor.along) value.op = ValueOp::mul, value.operands[1] = add(std::move(inverse));
+      }
+      // What is rounded last, is when it is stored.
+      of.push_back(value.kind == Kind::round && users[v] == 0 ? value.operands[0] : add(std::move(value)));
     }
     for (const Nest::Output& output : rows_.nest.outputs) rows_.results.push_back(of[at(output.value)]);
     return true;
@@ -147,7 +113,7 @@ class Reader {
   bool reads(int from, int what, const std::map<int, int>& known) const {
     if (from == what) return true;
     if (known.contains(from) || rows_.term(from).kind == Kind::reduce) return false;
-    const auto& args = rows_.term(from).args;
+    const auto& args = rows_.term(from).operands;
     return std::any_of(args.begin(), args.end(), [&](int arg) { return reads(arg, what, known); });
   }
 
@@ -166,7 +132,7 @@ class Reader {
       const auto mark = [&](const auto& self, int t) -> void {
         if (!rows_.term(t).along || first[at(t)] <= p) return;
         first[at(t)] = p;
-        for (const int arg : rows_.term(t).args) self(self, arg);
+        for (const int arg : rows_.term(t).operands) self(self, arg);
       };
       for (const int root : rows_.passes[p].roots(rows_)) mark(mark, root);
     }
@@ -177,7 +143,7 @@ class Reader {
         if (!rows_.term(t).along || rows_.term(t).kind == Kind::index) return;
         if (first[at(t)] <= p) held.emplace(t, -1);
         else
-          for (const int arg : rows_.term(t).args) self(self, arg);
+          for (const int arg : rows_.term(t).operands) self(self, arg);
       };
       for (std::size_t q = p + 1; q < rows_.passes.size(); ++q)
         for (const int root : rows_.passes[q].roots(rows_)) stop(stop, root);
@@ -210,12 +176,12 @@ class Reader {
     const RowTerm& term = rows_.term(t);
     if (term.kind == Kind::constant) return term.value;
     if (term.kind == Kind::load) return ends_outside(rows_.nest.loads[at(term.load)]) ? fill : kSome;
-    if (term.kind == Kind::round) return past(term.args[0], fill);
+    if (term.kind == Kind::round) return past(term.operands[0], fill);
     if (term.kind != Kind::apply) return kSome;
     std::array<double, 3> args = {0, 0, 0};
     bool known = true, infinite = false;
-    for (std::size_t i = 0; i < term.args.size(); ++i) {
-      const auto arg = past(term.args[i], fill);
+    for (std::size_t i = 0; i < term.operands.size(); ++i) {
+      const auto arg = past(term.operands[i], fill);
       if (!arg) return std::nullopt;
       args[i] = *arg;
       known = known && !std::isnan(*arg);
@@ -244,7 +210,7 @@ class Reader {
     double chosen = 0;
     std::ptrdiff_t fewest = std::ssize(rows_.terms) + 1;
     const auto needs_mask = [&](const RowTerm& term, double fill) {
-      return term.kind == Kind::reduce && past(term.args[0], fill) != identity_of(term.op);
+      return term.kind == Kind::reduce && past(term.operands[0], fill) != identity_of(term.op);
     };
     for (const double fill : {0.0, -kInfinity, kInfinity}) {
       const auto masks =
@@ -258,11 +224,11 @@ class Reader {
   void find_joint() {
     if (rows_.passes.size() < 3 || rows_.passes[0].reduces.size() != 1 || rows_.passes[1].reduces.size() != 1) return;
     const int high = rows_.passes[0].reduces[0];
-    const RowTerm &top = rows_.term(high), &sum = rows_.term(rows_.passes[1].reduces[0]), &e = rows_.term(sum.args[0]);
+    const RowTerm &top = rows_.term(high), &sum = rows_.term(rows_.passes[1].reduces[0]), &e = rows_.term(sum.operands[0]);
     if (top.op != ValueOp::max || sum.op != ValueOp::add || e.kind != Kind::apply || e.op != ValueOp::exp) return;
-    const RowTerm& difference = rows_.term(e.args[0]);
-    rows_.joint = difference.kind == Kind::apply && difference.op == ValueOp::sub && difference.args[0] == top.args[0] &&
-                  difference.args[1] == high;
+    const RowTerm& difference = rows_.term(e.operands[0]);
+    rows_.joint = difference.kind == Kind::apply && difference.op == ValueOp::sub && difference.operands[0] == top.operands[0] &&
+                  difference.operands[1] == high;
   }
 
   Rows rows_;
@@ -270,7 +236,7 @@ class Reader {
 }  // namespace
 std::vector<int> RowPass::roots(const Rows& rows) const {
   std::vector<int> out;
-  for (const int reduce : reduces) out.push_back(rows.term(reduce).args[0]);
+  for (const int reduce : reduces) out.push_back(rows.term(reduce).operands[0]);
   for (std::size_t i = 0; reduces.empty() && i < rows.results.size(); ++i)
     if (rows.along(rows.nest.outputs[i].place)) out.push_back(rows.results[i]);
   return out;

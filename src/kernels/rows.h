@@ -1,7 +1,7 @@
 // Rows: a nest whose reductions all go over the same axes, taken apart into passes over one row.
 //
-// What the reductions go over is a row; every index along the other axes names one. A term is one operation of the nest's
-// expressions; equal ones are one. A pass walks over the row once and ends in reductions; each later pass needs the results of the
+// What the reductions go over is a row; every index along the other axes names one. A term is a value of the nest, or
+// a reciprocal. A pass walks over the row once and ends in reductions; each later pass needs the results of the
 // one before it. What a pass computed and a later one goes on from is held. Worked example, log-softmax of x [64,1000]:
 //
 //   terms   0: x   1: max of 0   2: 0 - 1   3: exp 2   4: sum of 3   5: log 4   6: 2 - 5        1, 4 and 5 are one number a row
@@ -12,16 +12,8 @@
 #pragma once
 #include "kernels/nest.h"
 namespace warploom::kernels {
-struct RowTerm {
-  enum class Kind : std::uint8_t { constant, load, index, apply, round, reduce } kind = Kind::constant;
-  double value = 0;           // constant
-  int load = 0;               // load: of Nest::loads
-  Affine at;                  // index: this number
-  ValueOp op = ValueOp::add;  // apply, reduce
-  Dtype dtype = Dtype::f32;   // round: to this type
-  std::vector<int> args;      // earlier terms
-  std::vector<bool> varies;   // along which axes
-  bool along = false;         // along the row
+struct RowTerm : NestValue {  // its operands are earlier terms
+  bool along = false;         // whether it varies along the row
   int phase = 0;              // passes that are over when it can be computed
   bool masked = false;        // reduce: see above
   int uses = 0, nodes = 1;    // how many terms read it; how many operations it is without sharing any

@@ -32,7 +32,7 @@ struct Overlapped {
   // that the pass costs one exponential an element. Kept exponentials stay relative to the maximum that their chunk knew.
   bool joint = rows.joint && (!resident || last == 2);
   int top = joint ? rows.passes[0].reduces[0] : -1, sum = joint ? rows.passes[1].reduces[0] : -1;
-  int x = joint ? rows.term(top).args[0] : -1, e = joint ? rows.term(sum).args[0] : -1;
+  int x = joint ? rows.term(top).operands[0] : -1, e = joint ? rows.term(sum).operands[0] : -1;
   bool keeps_exponentials = joint && resident && rows.passes[1].held.size() == 1 && rows.passes[1].held.contains(e);
   TensorId highs = keeps_exponentials ? b.shared("highs", Dtype::f32, {1, p.tiles(rows.row)}) : -1;
   std::map<int, Value> final = {};  // what the last walk knows of its row
@@ -130,7 +130,8 @@ struct Overlapped {
   int only_user(int id) const {
     int user = std::count(rows.results.begin(), rows.results.end(), id) ? -2 : -1;
     for (int t = 0; t < static_cast<int>(rows.terms.size()); ++t)
-      if (const auto& args = rows.term(t).args; t != sum && std::count(args.begin(), args.end(), id)) user = user == -1 ? t : -2;
+      if (const auto& args = rows.term(t).operands; t != sum && std::count(args.begin(), args.end(), id))
+        user = user == -1 ? t : -2;
     return std::max(user, -1);
   }
 
@@ -143,7 +144,7 @@ struct Overlapped {
       Value scaled = exp(b.value(factor) - final.at(top));
       int from = e;  // or e · u, where nothing else is made of e: then u is part of the factor
       if (const int user = only_user(e); user >= 0 && rows.term(user).op == ValueOp::mul) {
-        const auto& args = rows.term(user).args;
+        const auto& args = rows.term(user).operands;
         if (const auto number = final.find(args[0] == e ? args[1] : args[0]); number != final.end())
           scaled = std::move(scaled) * number->second, from = user;
       }
@@ -224,22 +225,15 @@ class RowwiseCpu final : public Family {
     return space;
   }
 
-  Status legal(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
+  Status legal(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
     const auto rows = read_rows(region.nests());
-    const std::int64_t chunk = field(schedule, "chunk"), count = field(schedule, "rows_per_task"),
-                       resident = field(schedule, "resident", -1);
-    if (!rows || chunk < 1 || count < 1 || resident < 0 || resident > 1)
-      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or out of range", schedule.text(),
-                   "chunk, rows_per_task, resident and streaming", "", "take the fields from the family's space"});
-    if (chunk > kLongestChunk || (rows->lanes_outside && count > kLongestChunk))
-      return fail({ErrorCode::kScheduleIllegal, "a chunk does not fit in registers", schedule.text(),
-                   fmt::format("chunk at most {}", kLongestChunk), std::to_string(chunk), "take a smaller chunk"});
-    const std::int64_t bytes = scratch(*rows, rows->lanes_outside ? count : 1);
-    if (resident == 1 && !in_registers(*rows, chunk) && bytes > capabilities.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a row does not fit in a core's L2 cache", schedule.text(),
-                   fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
-                   "take resident=0"});
-    return ok();
+    const std::int64_t chunk = field(s, "chunk"), count = field(s, "rows_per_task"), resident = field(s, "resident", -1);
+    WARPLOOM_CHECK(first_broken(s, {{!rows || chunk < 1 || count < 1 || resident < 0 || resident > 1,
+                                     "chunk, rows_per_task, resident and streaming from the family's space", chunk},
+                                    {chunk > kLongestChunk || (rows && rows->lanes_outside && count > kLongestChunk),
+                                     "a chunk that registers hold", chunk}}));
+    return fits(s, resident == 1 && !in_registers(*rows, chunk) ? scratch(*rows, rows->lanes_outside ? count : 1) : 0,
+                capabilities);
   }
 
   // Cycles an element: memory or L2 traffic and arithmetic, the overhead of chunks and rows, and idle cores.
@@ -284,8 +278,7 @@ class RowwiseCpu final : public Family {
       Overlapped{p, resident}.rows_of_task(first, left);
     }
     Programs out;
-    out.programs.push_back(p.b.finish());
-    out.buffers.push_back(p.draft.buffers);
+    p.draft.finish(out);
     return out;
   }
 

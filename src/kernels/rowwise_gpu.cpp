@@ -1,7 +1,7 @@
 // Rows on a GPU. A row's place is a field: in the registers of one block or of a cluster of blocks (one pass over memory), the same
 // fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or nowhere (one pass over
 // memory for each of the nest's).
-#include "kernels/gpu_matmul.h"
+#include "kernels/families.h"
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {
@@ -47,21 +47,11 @@ class RowwiseGpu final : public Family {
                place = field(s, "place"), chunk = field(s, "chunk"), stages = field(s, "stages", 2),
                blocks = field(s, "blocks", 2);
     const bool ring = place == kRing, whole = place == kRegisters || ring;
-    struct Rule {
-      bool broken;
-      const char* expected;
-      std::int64_t found;
-    };
-    const auto first_broken = [&](std::initializer_list<Rule> rules) -> Status {
-      for (const Rule& rule : rules)
-        if (rule.broken) return fail(illegal(s, rule.expected, std::to_string(rule.found)));
-      return ok();
-    };
-    WARPLOOM_CHECK(first_broken({
-        {cluster > capabilities.max_cluster, "a cluster the target has", cluster},
-        {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
-        {whole && chunk != 4, "chunk=4 where the row is in registers", chunk},
-    }));
+    WARPLOOM_CHECK(first_broken(s, {
+                                       {cluster > capabilities.max_cluster, "a cluster the target has", cluster},
+                                       {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
+                                       {whole && chunk != 4, "chunk=4 where the row is in registers", chunk},
+                                   }));
     const Rows rows = *read_rows(region.nests());
     const auto extent = extents(rows, s);
     std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
@@ -75,29 +65,31 @@ class RowwiseGpu final : public Family {
                        longest = power_of_two_above(size / cluster) * together;
     const bool outside = rows.lanes_outside;
     const std::int64_t most = threads <= 512 ? 64 : rows.nest.loads.size() == 1 && !outside ? 32 : 16;
-    WARPLOOM_CHECK(first_broken({
-        {cluster > 1 && (rows.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block", size},
-        {cluster > 1 && place == kStreamed && rows.row_count() >= capabilities.processors,
-         "cluster=1 where enough rows are streamed", cluster},
-        {together > 1 && !outside && (cluster > 1 || place != kRegisters),
-         "rows=1 with clusters, a ring, shared memory or streaming", together},
-        {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
-        {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
-        {whole && (part < threads || values > most),
-         "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
-        {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row", threads * chunk},
-        {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1 ||
-                  !std::all_of(rows.nest.loads.begin(), rows.nest.loads.end(), [](const Access& load) { return load.inside; })),
-         "a row that the tiles divide, of one tensor", size},
-    }));
+    WARPLOOM_CHECK(first_broken(
+        s, {
+               {cluster > 1 && (rows.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block",
+                size},
+               {cluster > 1 && place == kStreamed && rows.row_count() >= capabilities.processors,
+                "cluster=1 where enough rows are streamed", cluster},
+               {together > 1 && !outside && (cluster > 1 || place != kRegisters),
+                "rows=1 with clusters, a ring, shared memory or streaming", together},
+               {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
+               {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
+               {whole && (part < threads || values > most),
+                "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
+               {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",
+                threads * chunk},
+               {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1 ||
+                         !std::all_of(rows.nest.loads.begin(), rows.nest.loads.end(),
+                                      [](const Access& load) { return load.inside; })),
+                "a row that the tiles divide, of one tensor", size},
+           }));
     std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
     if (ring)
       bytes = (stages * part * bytes_of(rows.nest.loads[static_cast<std::size_t>(*feeds(rows).begin())].dtype) + 1024) * blocks;
-    if (bytes <= capabilities.shared_bytes && (!ring || threads * blocks <= 2048)) return ok();
-    return fail({ErrorCode::kResourceLimit, "the rows do not fit in a multiprocessor", s.text(),
-                 fmt::format("{} bytes, 2048 threads", capabilities.shared_bytes),
-                 fmt::format("{} bytes, {} threads", bytes, threads * blocks),
-                 "use a larger cluster, fewer stages, fewer blocks or place=2"});
+    WARPLOOM_CHECK(
+        first_broken(s, {{ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor", threads * blocks}}));
+    return fits(s, bytes, capabilities);
   }
 
   Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
@@ -115,8 +107,7 @@ class RowwiseGpu final : public Family {
       default: p.in_passes(false); break;
     }
     Programs out;
-    out.programs.push_back(p.b.finish());
-    out.buffers.push_back(p.draft.buffers);
+    p.draft.finish(out);
     return out;
   }
 
@@ -145,7 +136,7 @@ class RowwiseGpu final : public Family {
     const auto visit = [&](const auto& self, int id) -> void {
       const RowTerm& term = rows.term(id);
       if (term.kind == RowTerm::Kind::load && rows.fills_tile(term.varies)) out.insert(term.load);
-      for (const int arg : term.args) self(self, arg);
+      for (const int arg : term.operands) self(self, arg);
     };
     for (const int root : rows.passes[0].roots(rows)) visit(visit, root);
     return out;

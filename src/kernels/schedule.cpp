@@ -22,9 +22,19 @@ std::int64_t field(const Schedule& schedule, const std::string& name, std::int64
   return found == schedule.fields.end() ? otherwise : found->second;
 }
 
-Error illegal(const Schedule& schedule, const std::string& expected, const std::string& found) {
-  return {ErrorCode::kScheduleIllegal,     "the schedule's fields cannot hold together", schedule.text(), expected, found,
-          "change one of the fields named"};
+Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules) {
+  for (const Rule& rule : rules)
+    if (rule.broken)
+      return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together", schedule.text(), rule.expected,
+                   std::to_string(rule.found), "change one of the fields named"});
+  return ok();
+}
+
+Status fits(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities) {
+  if (bytes <= capabilities.shared_bytes) return ok();
+  return fail({ErrorCode::kResourceLimit, "what a block keeps does not fit in shared memory, or a core's L2 cache",
+               schedule.text(), fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
+               "use smaller tiles, or fewer stages"});
 }
 
 std::int64_t Space::size() const {

@@ -1,6 +1,5 @@
-#include <numeric>
 #include "base/random.h"
-#include "kernels/match.h"
+#include "kernels/contraction.h"
 #include "kernels/rows.h"
 #include "search/explore.h"
 namespace warploom::search {
@@ -10,7 +9,7 @@ using runtime::BiasKind;
 
 using Function = float (*)(float);
 constexpr std::pair<Activation, Function> kActivations[] = {
-#define WARPLOOM_ACTIVATION(name, dnnl, lt, value) {Activation::name, [](float x) -> float { return value; }},
+#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) {Activation::name, [](float x) -> float { return value; }},
 #include "runtime/activations.def"
 };
 
@@ -31,98 +30,118 @@ std::optional<Activation> activation_of(const graph::Expression& epilogue, bool 
   return std::nullopt;
 }
 
-// Whether a tensor, as it is seen, is packed and row-major.
-template <class Seen>
-bool packed(const Seen& seen) {
+using Axes = std::vector<std::size_t>;
+
+// Whether an access is of a whole tensor, packed, whose dimensions are these axes of its nest in this order.
+bool packed(const kernels::Nest& nest, const kernels::Access& access, const Axes& axes) {
   std::int64_t expected = 1;
-  for (std::size_t i = seen.shape.size(); i-- > 0;) {
-    if (seen.shape[i] != 1 && seen.strides[i] != expected) return false;
-    expected *= seen.shape[i];
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    if (nest.axes[axes[i]] != 1 && access.stride(axes[i]) != expected) return false;
+    expected *= nest.axes[axes[i]];
   }
-  return true;
-}
-
-// The same of a matrix, as it is (false) or with rows and columns exchanged (true); nothing where it is neither.
-std::optional<bool> transposed(const kernels::View& view) {
-  if (packed(view)) return false;
-  return packed(view.transposed()) ? std::optional(true) : std::nullopt;
-}
-
-std::int64_t matrices(const kernels::View& view) {
-  return std::accumulate(view.shape.begin(), view.shape.end() - 2, std::int64_t{1}, std::multiplies<>());
-}
-
-std::optional<BiasKind> bias_of(const kernels::MatmulRegion& region, const kernels::View& view) {
-  const std::array<std::int64_t, 3> shape = {matrices(view), view.shape.end()[-2], view.shape.end()[-1]};
-  if (!packed(view)) return std::nullopt;
-  if (shape == std::array<std::int64_t, 3>{1, 1, region.n}) return BiasKind::per_column;
-  if (shape == std::array<std::int64_t, 3>{1, region.m, 1}) return BiasKind::per_row;
-  if (shape == std::array<std::int64_t, 3>{region.batch_count(), region.m, region.n}) return BiasKind::full;
-  return std::nullopt;
+  return access.inside && access.lookup_dim < 0 && std::ranges::all_of(access.at, [](const auto& c) { return c.begin == 0; }) &&
+         expected == graph::element_count(access.shape);
 }
 
 // Only inputs and outputs have buffers of their own at the vendor's.
 bool is_input(const graph::Graph& graph, graph::TensorId id) { return std::ranges::count(graph.inputs, id) > 0; }
 
-std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::MatmulRegion& region, Track track) {
-  const auto a = transposed(region.a), b = transposed(region.b);
-  for (const kernels::View* operand : {&region.a, &region.b})
-    if (matrices(*operand) != 1 && matrices(*operand) != region.batch_count()) return std::nullopt;
-  if (!a || !b || !packed(region.out) || region.operands.size() > 1 || region.a.dtype != region.b.dtype ||
-      !is_input(graph, region.a.tensor) || !is_input(graph, region.b.tensor))
+std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::Contraction& c, Track track) {
+  const auto epilogue = kernels::epilogue_of(c);
+  const kernels::Nest& nest = c.nest;
+  const kernels::Access &a = nest.loads[c.a], &b = nest.loads[c.b], &out = nest.outputs[0].place;
+  if (!epilogue || c.k.size() != 1 || epilogue->operands.size() > 1 || a.dtype != b.dtype || !is_input(graph, a.tensor) ||
+      !is_input(graph, b.tensor))
     return std::nullopt;
+  const std::size_t m = c.m.back(), n = c.column, k = c.k[0];
+  Axes batch;
+  for (std::size_t axis = 0; axis < nest.axes.size(); ++axis)
+    if (axis != m && axis != n && axis != k) batch.push_back(axis);
+  const auto with = [&](bool batched, const Axes& axes) {
+    Axes all = batched ? batch : Axes{};
+    all.insert(all.end(), axes.begin(), axes.end());
+    return all;
+  };
   verify::Reference reference;
   runtime::VendorProblem& p = reference.problem;
-  p.batch = region.batch_count();
-  p.m = region.m, p.n = region.n, p.k = region.k;
-  p.transpose_a = *a, p.transpose_b = *b;
-  p.batched_a = matrices(region.a) == p.batch, p.batched_b = matrices(region.b) == p.batch;
-  p.in = region.a.dtype, p.out = region.out.dtype;
+  p.kind = runtime::VendorKind::matmul;
+  for (const std::size_t axis : batch) p.batch *= nest.axes[axis];
+  p.m = nest.axes[m], p.n = nest.axes[n], p.k = nest.axes[k];
+  p.in = a.dtype, p.out = out.dtype;
   p.tf32 = p.in == Dtype::f32 && track != Track::fp32;
-  reference.buffers = {{"A", region.a.name}, {"B", region.b.name}, {"C", region.out.name}};
-  if (!region.operands.empty()) {
-    const auto bias = bias_of(region, region.operands[0]);
-    if (!bias || !is_input(graph, region.operands[0].tensor)) return std::nullopt;
-    p.bias = *bias;
-    p.bias_dtype = region.operands[0].dtype;
-    reference.buffers["bias"] = region.operands[0].name;
+  // An operand as the library takes it, the same for every element of the batch or another one.
+  const auto takes = [&](const kernels::Access& access, std::size_t row, std::size_t column, bool& transposed, bool& batched) {
+    batched = batch.empty() || access.uses(batch[0]);
+    transposed = !packed(nest, access, with(batched, {row, column}));
+    return !transposed || packed(nest, access, with(batched, {column, row}));
+  };
+  if (!takes(a, m, k, p.transpose_a, p.batched_a) || !takes(b, k, n, p.transpose_b, p.batched_b) ||
+      !packed(nest, out, with(true, {m, n})))
+    return std::nullopt;
+  reference.buffers = {{"A", a.name}, {"B", b.name}, {"C", out.name}};
+  for (const int operand : epilogue->operands) {
+    const kernels::Access& bias = nest.loads[static_cast<std::size_t>(operand)];
+    if (packed(nest, bias, {n})) p.bias = BiasKind::per_column;
+    else if (packed(nest, bias, {m})) p.bias = BiasKind::per_row;
+    else if (packed(nest, bias, with(true, {m, n}))) p.bias = BiasKind::full;
+    else return std::nullopt;
+    if (!is_input(graph, bias.tensor)) return std::nullopt;
+    p.bias_dtype = bias.dtype;
+    reference.buffers["bias"] = bias.name;
   }
-  if (region.has_epilogue) {
-    const auto activation = activation_of(region.epilogue, !region.operands.empty());
+  if (epilogue->expression.terms.size() > 1) {
+    const auto activation = activation_of(epilogue->expression, !epilogue->operands.empty());
     if (!activation) return std::nullopt;
     p.activation = *activation;
   }
   return reference;
 }
 
-// By its terms, as they are written of the operator and of its formula alike.
+// Whether the terms make of one random row what softmax does. They do not know how long rows are: what holds of one holds of all.
 bool is_softmax(const kernels::Rows& rows) {
   using Kind = kernels::RowTerm::Kind;
-  std::string text;
+  Random random(7, "softmax");
+  std::vector<std::array<double, 8>> values;
   for (const kernels::RowTerm& term : rows.terms) {
-    if (term.kind != Kind::load && term.kind != Kind::apply && term.kind != Kind::reduce) return false;
-    text += fmt::format("{}({}) ", term.kind == Kind::load ? "load" : name_of(term.op), fmt::join(term.args, ", "));
+    auto& v = values.emplace_back();
+    const auto arg = [&](std::size_t i, std::size_t at) {
+      return i < term.operands.size() ? values[static_cast<std::size_t>(term.operands[i])][at] : 0;
+    };
+    if (term.kind == Kind::index || term.kind == Kind::round) return false;
+    if (term.kind == Kind::constant) v.fill(term.value);
+    for (std::size_t at = 0; at < v.size(); ++at) {
+      if (term.kind == Kind::load) v[at] = random.normal() * 3;
+      if (term.kind == Kind::apply) v[at] = apply(term.op, arg(0, at), arg(1, at), arg(2, at));
+      if (term.kind == Kind::reduce) v.fill(at == 0 ? arg(0, 0) : apply(term.op, v[0], arg(0, at)));
+    }
   }
-  return rows.results[0] == 6 && text == "load() max(0) sub(0, 1) exp(2) add(3) reciprocal(4) mul(3, 5) ";
+  const auto &x = values[0], &y = values[static_cast<std::size_t>(rows.results[0])];
+  double sum = 0;
+  for (const double one : x) sum += std::exp(one);
+  for (std::size_t at = 0; at < x.size(); ++at)
+    if (!(std::abs(y[at] - std::exp(x[at]) / sum) < 1e-12)) return false;
+  return rows.terms[0].kind == Kind::load;
 }
 
 std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::Rows& rows) {
   const auto& loads = rows.nest.loads;
   const kernels::Access* out = &rows.nest.outputs[0].place;
   if (loads.size() != 1 || rows.nest.outputs.size() != 1 || !is_input(graph, loads[0].tensor) || rows.lanes_outside ||
-      loads[0].shape != out->shape || loads[0].strides != out->strides || !packed(*out) || !is_softmax(rows))
+      loads[0].shape != out->shape || loads[0].strides != out->strides || !is_softmax(rows))
     return std::nullopt;
-  return verify::Reference{{.kind = runtime::VendorKind::softmax,
-                            .m = rows.row_count(),
-                            .n = rows.row_size(),
-                            .in = loads[0].dtype,
-                            .out = out->dtype},
-                           {{"X", loads[0].name}, {"Y", out->name}}};
+  verify::Reference reference;
+  reference.problem.kind = runtime::VendorKind::softmax;
+  reference.problem.rows = rows.row_count();
+  reference.problem.cols = rows.row_size();
+  reference.problem.in = loads[0].dtype;
+  reference.problem.out = out->dtype;
+  reference.buffers = {{"X", loads[0].name}, {"Y", out->name}};
+  return reference;
 }
 }  // namespace
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track) {
   if (graph.outputs.size() != 1) return std::nullopt;
-  if (const auto matmul = kernels::match_matmul(kernels::nests_of(graph))) return matmul_reference(graph, *matmul, track);
+  if (const auto matmul = kernels::contraction_of(kernels::nests_of(graph))) return matmul_reference(graph, *matmul, track);
   const auto primitive = graph::decompose(graph);
   if (const auto rows = primitive ? kernels::read_rows(kernels::nests_of(*primitive)) : std::nullopt)
     return softmax_reference(graph, *rows);

@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "codegen/cpu.h"
 #include "graph/reference.h"
+#include "kernels/contraction.h"
 #include "kernels/families.h"
-#include "kernels/match.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
 namespace warploom::kernels {
@@ -204,41 +204,44 @@ TEST(CpuFamilies, AMissingFieldIsIllegal) {
   EXPECT_EQ(rows.error().code, ErrorCode::kScheduleIllegal);
 }
 
-TEST(Match, BatchOfTheLeftOperandAloneJoinsTheRows) {
-  const auto region = match_matmul(nests_of(batched({3, 10, 20}, {20, 30}, false)));
-  ASSERT_TRUE(region);
-  EXPECT_TRUE(region->batch.empty());
-  EXPECT_EQ(region->m, 30);
+TEST(Contractions, BatchOfTheLeftOperandAloneJoinsTheRows) {
+  const auto c = contraction_of(nests_of(batched({3, 10, 20}, {20, 30}, false)));
+  ASSERT_TRUE(c);
+  EXPECT_TRUE(c->batch.empty());
+  EXPECT_EQ(c->nest.axes[c->row], 30);
 }
 
-TEST(Match, ATransposedOperandIsAnotherStride) {
-  const auto region = match_matmul(nests_of(batched({3, 10, 20}, {3, 30, 20}, true)));
-  ASSERT_TRUE(region);
-  EXPECT_EQ(region->batch, (std::vector<std::int64_t>{3}));
-  EXPECT_EQ(region->b.fast_axis(), 0);
-  EXPECT_EQ(region->b.strides, (std::vector<std::int64_t>{600, 1, 20}));
+TEST(Contractions, ATransposedOperandIsAnotherStride) {
+  const auto c = contraction_of(nests_of(batched({3, 10, 20}, {3, 30, 20}, true)));
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->batch.size(), 1);
+  EXPECT_EQ(c->nest.loads[c->b].stride(c->batch[0]), 600);
+  EXPECT_EQ(c->nest.loads[c->b].stride(c->k[0]), 1);
+  EXPECT_EQ(c->nest.loads[c->b].stride(c->column), 20);
 }
 
-TEST(Match, ScalesOf8BitOperandsFollowTheSum) {
+TEST(Contractions, ScalesOf8BitOperandsFollowTheSum) {
   graph::Builder b("scaled");
   const auto half = b.constant("half", Dtype::f32, {}, std::array{0.5});
   const auto x = b.add(OpKind::DequantizeLinear, {b.input("x", Dtype::i8, {4, 6}), half});
   const auto w = b.add(OpKind::DequantizeLinear, {b.input("w", Dtype::i8, {6, 8}), b.input("s", Dtype::f32, {8})},
                        {{"axis", std::int64_t{1}}});
   b.output(b.add(OpKind::MatMul, {x, w}));
-  const auto region = match_matmul(nests_of(*b.finish()));
-  ASSERT_TRUE(region);
-  EXPECT_EQ(region->a.dtype, Dtype::i8);
-  ASSERT_EQ(region->operands.size(), 1);
-  EXPECT_EQ(region->operands[0].name, "s");
-  EXPECT_EQ(graph::evaluate(region->epilogue, std::array{10.0, 4.0}), 20.0);
+  const auto c = contraction_of(nests_of(*b.finish()));
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->nest.loads[c->a].dtype, Dtype::i8);
+  const auto epilogue = epilogue_of(*c);
+  ASSERT_TRUE(epilogue);
+  ASSERT_EQ(epilogue->operands.size(), 1);
+  EXPECT_EQ(c->nest.loads[at(epilogue->operands[0])].name, "s");
+  EXPECT_EQ(graph::evaluate(epilogue->expression, std::array{10.0, 4.0}), 20.0);
 }
 
-TEST(Match, TwoContractionsAreNoRegion) {
+TEST(Contractions, TwoContractionsAreNoRegion) {
   graph::Builder b("two");
   const auto x = b.input("x", Dtype::f32, {4, 4});
   b.output(b.add(OpKind::MatMul, {b.add(OpKind::MatMul, {x, x}), x}));
-  EXPECT_FALSE(match_matmul(nests_of(*b.finish())));
+  EXPECT_FALSE(contraction_of(nests_of(*b.finish())));
 }
 }  // namespace
 }  // namespace warploom::kernels

@@ -41,22 +41,16 @@ bool inside(unsigned addr) {
 
 // The smallest of several clocks: what all of them know.
 struct Meet {
-  std::vector<Epoch> known, fenced;
+  std::vector<Seen> least;
   View view;
   explicit Meet(const std::vector<Clock>& clocks) : view(clocks[0], nullptr, 0) {
     if (clocks.size() == 1) return;
-    for (const auto& c : clocks) view.n = std::min(view.n, c.size());
-    known.assign(view.known, view.known + view.n);
-    fenced.assign(view.fenced, view.fenced + view.n);
-    const auto lower = [&](Epoch* to, const Epoch* from) {  // every step of every wgmma comes through here
-      for (int i = 0, n = view.n; i < n; ++i) to[i] = std::min(to[i], from[i]);
-    };
-    for (const auto& c : clocks) {
-      lower(known.data(), c.get()->known());
-      lower(fenced.data(), c.get()->fenced());
-    }
-    view.known = known.data();
-    view.fenced = fenced.data();
+    for (const auto& c : clocks) view.n = std::min(view.n, View(c, nullptr, 0).n);
+    least.assign(view.seen, view.seen + view.n);
+    for (const auto& c : clocks)  // every step of every wgmma comes through here
+      for (std::size_t i = 0; i < least.size(); ++i)
+        least[i] = {std::min(least[i].known, (*c)[i].known), std::min(least[i].fenced, (*c)[i].fenced)};
+    view.seen = least.data();
   }
 };
 
@@ -255,7 +249,7 @@ void wgmma_wait(int n) {
     machine->suspend("wgmma_wait");
   }
   if (upto > self->wgmma_waited) self->wgmma_waited = upto;
-  t.base = with_actor(t.base, g.actor, upto, upto);
+  t.base = with_actor(t.base, g.actor, upto);
 }
 
 void registers_gone(RegisterState& r) {

@@ -193,10 +193,8 @@ template <int BYTES, class T>
 void shfl(emu::Handle<T> dst, emu::Handle<T> src, int source, bool take = true, WL_SITE) {
   emu::shuffle_registers(run_of<BYTES>(dst), run_of<BYTES>(src), BYTES, source & 31, take);
 }
-template <class T>
-T shfl_xor(T x, int lane_mask, WL_SITE) {
-  return shfl(x, lane() ^ lane_mask, site);
-}
+inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
+inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 WL_COUNTED(reg_alloc, set_registers(N, true))
 WL_COUNTED(reg_dealloc, set_registers(N, false))
 inline void griddepcontrol_launch() {}

@@ -1,25 +1,25 @@
 // Barriers of warps, blocks and clusters; mbarriers.
 #include "machine.h"
 namespace wl::emu {
-void barrier(int id, int threads, Site site) {
+void barrier(int id, int threads) {
   Thread& t = me();
   Cta& cta = *t.cta;
   if (id < 0 || id > 15 || (threads > 0 && threads % 32))
-    return machine->hazard(
-        "barrier", fmt::format("sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads), site.line);
+    return machine->hazard("barrier",
+                           fmt::format("sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads));
   NamedBarrier& b = cta.named[id];
   if (b.here.empty()) {
     b.expected = threads;
-    b.line = site.line;
+    b.line = self->line;
   } else if (b.expected != threads) {
     machine->hazard("barrier", fmt::format("barrier {} is used for {} and for {} threads at once", id, threads, b.expected),
-                    site.line, b.line);
+                    b.line);
   }
   b.here.push_back(&t);
   machine->release(b.clock, t);
   const std::size_t before = b.here.size();
   machine->wake_barrier(cta, b, id);
-  if (before == b.here.size()) machine->suspend("barrier", site.line, static_cast<unsigned>(id));
+  if (before == b.here.size()) machine->suspend("barrier", static_cast<unsigned>(id));
 }
 
 // Lets everybody go when all are there.
@@ -40,10 +40,10 @@ void Machine::wake_barrier(Cta& cta, NamedBarrier& b, int id) {
   b.here.clear();
 }
 
-void sync_warp(Site site) {
+void sync_warp(Site) {
   Thread& t = me();
   machine->release(t.warp->clock, t);
-  if (machine->meet("sync_warp", site.line, {}, {}, {}, 0)) {
+  if (machine->meet("sync_warp")) {
     const Clock done = t.warp->clock.take();
     for (int i = 0; i < t.warp->size; ++i) t.warp->lane[i]->base = done;
     machine->part(*t.warp);
@@ -51,20 +51,20 @@ void sync_warp(Site site) {
 }
 
 // Collects the lanes of a warp at one instruction. True for the last one, which does the work and then calls part().
-bool Machine::meet(const char* what, int line, RegisterRun a, RegisterRun b, RegisterRun c, unsigned value) {
+bool Machine::meet(const char* what, RegisterRun a, RegisterRun b, RegisterRun c, unsigned value) {
   Thread& t = *current;
   Warp& w = *t.warp;
   if (w.arrived == 0) {
     w.what = what;
-    w.line = line;
-  } else if (w.what != what || w.line != line) {
-    hazard("divergence", fmt::format("lanes of a warp are at {} and at {} at the same time", what, w.what), line, w.line);
-    for (;;) suspend("a warp that has diverged", line);  // nobody wakes it: the deadlock report follows
+    w.line = self->line;
+  } else if (w.what != what || w.line != self->line) {
+    hazard("divergence", fmt::format("lanes of a warp are at {} and at {} at the same time", what, w.what), w.line);
+    for (;;) suspend("a warp that has diverged");  // nobody wakes it: the deadlock report follows
   }
   w.argument[t.self.thread & 31] = {{a, b, c}, value};
   if (++w.arrived == w.size) return true;
   w.waiting.push_back(&t);
-  suspend(what, line);
+  suspend(what);
   return false;
 }
 void Machine::part(Warp& w) {
@@ -73,9 +73,9 @@ void Machine::part(Warp& w) {
   w.arrived = 0;
 }
 
-void cluster_arrive(Site site) {
+void cluster_arrive(Site) {
   Thread& t = me();
-  if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait", site.line);
+  if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait");
   t.cluster_arrived = true;
   t.cluster_phase = machine->cluster_phase;
   machine->release(machine->cluster_clock, t);
@@ -93,26 +93,24 @@ void Machine::try_cluster_barrier() {
     for (Thread* t : c->threads)
       if (t->waiting && std::string(t->waiting) == "cluster_wait") wake(t);
 }
-void cluster_wait(Site site) {
+void cluster_wait(Site) {
   Thread& t = me();
-  if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive", site.line);
-  while (machine->cluster_phase == t.cluster_phase) machine->suspend("cluster_wait", site.line);
+  if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive");
+  while (machine->cluster_phase == t.cluster_phase) machine->suspend("cluster_wait");
   t.cluster_arrived = false;
   machine->acquire(t, machine->cluster_completed);
 }
 
 // mbarriers.
-void mbarrier_init(unsigned addr, int count, Site site) {
+void mbarrier_init(unsigned addr, int count, Site) {
   Thread& t = me();
-  if (!machine->locate(addr, 8, false, site.line, "mbarrier_init")) return;
-  if (count < 1 || count >= 1 << 20)
-    return machine->hazard("mbarrier", fmt::format("mbarrier_init with a count of {}", count), site.line);
+  if (!machine->locate(addr, 8, false, "mbarrier_init")) return;
+  if (count < 1 || count >= 1 << 20) return machine->hazard("mbarrier", fmt::format("mbarrier_init with a count of {}", count));
   Cta& cta = *t.cta;
   std::int16_t& at = cta.barrier_at[addr / 8];
   if (at >= 0)
-    return machine->hazard("mbarrier", "the barrier is made twice", site.line,
-                           cta.barriers[static_cast<std::size_t>(at)]->init_line);
-  machine->touch(cta, addr, 8, true, t.view(), t.access(site.line), &t, "mbarrier_init");
+    return machine->hazard("mbarrier", "the barrier is made twice", cta.barriers[static_cast<std::size_t>(at)]->init_line);
+  machine->touch(cta, addr, 8, true, t.view(), t.access(), "mbarrier_init");
   if (machine->hazards()) {
     cta.shadow.cell(static_cast<int>(addr / 4)).barrier = 1;
     cta.shadow.cell(static_cast<int>(addr / 4 + 1)).barrier = 1;
@@ -123,7 +121,7 @@ void mbarrier_init(unsigned addr, int count, Site site) {
   b->actor = machine->add_actor(ActorKind::loads, static_cast<int>(addr), &cta);
   b->init_actor = t.actor;
   b->init_epoch = t.own[0].known;
-  b->init_line = site.line;
+  b->init_line = self->line;
   cta.barriers.push_back(std::move(b));
 }
 
@@ -132,26 +130,26 @@ void fence_mbarrier_init(Site) {
     if (b->init_actor == me().actor) b->published = true;
 }
 
-Mbarrier* Machine::barrier(Cta& cta, unsigned addr, int line, const char* what, bool remote_or_async) {
+Mbarrier* Machine::barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async) {
   const Thread& t = *current;
   const std::size_t i = addr / 8;
   if (addr % 8 || i >= cta.barrier_at.size() || cta.barrier_at[i] < 0) {
-    hazard("mbarrier", fmt::format("{}: there is no barrier at shared address {}", what, addr), line);
+    hazard("mbarrier", fmt::format("{}: there is no barrier at shared address {}", what, addr));
     return nullptr;
   }
   Mbarrier& b = *cta.barriers[static_cast<std::size_t>(cta.barrier_at[i])];
   if (!t.view().knows(b.init_actor, b.init_epoch))
-    hazard("mbarrier", std::string(what) + " is not ordered after the barrier was made", line, b.init_line);
+    hazard("mbarrier", std::string(what) + " is not ordered after the barrier was made", b.init_line);
   else if (remote_or_async && !b.published)
-    hazard("mbarrier", std::string(what) + " on a barrier made without fence_mbarrier_init", line, b.init_line);
+    hazard("mbarrier", std::string(what) + " on a barrier made without fence_mbarrier_init", b.init_line);
   return &b;
 }
 
-void Machine::arrive(Mbarrier& b, int line, const Thread* t) {
+void Machine::arrive(Mbarrier& b) {
   if (b.pending == 0)
-    return hazard_of(t, "mbarrier", fmt::format("more arrivals than the barrier's count of {}", b.count), line, b.init_line);
+    return hazard("mbarrier", fmt::format("more arrivals than the barrier's count of {}", b.count), b.init_line);
   --b.pending;
-  complete_if_done(b, line);
+  complete_if_done(b, self->line);
 }
 
 void Machine::complete_if_done(Mbarrier& b, int line) {
@@ -168,44 +166,43 @@ void Machine::complete_if_done(Mbarrier& b, int line) {
   b.waiters.clear();
 }
 
-void mbarrier_arrive(unsigned addr, int expect_bytes, Site site) {
+void mbarrier_arrive(unsigned addr, int expect_bytes) {
   Thread& t = me();
   const char* what = expect_bytes ? "mbarrier_arrive_expect_tx" : "mbarrier_arrive";
-  Mbarrier* b = machine->barrier(*t.cta, addr, site.line, what, false);
+  Mbarrier* b = machine->barrier(*t.cta, addr, what, false);
   if (!b) return;
   machine->release(b->gathering, t);
   b->tx += expect_bytes;
-  machine->arrive(*b, site.line, &t);
+  machine->arrive(*b);
 }
 
-void mbarrier_arrive_at(unsigned addr, int rank, Site site) {
+void mbarrier_arrive_at(unsigned addr, int rank) {
   Thread& t = me();
-  unsigned remote = mapa(addr, rank, site);
-  Cta* cta = machine->locate(remote, 8, true, site.line, "mbarrier_arrive_cluster");
+  unsigned remote = mapa(addr, rank, self->line);
+  Cta* cta = machine->locate(remote, 8, true, "mbarrier_arrive_cluster");
   if (!cta) return;
-  Mbarrier* b = machine->barrier(*cta, remote, site.line, "mbarrier_arrive_cluster", true);
+  Mbarrier* b = machine->barrier(*cta, remote, "mbarrier_arrive_cluster", true);
   if (!b) return;
   machine->release(b->gathering, t);
   b->gathers_remote |= cta != t.cta;
-  machine->arrive(*b, site.line, &t);
+  machine->arrive(*b);
 }
 
-void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site) {
+void mbarrier_wait(unsigned addr, unsigned parity, bool cluster) {
   Thread& t = me();
-  if (addr >> 24) return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible", site.line);
-  Mbarrier* b = machine->barrier(*t.cta, addr, site.line, "mbarrier_wait", false);
+  if (addr >> 24) return machine->hazard("mbarrier", "waiting on a barrier of another block is not possible");
+  Mbarrier* b = machine->barrier(*t.cta, addr, "mbarrier_wait", false);
   if (!b) return;
   if ((b->phase & 1) == (parity & 1)) {
     const unsigned wanted = b->phase;
     b->waiters.push_back(&t);
-    machine->suspend("mbarrier_wait", site.line, addr, parity & 1);
+    machine->suspend("mbarrier_wait", addr, parity & 1);
     if (b->phase > wanted + 1)
-      machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one", site.line,
-                      b->init_line);
+      machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one", b->init_line);
   }
   if (b->completed_remote && !cluster)
     machine->hazard("mbarrier", "the wait acquires nothing from the other blocks that arrived: mbarrier_wait_cluster does",
-                    site.line, b->init_line);
+                    b->init_line);
   b->waited_phase = std::max(b->waited_phase, b->phase);
   machine->acquire(t, b->completed);
 }

@@ -5,10 +5,17 @@ namespace wl::emu {
 // The CUDA thread that runs now. The scheduler sets `self` before it resumes a fiber.
 struct Self {
   int thread, block[3], cluster_rank, cluster_size;
+  int line;               // of the text: the call that is being carried out
   unsigned wgmma_fences;  // executed so far
   unsigned wgmma_waited;  // groups of the warpgroup known to be complete
 };
 extern Self* self;
+
+// The last parameter of every function that touches the machine: made where the text calls, it notes the line.
+#define WL_SITE ::wl::emu::Site site = ::wl::emu::Site()
+struct Site {
+  Site(int line = __builtin_LINE()) { self->line = line; }
+};
 
 // The state of one array of registers: which elements hold a value and which are lent to wgmma.
 struct RegisterState {
@@ -26,8 +33,8 @@ struct RegisterState {
   bool loose = false;    // that access may still be moved by the compiler: no wgmma_fence_regs came after it
   Owner owner[kOwners];
 };
-void register_read_bad(RegisterState& r, long long i, int line);
-void register_write_bad(RegisterState& r, long long i, int line);
+void register_read_bad(RegisterState& r, long long i);
+void register_write_bad(RegisterState& r, long long i);
 void registers_gone(RegisterState& r);
 
 // A run of registers handed to a call: elements [at, at + count) of an array, or plain memory when state is null.
@@ -38,44 +45,44 @@ struct RegisterRun {
   int count;
 };
 
-void load_global(RegisterRun dst, const void* p, int bytes, Site site);
-void store_global(void* p, RegisterRun src, int bytes, Site site);
+void load_global(RegisterRun dst, const void* p, int bytes);
+void store_global(void* p, RegisterRun src, int bytes);
 struct Combine {  // an element of memory with another one
   int bytes;
   void (*into)(void* to, const void* with);
 };
-void reduce_global(void* p, RegisterRun src, int bytes, Combine combine, Site site);
+void reduce_global(void* p, RegisterRun src, int bytes, Combine combine);
 void signal_flag(int* p, int n, WL_SITE);
 void wait_flag(const int* p, int least, WL_SITE);
-void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store, Site site);
+void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store);
 unsigned mapa(unsigned addr, int rank, WL_SITE);
 void fill_registers(RegisterRun dst, const void* value, int element_bytes);
 
-void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store, Site site);
+void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store);
 enum class Element { bf16, f16, tf32, e4m3, e5m2, int8 };
-void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site);
-unsigned shuffle(unsigned bits, int lane, Site site);
-void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take, Site site);
+void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type);
+unsigned shuffle(unsigned bits, int lane);
+void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take);
 
-void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site);
+void copy_async(unsigned smem, const void* g, int bytes, bool pred);
 void cp_async_commit(WL_SITE);
-void copy_async_wait(int n, Site site);
+void copy_async_wait(int n);
 
-void barrier(int id, int threads, Site site);  // threads < 0: the whole block
+void barrier(int id, int threads);  // threads < 0: the whole block
 void sync_warp(WL_SITE);
 void cluster_arrive(WL_SITE);
 void cluster_wait(WL_SITE);
 
 void mbarrier_init(unsigned addr, int count, WL_SITE);
 void fence_mbarrier_init(WL_SITE);
-void mbarrier_arrive(unsigned addr, int expect_bytes, Site site);
-void mbarrier_arrive_at(unsigned addr, int rank, Site site);
-void mbarrier_wait(unsigned addr, unsigned parity, bool cluster, Site site);
+void mbarrier_arrive(unsigned addr, int expect_bytes);
+void mbarrier_arrive_at(unsigned addr, int rank);
+void mbarrier_wait(unsigned addr, unsigned parity, bool cluster);
 
-void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site);
-void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine, Site site);
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank);
+void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine);
 void bulk_commit(WL_SITE);
-void bulk_wait(int n, bool read, Site site);
+void bulk_wait(int n, bool read);
 void fence_async_shared(WL_SITE);
 
 struct Wgmma {
@@ -87,10 +94,10 @@ struct Wgmma {
 };
 void wgmma_fence(WL_SITE);
 void wgmma_pin(RegisterRun registers);
-void wgmma(const Wgmma& op, RegisterRun acc, RegisterRun a, Site site);
+void wgmma(const Wgmma& op, RegisterRun acc, RegisterRun a);
 void wgmma_commit(WL_SITE);
-void wgmma_wait(int n, Site site);
+void wgmma_wait(int n);
 
-void set_registers(int count, bool increase, Site site);
+void set_registers(int count, bool increase);
 void griddepcontrol_wait(WL_SITE);
 }  // namespace wl::emu

@@ -1,17 +1,9 @@
 #include "clock.h"
 #include <algorithm>
 namespace wl::emu {
-__attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, const Epoch* src, int n) {
-  for (int i = 0; i < n; ++i) dst[i] = dst[i] > src[i] ? dst[i] : src[i];
-}
 namespace {
-Clock copy_of(const Clock& c, int n) {
-  Clock r(n);
-  if (auto* d = c.get()) {
-    std::copy_n(d->known(), d->n, r.get()->known());
-    std::copy_n(d->fenced(), d->n, r.get()->fenced());
-  }
-  return r;
+__attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, const Epoch* src, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = dst[i] > src[i] ? dst[i] : src[i];
 }
 
 struct LastJoin {
@@ -20,62 +12,45 @@ struct LastJoin {
 struct LastActor {
   Clock base, result;
   int actor = -1;
-  Epoch known = 0, fenced = 0;
+  Epoch epoch = 0;
 };
 thread_local LastJoin last_join[2];
 thread_local int join_turn = 0;
 thread_local LastActor last_actor;
 }  // namespace
 Clock join(const Clock& a, const Clock& b) {
-  if (a == b || !b.get()) return a;
-  if (!a.get()) return b;
+  if (a == b || !b) return a;
+  if (!a) return b;
   for (const LastJoin& l : last_join)
     if (l.a == a && l.b == b) return l.result;
-  Clock r = copy_of(a, std::max(a.size(), b.size()));
-  raise_to(r.get()->known(), b.get()->known(), b.size());
-  raise_to(r.get()->fenced(), b.get()->fenced(), b.size());
-  last_join[join_turn ^= 1] = {a, b, r};
-  return r;
+  ClockBuilder both;
+  both.add(a);
+  both.add(b);
+  return (last_join[join_turn ^= 1] = {a, b, both.take()}).result;
 }
 
-Clock with_actor(const Clock& c, int actor, Epoch known, Epoch fenced) {
+Clock with_actor(const Clock& c, int actor, Epoch epoch) {
   LastActor& l = last_actor;
-  if (l.result.get() && l.base == c && l.actor == actor && l.known == known && l.fenced == fenced) return l.result;
-  Clock r = copy_of(c, std::max(c.size(), actor + 1));
-  Epoch& k = r.get()->known()[actor];
-  Epoch& f = r.get()->fenced()[actor];
-  k = std::max(k, known);
-  f = std::max(f, fenced);
-  l = {c, r, actor, known, fenced};
-  return r;
+  if (l.result && l.base == c && l.actor == actor && l.epoch == epoch) return l.result;
+  ClockBuilder more;
+  more.add(c);
+  more.raise(actor, epoch, epoch);
+  return (l = {c, more.take(), actor, epoch}).result;
 }
 
-void ClockBuilder::grow(int n) {
-  if (static_cast<int>(known_.size()) >= n) return;
-  known_.resize(static_cast<std::size_t>(n));
-  fenced_.resize(static_cast<std::size_t>(n));
-}
 void ClockBuilder::add(const Clock& c) {
-  if (!c.get() || last_[0] == c || last_[1] == c) return;
-  last_[1] = std::move(last_[0]);
-  last_[0] = c;
-  grow(c.size());
-  raise_to(known_.data(), c.get()->known(), c.size());
-  raise_to(fenced_.data(), c.get()->fenced(), c.size());
+  if (!c || last_[0] == c || last_[1] == c) return;
+  last_[1] = std::exchange(last_[0], c);
+  seen_.resize(std::max(seen_.size(), c->size()));
+  raise_to(&seen_.data()->known, &c->data()->known, 2 * c->size());
 }
 void ClockBuilder::raise(int actor, Epoch known, Epoch fenced) {
-  grow(actor + 1);
   const auto i = static_cast<std::size_t>(actor);
-  known_[i] = std::max(known_[i], known);
-  fenced_[i] = std::max(fenced_[i], fenced);
+  seen_.resize(std::max(seen_.size(), i + 1));
+  seen_[i] = {std::max(seen_[i].known, known), std::max(seen_[i].fenced, fenced)};
 }
 Clock ClockBuilder::take() {
-  Clock r(static_cast<int>(known_.size()));
-  std::copy(known_.begin(), known_.end(), r.get()->known());
-  std::copy(fenced_.begin(), fenced_.end(), r.get()->fenced());
-  std::fill(known_.begin(), known_.end(), 0u);
-  std::fill(fenced_.begin(), fenced_.end(), 0u);
   last_[0] = last_[1] = Clock();
-  return r;
+  return boost::make_local_shared<const std::vector<Seen>>(std::exchange(seen_, std::vector<Seen>(seen_.size())));
 }
 }  // namespace wl::emu

@@ -28,19 +28,19 @@ emu::RegisterRun run_of(emu::Handle<T> h) {
   }
 
 // Global memory. The streaming forms differ in the caches alone.
-#define WL_GLOBAL_FORMS(load, store)                                            \
-  template <int BYTES, class D, class T>                                        \
-  void load(D&& dst, const T* p, WL_SITE) {                                     \
-    emu::load_global(run_of<BYTES>(emu::regs(dst)), p, BYTES, site);            \
-  }                                                                             \
-  template <int BYTES, class D, class T>                                        \
-  void load(D&& dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) {       \
-    if (pred) load<BYTES>(dst, p, site);                                        \
-    else emu::fill_registers(run_of<BYTES>(emu::regs(dst)), &fill, sizeof(T));  \
-  }                                                                             \
-  template <int BYTES, class S, class T>                                        \
-  void store(T* p, S&& src, bool pred = true, WL_SITE) {                        \
-    if (pred) emu::store_global(p, run_of<BYTES>(emu::regs(src)), BYTES, site); \
+#define WL_GLOBAL_FORMS(load, store)                                                 \
+  template <int BYTES, class T>                                                      \
+  void load(emu::Handle<T> dst, const T* p, WL_SITE) {                               \
+    emu::load_global(run_of<BYTES>(dst), p, BYTES);                                  \
+  }                                                                                  \
+  template <int BYTES, class T>                                                      \
+  void load(emu::Handle<T> dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) { \
+    if (pred) emu::load_global(run_of<BYTES>(dst), p, BYTES);                        \
+    else emu::fill_registers(run_of<BYTES>(dst), &fill, sizeof(T));                  \
+  }                                                                                  \
+  template <int BYTES, class T>                                                      \
+  void store(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) {                  \
+    if (pred) emu::store_global(p, run_of<BYTES>(src), BYTES);                       \
   }
 WL_GLOBAL_FORMS(ld_global, st_global)
 WL_GLOBAL_FORMS(ld_global_stream, st_global_stream)
@@ -49,7 +49,7 @@ WL_GLOBAL_FORMS(ld_global_stream, st_global_stream)
 template <class I>
 int lookup(const I* p, bool pred = true, WL_SITE) {
   I index = -1;
-  if (pred) emu::load_global({&index, nullptr, 0, 1}, p, sizeof(I), site);
+  if (pred) emu::load_global({&index, nullptr, 0, 1}, p, sizeof(I));
   return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
 }
 
@@ -74,10 +74,10 @@ emu::Combine combining() {
             else a = cast<T>(Op::of(to_float(a), to_float(b)));
           }};
 }
-#define WL_REDUCTION(name, Op)                                                                       \
-  template <int BYTES, class S, class T>                                                             \
-  void name(T* p, S&& src, bool pred = true, WL_SITE) {                                              \
-    if (pred) emu::reduce_global(p, run_of<BYTES>(emu::regs(src)), BYTES, combining<T, Op>(), site); \
+#define WL_REDUCTION(name, Op)                                                      \
+  template <int BYTES, class T>                                                     \
+  void name(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) {                  \
+    if (pred) emu::reduce_global(p, run_of<BYTES>(src), BYTES, combining<T, Op>()); \
   }
 WL_REDUCTION(red_add, Sum)
 WL_REDUCTION(red_max, Max)
@@ -85,121 +85,101 @@ WL_REDUCTION(red_min, Min)
 #undef WL_REDUCTION
 
 // Shared memory.
-#define WL_SHARED_FORMS(load, store, cluster)                                           \
-  template <int BYTES, class D>                                                         \
-  void load(D&& dst, unsigned addr, WL_SITE) {                                          \
-    emu::move_shared(run_of<BYTES>(emu::regs(dst)), addr, BYTES, cluster, false, site); \
-  }                                                                                     \
-  template <int BYTES, class S>                                                         \
-  void store(unsigned addr, S&& src, WL_SITE) {                                         \
-    emu::move_shared(run_of<BYTES>(emu::regs(src)), addr, BYTES, cluster, true, site);  \
+#define WL_SHARED_FORMS(load, store, cluster)                          \
+  template <int BYTES, class T>                                        \
+  void load(emu::Handle<T> dst, unsigned addr, WL_SITE) {              \
+    emu::move_shared(run_of<BYTES>(dst), addr, BYTES, cluster, false); \
+  }                                                                    \
+  template <int BYTES, class T>                                        \
+  void store(unsigned addr, emu::Handle<T> src, WL_SITE) {             \
+    emu::move_shared(run_of<BYTES>(src), addr, BYTES, cluster, true);  \
   }
 WL_SHARED_FORMS(ld_shared, st_shared, false)
 WL_SHARED_FORMS(ld_shared_cluster, st_shared_cluster, true)
 #undef WL_SHARED_FORMS
 
-template <int X, bool TRANS, class D>
-void ldmatrix(D&& dst, unsigned addr, WL_SITE) {
-  emu::move_matrix(run_of<4 * X>(emu::regs(dst)), addr, X, TRANS, false, site);
+template <int X, bool TRANS, class T>
+void ldmatrix(emu::Handle<T> dst, unsigned addr, WL_SITE) {
+  emu::move_matrix(run_of<4 * X>(dst), addr, X, TRANS, false);
 }
-template <int X, bool TRANS, class S>
-void stmatrix(unsigned addr, S&& src, WL_SITE) {
-  emu::move_matrix(run_of<4 * X>(emu::regs(src)), addr, X, TRANS, true, site);
+template <int X, bool TRANS, class T>
+void stmatrix(unsigned addr, emu::Handle<T> src, WL_SITE) {
+  emu::move_matrix(run_of<4 * X>(src), addr, X, TRANS, true);
 }
 
 template <int BYTES, class T>
 void cp_async(unsigned smem, const T* g, bool pred = true, WL_SITE) {
-  emu::copy_async(smem, g, BYTES, pred, site);
+  emu::copy_async(smem, g, BYTES, pred);
 }
-WL_COUNTED(cp_async_wait, copy_async_wait(N, site))
+WL_COUNTED(cp_async_wait, copy_async_wait(N))
 
 // Barriers.
-inline void sync_threads(WL_SITE) { emu::barrier(0, -1, site); }
-inline void sync_named(int id, int threads, WL_SITE) { emu::barrier(id, threads, site); }
+inline void sync_threads(WL_SITE) { emu::barrier(0, -1); }
+inline void sync_named(int id, int threads, WL_SITE) { emu::barrier(id, threads); }
 inline void cluster_sync(WL_SITE) {
   emu::cluster_arrive(site);
   emu::cluster_wait(site);
 }
-inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0, site); }
-inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes, site); }
-inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, false, site); }
-inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, true, site); }
-inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) { emu::mbarrier_arrive_at(addr, cta_rank, site); }
+inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0); }
+inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes); }
+inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, false); }
+inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, true); }
+inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) { emu::mbarrier_arrive_at(addr, cta_rank); }
 
-// The copy engine.
-#define WL_TENSOR_FORM(rank, params, coords)                                                                               \
-  inline void tma_load(unsigned smem, const TensorMap& map, unsigned bar, WL_UNPACK params, WL_SITE) {                     \
-    const int c[] = {WL_UNPACK coords};                                                                                    \
-    emu::tensor_load(smem, map, bar, -1, c, rank, site);                                                                   \
-  }                                                                                                                        \
-  inline void tma_load_multicast(unsigned smem, const TensorMap& map, unsigned bar, unsigned short mask, WL_UNPACK params, \
-                                 WL_SITE) {                                                                                \
-    const int c[] = {WL_UNPACK coords};                                                                                    \
-    emu::tensor_load(smem, map, bar, mask, c, rank, site);                                                                 \
-  }                                                                                                                        \
-  inline void tma_store(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                                  \
-    const int c[] = {WL_UNPACK coords};                                                                                    \
-    emu::tensor_store(map, smem, c, rank, {}, site);                                                                       \
-  }                                                                                                                        \
-  template <class T>                                                                                                       \
-  void tma_reduce_add(const TensorMap& map, unsigned smem, WL_UNPACK params, WL_SITE) {                                    \
-    const int c[] = {WL_UNPACK coords};                                                                                    \
-    emu::tensor_store(map, smem, c, rank, combining<T, Sum>(), site);                                                      \
-  }
-#define WL_UNPACK(...) __VA_ARGS__
-WL_TENSOR_FORM(1, (int c0), (c0))
-WL_TENSOR_FORM(2, (int c0, int c1), (c0, c1))
-WL_TENSOR_FORM(3, (int c0, int c1, int c2), (c0, c1, c2))
-WL_TENSOR_FORM(4, (int c0, int c1, int c2, int c3), (c0, c1, c2, c3))
-WL_TENSOR_FORM(5, (int c0, int c1, int c2, int c3, int c4), (c0, c1, c2, c3, c4))
-#undef WL_UNPACK
-#undef WL_TENSOR_FORM
-WL_COUNTED(bulk_wait, bulk_wait(N, false, site))
-WL_COUNTED(bulk_wait_read, bulk_wait(N, true, site))
+// The copy engine: the coordinates follow the other arguments, of which one brings the line.
+template <class... C>
+void tma_load_multicast(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, int mask, C... coordinates) {
+  const int c[] = {coordinates...};
+  emu::tensor_load(smem.value, map, bar, mask, c, sizeof...(C));
+}
+template <class... C>
+void tma_load(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, C... coordinates) {
+  tma_load_multicast(smem, map, bar, -1, coordinates...);
+}
+template <class... C>
+void tma_store(const TensorMap& map, emu::Here<unsigned> smem, C... coordinates) {
+  const int c[] = {coordinates...};
+  emu::tensor_store(map, smem.value, c, sizeof...(C), {});
+}
+template <class T, class... C>
+void tma_reduce_add(const TensorMap& map, emu::Here<unsigned> smem, C... coordinates) {
+  const int c[] = {coordinates...};
+  emu::tensor_store(map, smem.value, c, sizeof...(C), combining<T, Sum>());
+}
+WL_COUNTED(bulk_wait, bulk_wait(N, false))
+WL_COUNTED(bulk_wait_read, bulk_wait(N, true))
 
 // Matrix units.
-template <class T>
-struct ElementOf;
-#define WL_ELEMENT(T, name)                                   \
-  template <>                                                 \
-  struct ElementOf<T> {                                       \
-    static constexpr emu::Element value = emu::Element::name; \
-  };
-WL_ELEMENT(bf16, bf16)
-WL_ELEMENT(f16, f16)
-WL_ELEMENT(tf32, tf32)
-WL_ELEMENT(e4m3, e4m3)
-WL_ELEMENT(e5m2, e5m2)
-WL_ELEMENT(signed char, int8)
-#undef WL_ELEMENT
+constexpr emu::Element element_of(const bf16*) { return emu::Element::bf16; }
+constexpr emu::Element element_of(const f16*) { return emu::Element::f16; }
+constexpr emu::Element element_of(const tf32*) { return emu::Element::tf32; }
+constexpr emu::Element element_of(const e4m3*) { return emu::Element::e4m3; }
+constexpr emu::Element element_of(const e5m2*) { return emu::Element::e5m2; }
+constexpr emu::Element element_of(const signed char*) { return emu::Element::int8; }
 
-WL_COUNTED(wgmma_wait, wgmma_wait(N, site))
-template <int N, class A>
-void wgmma_fence_regs(A&& acc) {
-  emu::wgmma_pin(emu::regs(acc).run(N));
+WL_COUNTED(wgmma_wait, wgmma_wait(N))
+template <int N, class T>
+void wgmma_fence_regs(emu::Handle<T> acc) {
+  emu::wgmma_pin(acc.run(N));
 }
 template <int N, class T, bool TRANS_A, bool TRANS_B, class A>
-void wgmma(A&& acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate, WL_SITE) {
+void wgmma(emu::Handle<A> acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
   static_assert(sizeof(T) == 2 || (!TRANS_A && !TRANS_B), "only 16-bit operands may be MN-major");
-  emu::wgmma({N, ElementOf<T>::value, TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b}, emu::regs(acc).run(N / 2), {}, site);
+  constexpr T* type = nullptr;
+  emu::wgmma({N, element_of(type), TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b}, acc.run(N / 2), {});
 }
-template <int N, class T, bool TRANS_B, class A, class F>
-void wgmma_rs(A&& acc, F&& a, unsigned long long desc_b, bool accumulate, WL_SITE) {
+template <int N, class T, bool TRANS_B, class A>
+void wgmma_rs(emu::Handle<A> acc, emu::Handle<T> a, unsigned long long desc_b, bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
   static_assert(sizeof(T) == 2 || !TRANS_B, "only 16-bit operands may be MN-major");
-  emu::wgmma({N, ElementOf<T>::value, false, TRANS_B, true, accumulate, 0, desc_b}, emu::regs(acc).run(N / 2),
-             emu::regs(a).run(16 / static_cast<int>(sizeof(T))), site);
+  emu::wgmma({N, element_of(a.data), false, TRANS_B, true, accumulate, 0, desc_b}, acc.run(N / 2), run_of<16>(a));
 }
 
-template <class T>
-constexpr emu::Element element_of(emu::Handle<T>) {
-  return ElementOf<T>::value;
-}
-#define WL_MMA_SYNC(name)                                                                                                  \
-  template <class D, class A, class B>                                                                                     \
-  void name(D&& d, A&& a, B&& b, WL_SITE) {                                                                                \
-    emu::mma_sync(emu::regs(d).run(4), run_of<16>(emu::regs(a)), run_of<8>(emu::regs(b)), element_of(emu::regs(a)), site); \
+#define WL_MMA_SYNC(name)                                                     \
+  template <class D, class T>                                                 \
+  void name(emu::Handle<D> d, emu::Handle<T> a, emu::Handle<T> b, WL_SITE) {  \
+    emu::mma_sync(d.run(4), run_of<16>(a), run_of<8>(b), element_of(a.data)); \
   }
 WL_MMA_SYNC(mma_m16n8k8)
 WL_MMA_SYNC(mma_m16n8k16)
@@ -207,18 +187,16 @@ WL_MMA_SYNC(mma_m16n8k32)
 #undef WL_MMA_SYNC
 
 // Warp and grid.
-inline float shfl(float x, int source, WL_SITE) { return float_of(emu::shuffle(bits_of(x), source & 31, site)); }
-inline int shfl(int x, int source, WL_SITE) {
-  return static_cast<int>(emu::shuffle(static_cast<unsigned>(x), source & 31, site));
-}
-template <int BYTES, class D, class S>
-void shfl(D&& dst, S&& src, int source, bool take = true, WL_SITE) {
-  emu::shuffle_registers(run_of<BYTES>(emu::regs(dst)), run_of<BYTES>(emu::regs(src)), BYTES, source & 31, take, site);
+inline float shfl(float x, int source, WL_SITE) { return float_of(emu::shuffle(bits_of(x), source & 31)); }
+inline int shfl(int x, int source, WL_SITE) { return static_cast<int>(emu::shuffle(static_cast<unsigned>(x), source & 31)); }
+template <int BYTES, class T>
+void shfl(emu::Handle<T> dst, emu::Handle<T> src, int source, bool take = true, WL_SITE) {
+  emu::shuffle_registers(run_of<BYTES>(dst), run_of<BYTES>(src), BYTES, source & 31, take);
 }
 inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
-WL_COUNTED(reg_alloc, set_registers(N, true, site))
-WL_COUNTED(reg_dealloc, set_registers(N, false, site))
+WL_COUNTED(reg_alloc, set_registers(N, true))
+WL_COUNTED(reg_dealloc, set_registers(N, false))
 inline void griddepcontrol_launch() {}
 #undef WL_COUNTED
 }  // namespace wl

@@ -19,14 +19,7 @@
 #define WL_UNROLL_8
 #define WL_SHARED_BASE() ::wl::shared_base()
 
-// The line of the emitted text that called: the last parameter of every function that touches the machine.
-#define WL_SITE ::wl::emu::Site site = ::wl::emu::Site::here()
 namespace wl::emu {
-struct Site {
-  int line;
-  static constexpr Site here(int line = __builtin_LINE()) { return Site{line}; }
-};
-
 template <class... P>
 struct Call {
   Call(void (*kernel)(P...), P... args) { kernel(args...); }

@@ -53,10 +53,9 @@ void Machine::release(ClockBuilder& to, Thread& t) {
   ++t.own[0].known;
 }
 
-void Machine::suspend(const char* what, int line, unsigned addr, unsigned parity) {
+void Machine::suspend(const char* what, unsigned addr, unsigned parity) {
   Thread& t = *current;
   t.waiting = what;
-  t.wait_line = line;
   t.wait_addr = addr;
   t.wait_parity = parity;
   main_ = std::move(main_).resume();
@@ -99,7 +98,7 @@ void Machine::start_cluster(const int origin[3]) {
     cta->alive = launch_.block;
     for (int i = 0; i < launch_.block; ++i) {
       auto t = std::make_unique<Thread>();
-      t->self = {i, {}, r, blocks, 0, 0};
+      t->self = {i, {}, r, blocks, 0, 0, 0};
       std::copy_n(cta->block, 3, t->self.block);
       t->cta = cta.get();
       t->actor = add_actor(ActorKind::thread, i, cta.get());
@@ -166,17 +165,17 @@ void Machine::thread_exits(Thread& t) {
   --alive_;
   --cta.alive;
   if (t.copies.last_used > t.copies.waited) {
-    hazard("exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
+    hazard_of(&t, "exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
     flush_copies(t, ~0u);
   }
   if (t.stores.last_used > t.stores.committed)
-    hazard("exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
+    hazard_of(&t, "exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
   else if (t.stores.last_used > std::max(t.bulk_read_waited, t.stores.waited))
-    hazard("exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
+    hazard_of(&t, "exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
   flush_stores(t, ~0u);
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
-    hazard("exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
-  if (t.cluster_arrived) hazard("cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
+    hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
+  if (t.cluster_arrived) hazard_of(&t, "cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
   release(cta.exit_clock, t);
   if (!cta.named[0].here.empty()) wake_barrier(cta, cta.named[0], 0);
   try_cluster_barrier();
@@ -268,7 +267,7 @@ void Machine::report_deadlock() {
     if (t->done) continue;
     const int* block = t->cta->block;
     const std::string place =
-        fmt::format("block ({},{},{}) wait at line {} in {}", block[0], block[1], block[2], t->wait_line, state_of(*t));
+        fmt::format("block ({},{},{}) wait at line {} in {}", block[0], block[1], block[2], t->self.line, state_of(*t));
     if (places[place]++ == 0) first.emplace_back(t.get(), place);
   }
   for (const auto& [t, place] : first)

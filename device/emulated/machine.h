@@ -75,14 +75,13 @@ struct Thread {
   bool dependency_waited = false;
   bool done = false;
   bool queued = false;  // among the ready
-  // Blocked: on what and where, for the deadlock report.
+  // Blocked: on what, for the deadlock report.
   const char* waiting = nullptr;
   unsigned wait_addr = 0, wait_parity = 0;
-  int wait_line = 0;
   boost::context::fiber fiber;
 
   View view() const { return View(base, own, owns); }
-  Access access(int line) const { return access_by(actor, own[0].known, line); }
+  Access access() const { return access_by(actor, own[0].known, self.line); }
 };
 
 struct Warp {
@@ -218,7 +217,7 @@ class Machine {
   Report run();
 
   // Threads
-  void suspend(const char* what, int line, unsigned addr = 0, unsigned parity = 0);
+  void suspend(const char* what, unsigned addr = 0, unsigned parity = 0);
   void wake(Thread* t) {
     if (!t->queued && !t->done) ready_.push_back(t);
     t->queued = true;
@@ -240,31 +239,29 @@ class Machine {
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 
   // Reports
-  void hazard(const char* kind, std::string message, int line, int other_line = 0) {  // of the current thread
-    hazard_of(current, kind, std::move(message), line, other_line);
+  void hazard(const char* kind, std::string message, int other_line = 0) {  // of the current thread, where it is
+    hazard_of(current, kind, std::move(message), self->line, other_line);
   }
   void hazard_of(const Thread* t, const char* kind, std::string message, int line, int other_line = 0);
   std::string name_of(int actor) const;
 
   // Shared memory
-  Cta* locate(unsigned& addr, int bytes, bool cluster, int line,
-              const char* what);  // null and a hazard if out of range
-  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line, const char* what);
+  Cta* locate(unsigned& addr, int bytes, bool cluster, const char* what);  // null and a hazard if out of range
+  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, const char* what);
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
-  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const Thread* t,
-             const char* what);
+  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const char* what);
 
   // Global memory
-  GlobalRange* find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what);
-  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& me, bool combine = false);
+  GlobalRange* find(const void* p, std::size_t bytes, bool write, const char* what);
+  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, const Access& me, bool combine = false);
   bool knows(const View& view, std::uint32_t cluster, int actor, Epoch epoch) const;
 
   // Warps
-  bool meet(const char* what, int line, RegisterRun a, RegisterRun b, RegisterRun c, unsigned value);
+  bool meet(const char* what, RegisterRun a = {}, RegisterRun b = {}, RegisterRun c = {}, unsigned value = 0);
   void part(Warp& w);
 
-  Mbarrier* barrier(Cta& cta, unsigned addr, int line, const char* what, bool remote_or_async);
-  void arrive(Mbarrier& b, int line, const Thread* t);
+  Mbarrier* barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async);
+  void arrive(Mbarrier& b);
   void complete_if_done(Mbarrier& b, int line);
   void wake_barrier(Cta& cta, NamedBarrier& b, int id);
   void try_cluster_barrier();
@@ -321,5 +318,5 @@ void drop_owners(RegisterState& r, F given_back) {
 }
 
 // Registers used by an instruction: in range, holding a value when read, not lent to wgmma.
-bool use_registers(const RegisterRun& r, bool write, int line);
+bool use_registers(const RegisterRun& r, bool write);
 }  // namespace wl::emu

@@ -68,20 +68,20 @@ __attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __r
   for (; j < n; j += 8) accumulate<8>(c + j, a, b + j, n, k);
 }
 // ldmatrix and stmatrix: lane 8m + r names row r of matrix m; each lane holds two neighbouring elements of every matrix.
-void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store, Site site) {
+void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store) {
   const char* what = store ? "stmatrix" : "ldmatrix";
-  if (!use_registers(registers, !store, site.line)) return;
-  if (!machine->meet(what, site.line, registers, {}, {}, addr)) return;
+  if (!use_registers(registers, !store)) return;
+  if (!machine->meet(what, registers, {}, {}, addr)) return;
   Warp& w = *me().warp;
   if (machine->launch().options.banks) {
     unsigned rows[32];
     for (int l = 0; l < 32; ++l) rows[l] = w.argument[l].value;
-    machine->banks.instruction(rows, static_cast<std::uint32_t>((1ull << 8 * count) - 1), 16, site.line);
+    machine->banks.instruction(rows, static_cast<std::uint32_t>((1ull << 8 * count) - 1), 16, self->line);
   }
   for (int m = 0; m < count; ++m) {
     std::uint8_t* row[8];
     for (int r = 0; r < 8; ++r)
-      row[r] = machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store, false, site.line, what);
+      row[r] = machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store, false, what);
     for (int i = 0; i < 64; ++i) {
       const int lane = i / 2, major = lane / 4, minor = 2 * (lane % 4) + i % 2;
       if (std::uint8_t* in_memory = row[transposed ? minor : major]) {
@@ -95,11 +95,11 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
 }
 
 // Fragments hold runs of 32 bits of neighbours along k; k is eight runs.
-void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site site) {
+void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type) {
   for (const RegisterRun& r : {a, b, d})
-    if (!use_registers(r, false, site.line)) return;
-  use_registers(d, true, site.line);
-  if (!machine->meet("mma", site.line, d, a, b, 0)) return;
+    if (!use_registers(r, false)) return;
+  use_registers(d, true);
+  if (!machine->meet("mma", d, a, b)) return;
   Warp& w = *me().warp;
   const bool integers = type == Element::int8;
   const int per = 4 / bytes_of(type), k = 8 * per;
@@ -124,11 +124,11 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type, Site si
   machine->part(w);
 }
 
-unsigned shuffle(unsigned bits, int lane, Site site) {
+unsigned shuffle(unsigned bits, int lane) {
   Warp& w = *me().warp;
   const int mine = self->thread & 31;
   RegisterRun source{nullptr, nullptr, lane, 0};
-  if (machine->meet("shfl", site.line, source, {}, {}, bits)) {
+  if (machine->meet("shfl", source, {}, {}, bits)) {
     unsigned out[32];
     for (int l = 0; l < w.size; ++l) out[l] = w.argument[w.argument[l].r[0].at].value;
     for (int l = 0; l < w.size; ++l) w.argument[l].value = out[l];
@@ -137,28 +137,26 @@ unsigned shuffle(unsigned bits, int lane, Site site) {
   return w.argument[mine].value;
 }
 
-void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take, Site site) {
+void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take) {
   unsigned bits = 0;
-  if (use_registers(src, false, site.line)) std::memcpy(&bits, src.data, static_cast<std::size_t>(bytes));
-  bits = shuffle(bits, lane, site);
-  if (take && use_registers(dst, true, site.line)) std::memcpy(dst.data, &bits, static_cast<std::size_t>(bytes));
+  if (use_registers(src, false)) std::memcpy(&bits, src.data, static_cast<std::size_t>(bytes));
+  bits = shuffle(bits, lane);
+  if (take && use_registers(dst, true)) std::memcpy(dst.data, &bits, static_cast<std::size_t>(bytes));
 }
 
-void set_registers(int count, bool increase, Site site) {
+void set_registers(int count, bool increase) {
   Thread& t = me();
   Warp& w = *t.warp;
   if (count < 24 || count > 256 || count % 8)
-    return machine->hazard("registers", "reg_alloc and reg_dealloc take a multiple of 8 from 24 to 256", site.line);
-  if (!machine->meet(increase ? "reg_alloc" : "reg_dealloc", site.line, {}, {}, {}, 0)) return;
+    return machine->hazard("registers", "reg_alloc and reg_dealloc take a multiple of 8 from 24 to 256");
+  if (!machine->meet(increase ? "reg_alloc" : "reg_dealloc")) return;
   Cta& cta = *t.cta;
   if (increase ? count < w.registers : count > w.registers)
-    machine->hazard("registers",
-                    fmt::format("{} registers than the {} the warp has", increase ? "reg_alloc to fewer" : "reg_dealloc to more",
-                                w.registers),
-                    site.line);
+    machine->hazard("registers", fmt::format("{} registers than the {} the warp has",
+                                             increase ? "reg_alloc to fewer" : "reg_dealloc to more", w.registers));
   while (increase && cta.registers_free < count - w.registers) {
     cta.register_waiters.push_back(&t);
-    machine->suspend("reg_alloc", site.line);
+    machine->suspend("reg_alloc");
   }
   cta.registers_free += w.registers - count;
   w.registers = count;

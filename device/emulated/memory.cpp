@@ -1,21 +1,21 @@
 // Registers, shared memory and global memory as ordinary loads and stores see them, and cp.async.
 #include "machine.h"
 namespace wl::emu {
-bool use_registers(const RegisterRun& r, bool write, int line) {
+bool use_registers(const RegisterRun& r, bool write) {
   RegisterState* s = r.state;
   if (!s) return true;
   if (r.at < 0 || r.count < 0 || r.at + r.count > s->n) {
-    machine->hazard("registers", fmt::format("{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n), line);
+    machine->hazard("registers", fmt::format("{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n));
     return false;
   }
   s->touched = self->wgmma_fences + 1;
   s->loose = true;
   for (int i = r.at; i < r.at + r.count; ++i) {
     if (write) {
-      if (s->owners) register_write_bad(*s, i, line);
+      if (s->owners) register_write_bad(*s, i);
       s->filled[i >> 6] |= 1ull << (i & 63);
     } else if (s->owners || !(s->filled[i >> 6] >> (i & 63) & 1)) {
-      register_read_bad(*s, i, line);
+      register_read_bad(*s, i);
     }
   }
   return true;
@@ -23,77 +23,75 @@ bool use_registers(const RegisterRun& r, bool write, int line) {
 namespace {
 // The owner that still holds element i, or null. Owners that have given back are dropped: the compiler may move an access to
 // their accumulators in front of the wait, unless wgmma_fence_regs, which drops them too, came first.
-const RegisterState::Owner* owner_of(RegisterState& r, long long i, int line) {
+const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
   auto here = [&](const RegisterState::Owner& o) { return i >= o.begin && i < o.end; };
   drop_owners(r, [&](const RegisterState::Owner& o) {
     if (o.group > self->wgmma_waited) return false;
     if (here(o) && !o.input)
-      machine->hazard("wgmma-fence", fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name),
-                      line);
+      machine->hazard("wgmma-fence", fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name));
     return true;
   });
   const auto* found = std::find_if(r.owner, r.owner + r.owners, here);
   return found == r.owner + r.owners ? nullptr : found;
 }
 }  // namespace
-void register_read_bad(RegisterState& r, long long i, int line) {
+void register_read_bad(RegisterState& r, long long i) {
   if (machine->unwinding) return;
   auto report = [&](const char* kind, const char* what) {
-    machine->hazard(kind, fmt::format("{}[{}] of {} {}", r.name, i, r.n, what), line);
+    machine->hazard(kind, fmt::format("{}[{}] of {} {}", r.name, i, r.n, what));
   };
   if (i < 0 || i >= r.n) return report("registers", "is outside its array");
-  const auto* o = r.owners ? owner_of(r, i, line) : nullptr;
+  const auto* o = r.owners ? owner_of(r, i) : nullptr;
   if (o && !o->input) report("wgmma-registers", "is read while a wgmma may still write it");
   else if (!(r.filled[i >> 6] >> (i & 63) & 1)) report("uninitialised", "is read before it was written");
 }
 
-void register_write_bad(RegisterState& r, long long i, int line) {
+void register_write_bad(RegisterState& r, long long i) {
   if (machine->unwinding) return;
-  if (i < 0 || i >= r.n) return register_read_bad(r, i, line);
-  if (r.owners && owner_of(r, i, line))
-    machine->hazard("wgmma-registers", fmt::format("{}[{}] is written while a wgmma may still use it", r.name, i), line);
+  if (i < 0 || i >= r.n) return register_read_bad(r, i);
+  if (r.owners && owner_of(r, i))
+    machine->hazard("wgmma-registers", fmt::format("{}[{}] is written while a wgmma may still use it", r.name, i));
 }
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
-  if (!use_registers(dst, true, 0)) return;
+  if (!use_registers(dst, true)) return;
   for (int i = 0; i < dst.count; ++i)
     std::memcpy(static_cast<char*>(dst.data) + i * element_bytes, value, static_cast<std::size_t>(element_bytes));
 }
 
 // Shared memory.
-Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, int line, const char* what) {
+Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) {
   Cta* cta = current->cta;
   if (const unsigned rank = addr >> 24) {
     if (!cluster || rank > ctas.size()) {
-      hazard("out-of-range", std::string(what) + " uses an address of another block", line);
+      hazard("out-of-range", std::string(what) + " uses an address of another block");
       return nullptr;
     }
     cta = ctas[rank - 1].get();
     addr &= 0xffffffu;
   }
   if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes)) {
-    hazard("alignment", fmt::format("{} of {} bytes at shared address {}", what, bytes, addr), line);
+    hazard("alignment", fmt::format("{} of {} bytes at shared address {}", what, bytes, addr));
     return nullptr;
   }
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
   if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top) {
     hazard("out-of-range",
-           fmt::format("{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top), line);
+           fmt::format("{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top));
     return nullptr;
   }
   if (cta != current->cta) {
     if (cta->alive == 0) {
-      hazard("cluster", std::string(what) + " reaches a block that has ended", line);
+      hazard("cluster", std::string(what) + " reaches a block that has ended");
     } else if (hazards() && !current->view().knows(cta->threads[0]->actor, 1)) {
-      hazard("cluster", std::string(what) + " reaches a block that is not known to have started", line);
+      hazard("cluster", std::string(what) + " reaches a block that is not known to have started");
     }
-    cta->remote[current->actor] = {current->own[0].known, line};
+    cta->remote[current->actor] = {current->own[0].known, self->line};
   }
   return cta;
 }
 
-void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const Thread* t,
-                    const char* what) {
+void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const char* what) {
   if (!hazards()) return;
   static constexpr std::pair<const char*, const char*> kTexts[] = {// in the order of Conflict: kind, words
 #define WL_CONFLICT(name, kind, text) {kind, text},
@@ -109,46 +107,46 @@ void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& 
     if (found.clean) continue;
     const auto& [kind, text] = kTexts[static_cast<int>(found.kind)];
     const Access& other = found.other;
-    hazard_of(t, kind,
-              fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
-                          other.mask ? name_of(other.actor) : ""),
-              by.line, other.line);
+    hazard(kind,
+           fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
+                       other.mask ? name_of(other.actor) : ""),
+           other.line);
   }
 }
 
 // An ordinary access of shared memory: where it goes, or null and a hazard.
-std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, int line, const char* what) {
+std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, const char* what) {
   Thread* const saved = std::exchange(current, &t);
-  Cta* cta = locate(addr, bytes, cluster, line, what);
-  if (cta) touch(*cta, addr, bytes, write, t.view(), t.access(line), &t, what);
+  Cta* cta = locate(addr, bytes, cluster, what);
+  if (cta) touch(*cta, addr, bytes, write, t.view(), t.access(), what);
   current = saved;
   return cta ? memory(*cta, addr) : nullptr;
 }
 namespace {
-void count_banks(const Thread& t, unsigned addr, int bytes, int line) {
-  if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, line);
+void count_banks(const Thread& t, unsigned addr, int bytes) {
+  if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, t.self.line);
 }
 }  // namespace
-void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store, Site site) {
-  if (!use_registers(registers, !store, site.line)) return;
+void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store) {
+  if (!use_registers(registers, !store)) return;
   const char* what = store ? cluster ? "st_shared_cluster" : "st_shared" : cluster ? "ld_shared_cluster" : "ld_shared";
-  if (auto* p = machine->access_shared(me(), addr, bytes, store, cluster, site.line, what)) {
-    count_banks(me(), addr, bytes, site.line);
+  if (auto* p = machine->access_shared(me(), addr, bytes, store, cluster, what)) {
+    count_banks(me(), addr, bytes);
     if (store) std::memcpy(p, registers.data, static_cast<std::size_t>(bytes));
     else std::memcpy(registers.data, p, static_cast<std::size_t>(bytes));
   }
 }
 
-unsigned mapa(unsigned addr, int rank, Site site) {
+unsigned mapa(unsigned addr, int rank, Site) {
   if (rank < 0 || rank >= self->cluster_size) {
-    machine->hazard("cluster", fmt::format("mapa to rank {} of a cluster of {}", rank, self->cluster_size), site.line);
+    machine->hazard("cluster", fmt::format("mapa to rank {} of a cluster of {}", rank, self->cluster_size));
     return addr;
   }
   return (addr & 0xffffffu) | static_cast<unsigned>(rank + 1) << 24;
 }
 
 // Global memory.
-GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int line, const Thread* t, const char* what) {
+GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const char* what) {
   const auto a = reinterpret_cast<std::uintptr_t>(p);
   auto holds = [&](const GlobalRange& g) { return a >= g.begin && a + bytes <= g.end; };
   if (last_range_ >= ranges_.size() || !holds(ranges_[last_range_])) {
@@ -160,18 +158,18 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, int lin
         if (a + 65536 >= g.begin && a < g.end + 65536)
           near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin), g.allocation->name,
                              g.end - g.begin);
-      hazard_of(t, "out-of-range", fmt::format("{} of {} bytes outside every buffer{}", what, bytes, near), line);
+      hazard("out-of-range", fmt::format("{} of {} bytes outside every buffer{}", what, bytes, near));
       return nullptr;
     }
     last_range_ = i;
   }
   GlobalRange* g = &ranges_[last_range_];
   if (write && !g->allocation->writable) {
-    hazard_of(t, "out-of-range", std::string(what) + " writes the input " + g->allocation->name, line);
+    hazard("out-of-range", std::string(what) + " writes the input " + g->allocation->name);
     return nullptr;
   }
-  if (t && launch_.options.after_launch && !g->allocation->settled && !t->dependency_waited)
-    hazard_of(t, "grid-dependency", std::string(what) + " before griddepcontrol_wait", line);
+  if (launch_.options.after_launch && !g->allocation->settled && !current->dependency_waited)
+    hazard("grid-dependency", std::string(what) + " before griddepcontrol_wait");
   return g;
 }
 
@@ -185,15 +183,14 @@ bool Machine::knows(const View& view, std::uint32_t cluster, int actor, Epoch ep
   });
 }
 
-void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Thread& t, const Access& by, bool combine) {
+void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, const Access& by, bool combine) {
   if (g.cells.empty()) return;
   const std::size_t at = reinterpret_cast<std::uintptr_t>(p) - g.begin;
-  const View view = t.view();
+  const View view = current->view();
   for (std::size_t i = at / 2; i < (at + static_cast<std::size_t>(bytes) + 1) / 2; ++i) {
     GlobalCell& c = g.cells[i];
     auto report = [&](const char* kind, const std::string& how) {
-      hazard(kind, fmt::format("byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how), by.line,
-             c.line);
+      hazard(kind, fmt::format("byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how), c.line);
     };
     const bool own = c.cluster == cluster_number;
     if (c.cluster == 0) {
@@ -213,38 +210,37 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
 }
 namespace {
 // Where an ordinary access of global memory goes, or null and a hazard.
-GlobalRange* global_access(const void* p, int bytes, bool write, int line, const char* what, bool combine = false) {
-  Thread& t = me();
+GlobalRange* global_access(const void* p, int bytes, bool write, const char* what, bool combine = false) {
   if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes)) {
-    machine->hazard("alignment", fmt::format("{} of {} bytes at an unaligned address", what, bytes), line);
+    machine->hazard("alignment", fmt::format("{} of {} bytes at an unaligned address", what, bytes));
     return nullptr;
   }
-  GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, line, &t, what);
-  if (g) machine->touch_global(*g, p, bytes, write, t, t.access(line), combine);
+  GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, what);
+  if (g) machine->touch_global(*g, p, bytes, write, me().access(), combine);
   return g;
 }
 }  // namespace
-void load_global(RegisterRun dst, const void* p, int bytes, Site site) {
-  if (!use_registers(dst, true, site.line)) return;
-  if (global_access(p, bytes, false, site.line, "ld_global")) std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
+void load_global(RegisterRun dst, const void* p, int bytes) {
+  if (!use_registers(dst, true)) return;
+  if (global_access(p, bytes, false, "ld_global")) std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
   else std::memset(dst.data, 0xff, static_cast<std::size_t>(bytes));
 }
 
-void store_global(void* p, RegisterRun src, int bytes, Site site) {
-  if (!use_registers(src, false, site.line)) return;
-  if (global_access(p, bytes, true, site.line, "st_global")) std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
+void store_global(void* p, RegisterRun src, int bytes) {
+  if (!use_registers(src, false)) return;
+  if (global_access(p, bytes, true, "st_global")) std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
 }
 
-void reduce_global(void* p, RegisterRun src, int bytes, Combine combine, Site site) {
-  if (!use_registers(src, false, site.line) || !global_access(p, bytes, true, site.line, "red", true)) return;
+void reduce_global(void* p, RegisterRun src, int bytes, Combine combine) {
+  if (!use_registers(src, false) || !global_access(p, bytes, true, "red", true)) return;
   for (int at = 0; at < bytes; at += combine.bytes)
     combine.into(static_cast<char*>(p) + at, static_cast<const char*>(src.data) + at);
 }
 
 // Flags. What a thread knows when it signals belongs to whoever waits for the flag.
-void signal_flag(int* p, int n, Site site) {
+void signal_flag(int* p, int n, Site) {
   Thread& t = me();
-  if (!global_access(p, 4, true, site.line, "signal_flag", true)) return;
+  if (!global_access(p, 4, true, "signal_flag", true)) return;
   std::vector<Signal>& flag = machine->flags[p];
   if (flag.empty()) flag.push_back({*p, {}});
   flag.push_back({* p += n, flag.back().what});
@@ -259,16 +255,16 @@ void signal_flag(int* p, int n, Site site) {
   for (Thread* waiter : std::exchange(machine->flag_waiters, {})) machine->wake(waiter);
 }
 
-void wait_flag(const int* p, int least, Site site) {
+void wait_flag(const int* p, int least, Site) {
   Thread& t = me();
-  if (!machine->find(p, 4, false, site.line, &t, "wait_flag")) return;
+  if (!machine->find(p, 4, false, "wait_flag")) return;
   while (*p < least) {
     machine->flag_waiters.push_back(&t);
-    machine->suspend("wait_flag", site.line);
+    machine->suspend("wait_flag");
   }
   while (machine->chance(2)) {  // a signal is seen at some later time
     machine->wake(&t);
-    machine->suspend("wait_flag", site.line);
+    machine->suspend("wait_flag");
   }
   // Nothing is known of signals beyond the one that was enough.
   const std::vector<Signal>& flag = machine->flags[p];
@@ -279,22 +275,22 @@ void wait_flag(const int* p, int least, Site site) {
 }
 
 // cp.async.
-void copy_async(unsigned smem, const void* g, int bytes, bool pred, Site site) {
+void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   Thread& t = me();
   if (bytes != 4 && bytes != 8 && bytes != 16) {
-    return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes), site.line);
+    return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes));
   }
-  if (!machine->locate(smem, bytes, false, site.line, "cp_async")) return;
-  if (pred && !global_access(g, bytes, false, site.line, "cp_async")) return;
+  if (!machine->locate(smem, bytes, false, "cp_async")) return;
+  if (pred && !global_access(g, bytes, false, "cp_async")) return;
   if (t.copy_own < 0) {
     t.copy_own = t.owns++;
     t.own[t.copy_own] = {machine->add_actor(ActorKind::copies, t.self.thread, t.cta), 0, 0};
   }
-  const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, site.line);
-  machine->touch(*t.cta, smem, bytes, true, t.view(), a, &t, "cp_async");
-  count_banks(t, smem, bytes, site.line);
+  const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, self->line);
+  machine->touch(*t.cta, smem, bytes, true, t.view(), a, "cp_async");
+  count_banks(t, smem, bytes);
   t.copies.last_used = a.epoch;
-  t.copies.last_line = site.line;
+  t.copies.last_line = self->line;
   t.copies.ops.push_back({smem, g, bytes, pred, a.epoch});
   if (machine->effect_now()) machine->flush_copies(t, a.epoch);
 }
@@ -309,7 +305,7 @@ void Machine::flush_copies(Thread& t, Epoch up_to) {
 
 void cp_async_commit(Site) { ++me().copies.committed; }
 
-void copy_async_wait(int n, Site) {
+void copy_async_wait(int n) {
   Thread& t = me();
   if (t.copies.committed <= static_cast<Epoch>(n)) return;
   const Epoch upto = t.copies.committed - static_cast<Epoch>(n);

@@ -2,37 +2,30 @@
 // machine reports an access that the GPU would not define, with the line of the text.
 #pragma once
 namespace wl::emu {
-// An index that brings the line it was written on.
-struct Index {
-  long long i;
+// An argument that brings the line it was written on.
+template <class T>
+struct Here {
+  T value;
   int line;
-  Index(long long index, int at = __builtin_LINE()) : i(index), line(at) {}
+  Here(T given, int at = __builtin_LINE()) : value(given), line(at) { self->line = at; }
 };
+using Index = Here<long long>;
 
 template <class T>
 class ElementRef {
  public:
   ElementRef(RegisterState& state, T* data, Index i) : state_(state), data_(data), i_(i) {}
   operator T() const {
-    const long long i = i_.i;
-    state_.touched = self->wgmma_fences + 1;
-    state_.loose = true;
-    if (i < 0 || i >= state_.n || state_.owners || !(state_.filled[i >> 6] >> (i & 63) & 1)) {
-      register_read_bad(state_, i, i_.line);
-      if (i < 0 || i >= state_.n) return data_[0];
-    }
-    return data_[i];
+    const bool inside = touch();
+    if (!inside || state_.owners || !(state_.filled[i_.value >> 6] >> (i_.value & 63) & 1)) register_read_bad(state_, i_.value);
+    return data_[inside ? i_.value : 0];
   }
   const ElementRef& operator=(T value) const {
-    const long long i = i_.i;
-    state_.touched = self->wgmma_fences + 1;
-    state_.loose = true;
-    if (i < 0 || i >= state_.n || state_.owners) {
-      register_write_bad(state_, i, i_.line);
-      if (i < 0 || i >= state_.n) return *this;
-    }
-    data_[i] = value;
-    state_.filled[i >> 6] |= 1ull << (i & 63);
+    const bool inside = touch();
+    if (!inside || state_.owners) register_write_bad(state_, i_.value);
+    if (!inside) return *this;
+    data_[i_.value] = value;
+    state_.filled[i_.value >> 6] |= 1ull << (i_.value & 63);
     return *this;
   }
   const ElementRef& operator=(const ElementRef& other) const { return *this = static_cast<T>(other); }
@@ -48,6 +41,12 @@ class ElementRef {
 #undef WL_COMPOUND
 
  private:
+  bool touch() const {  // by an ordinary instruction, inside the array or not
+    self->line = i_.line;
+    state_.touched = self->wgmma_fences + 1;
+    state_.loose = true;
+    return i_.value >= 0 && i_.value < state_.n;
+  }
   RegisterState& state_;
   T* data_;
   Index i_;
@@ -82,35 +81,10 @@ class Registers {
   unsigned long long filled_[(N + 63) / 64] = {};
   RegisterState state_{};
 };
-
-template <class T, int N>
-Handle<T> regs(Registers<T, N>& r) {
-  return r.handle(0);
-}
-template <class T>
-Handle<T> regs(Handle<T> h) {
-  return h;
-}
-template <class T>
-Handle<T> regs(T* p) {
-  return Handle<T>{p, nullptr, 0};
-}
-template <class T>
-Handle<T> regs(const T* p) {
-  return Handle<T>{const_cast<T*>(p), nullptr, 0};
-}
 }  // namespace wl::emu
 namespace wl {
 template <class T, int N>
 emu::Handle<T> at(emu::Registers<T, N>& r, int i) {
   return r.handle(i);
-}
-template <class T>
-emu::Handle<T> at(emu::Handle<T> h, int i) {
-  return emu::Handle<T>{h.data + i, h.state, h.at + i};
-}
-template <class T>
-emu::Handle<T> at(T* p, int i) {
-  return emu::Handle<T>{p + i, nullptr, 0};
 }
 }  // namespace wl

@@ -9,7 +9,7 @@ std::int64_t box_bytes(const TensorMap& m) {
 }
 
 // What the driver and the hardware demand of a map and of the shared address.
-bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, int line, const char* what) {
+bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, const char* what) {
   std::string wrong;
   const int inner = m.box[0] * m.element_bytes;
   if (m.rank != rank) wrong = fmt::format("the map has rank {}, the copy {}", m.rank, rank);
@@ -24,7 +24,7 @@ bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, int li
     if (m.box[d] < 1 || m.box[d] > 256) wrong = fmt::format("a box side is {}", m.box[d]);
     else if (d && m.strides[d] % 16) wrong = "a stride is no multiple of 16 bytes";
   }
-  if (!wrong.empty()) machine->hazard("tensor-map", fmt::format("{}: {}", what, wrong), line);
+  if (!wrong.empty()) machine->hazard("tensor-map", fmt::format("{}: {}", what, wrong));
   return wrong.empty();
 }
 
@@ -58,38 +58,38 @@ void for_each_piece(const TensorMap& m, unsigned smem, const int* c, F piece) {
   }
 }
 
-GlobalRange* whole_tensor(const TensorMap& m, bool write, int line, Thread& t, const char* what) {
+GlobalRange* whole_tensor(const TensorMap& m, bool write, const char* what) {
   std::int64_t bytes = m.dims[0] * m.element_bytes;
   for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
-  return machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, line, &t, what);
+  return machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, what);
 }
 }  // namespace
-void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank, Site site) {
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank) {
   Thread& t = me();
   const char* what = mask < 0 ? "tma_load" : "tma_load_multicast";
-  if (!check_map(map, smem, c, rank, site.line, what)) return;
+  if (!check_map(map, smem, c, rank, what)) return;
   const std::int64_t bytes = box_bytes(map);
   unsigned at = smem;
-  if (!machine->locate(at, static_cast<int>(bytes), false, site.line, what)) return;
-  GlobalRange* g = whole_tensor(map, false, site.line, t, what);
+  if (!machine->locate(at, static_cast<int>(bytes), false, what)) return;
+  GlobalRange* g = whole_tensor(map, false, what);
   if (!g) return;
   if (!g->cells.empty())
     for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
-      if (last > first) machine->touch_global(*g, p + first, last - first, false, t, t.access(site.line));
+      if (last > first) machine->touch_global(*g, p + first, last - first, false, t.access());
     });
   for (auto& cta : machine->ctas) {
     if (mask < 0 ? cta.get() != t.cta : !(mask >> cta->rank & 1)) continue;
     if (cta.get() != t.cta) {
       unsigned remote = smem | static_cast<unsigned>(cta->rank + 1) << 24;
-      if (!machine->locate(remote, static_cast<int>(bytes), true, site.line, what)) continue;
+      if (!machine->locate(remote, static_cast<int>(bytes), true, what)) continue;
     }
-    Mbarrier* b = machine->barrier(*cta, bar, site.line, what, true);
+    Mbarrier* b = machine->barrier(*cta, bar, what, true);
     if (!b) continue;
-    machine->touch(*cta, smem, static_cast<int>(bytes), true, t.view(), access_by(b->actor, b->phase + 1, site.line, true), &t,
+    machine->touch(*cta, smem, static_cast<int>(bytes), true, t.view(), access_by(b->actor, b->phase + 1, self->line, true),
                    what);
     b->copied_phase = std::max(b->copied_phase, b->phase + 1);
-    b->copy_line = site.line;
-    PendingLoad load{map, smem, cta.get(), b, b->phase, {}, bytes, site.line, &t};
+    b->copy_line = self->line;
+    PendingLoad load{map, smem, cta.get(), b, b->phase, {}, bytes, self->line, &t};
     std::copy_n(c, rank, load.c);
     machine->pending.push_back(load);
     if (machine->timing() == Timing::early || (machine->timing() == Timing::random && machine->chance(4)))
@@ -120,12 +120,12 @@ void Machine::finish_load(std::size_t i) {
   complete_if_done(b, load.line);
 }
 
-void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine, Site site) {
+void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine) {
   Thread& t = me();
-  if (!check_map(map, smem, c, rank, site.line, "tma_store")) return;
+  if (!check_map(map, smem, c, rank, "tma_store")) return;
   const std::int64_t bytes = box_bytes(map);
-  if (!machine->locate(smem, static_cast<int>(bytes), false, site.line, "tma_store")) return;
-  GlobalRange* g = whole_tensor(map, true, site.line, t, "tma_store");
+  if (!machine->locate(smem, static_cast<int>(bytes), false, "tma_store")) return;
+  GlobalRange* g = whole_tensor(map, true, "tma_store");
   if (!g) return;
   if (t.bulk_own < 0) {
     t.bulk_own = t.owns;
@@ -134,17 +134,17 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, C
   }
   const Epoch group = t.stores.committed + 1;
   machine->touch(*t.cta, smem, static_cast<int>(bytes), false, t.view(),
-                 access_by(t.own[t.bulk_own].actor, group, site.line, true), &t, "tma_store");
-  const Access a = access_by(t.own[t.bulk_own + 1].actor, group, site.line, true);
+                 access_by(t.own[t.bulk_own].actor, group, self->line, true), "tma_store");
+  const Access a = access_by(t.own[t.bulk_own + 1].actor, group, self->line, true);
   if (machine->hazards())
     for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
-      if (last > first) machine->touch_global(*g, p + first, last - first, true, t, a, combine.into);
+      if (last > first) machine->touch_global(*g, p + first, last - first, true, a, combine.into);
     });
   StoreOp op{map, smem, {}, group, combine};
   std::copy_n(c, rank, op.c);
   t.stores.ops.push_back(op);
   t.stores.last_used = group;
-  t.stores.last_line = site.line;
+  t.stores.last_line = self->line;
   if (machine->effect_now()) machine->flush_stores(t, group);
 }
 
@@ -160,7 +160,7 @@ void Machine::flush_stores(Thread& t, Epoch up_to) {
 
 void bulk_commit(Site) { ++me().stores.committed; }
 
-void bulk_wait(int n, bool read, Site) {
+void bulk_wait(int n, bool read) {
   Thread& t = me();
   if (t.stores.committed <= static_cast<Epoch>(n)) return;
   const Epoch upto = t.stores.committed - static_cast<Epoch>(n);

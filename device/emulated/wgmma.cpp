@@ -41,22 +41,16 @@ bool inside(unsigned addr) {
 
 // The smallest of several clocks: what all of them know.
 struct Meet {
-  std::vector<Epoch> known, fenced;
+  std::vector<Seen> least;
   View view;
   explicit Meet(const std::vector<Clock>& clocks) : view(clocks[0], nullptr, 0) {
     if (clocks.size() == 1) return;
-    for (const auto& c : clocks) view.n = std::min(view.n, c.size());
-    known.assign(view.known, view.known + view.n);
-    fenced.assign(view.fenced, view.fenced + view.n);
-    const auto lower = [&](Epoch* to, const Epoch* from) {  // every step of every wgmma comes through here
-      for (int i = 0, n = view.n; i < n; ++i) to[i] = std::min(to[i], from[i]);
-    };
-    for (const auto& c : clocks) {
-      lower(known.data(), c.get()->known());
-      lower(fenced.data(), c.get()->fenced());
-    }
-    view.known = known.data();
-    view.fenced = fenced.data();
+    for (const auto& c : clocks) view.n = std::min(view.n, View(c, nullptr, 0).n);
+    least.assign(view.seen, view.seen + view.n);
+    for (const auto& c : clocks)  // every step of every wgmma comes through here
+      for (std::size_t i = 0; i < least.size(); ++i)
+        least[i] = {std::min(least[i].known, (*c)[i].known), std::min(least[i].fenced, (*c)[i].fenced)};
+    view.seen = least.data();
   }
 };
 
@@ -72,25 +66,25 @@ void for_each_word(int at, int count, F f) {
 }
 
 // Lends registers [at, at + count) to `group`; chaining on exactly the same range is free of fences.
-void lend(const RegisterRun& r, bool input, Epoch group, int line) {
+void lend(const RegisterRun& r, bool input, Epoch group) {
   RegisterState* s = r.state;
   if (!s) return;
   if (r.at < 0 || r.at + r.count > s->n)
-    return machine->hazard("registers", fmt::format("wgmma uses registers outside {}", s->name), line);
+    return machine->hazard("registers", fmt::format("wgmma uses registers outside {}", s->name));
   if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
-    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence", line);
+    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence");
   else if (s->loose && !input)
-    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence_regs", line);
+    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence_regs");
   drop_owners(*s, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   RegisterState::Owner* same = nullptr;
   for (auto* o = s->owner; o < s->owner + s->owners; ++o) {
     if (o->begin == r.at && o->end == r.at + r.count && o->input == input) same = o;
     else if (o->begin < r.at + r.count && r.at < o->end && !(o->input && input))
-      machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once", line);
+      machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once");
   }
   if (same) same->group = group;
   else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
-  else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name, line);
+  else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name);
 }
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
@@ -156,12 +150,12 @@ void wgmma_pin(RegisterRun r) {
   });
 }
 
-void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
+void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   Thread& t = me();
   Warpgroup& g = *t.group;
   const Epoch group = t.wgmma_groups + 1;
   t.wgmma_open = true;
-  t.wgmma_line = site.line;
+  t.wgmma_line = self->line;
   const std::uint64_t number = t.wgmma_ops++;
   while (g.first + g.ops.size() <= number) {
     if (g.spare.empty()) g.spare.push_back(std::make_unique<WgmmaOp>());
@@ -174,21 +168,21 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a, Site site) {
   if (op.here == 0) {
     op.op = w;
     op.group = group;
-    op.line = site.line;
-  } else if (op.op != w || op.group != group || op.line != site.line) {
-    machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", site.line, op.line);
-    for (;;) machine->suspend("a warpgroup that has diverged", site.line);
+    op.line = self->line;
+  } else if (op.op != w || op.group != group || op.line != self->line) {
+    machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", op.line);
+    for (;;) machine->suspend("a warpgroup that has diverged");
   }
   if (machine->hazards()) {
     if (acc.state && w.accumulate) {
       for_each_word(acc.at, std::min(acc.count, acc.state->n - acc.at), [&](int word, unsigned long long mask) {
         const unsigned long long missing = mask & ~acc.state->filled[word];
-        if (missing) register_read_bad(*acc.state, word * 64 + __builtin_ctzll(missing), site.line);
+        if (missing) register_read_bad(*acc.state, word * 64 + __builtin_ctzll(missing));
         return !missing;
       });
     }
-    lend(acc, false, group, site.line);
-    if (w.a_in_registers) lend(a, true, group, site.line);
+    lend(acc, false, group);
+    if (w.a_in_registers) lend(a, true, group);
     if (op.clocks.empty() || !(op.clocks.back() == t.base)) op.clocks.push_back(t.base);
   }
   if (acc.state)
@@ -215,12 +209,12 @@ void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
   auto look = [&](unsigned long long d, int rows, bool mn_major) {
     for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
       if (!inside(addr)) outside = true;
-      else touch(*g.cta, addr, 16, false, known.view, by, current, "wgmma");
+      else touch(*g.cta, addr, 16, false, known.view, by, "wgmma");
     });
   };
   if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
   look(op.op.b, op.op.n, op.op.transposed_b);
-  if (outside) hazard("out-of-range", "a wgmma operand reaches outside shared memory", op.line);
+  if (outside) hazard("out-of-range", "a wgmma operand reaches outside shared memory");
 }
 
 void Machine::run_wgmma_until(Warpgroup& g, std::uint64_t end) {
@@ -232,17 +226,17 @@ void Machine::run_wgmma_until(Warpgroup& g, std::uint64_t end) {
   }
 }
 
-void wgmma_commit(Site site) {
+void wgmma_commit(Site) {
   Thread& t = me();
   Warpgroup& g = *t.group;
   ++t.wgmma_groups;
   t.wgmma_open = false;
   if (g.group_end.size() < t.wgmma_groups) g.group_end.push_back(t.wgmma_ops);
   else if (g.group_end[t.wgmma_groups - 1] != t.wgmma_ops)
-    machine->hazard("divergence", "threads of a warpgroup commit different groups of wgmma", site.line);
+    machine->hazard("divergence", "threads of a warpgroup commit different groups of wgmma");
 }
 
-void wgmma_wait(int n, Site site) {
+void wgmma_wait(int n) {
   Thread& t = me();
   Warpgroup& g = *t.group;
   if (t.wgmma_groups <= static_cast<Epoch>(n)) return;
@@ -252,10 +246,10 @@ void wgmma_wait(int n, Site site) {
     machine->run_wgmma_until(g, end);
     if (g.first >= end) break;
     g.waiting.push_back(&t);
-    machine->suspend("wgmma_wait", site.line);
+    machine->suspend("wgmma_wait");
   }
   if (upto > self->wgmma_waited) self->wgmma_waited = upto;
-  t.base = with_actor(t.base, g.actor, upto, upto);
+  t.base = with_actor(t.base, g.actor, upto);
 }
 
 void registers_gone(RegisterState& r) {
@@ -263,7 +257,8 @@ void registers_gone(RegisterState& r) {
   drop_owners(r, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   if (r.owners == 0) return;
   Thread& t = me();
-  machine->hazard("wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it", t.wgmma_line);
+  machine->hazard_of(&t, "wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it",
+                     t.wgmma_line);
   // The operation must not write a dead array: this thread's part goes to a sink.
   static float sink[256];
   for (auto& op : t.group->ops) {

@@ -38,61 +38,57 @@ CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capab
       capabilities_(capabilities),
       layouts_(std::move(layouts)),
       ranges_(program),
-      liveness_(program),
+      wanted_(wanted_behind(program)),
       named_(program.tensors.size()),
       lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
 
-tl::unexpected<Error> CpuEmitter::unsupported(const std::string& message, const std::string& expected,
-                                              const std::string& found) const {
-  return fail({ErrorCode::kNoInstruction, message, at_ ? tile::place_of(*at_) : fmt::format("program '{}'", program_.name),
-               expected, found, "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"});
+void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
+  if (error_) return;
+  error_ = {ErrorCode::kNoInstruction,
+            message,
+            at_ ? tile::place_of(*at_) : fmt::format("program '{}'", program_.name),
+            expected,
+            found,
+            "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"};
 }
 
 template <class Other>
-Status CpuEmitter::visit(const Other&) {
-  return unsupported("a statement has no counterpart on a CPU", "copies, maps, matrix products, reductions, loops and branches",
-                     tile::print(program_, *at_));
+void CpuEmitter::visit(const Other&) {
+  unsupported("a statement has no counterpart on a CPU", "copies, maps, matrix products, reductions, loops and branches",
+              tile::print(program_, *at_));
 }
 
-Status CpuEmitter::visit(const tile::For& loop) {
+void CpuEmitter::visit(const tile::For& loop) {
   if (loop.unroll) out_.line("#pragma GCC unroll 16");
-  out_.open("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(), loop.end.text(),
-            loop.step.text());
+  const auto block = out_.block("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(),
+                                loop.end.text(), loop.step.text());
   ranges_.enter(loop);
   loops_.push_back(loop.variable);
-  WARPLOOM_CHECK(body(loop.body));
+  body(loop.body);
   loops_.pop_back();
   ranges_.leave(loop);
-  out_.close();
-  return ok();
 }
 
-Status CpuEmitter::visit(const tile::If& branch) {
-  out_.open("if ({} < {}) {{", branch.left.text(), branch.right.text());
-  WARPLOOM_CHECK(body(branch.body));
-  out_.close();
-  return ok();
+void CpuEmitter::visit(const tile::If& branch) {
+  const auto block = out_.block("if ({} < {}) {{", branch.left.text(), branch.right.text());
+  body(branch.body);
 }
 
-Status CpuEmitter::statement(const tile::Statement& statement) {
+void CpuEmitter::statement(const tile::Statement& statement) {
   at_ = &statement;
   const bool control = std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
   if (!control) out_.line("// {}", tile::print(program_, statement));
-  return std::visit([this](const auto& node) { return visit(node); }, statement.node);
+  std::visit([this](const auto& node) { visit(node); }, statement.node);
 }
 
-Status CpuEmitter::body(const tile::Body& statements) {
+void CpuEmitter::body(const tile::Body& statements) {
   const auto outside = std::exchange(aliases_, {});
   const std::vector<Run> runs = runs_of(statements);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].extent > 0) {
-      fused(statements, runs[i], std::span(runs).subspan(i + 1));
-    } else {
-      WARPLOOM_CHECK(statement(statements[runs[i].begin]));
-    }
+    if (runs[i].extent > 0) fused(statements, runs[i], std::span(runs).subspan(i + 1));
+    else statement(statements[runs[i].begin]);
   }
   aliases_ = outside;
-  return ok();
 }
 
 Result<Kernel> CpuEmitter::emit() {
@@ -123,14 +119,14 @@ Result<Kernel> CpuEmitter::emit() {
       continue;
     }
     at_ = synth::first_use(synth::sites_of(program_), id);
-    return unsupported(
-        "a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
-        fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + tile::print(program_, *at_) : ""));
+    unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
+                fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + tile::print(program_, *at_) : ""));
   }
   // The body tells which tensors need memory.
   Writer head = std::exchange(out_, Writer());
   out_.indent();
-  WARPLOOM_CHECK(body(program_.body));
+  body(program_.body);
+  if (error_) return fail(*error_);
   std::swap(head, out_);
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
     const CpuLayout& layout = layouts_.of[i];

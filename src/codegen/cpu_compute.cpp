@@ -11,7 +11,7 @@ std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
   return dim;
 }
 
-std::string CpuEmitter::rounded(Dtype dtype, const std::string& value) const {
+std::string rounded(Dtype dtype, const std::string& value) {
   return is_narrow(dtype) ? fmt::format("wl::rounded<wl::{}>({})", name_of(dtype), value) : value;
 }
 
@@ -35,13 +35,9 @@ std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) con
   return plus(name(id), sum.text());
 }
 
-Status CpuEmitter::visit(const tile::Fill& fill) {
-  const std::string v = fresh("v");
-  out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) wl::store({2} + {0}, wl::splat({3}));", v, layout(fill.dst).floats,
-            name(fill.dst), float_text(fill.value));
-  if (is_narrow(tensor(fill.dst).dtype))
-    out_.line("wl::round_all<wl::{}>({}, {});", name_of(tensor(fill.dst).dtype), name(fill.dst), layout(fill.dst).floats);
-  return ok();
+void CpuEmitter::visit(const tile::Fill& fill) {
+  out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) wl::store({2} + {0}, {3});", fresh("v"), layout(fill.dst).floats,
+            name(fill.dst), rounded(tensor(fill.dst).dtype, fmt::format("wl::splat({})", float_text(fill.value))));
 }
 
 // A local vector with the value of the text; equal texts are computed once.
@@ -67,23 +63,22 @@ void CpuEmitter::store(const std::string& to, const std::string& value, const st
   out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
 }
 
-Status CpuEmitter::visit(const tile::Map& map) {
+void CpuEmitter::visit(const tile::Map& map) {
   const tile::Tensor& dst = tensor(map.dst);
   // Tensors of one shape, and single elements beside them, need no loops over dimensions.
-  bool flat = !has_coordinates(map.value);
-  const auto look = [&](const auto& self, const Value& value) -> void {
-    if (value.kind == Value::Kind::tensor)
-      flat &= tensor(value.tensor).shape == dst.shape || tile::element_count(tensor(value.tensor).shape) == 1;
-    for (const Value& operand : value.operands) self(self, operand);
-  };
-  look(look, map.value);
+  std::vector<TensorId> operands;
+  tensors_of(map.value, operands);
+  const bool flat = !has_coordinates(map.value) && std::ranges::all_of(operands, [&](TensorId id) {
+    return tensor(id).shape == dst.shape || tile::element_count(tensor(id).shape) == 1;
+  });
 
   const std::size_t along = vector_dim_of(dst.shape);
   const std::vector<Loop> loops = flat ? std::vector<Loop>() : open_loops(dst.shape, along, along);
+  const Writer::Block around{out_, loops.size()};
   const std::int64_t count = flat ? layout(map.dst).floats - lanes_ : dst.shape[along];
   const std::string v = fresh("v");
   if (count <= 8 * lanes_) out_.line("#pragma GCC unroll 8");
-  out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
+  const auto vectors = out_.block("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
   std::map<std::string, std::string> known;
   const auto leaf = [&](const Value& value) {
     if (value.kind == Value::Kind::coordinate) {
@@ -101,9 +96,6 @@ Status CpuEmitter::visit(const tile::Map& map) {
   const std::string value = rounded(dst.dtype, value_text(map.value, leaf, known, "x"));
   const std::string to = fmt::format("{} + {}", element(map.dst, loops), v);
   store(to, value, v, count, flat || along + 1 == dst.shape.size());
-  out_.close();
-  for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
-  return ok();
 }
 
 Reduction reduction_of(tile::ReduceOp op) {
@@ -113,17 +105,18 @@ Reduction reduction_of(tile::ReduceOp op) {
   return {"wl::min", "wl::min_of", kInfinity};
 }
 
-Status CpuEmitter::visit(const tile::Reduce& reduce) {
+void CpuEmitter::visit(const tile::Reduce& reduce) {
   const tile::Tensor& src = tensor(reduce.src);
   const Reduction how = reduction_of(reduce.op);
   const auto axis = static_cast<std::size_t>(reduce.axis);
   const std::size_t along = vector_dim_of(src.shape);
   const std::string identity = float_text(how.identity), total = fresh("t"), v = fresh("v");
   const std::vector<Loop> loops = open_loops(src.shape, along, axis);
+  const Writer::Block around{out_, loops.size()};
   if (axis == along) {
     const std::int64_t whole = src.shape[along] / lanes_ * lanes_, rest = src.shape[along] - whole;
     const std::string from = element(reduce.src, loops);
-    out_.open("{{");
+    const auto scope = out_.block("{{");
     out_.line("wl::vf {} = wl::splat({});", total, identity);
     if (whole > 0)
       out_.line("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {2} = {3}(wl::load({4} + {0}), {2});", v, whole, total,
@@ -134,26 +127,22 @@ Status CpuEmitter::visit(const tile::Reduce& reduce) {
     const std::string one = rounded(tensor(reduce.dst).dtype, fmt::format("wl::splat({}({}))", how.horizontal, total));
     const bool single = tile::element_count(tensor(reduce.dst).shape) == 1;
     out_.line("{}({}, {});", single ? "wl::store" : "wl::store_one", element(reduce.dst, loops), single ? one : one + "[0]");
-    out_.close();
   } else {
     const std::string k = fresh("k");
     const std::int64_t count = src.shape[along];
     auto inner = loops;
     inner.push_back({k, src.shape[axis], axis});
-    out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
+    const auto vectors = out_.block("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, count);
     out_.line("wl::vf {} = wl::splat({});", total, identity);
     out_.line("for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3}(wl::load({4} + {5}), {2});", k, src.shape[axis], total, how.combine,
               element(reduce.src, inner), v);
     const std::string to = fmt::format("{} + {}", element(reduce.dst, loops), v),
                       value = rounded(tensor(reduce.dst).dtype, total);
     store(to, value, v, count, along + 1 == src.shape.size());
-    out_.close();
   }
-  for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
-  return ok();
 }
 // Along the dimension that vectors run along one element after another, along others a vector at a time.
-Status CpuEmitter::visit(const tile::Scan& scan) {
+void CpuEmitter::visit(const tile::Scan& scan) {
   const tile::Tensor &src = tensor(scan.src), &dst = tensor(scan.dst);
   const Reduction how = reduction_of(scan.op);
   const auto axis = static_cast<std::size_t>(scan.axis);
@@ -165,9 +154,10 @@ Status CpuEmitter::visit(const tile::Scan& scan) {
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, src.shape[along]);
     inner.push_back({k, src.shape[axis], axis});
   }
+  const Writer::Block around{out_, inner.size()};
   const std::string place = axis == along ? k : v, from = element(scan.src, inner), to = element(scan.dst, inner);
   out_.line("wl::vf {} = {{}};", total);
-  out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", k, src.shape[axis]);
+  const auto turns = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", k, src.shape[axis]);
   out_.line("const wl::vf {} = wl::{}{} + {}{};", x, axis == along ? "splat(*(" : "load(", from, place,
             axis == along ? "))" : ")");
   out_.line("{0} = {1} == 0 ? {2} : {3}({2}, {0});", total, k, x, how.combine);
@@ -178,13 +168,9 @@ Status CpuEmitter::visit(const tile::Scan& scan) {
     out_.line("wl::store_first({} + {}, {}, {}); ", to, place, value,
               fmt::format("{0} - {1} < wl::kLanes ? {0} - {1} : wl::kLanes", src.shape[along], v));
   }
-  out_.close();
-  if (axis != along) out_.close();
-  for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
-  return ok();
 }
 
-Status CpuEmitter::visit(const tile::Rearrange& node) {
+void CpuEmitter::visit(const tile::Rearrange& node) {
   if (!node.transpose) return visit(tile::Copy{whole(program_, node.src), whole(program_, node.dst)});
   const auto &shape = tensor(node.src).shape, from = layout(node.src).strides(shape),
              to = layout(node.dst).strides(tensor(node.dst).shape);
@@ -192,7 +178,6 @@ Status CpuEmitter::visit(const tile::Rearrange& node) {
   out_.line("for (long {0} = 0; {0} < {1}; ++{0})", i, shape[0]);
   out_.line("  for (long {0} = 0; {0} < {1}; ++{0}) {2}[{0} * {3} + {4} * {5}] = {6}[{4} * {7} + {0} * {8}];", j, shape[1],
             name(node.dst), to[0], i, to[1], name(node.src), from[0], from[1]);
-  return ok();
 }
 namespace {
 struct RegisterBlock {
@@ -220,29 +205,19 @@ void CpuEmitter::mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t ve
   const std::int64_t k = shape_a[mma.transpose_a ? 0 : 1], pitch = layout(mma.acc).panel;
   const bool m_fast = la.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
   const std::int64_t step_m = m_fast ? 1 : la.panel, step_k = m_fast ? la.panel : 1;
-  const auto base = [&](const tile::Tile& tile) {
-    return address(
-        tile.tensor, tile.offset,
-        ranges_.divisible(tile.offset[tile.offset.size() - (layout(tile.tensor).rows_fast ? 2 : 1)], layout(tile.tensor).panel));
-  };
   const Index r = row == "0" ? Index(0) : Index::variable(row);
   const auto place = [&](TensorId id, const Index& offset) { return plus(name(id), offset.text()); };
   out_.line("wl::mma<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", m, vectors, step_m, step_k, lb.panel, pitch,
-            place(mma.acc, r * pitch + column), place(mma.a.tensor, base(mma.a) + r * step_m),
-            place(mma.b.tensor, base(mma.b) + column), k);
+            place(mma.acc, r * pitch + column), place(mma.a.tensor, address(mma.a) + r * step_m),
+            place(mma.b.tensor, address(mma.b) + column), k);
 }
 
-Status CpuEmitter::visit(const tile::Mma& mma) {
-  const CpuLayout &la = layout(mma.a.tensor), &lb = layout(mma.b.tensor);
-  if (lb.rows_fast != mma.transpose_b)
+void CpuEmitter::visit(const tile::Mma& mma) {
+  if (layout(mma.b.tensor).rows_fast != mma.transpose_b)
     return unsupported("a matrix product reads its second operand across its rows",
                        "n contiguous: a shared tensor, or [K, N] registers", fmt::format("'{}'", tensor(mma.b.tensor).name));
   const auto acc = tile::matrix_extent(tensor(mma.acc).shape);
-  const auto crosses = [&](const tile::Tile& tile, const CpuLayout& l) {
-    const std::size_t fast = tile.offset.size() - (l.rows_fast ? 2 : 1);
-    return !l.one_panel() && !(ranges_.divisible(tile.offset[fast], l.panel) && tile.extent[fast] <= l.panel);
-  };
-  if (acc.size() != 2 || layout(mma.acc).matrices != 1 || crosses(mma.a, la) || crosses(mma.b, lb))
+  if (acc.size() != 2 || layout(mma.acc).matrices != 1 || !is_strided(mma.a) || !is_strided(mma.b))
     return unsupported("a matrix product's tile crosses the panels of its operand", "tiles at multiples of their own width",
                        "another offset");
 
@@ -254,18 +229,15 @@ Status CpuEmitter::visit(const tile::Mma& mma) {
       mma_block(mma, block.rows, width, "0", v * lanes_);
     } else {
       const std::string row = fresh("r");
-      out_.open("for (long {0} = 0; {0} < {1}; {0} += {2}) {{", row, whole, block.rows);
+      const auto blocks = out_.block("for (long {0} = 0; {0} < {1}; {0} += {2}) {{", row, whole, block.rows);
       mma_block(mma, block.rows, width, row, v * lanes_);
-      out_.close();
     }
     if (whole < acc[0]) {
       const std::string row = fresh("r");
-      out_.open("{{");
+      const auto scope = out_.block("{{");
       out_.line("constexpr long {} = {};", row, whole);
       mma_block(mma, acc[0] - whole, width, row, v * lanes_);
-      out_.close();
     }
   }
-  return ok();
 }
 }  // namespace warploom::codegen

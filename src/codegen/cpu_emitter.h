@@ -46,8 +46,6 @@ struct CpuLayouts {
 
 Result<CpuLayouts> choose_cpu_layouts(const tile::Program& program, const target::Capabilities& capabilities);
 
-// Whether the value of a register tensor is still wanted: some statement that may run later reads it before it is wholly
-// overwritten. Statements later in a loop's body are also earlier ones of its next turn, and a loop may not turn at all.
 // The tensors that a statement reads and those that it wholly overwrites; of its body, all of them when it has one. Writing a part of
 // a tensor counts as both: what is not written stays as it was.
 struct TensorUses {
@@ -55,20 +53,20 @@ struct TensorUses {
 };
 TensorUses uses_of(const tile::Program& program, const tile::Statement& statement);
 
-class Liveness {
- public:
-  explicit Liveness(const tile::Program& program);
-  bool wanted_after(const tile::Statement& statement, tile::TensorId id) const {
-    return after_.at(&statement)[static_cast<std::size_t>(id)];
-  }
+// The register tensors, by number, whose values are still wanted behind a statement: some statement that may run later reads them
+// before it wholly overwrites them. Statements later in a loop's body are also earlier ones of its next turn, and a loop may not turn
+// at all.
+using Wanted = std::vector<bool>;
+std::map<const tile::Statement*, Wanted> wanted_behind(const tile::Program& program);
 
- private:
-  using Wanted = std::vector<bool>;  // by tensor
-  void walk(const tile::Body& body, Wanted& wanted);
-
-  const tile::Program& program_;
-  std::map<const tile::Statement*, Wanted> after_;
-};
+// The C++ type of a global tensor's elements, or empty where CPU kernels do not compute with the type.
+std::string cpu_element_type(Dtype dtype);
+bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
+std::string rounded(Dtype dtype, const std::string& value);
+std::string float_text(double value);  // a literal of type float
+inline std::string plus(const std::string& base, const std::string& offset) {
+  return offset == "0" ? base : base + " + " + offset;
+}
 
 class CpuEmitter {
  public:
@@ -77,13 +75,13 @@ class CpuEmitter {
 
  private:
   // cpu.cpp
-  Status body(const tile::Body& statements);
-  Status statement(const tile::Statement& statement);
-  Status visit(const tile::For& loop);
-  Status visit(const tile::If& branch);
+  void body(const tile::Body& statements);
+  void statement(const tile::Statement& statement);
+  void visit(const tile::For& loop);
+  void visit(const tile::If& branch);
   template <class Other>
-  Status visit(const Other&);  // what a CPU has no counterpart for
-  tl::unexpected<Error> unsupported(const std::string& message, const std::string& expected, const std::string& found) const;
+  void visit(const Other&);  // what a CPU has no counterpart for
+  void unsupported(const std::string& message, const std::string& expected, const std::string& found);
 
   // cpu_fusion.cpp
   struct Run {  // statements of a body that share a loop
@@ -101,28 +99,32 @@ class CpuEmitter {
 
   // cpu_copy.cpp
   struct Side;  // one tile of a copy
-  Status visit(const tile::Copy& copy);
-  Status gathered(tile::Copy copy);
-  std::optional<Status> grouped(tile::Copy copy);
-  Side side_of(const tile::Tile& tile, const std::vector<tile::Index>& outer) const;
-  tile::Index address(tile::TensorId id, const std::vector<tile::Index>& at, bool panels_start) const;
-  std::string pointer(const Side& side) const;
+  void visit(const tile::Copy& copy);
+  void move(tile::Copy copy);
+  void gathered(tile::Copy copy);
+  template <class F>
+  void turns(const std::string& stem, std::int64_t count, const F& turn);
+  template <class F>
+  void walk(tile::Copy copy, const tile::Meeting& met, const F& each);
+  Side side_of(const tile::Tile& tile) const;
+  bool is_strided(const tile::Tile& tile) const;  // a buffer's tile: one stride a dimension, across no panel's edge
+  tile::Index address(const tile::Tile& tile) const;
+  std::string pointer(const tile::Tile& tile) const { return plus(name(tile.tensor), address(tile).text()); }
   std::string row_pointer(const tile::Tile& tile) const;
-  std::vector<std::string> conditions(const Side& global, bool matrix_dims, bool other_dims) const;
+  std::string conditions(const tile::Tile& tile, const Side* besides = nullptr) const;
   std::string box(const Side& global) const;
-  void copy_matrix(const tile::Copy& copy, const Side& src, const Side& dst);
-  bool load_tile(const tile::Copy& copy, const Side& src, const Side& dst);
-  void guarded(const Side* global, const std::string& whole, const std::string& part);
+  void guarded(const tile::Tile& global, const std::string& whole, const std::string& part);
   bool copy_rows(const tile::Copy& copy, const Side& src, const Side& dst);
-  void copy_elements(const tile::Copy& copy, const Side& src, const Side& dst);
+  bool load_tile(const tile::Copy& copy, const Side& src, const Side& dst);
+  void copy_elements(const tile::Copy& copy, bool rows_last);
 
   // cpu_compute.cpp
-  Status visit(const tile::Fill& fill);
-  Status visit(const tile::Map& map);
-  Status visit(const tile::Mma& mma);
-  Status visit(const tile::Reduce& reduce);
-  Status visit(const tile::Scan& scan);
-  Status visit(const tile::Rearrange& node);
+  void visit(const tile::Fill& fill);
+  void visit(const tile::Map& map);
+  void visit(const tile::Mma& mma);
+  void visit(const tile::Reduce& reduce);
+  void visit(const tile::Scan& scan);
+  void visit(const tile::Rearrange& node);
   struct Loop {
     std::string variable;
     std::int64_t extent;
@@ -134,7 +136,6 @@ class CpuEmitter {
                          std::map<std::string, std::string>& known, const std::string& stem);
   std::string local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known);
   void store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded);
-  std::string rounded(Dtype dtype, const std::string& value) const;
   void mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row, std::int64_t column);
 
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
@@ -149,7 +150,7 @@ class CpuEmitter {
   const target::Capabilities& capabilities_;
   CpuLayouts layouts_;
   IndexRanges ranges_;
-  Liveness liveness_;
+  std::map<const tile::Statement*, Wanted> wanted_;
   mutable std::vector<bool> named_;  // those that the text mentions: the others need no array
   struct Alias {                     // a register tensor that later loops of this body read from memory
     std::string pointer;
@@ -158,19 +159,12 @@ class CpuEmitter {
   std::map<tile::TensorId, Alias> aliases_;
   std::int64_t lanes_;
   const tile::Statement* at_ = nullptr;
+  std::optional<Error> error_;      // the first
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
   Writer out_;
 };
-
-// The C++ type of a global tensor's elements, or empty where CPU kernels do not compute with the type.
-std::string cpu_element_type(Dtype dtype);
-bool is_narrow(Dtype dtype);           // 16-bit, or tf32: values are rounded as they are written
-std::string float_text(double value);  // a literal of type float
-inline std::string plus(const std::string& base, const std::string& offset) {
-  return offset == "0" ? base : base + " + " + offset;
-}
 
 struct Reduction {
   const char* combine;     // of two vectors

@@ -86,13 +86,12 @@ bool CpuEmitter::memory_serves(const tile::Copy& copy, const tile::Body& body, s
       if (has(uses.writes, id)) return run.extent > 0;
       if (has(uses.reads, id) && run.extent == 0) return false;
     }
-  return !liveness_.wanted_after(body.back(), id);
+  return !wanted_.at(&body.back())[static_cast<std::size_t>(id)];
 }
 
 // A row of a global tensor that the innermost loop walks through.
 bool CpuEmitter::walks(const tile::Tile& tile) const {
-  return tensor(tile.tensor).scope == Scope::global && !loops_.empty() &&
-         address(tile.tensor, tile.offset, false).depends_on(loops_.back());
+  return tensor(tile.tensor).scope == Scope::global && !loops_.empty() && address(tile).depends_on(loops_.back());
 }
 
 void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const Run> later) {
@@ -184,7 +183,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     }
   }
   for (const auto& [id, copy] : changed) {
-    const bool wanted = liveness_.wanted_after(statements.back(), id);
+    const bool wanted = wanted_.at(&statements.back())[static_cast<std::size_t>(id)];
     if (wanted && copy && memory_serves(*copy, body, later)) aliases_[id] = {row_pointer(copy->src), walks(copy->src)};
     else if (wanted) out_.line("wl::store({}{}, {});", name(id), step, value[id]);
   }

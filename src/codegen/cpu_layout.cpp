@@ -21,48 +21,32 @@ struct Uses {
   bool filled_by_columns = false;  // a copy into it reads a global tensor whose columns are contiguous
 };
 
-class Collector {
- public:
-  Collector(const Program& program, std::vector<Uses>& uses) : program_(program), ranges_(program), uses_(uses) {}
-
-  void walk(const Body& body) {
-    for (const Statement& statement : body) std::visit([&](const auto& node) { visit(node); }, statement.node);
-  }
-
- private:
-  template <class Node>
-  void visit(const Node& node) {
-    if constexpr (requires { node.body; }) walk(node.body);
-  }
-  void visit(const tile::For& loop) {
-    ranges_.enter(loop);
-    walk(loop.body);
-    ranges_.leave(loop);
-  }
-  void visit(const tile::Copy& copy) {
-    const tile::Tensor& src = program_.tensor(copy.src.tensor);
-    const std::size_t rank = program_.tensor(copy.dst.tensor).shape.size();
-    if (src.scope != Scope::global || src.shape.size() < 2 || rank < 2) return;
-    const std::size_t last = src.shape.size() - 1;
-    if (src.strides[last - 1] == 1 && src.strides[last] != 1) at(copy.dst.tensor).filled_by_columns = true;
-  }
-  void visit(const Mma& mma) {
-    at(mma.a.tensor).as_a = true;
-    Uses& b = at(mma.b.tensor);
-    const std::size_t rank = mma.b.extent.size(), n_dim = rank - (mma.transpose_b ? 2 : 1);
-    if (rank < 2) return;
-    b.contradicts |= b.rows_fast_as_b.value_or(mma.transpose_b) != mma.transpose_b;
-    b.rows_fast_as_b = mma.transpose_b;
-    const std::int64_t n = mma.b.extent[n_dim];
-    const bool whole = ranges_.divisible(mma.b.offset[n_dim], n) && (b.width == 0 || b.width == n);
+void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges, std::vector<Uses>& uses) {
+  const auto at = [&](TensorId id) -> Uses& { return uses[static_cast<std::size_t>(id)]; };
+  for (const Statement& statement : body) {
+    const auto* loop = std::get_if<tile::For>(&statement.node);
+    if (loop) ranges.enter(*loop);
+    for_bodies(statement, [&](const Body& inner) { note_uses(program, inner, ranges, uses); });
+    if (loop) ranges.leave(*loop);
+    if (const auto* copy = std::get_if<tile::Copy>(&statement.node)) {
+      const tile::Tensor& src = program.tensor(copy->src.tensor);
+      const std::size_t rank = src.shape.size();
+      if (src.scope == Scope::global && rank >= 2 && program.tensor(copy->dst.tensor).shape.size() >= 2)
+        at(copy->dst.tensor).filled_by_columns |= src.strides[rank - 2] == 1 && src.strides[rank - 1] != 1;
+    }
+    const auto* mma = std::get_if<Mma>(&statement.node);
+    if (!mma) continue;
+    at(mma->a.tensor).as_a = true;
+    Uses& b = at(mma->b.tensor);
+    const std::size_t rank = mma->b.extent.size(), n_dim = rank - (mma->transpose_b ? 2 : 1);
+    if (rank < 2) continue;
+    b.contradicts |= b.rows_fast_as_b.value_or(mma->transpose_b) != mma->transpose_b;
+    b.rows_fast_as_b = mma->transpose_b;
+    const std::int64_t n = mma->b.extent[n_dim];
+    const bool whole = ranges.divisible(mma->b.offset[n_dim], n) && (b.width == 0 || b.width == n);
     b.width = whole ? n : -1;
   }
-  Uses& at(TensorId id) { return uses_[static_cast<std::size_t>(id)]; }
-
-  const Program& program_;
-  synth::IndexRanges ranges_;
-  std::vector<Uses>& uses_;
-};
+}
 
 CpuLayout plain(const tile::Tensor& tensor, std::int64_t lanes) {
   CpuLayout layout;
@@ -119,7 +103,8 @@ std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& sh
 Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capabilities& capabilities) {
   const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
   std::vector<Uses> uses(program.tensors.size());
-  Collector(program, uses).walk(program.body);
+  synth::IndexRanges ranges(program);
+  note_uses(program, program.body, ranges, uses);
 
   CpuLayouts layouts;
   for (std::size_t i = 0; i < program.tensors.size(); ++i) {

@@ -19,28 +19,31 @@ TensorUses uses_of(const Program& program, const Statement& statement) {
   return uses;
 }
 
-Liveness::Liveness(const Program& program) : program_(program) {
-  Wanted wanted(program.tensors.size());
-  walk(program.body, wanted);
-}
-
+namespace {
 // Backwards; a loop's body twice, the second time with what its own next turn wants.
-void Liveness::walk(const tile::Body& body, Wanted& wanted) {
+void walk(const Program& program, const tile::Body& body, Wanted& wanted, std::map<const Statement*, Wanted>& behind) {
   for (std::size_t i = body.size(); i-- > 0;) {
-    after_[&body[i]] = wanted;
+    behind[&body[i]] = wanted;
     bool holds = false;
     for_bodies(body[i], [&](const tile::Body& inner) {
       holds = true;
       for (int turn = 0; turn < 2; ++turn) {
         Wanted before = wanted;
-        walk(inner, before);
+        walk(program, inner, before, behind);
         std::transform(wanted.begin(), wanted.end(), before.begin(), wanted.begin(), std::logical_or<>());
       }
     });
     if (holds) continue;
-    const TensorUses uses = uses_of(program_, body[i]);
+    const TensorUses uses = uses_of(program, body[i]);
     for (const tile::TensorId id : uses.writes) wanted[static_cast<std::size_t>(id)] = false;
     for (const tile::TensorId id : uses.reads) wanted[static_cast<std::size_t>(id)] = true;
   }
+}
+}  // namespace
+std::map<const Statement*, Wanted> wanted_behind(const Program& program) {
+  std::map<const Statement*, Wanted> behind;
+  Wanted wanted(program.tensors.size());
+  walk(program, program.body, wanted, behind);
+  return behind;
 }
 }  // namespace warploom::codegen

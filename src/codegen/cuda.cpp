@@ -61,17 +61,13 @@ Result<Kernel> CudaEmitter::run() {
   barrier_setup();
   const bool has_roles = !program_.body.empty() && std::holds_alternative<Roles>(program_.body.back().node);
   const std::span<const Statement> all(program_.body);
-  if (!has_roles) {
-    section(all);
-  } else {
-    if (all.size() > 1) {  // done by all before the roles begin
-      out_.open("{{");
-      section(all.first(all.size() - 1));
-      out_.line("wl::sync_threads();");
-      out_.close();
-    }
-    statement(all.back());
+  if (!has_roles) section(all);
+  if (has_roles && all.size() > 1) {  // done by all before the roles begin
+    const auto scope = out_.block("{{");
+    section(all.first(all.size() - 1));
+    out_.line("wl::sync_threads();");
   }
+  if (has_roles) statement(all.back());
   end_together();
   if (error_) return fail(*error_);
   return Kernel{program_.name, head(out_.text()), {}, {}, program_.warps * 32, shared_bytes_, args_};
@@ -84,9 +80,10 @@ void CudaEmitter::section(std::span<const Statement> statements) {
   now_ = {};
   digits_.clear();
   pipeline_counters(statements);
-  if (single_thread_) out_.open("if (t == 0) {{");
-  body(statements);
-  if (single_thread_) out_.close();
+  {
+    const auto guard = out_.block_if(single_thread_ ? "t == 0" : "");
+    body(statements);
+  }
   if (now_.engine_reads()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
@@ -102,13 +99,8 @@ std::string CudaEmitter::head(const std::string& body_text) const {
          cluster > 1 ? fmt::format(" in clusters of {}", cluster) : "", shared_bytes_, capabilities_.arch);
   w.line("#include \"wl.h\"");
   w.line("");
-  const std::string params = fmt::format("{}", fmt::join(params_, ", "));
-  if (cluster > 1) {
-    w.line("WL_KERNEL_CLUSTER({}, {}, 1, {}, {}, {})({}) {{", program_.name, program_.warps * 32, program_.cluster[0],
-           program_.cluster[1], program_.cluster[2], params);
-  } else {
-    w.line("WL_KERNEL({}, {}, 1)({}) {{", program_.name, program_.warps * 32, params);
-  }
+  w.line("WL_KERNEL{}({}, {}, 1{})({}) {{", cluster > 1 ? "_CLUSTER" : "", program_.name, program_.warps * 32,
+         cluster > 1 ? fmt::format(", {}", fmt::join(program_.cluster, ", ")) : "", fmt::join(params_, ", "));
   w.indent();
   w.line("const unsigned smem = WL_SHARED_BASE();");
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
@@ -126,22 +118,14 @@ std::string CudaEmitter::head(const std::string& body_text) const {
     w.line("const unsigned {0}_full = smem + {1}, {0}_empty = smem + {2};", pipeline.name, offset,
            offset + kBarrierBytes * pipeline.stages);
   }
-  static constexpr std::pair<const char*, const char*> kIds[] = {{"block_x", "wl::block_x()"},
-                                                                 {"block_y", "wl::block_y()"},
-                                                                 {"block_z", "wl::block_z()"},
-                                                                 {"cluster_rank", "wl::cluster_rank()"}};
-  for (const auto& [variable, call] : kIds)
-    if (body_text.find(variable) != std::string::npos) w.line("const int {} = {};", variable, call);
+  for (const char* id : {"block_x", "block_y", "block_z", "cluster_rank"})
+    if (body_text.find(id) != std::string::npos) w.line("const int {0} = wl::{0}();", id);
   return w.text() + body_text + "}\nWL_EXPORT(" + program_.name + ")\n";
 }
 
 // Declares what the statements of a role need: its thread number, digits of it, its register tensors.
 void CudaEmitter::role_prologue() {
-  if (role_first_ > 0) {
-    out_.line("const int t = wl::thread() - {};", role_first_);
-  } else {
-    out_.line("const int t = wl::thread();");
-  }
+  out_.line("const int t = wl::thread(){};", role_first_ > 0 ? fmt::format(" - {}", role_first_) : "");
   for (const std::string& declaration : digits_) out_.line("{}", declaration);
   std::set<TensorId> used;
   for (const auto& site : sites_)
@@ -200,13 +184,12 @@ void CudaEmitter::name_offsets(const For& node) {
 void CudaEmitter::emit(const For& node) {
   const auto pass = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
-    out_.open("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(), node.end.text(),
-              node.step.text());
+    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(),
+                                  node.end.text(), node.step.text());
     const auto outer = offsets_;
     name_offsets(node);
     body(node.body);
     offsets_ = outer;
-    out_.close();
   };
   const Pending entry = now_;
   const Writer before = out_;
@@ -278,12 +261,11 @@ void CudaEmitter::emit(const Roles& node) {
   }
 }
 
-std::string CudaEmitter::note_pointer(TensorId id) {
-  if (const auto known = pointers_.find(id); known != pointers_.end()) return known->second;
-  pointers_[id] = name(id);
-  params_.push_back(fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id)));
+void CudaEmitter::note_pointer(TensorId id) {
+  const std::string param = fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id));
+  if (std::ranges::find(params_, param) != params_.end()) return;
+  params_.push_back(param);
   note_argument(id, false);
-  return name(id);
 }
 
 void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {

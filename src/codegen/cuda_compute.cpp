@@ -31,8 +31,7 @@ std::string literal(Dtype dtype, double value) {
 }
 
 void CudaEmitter::emit(const Fill& node) {
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", array_length(node.dst, registers(node.dst).values()),
-            name(node.dst), literal(tensor(node.dst).dtype, node.value));
+  assign(name(node.dst), array_length(node.dst, registers(node.dst).values()), literal(tensor(node.dst).dtype, node.value));
 }
 
 // Arithmetic is done on float.
@@ -55,7 +54,7 @@ void CudaEmitter::no_arithmetic(Dtype dtype) {
          std::string(name_of(dtype)), "take another type"});
 }
 
-std::string CudaEmitter::value_text(const Value& value, const Map& node, const Elements& elements) {
+std::string CudaEmitter::value_text(const Value& value, const Map& node, const Elements& elements, bool inner) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
   switch (value.kind) {
@@ -73,22 +72,28 @@ std::string CudaEmitter::value_text(const Value& value, const Map& node, const E
   std::vector<std::string> operands;
   for (const Value& operand : value.operands) operands.push_back(value_text(operand, node, elements));
   for (const auto& [op, sign] : kInfix)
-    if (op == value.op) return fmt::format("({} {} {})", operands[0], sign, operands[1]);
+    if (op == value.op) return fmt::format("{}{} {} {}{}", inner ? "(" : "", operands[0], sign, operands[1], inner ? ")" : "");
   return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
 }
 
 void CudaEmitter::store_floats(TensorId id, const std::string& wide) {
   const Dtype dtype = tensor(id).dtype;
   const int per = per_byte(dtype);
-  if (per == 1)
-    return out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", registers(id).values(), name(id),
-                     from_float(dtype, wide + "[i]"));
+  if (per == 1) return assign(name(id), registers(id).values(), from_float(dtype, wide + "[i]"));
   std::vector<std::string> parts;
   for (int place = 0; place < per; ++place)
     parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype), wide,
                                 sum({times("i", per), std::to_string(place)}), place));
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", array_length(id, registers(id).values()), name(id),
-            fmt::join(parts, " | "));
+  assign(name(id), array_length(id, registers(id).values()), fmt::format("{}", fmt::join(parts, " | ")));
+}
+
+// make(array of floats), which then go into the tensor; or make(the tensor's own) where that serves.
+void CudaEmitter::as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make) {
+  if (own) return make(name(id));
+  const auto scope = out_.block("{{");
+  out_.line("WL_REG(float, {}, {});", array, registers(id).values());
+  make(array);
+  store_floats(id, array);
 }
 
 void CudaEmitter::emit(const Map& node) {
@@ -124,61 +129,44 @@ void CudaEmitter::emit(const Map& node) {
     index[id] = sum(parts);
   }
   const Dtype dtype = tensor(node.dst).dtype;
-  std::string value = value_text(node.value, node, elements);
-  if (value.size() > 2 && value.front() == '(' && value.back() == ')' &&
-      parenthesized(value.substr(1, value.size() - 2)) != value.substr(1, value.size() - 2)) {
-    // the outermost parentheses of an infix expression are not needed
-    int depth = 0;
-    bool outer = true;
-    for (std::size_t i = 0; i + 1 < value.size(); ++i) {
-      depth += value[i] == '(' ? 1 : value[i] == ')' ? -1 : 0;
-      outer &= depth > 0;
-    }
-    if (outer) value = value.substr(1, value.size() - 2);
-  }
-  const bool packs = per_byte(dtype) > 1;
-  if (packs) {
-    out_.open("{{");
-    out_.line("WL_REG(float, wide, {});", layout.values());
-  }
-  open_loops(loops);
-  out_.line("{}[{}] = {};", packs ? "wide" : name(node.dst), value_index(loops), packs ? value : from_float(dtype, value));
-  close_loops(loops);
-  if (!packs) return;
-  store_floats(node.dst, "wide");
-  out_.close();
+  const std::string value = value_text(node.value, node, elements, false);
+  as_floats(node.dst, per_byte(dtype) == 1, "wide", [&](const std::string& dst) {
+    const auto block = open_loops(loops);
+    out_.line("{}[{}] = {};", dst, value_index(loops), dst == "wide" ? value : from_float(dtype, value));
+  });
 }
 
 void CudaEmitter::emit(const Mma& node) {
   const Instruction& row = *solution_.choices.at(at_).instruction;
-  if (row.method == Method::warpgroup) return mma_warpgroup(node, row);
+  if (row.method == Method::warpgroup) {
+    mma_warpgroup(node, row);
+    if (slot_of_ < 0) finish_matrix(0);
+    return;
+  }
   const std::int64_t acc_values = registers(node.acc).values();
   const std::int64_t k_atoms = matrix_extent(node.a.extent)[node.transpose_a ? 0 : 1] / row.k;
   const std::int64_t a_values = registers(node.a.tensor).values() / k_atoms,
                      b_values = registers(node.b.tensor).values() / k_atoms;
   if (row.method == Method::simt) {
     // acc values run n fastest in blocks of the operand's own order: acc[m][n] += a[m] · b[n]
-    out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
+    const auto block = unrolled("kk", k_atoms);
     out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", a_values);
-    out_.line(
+    return out_.line(
         "  WL_UNROLL for (int n = 0; n < {0}; ++n) {1}[m * {0} + n] = wl::fma({2}[kk * {3} + m], {4}[kk * "
         "{0} + n], {1}[m * {0} + n]);",
         b_values, name(node.acc), name(node.a.tensor), a_values, name(node.b.tensor));
-    out_.close();
-    return;
   }
   const std::int64_t a_atom = row.a.values(), b_atom = row.b.values(), c_atom = row.c.values();
   const std::int64_t m_atoms = a_values / a_atom, n_atoms = b_values / b_atom;
   if (m_atoms * n_atoms * c_atom != acc_values)
     return error({ErrorCode::kInternal, "a matrix statement's fragments do not fit its accumulator", program_.name, "", "", ""});
-  if (k_atoms > 1) out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
+  const auto block = over("kk", k_atoms);
   const std::string kk = k_atoms > 1 ? "kk" : "0";
   out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", m_atoms);
   out_.line("  WL_UNROLL for (int n = 0; n < {}; ++n)", n_atoms);
   out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call, name(node.acc), n_atoms, c_atom,
             name(node.a.tensor), sum({times("m", a_atom), times(kk, a_values)}), name(node.b.tensor),
             sum({times("n", b_atom), times(kk, b_values)}));
-  if (k_atoms > 1) out_.close();
 }
 
 // The descriptor of a warpgroup's operand at the start of its tile, and its distance to the next k atom in bytes.
@@ -223,12 +211,12 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   }
   now_.accumulators.insert(node.acc);
   std::string a_step, b_step;
-  out_.open("{{");
+  const auto scope = out_.block("{{");
   if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, true, groups, a_step, row.k));
   else now_.lent.insert(node.a.tensor);
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, false, 1, b_step, row.k));
-  out_.open("WL_UNROLL for (int kk = 0; kk < {}; ++kk) {{", k_atoms);
-  if (m_atoms > 1) out_.open("WL_UNROLL for (int m = 0; m < {}; ++m) {{", m_atoms);
+  const auto k_loop = unrolled("kk", k_atoms);
+  const auto m_loop = over("m", m_atoms);
   const std::string at_acc = m_atoms > 1 ? times("m", n / 2) : "0";
   if (row.a_shared) {
     // An atom of 64 rows further down, when a warpgroup has more than one.
@@ -245,10 +233,6 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
               mn_major(node.b, b_k), name(node.acc), at_acc, name(node.a.tensor),
               sum({times("kk", atom * m_atoms), m_atoms > 1 ? times("m", atom) : "0"}), b_step);
   }
-  if (m_atoms > 1) out_.close();
-  out_.close();
-  out_.close();
-  if (slot_of_ < 0) finish_matrix(0);
 }
 
 // Commits the matrix instructions issued so far and waits until at most `lag` groups are under way.

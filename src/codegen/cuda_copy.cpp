@@ -45,19 +45,10 @@ void CudaEmitter::cast_registers(const Copy& node) {
   const TensorId src = node.src.tensor, dst = node.dst.tensor;
   const Dtype from = tensor(src).dtype, to = tensor(dst).dtype;
   const std::int64_t values = registers(dst).values();
-  const bool packs = from != to && per_byte(to) > 1;
-  if (packs) {
-    out_.open("{{");
-    out_.line("WL_REG(float, wide, {});", values);
-  }
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", from == to ? array_length(dst, values) : values,
-            packs ? "wide" : name(dst),
-            from == to ? name(src) + "[i]"
-            : packs    ? as_float(src, "i")
-                       : from_float(to, as_float(src, "i")));
-  if (!packs) return;
-  store_floats(dst, "wide");
-  out_.close();
+  if (from == to) return assign(name(dst), array_length(dst, values), name(src) + "[i]");
+  as_floats(dst, per_byte(to) == 1, "wide", [&](const std::string& array) {
+    assign(array, values, array == "wide" ? as_float(src, "i") : from_float(to, as_float(src, "i")));
+  });
 }
 
 void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, bool load) {
@@ -71,9 +62,10 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
                     value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops, per_byte(dtype)));
   const std::int64_t bytes = bytes_of(dtype, choice.vector);
   const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
-  if (!guard.empty()) out_.open("if ({}) {{", guard);
-  open_loops(loops);
+  const auto replica = out_.block_if(guard);
+  const auto turns = open_loops(loops);
   if (scope) out_.open("{{");
+  const Writer::Block inner{out_, scope};
   look_up(memory, at);
   const std::string bounds = bounds_condition(memory, at);
   if (load && bounds.empty()) {
@@ -85,9 +77,6 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
     out_.line("{}<{}>({}, {}{});", store_call(node), bytes, global_address(memory, at), value,
               bounds.empty() ? "" : ", " + bounds);
   }
-  if (scope) out_.close();
-  close_loops(loops);
-  if (!guard.empty()) out_.close();
 }
 
 void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, bool load) {
@@ -108,16 +97,14 @@ void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout&
   const Dtype dtype = tensor(side).dtype;
   const std::int64_t bytes = bytes_of(dtype, vector);
   const std::string value = fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)));
-  if (!guard.empty()) out_.open("if ({}) {{", guard);
-  open_loops(loops);
+  const auto replica = out_.block_if(guard);
+  const auto turns = open_loops(loops);
   if (load) {
     out_.line("wl::ld_shared{}<{}>({}, {});", peer ? "_cluster" : "", bytes, value,
               peer ? fmt::format("wl::mapa({}, {})", address, peer->text()) : address);
   } else {
     out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
   }
-  close_loops(loops);
-  if (!guard.empty()) out_.close();
 }
 
 // ldmatrix and stmatrix: lane l gives the address of row l % 8 of matrix l / 8.
@@ -146,15 +133,11 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
     below *= take, left /= take;
     if (left == 1) break;
   }
-  open_loops(loops);
-  const std::string value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops));
-  const bool transpose = choice.instruction->transpose;
-  if (load) {
-    out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose, value, shared_address(memory, at));
-  } else {
-    out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, transpose, shared_address(memory, at), value);
-  }
-  close_loops(loops);
+  const auto turns = open_loops(loops);
+  const std::string value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops)),
+                    address = shared_address(memory, at);
+  out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, choice.instruction->transpose, load ? value : address,
+            load ? address : value);
 }
 
 // Between global and shared memory, a vector a thread: cp.async, or through a register.
@@ -178,28 +161,24 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const Dtype dtype = tensor(global.tensor).dtype;
   const std::int64_t bytes = bytes_of(dtype, choice.vector), length = choice.vector / per_byte(dtype);
   const std::string guard = first_replica(choice.mapping);
-  if (!guard.empty()) out_.open("if ({}) {{", guard);
-  open_loops(global_loops, false);
+  const auto replica = out_.block_if(guard);
+  const auto turns = open_loops(global_loops, false);
   const bool scope = global_loops.empty() && (global.lookup >= 0 || !choice.instruction);
   if (scope) out_.open("{{");
+  const Writer::Block inner{out_, scope};
   look_up(global, global_at);
   const std::string bounds = bounds_condition(global, global_at), tail = bounds.empty() ? "" : ", " + bounds;
-  if (choice.instruction) {
-    out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, shared_address(shared, shared_at),
-              global_address(global, global_at), tail);
-  } else if (load) {
-    out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
-    out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, global_address(global, global_at),
+  const std::string in_global = global_address(global, global_at), in_shared = shared_address(shared, shared_at);
+  if (choice.instruction) return out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, in_shared, in_global, tail);
+  out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
+  if (load) {
+    out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, in_global,
               bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(dtype, node.fill)));
-    out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, shared_address(shared, shared_at));
+    out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, in_shared);
   } else {
-    out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
-    out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, shared_address(shared, shared_at));
-    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, global_address(global, global_at), tail);
+    out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, in_shared);
+    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, in_global, tail);
   }
-  if (scope) out_.close();
-  close_loops(global_loops);
-  if (!guard.empty()) out_.close();
 }
 
 // The copy engine: one thread, one call a panel of the shared layout (and at most 256 rows).
@@ -247,11 +226,11 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   }
   const std::string map = note_map(global.tensor, spec);
 
-  auto call = [&](const std::string& panel_variable, std::int64_t row_box) {
+  const auto call = [&](std::int64_t row_box) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
       Coordinate c{d == contiguous ? offset(global, d) / per : offset(global, d), {}};
-      if (d == contiguous && my_panels > 1) c.terms.push_back({panel_variable, my_panels, panel / per});
+      if (d == contiguous && my_panels > 1) c.terms.push_back({"panel", my_panels, panel / per});
       if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel / per);
       if (d != contiguous && global.extent[d] > 1)
         c.offset = c.offset + row_box * 256 + (by_panels ? Index(0) : among.share * my_rows);
@@ -260,8 +239,8 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
     const std::int64_t panel_bytes = bytes_of(packed, rows * panel);
     const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
     const std::string address =
-        sum({shared_base(shared.tensor), my_panels > 1 ? times(panel_variable, panel_bytes) : "0",
-             (among.share * part_bytes).text(), row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
+        sum({shared_base(shared.tensor), my_panels > 1 ? times("panel", panel_bytes) : "0", (among.share * part_bytes).text(),
+             row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
     if (load) {
       out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "", address,
                 map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
@@ -272,17 +251,15 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
                 fmt::join(coordinates, ", "));
     }
   };
-  auto all = [&] {
-    if (my_panels > 1) out_.open("WL_UNROLL for (int panel = 0; panel < {}; ++panel) {{", my_panels);
-    for (std::int64_t box = 0; box < row_boxes; ++box) call("panel", box);
-    if (my_panels > 1) out_.close();
+  const auto all = [&] {
+    const auto block = over("panel", my_panels);
+    for (std::int64_t box = 0; box < row_boxes; ++box) call(box);
   };
   if (load) return all();
   before_async_read(shared.tensor);
-  out_.open("if (t == 0) {{");
+  const auto one = out_.block_if("t == 0");
   all();
   out_.line("wl::bulk_commit();");
-  out_.close();
   now_.unsynced[shared.tensor].engine_reads = true;
 }
 }  // namespace warploom::codegen

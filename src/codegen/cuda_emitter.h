@@ -67,6 +67,21 @@ struct ValueLoop {
 // A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
 std::string literal(Dtype dtype, double value);
 
+std::string combined(tile::ReduceOp op, const std::string& a, const std::string& b);
+
+// The digits of a thread's number that a layout names: t / below % extent.
+struct ThreadDigit {
+  std::int64_t below, extent;
+  layout::Coord step;
+  bool of_lane() const { return below < 32; }
+  bool moves() const {  // from element to element; else its threads hold replicas
+    return std::ranges::any_of(step, [](std::int64_t along) { return along != 0; });
+  }
+};
+std::vector<ThreadDigit> thread_modes(const layout::TvLayout& layout);   // as the layout has them
+std::vector<ThreadDigit> thread_digits(const layout::TvLayout& layout);  // cut at the warp's edge
+bool lanes_pair_up(const layout::TvLayout& layout,
+                   std::size_t axis);  // those along the axis, in steps of powers of two
 class CudaEmitter {
  public:
   CudaEmitter(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
@@ -112,8 +127,9 @@ class CudaEmitter {
     std::vector<ValueLoop> loops;
     std::map<tile::TensorId, std::string> index;
   };
-  std::string value_text(const tile::Value& value, const tile::Map& node, const Elements& elements);
+  std::string value_text(const tile::Value& value, const tile::Map& node, const Elements& elements, bool inner = true);
   void store_floats(tile::TensorId id, const std::string& wide);  // an array of floats into the tensor's
+  void as_floats(tile::TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
   void emit(const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
   void finish_matrix(int lag);
@@ -126,11 +142,17 @@ class CudaEmitter {
                      const std::string& address);
   void reduce_into(const tile::Reduce& node, const std::string& dst);  // an array of floats
   void cluster_reduce_into(const tile::ClusterReduce& node, const std::string& dst);
-  template <class Node>
-  void reduce_as_float(const Node& node, bool from_dst, void (CudaEmitter::*make)(const Node&, const std::string&));
 
   // cuda_scan.cpp
   void emit(const tile::Scan& node);
+  struct ScanLevel {  // a mode along the axis
+    std::size_t axis;
+    std::int64_t step, extent;
+    const ValueLoop* value = nullptr;  // or
+    const ThreadDigit* digit = nullptr;
+  };
+  void scan_levels(const tile::Scan& node, const std::string& run, const std::vector<ValueLoop>& loops,
+                   const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels);
 
   // cuda_exchange.cpp
   void emit(const tile::Rearrange& node);
@@ -176,9 +198,18 @@ class CudaEmitter {
   // Threads that hold a replica only: a condition that is true for one of them, or empty.
   std::string first_replica(const layout::TvLayout& layout) const;
   std::vector<ValueLoop> value_loops(const layout::TvLayout& layout, std::int64_t vector) const;
+  Writer::Block unrolled(const std::string& variable, std::int64_t count) {
+    return out_.block("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
+  }
+  // The same where there is more than one turn.
+  Writer::Block over(const std::string& variable, std::int64_t count) {
+    return count > 1 ? unrolled(variable, count) : Writer::Block{out_, 0};
+  }
+  void assign(const std::string& array, std::int64_t count, const std::string& value) {  // value: of element i
+    out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", count, array, value);
+  }
   // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in part.
-  void open_loops(const std::vector<ValueLoop>& loops, bool registers = true);
-  void close_loops(const std::vector<ValueLoop>& loops);
+  Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true);
   tile::Index offset(const tile::Tile& tile, std::size_t dim) const;
   // `per`: elements to one of the array, for types of less than a byte.
   static std::string value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
@@ -193,7 +224,7 @@ class CudaEmitter {
   std::string shared_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
   static std::string address_in(const layout::MemoryLayout& layout, const std::string& base, std::vector<Coordinate> coordinates);
   std::string shared_base(tile::TensorId id) const;  // of the current slot
-  std::string note_pointer(tile::TensorId id);
+  void note_pointer(tile::TensorId id);
   std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
   void note_argument(tile::TensorId id, bool tensor_map, TensorMapSpec spec = {});
   struct Scratch {  // memory behind the tensors
@@ -234,7 +265,6 @@ class CudaEmitter {
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;
-  std::map<tile::TensorId, std::string> pointers_;
   std::vector<std::pair<std::string, std::string>> maps_;  // key, name
   std::int64_t shared_bytes_ = 0;
   std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
@@ -243,15 +273,4 @@ class CudaEmitter {
   std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
 };
 
-std::string combined(tile::ReduceOp op, const std::string& a, const std::string& b);
-
-// The digits of a thread's number that a layout names, cut at the warp's edge.
-struct ThreadDigit {
-  std::int64_t below, extent;
-  layout::Coord step;
-  bool of_lane() const { return below < 32; }
-};
-std::vector<ThreadDigit> thread_digits(const layout::TvLayout& layout);
-bool lanes_pair_up(const layout::TvLayout& layout,
-                   std::size_t axis);  // those along the axis, in steps of powers of two
 }  // namespace warploom::codegen

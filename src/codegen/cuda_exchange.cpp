@@ -39,28 +39,23 @@ void CudaEmitter::emit(const Rearrange& node) {
   const std::string target = fmt::format("wl::at({}, {})", name(node.dst), times(i, unit)),
                     pick = xor_of(i, exchange->pick_of_unit), image = xor_of("j", picks);
   if (exchange->shuffles() == 0) {
-    open_loops({{"i", exchange->units, {}, 1}});
-    out_.open("WL_UNROLL for (int e = 0; e < {}; ++e) {{", unit);
-    out_.line("{}[{}] = {}[{}];", name(node.dst), sum({times(i, unit), "e"}), name(node.src), sum({times(pick, unit), "e"}));
-    out_.close();
-    return out_.close();
+    const auto units = unrolled("i", exchange->units);
+    const auto elements = unrolled("e", unit);
+    return out_.line("{}[{}] = {}[{}];", name(node.dst), sum({times(i, unit), "e"}), name(node.src),
+                     sum({times(pick, unit), "e"}));
   }
-  out_.open("{{");
+  const auto scope = out_.block("{{");
   out_.line("const int from = {};", xor_of("t", exchange->lane_of_thread));
   if (images > 1) out_.line("const int pick = {};", xor_of("t", exchange->pick_of_thread));
-  open_loops({{"i", exchange->units, {}, 1}});
-  if (images > 1) out_.open("WL_UNROLL for (int j = 0; j < {}; ++j) {{", images);
+  const auto units = unrolled("i", exchange->units);
+  const auto each_image = over("j", images);
   out_.line("wl::shfl<{}>({}, wl::at({}, {}), from ^ {}{});", bytes_of(dtype, exchange->unit), target, name(node.src),
             times(images > 1 ? fmt::format("({} ^ {})", pick, image) : pick, unit), xor_of(i, exchange->lane_of_unit),
             images > 1 ? fmt::format(", pick == {}", image) : "");
-  if (images > 1) out_.close();
-  out_.close();
-  out_.close();
 }
 
 // Both arrays hold bytes, in the same order.
 void CudaEmitter::emit(const Reinterpret& node) {
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {}[i];", array_length(node.dst, registers(node.dst).values()),
-            name(node.dst), name(node.src));
+  assign(name(node.dst), array_length(node.dst, registers(node.dst).values()), name(node.src) + "[i]");
 }
 }  // namespace warploom::codegen

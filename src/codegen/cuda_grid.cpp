@@ -81,13 +81,10 @@ std::string CudaEmitter::flag_address(const Tile& flag) {
 }
 
 void CudaEmitter::emit(const Signal& node) {
-  if (!single_thread_) {
-    meet();
-    out_.open("if (t == 0) {{");
-  }
+  if (!single_thread_) meet();
+  const auto one = out_.block_if(single_thread_ ? "" : "t == 0");
   if (now_.engine_reads()) out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
   out_.line("wl::signal_flag({}, {});", flag_address(node.flag), node.by.text());
-  if (!single_thread_) out_.close();
 }
 
 void CudaEmitter::emit(const Wait& node) {

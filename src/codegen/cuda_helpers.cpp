@@ -18,47 +18,47 @@ std::string CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
 
 std::vector<Term> CudaEmitter::thread_terms(const TvLayout& layout, int dim, std::size_t skip_modes) {
   std::vector<Term> terms;
-  std::int64_t below = 1;
-  for (std::size_t i = 0; i < layout.thread.size(); ++i) {
-    const auto& mode = layout.thread[i];
-    const std::int64_t step = mode.step[static_cast<std::size_t>(dim)];
-    if (i >= skip_modes && step != 0 && mode.extent > 1) terms.push_back({digit(below, mode.extent), mode.extent, step});
-    below *= mode.extent;
-  }
+  const auto modes = thread_modes(layout);
+  for (std::size_t i = skip_modes; i < modes.size(); ++i)
+    if (const std::int64_t step = modes[i].step[static_cast<std::size_t>(dim)]; step != 0 && modes[i].extent > 1)
+      terms.push_back({digit(modes[i].below, modes[i].extent), modes[i].extent, step});
   return terms;
 }
 
 std::string CudaEmitter::first_replica(const TvLayout& layout) const {
   std::vector<std::string> conditions;
+  std::int64_t end = 1;
+  for (const ThreadDigit& mode : thread_modes(layout)) {
+    end = mode.below * mode.extent;
+    if (mode.moves() || mode.extent == 1) continue;
+    const bool top = end >= role_threads_;
+    if (mode.below == 1) conditions.push_back(top ? "t == 0" : fmt::format("t % {} == 0", mode.extent));
+    else if (top) conditions.push_back(fmt::format("t < {}", mode.below));
+    else conditions.push_back(fmt::format("t / {} % {} == 0", mode.below, mode.extent));
+  }
+  if (end < role_threads_) conditions.push_back(fmt::format("t < {}", end));
+  return fmt::format("{}", fmt::join(conditions, " && "));
+}
+
+std::vector<ThreadDigit> thread_modes(const TvLayout& layout) {
+  std::vector<ThreadDigit> modes;
   std::int64_t below = 1;
   for (const auto& mode : layout.thread) {
-    bool moves = false;
-    for (const auto step : mode.step) moves |= step != 0;
-    if (!moves && mode.extent > 1) {
-      const bool top = below * mode.extent >= role_threads_;
-      if (top) {
-        conditions.push_back(below == 1 ? "t == 0" : fmt::format("t < {}", below));
-      } else {
-        conditions.push_back(below == 1 ? fmt::format("t % {} == 0", mode.extent)
-                                        : fmt::format("t / {} % {} == 0", below, mode.extent));
-      }
-    }
+    modes.push_back({below, mode.extent, mode.step});
     below *= mode.extent;
   }
-  if (below < role_threads_) conditions.push_back(fmt::format("t < {}", below));
-  return fmt::format("{}", fmt::join(conditions, " && "));
+  return modes;
 }
 
 std::vector<ThreadDigit> thread_digits(const TvLayout& layout) {
   std::vector<ThreadDigit> digits;
-  std::int64_t below = 1;
-  for (const auto& mode : layout.thread) {
-    const std::int64_t inside = below < 32 ? std::min(mode.extent, 32 / below) : mode.extent;
+  for (ThreadDigit mode : thread_modes(layout)) {
+    const std::int64_t inside = mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
     for (const auto& [extent, times] : {std::pair{inside, std::int64_t{1}}, std::pair{mode.extent / inside, inside}}) {
       if (extent == 1) continue;
-      digits.push_back({below, extent, mode.step});
+      digits.push_back({mode.below, extent, mode.step});
       for (auto& step : digits.back().step) step *= times;
-      below *= extent;
+      mode.below *= extent;
     }
   }
   return digits;
@@ -81,13 +81,11 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
   return loops;
 }
 
-void CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers) {
+Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
     out_.open("{2} for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable, loop->extent,
               registers ? "WL_UNROLL" : "WL_UNROLL_8");
-}
-void CudaEmitter::close_loops(const std::vector<ValueLoop>& loops) {
-  for (std::size_t i = 0; i < loops.size(); ++i) out_.close();
+  return {out_, loops.size()};
 }
 
 // A tile's offset, by its name where a loop around has one for it.

@@ -24,7 +24,7 @@ const Consume* lagging_consume(const Body& body) {
 }  // namespace
 void CudaEmitter::barrier_setup() {
   if (!barriers_.empty()) {
-    out_.open("if (wl::thread() == 0) {{");
+    const auto one = out_.block_if("wl::thread() == 0");
     for (const auto& [id, offset] : barriers_) {
       const Pipeline& pipeline = program_.pipeline(id);
       int consuming_warps = 0;
@@ -33,13 +33,11 @@ void CudaEmitter::barrier_setup() {
         if (const auto* node = std::get_if<Consume>(&site.statement->node);
             node && node->pipeline == id && counted.insert(site.role).second)
           consuming_warps += site.threads / 32;
-      out_.open("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
+      const auto slots = out_.block("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
       out_.line("wl::mbarrier_init({}_full + 8 * slot, 1);", pipeline.name);
       out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks);
-      out_.close();
     }
     out_.line("wl::fence_mbarrier_init();");
-    out_.close();
   }
   if (cluster_size(program_) > 1) {
     out_.line("wl::cluster_sync();  // every block of the cluster has started");

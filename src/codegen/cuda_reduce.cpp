@@ -21,29 +21,23 @@ std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
 }
 
 bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
-  std::int64_t below = 1;
-  for (const auto& mode : layout.thread) {
-    const std::int64_t inside = below < 32 ? std::min(mode.extent, 32 / below) : mode.extent;
-    if (mode.extent % inside || (mode.step[axis] != 0 && below < 32 && 32 % (below * inside))) return false;
-    below *= mode.extent;
-  }
-  return true;
+  return std::ranges::all_of(thread_modes(layout), [&](const ThreadDigit& mode) {
+    const std::int64_t inside = mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
+    return mode.extent % inside == 0 && (mode.step[axis] == 0 || !mode.of_lane() || 32 % (mode.below * inside) == 0);
+  });
 }
 
 // Reductions combine floats; a result of another type is rounded once, at the end.
-template <class Node>
-void CudaEmitter::reduce_as_float(const Node& node, bool from_dst, void (CudaEmitter::*make)(const Node&, const std::string&)) {
-  if (tensor(node.dst).dtype == Dtype::f32) return (this->*make)(node, name(node.dst));
-  const std::int64_t values = registers(node.dst).values();
-  out_.open("{{");
-  out_.line("WL_REG(float, total, {});", values);
-  if (from_dst) out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) total[i] = {};", values, as_float(node.dst, "i"));
-  (this->*make)(node, "total");
-  store_floats(node.dst, "total");
-  out_.close();
+void CudaEmitter::emit(const Reduce& node) {
+  as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const auto& dst) { reduce_into(node, dst); });
 }
-void CudaEmitter::emit(const Reduce& node) { reduce_as_float(node, false, &CudaEmitter::reduce_into); }
-void CudaEmitter::emit(const ClusterReduce& node) { reduce_as_float(node, true, &CudaEmitter::cluster_reduce_into); }
+void CudaEmitter::emit(const ClusterReduce& node) {
+  const bool own = tensor(node.dst).dtype == Dtype::f32;
+  as_floats(node.dst, own, "total", [&](const std::string& dst) {
+    if (!own) assign(dst, registers(node.dst).values(), as_float(node.dst, "i"));
+    cluster_reduce_into(node, dst);
+  });
+}
 
 void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   const TvLayout& src = registers(node.src);
@@ -61,10 +55,11 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
     stride *= loop.extent;
   }
   const std::string target = fmt::format("{}[{}]", dst, sum(kept));
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", dst_values, dst, identity(node.op));
-  open_loops(loops);
-  out_.line("{} = {};", target, combined(node.op, target, as_float(node.src, value_index(loops))));
-  close_loops(loops);
+  assign(dst, dst_values, identity(node.op));
+  {
+    const auto turns = open_loops(loops);
+    out_.line("{} = {};", target, combined(node.op, target, as_float(node.src, value_index(loops))));
+  }
 
   // 2. Lanes along the axis.
   if (!lanes_pair_up(src, axis))
@@ -76,10 +71,9 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
     if (d.of_lane() && d.step[axis] != 0)
       for (std::int64_t bit = d.below; bit < d.below * d.extent; bit *= 2) masks.push_back(bit);
   if (!masks.empty()) {
-    out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", dst_values);
+    const auto values = unrolled("i", dst_values);
     for (const auto mask : masks)
       out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
-    out_.close();
   }
 
   // 3. Warps along the axis: slot [warp along the axis][other thread digits][value].
@@ -98,32 +92,30 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
     }
   }
   if (warps_along == 1) return;
-  const auto [at, scratch_id, base] = scratch(0, &node, warps_along * others * dst_values * 4);
-  before_write(scratch_id);
   const std::int64_t row = others * dst_values * 4;
-  if (!writers.empty()) out_.open("if ({}) {{", fmt::join(writers, " && "));
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
-  out_.line(
-      "  wl::st_shared<4>({}, wl::at({}, i));",
-      sum({base, times(parenthesized(sum(warp_index)), row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}),
-      dst);
-  if (!writers.empty()) out_.close();
+  const auto [at, scratch_id, base] = scratch(0, &node, warps_along * row);
+  const auto slot = [&](const std::string& warp) {
+    return sum({base, times(parenthesized(warp), row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"});
+  };
+  before_write(scratch_id);
+  {
+    const auto guard = out_.block_if(fmt::format("{}", fmt::join(writers, " && ")));
+    out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
+    out_.line("  wl::st_shared<4>({}, wl::at({}, i));", slot(sum(warp_index)), dst);
+  }
   before_read(scratch_id);
-  combine_slots(node.op, dst, dst_values, "w", warps_along,
-                sum({base, fmt::format("w * {}", row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"}));
+  combine_slots(node.op, dst, dst_values, "w", warps_along, slot("w"));
 }
 
 // The parts that lie in `count` slots, numbered by `slot`, one after another into dst; the i-th value's address in one of them.
 void CudaEmitter::combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot,
                                 std::int64_t count, const std::string& address) {
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", values, dst, identity(op));
-  out_.open("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", slot, count);
-  out_.open("WL_UNROLL for (int i = 0; i < {}; ++i) {{", values);
+  assign(dst, values, identity(op));
+  const auto slots = unrolled(slot, count);
+  const auto each = unrolled("i", values);
   out_.line("WL_REG(float, other, 1);");
   out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", address);
   out_.line("{0}[i] = {1};", dst, combined(op, dst + "[i]", "other[0]"));
-  out_.close();
-  out_.close();
 }
 
 // Every block writes its part into a slot of every block of the cluster, then all combine the same slots in the same order.
@@ -131,32 +123,27 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   const std::int64_t blocks = cluster_size(program_);
   const TvLayout& layout = registers(node.dst);
   const std::int64_t values = layout.values();
-  std::int64_t below = 1, others = 1;
+  std::int64_t others = 1;
   std::vector<std::string> other_index;
-  for (const auto& mode : layout.thread) {
-    bool moves = false;
-    for (const auto step : mode.step) moves |= step != 0;
-    if (moves && mode.extent > 1) {
-      other_index.push_back(times(digit(below, mode.extent), others));
+  for (const ThreadDigit& mode : thread_modes(layout))
+    if (mode.moves()) {
+      other_index.push_back(times(digit(mode.below, mode.extent), others));
       others *= mode.extent;
     }
-    below *= mode.extent;
-  }
   const std::int64_t row = others * values * 4;
   const auto [offset, id, base] = scratch(1, &node, blocks * row);
   if (now_.read_slots.count(offset)) out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
-  const std::string guard = first_replica(layout);
-  const std::string slot =
-      sum({base, fmt::format("wl::cluster_rank() * {}", row), times(parenthesized(sum(other_index)), values * 4), "i * 4"});
-  if (!guard.empty()) out_.open("if ({}) {{", guard);
-  out_.open("for (int peer = 0; peer < {}; ++peer) {{", blocks);
-  out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));", values, slot,
-            dst);
-  out_.close();
-  if (!guard.empty()) out_.close();
+  const auto slot = [&](const std::string& block) {
+    return sum({base, times(block, row), times(parenthesized(sum(other_index)), values * 4), "i * 4"});
+  };
+  {
+    const auto guard = out_.block_if(first_replica(layout));
+    const auto peers = out_.block("for (int peer = 0; peer < {}; ++peer) {{", blocks);
+    out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));", values,
+              slot("wl::cluster_rank()"), dst);
+  }
   out_.line("wl::cluster_sync();");
   now_.read_slots = {offset};  // whatever was read before this barrier has been read by all
-  combine_slots(node.op, dst, values, "peer", blocks,
-                sum({base, fmt::format("peer * {}", row), times(parenthesized(sum(other_index)), values * 4), "i * 4"}));
+  combine_slots(node.op, dst, values, "peer", blocks, slot("peer"));
 }
 }  // namespace warploom::codegen

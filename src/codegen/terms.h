@@ -42,12 +42,27 @@ class Writer {
     line(format, std::forward<Args>(args)...);
     ++depth_;
   }
-  void close(std::string_view tail = "}") {
+  void close() {
     --depth_;
-    line("{}", tail);
+    line("}}");
+  }
+  struct [[nodiscard]] Block {  // open to the end of its life
+    Writer& out;
+    std::size_t levels = 1;
+    ~Block() {
+      for (; levels > 0; --levels) out.close();
+    }
+  };
+  template <class... Args>
+  Block block(fmt::format_string<Args...> format, Args&&... args) {
+    open(format, std::forward<Args>(args)...);
+    return {*this};
+  }
+  Block block_if(const std::string& condition) {  // none where the condition is empty
+    if (!condition.empty()) open("if ({}) {{", condition);
+    return {*this, !condition.empty()};
   }
   void indent() { ++depth_; }
-  void outdent() { --depth_; }
   void raw(std::string_view text) { text_ += text; }  // already indented
   const std::string& text() const { return text_; }
 

@@ -6,12 +6,14 @@
 
 WL_FN float as_float(unsigned x) { return wl::to_float(wl::tf32{x}); }
 WL_FN void put(unsigned* out, float x) {
-  float v[1] = {x};
-  wl::st_global<4>(reinterpret_cast<float*>(out), v);
+  WL_REG(float, v, 1);
+  v[0] = x;
+  wl::st_global<4>(reinterpret_cast<float*>(out), wl::at(v, 0));
 }
 WL_FN void put_bits(unsigned* out, unsigned x) {
-  unsigned v[1] = {x};
-  wl::st_global<4>(out, v);
+  WL_REG(unsigned, v, 1);
+  v[0] = x;
+  wl::st_global<4>(out, wl::at(v, 0));
 }
 
 WL_KERNEL(ids, 64, 1) PARAMETERS {

@@ -1,34 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include "graph/evaluator.h"
 #include "graph/operators.h"
 namespace warploom::graph {
 namespace {
-using F = const ScalarFunction&;
-
-double softplus(double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }
-double gelu(double x, double, F) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
-double gelu_by_tanh(double x, double, F) {
-  const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  return x / (1 + std::exp(-2 * inner));  // (1 + tanh t) / 2 without its cancellation
-}
-
-// Operators whose expressions approximate a function of the standard library.
-struct Row {
-  OpKind op;
-  double (*function)(double, double, F);
-};
-const Row kFunctions[] = {
-    {OpKind::Pow, [](double x, double y, F) { return std::pow(x, y); }},
-    {OpKind::Gelu, gelu},
-    {OpKind::Elu, [](double x, double, F self) { return x < 0 ? self.alpha * std::expm1(x) : x; }},
-    {OpKind::Softplus, [](double x, double, F) { return softplus(x); }},
-    {OpKind::Mish, [](double x, double, F) { return x * std::tanh(softplus(x)); }},
-    {OpKind::Selu, [](double x, double, F self) { return self.gamma * (x < 0 ? self.alpha * std::expm1(x) : x); }},
-    {OpKind::Celu, [](double x, double, F self) { return x < 0 ? self.alpha * std::expm1(x / self.alpha) : x; }},
-};
-
 // Every value of `from` is a value of `to`.
 bool holds(Dtype to, Dtype from) {
   if (to == from || to == Dtype::f64) return true;
@@ -48,7 +23,7 @@ double wrapped(Dtype dtype, double value) {
 }
 
 double ScalarFunction::operator()(const double* x) const {
-  if (own) return settled(own(x[0], inputs > 1 ? x[1] : 0, *this));
+  if (power) return settled(std::pow(x[0], x[1]));
   if (!operation) return settled(evaluate(expression, {x, inputs}));
   return settled(apply(*operation, x[0], inputs > 1 ? x[1] : 0, inputs > 2 ? x[2] : 0));
 }
@@ -70,19 +45,13 @@ double ScalarFunction::settled(double value) const {
 ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   using Settle = ScalarFunction::Settle;
   ScalarFunction f;
+  f.power = node.op == OpKind::Pow;
   f.operation = plain_operation(node.op);
   f.expression = *expression_of(graph, node);
   f.inputs = node.inputs.size();
   f.dtype = graph.tensor(node.outputs[0]).dtype;
-  f.alpha = node.real("alpha");
-  f.gamma = node.real("gamma");
-  for (const Row& row : kFunctions)
-    if (row.op == node.op) f.own = row.function;
-  if (node.text("approximate") == "tanh") f.own = gelu_by_tanh;
-
   const Dtype from = graph.tensor(node.inputs[0]).dtype;
-  const bool casts = node.op == OpKind::Cast || node.op == OpKind::CastLike;
-  const bool moves = node.op == OpKind::Identity || node.op == OpKind::Dropout || node.op == OpKind::Where;
+  const bool casts = node.op == OpKind::Cast, moves = node.op == OpKind::Identity || node.op == OpKind::Where;
   if (f.dtype == Dtype::boolean) {
     f.settle = Settle::truth;
   } else if (!is_float(f.dtype)) {
@@ -110,7 +79,7 @@ bool fold_by_reference(Graph& graph, const Node& node) {
       if (id == kAbsent) continue;
       const Tensor& given = graph.tensor(id);
       const bool large = given.constant && given.constant->size() > static_cast<std::size_t>(kMaxFoldedElements) * 8;
-      elements += element_count(given.shape);
+      elements += given.constant ? element_count(given.shape) : 0;
       id = alone.add_tensor(large ? Tensor{given, std::nullopt} : given);
       if (large) alone.inputs.push_back(id), data.push_back(*given.constant);
     }

@@ -146,12 +146,12 @@ class Evaluator {
       const auto& box = demand[static_cast<std::size_t>(node.outputs[0])];
       if (!box || graph_.tensor(node.outputs[0]).constant) continue;
       switch (class_of(node.op)) {
-        case OpClass::contraction: contraction(node, *box); break;
-        case OpClass::convolution: convolution(node, *box); break;
+        case OpClass::contraction:
+        case OpClass::convolution: product(node, *box); break;
         case OpClass::window:
         case OpClass::reduction: reduce(node, *box); break;
         case OpClass::pointwise: pointwise(node, *box); break;
-        case OpClass::view: reshape(node, *box, *demand[static_cast<std::size_t>(node.inputs[0])]); break;
+        case OpClass::view: reshape(node, *box); break;
         case OpClass::movement: movement(node, *box); break;
         default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
       }
@@ -165,6 +165,7 @@ class Evaluator {
   void append(TensorId id, const Box& box, ValueAndMagnitude& to) {
     View& from = views_[static_cast<std::size_t>(id)];
     const bool all_of_it = from.owner && from.owner.use_count() == 1 && !graph_.tensor(id).constant &&
+                           from.owner->magnitude.empty() != with_magnitude_ &&
                            static_cast<std::int64_t>(from.owner->value.size()) == volume(box) &&
                            is_flat(from, box.size, whole(box.size));
     if (to.value.empty() && all_of_it) {
@@ -202,9 +203,8 @@ class Evaluator {
   // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that stretch.
   View projected(const Node& node, std::size_t input) const { return projected(node, input, view(node.inputs[input])); }
   View projected(const Node& node, std::size_t input, View to) const {
-    const Question q{graph_, node};
-    const std::vector<std::int64_t> strides = std::exchange(to.strides, std::vector<std::int64_t>(q.out().size(), 0));
-    const auto access = operator_of(node.op).access(q, input);
+    const std::vector<std::int64_t> strides = std::exchange(to.strides, Shape(shape(node.outputs[0]).size(), 0));
+    const auto access = access_of(graph_, node, input);
     for (std::size_t i = 0; access && i < access->size(); ++i) {
       const AxisSource& source = (*access)[i];
       if (source.axis == AxisSource::kWhole) continue;
@@ -214,63 +214,100 @@ class Evaluator {
     return to;
   }
 
-  // Values and magnitudes of a product, given the operands' errors at the operands' addresses.
-  void multiply(Product& p, Storage& to, const double* a_errors, const double* b_errors) const {
-    multiply_add(p, to.value.data(), threads_);
-    p.absolute = true;
-    if (!with_magnitude_) return;
-    multiply_add(p, to.magnitude.data(), threads_);
-    const auto carry = [&](Operand& operand, const double* errors) {  // |a|·E_b and E_a·|b|
-      if (errors == nullptr) return;
-      const Operand kept = operand;
-      operand.data = errors;
-      operand.dtype = Dtype::f64;
-      multiply_add(p, to.magnitude.data(), threads_);
-      operand = kept;
-    };
-    carry(p.a, a_errors), carry(p.b, b_errors);
+  // What an output takes in of an input: so many elements, so far apart, along each of the input's axes.
+  struct Taps {
+    Shape count;
+    std::vector<std::int64_t> steps;
+  };
+  Taps taps_of(const Node& node, std::size_t input, const View& in) const {
+    Taps taps;
+    const Access access = *access_of(graph_, node, input);
+    for (std::size_t i = 0; i < access.size(); ++i) {
+      taps.count.push_back(access[i].axis == AxisSource::kWhole ? shape(node.inputs[input])[i] : access[i].taps);
+      taps.steps.push_back(access[i].dilation * in.strides[i]);
+    }
+    return taps;
   }
 
-  void contraction(const Node& node, const Box& box) {
+  void product(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
-    const Shape &a_shape = shape(node.inputs[0]), &b_shape = shape(node.inputs[1]);
-    const View a = projected(node, 0), b = projected(node, 1);
-    const std::size_t a_depth = node.integer("transA") != 0 ? 0 : a_shape.size() - 1;
-    const std::size_t b_depth = b_shape.size() == 1 ? 0 : b_shape.size() - (node.integer("transB") != 0 ? 1 : 2);
-    Product p;
-    p.m = p.n = 1;
-    p.k = a_shape[a_depth];
-    p.a = {a.data, a.dtype, 0, view(node.inputs[0]).strides[a_depth]};
-    p.b = {b.data, b.dtype, 0, view(node.inputs[1]).strides[b_depth]};
-    std::size_t axes = box.size.size();  // of the batch, after columns and rows are taken off
-    if (b_shape.size() > 1) {
-      p.n = box.size[--axes];
-      p.b.line_stride = b.strides[axes];
+    if (volume(box) == 0) return;
+    if (class_of(node.op) == OpClass::convolution) {
+      convolution(node, box, *fresh);
+    } else {
+      multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh, 0);
+      if (node.op == OpKind::Gemm) scale_and_add(node, box, *fresh);
     }
-    if (a_shape.size() > 1) {
-      p.m = box.size[--axes];
-      p.a.line_stride = a.strides[axes];
-    }
-    // A batch axis along which B stands still and A walks on in steps of its rows is more rows of one product.
-    for (; axes > 0; --axes) {
-      const std::int64_t size = box.size[axes - 1], step = a.strides[axes - 1];
-      if (size == 1) continue;
-      if (b.strides[axes - 1] != 0 || (p.m != 1 && step != p.a.line_stride * p.m)) break;
-      if (p.m == 1) p.a.line_stride = step;
-      p.m *= size;
-    }
-    const Shape batch(box.size.begin(), box.size.begin() + static_cast<std::ptrdiff_t>(axes));
-    for (std::int64_t i = 0; i < element_count(batch); ++i) {
-      Shape at = box.begin;
-      const Shape within = coordinates_of(batch, i);
-      for (std::size_t k = 0; k < axes; ++k) at[k] += within[k];
-      p.batch.push_back({address(a, at), address(b, at), i * p.m * p.n});
-    }
-    multiply(p, *fresh, a.magnitude, b.magnitude);
-    if (node.op == OpKind::Gemm) scale_and_add(node, box, *fresh);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype))
       for (double& value : fresh->value) value = wrapped(dtype, value);
+  }
+
+  // The weights are the left operand; an image and a group at a time, so that no more is copied and padded.
+  void convolution(const Node& node, const Box& box, Storage& to) {
+    const Shape& weights = shape(node.inputs[1]);
+    const bool by_channel = (*access_of(graph_, node, 0))[1].axis != AxisSource::kWhole;  // an axis like others, no groups
+    const std::int64_t rows = weights[0] / (by_channel ? 1 : node.integer("group", 1));
+    const std::int64_t places = volume(box) / (box.size[0] * box.size[1]), end = box.begin[1] + box.size[1];
+    for (std::int64_t image = 0; image < box.size[0]; ++image) {
+      Box part = box;
+      part.begin[0] += image;
+      part.size[0] = 1;
+      const View x = padded(node, part, 0);
+      for (std::int64_t& channel = part.begin[1]; channel < end; channel += part.size[1]) {
+        const std::int64_t group = channel / rows, first = image * box.size[1] + channel - box.begin[1];
+        part.size[1] = std::min(end, (group + 1) * rows) - channel;
+        View of_group = x;
+        of_group.origin += group * weights[1] * x.strides[1];
+        multiply(node, part, 1, view(node.inputs[1]), of_group, to, first * places);
+      }
+    }
+  }
+
+  // A batch of products from place `first` on, of input `left` and the other. The last axes along which A stands still are columns,
+  // those before along which B does are rows.
+  void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b, Storage& to,
+                std::int64_t first) const {
+    const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b);
+    const auto before = [&](std::size_t axis, const View& still) {
+      while (axis > 0 && (box.size[axis - 1] == 1 || still.strides[axis - 1] == 0)) --axis;
+      return axis;
+    };
+    const std::size_t columns = before(box.size.size(), in_a), rows = before(columns, in_b);
+    const auto part = [](const Shape& of, std::size_t begin, std::size_t end) {
+      return Shape(of.begin() + static_cast<std::ptrdiff_t>(begin), of.begin() + static_cast<std::ptrdiff_t>(end));
+    };
+    const auto lines = [&](const View& in, std::size_t begin, std::size_t end) {
+      return offsets(part(box.size, begin, end), part(in.strides, begin, end));
+    };
+    const auto a_lines = lines(in_a, rows, columns), b_lines = lines(in_b, columns, box.size.size());
+    const Taps a_taps = taps_of(node, left, a), b_taps = taps_of(node, 1 - left, b);
+    const auto a_depths = offsets(a_taps.count, a_taps.steps);
+    const auto b_depths = offsets(left == 1 ? a_taps.count : b_taps.count, b_taps.steps);  // a group's channels, not all
+    Product p{{a.data, a.dtype, a_lines.data(), a_depths.data()},
+              {b.data, b.dtype, b_lines.data(), b_depths.data()},
+              std::ssize(a_lines),
+              std::ssize(b_lines),
+              std::ssize(a_depths)};
+    const Shape batch = part(box.size, 0, rows);
+    for (std::int64_t i = 0; i < element_count(batch); ++i) {
+      Shape at = box.begin;
+      const Shape within = coordinates_of(batch, i);
+      for (std::size_t k = 0; k < rows; ++k) at[k] += within[k];
+      p.batch.push_back({address(in_a, at), address(in_b, at), first + i * p.m * p.n});
+    }
+    multiply_add(p, to.value.data(), threads_);
+    if (!with_magnitude_) return;
+    p.absolute = true;
+    multiply_add(p, to.magnitude.data(), threads_);
+    const auto carry = [&](Operand& operand, const double* errors) {  // |a|·E_b and E_a·|b|
+      if (errors == nullptr) return;
+      const void* const data = std::exchange(operand.data, errors);
+      const Dtype dtype = std::exchange(operand.dtype, Dtype::f64);
+      multiply_add(p, to.magnitude.data(), threads_);
+      operand.data = data, operand.dtype = dtype;
+    };
+    carry(p.a, a.magnitude), carry(p.b, b.magnitude);
   }
 
   // Gemm's alpha, beta and C.
@@ -293,10 +330,10 @@ class Evaluator {
     });
   }
 
-  // What the windows of an output's box look at, packed, `fill` where they leave the input; in the input's coordinates.
-  View padded(const Node& node, const Box& box, double fill) const {
+  // What a box of the output looks at, packed, `fill` where that leaves the input; in the input's coordinates.
+  View padded(const Node& node, const Box& box, double fill, double error = 0) const {
     Box region = whole(shape(node.inputs[0])), inside = region;
-    const Access access = *operator_of(node.op).access({graph_, node}, 0);
+    const Access access = *access_of(graph_, node, 0);
     for (std::size_t i = 0; i < access.size(); ++i) {
       const AxisSource& source = access[i];
       if (source.axis == AxisSource::kWhole) continue;
@@ -309,51 +346,10 @@ class Evaluator {
     const View& from = view(node.inputs[0]);
     const auto fresh = std::make_shared<Storage>();
     fresh->value.assign(static_cast<std::size_t>(volume(region)), fill);
-    if (with_magnitude_ && from.magnitude) fresh->magnitude.assign(fresh->value.size(), 0.0);
+    if (with_magnitude_ && (from.magnitude || error != 0)) fresh->magnitude.assign(fresh->value.size(), error);
     const View to = packed(region, fresh);
     copy(from, inside, to, *fresh);
     return to;
-  }
-
-  // One batch index at a time: rows are output channels, columns output places, and k runs over a group's channels and taps.
-  void convolution(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
-    if (volume(box) == 0) return;
-    const Shape& weights = shape(node.inputs[1]);
-    const std::int64_t groups = node.integer("group", 1), channels = weights[1], depth = terms_of(graph_, node);
-    const std::int64_t rows_a_group = weights[0] / groups;
-    const Access access = *operator_of(node.op).access({graph_, node}, 0);
-    Box needed = whole(weights);  // the output channels asked for
-    needed.begin[0] = box.begin[1];
-    needed.size[0] = box.size[1];
-    Storage a;
-    a.value.resize(static_cast<std::size_t>(volume(needed)));
-    if (with_magnitude_ && view(node.inputs[1]).magnitude) a.magnitude.resize(a.value.size());
-    copy(view(node.inputs[1]), needed, packed(needed), a);
-    Box one = box;
-    one.size[0] = 1;
-    const std::int64_t places = volume(one) / box.size[1];
-    for (; one.begin[0] < box.begin[0] + box.size[0]; ++one.begin[0]) {
-      const View x = padded(node, one, 0), from = projected(node, 0, x);
-      Shape columns = one.size, taps = weights, corner = one.begin;
-      columns[1] = taps[0] = 1;
-      corner[1] = 0;
-      std::vector<std::int64_t> depth_steps = x.strides;
-      for (std::size_t i = 2; i < taps.size(); ++i) depth_steps[i] *= access[i].dilation;
-      const auto columns_at = offsets(columns, from.strides), depths_at = offsets(taps, depth_steps);
-      for (std::int64_t row = 0; row < box.size[1];) {
-        const std::int64_t channel = box.begin[1] + row, group = channel / rows_a_group;
-        Product p{{}, {}, std::min(box.size[1] - row, (group + 1) * rows_a_group - channel), places, depth, {}};
-        // Whole groups make a batch.
-        const std::int64_t batch = p.m == rows_a_group ? (box.size[1] - row) / rows_a_group : 1;
-        const std::int64_t c = (one.begin[0] - box.begin[0]) * box.size[1] * places;
-        for (std::int64_t i = 0; i < batch; ++i, row += p.m)
-          p.batch.push_back({row * depth, address(from, corner) + (group + i) * channels * x.strides[1], c + row * places});
-        p.a = {a.value.data(), Dtype::f64, depth, 1};
-        p.b = {x.data, x.dtype, 0, 0, columns_at.data(), depths_at.data()};
-        multiply(p, *fresh, a.error(0), x.magnitude);
-      }
-    }
   }
 
   // Windows and reductions: every output takes in the elements at `outer`, and from each of these a line of `count` along the last
@@ -364,13 +360,7 @@ class Evaluator {
     const Reducer& reducer = reducer_of(node.op);
     const bool window = class_of(node.op) == OpClass::window;
     const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]), from = projected(node, 0, in);
-    Shape taps;
-    std::vector<std::int64_t> steps;
-    const Access access = *operator_of(node.op).access({graph_, node}, 0);
-    for (std::size_t i = 0; i < access.size(); ++i) {
-      taps.push_back(access[i].axis == AxisSource::kWhole ? shape(node.inputs[0])[i] : access[i].taps);
-      steps.push_back(access[i].dilation * in.strides[i]);
-    }
+    auto [taps, steps] = taps_of(node, 0, in);
     const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
     if (count == 0) taps.back() = 0;
     const auto outer = offsets(taps, steps);
@@ -402,7 +392,7 @@ class Evaluator {
     const ScalarFunction f = scalar_function(graph_, node);
     std::vector<std::pair<std::size_t, View>> read;  // the inputs that are
     for (std::size_t k = 0; k < node.inputs.size(); ++k)
-      if (node.inputs[k] != kAbsent && operator_of(node.op).access({graph_, node}, k)) read.push_back({k, projected(node, k)});
+      if (node.inputs[k] != kAbsent) read.push_back({k, projected(node, k)});
     const std::size_t used = node.inputs.size();
     for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> columns, values, errors;
@@ -426,36 +416,36 @@ class Evaluator {
     });
   }
 
-  void reshape(const Node& node, const Box& box, const Box& source) {
-    const View from = view(node.inputs[0]);
+  // The part of the input that holds the box is one flat range of it, and so a view under any shape.
+  void reshape(const Node& node, const Box& box) {
     const Shape &in = shape(node.inputs[0]), &out = shape(node.outputs[0]);
-    if (volume(box) > 0 && is_flat(from, in, source)) {
-      View& to = views_[static_cast<std::size_t>(node.outputs[0])];
-      to = from;
-      to.strides = strides_of(out);
-      to.origin = address(from, source.begin);
-      const auto packed = strides_of(in);
-      for (std::size_t i = 0; i < in.size(); ++i) to.origin -= source.begin[i] * packed[i];
-      return;
+    const Box source = reshaped(box, out, in);
+    View to = view(node.inputs[0]);
+    if (!is_flat(to, in, source)) {
+      const auto fresh = std::make_shared<Storage>();
+      fresh->value.resize(static_cast<std::size_t>(volume(source)));
+      if (with_magnitude_) fresh->magnitude.resize(fresh->value.size());
+      const View place = packed(source, fresh);
+      copy(to, source, place, *fresh);
+      to = place;
     }
-    const auto fresh = make(node, box);
-    const auto packed = strides_of(out);
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      std::int64_t flat = 0;
-      for (std::size_t i = 0; i < at.size(); ++i) flat += at[i] * packed[i];
-      for (std::int64_t done = 0; done < n;) {  // up to the end of the input's last axis at a time
-        const Shape here = coordinates_of(in, flat + done);
-        const std::int64_t count = in.empty() ? 1 : std::min(n - done, in.back() - here.back());
-        load(from, here, count, fresh->value.data() + first + done, fresh->error(first + done));
-        done += count;
-      }
-    });
+    const auto steps = strides_of(in);
+    to.origin =
+        address(to, source.begin) - std::inner_product(source.begin.begin(), source.begin.end(), steps.begin(), std::int64_t{0});
+    to.strides = strides_of(out);
+    views_[static_cast<std::size_t>(node.outputs[0])] = std::move(to);
   }
 
   void movement(const Node& node, const Box& box) {
-    if (node.op == OpKind::Concat || node.op == OpKind::Pad) assemble(node, box);
-    else if (node.op == OpKind::Gather) gather(node, box);
-    else views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0);
+    if (node.op == OpKind::Concat) return concat(node, box);
+    if (node.op == OpKind::Gather) return gather(node, box);
+    View from = view(node.inputs[0]);
+    if (node.op == OpKind::Pad) {
+      double value = 0, error = 0;
+      load(view(node.inputs[2]), Shape(shape(node.inputs[2]).size(), 0), 1, &value, &error);
+      from = padded(node, box, value, error);
+    }
+    views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0, std::move(from));
   }
 
   void gather(const Node& node, const Box& box) {
@@ -476,23 +466,16 @@ class Evaluator {
     });
   }
 
-  // Concat and Pad: each input fills the part of the output that its access rule maps into it; Pad's value what is left.
-  void assemble(const Node& node, const Box& box) {
-    const Question q{graph_, node};
+  // Each input fills the part of the output that its access maps into it.
+  void concat(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
-    if (node.op == OpKind::Pad && q.has(2)) {
-      double value = 0, error = 0;
-      load(view(node.inputs[2]), Shape(q.in(2).shape.size(), 0), 1, &value, &error);
-      std::fill(fresh->value.begin(), fresh->value.end(), value);
-      std::fill(fresh->magnitude.begin(), fresh->magnitude.end(), error);
-    }
-    for (std::size_t k = 0; k < (node.op == OpKind::Pad ? 1 : node.inputs.size()); ++k) {
-      const Access access = *operator_of(node.op).access(q, k);
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Access access = *access_of(graph_, node, k);
       Box part = box;
       for (std::size_t i = 0; i < part.size.size(); ++i) {
         part.begin[i] = std::max(box.begin[i], -access[i].begin);
-        part.size[i] =
-            std::max<std::int64_t>(std::min(box.begin[i] + box.size[i], q.in(k).shape[i] - access[i].begin) - part.begin[i], 0);
+        const std::int64_t end = std::min(box.begin[i] + box.size[i], shape(node.inputs[k])[i] - access[i].begin);
+        part.size[i] = std::max<std::int64_t>(end - part.begin[i], 0);
       }
       copy(projected(node, k), part, view(node.outputs[0]), *fresh);
     }

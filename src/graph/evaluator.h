@@ -4,18 +4,17 @@
 #include "graph/pointwise.h"
 #include "graph/reference.h"
 namespace warploom::graph {
-// A pointwise node as a function of its inputs' elements, in FP64: its expression, except where that only approximates what the
-// standard library has a function for. Absent inputs may hold anything.
+// A pointwise node as a function of its inputs' elements, in FP64: its expression, but for powers, which that only approximates.
+// Absent inputs may hold anything.
 struct ScalarFunction {
   // How the result enters the output's type: as it is; truncated and wrapped as the integer type does; clamped to the
   // integer type (a cast of a float); 0 or 1; rounded to the type (a cast to a float that cannot hold every value).
   enum class Settle : std::uint8_t { keep, wrap, clamp, truth, round };
 
-  double (*own)(double x, double y, const ScalarFunction& self) = nullptr;  // null: the operation, or else the expression
+  bool power = false;
   std::optional<ValueOp> operation;
   Expression expression;
   std::size_t inputs = 0;
-  double alpha = 0, gamma = 0;  // attributes
   Settle settle = Settle::keep;
   bool saturate = false;  // Settle::round to an 8-bit float: overflow gives the largest number
   Dtype dtype = Dtype::f32;
@@ -42,6 +41,8 @@ struct Box {
 };
 Box whole(const Shape& shape);
 std::int64_t volume(const Box& box);
+// The smallest box of `to` that holds the elements of `box` of `from` under the same flat order.
+Box reshaped(const Box& box, const Shape& from, const Shape& to);
 
 // One entry a tensor; nothing where a tensor is not needed. What is asked for need not be all that is given: boxes are
 // rounded up to the smallest box that holds what is needed.
@@ -51,14 +52,13 @@ using Demand = std::vector<std::optional<Box>>;
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
                bool with_magnitude, int threads, ValueAndMagnitude& to);
 
-// FP64 matrix products of operands in any element type and any strides: c[b] += or = a[b]·bb[b], blocked, packed into
+// FP64 matrix products of operands in any element type, lying anyhow: c[b] += a[b]·bb[b], blocked, packed into
 // panels for the widest vectors the processor has, on several threads. Every element is summed in the same order whatever
 // the number of threads: blocks of 256 along k, in sequence.
-struct Operand {  // a line is a row of a or a column of b, depth runs along k
-  const void* data = nullptr;
-  Dtype dtype = Dtype::f64;
-  std::int64_t line_stride = 0, depth_stride = 0;          // in elements
-  const std::int64_t *lines = nullptr, *depths = nullptr;  // both or none: where each is, instead of strides; of f64 data
+struct Operand {  // a line is a row of a or a column of b, depth runs along k; an element is at lines[i] + depths[k]
+  const void* data;
+  Dtype dtype;
+  const std::int64_t *lines, *depths;
 };
 struct Offsets {  // of one product of a batch, in elements
   std::int64_t a, b, c;
@@ -66,7 +66,7 @@ struct Offsets {  // of one product of a batch, in elements
 struct Product {
   Operand a, b;
   std::int64_t m, n, k;
-  std::vector<Offsets> batch;
+  std::vector<Offsets> batch = {};
   bool absolute = false;  // |a|·|b|
 };
 

@@ -22,8 +22,8 @@
 // 16-bit inputs of a composite are cast to f32, its output back. Tensors in between are named after the node: "norm/mean".
 //
 // Three passes keep graphs simple for their readers. infer() checks every node and fills in the type and shape of what it
-// makes. simplify() folds what depends on constants alone (so that shape arithmetic disappears), turns CastLike into Cast,
-// routes around Identity and Dropout, and drops what nobody needs; a graph from load_onnx() has been through both. So in
+// makes. simplify() folds what depends on constants alone (so that shape arithmetic disappears), routes around Identity and Dropout,
+// and drops what nobody needs; a graph from load_onnx() has been through both. So in
 // such a graph the second input of Reshape, Expand, Unsqueeze, Squeeze and Slice is always constant, and its meaning is
 // already in the output's shape.
 //

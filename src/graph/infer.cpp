@@ -95,29 +95,21 @@ Status sort_nodes(Graph& graph) {
   return ok();
 }
 }  // namespace
-Status infer_node(Graph& graph, Node& node) {
+Status infer_node(Graph& graph, Node& node, bool folds) {
   WARPLOOM_CHECK(complete_attributes(node));
   const std::string place = place_of(node);
-  WARPLOOM_TRY(Answer answer, operator_of(node.op).shape({graph, node, place}));
-  if (node.outputs.size() > answer.more.size() + 1)
-    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place, fmt::format("1 to {}", answer.more.size() + 1),
+  WARPLOOM_TRY(const std::vector<TensorInfo> made, outputs_of(graph, node));
+  if (node.outputs.size() > made.size())
+    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place, fmt::format("1 to {}", made.size()),
                  std::to_string(node.outputs.size())});
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    const Answer& made = i == 0 ? answer : answer.more[i - 1];
-    WARPLOOM_CHECK(checked_element_count(made.shape, place));
+    WARPLOOM_CHECK(checked_element_count(made[i].shape, place));
     if (node.outputs[i] == kAbsent) continue;
     Tensor& out = graph.tensor(node.outputs[i]);
-    out.dtype = made.dtype;
-    out.shape = made.shape;
+    out.dtype = made[i].dtype;
+    out.shape = made[i].shape;
   }
-  if (node.op == OpKind::Dropout && node.outputs.size() > 1 && node.outputs[1] != kAbsent) {  // the mask: nothing is dropped
-    Tensor& mask = graph.tensor(node.outputs[1]);
-    if (element_count(mask.shape) > kMaxFoldedElements)
-      return fail(
-          {ErrorCode::kOnnxUnknownOperator, "the mask of a large Dropout is not supported", place, "Dropout with one output"});
-    mask.constant = std::vector<std::byte>(static_cast<std::size_t>(byte_count(mask)), std::byte{1});
-  }
-  fold(graph, node);
+  if (folds) fold(graph, node);
   return ok();
 }
 
@@ -129,7 +121,7 @@ Result<Graph> infer(Graph graph) {
 }
 namespace {
 bool does_nothing(const Graph& graph, const Node& node) {
-  if (node.op == OpKind::Identity || node.op == OpKind::Dropout) return true;
+  if (node.op == OpKind::Identity || (node.op == OpKind::Dropout && node.outputs.size() == 1)) return true;
   if (node.op == OpKind::Cast) return graph.tensor(node.inputs[0]).dtype == graph.tensor(node.outputs[0]).dtype;
   const bool keeps_order = class_of(node.op) == OpClass::view || node.op == OpKind::Expand;
   return keeps_order && graph.tensor(node.inputs[0]).shape == graph.tensor(node.outputs[0]).shape;
@@ -187,11 +179,6 @@ Result<Graph> simplify(Graph graph) {
     if (std::all_of(node.outputs.begin(), node.outputs.end(),
                     [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
       continue;  // folded
-    if (node.op == OpKind::CastLike) {
-      node.op = OpKind::Cast;
-      node.inputs.resize(1);
-      node.attributes["to"] = std::int64_t{onnx_type_of(graph.tensor(out).dtype)};
-    }
     if (does_nothing(graph, node)) {
       if (!promised.contains(out)) {
         alias[static_cast<std::size_t>(out)] = node.inputs[0];

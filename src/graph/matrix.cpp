@@ -45,27 +45,39 @@ const Micro& micro() {
   return chosen;
 }
 
+// From each to the next; nothing where that differs.
+std::optional<std::int64_t> step_of(const std::int64_t* of, std::int64_t count) {
+  const std::int64_t step = count > 1 ? of[1] - of[0] : 1;
+  for (std::int64_t i = 2; i < count; ++i)
+    if (of[i] - of[i - 1] != step) return std::nullopt;
+  return step;
+}
+
 // Packs lines [begin, end) over `depth` from `k0` on into panels of `width` lines, depth-major within one, zeros after the last.
 void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int64_t end, std::int64_t k0, std::int64_t depth,
           int width, bool absolute, double* to) {
   double along[kBlockDepth];
+  const std::int64_t* const depths = from.depths + k0;
+  const auto depth_step = step_of(depths, depth);
   for (std::int64_t first = begin; first < end; first += width, to += width * depth) {
     const std::int64_t here = std::min<std::int64_t>(width, end - first);
+    const std::int64_t* const lines = from.lines + first;
     if (here < width) std::fill(to, to + width * depth, 0.0);
-    const std::int64_t base = offset + first * from.line_stride + k0 * from.depth_stride;
-    if (from.lines != nullptr) {
-      const auto* indexed = static_cast<const double*>(from.data) + offset;
+    if (step_of(lines, here) == 1) {
       for (std::int64_t k = 0; k < depth; ++k)
-        for (std::int64_t line = 0; line < here; ++line)
-          to[k * width + line] = indexed[from.lines[first + line] + from.depths[k0 + k]];
-    } else if (from.line_stride == 1) {
-      for (std::int64_t k = 0; k < depth; ++k)
-        load_run(from.dtype, from.data, base + k * from.depth_stride, 1, here, to + k * width);
-    } else {
+        load_run(from.dtype, from.data, offset + lines[0] + depths[k], 1, here, to + k * width);
+    } else if (depth_step) {
       for (std::int64_t line = 0; line < here; ++line) {
-        load_run(from.dtype, from.data, base + line * from.line_stride, from.depth_stride, depth, along);
+        load_run(from.dtype, from.data, offset + lines[line] + depths[0], *depth_step, depth, along);
         for (std::int64_t k = 0; k < depth; ++k) to[k * width + line] = along[k];
       }
+    } else {
+      const auto* const doubles = from.dtype == Dtype::f64 ? static_cast<const double*>(from.data) : nullptr;
+      for (std::int64_t k = 0; k < depth; ++k)
+        for (std::int64_t line = 0; line < here; ++line) {
+          const std::int64_t at = offset + lines[line] + depths[k];
+          to[k * width + line] = doubles ? doubles[at] : load_as_double(from.dtype, from.data, static_cast<std::size_t>(at));
+        }
     }
     if (absolute)
       for (std::int64_t i = 0; i < width * depth; ++i) to[i] = std::fabs(to[i]);

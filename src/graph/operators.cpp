@@ -1,17 +1,17 @@
 #include "graph/operators.h"
 namespace warploom::graph {
 namespace rules {
-#define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) ShapeRule shape_rule;
+#define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) Rule rule;
 #include "graph/ops.def"
 }  // namespace rules
-namespace access {
-#define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) AccessRule access_rule;
+namespace rewrites {
+#define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) Rewrite rewrite;
 #include "graph/ops.def"
-}  // namespace access
+}  // namespace rewrites
 namespace {
 constexpr std::array kOperators = {
-#define WARPLOOM_OP(name, since, least, most, op_class, shape_rule, access_rule) \
-  Operator{#name, since, least, most, OpClass::op_class, &rules::shape_rule, &access::access_rule},
+#define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) \
+  Operator{#name, since, least, most, OpClass::op_class, &rules::rule, &rewrites::rewrite},
 #include "graph/ops.def"
 };
 // The attributes of operators, the only list of them. After import every attribute with a default is present, so that nobody
@@ -115,6 +115,24 @@ const AttributeRow* attribute_named(OpKind op, std::string_view name) {
 
 std::size_t Question::axis(std::size_t rank) const {
   return static_cast<std::size_t>(*normalized_axis(node.integer("axis"), rank, place));
+}
+
+std::optional<Access> access_of(const Graph& graph, const Node& node, std::size_t input) {
+  Result<Answer> answer = operator_of(node.op).rule({graph, node});
+  if (!answer || input >= answer->reads.size()) return std::nullopt;
+  return std::move(answer->reads[input]);
+}
+
+std::int64_t terms_of(const Graph& graph, const Node& node) {
+  constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::reduction};
+  const OpClass kind = class_of(node.op);
+  if (std::ranges::count(kCombines, kind) == 0) return 1;
+  const std::size_t input = kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel
+  const Access access = *access_of(graph, node, input);
+  std::int64_t terms = 1;
+  for (std::size_t i = 0; i < access.size(); ++i)
+    terms *= access[i].axis == AxisSource::kWhole ? graph.tensor(node.inputs[input]).shape[i] : access[i].taps;
+  return terms;
 }
 
 tl::unexpected<Error> Question::error(ErrorCode code, std::string message, Words expected, Words found,

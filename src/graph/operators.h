@@ -1,5 +1,6 @@
 // The registry: one row an operator (ops.def), with what each part of the room needs to know of it. An operator that comes later
-// is a row there, a shape rule, an access rule, and its arithmetic in pointwise.cpp (elements.cpp) or evaluator.cpp.
+// is a row there and a rule: a composite's writes its primitives, a primitive's says types, shapes and what is read where, and then it
+// has arithmetic in pointwise.cpp or evaluator.cpp.
 #pragma once
 #include <functional>
 #include <limits>
@@ -30,14 +31,6 @@ struct Question {
                               std::string remedy = {}) const;
 };
 
-// What an operator makes of its inputs' types and shapes.
-struct Answer {
-  Dtype dtype;
-  Shape shape;
-  std::vector<Answer> more = {};  // outputs after the first
-};
-using ShapeRule = Result<Answer>(const Question&);
-
 // Which element of an input an element of the output comes from, for one axis of the input: index begin + step · (the output's
 // index along `axis`); outside the input: this element comes from elsewhere (Concat). kWhole: from any or all along that axis,
 // which is also what stretches an axis of size 1.
@@ -50,8 +43,20 @@ struct AxisSource {
   std::int64_t taps = 1, dilation = 1;
 };
 using Access = std::vector<AxisSource>;  // one an axis of the input
-// Of an input; nothing where no element of it is read, or (views) where the order is that of the flat index.
-using AccessRule = std::optional<Access>(const Question&, std::size_t input);
+
+// What a primitive makes of its inputs' types and shapes: its output's, and where each input is read; nothing where no element of it
+// is read, or (views) where the order is that of the flat index.
+struct Answer {
+  Dtype dtype;
+  Shape shape;
+  std::vector<std::optional<Access>> reads = {};
+};
+using Rule = Result<Answer>(const Question&);
+std::optional<Access> access_of(const Graph& graph, const Node& node, std::size_t input);  // of a node that infer() knows
+
+// Writes a composite's primitives: the tensors that are its outputs, one each, or what is wrong with its inputs.
+class Writer;
+using Rewrite = Result<std::vector<TensorId>>(Writer&);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
 inline constexpr std::int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
@@ -60,8 +65,8 @@ struct Operator {
   std::int64_t since;
   int min_inputs, max_inputs;
   OpClass op_class;
-  ShapeRule* shape;
-  AccessRule* access;
+  Rule* rule;        // of a primitive
+  Rewrite* rewrite;  // of a composite, and of a primitive that has forms beside the one that graph.h names
 };
 const Operator& operator_of(OpKind op);
 std::span<const Operator> operators();  // all, in the order of OpKind
@@ -77,18 +82,6 @@ struct AttributeRow {
 const std::vector<AttributeRow>& attribute_rows();
 const AttributeRow* attribute_named(OpKind op, std::string_view name);  // null: it has none of that name
 
-// Where a Slice reads: along input axis a, element begin[a] + i·step[a] for i below the output's size there.
-struct SliceSpec {
-  std::vector<std::int64_t> begin, step, size;
-};
-Result<SliceSpec> slice_spec(const Question& question);
-
-// Pad: what is put before and after each input axis; less than 0 crops.
-struct PadSpec {
-  std::vector<std::int64_t> before, after;
-};
-Result<PadSpec> pad_spec(const Question& question);
-
 // Windows over the spatial axes (those from the third on), all choices made: index i of an output's axis looks at
 // i·strides - before + t·dilations for t below kernel. `after` is what the last window needs (ceil_mode); `counted` what the model said.
 struct WindowSpec {
@@ -103,15 +96,10 @@ Result<std::vector<std::int64_t>> reduced_axes(const Question& question);
 
 bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
 
-// Range's bounds and step, and how many elements it has.
-struct RangeSpec {
-  double begin, step;
-  std::int64_t count;
-};
-Result<RangeSpec> range_spec(const Question& question);
-
-// Completes a node's attributes and fills in its outputs, whose constants too where they are known.
-Status infer_node(Graph& graph, Node& node);
+// Completes a node's attributes and fills in its outputs' types and shapes; `folds`: and their elements where they are known.
+Status infer_node(Graph& graph, Node& node, bool folds = true);
+// The outputs' types and shapes of a node whose attributes are complete: by its rule, or by those of its primitives.
+Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node);
 
 // Shape's range of axes [begin, end), clamped as ONNX does.
 std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t rank);

@@ -196,9 +196,7 @@ const Row kWriters[] = {
     {OpKind::Softsign, [](Writer& w) { return w.x() / (abs(w.x()) + 1.0); }},
     {OpKind::DequantizeLinear, [](Writer& w) { return (w.has(2) ? w.x(0) - w.x(2) : w.x(0)) * w.x(1); }},
     {OpKind::Identity, cast},
-    {OpKind::Dropout, cast},
     {OpKind::Cast, cast},
-    {OpKind::CastLike, cast},
 };
 }  // namespace
 std::optional<ValueOp> plain_operation(OpKind op) {

@@ -1,4 +1,4 @@
-// Rules of what reduces: whole axes, windows, convolutions; and of the composites that stand on them.
+// Rules of what reduces: whole axes, windows, convolutions; and what composites that stand on them share with these.
 #include "graph/rules.h"
 namespace warploom::graph {
 namespace {
@@ -18,24 +18,6 @@ Result<List> spatial(const Question& q, std::string_view name, std::size_t count
 }
 
 bool convolves(const Question& q) { return q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose; }
-
-// Scale, bias and the like: so many elements along one axis.
-Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
-  if (!q.has(i) || q.in(i).shape == Shape{size}) return ok();
-  if (convolves(q) && is_zero(q.in(i))) return ok();  // exporters write zeros of other shapes for no bias
-  return q.error(kShape, fmt::format("input {} does not fit the channels", i), Shape{size}, q.in(i).shape);
-}
-
-Status check_power(const Question& q) {  // of a norm
-  const std::int64_t p = q.node.integer("p", 2), most = q.node.op == OpKind::LpNormalization ? 2 : 64;
-  if (p >= 1 && p <= most) return ok();
-  return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
-}
-
-Status check_channels(const Question& q) {  // a batch, channels, and maybe more
-  if (q.in(0).shape.size() >= 2) return ok();
-  return q.error(kShape, "an input lacks its channels", "2 axes or more", q.in(0).shape);
-}
 
 // Size, strides and dilations; as `before` and `after` what the model says of pads.
 Result<WindowSpec> declared_window(const Question& q) {
@@ -71,9 +53,51 @@ Result<WindowSpec> declared_window(const Question& q) {
   spec.before.resize(count);
   return spec;
 }
+
+Answer windows(const Question& q, const WindowSpec& spec, std::int64_t channels) {
+  Answer answer{q.in(0).dtype, {q.in(0).shape[0], channels}, {Access(2 + spec.size.size())}};
+  answer.shape.insert(answer.shape.end(), spec.size.begin(), spec.size.end());
+  Access& access = *answer.reads[0];
+  access[0].axis = 0;
+  for (std::size_t i = 0; i < spec.size.size(); ++i)
+    access[i + 2] = {static_cast<int>(i + 2), -spec.before[i], spec.strides[i], spec.kernel[i], spec.dilations[i]};
+  return answer;
+}
 }  // namespace
 bool is_zero(const Tensor& tensor) {
   return tensor.constant && std::ranges::all_of(*tensor.constant, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
+  if (!q.has(i) || q.in(i).shape == Shape{size}) return ok();
+  if (convolves(q) && is_zero(q.in(i))) return ok();  // exporters write zeros of other shapes for no bias
+  return q.error(kShape, fmt::format("input {} does not fit the channels", i), Shape{size}, q.in(i).shape);
+}
+
+Status check_power(const Question& q) {
+  const std::int64_t p = q.node.integer("p", 2), most = q.node.op == OpKind::LpNormalization ? 2 : 64;
+  if (p >= 1 && p <= most) return ok();
+  return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
+}
+
+Status check_channels(const Question& q) {
+  if (q.in(0).shape.size() >= 2) return ok();
+  return q.error(kShape, "an input lacks its channels", "2 axes or more", q.in(0).shape);
+}
+
+Status check_weights(const Question& q) {  // [M,C/g,..], turned round [C,M/g,..]
+  WARPLOOM_CHECK(same_type(q, true));
+  const Shape &in = q.in(0).shape, &weights = q.in(1).shape;
+  const bool turned = q.node.op == OpKind::ConvTranspose;
+  if (in.size() < 3 || weights.size() != in.size())
+    return q.error(kShape, "the weights have not as many axes as the input", "3 axes or more, as many each",
+                   to_text(in) + " and " + to_text(weights));
+  const std::int64_t groups = q.node.integer("group", 1), channels = turned ? in[1] : weights[0];
+  if (groups < 1 || channels % groups != 0 ||
+      (turned ? weights[0] != in[1] : in[1] % groups != 0 || in[1] / groups != weights[1]))
+    return q.error(kShape, "the channels of input and weights do not fit",
+                   turned ? fmt::format("[{},M/{},..]", in[1], groups) : fmt::format("[M,{}/{},..]", in[1], groups), weights);
+  return check_vector(q, 2, turned ? weights[1] * groups : weights[0]);
 }
 
 Result<WindowSpec> window_spec(const Question& q) {
@@ -147,116 +171,42 @@ Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
 namespace rules {
 Result<Answer> reduce(const Question& q) {
   const Dtype dtype = q.in(0).dtype;
-  const bool arg = q.node.op == OpKind::ArgMax || q.node.op == OpKind::ArgMin;
   const bool extreme = q.node.op == OpKind::ReduceMax || q.node.op == OpKind::ReduceMin;
-  const bool floats =
-      !arg && class_of(q.node.op) == OpClass::composite && q.node.op != OpKind::ReduceSumSquare && q.node.op != OpKind::ReduceL1;
-  if (is_float(dtype) ? !is_wide_float(dtype) : floats || (dtype == Dtype::boolean && !extreme))
-    return type_error(q, floats ? "f64, f32, bf16 or f16" : "a number", dtype);
+  if (is_float(dtype) ? !is_wide_float(dtype) : dtype == Dtype::boolean && !extreme) return type_error(q, "a number", dtype);
   WARPLOOM_TRY(const List over, reduced_axes(q));
-  Shape shape = q.in(0).shape;
-  for (auto axis = over.rbegin(); axis != over.rend(); ++axis)
-    if (q.node.integer("keepdims", 1) != 0) shape[static_cast<std::size_t>(*axis)] = 1;
-    else shape.erase(shape.begin() + *axis);
-  if (arg && !over.empty() && q.in(0).shape[static_cast<std::size_t>(over[0])] == 0)
-    return q.error(kShape, "the largest of nothing", "1 element or more along the axis", q.in(0).shape);
-  return Answer{arg ? Dtype::i64 : dtype, shape};
+  Answer answer{dtype, {}};
+  Access access(q.in(0).shape.size());
+  for (std::size_t i = 0; i < access.size(); ++i) {
+    const bool gone = std::ranges::binary_search(over, static_cast<std::int64_t>(i));
+    if (!gone) access[i].axis = static_cast<int>(answer.shape.size());
+    if (!gone || q.node.integer("keepdims", 1) != 0) answer.shape.push_back(gone ? 1 : q.in(0).shape[i]);
+  }
+  answer.reads = {access};
+  return answer;
 }
 
 Result<Answer> pool(const Question& q) {
   const Dtype dtype = q.in(0).dtype;
-  const bool maximum = q.node.op == OpKind::MaxPool;
-  if (is_float(dtype) ? !is_wide_float(dtype) : !maximum || dtype == Dtype::boolean)
+  if (is_float(dtype) ? !is_wide_float(dtype) : q.node.op != OpKind::MaxPool || dtype == Dtype::boolean)
     return type_error(q, "f64, f32, bf16 or f16", dtype);
-  WARPLOOM_CHECK(check_power(q));
   if (q.node.integer("storage_order") != 0)
     return q.error(kAttribute, "indices in column order are not supported", "storage_order 0", "1");
   WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
-  Shape shape = {q.in(0).shape[0], q.in(0).shape[1]};
-  shape.insert(shape.end(), spec.size.begin(), spec.size.end());
-  return Answer{dtype, shape};
+  Answer answer = windows(q, spec, q.in(0).shape[1]);
+  (*answer.reads[0])[1].axis = 1;
+  return answer;
 }
 
-Result<Answer> global_pool(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, true));
-  WARPLOOM_CHECK(check_channels(q));
-  WARPLOOM_CHECK(check_power(q));
-  Shape shape(q.in(0).shape.size(), 1);
-  std::copy_n(q.in(0).shape.begin(), 2, shape.begin());
-  return Answer{q.in(0).dtype, shape};
-}
-
-Result<Answer> conv(const Question& q) {  // weights [M,C/g,..], turned round [C,M/g,..]
-  WARPLOOM_CHECK(same_type(q, true));
-  const Shape &in = q.in(0).shape, &weights = q.in(1).shape;
-  const bool turned = q.node.op == OpKind::ConvTranspose;
-  if (in.size() < 3 || weights.size() != in.size())
-    return q.error(kShape, "the weights have not as many axes as the input", "3 axes or more, as many each",
-                   to_text(in) + " and " + to_text(weights));
-  const std::int64_t groups = q.node.integer("group", 1), channels = turned ? in[1] : weights[0];
-  if (groups < 1 || channels % groups != 0 ||
-      (turned ? weights[0] != in[1] : in[1] % groups != 0 || in[1] / groups != weights[1]))
-    return q.error(kShape, "the channels of input and weights do not fit",
-                   turned ? fmt::format("[{},M/{},..]", in[1], groups) : fmt::format("[M,{}/{},..]", in[1], groups), weights);
-  const std::int64_t made = turned ? weights[1] * groups : weights[0];
-  WARPLOOM_CHECK(check_vector(q, 2, made));
-  WARPLOOM_TRY(const WindowSpec spec, turned ? transposed_spec(q) : window_spec(q));
-  Shape shape = {in[0], made};
-  shape.insert(shape.end(), spec.size.begin(), spec.size.end());
-  return Answer{q.in(0).dtype, shape};
-}
-
-Result<Answer> softmax(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, true));
-  WARPLOOM_CHECK(check_power(q));
-  WARPLOOM_CHECK(checked_axis(q));
-  return Answer{q.in(0).dtype, q.in(0).shape};
-}
-
-Result<Answer> layer_norm(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, true));
-  const Shape& in = q.in(0).shape;
-  WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-  if (q.node.integer("stash_type", 1) != 1)
-    return q.error(kAttribute, "statistics in another type than f32 are not supported", "stash_type 1",
-                   q.node.integer("stash_type"));
-  const auto kept = static_cast<std::ptrdiff_t>(axis);
-  Shape line(in.begin() + kept, in.end()), statistics = in;
-  std::fill(statistics.begin() + kept, statistics.end(), 1);
-  for (std::size_t i : {1u, 2u})
-    if (q.has(i)) {
-      WARPLOOM_TRY(const Shape stretched, broadcast(line, q.in(i).shape, q.place));
-      if (stretched != line) return q.error(kShape, "scale or bias does not stretch to what is normalised", line, q.in(i).shape);
-    }
-  const Dtype stash = q.in(0).dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
-  if (q.node.op == OpKind::RMSNormalization) return Answer{q.in(0).dtype, in};
-  return Answer{q.in(0).dtype, in, {{stash, statistics}, {stash, statistics}}};
-}
-
-Result<Answer> channel_norm(const Question& q) {
-  if (q.node.integer("training_mode") != 0)
-    return q.error(kAttribute, "BatchNormalization in training mode is not supported", "training_mode 0", "1",
-                   "export for inference");
-  WARPLOOM_CHECK(check_channels(q));
-  std::int64_t size = q.in(0).shape[1];
-  if (q.node.op == OpKind::GroupNormalization) {
-    const std::int64_t groups = q.node.integer("num_groups");
-    if (groups < 1 || size % groups != 0)
-      return q.error(kAttribute, "num_groups does not divide the channels", fmt::format("a divisor of {}", size), groups);
-    if (q.in(1).shape == Shape{groups}) size = groups;  // opset 18 scales whole groups
-  }
-  for (std::size_t i = 0; i < q.node.inputs.size(); ++i) {
-    if (!is_wide_float(q.in(i).dtype)) return type_error(q, "f64, f32, bf16 or f16", q.in(i).dtype);
-    if ((q.in(i).dtype == Dtype::f64) != (q.in(0).dtype == Dtype::f64)) return type_error(q, "f64 everywhere or nowhere", "both");
-    if (i > 0) WARPLOOM_CHECK(check_vector(q, i, size));
-  }
-  return Answer{q.in(0).dtype, q.in(0).shape};
-}
-
-Result<Answer> mean_variance(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, true));
-  WARPLOOM_CHECK(axes(q, q.node.integers("axes"), q.in(0).shape.size()));
-  return Answer{q.in(0).dtype, q.in(0).shape};
+Result<Answer> conv(const Question& q) {
+  WARPLOOM_CHECK(check_weights(q));
+  WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
+  const Shape& weights = q.in(1).shape;
+  Answer answer = windows(q, spec, weights[0]);
+  if (weights[1] == 1 && weights[0] == q.node.integer("group", 1)) (*answer.reads[0])[1].axis = 1;
+  answer.reads.emplace_back(Access(weights.size()));
+  (*answer.reads[1])[0].axis = 1;
+  if (q.has(2)) answer.reads.emplace_back(Access{{1}});
+  return answer;
 }
 }  // namespace rules
 }  // namespace warploom::graph

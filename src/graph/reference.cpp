@@ -5,19 +5,6 @@
 namespace warploom::graph {
 Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
 std::int64_t volume(const Box& box) { return element_count(box.size); }
-namespace {
-Box hull(const Box& a, const Box& b) {
-  if (volume(a) == 0) return b;
-  if (volume(b) == 0) return a;
-  Box box = a;
-  for (std::size_t i = 0; i < a.size.size(); ++i) {
-    box.begin[i] = std::min(a.begin[i], b.begin[i]);
-    box.size[i] = std::max(a.begin[i] + a.size[i], b.begin[i] + b.size[i]) - box.begin[i];
-  }
-  return box;
-}
-
-// The smallest box of `to` that holds the elements of `box` of `from` under the same flat order.
 Box reshaped(const Box& box, const Shape& from, const Shape& to) {
   if (volume(box) == 0) return {Shape(to.size(), 0), Shape(to.size(), 0)};
   std::int64_t low = 0, high = 0;
@@ -33,6 +20,17 @@ Box reshaped(const Box& box, const Shape& from, const Shape& to) {
     if (first[i] != last[i]) break;  // this axis is a range, the later ones are whole
   }
   return held;
+}
+namespace {
+Box hull(const Box& a, const Box& b) {
+  if (volume(a) == 0) return b;
+  if (volume(b) == 0) return a;
+  Box box = a;
+  for (std::size_t i = 0; i < a.size.size(); ++i) {
+    box.begin[i] = std::min(a.begin[i], b.begin[i]);
+    box.size[i] = std::max(a.begin[i] + a.size[i], b.begin[i] + b.size[i]) - box.begin[i];
+  }
+  return box;
 }
 
 // The smallest box of an input of shape `in` from which `out` can be made.
@@ -113,7 +111,7 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
     const Question q{graph, *node};
     for (std::size_t i = 0; i < node->inputs.size(); ++i) {
       if (!q.has(i)) continue;
-      const auto access = operator_of(node->op).access(q, i);
+      const auto access = access_of(graph, *node, i);
       const bool view = class_of(node->op) == OpClass::view && i == 0;
       if (!access && !view) continue;
       const Shape& in = q.in(i).shape;

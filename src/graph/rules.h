@@ -1,4 +1,4 @@
-// What shape rules share. Private to the room.
+// What the operators' rules share. Private to the room.
 #pragma once
 #include "graph/operators.h"
 namespace warploom::graph {
@@ -12,6 +12,13 @@ inline bool is_wide_float(Dtype dtype) { return is_float(dtype) && bits_of(dtype
 // Every input of one type, of 16 bits or more if floating-point; booleans only where `booleans`.
 Status same_type(const Question& q, bool floats_only, bool booleans = false);
 
+// How an input of shape `in` is read that broadcasting aligns at the last axes of an output of `rank` axes.
+Access aligned(const Shape& in, std::size_t rank);
+// Every input read so.
+Answer elementwise(const Question& q, Dtype dtype, const Shape& shape);
+// Axis i of the input is axis i of the output.
+Access same_axes(std::size_t rank);
+
 // An input that must be a constant list of integers, because the output's shape depends on it.
 Result<List> list(const Question& q, std::size_t i, std::string_view what, std::size_t most = kMaxRank);
 
@@ -22,4 +29,8 @@ inline Result<std::size_t> checked_axis(const Question& q) {
 }
 // Distinct normalised axes, ascending.
 Result<List> axes(const Question& q, const List& wanted, std::size_t rank);
+Status check_vector(const Question& q, std::size_t i, std::int64_t size);  // an input of so many elements, if it is there
+Status check_power(const Question& q);                                     // the p of a norm
+Status check_channels(const Question& q);                                  // a batch, channels, and maybe more
+Status check_weights(const Question& q);                                   // a convolution's, and its bias
 }  // namespace warploom::graph

@@ -11,47 +11,63 @@ Status same_type(const Question& q, bool floats_only, bool booleans) {
   if (!fits) return type_error(q, floats_only ? "f64, f32, bf16 or f16" : "a number", dtype);
   return ok();
 }
-namespace {
-Result<Answer> broadcast_all(const Question& q, Dtype dtype) {
-  Answer answer{dtype, {}};
-  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
-    if (q.has(i)) { WARPLOOM_TRY(answer.shape, broadcast(answer.shape, q.in(i).shape, q.place)); }
-  return answer;
+
+Access aligned(const Shape& in, std::size_t rank) {
+  Access access(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (in[i] != 1) access[i].axis = static_cast<int>(rank - in.size() + i);
+  return access;
 }
 
-tl::unexpected<Error> inner_error(const Question& q) {
-  return q.error(kShape, "the summed dimensions of a product differ", "A's columns as many as B's rows",
-                 to_text(q.in(0).shape) + " and " + to_text(q.in(1).shape));
+Answer elementwise(const Question& q, Dtype dtype, const Shape& shape) {
+  Answer answer{dtype, shape};
+  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
+    answer.reads.push_back(q.has(i) ? std::optional(aligned(q.in(i).shape, shape.size())) : std::nullopt);
+  return answer;
+}
+namespace {
+Result<Answer> broadcast_all(const Question& q, Dtype dtype) {
+  Shape shape;
+  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
+    if (q.has(i)) { WARPLOOM_TRY(shape, broadcast(shape, q.in(i).shape, q.place)); }
+  return elementwise(q, dtype, shape);
 }
 }  // namespace
 namespace rules {
-Result<Answer> matmul(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, false));
-  Shape a = q.in(0).shape, b = q.in(1).shape;
-  if (a.empty() || b.empty()) return q.error(kShape, "MatMul of a scalar", "1 axis or more", to_text(a) + " and " + to_text(b));
-  const bool row = a.size() == 1, column = b.size() == 1;  // a vector is a row on the left, a column on the right
-  if (row) a.insert(a.begin(), 1);
-  if (column) b.push_back(1);
-  if (a[a.size() - 1] != b[b.size() - 2]) return inner_error(q);
-  WARPLOOM_TRY(Shape shape, broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2), q.place));
-  if (!row) shape.push_back(a[a.size() - 2]);
-  if (!column) shape.push_back(b[b.size() - 1]);
-  return Answer{q.in(0).dtype, shape};
-}
+Result<Answer> none(const Question& q) { return q.error(ErrorCode::kInternal, "a composite is asked for a primitive's rule"); }
 
-Result<Answer> gemm(const Question& q) {
+Result<Answer> product(const Question& q) {  // MatMul, Gemm
   WARPLOOM_CHECK(same_type(q, false));
   const Shape &a = q.in(0).shape, &b = q.in(1).shape;
-  if (a.size() != 2 || b.size() != 2)
-    return q.error(kShape, "Gemm of tensors that are no matrices", "2 axes each", to_text(a) + " and " + to_text(b));
-  const bool ta = q.node.integer("transA") != 0, tb = q.node.integer("transB") != 0;
-  if (a[ta ? 0 : 1] != b[tb ? 1 : 0]) return inner_error(q);
-  Shape shape = {a[ta ? 1 : 0], b[tb ? 0 : 1]};
-  if (q.has(2)) {
-    WARPLOOM_TRY(const Shape stretched, broadcast(shape, q.in(2).shape, q.place));
-    if (stretched != shape) return q.error(kShape, "C does not stretch to the product's shape", shape, q.in(2).shape);
+  const auto both = [&] { return to_text(a) + " and " + to_text(b); };
+  if (q.node.op == OpKind::Gemm && (a.size() != 2 || b.size() != 2))
+    return q.error(kShape, "Gemm of tensors that are no matrices", "2 axes each", both());
+  if (a.empty() || b.empty()) return q.error(kShape, "MatMul of a scalar", "1 axis or more", both());
+  // The last two axes of each: one is summed, one kept; a vector's one is summed.
+  const auto summed = [](const Shape& in, bool last) { return in.size() - (last || in.size() == 1 ? 1 : 2); };
+  const std::size_t left = summed(a, q.node.integer("transA") == 0), right = summed(b, q.node.integer("transB") != 0);
+  if (a[left] != b[right])
+    return q.error(kShape, "the summed dimensions of a product differ", "A's columns as many as B's rows", both());
+  const auto batch = [](const Shape& in) { return Shape(in.begin(), in.end() - std::min<std::ptrdiff_t>(2, std::ssize(in))); };
+  WARPLOOM_TRY(const Shape batches, broadcast(batch(a), batch(b), q.place));
+  Answer answer{q.in(0).dtype, batches};
+  for (const auto& [in, gone] : {std::pair(a, left), std::pair(b, right)}) {
+    Access access = aligned(batch(in), batches.size());
+    access.resize(in.size());
+    if (in.size() > 1) {
+      const std::size_t kept = 2 * in.size() - 3 - gone;
+      access[kept].axis = static_cast<int>(answer.shape.size());
+      answer.shape.push_back(in[kept]);
+    }
+    answer.reads.emplace_back(std::move(access));
   }
-  return Answer{q.in(0).dtype, shape};
+  if (q.has(2)) {
+    WARPLOOM_TRY(const Shape stretched, broadcast(answer.shape, q.in(2).shape, q.place));
+    if (stretched != answer.shape)
+      return q.error(kShape, "C does not stretch to the product's shape", answer.shape, q.in(2).shape);
+    answer.reads.emplace_back(aligned(q.in(2).shape, 2));
+  }
+  return answer;
 }
 
 Result<Answer> pointwise(const Question& q) {
@@ -85,7 +101,7 @@ Result<Answer> clip(const Question& q) {
   for (std::size_t i : {1u, 2u})
     if (q.has(i) && element_count(q.in(i).shape) != 1)
       return q.error(kShape, "a bound of Clip is no scalar", "[]", q.in(i).shape);
-  return Answer{q.in(0).dtype, q.in(0).shape};
+  return elementwise(q, q.in(0).dtype, q.in(0).shape);
 }
 
 Result<Answer> where(const Question& q) {
@@ -103,24 +119,11 @@ Result<Answer> comparison(const Question& q) {
   return broadcast_all(q, Dtype::boolean);
 }
 
-Result<Answer> dropout(const Question& q) {
-  if (!is_wide_float(q.in(0).dtype)) return type_error(q, "a float", q.in(0).dtype);
-  if (q.has(2)) {
-    const auto training = constant_integers(q.graph, q.node.inputs[2]);
-    if (!training || training->size() != 1 || training->front() != 0)
-      return q.error(kAttribute, "Dropout in training mode is random and not supported", "training_mode false",
-                     training ? "true" : "a value not known from the model", "export for inference");
-  }
-  return Answer{q.in(0).dtype, q.in(0).shape, {{Dtype::boolean, q.in(0).shape}}};
-}
-
 Result<Answer> cast(const Question& q) {
   if (!q.node.attributes.contains("to")) return q.error(kAttribute, "Cast lacks its target type", "attribute to");
   WARPLOOM_TRY(const Dtype dtype, checked_dtype(q.node.integer("to"), "Cast's target type", q.place));
-  return Answer{dtype, q.in(0).shape};
+  return elementwise(q, dtype, q.in(0).shape);
 }
-
-Result<Answer> cast_like(const Question& q) { return Answer{q.in(1).dtype, q.in(0).shape}; }
 
 Result<Answer> dequantize(const Question& q) {
   const Dtype from = q.in(0).dtype, to = q.in(1).dtype;
@@ -132,13 +135,16 @@ Result<Answer> dequantize(const Question& q) {
     return q.error(kAttribute, "blocks of scales are not supported", "one scale, or one an index of the axis",
                    fmt::format("block_size {}", q.node.integer("block_size")), "scale whole rows or the whole tensor");
   const Shape &scale = q.in(1).shape, &in = q.in(0).shape;
-  if (element_count(scale) != 1) {
-    WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-    if (scale != Shape{in[axis]}) return q.error(kShape, "the scales do not fit the axis", Shape{in[axis]}, scale);
-  }
   if (q.has(2) && element_count(q.in(2).shape) != element_count(scale))
     return q.error(kShape, "as many zero points as scales", scale, q.in(2).shape);
-  return Answer{to, in};
+  Answer answer = elementwise(q, to, in);
+  if (element_count(scale) == 1) return answer;
+  WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
+  for (std::size_t i = 1; i < q.node.inputs.size(); ++i) {
+    WARPLOOM_CHECK(check_vector(q, i, in[axis]));
+    answer.reads[i] = Access{{static_cast<int>(axis)}};
+  }
+  return answer;
 }
 
 Result<Answer> constant(const Question& q) {

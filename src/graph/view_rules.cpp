@@ -24,8 +24,6 @@ Result<List> axes(const Question& q, const List& wanted, std::size_t rank) {
   return found;
 }
 namespace {
-constexpr std::int64_t kMaxTile = 1 << 15;
-
 // The axes that a Slice or Pad is about, in its order: the first `count` unless it names them.
 Result<List> named_axes(const Question& q, std::size_t count) {
   List named(count);
@@ -37,6 +35,11 @@ Result<List> named_axes(const Question& q, std::size_t count) {
   return named;
 }
 }  // namespace
+Access same_axes(std::size_t rank) {
+  Access access(rank);
+  for (std::size_t i = 0; i < rank; ++i) access[i].axis = static_cast<int>(i);
+  return access;
+}
 namespace rules {
 Result<Answer> reshape(const Question& q) {
   WARPLOOM_TRY(Shape shape, list(q, 1, "the new shape"));
@@ -104,16 +107,19 @@ Result<Answer> flatten(const Question& q) {
 
 Result<Answer> transpose(const Question& q) {
   const Shape& from = q.in(0).shape;
-  if (!q.node.attributes.contains("perm")) return Answer{q.in(0).dtype, Shape(from.rbegin(), from.rend())};
-  const List perm = q.node.integers("perm");
   List all(from.size());
   std::iota(all.begin(), all.end(), 0);
+  const List perm = q.node.attributes.contains("perm") ? q.node.integers("perm") : List(all.rbegin(), all.rend());
   if (!std::ranges::is_permutation(perm, all))
     return q.error(kAttribute, "perm is no permutation of the axes",
                    fmt::format("each of 0 to {} once", static_cast<std::int64_t>(from.size()) - 1), perm);
   Shape shape;
-  for (std::int64_t axis : perm) shape.push_back(from[static_cast<std::size_t>(axis)]);
-  return Answer{q.in(0).dtype, shape};
+  Access access(perm.size());
+  for (const std::int64_t axis : perm) {
+    access[static_cast<std::size_t>(axis)].axis = static_cast<int>(shape.size());
+    shape.push_back(from[static_cast<std::size_t>(axis)]);
+  }
+  return Answer{q.in(0).dtype, shape, {access}};
 }
 
 Result<Answer> expand(const Question& q) {
@@ -121,24 +127,26 @@ Result<Answer> expand(const Question& q) {
   for (std::int64_t size : wanted)
     if (size < 0) return q.error(kShape, "a new size is negative", "sizes of 0 or more", wanted);
   WARPLOOM_TRY(Shape shape, broadcast(q.in(0).shape, wanted, q.place));
-  return Answer{q.in(0).dtype, shape};
+  return Answer{q.in(0).dtype, shape, {aligned(q.in(0).shape, shape.size())}};
 }
 
 Result<Answer> concat(const Question& q) {
   if (!q.node.attributes.contains("axis")) return q.error(kAttribute, "Concat lacks its axis", "attribute axis");
-  Shape shape = q.in(0).shape;
   WARPLOOM_TRY(const std::size_t at, checked_axis(q));
-  for (std::size_t i = 1; i < q.node.inputs.size(); ++i) {
+  Answer answer{q.in(0).dtype, q.in(0).shape};
+  answer.shape[at] = 0;
+  for (std::size_t i = 0; i < q.node.inputs.size(); ++i) {
     Shape other = q.in(i).shape;
-    if (q.in(i).dtype != q.in(0).dtype) return q.error(kType, "Concat of different types", q.in(0).dtype, q.in(i).dtype);
-    const bool same_rank = other.size() == shape.size();
-    const std::int64_t added = same_rank ? other[at] : 0;
-    if (same_rank) other[at] = shape[at];
-    if (other != shape) return q.error(kShape, "Concat of shapes that differ off its axis", shape, q.in(i).shape);
-    shape[at] += added;
-    WARPLOOM_CHECK(checked_element_count(shape, q.place));
+    if (q.in(i).dtype != answer.dtype) return q.error(kType, "Concat of different types", answer.dtype, q.in(i).dtype);
+    const std::int64_t begin = answer.shape[at];
+    const std::int64_t added = at < other.size() ? std::exchange(other[at], begin) : 0;
+    if (other != answer.shape) return q.error(kShape, "Concat of shapes that differ off its axis", q.in(0).shape, q.in(i).shape);
+    answer.shape[at] += added;
+    WARPLOOM_CHECK(checked_element_count(answer.shape, q.place));
+    answer.reads.emplace_back(same_axes(answer.shape.size()));
+    (*answer.reads.back())[at].begin = -begin;
   }
-  return Answer{q.in(0).dtype, shape};
+  return answer;
 }
 
 Result<Answer> gather(const Question& q) {
@@ -153,94 +161,14 @@ Result<Answer> gather(const Question& q) {
   Shape shape = from;
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), indices.begin(), indices.end());
-  return Answer{q.in(0).dtype, shape};
+  Access data = same_axes(from.size()), places = same_axes(indices.size());
+  data[axis] = {};
+  for (std::size_t i = axis + 1; i < data.size(); ++i) data[i].axis += static_cast<int>(indices.size()) - 1;
+  for (AxisSource& place : places) place.axis += static_cast<int>(axis);
+  return Answer{q.in(0).dtype, shape, {data, places}};
 }
 
 Result<Answer> slice(const Question& q) {
-  WARPLOOM_TRY(SliceSpec spec, slice_spec(q));
-  return Answer{q.in(0).dtype, spec.size};
-}
-
-Result<Answer> pad(const Question& q) {
-  const std::string mode = q.node.attribute<std::string>("mode", "constant");
-  if (mode != "constant") return q.error(kAttribute, "the mode of a Pad is not supported", "constant", mode);
-  if (q.has(2) && (q.in(2).dtype != q.in(0).dtype || element_count(q.in(2).shape) != 1))
-    return type_error(q, fmt::format("one value of {}", name_of(q.in(0).dtype)), q.in(2));
-  WARPLOOM_TRY(const PadSpec spec, pad_spec(q));
-  Shape shape = q.in(0).shape;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    shape[i] += spec.before[i] + spec.after[i];
-    if (shape[i] < 0) return q.error(kShape, "a Pad crops more than there is", "sizes of 0 or more", shape);
-  }
-  return Answer{q.in(0).dtype, shape};
-}
-
-Result<Answer> split(const Question& q) {
-  const Shape& from = q.in(0).shape;
-  WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-  const std::int64_t size = from[axis], count = static_cast<std::int64_t>(q.node.outputs.size());
-  if (q.node.integer("num_outputs", count) != count)
-    return q.error(kAttribute, "num_outputs differs from the outputs", count, q.node.integer("num_outputs"));
-  const std::int64_t part = (size + count - 1) / count;
-  List parts(q.node.outputs.size(), part);
-  parts.back() = size - part * (count - 1);  // the last may be smaller
-  if (q.has(1)) { WARPLOOM_TRY(parts, list(q, 1, "the list of parts", std::numeric_limits<int>::max())); }
-  const bool fit = std::ranges::all_of(parts, [&](std::int64_t x) { return x >= 0 && x <= size; });
-  if (!fit || static_cast<std::int64_t>(parts.size()) != count ||
-      std::accumulate(parts.begin(), parts.end(), std::int64_t{0}) != size)
-    return q.error(kShape, "the parts of a Split do not make up the axis", fmt::format("{} parts of {}", count, size), parts);
-  Answer answer{q.in(0).dtype, from, std::vector<Answer>(parts.size() - 1, Answer{q.in(0).dtype, from})};
-  for (std::size_t i = 0; i < parts.size(); ++i) (i == 0 ? answer : answer.more[i - 1]).shape[axis] = parts[i];
-  return answer;
-}
-
-Result<Answer> tile(const Question& q) {
-  WARPLOOM_TRY(const List repeats, list(q, 1, "the list of repeats"));
-  Shape shape = q.in(0).shape;
-  const bool fit = std::ranges::all_of(repeats, [](std::int64_t x) { return x >= 0 && x <= kMaxElements; });
-  if (repeats.size() != shape.size() || !fit)
-    return q.error(kShape, "the repeats do not fit the axes", fmt::format("{} entries of 0 or more", shape.size()), repeats);
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] > 0 && repeats[i] > kMaxElements / shape[i])
-      return q.error(ErrorCode::kOnnxTooLarge, "a tensor has too many elements", fmt::format("at most {}", kMaxElements),
-                     repeats);
-    shape[i] *= repeats[i];
-  }
-  return Answer{q.in(0).dtype, shape};
-}
-
-Result<Answer> blocks(const Question& q) {  // DepthToSpace, SpaceToDepth
-  const Shape& in = q.in(0).shape;
-  const std::int64_t block = q.node.integer("blocksize");
-  const std::string mode = q.node.attribute<std::string>("mode", "DCR");
-  if (block < 1 || block > kMaxTile) return q.error(kAttribute, "blocksize has an unfit value", "1 or more", block);
-  if (mode != "DCR" && mode != "CRD") return q.error(kAttribute, "mode has an unknown value", "DCR or CRD", mode);
-  const bool spread = q.node.op == OpKind::DepthToSpace;
-  if (in.size() != 4 || (spread ? in[1] % (block * block) != 0 : in[2] % block != 0 || in[3] % block != 0))
-    return q.error(kShape, "blocks do not fit the input", fmt::format("4 axes, with blocks of {}", block), in);
-  if (spread) return Answer{q.in(0).dtype, {in[0], in[1] / (block * block), in[2] * block, in[3] * block}};
-  return Answer{q.in(0).dtype, {in[0], in[1] * block * block, in[2] / block, in[3] / block}};
-}
-
-Result<Answer> trilu(const Question& q) {
-  if (q.in(0).shape.size() < 2) return q.error(kShape, "a triangle of no matrix", "2 axes or more", q.in(0).shape);
-  if (q.has(1)) WARPLOOM_CHECK(list(q, 1, "the diagonal"));
-  if (q.has(1) && element_count(q.in(1).shape) != 1) return q.error(kShape, "the diagonal is no scalar", "[]", q.in(1).shape);
-  return Answer{q.in(0).dtype, q.in(0).shape};
-}
-
-Result<Answer> range(const Question& q) {
-  WARPLOOM_CHECK(same_type(q, false));
-  WARPLOOM_TRY(const RangeSpec spec, range_spec(q));
-  return Answer{q.in(0).dtype, {spec.count}};
-}
-
-Result<Answer> shape_of(const Question& q) {
-  const auto [begin, end] = shape_range(q.node, q.in(0).shape.size());
-  return Answer{Dtype::i64, {std::max<std::int64_t>(end - begin, 0)}};
-}
-}  // namespace rules
-Result<SliceSpec> slice_spec(const Question& q) {
   const Shape& from = q.in(0).shape;
   WARPLOOM_TRY(const List starts, list(q, 1, "the list of starts"));
   WARPLOOM_TRY(const List ends, list(q, 2, "the list of ends"));
@@ -250,7 +178,8 @@ Result<SliceSpec> slice_spec(const Question& q) {
   if (ends.size() != starts.size() || where.size() != starts.size() || steps.size() != starts.size())
     return q.error(kShape, "the lists of a Slice differ in length", fmt::format("{} entries each", starts.size()),
                    fmt::format("{} ends, {} axes, {} steps", ends.size(), where.size(), steps.size()));
-  SliceSpec spec{List(from.size(), 0), List(from.size(), 1), from};
+  Shape shape = from;
+  Access access = same_axes(from.size());
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const auto at = static_cast<std::size_t>(where[i]);
     const std::int64_t size = from[at];
@@ -262,45 +191,42 @@ Result<SliceSpec> slice_spec(const Question& q) {
       return std::clamp(value < 0 ? std::max(value, -2 * size - 2) + size : value, low, high);
     };
     const bool up = step > 0;
-    spec.begin[at] = clamped(starts[i], 0, up ? size : size - 1);
-    spec.step[at] = step;
-    const std::int64_t distance = clamped(ends[i], up ? 0 : -1, up ? size : size - 1) - spec.begin[at];
-    spec.size[at] = std::max<std::int64_t>((distance + step + (up ? -1 : 1)) / step, 0);
+    const std::int64_t begin = clamped(starts[i], 0, up ? size : size - 1);
+    const std::int64_t distance = clamped(ends[i], up ? 0 : -1, up ? size : size - 1) - begin;
+    shape[at] = std::max<std::int64_t>((distance + step + (up ? -1 : 1)) / step, 0);
+    access[at].begin = begin;
+    access[at].step = step;
   }
-  return spec;
+  return Answer{q.in(0).dtype, shape, {access}};
 }
 
-Result<PadSpec> pad_spec(const Question& q) {
-  const std::size_t rank = q.in(0).shape.size();
+Result<Answer> pad(const Question& q) {
+  const std::string mode = q.node.attribute<std::string>("mode", "constant");
+  if (mode != "constant") return q.error(kAttribute, "the mode of a Pad is not supported", "constant", mode);
+  if (q.has(2) && (q.in(2).dtype != q.in(0).dtype || element_count(q.in(2).shape) != 1))
+    return type_error(q, fmt::format("one value of {}", name_of(q.in(0).dtype)), q.in(2));
+  Shape shape = q.in(0).shape;
   WARPLOOM_TRY(const List pads, list(q, 1, "the list of pads", 2 * kMaxRank));
-  WARPLOOM_TRY(const List where, named_axes(q, rank));
+  WARPLOOM_TRY(const List where, named_axes(q, shape.size()));
   if (pads.size() != 2 * where.size())
     return q.error(kShape, "the pads do not fit the axes", fmt::format("{} entries", 2 * where.size()), pads);
-  PadSpec spec{List(rank, 0), List(rank, 0)};
+  Access access = same_axes(shape.size());
   for (std::size_t i = 0; i < where.size(); ++i) {
     const auto axis = static_cast<std::size_t>(where[i]);
-    spec.before[axis] = std::clamp(pads[i], -kMaxElements, kMaxElements);
-    spec.after[axis] = std::clamp(pads[where.size() + i], -kMaxElements, kMaxElements);
+    access[axis].begin = -std::clamp(pads[i], -kMaxElements, kMaxElements);
+    shape[axis] += std::clamp(pads[where.size() + i], -kMaxElements, kMaxElements) - access[axis].begin;
+    if (shape[axis] < 0) return q.error(kShape, "a Pad crops more than there is", "sizes of 0 or more", shape);
   }
-  return spec;
+  Answer answer{q.in(0).dtype, shape, {access, std::nullopt}};
+  if (q.has(2)) answer.reads.emplace_back(Access(q.in(2).shape.size()));
+  return answer;
 }
 
-Result<RangeSpec> range_spec(const Question& q) {
-  std::array<double, 3> bounds{};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto value = constant_scalar(q.graph, q.node.inputs[i]);
-    if (!value)
-      return q.error(ErrorCode::kOnnxDynamicShape, "a bound of a Range is not known from the model", "a constant scalar", q.in(i),
-                     "export the model with fixed shapes");
-    bounds[i] = *value;
-  }
-  const double count = std::ceil((bounds[1] - bounds[0]) / bounds[2]);
-  if (std::isnan(count) || count > static_cast<double>(kMaxElements))
-    return q.error(kShape, "a Range has no end", "bounds and a step of a finite list",
-                   fmt::format("{}", fmt::join(bounds, ", ")));
-  return RangeSpec{bounds[0], bounds[2], static_cast<std::int64_t>(std::max(count, 0.0))};
+Result<Answer> shape_of(const Question& q) {
+  const auto [begin, end] = shape_range(q.node, q.in(0).shape.size());
+  return Answer{Dtype::i64, {std::max<std::int64_t>(end - begin, 0)}};
 }
-
+}  // namespace rules
 std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t rank) {
   const auto size = static_cast<std::int64_t>(rank);
   const auto clamped = [&](std::int64_t axis) {

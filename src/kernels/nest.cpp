@@ -259,7 +259,7 @@ class Reader {
   // by which a window moves along one, and its size; nothing where there is such a dimension and nobody to say.
   using Combined = std::function<Affine(std::size_t dim, std::int64_t size)>;
   std::optional<Map> source(const Node& node, std::size_t i, const Map& map, const Combined& combined = {}) const {
-    const auto rule = operator_of(node.op).access(graph::Question{graph_, node}, i);
+    const auto rule = access_of(graph_, node, i);
     if (!rule) return std::nullopt;
     const Shape& shape = graph_.tensor(node.inputs[i]).shape;
     Map out(shape.size());
@@ -304,13 +304,13 @@ class Reader {
 
   Value pointwise(const Node& node, TensorId id, const Map& map) {
     const Dtype to = graph_.tensor(id).dtype, from = graph_.tensor(node.inputs[0]).dtype;
-    const bool same = node.op == OpKind::Cast || node.op == OpKind::Identity || node.op == OpKind::Dropout;
+    const bool same = node.op == OpKind::Cast || node.op == OpKind::Identity;
     if (!is_float(to) && to != Dtype::boolean && !same) return std::nullopt;  // arithmetic is in fp32
     const auto expression = graph::expression_of(graph_, node);
     if (!expression) return std::nullopt;
     std::vector<std::size_t> order;  // fewest reductions first: one then finds its axis already there
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.inputs[i] != graph::kAbsent && !(node.op == OpKind::Dropout && i > 0)) order.push_back(i);
+      if (node.inputs[i] != graph::kAbsent) order.push_back(i);
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t x, std::size_t y) { return depth_[at(node.inputs[x])] < depth_[at(node.inputs[y])]; });
     std::vector<int> operands(node.inputs.size(), -1);

@@ -39,7 +39,7 @@ class Origins {
 
 inline Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gather) {
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
-    if (auto access = q.has(i) ? operator_of(q.node.op).access(q, i) : std::nullopt) {
+    if (auto access = q.has(i) ? access_of(q.graph, q.node, i) : std::nullopt) {
       inputs_.push_back(i);
       access_.push_back(std::move(*access));
       shapes_.push_back(q.in(i).shape);

@@ -2,6 +2,7 @@
 #include "graph/pointwise.h"
 #include <gtest/gtest.h>
 #include <cmath>
+#include <functional>
 #include "builder.h"
 #include "graph/evaluator.h"
 namespace warploom::graph {
@@ -71,6 +72,23 @@ TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
       }
   }
   EXPECT_GE(operators, 50);
+}
+TEST(Pointwise, ExpressionsAreTheFunctionsOfTheLibrary) {
+  const auto softplus = [](double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); };
+  const std::pair<OpKind, std::function<double(double)>> functions[] = {
+      {OpKind::Gelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
+      {OpKind::Elu, [](double x) { return x < 0 ? std::expm1(x) : x; }},
+      {OpKind::Celu, [](double x) { return x < 0 ? std::expm1(x) : x; }},
+      {OpKind::Selu,
+       [](double x) { return 1.05070102214813232421875 * (x < 0 ? 1.67326319217681884765625 * std::expm1(x) : x); }},
+      {OpKind::Softplus, softplus},
+      {OpKind::Mish, [&](double x) { return x * std::tanh(softplus(x)); }}};
+  for (const auto& [op, function] : functions)
+    for (double x : kValues) {
+      if (std::isnan(x)) continue;
+      EXPECT_NEAR(make(op, Dtype::f32)->function(&x), function(x), 1e-14 * (1 + std::fabs(function(x))))
+          << name_of(op) << " " << x;
+    }
 }
 TEST(Pointwise, AttributesEnter) {
   for (const auto& [op, attributes] :

@@ -1,0 +1,137 @@
+// decompose(): every node that is no primitive by the rule of its operator; and what such a node makes, found in the same way.
+#include "graph/writer.h"
+namespace warploom::graph {
+using Id = TensorId;
+Result<std::vector<Id>> Writer::run() {
+  Result<std::vector<Id>> outputs = operator_of(node.op).rewrite(*this);
+  if (outputs && widened_) outputs->front() = cast(outputs->front(), dtype(node.inputs[0]), "narrow");
+  if (outputs && !status_) outputs = tl::unexpected<Error>(status_.error());
+  if (!outputs) outputs.error().place = place_of(node);
+  return outputs;
+}
+
+Id Writer::in(std::size_t i) {
+  const Id id = raw(i);
+  if (id == kAbsent || !is_float(dtype(id)) || bits_of(dtype(id)) != 16) return id;
+  widened_ = widened_ || i == 0;
+  return cast(id, Dtype::f32, i == 0 ? "wide" : fmt::format("wide{}", i));
+}
+
+Id Writer::make(OpKind op, std::vector<Id> inputs, std::string_view what, std::map<std::string, Attribute> attributes) {
+  Node next{op, fresh(what), std::move(inputs), {}, std::move(attributes)};
+  next.outputs = {graph_.add_tensor({{next.name, Dtype::f32, {}}, std::nullopt})};
+  if (status_) status_ = infer_node(graph_, next, !dry_);
+  if (!status_) return next.inputs[0];
+  const Id out = next.outputs[0];
+  if (!graph_.tensor(out).constant) made.push_back(std::move(next));
+  return out;
+}
+
+Id Writer::constant(Dtype type, Shape shape, const std::vector<double>& values, std::string_view what) {
+  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(type)));
+  for (std::size_t i = 0; i < values.size(); ++i) store_from_double(type, bytes.data(), i, values[i]);
+  return graph_.add_tensor({{fresh(what), type, std::move(shape)}, std::move(bytes)});
+}
+
+Id Writer::cast(Id x, Dtype to, std::string_view what) {
+  if (dtype(x) == to) return x;
+  return make(OpKind::Cast, {x}, what, {{"to", std::int64_t{onnx_type_of(to)}}});
+}
+
+Id Writer::reshape(Id x, const Shape& to, std::string_view what) {
+  if (shape(x) == to) return x;
+  return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what, {{"allowzero", std::int64_t{1}}});
+}
+
+Id Writer::mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims) {
+  double count = 1;
+  for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[static_cast<std::size_t>(axis)]);
+  const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
+  return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what), keepdims), share, what);
+}
+
+Id Writer::along_channels(Id x, std::size_t of_rank, std::string_view what) {
+  Shape to(of_rank - 1, 1);
+  to[0] = shape(x)[0];
+  return reshape(x, to, what);
+}
+
+Id Writer::inverse_root(Id x, double epsilon) {
+  const Id moved = add(x, scalar(epsilon, x, "epsilon"), "moved");
+  return make(OpKind::Reciprocal, {make(OpKind::Sqrt, {moved}, "deviation")}, "inverse");
+}
+
+std::string Writer::fresh(std::string_view what) {
+  std::string wanted = fmt::format("{}/{}", prefix_, what);
+  for (int i = 2; !names_.insert(wanted).second; ++i) wanted = fmt::format("{}/{}.{}", prefix_, what, i);
+  return wanted;
+}
+
+Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
+  if (class_of(node.op) != OpClass::composite) {
+    WARPLOOM_TRY(Answer answer, operator_of(node.op).rule({graph, node, place_of(node)}));
+    return std::vector{TensorInfo{"", answer.dtype, std::move(answer.shape)}};
+  }
+  const std::size_t given = graph.tensors.size();
+  std::set<std::string> names;
+  const auto outputs = Writer(graph, node, names, true).run();
+  std::vector<TensorInfo> made;
+  if (outputs)
+    for (const Id id : *outputs) made.push_back(graph.tensor(id));
+  graph.tensors.resize(given);
+  if (!outputs) return fail(outputs.error());
+  return made;
+}
+namespace {
+// In the one form that primitives have.
+bool is_primitive(const Node& node) {
+  const auto has = [&](std::string_view key) { return node.attributes.contains(std::string(key)); };
+  switch (class_of(node.op)) {
+    case OpClass::composite: return false;
+    case OpClass::reduction: {
+      const auto axes = node.integers("axes");
+      const bool resolved = !axes.empty() && axes[0] >= 0 && std::is_sorted(axes.begin(), axes.end());
+      return resolved && node.inputs.size() == 1 && !has("noop_with_empty_axes");
+    }
+    case OpClass::convolution:
+    case OpClass::window:
+      return has("kernel_shape") && has("strides") && has("dilations") && has("pads") && !has("auto_pad") && !has("ceil_mode") &&
+             !has("storage_order") && node.inputs.size() < 3;
+    default: return node.op != OpKind::Pad || (node.inputs.size() == 3 && !has("mode"));
+  }
+}
+
+// The node's primitives in its place; its outputs keep their tensors.
+Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names) {
+  Writer w(graph, node, names, false);
+  WARPLOOM_TRY(const std::vector<Id> outputs, w.run());
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kAbsent) continue;
+    Tensor& wanted = graph.tensor(node.outputs[i]);
+    const Tensor& found = graph.tensor(outputs[i]);
+    if (found.shape != wanted.shape || found.dtype != wanted.dtype)
+      return fail({ErrorCode::kInternal, "a composite was rewritten wrongly", place_of(node), to_text(wanted), to_text(found)});
+    // simplify() lets whatever made the result make the output itself.
+    if (found.constant) wanted.constant = found.constant;
+    else w.made.push_back({OpKind::Identity, node.name, {outputs[i]}, {node.outputs[i]}, {}});
+  }
+  graph.nodes.insert(graph.nodes.end(), std::make_move_iterator(w.made.begin()), std::make_move_iterator(w.made.end()));
+  return ok();
+}
+}  // namespace
+bool is_primitive(const Graph& graph) {
+  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return is_primitive(node); });
+}
+
+Result<Graph> decompose(Graph graph) {
+  if (is_primitive(graph)) return graph;
+  std::vector<Node> given = std::move(graph.nodes);
+  graph.nodes.clear();
+  std::set<std::string> names;
+  for (const Tensor& tensor : graph.tensors) names.insert(tensor.name);
+  for (const Node& node : given)
+    if (is_primitive(node)) graph.nodes.push_back(node);
+    else WARPLOOM_CHECK(rewrite(graph, node, names));
+  return simplify(std::move(graph));
+}
+}  // namespace warploom::graph

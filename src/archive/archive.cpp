@@ -3,12 +3,6 @@
 namespace warploom::archive {
 using nlohmann::json;
 
-// A record's fields are the columns of its table: the one list that statements are made from.
-NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"}, {Stage::screened, "screened"}, {Stage::promoted, "promoted"}})
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
-                                   high_us, reference_us, error, max_error, seed, source_hash, environment, verdict)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best)
 namespace {
 // `form` for each column, {} its name, with commas between.
 template <class Record>

@@ -13,18 +13,8 @@ struct Flags {
 };
 
 tl::unexpected<Error> unfit(const fs::path& path, std::string found) {
-  return fail({ErrorCode::kPlanInvalid, "the plan cannot be judged", path.string(), "a plan.json of a bundle", std::move(found),
+  return fail({ErrorCode::kPlanInvalid, "the plan cannot be read", path.string(), "a plan.json of a bundle", std::move(found),
                "make it again with `warploom optimize`"});
-}
-
-Result<nlohmann::json> read_plan(const fs::path& path) {
-  WARPLOOM_TRY(const std::string text, read_file(path));
-  nlohmann::json plan = nlohmann::json::parse(text, nullptr, false);
-  if (!plan.is_object()) return unfit(path, "no JSON object");
-  for (const char* key : {"launch_list", "track"})
-    if (!plan.contains(key)) return unfit(path, std::string("no key '") + key + "'");
-  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>())) return unfit(path, "an unknown track");
-  return plan;
 }
 
 Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, const fs::path& path) {
@@ -36,8 +26,6 @@ Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, co
 
 Result<Answer> judge_again(const Flags& flags) {
   fs::path path = flags.plan;
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) path /= "plan.json";
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(path));
   WARPLOOM_TRY(graph::Graph graph, model_of(flags, plan, path));
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
@@ -69,6 +57,18 @@ Result<Answer> judge_again(const Flags& flags) {
   return Answer{json, two_columns(rows)};
 }
 }  // namespace
+Result<nlohmann::json> read_plan(fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) path /= "plan.json";
+  WARPLOOM_TRY(const std::string text, read_file(path));
+  nlohmann::json plan = nlohmann::json::parse(text, nullptr, false);
+  if (!plan.is_object()) return unfit(path, "no JSON object");
+  for (const char* key : {"launch_list", "track"})
+    if (!plan.contains(key)) return unfit(path, std::string("no key '") + key + "'");
+  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>())) return unfit(path, "an unknown track");
+  return plan;
+}
+
 Command verify_command() {
   const auto flags = std::make_shared<Flags>();
   return {"verify",

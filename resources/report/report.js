@@ -97,7 +97,7 @@ function showPanel(problem, one) {
   const evidence = one.verdict?.evidence ?? [];
   if (evidence.length) {
     panel.append(element('h3', 'Evidence'), rowsOf(evidence.map(seen => [seen.family,
-      `${digits(number(seen.error))} of ${digits(number(seen.bound))} allowed, ${seen.rows_checked} of ${seen.rows} rows, seed ${seen.seed}`])));
+      `${digits(number(seen.error))} of ${digits(number(seen.bound))} allowed, ${seen.rows_checked} of ${seen.rows} rows`])));
   }
   panel.append(element('h3', 'Made by'), rowsOf([['environment', one.environment || '–'], ['source', one.source_hash || '–']]));
   if (panel.hidden) opener = document.activeElement;
@@ -142,16 +142,17 @@ function svgIn(figure, width, height, label) {
   select(figure).select('svg').remove();
   return select(figure).append('svg').attr('viewBox', `0 0 ${width} ${height}`).attr('role', 'group').attr('aria-label', label);
 }
-function axes(svg, x, y, { left, right, top, bottom, ticks = 8, across = false }, xLabel, yLabel) {
+function axes(svg, x, y, { left, right, top, bottom, across = false, yText }, xLabel, yLabel) {
   const short = value => (value !== 0 && (Math.abs(value) >= 1e5 || Math.abs(value) < 1e-2) ? value.toExponential(0) : kDigits.format(value));
-  const some = (scale, count) => { const all = scale.ticks(count); return all.length <= 2 * count ? all : all.filter(v => /^[125]/.test(v.toExponential())); };
-  const xs = some(x, ticks), ys = some(y, 6);
+  const some = (scale, count) => { const all = scale.ticks(count); const round = all.filter(v => /^[125](\.0*)?e/.test(v.toExponential()));
+    return all.length > count + 2 && round.length > 2 ? round : all.length > 2 * count ? all.filter((v, i) => i % 2 === 0) : all; };
+  const xs = some(x, 8), ys = some(y, 6);
   svg.append('g').attr('class', 'grid').selectAll('line').data(ys).enter().append('line')
     .attr('x1', left).attr('x2', right).attr('y1', y).attr('y2', y);
   if (across) svg.append('g').attr('class', 'grid').selectAll('line').data(xs).enter().append('line')
     .attr('y1', top).attr('y2', bottom).attr('x1', x).attr('x2', x);
   svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${bottom})`).call(axisBottom(x).tickValues(xs).tickFormat(short).tickSizeOuter(0));
-  svg.append('g').attr('class', 'axis').attr('transform', `translate(${left},0)`).call(axisLeft(y).tickValues(ys).tickFormat(short).tickSizeOuter(0));
+  svg.append('g').attr('class', 'axis').attr('transform', `translate(${left},0)`).call(axisLeft(y).tickValues(ys).tickFormat(yText ?? short).tickSizeOuter(0));
   svg.append('text').attr('class', 'label').attr('x', (left + right) / 2).attr('y', bottom + 40).attr('text-anchor', 'middle').text(xLabel);
   svg.append('text').attr('class', 'label').attr('x', left + 4).attr('y', top - 8).text(yLabel);
 }
@@ -187,11 +188,11 @@ function drawSearch(figure, problem) {
     svg.append('rect').attr('class', 'lane').attr('x', left).attr('width', end - left).attr('y', bottom + 4).attr('height', 24);
     svg.append('text').attr('class', 'label').attr('x', end + 8).attr('y', bottom + 21).text('refused');
   }
-  axes(svg, x, y, { left, right: end, top, bottom: bottom + (lane ? 30 : 0) }, 'candidate, in the order recorded', 'time, µs (logarithmic)');
+  axes(svg, x, y, { left, right: end, top, bottom: bottom + (lane ? 30 : 0), yText: time }, 'candidate, in the order recorded', 'time (logarithmic)');
   const said = [];
   const sayAt = (value, text) => {
     let at = y(value) + 4;
-    for (const other of said) if (Math.abs(other - at) < 30) at = other + (at < other ? -32 : 32);
+    for (const other of said) if (Math.abs(other - at) < 36) at = other + (at < other ? -36 : 36);
     said.push(at);
     svg.append('text').attr('class', 'label').attr('x', end + 8).attr('y', at).text(text);
     svg.append('text').attr('x', end + 8).attr('y', at + 15).text(time(value));
@@ -201,7 +202,7 @@ function drawSearch(figure, problem) {
     const corners = all.filter(one => !refused(one)).map(one => [one.n, best = Math.min(best, one.median_us)]);
     corners.push([all.length + 0.6, best]);
     svg.append('path').attr('class', 'so-far').attr('d', line().x(d => x(d[0])).y(d => y(d[1])).curve(curveStepAfter)(corners));
-    sayAt(best, 'best');
+    sayAt(best, 'best so far');
   }
   if (reference > 0) {
     svg.append('line').attr('class', 'reference').attr('x1', left).attr('x2', end).attr('y1', y(reference)).attr('y2', y(reference));
@@ -280,14 +281,14 @@ function drawErrors(box, problem) {
   const seen = (problem.best?.verdict?.evidence ?? []).filter(one => number(one.error) > 0);
   if (!seen.length) return;
   const figure = element('figure', undefined, { class: 'errors' }), row = 40, height = seen.length * row + 62;
-  const svg = svgIn(figure, 520, height, 'error of the best by input family');
-  const x = scaleLog(domain(seen.flatMap(one => [one.error, one.bound || one.error, one.reference_error > 0 ? one.reference_error : one.error])), [88, 500]);
+  const svg = svgIn(figure, 560, height, 'error of the best by input family');
+  const x = scaleLog(domain(seen.flatMap(one => [one.error, one.bound || one.error, one.reference_error > 0 ? one.reference_error : one.error])), [88, 530]);
   const ticks = x.ticks(4), some = ticks.length > 8 ? ticks.filter(v => /^[15]/.test(v.toExponential())) : ticks;
   svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - 54})`).call(axisBottom(x).tickValues(some).tickFormat(v => v.toExponential(0)));
   svg.append('text').attr('class', 'label').attr('x', 294).attr('y', height - 12).attr('text-anchor', 'middle').text('relative Frobenius error against FP64');
   const rows = svg.selectAll('.row').data(seen).enter().append('g').attr('transform', (d, i) => `translate(0,${i * row + 6})`);
   rows.append('text').attr('x', 0).attr('y', 19).text(d => d.family);
-  rows.append('line').attr('class', 'frame').attr('x1', 88).attr('x2', 500).attr('y1', 15).attr('y2', 15);
+  rows.append('line').attr('class', 'frame').attr('x1', 88).attr('x2', 530).attr('y1', 15).attr('y2', 15);
   rows.append('line').attr('class', 'interval c0').attr('x1', 88).attr('x2', d => x(d.error)).attr('y1', 15).attr('y2', 15).style('stroke-width', 8);
   rows.filter(d => d.reference_error > 0).append('circle').attr('class', 'hollow').attr('cx', d => x(d.reference_error)).attr('cy', 15).attr('r', 5);
   rows.append('circle').attr('class', 'c0').attr('cx', d => x(d.error)).attr('cy', 15).attr('r', 6);
@@ -300,21 +301,22 @@ function drawErrors(box, problem) {
 // Achieved rate over arithmetic intensity, below the roofs; candidates pale, the best of each region full, references hollow.
 function drawRoofline(figure) {
   const { gbs, tflops } = data.roofs, ridge = tflops * 1e3 / gbs, regions = data.regions.filter(region => region.intensity > 0);
-  const points = [];
+  const points = [], late = [];
   for (const region of regions) {
     const rate = us => region.operations / us / 1e6, problem = data.problems.find(one => one.problem.key === region.key);
     for (const one of problem?.candidates ?? [])
       if (!refused(one)) points.push({ x: region.intensity, y: rate(one.median_us), css: 'faint', one, problem });
-    if (region.reference_us > 0) points.push({ x: region.intensity, y: rate(region.reference_us), css: 'hollow', text: `${region.reference}: ${time(region.reference_us)}` });
+    if (region.reference_us > 0) late.push({ x: region.intensity, y: rate(region.reference_us), css: 'hollow', text: `${region.reference}: ${time(region.reference_us)}` });
     if (region.best_us > 0) points.push({ x: region.intensity, y: rate(region.best_us), css: 'promoted', region, text: `${region.name}: ${time(region.best_us)}\n${digits(rate(region.best_us))} TFLOP/s, ${digits(region.bytes / region.best_us / 1e3)} GB/s\n${(100 * region.part).toFixed(0)} % of its roofline` });
   }
+  points.push(...late);
   if (!points.length) return;
   const [low, high] = domain([...points.map(point => point.x), ridge], 0.3);
   const x = scaleLog([Math.min(low, ridge / 4), Math.max(high, ridge * 4)], [66, 870]);
   const roof = at => Math.min(tflops, at * gbs / 1e3);
   const y = scaleLog(domain([...points.map(point => point.y), tflops * 1.6, roof(x.domain()[0])]), [360, 26]);
   const svg = svgIn(figure, 900, 412, 'achieved rate over arithmetic intensity');
-  axes(svg, x, y, { left: 66, right: 870, top: 26, bottom: 360, ticks: 8, across: true }, 'arithmetic intensity, operations a byte (logarithmic)', 'TFLOP/s (logarithmic)');
+  axes(svg, x, y, { left: 66, right: 870, top: 26, bottom: 360, across: true }, 'arithmetic intensity, operations a byte (logarithmic)', 'TFLOP/s (logarithmic)');
   svg.append('path').attr('class', 'roof').attr('d', line().x(d => x(d[0])).y(d => y(d[1]))([[x.domain()[0], roof(x.domain()[0])], [ridge, tflops], [x.domain()[1], tflops]]));
   svg.append('text').attr('x', 866).attr('y', y(tflops) - 9).attr('text-anchor', 'end').text(`arithmetic: ${digits(tflops)} TFLOP/s`);
   const middle = Math.sqrt(x.domain()[0] * ridge), tilt = Math.atan2(y(roof(middle)) - y(roof(middle * 1.5)), x(middle * 1.5) - x(middle)) * -180 / Math.PI;
@@ -418,7 +420,7 @@ for (const section of document.querySelectorAll('.problem')) {
 }
 const roofline = document.querySelector('figure.roofline');
 if (roofline && data.roofs) drawRoofline(roofline);
-document.querySelectorAll('.tablebox table').forEach(sortable);
+document.querySelectorAll('.tablebox thead').forEach(head => sortable(head.parentNode));
 for (const folded of document.querySelectorAll('details')) {
   const pre = folded.querySelector(':scope > pre.code');
   if (pre) folded.addEventListener('toggle', () => highlight(pre), { once: true });

@@ -12,10 +12,10 @@ const nlohmann::json& at(const nlohmann::json& record, const std::string& path) 
   return record.contains(Path(path)) ? record[Path(path)] : kNone;
 }
 std::string words(const nlohmann::json& value) {
-  return value.is_number()   ? fmt::format("{:.4g}", value.get<double>())
-         : value.is_string() ? value.get<std::string>()
-         : value.is_null()   ? "–"
-                             : value.dump();
+  if (value.is_null()) return "–";
+  if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();
+  const double number = value.get<double>();
+  return std::abs(number) >= 1000 && std::abs(number) < 1e10 ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
 }
 double number(const nlohmann::json& value) { return value.is_number() ? value.get<double>() : 0; }
 
@@ -81,7 +81,11 @@ std::string rendered(const std::string& file, const nlohmann::json& record) {
   static const std::map<std::string, Form> forms = {
       {"text", [](const nlohmann::json& value, const std::string&) { return escaped(words(value)); }},
       {"html", [](const nlohmann::json& value, const std::string&) { return value.is_string() ? value.get<std::string>() : ""; }},
-      {"time", [](const nlohmann::json& value, const std::string&) { return time_text(number(value)); }},
+      {"time",
+       [](const nlohmann::json& value, const std::string&) {
+         const std::string text = time_text(number(value));
+         return text.ends_with(" us") ? text.substr(0, text.size() - 2) + "µs" : text;
+       }},
       {"percent", [](const nlohmann::json& value, const std::string&) { return fmt::format("{:.0f} %", 100 * number(value)); }},
       {"table", [](const nlohmann::json& value, const std::string& more) { return table(more, value); }},
       {"each", [](const nlohmann::json& value, const std::string& more) {

@@ -32,8 +32,10 @@ json problem_record(json data) {
   double n = 0;
   for (json& one : data["candidates"]) {
     const std::string code = text_at(one, "/error_code");
-    one["n"] = ++n;
+    one["n"] = static_cast<int>(++n);
     one["why"] = code.empty() ? "" : code + ": " + text_at(one, "/verdict/refused/message");
+    for (const char* key : {"median_us", "low_us", "high_us", "error"})
+      if (!code.empty()) one[key] = nullptr;
     const double us = number_at(one, "/median_us");
     if (!code.empty()) ++refused[code];
     else if (us > 0) {
@@ -75,7 +77,7 @@ Status add_history(Page& page, const Flags& flags) {
     json& all = page.record["problems"];
     json data = {{"problem", *problem}, {"candidates", candidates}, {"runs", runs}, {"best", best ? json(*best) : json()}};
     data["reference_us"] = runs.empty() ? 0.0 : runs.back().reference_us;
-    data["index"] = all.size(), data["open"] = all.empty() ? "open" : "";
+    data["index"] = all.size(), data["count"] = candidates.size(), data["open"] = all.empty() ? "open" : "";
     all.push_back(problem_record(std::move(data)));
   }
   return ok();
@@ -86,6 +88,7 @@ Status add_layouts(Page& page, const kernels::Region& region, const kernels::Sch
                    const target::Capabilities& capabilities) {
   for (const kernels::Family* family : kernels::families_for(region, capabilities)) {
     if (family->name() != schedule.family) continue;
+    WARPLOOM_CHECK(family->legal(region, schedule, capabilities));
     WARPLOOM_TRY(const auto made, family->programs(region, schedule, capabilities));
     for (const tile::Program& written : made.programs) {
       const std::string text = tile::print(written);
@@ -121,6 +124,7 @@ Status add_regions(Page& page) {
   for (const search::Region& one : partition.regions) {
     if (one.alias || !seen.insert(one.identity).second || seen.size() > planned.size()) continue;
     json row = planned[seen.size() - 1];
+    if (!row.is_object()) continue;
     const kernels::Region region{one.graph, track};
     const kernels::Work work = kernels::work_of(region);
     double operations = work.flops;  // where there is no product to count, one an element that is made
@@ -159,21 +163,10 @@ void add_kernels(Page& page) {
   std::map<std::string, int> launches;
   for (const json& kernel : list_at(page.plan, "/launch_list/kernels")) ++launches[text_at(kernel, "/source")];
   for (json kernel : list_at(page.plan, "/launch_list/kernels"))
-    if (const auto known = launches.extract(text_at(kernel, "/source"))) {
+    if (const auto known = launches.extract(text_at(kernel, "/source")); known && kernel.is_object()) {
       kernel["launches"] = known.mapped();
       page.record["kernels"].push_back(kernel);
     }
-}
-
-// What the figures hold for: the plan's own words, and what the best candidates were compiled and run by.
-void add_environment(Page& page) {
-  json& rows = page.record["environment"];
-  for (const char* key : {"device", "target", "track", "reference", "seed", "seconds", "candidates", "tolerance", "warploom"})
-    if (page.plan.contains(key)) rows.push_back({{"what", key}, {"value", page.plan[key]}});
-  for (const json& one : page.record["problems"])
-    rows.push_back(
-        {{"what", "compiler, driver, build: " + text_at(one, "/problem/name")}, {"value", text_at(one, "/best/environment")}});
-  rows.push_back({{"what", "this report, warploom"}, {"value", kVersion}});
 }
 
 Result<Answer> report(const Flags& flags) {
@@ -182,22 +175,22 @@ Result<Answer> report(const Flags& flags) {
   if (flags.bundle) { WARPLOOM_TRY(page.plan, read_plan(path)); }
   WARPLOOM_CHECK(add_history(page, flags));
   json& record = page.record;
+  record["summary"] = text_at(page.plan, "/summary");
   record["title"] = flags.bundle ? page.plan.value("problem", json(path.string())) : json("All problems of the archive");
   if (flags.bundle) {
     if (const Status done = add_regions(page); !done)
       page.note("Roofline, programs and layouts are missing. " + describe(done.error()));
     add_roofline(page), add_kernels(page);
-    record["plans"].push_back(page.plan), record["summary"] = text_at(page.plan, "/summary");
+    record["plans"].push_back(page.plan);
   } else {
     page.note("Roofline, kernels and layouts are of a bundle: name one to see them.");
   }
-  add_environment(page);
   json seen_by_script = {{"problems", record["problems"]}, {"regions", record["regions"]}, {"roofs", record["roofs"]}};
   for (json& one : seen_by_script["problems"]) one.erase("picture");
   std::string data = seen_by_script.dump(-1, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");  // no </script>, no <!--
   record["data"] = data;
-  record["style"] = resource("report/report.css"), record["script"] = resource("report/report.js");
+  record["style"] = resource("report/report.css"), record["script"] = resource("report/report.js"), record["version"] = kVersion;
   WARPLOOM_CHECK(write_file(flags.out, rendered("report.html", record)));
   return Answer{{{"file", flags.out}, {"problems", record["problems"].size()}}, flags.out + "\n"};
 }

@@ -103,7 +103,7 @@ TEST_F(Report, ASearchBecomesOnePageThatReadsWithoutScripts) {
     EXPECT_EQ(count(text, "<" + tag + " ") + count(text, "<" + tag + ">"), count(text, "</" + tag + ">")) << tag;
   for (const char* part :
        {"class=\"search\"", "class=\"roofline\"", "tablebox candidates", "tablebox errors", "tablebox refusals", "tablebox runs",
-        "tablebox regions", "tablebox environment", "details class=\"kernel\"", "program "})
+        "tablebox regions", "searched by", "details class=\"kernel\"", "program "})
     EXPECT_NE(text.find(part), text.npos) << part;
   EXPECT_EQ(text.find("class=\"note\">The "), text.npos) << "something is missing";
   const json data = data_of(text);
@@ -113,7 +113,8 @@ TEST_F(Report, ASearchBecomesOnePageThatReadsWithoutScripts) {
 }
 
 TEST_F(Report, NothingOnThePageIsFetched) {
-  search();
+  fill(archive());
+  EXPECT_EQ(run("report --archive a.sqlite --json")["problems"], 2) << err;
   const std::string text = page();
   EXPECT_FALSE(std::regex_search(text, std::regex("(src|href|action|data)=[\"'][^#\"']")));
   for (const char* asks : {"@import", "url(", "fetch(", "XMLHttpRequest", "import("})
@@ -203,7 +204,7 @@ TEST_F(Report, LayoutsOfAGpuPlanAreDrawnWithoutAGpu) {
   EXPECT_EQ(run("report plan.json --json")["problems"], 0) << err;
   const std::string text = page();
   EXPECT_NE(text.find("tablebox instructions"), text.npos);
-  EXPECT_NE(text.find("mma_sync"), text.npos);
+  EXPECT_NE(text.find("<td>ldmatrix"), text.npos);
   EXPECT_GT(count(text, "class=\"drawing\""), 2);
   EXPECT_NE(text.find("history of the search is missing"), text.npos);
 }
@@ -214,6 +215,15 @@ TEST_F(Report, WhatAPlanLacksIsSaid) {
   EXPECT_EQ(run("report plan.json --archive a.sqlite --json")["problems"], 0) << err;
   EXPECT_NE(page().find("does not hold its model"), std::string::npos);
   EXPECT_NE(page().find("does not say which problems"), std::string::npos);
+  const json schedule = {{"family", "direct"}, {"fields", {{"x", 0}}}};
+  json plan = {{"launch_list", {{"arch", "x86-64-v4"}, {"kernels", {7, {{"name", 1}}}}}}, {"track", "fp32"}};
+  plan["model"] = *read_file(kExample);
+  for (const json& region : {json(7), json({{"schedule", 1}}), json({{"schedule", schedule}, {"best_us", "x"}})}) {
+    plan["regions"] = json::array({region});
+    write("plan.json", plan.dump());
+    EXPECT_EQ(run("report plan.json --archive a.sqlite --json")["problems"], 0) << err << out;
+  }
+  EXPECT_NE(page().find("layouts of MatMul are missing"), std::string::npos);
 }
 
 TEST_F(Report, AnArchiveWithoutProblemsIsAPageThatSaysSo) {

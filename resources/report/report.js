@@ -303,11 +303,11 @@ function drawRoofline(figure) {
   const { gbs, tflops } = data.roofs, ridge = tflops * 1e3 / gbs, regions = data.regions.filter(region => region.intensity > 0);
   const points = [], late = [];
   for (const region of regions) {
-    const rate = us => region.operations / us / 1e6, problem = data.problems.find(one => one.problem.key === region.key);
+    const hue = colour(regions.indexOf(region)), rate = us => region.operations / us / 1e6, problem = data.problems.find(one => one.problem.key === region.key);
     for (const one of problem?.candidates ?? [])
-      if (!refused(one)) points.push({ x: region.intensity, y: rate(one.median_us), css: 'faint', one, problem });
+      if (!refused(one)) points.push({ x: region.intensity, y: rate(one.median_us), css: `faint ${hue}`, one, problem });
     if (region.reference_us > 0) late.push({ x: region.intensity, y: rate(region.reference_us), css: 'hollow', text: `${region.reference}: ${time(region.reference_us)}` });
-    if (region.best_us > 0) points.push({ x: region.intensity, y: rate(region.best_us), css: 'promoted', region, text: `${region.name}: ${time(region.best_us)}\n${digits(rate(region.best_us))} TFLOP/s, ${digits(region.bytes / region.best_us / 1e3)} GB/s\n${(100 * region.part).toFixed(0)} % of its roofline` });
+    if (region.best_us > 0) points.push({ x: region.intensity, y: rate(region.best_us), css: `promoted ${hue}`, region, text: `${region.name}: ${time(region.best_us)}\n${digits(rate(region.best_us))} TFLOP/s, ${digits(region.bytes / region.best_us / 1e3)} GB/s\n${(100 * region.part).toFixed(0)} % of its roofline` });
   }
   points.push(...late);
   if (!points.length) return;
@@ -321,8 +321,8 @@ function drawRoofline(figure) {
   svg.append('text').attr('x', 866).attr('y', y(tflops) - 9).attr('text-anchor', 'end').text(`arithmetic: ${digits(tflops)} TFLOP/s`);
   const middle = Math.sqrt(x.domain()[0] * ridge), tilt = Math.atan2(y(roof(middle)) - y(roof(middle * 1.5)), x(middle * 1.5) - x(middle)) * -180 / Math.PI;
   svg.append('text').attr('transform', `translate(${x(middle)},${y(roof(middle)) - 10}) rotate(${tilt})`).attr('text-anchor', 'middle').text(`memory: ${digits(gbs)} GB/s`);
-  const marks = svg.selectAll('.mark').data(points).enter().append('circle').attr('class', d => `mark ${d.css} ${d.css === 'hollow' ? '' : colour(regions.findIndex(region => region.intensity === d.x))}`)
-    .attr('cx', d => x(d.x)).attr('cy', d => y(d.y)).attr('r', d => (d.css === 'faint' ? 5 : 8));
+  const marks = svg.selectAll('.mark').data(points).enter().append('circle').attr('class', d => `mark ${d.css}`)
+    .attr('cx', d => x(d.x)).attr('cy', d => y(d.y)).attr('r', d => (d.one ? 5 : 8));
   answering(marks.filter(d => d.one), null, d => d.one, 0);
   marks.each(function (d) {
     if (d.one) this.addEventListener('click', () => showPanel(d.problem, d.one), true);
@@ -333,8 +333,9 @@ function drawRoofline(figure) {
     }
   });
   const named = points.filter(point => point.region).sort((a, b) => y(a.y) - y(b.y));
+  named.reduce((above, point) => (point.at = Math.max(y(point.y) + 5, above + 16)), 0);
   const text = svg.selectAll('.named').data(named).enter().append('text').attr('class', 'label named');
-  text.attr('x', d => x(d.x) + (x(d.x) > 640 ? -14 : 14)).attr('text-anchor', d => (x(d.x) > 640 ? 'end' : 'start')).attr('y', d => y(d.y) + 5).text(d => (named.length > 8 ? '' : d.region.name));
+  text.attr('x', d => x(d.x) + (x(d.x) > 640 ? -14 : 14)).attr('text-anchor', d => (x(d.x) > 640 ? 'end' : 'start')).attr('y', d => d.at).text(d => (named.length > 8 ? '' : d.region.name));
   caption(figure, 'Roofline', 'Full: the best of each region. Pale: its other candidates. Hollow: the reference. The roofs are the target’s memory and arithmetic rates; those of a CPU are bounds of the machine that wrote this page.');
 }
 

@@ -124,8 +124,8 @@ std::string scatter(const Plot& plot) {
         fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at_x, at_y, anchor, what);
   };
   for (int i = 0; i <= 4; ++i) {
-    text(x.at(x.tick(i)), kBottom + 20, "middle", fmt::format("{:.3g}", x.tick(i)));
-    text(kLeft - 8, y.at(y.tick(i)) + 4, "end", fmt::format("{:.3g}", y.tick(i)));
+    text(x.at(x.tick(i)), kBottom + 20, "middle", words(x.tick(i)));
+    text(kLeft - 8, y.at(y.tick(i)) + 4, "end", words(y.tick(i)));
   }
   text((kLeft + kRight) / 2, kBottom + 42, "middle", plot.x);
   text(kLeft + 8, kTop + 16, "start", plot.y);

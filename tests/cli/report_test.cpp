@@ -151,6 +151,10 @@ constexpr std::string_view kClicks = R"(<script>
   said.panel = !one('#panel').hidden && one('#panel').textContent.includes('median');
   one('#panel').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
   said.closed = one('#panel').hidden;
+  const press = (what, key) => what.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+  press(one('figure.search .mark[tabindex="0"]'), 'ArrowRight');
+  press(document.activeElement, 'Enter');
+  said.keyboard = !one('#panel').hidden && document.querySelectorAll('figure.search .mark[tabindex="0"]').length === 1;
   click('.candidates tbody tr.refused');
   said.refusal = one('#panel').textContent.includes('</' + 'script>');
   one('figure.search .mark').dispatchEvent(new PointerEvent('pointermove', { bubbles: true, clientX: 50, clientY: 50 }));
@@ -182,7 +186,8 @@ TEST_F(Report, InABrowserItSortsFiltersAndShowsCandidates) {
     if (said[i] == '%') i += 2;
   }
   const json all = json::parse(decoded);
-  for (const char* key : {"sorted", "kernel", "panel", "closed", "refusal"}) EXPECT_EQ(all[key], true) << key << all.dump(1);
+  for (const char* key : {"sorted", "kernel", "panel", "closed", "refusal", "keyboard"})
+    EXPECT_EQ(all[key], true) << key << all.dump(1);
   EXPECT_EQ(all["aria"], "ascending");
   EXPECT_EQ(all["filtered"], 1);
   EXPECT_NE(all["tip"].get<std::string>().find("µs"), std::string::npos) << all["tip"];

@@ -36,7 +36,18 @@ add_library(warploom_onnx_proto STATIC ${onnx_out}/onnx/onnx.pb.cc)
 target_include_directories(warploom_onnx_proto SYSTEM PUBLIC ${onnx_out})
 target_link_libraries(warploom_onnx_proto PUBLIC protobuf::libprotobuf ${ZLIB_LIBRARY})
 
-# FUNCTION() of base/embedded.h: the files of FOLDER that match PATTERN, as text inside the executable.
+# The report's script and the parts of D3 that it calls as one text, as small as it goes.
+find_program(ESBUILD esbuild REQUIRED)
+find_path(D3_DIR d3-scale/src/index.js HINTS /usr/share/nodejs REQUIRED)
+set(made ${CMAKE_BINARY_DIR}/generated/made)
+set(report_js report/report.js)
+add_custom_command(OUTPUT ${made}/${report_js}
+  COMMAND ${CMAKE_COMMAND} -E env NODE_PATH=${D3_DIR} ${ESBUILD} ${CMAKE_SOURCE_DIR}/resources/${report_js} --bundle --minify
+          --format=iife --target=es2020 --log-level=warning --outfile=${made}/${report_js}
+  DEPENDS ${CMAKE_SOURCE_DIR}/resources/${report_js} VERBATIM)
+
+# FUNCTION() of base/embedded.h: the files of FOLDER that match PATTERN, as text inside the executable; what is MADE of some of them stands in
+# their place.
 add_library(warploom_embedded STATIC)
 target_include_directories(warploom_embedded PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/device)
 function(warploom_embed function folder pattern)
@@ -45,10 +56,10 @@ function(warploom_embed function folder pattern)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${pattern})
   list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
   add_custom_command(OUTPUT ${out}
-    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFUNCTION=${function} -DROOT=${root} "-DFILES=${files}"
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFUNCTION=${function} -DROOT=${root} -DMADE=${made} "-DFILES=${files}"
             -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
-    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake ${paths} VERBATIM)
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake ${paths} ${ARGN} VERBATIM)
   target_sources(warploom_embedded PRIVATE ${out})
 endfunction()
 warploom_embed(device_headers device *.h)
-warploom_embed(resources resources *)
+warploom_embed(resources resources * ${made}/${report_js})

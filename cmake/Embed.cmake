@@ -1,8 +1,12 @@
-# Writes OUT: warploom::FUNCTION(), one (path, text) pair for each of FILES below ROOT.
+# Writes OUT: warploom::FUNCTION(), one (path, text) pair for each of FILES below ROOT, of the file of that path below MADE where there is one.
 # Text goes in as raw literals cut at line ends, since compilers may limit one literal to 64 KiB.
 set(text "#include \"base/embedded.h\"\nnamespace warploom {\nconst std::vector<EmbeddedFile>& ${FUNCTION}() {\n  static const std::vector<EmbeddedFile> files = {\n")
 foreach(file ${FILES})
-  file(READ ${ROOT}/${file} body)
+  set(from ${ROOT})
+  if(EXISTS ${MADE}/${file})
+    set(from ${MADE})
+  endif()
+  file(READ ${from}/${file} body)
   string(LENGTH "${body}" length)
   set(literal "")
   set(at 0)

@@ -62,6 +62,13 @@ struct Run {
   std::string best = {};  // schedule text
 };
 
+// A record is kept as JSON; what SQL asks about it are columns that resources/archive/schema.sql derives.
+NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"}, {Stage::screened, "screened"}, {Stage::promoted, "promoted"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
+                                   high_us, reference_us, error, max_error, seed, source_hash, environment, verdict)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best)
+
 class Archive {
  public:
   static Result<Archive> open(const std::filesystem::path& path,

@@ -3,24 +3,10 @@
 #include "cli/command.h"
 #include "cli/text.h"
 #include "kernels/lower.h"
-#include "layout/draw.h"
 #include "tile/print.h"
 #include "verify/program_check.h"
 namespace warploom::cli {
-namespace {
-namespace fs = std::filesystem;
-
-struct Flags {
-  std::string file, target = "sm_90a", out, layouts = "none";
-  bool check = false;
-  std::uint64_t seed = 1, solution = 0;
-};
-
-// Every layout that synthesis chose: one line, and its picture where wanted.
-struct Drawn {
-  std::string tensor, layout, why, text, svg;
-};
-std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution) {
+std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, layout::DrawLimits limits) {
   std::vector<Drawn> out;
   const auto why = [&](tile::TensorId id) {
     const auto found = solution.reasons.find(id);
@@ -30,13 +16,12 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
                      : reason.why;
   };
   for (const auto& [id, tv] : solution.registers)
-    out.push_back({program.tensor(id).name, to_string(coalesce(tv)), why(id), draw_text(tv), draw_svg(tv)});
+    out.push_back({program.tensor(id).name, to_string(coalesce(tv)), why(id), draw_text(tv, limits), draw_svg(tv, limits)});
   for (const auto& [id, memory] : solution.shared)
-    out.push_back({program.tensor(id).name, to_string(memory), why(id), draw_text(memory), draw_svg(memory)});
+    out.push_back({program.tensor(id).name, to_string(memory), why(id), draw_text(memory, limits), draw_svg(memory, limits)});
   return out;
 }
 
-// Which instruction each copy and matrix statement became.
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution) {
   std::vector<std::pair<int, nlohmann::json>> rows;
   for (const auto& [statement, choice] : solution.choices) {
@@ -54,6 +39,15 @@ nlohmann::json instructions(const tile::Program& program, const synth::Solution&
   for (auto& [line, row] : rows) json.push_back(std::move(row));
   return json;
 }
+
+namespace {
+namespace fs = std::filesystem;
+
+struct Flags {
+  std::string file, target = "sm_90a", out, layouts = "none";
+  bool check = false;
+  std::uint64_t seed = 1, solution = 0;
+};
 
 // What each solution would cost, and what tells it from the first.
 nlohmann::json alternatives(const tile::Program& program, const std::vector<synth::Solution>& solutions) {

@@ -56,7 +56,7 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
           else return sub->add_option(flag.name, *into, flag.help);
         },
         flag.into);
-    if (flag.name[0] != '-') option->required();
+    if (flag.name[0] != '-' && !std::holds_alternative<std::optional<std::string>*>(flag.into)) option->required();
     if (!flag.among.empty()) option->check(CLI::IsMember(flag.among));
   }
   sub->fallthrough();
@@ -82,8 +82,9 @@ int run(int argc, char** argv) {
   app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet,-q", session.quiet, "no progress");
   app.fallthrough();
-  std::vector<Command> commands = {optimize_command(), new_command(),    compile_command(), show_command(),   verify_command(),
-                                   bench_command(),    doctor_command(), errors_command(),  version_command()};
+  std::vector<Command> commands = {optimize_command(), report_command(), new_command(),    compile_command(),
+                                   show_command(),     verify_command(), bench_command(),  archive_command(),
+                                   doctor_command(),   errors_command(), version_command()};
   commands.push_back(completion_command(commands));
   const Command* chosen = nullptr;
   for (Command& command : commands) add(app, command, chosen);

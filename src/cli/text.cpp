@@ -93,6 +93,19 @@ std::string two_columns(const Rows& rows) {
   return out;
 }
 
+std::string columns(const std::vector<Cells>& rows) {
+  std::vector<std::size_t> widths(rows[0].size());
+  for (const Cells& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string out;
+  for (const Cells& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}", row[i], i + 1 < row.size() ? widths[i] + 2 : 0);
+    out += (&row == &rows[0] ? bold(line) : line) + "\n";
+  }
+  return out;
+}
+
 std::string time_text(double us) {
   if (us <= 0) return "-";
   if (us < 1000) return fmt::format("{:.{}f} us", us, us < 100 ? 2 : 1);

@@ -2,7 +2,10 @@
 // standard output, progress on standard error (one rewritten line on a terminal, a plain line every few seconds elsewhere). Colours
 // only on a terminal and only without NO_COLOR.
 #pragma once
+#include "archive/archive.h"
+#include "layout/draw.h"
 #include "search/optimize.h"
+#include "synth/synthesize.h"
 namespace warploom::cli {
 // "60s", "2m", "500ms", "1.5h"; a bare number is seconds. usage when it is none of these or not above zero.
 Result<double> parse_seconds(const std::string& text, const std::string& place);
@@ -20,12 +23,30 @@ using Rows = std::vector<std::pair<std::string, std::string>>;
 // One "label   value" a row, labels padded to the widest. Lines of a value after the first are indented alike.
 std::string two_columns(const Rows& rows);
 
+using Cells = std::vector<std::string>;
+// Columns padded to their widest cell; the first row is the heading, in bold.
+std::string columns(const std::vector<Cells>& rows);
+
 // `text` in bold or green where standard output is a terminal that may be coloured.
 std::string bold(const std::string& text);
 std::string green(const std::string& text);
 
 // Microseconds as people read them: "812 us", "1.24 ms"; "-" for none.
 std::string time_text(double us);
+
+// Every layout that synthesis chose: one line, why, and its pictures. (compile.cpp)
+struct Drawn {
+  std::string tensor, layout, why, text, svg;
+};
+std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, layout::DrawLimits limits = {});
+// Which instruction each copy and matrix statement became: an object a statement. (compile.cpp)
+nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution);
+
+// A bundle's plan, by its folder or its plan.json, which `path` then names; plan-invalid where it has no track or launch list. (verify.cpp)
+Result<nlohmann::json> read_plan(std::filesystem::path& path);
+
+// The archive at `file`, "": the one in the cache folder; file-missing rather than an empty one where there is none. (archive.cpp)
+Result<archive::Archive> archive_at(const std::string& file);
 
 class ProgressLine {
  public:

@@ -23,18 +23,8 @@ struct Bench {
 };
 
 tl::unexpected<Error> unfit(const fs::path& path, std::string found) {
-  return fail({ErrorCode::kPlanInvalid, "the plan cannot be judged", path.string(), "a plan.json of a bundle", std::move(found),
+  return fail({ErrorCode::kPlanInvalid, "the plan cannot be read", path.string(), "a plan.json of a bundle", std::move(found),
                "make it again with `warploom optimize`"});
-}
-
-Result<nlohmann::json> read_plan(const fs::path& path) {
-  WARPLOOM_TRY(const std::string text, read_file(path));
-  nlohmann::json plan = nlohmann::json::parse(text, nullptr, false);
-  if (!plan.is_object()) return unfit(path, "no JSON object");
-  for (const char* key : {"launch_list", "track"})
-    if (!plan.contains(key)) return unfit(path, std::string("no key '") + key + "'");
-  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>())) return unfit(path, "an unknown track");
-  return plan;
 }
 
 Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, const fs::path& path) {
@@ -46,8 +36,6 @@ Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, co
 
 Result<Bench> open(const Flags& flags, bool beside_reference) {
   Bench bench{flags.plan, {}, {}, 0, {}};
-  std::error_code ignored;
-  if (fs::is_directory(bench.path, ignored)) bench.path /= "plan.json";
   WARPLOOM_TRY(bench.plan, read_plan(bench.path));
   WARPLOOM_TRY(graph::Graph graph, model_of(flags, bench.plan, bench.path));
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
@@ -133,6 +121,18 @@ Command plan_command(std::string name, std::string help, Result<Answer> (*action
   return command;
 }
 }  // namespace
+Result<nlohmann::json> read_plan(fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) path /= "plan.json";
+  WARPLOOM_TRY(const std::string text, read_file(path));
+  nlohmann::json plan = nlohmann::json::parse(text, nullptr, false);
+  if (!plan.is_object()) return unfit(path, "no JSON object");
+  for (const char* key : {"launch_list", "track"})
+    if (!plan.contains(key)) return unfit(path, std::string("no key '") + key + "'");
+  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>())) return unfit(path, "an unknown track");
+  return plan;
+}
+
 Command verify_command() {
   return plan_command("verify", "judge a bundle's kernels again: whole outputs, fresh inputs of every family", judge_again,
                       false);

@@ -334,6 +334,7 @@ class Explorer {
                    .seed = options_.seed,
                    .interrupted = interrupted(),
                    .schedule = best->schedule,
+                   .key = key_,
                    .list = best->list,
                    .refusals = refusals_};
   }

@@ -144,7 +144,8 @@ class Planner {
     std::set<std::string> references;
     bool compared = true;
     for (const auto& [problem, times, one] : tasks_) {
-      out.regions.push_back({problem.setup.graph.name, times, one.schedule, one.reference, one.best_us, one.reference_us});
+      out.regions.push_back(
+          {problem.setup.graph.name, times, one.schedule, one.reference, one.best_us, one.reference_us, one.key});
       out.best_us += times * one.best_us;
       out.best_low_us += times * one.best_low_us;
       out.best_high_us += times * one.best_high_us;
@@ -243,7 +244,8 @@ nlohmann::json to_json(const Outcome& outcome) {
                               {"schedule", kernels::to_json(region.schedule)},
                               {"reference", region.reference},
                               {"best_us", region.best_us},
-                              {"reference_us", region.reference_us}});
+                              {"reference_us", region.reference_us},
+                              {"key", region.key}});
   return out;
 }
 }  // namespace warploom::search

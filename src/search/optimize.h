@@ -56,6 +56,7 @@ struct RegionOutcome {
   kernels::Schedule schedule;
   std::string reference;
   double best_us = 0, reference_us = 0;  // of once
+  std::string key;                       // of its problem in the archive
 };
 
 struct Outcome {
@@ -76,6 +77,7 @@ struct Outcome {
   std::uint64_t seed = 0;
   bool interrupted = false;
   kernels::Schedule schedule;          // of the only region
+  std::string key;                     // of its problem in the archive
   std::vector<RegionOutcome> regions;  // in the order of their first kernels
   LaunchList list;
   std::vector<Refusal> refusals;

@@ -1,0 +1,142 @@
+#include "cli/html.h"
+#include <sstream>
+#include "base/embedded.h"
+#include "cli/text.h"
+namespace warploom::cli {
+namespace {
+using nlohmann::ordered_json;
+using Path = nlohmann::json::json_pointer;
+const nlohmann::json kNone;
+
+const nlohmann::json& at(const nlohmann::json& record, const std::string& path) {
+  return record.contains(Path(path)) ? record[Path(path)] : kNone;
+}
+std::string words(const nlohmann::json& value) {
+  if (value.is_null()) return "–";
+  if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();
+  const double number = value.get<double>();
+  return std::abs(number) >= 1000 && std::abs(number) < 1e10 ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
+}
+double number(const nlohmann::json& value) { return value.is_number() ? value.get<double>() : 0; }
+
+std::string cell(const nlohmann::json& value, bool share) {
+  if (!value.is_number() && !value.is_null()) return "<td>" + escaped(words(value)) + "</td>";
+  if (!share) return fmt::format("<td class=\"n\" data-v=\"{}\">{}</td>", number(value), words(value));
+  return fmt::format("<td class=\"n bar\" data-v=\"{0}\" style=\"--part:{0:.1f}%\">{0:.0f} %</td>", 100 * number(value));
+}
+
+// A table of resources/report/tables.json, a record a row; nothing where there are no records. A heading that ends in % has bars.
+std::string table(const std::string& name, const nlohmann::json& records) {
+  if (!records.is_array() || records.empty()) return "";
+  static const ordered_json tables = ordered_json::parse(resource("report/tables.json"));
+  const ordered_json& chosen = tables[name];
+  std::string out = fmt::format("<div class=\"tablebox {}\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>", name,
+                                chosen[0].get<std::string>());
+  for (const auto& column : chosen[1].items()) out += "<th scope=\"col\">" + column.key() + "</th>";
+  out += "</tr></thead><tbody>\n";
+  for (const auto& record : records) {
+    out += "<tr>";
+    for (const auto& column : chosen[1].items())
+      out += cell(at(record, column.value().get<std::string>()), column.key().ends_with('%'));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+// Values between two ends of a picture.
+struct Scale {
+  bool log;
+  double from, to, low = 1e300, high = -1e300;
+  double in(double value) const { return log ? std::log10(std::max(value, 1e-12)) : value; }
+  void take(double value) { low = std::min(low, in(value)), high = std::max(high, in(value)); }
+  void widen() {
+    const double room = std::max(0.05 * (high - low), log ? 0.02 : 0.5);
+    low -= room, high += room;
+  }
+  double at(double value) const { return from + (to - from) * (in(value)-low) / (high - low); }
+  double tick(int of_4) const {
+    const double value = low + (high - low) * of_4 / 4;
+    return log ? std::pow(10, value) : value;
+  }
+};
+}  // namespace
+std::string text_at(const nlohmann::json& record, const char* path) {
+  return at(record, path).is_string() ? at(record, path).get<std::string>() : "";
+}
+double number_at(const nlohmann::json& record, const char* path) { return number(at(record, path)); }
+const nlohmann::json& list_at(const nlohmann::json& record, const char* path) {
+  static const nlohmann::json none = nlohmann::json::array();
+  return at(record, path).is_array() ? at(record, path) : none;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
+  return out;
+}
+
+std::string rendered(const std::string& file, const nlohmann::json& record) {
+  using Form = std::string (*)(const nlohmann::json& value, const std::string& more);
+  static const std::map<std::string, Form> forms = {
+      {"text", [](const nlohmann::json& value, const std::string&) { return escaped(words(value)); }},
+      {"html", [](const nlohmann::json& value, const std::string&) { return value.is_string() ? value.get<std::string>() : ""; }},
+      {"time",
+       [](const nlohmann::json& value, const std::string&) {
+         const std::string text = time_text(number(value));
+         return text.ends_with(" us") ? text.substr(0, text.size() - 2) + "µs" : text;
+       }},
+      {"percent", [](const nlohmann::json& value, const std::string&) { return fmt::format("{:.0f} %", 100 * number(value)); }},
+      {"table", [](const nlohmann::json& value, const std::string& more) { return table(more, value); }},
+      {"each", [](const nlohmann::json& value, const std::string& more) {
+         std::string all;
+         for (const auto& one : value) all += rendered(more, one);
+         return all;
+       }}};
+  const std::string& html = resource("report/" + file);
+  std::string out;
+  for (std::size_t from = 0;;) {
+    const std::size_t open = html.find('@', from), close = html.find('@', open + 1);
+    out += html.substr(from, open - from);
+    if (open == html.npos || close == html.npos) return out;
+    std::istringstream asked(html.substr(open + 1, close - open - 1));
+    std::string form, path, more;
+    asked >> form >> path >> more;
+    out += forms.at(form)(at(record, path == "/" ? "" : path), more);
+    from = close + 1;
+  }
+}
+
+std::string scatter(const Plot& plot) {
+  constexpr double kLeft = 80, kRight = 880, kTop = 14, kBottom = 280;
+  Scale x{plot.log_x, kLeft, kRight}, y{true, kBottom, kTop};
+  for (const auto& mark : plot.marks) x.take(mark.x), y.take(mark.y);
+  for (const auto& line : plot.lines)
+    for (const auto& corner : line.second) x.take(corner.first), y.take(corner.second);
+  if (x.low > x.high) return "";  // nothing to show
+  x.widen(), y.widen();
+  std::string out = fmt::format(
+      "<figure class=\"{}\"><figcaption>{}</figcaption>\n<svg viewBox=\"0 0 900 330\" role=\"img\" aria-label=\"{}\">"
+      "<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
+      plot.css, plot.title, plot.title, kLeft, kTop, kRight - kLeft, kBottom - kTop);
+  const auto text = [&](double at_x, double at_y, const char* anchor, const std::string& what) {
+    out +=
+        fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at_x, at_y, anchor, what);
+  };
+  for (int i = 0; i <= 4; ++i) {
+    text(x.at(x.tick(i)), kBottom + 20, "middle", words(x.tick(i)));
+    text(kLeft - 8, y.at(y.tick(i)) + 4, "end", words(y.tick(i)));
+  }
+  text((kLeft + kRight) / 2, kBottom + 42, "middle", plot.x);
+  text(kLeft + 8, kTop + 16, "start", plot.y);
+  for (const auto& line : plot.lines) {
+    out += fmt::format("<polyline class=\"{}\" points=\"", line.first);
+    for (const auto& corner : line.second) out += fmt::format("{:.1f},{:.1f} ", x.at(corner.first), y.at(corner.second));
+    out += "\"/>\n";
+  }
+  for (const auto& mark : plot.marks)
+    out += fmt::format("<circle class=\"mark {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}</title></circle>\n", mark.css,
+                       x.at(mark.x), y.at(mark.y), escaped(mark.text));
+  return out + "</svg></figure>\n";
+}
+}  // namespace warploom::cli

@@ -108,18 +108,12 @@ std::vector<Instruction> sm90a_rows() {
 }
 }  // namespace
 const std::vector<Instruction>& instructions_of(const std::string& arch) {
-  struct Table {
-    std::string_view arch;
-    std::vector<Instruction> (*rows)();
-  };
-  static constexpr Table kTables[] = {{"sm_80", sm80_rows}, {"sm_89", sm89_rows}, {"sm_90a", sm90a_rows}};
   static const auto all = [] {
     std::map<std::string, std::vector<Instruction>, std::less<>> by_arch;
     std::vector<Instruction> so_far;  // newest first: what is preferred where several fit
-    for (const Table& table : kTables) {
-      auto rows = table.rows();
+    for (const auto& [name, rows] : {std::pair{"sm_80", sm80_rows()}, {"sm_89", sm89_rows()}, {"sm_90a", sm90a_rows()}}) {
       so_far.insert(so_far.begin(), rows.begin(), rows.end());
-      by_arch.emplace(table.arch, so_far);
+      by_arch.emplace(name, so_far);
     }
     return by_arch;
   }();

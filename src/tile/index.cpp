@@ -14,7 +14,7 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   const std::int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
-
+}  // namespace
 std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
   switch (op) {
     case IndexOp::add: return wrap_add(a, b);
@@ -27,7 +27,7 @@ std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
     default: return 0;
   }
 }
-
+namespace {
 // `index` is left ⊕ constant with the operator ⊕.
 bool has_constant(const Index& index, IndexOp op) { return index.op() == op && index.right().constant(); }
 
@@ -84,21 +84,13 @@ std::optional<Index> fold_mod(const Index& a, const Index& b) {
   return std::nullopt;
 }
 
+std::optional<Index> fold_same(const Index& a, const Index& b) { return a.same(b) ? std::optional(a) : std::nullopt; }
+
 std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
-  if (a.constant() && b.constant()) {
-    if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
-    return Index(compute(op, *a.constant(), *b.constant()));
-  }
-  switch (op) {
-    case IndexOp::add: return fold_add(a, b);
-    case IndexOp::sub: return fold_sub(a, b);
-    case IndexOp::mul: return fold_mul(a, b);
-    case IndexOp::div: return fold_div(a, b);
-    case IndexOp::mod: return fold_mod(a, b);
-    case IndexOp::min:
-    case IndexOp::max: return a.same(b) ? std::optional(a) : std::nullopt;
-    default: return std::nullopt;
-  }
+  constexpr std::array kFolds = {fold_add, fold_sub, fold_mul, fold_div, fold_mod, fold_same, fold_same};
+  if (!a.constant() || !b.constant()) return kFolds[static_cast<std::size_t>(op) - static_cast<std::size_t>(IndexOp::add)](a, b);
+  if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
+  return Index(compute(op, *a.constant(), *b.constant()));
 }
 
 struct Spelling {

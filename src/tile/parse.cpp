@@ -59,22 +59,11 @@ class Reader : public Cursor {
     do item(Named<int>{tensors.emplace_back()});
     while (accept(","));
   }
-  void item(Dtype& to) {
-    if (const auto found = dtype_named(peek().text)) to = *found;
-    else fail("no element type has this name", "an element type");
-    take();
-  }
-  void item(ReduceOp& to) {
-    if (const auto found = reduce_op_named(peek().text)) to = *found;
-    else fail("no reduction has this name", "sum, max or min");
-    take();
-  }
-  void item(Keyword<Tensor> to) {
+  void item(Dtype& to) { take_named(dtype_named(peek().text), to, "element type", "an element type"); }
+  void item(ReduceOp& to) { take_named(reduce_op_named(peek().text), to, "reduction", "sum, max or min"); }
+  void keyword(Tensor& tensor) {
     for (const TensorWord& row : kTensorWords)
-      if (is(row.word)) {
-        to.tensor.scope = row.scope;
-        to.tensor.writable = row.writable;
-      }
+      if (is(row.word)) tensor.scope = row.scope, tensor.writable = row.writable;
     take();
   }
   void item(Named<int> to) {
@@ -125,6 +114,12 @@ class Reader : public Cursor {
   }
 
  private:
+  template <class T>
+  void take_named(std::optional<T> found, T& to, std::string_view kind, std::string expected) {
+    if (found) to = *found;
+    else fail(fmt::format("no {} has this name", kind), std::move(expected));
+    take();
+  }
   bool option(std::string_view word) { return accept(trimmed(word)); }
   bool extent_follows() const {
     return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer && (is(",", 2) || is("]", 2) || is("by", 2));

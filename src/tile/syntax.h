@@ -57,17 +57,11 @@ struct Extents {
   T& list;
 };
 template <class T>
-struct Keyword {  // that begins a tensor's declaration
-  T& tensor;
-};
-template <class T>
 Flag(std::string_view, T&) -> Flag<T>;
 template <class T>
 Named(T&, bool = false) -> Named<T>;
 template <class T>
 Extents(T&) -> Extents<T>;
-template <class T>
-Keyword(T&) -> Keyword<T>;
 
 void all(auto& io, auto&&... items) { (io.item(items), ...); }
 
@@ -77,7 +71,8 @@ void line(auto& io, Of<Program> auto& p) {
       Optional{" warps ", true, p.warps}, Flag{" cooperative", p.cooperative});
 }
 void line(auto& io, Of<Tensor> auto& t) {
-  all(io, Keyword{t}, " ", t.name, " ", t.dtype, " ", t.shape);
+  io.keyword(t);
+  all(io, " ", t.name, " ", t.dtype, " ", t.shape);
   if (t.scope == Scope::global)
     all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides}, Flag{" zeroed", t.zeroed});
 }

@@ -323,19 +323,19 @@ class SharedSolver : Question {
   }
 
   // Nothing but the copy engine signals the roles that wait for a slot.
-  Error cannot_fill(const Site& site, const Lack& lack) const {
+  tl::unexpected<Error> cannot_fill(const Site& site, const Lack& lack) const {
     std::string consumer;
     for (const Site& other : sites)
       if (const auto* consume = std::get_if<Consume>(&other.statement->node);
           consume && consume->pipeline == site.producing && consumer.empty())
         consumer = place_of(*other.statement);
-    return {ErrorCode::kNoInstruction,
-            fmt::format("no instruction of {} can fill pipeline '{}' from another role", capabilities.arch,
-                        program.pipeline(site.producing).name),
-            place_of(*site.statement),
-            fmt::format("for the copy engine: {}", lack.expected),
-            fmt::format("{}: {}; another role consumes the slot ({})", print(program, *site.statement), lack.found, consumer),
-            "pad or copy the tensor first, or produce and consume in one thread of control: its threads copy themselves"};
+    return fail(
+        {ErrorCode::kNoInstruction,
+         fmt::format("no instruction of {} can fill pipeline '{}' from another role", capabilities.arch,
+                     program.pipeline(site.producing).name),
+         place_of(*site.statement), fmt::format("for the copy engine: {}", lack.expected),
+         fmt::format("{}: {}; another role consumes the slot ({})", print(program, *site.statement), lack.found, consumer),
+         "pad or copy the tensor first, or produce and consume in one thread of control: its threads copy themselves"});
   }
 
   Status choose_between(const Site& site, const Copy& copy, const Sides& sides, Choice& choice) const {
@@ -353,7 +353,7 @@ class SharedSolver : Question {
       choice = {row_of(Method::tensor_copy, copy), 1, {}, "strides, start and width in steps of 16 bytes"};
       return ok();
     }
-    if (site.producing >= 0 && is_between_roles(sites, site.producing)) return fail(cannot_fill(site, *lack));
+    if (site.producing >= 0 && is_between_roles(sites, site.producing)) return cannot_fill(site, *lack);
     // Threads copy: spread vectors over them.
     int vector = aligned ? vector_limit(program, bounds, global, 16) : 1;
     while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;

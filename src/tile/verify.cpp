@@ -14,12 +14,11 @@ constexpr std::array<std::string_view, 4> kGridVariables = {"block_x", "block_y"
 // Words of C++ and CUDA, and those that the printed form of a value needs.
 constexpr std::string_view kReserved =
     " alignas alignof asm auto bool break case catch char class const constexpr const_cast continue decltype default "
-    "delete "
-    "do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
+    "delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
     "namespace new noexcept nullptr operator private protected public register reinterpret_cast requires return short "
-    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef "
-    "typeid typename union unsigned using virtual void volatile while and or not xor "
-    "threadIdx blockIdx blockDim gridDim warpSize inf nan wl main ";
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid "
+    "typename union unsigned using virtual void volatile while and or not xor threadIdx blockIdx blockDim gridDim warpSize "
+    "inf nan wl main ";
 
 // The rules of one declaration, which every error names.
 struct Declaration {

@@ -1,4 +1,5 @@
 #include "tile/index.h"
+#include "tile/syntax.h"
 namespace warploom::tile {
 namespace {
 constexpr std::int64_t kLargestDivisor = std::int64_t{1} << 20;
@@ -93,17 +94,11 @@ std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
   return Index(compute(op, *a.constant(), *b.constant()));
 }
 
-struct Spelling {
-  std::string_view text;
-  int precedence;  // binds tighter where larger; 3 for what never needs parentheses
-};
-constexpr std::array<Spelling, 9> kSpellings = {
-    {{"", 3}, {"", 3}, {" + ", 1}, {" - ", 1}, {" * ", 2}, {" / ", 2}, {" % ", 2}, {"wl::min(", 3}, {"wl::max(", 3}}};
-const Spelling& spelling(IndexOp op) { return kSpellings[static_cast<std::size_t>(op)]; }
+const IndexWord& word_of(IndexOp op) { return kIndexWords[static_cast<std::size_t>(op)]; }
 
 std::string text_within(const Index& index, int precedence) {
   const std::string text = index.text();
-  return spelling(index.op()).precedence < precedence ? "(" + text + ")" : text;
+  return word_of(index.op()).precedence < precedence ? "(" + text + ")" : text;
 }
 }  // namespace
 Index::Index(std::int64_t value) : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
@@ -154,12 +149,12 @@ std::string Index::text() const {
   if (op() == IndexOp::constant) return std::to_string(node_->value);
   if (op() == IndexOp::variable) return node_->name;
   if (op() == IndexOp::min || op() == IndexOp::max)
-    return std::string(spelling(op()).text) + left().text() + ", " + right().text() + ")";
+    return fmt::format("wl::{}({}, {})", word_of(op()).text, left().text(), right().text());
   const auto added = right().constant();
   if (op() == IndexOp::add && added && *added < 0 && *added != std::numeric_limits<std::int64_t>::min())
     return left().text() + " - " + std::to_string(-*added);
-  const int precedence = spelling(op()).precedence;
-  return text_within(left(), precedence) + std::string(spelling(op()).text) + text_within(right(), precedence + 1);
+  const auto& [sign, precedence] = word_of(op());
+  return fmt::format("{} {} {}", text_within(left(), precedence), sign, text_within(right(), precedence + 1));
 }
 
 bool Index::same(const Index& other) const {

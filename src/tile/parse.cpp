@@ -8,24 +8,12 @@ constexpr int kDeepestTerm = 100;                   // parentheses and calls ins
 constexpr int kMostTerms = 1000;                    // operators in one index
 constexpr std::size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
 
-struct Operator {
-  std::string_view sign;
-  IndexOp op;
-  int precedence;  // sums 1, products 2; 0: a function
-};
-constexpr std::array<Operator, 9> kOperators = {{{"+", IndexOp::add, 1},
-                                                 {"-", IndexOp::sub, 1},
-                                                 {"*", IndexOp::mul, 2},
-                                                 {"/", IndexOp::div, 2},
-                                                 {"%", IndexOp::mod, 2},
-                                                 {"wl::min", IndexOp::min, 0},
-                                                 {"wl::max", IndexOp::max, 0},
-                                                 {"min", IndexOp::min, 0},
-                                                 {"max", IndexOp::max, 0}}};
-const Operator* find(std::string_view sign, int precedence) {
-  for (const Operator& candidate : kOperators)
-    if (candidate.sign == sign && candidate.precedence == precedence) return &candidate;
-  return nullptr;
+// The operation that a sign, or with precedence 3 a function, stands for.
+std::optional<IndexOp> find(std::string_view sign, int precedence) {
+  if (precedence == 3 && sign.starts_with("wl::")) sign.remove_prefix(4);
+  for (auto i = static_cast<std::size_t>(IndexOp::add); i < kIndexWords.size(); ++i)
+    if (kIndexWords[i].text == sign && kIndexWords[i].precedence == precedence) return static_cast<IndexOp>(i);
+  return std::nullopt;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -131,10 +119,10 @@ class Reader : public Cursor {
   Index binary(int precedence) {
     if (precedence > 2) return primary();
     Index left = binary(precedence + 1);
-    for (const Operator* op; !extent_follows() && (op = find(peek().text, precedence));) {
+    for (std::optional<IndexOp> op; !extent_follows() && (op = find(peek().text, precedence));) {
       if (++terms_ > kMostTerms) fail("the expression is too long");
       take();
-      left = Index::make(op->op, left, binary(precedence + 1));
+      left = Index::make(*op, left, binary(precedence + 1));
     }
     return left;
   }
@@ -155,7 +143,7 @@ class Reader : public Cursor {
     return inner;
   }
   Index call() {
-    const Operator* function = find(take().text, 0);
+    const auto function = find(take().text, 3);
     if (!function) fail("no function of indices has this name", "wl::min or wl::max");
     if (++terms_ > kMostTerms) fail("the expression is too long");
     if (!deeper() || !function) return {};
@@ -165,7 +153,7 @@ class Reader : public Cursor {
     const Index right = binary(1);
     expect(")");
     --depth_;
-    return Index::make(function->op, left, right);
+    return Index::make(*function, left, right);
   }
   Value value(int depth) {
     Value value;

@@ -22,6 +22,14 @@ inline constexpr std::array<TensorWord, 4> kTensorWords = {{{"global", Scope::gl
                                                             {"shared", Scope::shared, false},
                                                             {"register", Scope::reg, false}}};
 
+struct IndexWord {
+  std::string_view text;
+  int precedence;  // binds tighter where larger; 3: never needs parentheses
+};
+// In the order of IndexOp. Emitted source, and so the text form, puts wl:: before min and max.
+inline constexpr std::array<IndexWord, 9> kIndexWords = {
+    {{"", 3}, {"", 3}, {"+", 1}, {"-", 1}, {"*", 2}, {"/", 2}, {"%", 2}, {"min", 3}, {"max", 3}}};
+
 inline std::string_view name_of(ReduceOp op) { return kReduceNames[static_cast<std::size_t>(op)]; }
 inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {
   for (std::size_t i = 0; i < kReduceNames.size(); ++i)

@@ -53,7 +53,7 @@ void CudaEmitter::cast_registers(const Copy& node) {
 
 void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, bool load) {
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
-  const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
+  const TvLayout seen = synth::seen_from(registers(side.tensor), memory.extent);
   const auto loops = value_loops(seen, choice.vector);
   std::vector<Coordinate> at = coordinates(memory, seen, loops);
   note_pointer(memory.tensor);
@@ -81,7 +81,7 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, 
 
 void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, bool load) {
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
-  const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
+  const TvLayout seen = synth::seen_from(registers(side.tensor), memory.extent);
   if (is_slot(memory.tensor)) slot_read_ = true;
   else load ? before_read(memory.tensor) : before_write(memory.tensor);
   move_shared(side.tensor, memory, seen, solution_.shared.at(memory.tensor), shared_base(memory.tensor), choice.vector, load,
@@ -110,7 +110,7 @@ void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout&
 // ldmatrix and stmatrix: lane l gives the address of row l % 8 of matrix l / 8.
 void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool load) {
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
-  const TvLayout seen = synth::seen_from(registers(side.tensor), tensor(side.tensor).shape, memory.extent);
+  const TvLayout seen = synth::seen_from(registers(side.tensor), memory.extent);
   const auto& layout = solution_.shared.at(memory.tensor);
   const std::size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor)), other = 1 - contiguous;
   const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
@@ -144,14 +144,9 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
 void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
   const bool load = tensor(node.src.tensor).scope == Scope::global;
   const Tile &global = load ? node.src : node.dst, &shared = load ? node.dst : node.src;
-  std::vector<std::int64_t> extent;
-  for (const int d : wide_dims(shared.extent)) extent.push_back(shared.extent[static_cast<std::size_t>(d)]);
-  if (extent.empty()) extent = {1};
   // Where dimensions of one side meet one of the other together, both are seen in digits that fall into them.
-  const auto seen = [&](const TvLayout& mapping, const Tile& tile) { return synth::seen_from(mapping, extent, tile.extent); };
-  const auto back = [&](const TvLayout& mapping, const Tile& tile) { return synth::seen_from(mapping, tile.extent, extent); };
-  const TvLayout of_shared = seen(back(seen(choice.mapping, global), global), shared);
-  const TvLayout of_global = seen(back(of_shared, shared), global);
+  const TvLayout of_shared = synth::seen_from(synth::seen_from(choice.mapping, global.extent), shared.extent);
+  const TvLayout of_global = synth::seen_from(of_shared, global.extent);
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
   else if (load) now_.unsynced[shared.tensor].unfenced = true;

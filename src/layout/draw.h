@@ -7,16 +7,12 @@
 //                                                                  T1V0 T1V1 T3V0 T3V1
 //
 // Of a memory layout each cell is the shared-memory bank (0 to 31) that holds the element's first byte. In SVG a colour stands for a
-// thread, or for a bank. What exceeds the limits is left out and said so in the last line.
+// thread, or for a bank. Of rows and columns beyond 64 the last line says that they are left out.
 #pragma once
 #include "layout/memory_layout.h"
 namespace warploom::layout {
-struct DrawLimits {
-  std::int64_t rows = 64, columns = 64;
-};
-
-std::string draw_text(const TvLayout& layout, DrawLimits limits = {});
-std::string draw_text(const MemoryLayout& layout, DrawLimits limits = {});
-std::string draw_svg(const TvLayout& layout, DrawLimits limits = {});
-std::string draw_svg(const MemoryLayout& layout, DrawLimits limits = {});
+std::string draw_text(const TvLayout& layout);
+std::string draw_text(const MemoryLayout& layout);
+std::string draw_svg(const TvLayout& layout);
+std::string draw_svg(const MemoryLayout& layout);
 }  // namespace warploom::layout

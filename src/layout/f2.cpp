@@ -40,9 +40,6 @@ Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memo
   if (!linear)
     return layout_error("addresses are not linear over bits", "extents that are powers of two, sums that do not carry",
                         to_string(registers) + " in " + to_string(memory));
-  std::uint64_t all = 0;
-  for (const std::uint64_t column : result.columns) all |= column;
-  result.rows = static_cast<int>(std::bit_width(all));
   return result;
 }
 }  // namespace warploom::layout

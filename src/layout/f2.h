@@ -15,7 +15,6 @@
 #include "layout/memory_layout.h"
 namespace warploom::layout {
 struct BitMatrix {
-  int rows = 0;                        // output bits, at most 64
   std::vector<std::uint64_t> columns;  // the image of each input bit; at most 64
 
   std::uint64_t operator()(std::uint64_t x) const;  // XOR of the columns of x's set bits

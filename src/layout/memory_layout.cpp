@@ -49,18 +49,17 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<i
 }
 
 Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes, int element_bits) {
-  if (panel_bytes != 32 && panel_bytes != 64 && panel_bytes != 128)
-    return layout_error("a panel has a width that no swizzle mode has", "32, 64 or 128 bytes", std::to_string(panel_bytes));
-  if (extents.size() != 2 || contiguous < 0 || contiguous > 1 || element_bits < 1 || panel_bytes * 8 % element_bits != 0)
-    return layout_error(
-        "panels need a tile of two dimensions, one of them contiguous, and whole elements",
-        "two extents, contiguous 0 or 1, an element that divides the panel",
-        fmt::format("extents ({}), contiguous {}, elements of {} bits", fmt::join(extents, ","), contiguous, element_bits));
   const auto c = static_cast<std::size_t>(contiguous);
-  const std::int64_t width = panel_bytes * 8 / element_bits, rows = extents[1 - c];
-  if (extents[c] < 1 || rows < 1 || extents[c] % width != 0)
-    return layout_error("the contiguous extent is no multiple of the panel", fmt::format("a multiple of {} elements", width),
-                        std::to_string(extents[c]));
+  const std::int64_t width = panel_bytes * std::int64_t{8} / std::max(element_bits, 1);
+  const bool known = panel_bytes == 32 || panel_bytes == 64 || panel_bytes == 128;
+  if (!known || extents.size() != 2 || c > 1 || width < 1 || width * element_bits != panel_bytes * 8 || extents[c] % width ||
+      extents[0] < 1 || extents[1] < 1)
+    return layout_error(
+        "a tile cannot be cut into panels",
+        "two extents, one of them contiguous and a multiple of the panel's elements; panels of 32, 64 or 128 bytes",
+        fmt::format("extents ({}), contiguous {}, elements of {} bits, {}-byte panels", fmt::join(extents, ","), contiguous,
+                    element_bits, panel_bytes));
+  const std::int64_t rows = extents[1 - c];
   MemoryLayout layout;
   layout.dims.resize(2);
   layout.dims[c] = {{width, 1}};
@@ -94,12 +93,13 @@ int bit_length(std::int64_t n) { return static_cast<int>(std::bit_width(static_c
 // What one phase touches: the bit offset of each element before the swizzle, thread by thread.
 using Phase = std::vector<std::int64_t>;
 
-// Every element's offset in bits, thread by thread; the coordinate is a sum of a thread's part and a value's.
-Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory) {
+// Every element's offset in bits, thread by thread; the coordinate is a sum of a thread's part and a value's. Of a map that is linear
+// over bits the threads 0, 1, 2, 4, … stand for all.
+Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool linear = false) {
   Phase offsets;
   std::vector<Coord> of_value;
   for (std::int64_t v = 0; v < registers.values(); ++v) of_value.push_back(registers.coord(0, v));
-  for (std::int64_t t = 0; t < registers.threads(); ++t) {
+  for (std::int64_t t = 0; t < registers.threads(); t += linear ? std::max<std::int64_t>(t, 1) : 1) {
     const Coord of_thread = registers.coord(t, 0);
     Coord coord = of_thread;
     for (const Coord& part : of_value) {
@@ -115,41 +115,29 @@ struct Access {
   int element_bits;
 };
 
-// All phases of an access, up to what changes neither ways nor the comparison of swizzles: an XOR when the map is linear over
-// XOR, a translation by a multiple of the period otherwise (every swizzle within the period commutes with it).
-Access phases_of(const TvLayout& registers, const MemoryLayout& memory, int access_bytes, int period_bits) {
+// All phases of an access, up to an XOR of their offsets, which changes neither ways nor the comparison of swizzles: they are linear
+// over XOR. Where the map is, too, one phase stands for all.
+Access phases_of(const TvLayout& registers, MemoryLayout memory, int access_bytes) {
   const std::int64_t threads = registers.threads(), values = registers.values();
   const std::int64_t vector = std::clamp<std::int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
   const std::int64_t lanes = std::clamp<std::int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
-  Access access{{}, memory.element_bits};
-  MemoryLayout plain = memory;
-  plain.swizzle = {};
-  if (const auto map = bit_matrix(registers, plain); map && values % vector == 0) {
-    Phase phase;
-    for (std::int64_t t = 0; t < std::min(lanes, threads); ++t)
-      for (std::int64_t v = 0; v < vector; ++v)
-        phase.push_back(static_cast<std::int64_t>((*map)(static_cast<std::uint64_t>(t + v * threads))));
-    access.phases.push_back(std::move(phase));
-    return access;
-  }
-  const Phase offsets = all_offsets(registers, memory);
-  const std::int64_t period = std::int64_t{8} << period_bits;  // in bits
+  memory.swizzle = {};
+  const auto map = bit_matrix(registers, memory);
+  const bool linear = map && values % vector == 0;
+  const Phase offsets = linear ? Phase() : all_offsets(registers, memory);
   std::set<Phase> seen;
-  for (std::int64_t warp = 0; warp < threads; warp += kWarp) {
-    const std::int64_t warp_end = std::min(threads, warp + kWarp);
-    for (std::int64_t first = warp; first < warp_end; first += lanes)
-      for (std::int64_t step = 0; step < values; step += vector) {
-        Phase phase;
-        for (std::int64_t t = first; t < std::min(warp_end, first + lanes); ++t)
-          for (std::int64_t v = step; v < std::min(values, step + vector); ++v)
-            phase.push_back(offsets[static_cast<std::size_t>(t * values + v)]);
-        const std::int64_t origin = *std::min_element(phase.begin(), phase.end()) / period * period;
-        for (std::int64_t& offset : phase) offset -= origin;
-        seen.insert(std::move(phase));
-      }
-  }
-  access.phases.assign(seen.begin(), seen.end());
-  return access;
+  for (std::int64_t first = 0; first < (linear ? 1 : threads); first += lanes)
+    for (std::int64_t step = 0; step < (linear ? 1 : values); step += vector) {
+      Phase phase;
+      for (std::int64_t t = first; t < std::min(threads, first + lanes); ++t)
+        for (std::int64_t v = step; v < std::min(values, step + vector); ++v)
+          phase.push_back(linear ? static_cast<std::int64_t>((*map)(static_cast<std::uint64_t>(t + v * threads)))
+                                 : offsets[static_cast<std::size_t>(t * values + v)]);
+      const std::int64_t origin = phase.front();
+      for (std::int64_t& offset : phase) offset ^= origin;
+      seen.insert(std::move(phase));
+    }
+  return {{seen.begin(), seen.end()}, memory.element_bits};
 }
 
 // The worst of all phases, or the first found that reaches `enough`: a caller who compares needs to know no more.
@@ -172,8 +160,6 @@ int ways_of(const Access& access, const Swizzle& swizzle, int enough = kWarp * k
   return worst;
 }
 
-int period_bits_of(const Swizzle& s) { return std::max(kBankPeriodBits, s.bits == 0 ? 0 : s.bits + s.base + s.shift); }
-
 // No swizzle, those of the tensor copy engine, then all others that XOR into the bank bits above the vector and read from bits
 // below `top`.
 std::vector<Swizzle> candidates(int lowest_base, int top) {
@@ -188,26 +174,11 @@ std::vector<Swizzle> candidates(int lowest_base, int top) {
 }
 }  // namespace
 std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes) {
-  const std::int64_t bits = memory.element_bits, threads = registers.threads(), values = registers.values();
-  std::int64_t vector = 1;
-  while (vector * 2 * bits <= std::int64_t{8} * max_bytes && values % (vector * 2) == 0) vector *= 2;
+  const std::int64_t bits = memory.element_bits, values = registers.values();
+  std::int64_t vector = std::gcd(values, std::max<std::int64_t>(1, std::int64_t{8} * max_bytes / bits));
   if (vector == 1) return 1;
-  const auto map = bit_matrix(registers, memory);
-  if (map && std::has_single_bit(static_cast<std::uint64_t>(bits))) {
-    // The low value bits must be the low offset bits in order; every other bit must leave those alone. A vector made smaller
-    // frees value bits, whose columns bits << b are multiples of it by themselves.
-    const int thread_bits = bit_length(threads) - 1;
-    const auto column = [&](int b) { return static_cast<std::int64_t>(map->columns[static_cast<std::size_t>(b)]); };
-    int whole = 0;
-    while (std::int64_t{1} << whole < vector && column(thread_bits + whole) == bits << whole) ++whole;
-    vector = std::int64_t{1} << whole;
-    for (int b = 0; b < static_cast<int>(map->columns.size()); ++b) {
-      if (b >= thread_bits && b < thread_bits + whole) continue;
-      while (vector > 1 && column(b) % (vector * bits) != 0) vector /= 2;
-    }
-    return vector;
-  }
-  Phase offsets = all_offsets(registers, memory);
+  const bool linear = std::has_single_bit(static_cast<std::uint64_t>(bits)) && bit_matrix(registers, memory);
+  Phase offsets = all_offsets(registers, memory, linear);
   for (std::int64_t& bit : offsets) bit = memory.swizzle(bit >> 3) << 3 | (bit & 7);
   const auto holds = [&](std::int64_t v) {
     for (std::size_t i = 0; i < offsets.size(); ++i) {
@@ -221,7 +192,7 @@ std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory
 }
 
 int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, int access_bytes) {
-  return ways_of(phases_of(registers, memory, access_bytes, period_bits_of(memory.swizzle)), memory.swizzle);
+  return ways_of(phases_of(registers, memory, access_bytes), memory.swizzle);
 }
 
 Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory) {
@@ -235,8 +206,7 @@ Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLa
                                   [&](const SharedAccess& access) { return bit_matrix(access.registers, plain).has_value(); });
   if (!linear) top = std::min(top, kLargestPeriodBits);
   std::vector<Access> phases;
-  for (const SharedAccess& access : accesses)
-    phases.push_back(phases_of(access.registers, plain, access.access_bytes, std::max(top, kBankPeriodBits)));
+  for (const SharedAccess& access : accesses) phases.push_back(phases_of(access.registers, plain, access.access_bytes));
   Swizzle best;
   int smallest = std::numeric_limits<int>::max();
   for (const Swizzle& swizzle : candidates(base, top)) {

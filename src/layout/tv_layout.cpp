@@ -19,13 +19,12 @@ bool steps_nowhere(const TvMode& mode) {
   return std::all_of(mode.step.begin(), mode.step.end(), [](std::int64_t s) { return s == 0; });
 }
 
-// The coordinates of all (thread, value) pairs, sorted.
-std::vector<Coord> all_coords(const TvLayout& layout) {
-  std::vector<Coord> coords;
+// How many (thread, value) pairs hit each coordinate that any hits.
+std::map<Coord, std::int64_t> hits_of(const TvLayout& layout) {
+  std::map<Coord, std::int64_t> hits;
   for (std::int64_t t = 0; t < layout.threads(); ++t)
-    for (std::int64_t v = 0; v < layout.values(); ++v) coords.push_back(layout.coord(t, v));
-  std::sort(coords.begin(), coords.end());
-  return coords;
+    for (std::int64_t v = 0; v < layout.values(); ++v) ++hits[layout.coord(t, v)];
+  return hits;
 }
 
 TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::int64_t step) {
@@ -59,39 +58,32 @@ Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const
 }
 
 bool TvLayout::is_exact() const {
-  const std::vector<Coord> coords = all_coords(*this);
+  const auto hits = hits_of(*this);
   std::size_t elements = 1;
   for (const std::int64_t extent : tile) elements *= static_cast<std::size_t>(extent);
-  if (elements == 0 || coords.size() % elements != 0) return false;
-  const std::size_t hits = coords.size() / elements;  // of each element, if all of them are hit equally often
-  for (std::size_t i = 0; i < coords.size(); ++i) {
-    if ((i % hits == 0) != (i == 0 || coords[i] != coords[i - 1])) return false;
-    for (std::size_t d = 0; d < tile.size(); ++d)
-      if (coords[i][d] < 0 || coords[i][d] >= tile[d]) return false;
-  }
-  return true;
+  return hits.size() == elements && std::all_of(hits.begin(), hits.end(), [&](const auto& hit) {
+           bool inside = hit.second == hits.begin()->second;
+           for (std::size_t d = 0; d < tile.size(); ++d) inside &= hit.first[d] >= 0 && hit.first[d] < tile[d];
+           return inside;
+         });
 }
 
 bool TvLayout::is_injective() const {
-  const std::vector<Coord> coords = all_coords(*this);
-  return std::adjacent_find(coords.begin(), coords.end()) == coords.end();
+  const auto hits = hits_of(*this);
+  return std::all_of(hits.begin(), hits.end(), [](const auto& hit) { return hit.second == 1; });
 }
 
 TvLayout coalesce(const TvLayout& layout) { return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)}; }
 
 Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector, std::int64_t threads) {
-  const std::size_t rank = tile.size();
-  if (contiguous < 0 || static_cast<std::size_t>(contiguous) >= rank) {
-    return layout_error("the contiguous dimension is none of the tile's", fmt::format("a dimension in [0, {})", rank),
-                        std::to_string(contiguous));
-  }
-  const auto first = static_cast<std::size_t>(contiguous);
-  if (vector < 1 || threads < 1 || std::any_of(tile.begin(), tile.end(), [](std::int64_t e) { return e < 1; }) ||
-      tile[first] % vector != 0) {
-    return layout_error("the vector does not divide the contiguous extent",
-                        fmt::format("at least 1 thread and a vector that divides {}", tile[first]),
-                        fmt::format("vector {}, threads {}, tile ({})", vector, threads, fmt::join(tile, ",")));
-  }
+  const std::size_t rank = tile.size(), first = static_cast<std::size_t>(contiguous);
+  const auto refused = [&](std::string message) {
+    return layout_error(std::move(message), "threads and a vector whose factors divide the tile's extents",
+                        fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads, vector, contiguous,
+                                    fmt::join(tile, ",")));
+  };
+  if (first >= rank || vector < 1 || threads < 1 || tile[first] % vector != 0 || *std::ranges::min_element(tile) < 1)
+    return refused("the vector does not divide the contiguous extent");
   TvLayout result{tile, {}, {}};
   if (vector > 1) result.value.push_back(along(rank, first, vector, 1));
 
@@ -108,11 +100,7 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous
     left /= taken;
     vectors *= extent;
   }
-  if (left > 1 && vectors >= threads) {
-    return layout_error(
-        "the threads cannot be spread evenly over the tile", "threads whose factors divide the tile's extents in vectors",
-        fmt::format("{} threads on {} vectors of {} in tile ({})", threads, vectors, vector, fmt::join(tile, ",")));
-  }
+  if (left > 1 && vectors >= threads) return refused("the threads cannot be spread evenly over the tile");
   if (left > 1) result.thread.push_back({left, Coord(rank, 0)});  // fewer vectors than threads: replicas
   return result;
 }
@@ -122,9 +110,6 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
     return layout_error("a reduction names an axis that the tile lacks", fmt::format("an axis in [0, {})", layout.rank()),
                         std::to_string(axis));
   const auto a = static_cast<std::size_t>(axis);
-  TvLayout result = layout;
-  result.tile[a] = 1;
-  result.value.clear();
   for (const auto* modes : {&layout.thread, &layout.value})
     for (const TvMode& mode : *modes) {
       TvMode rest = mode;
@@ -134,9 +119,10 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
                             fmt::format("modes that step along axis {} alone or not at all", axis),
                             mode_text(mode) + " in " + to_string(layout));
     }
+  TvLayout result = layout;
+  result.tile[a] = 1;
+  std::erase_if(result.value, [a](const TvMode& mode) { return mode.step[a] != 0; });
   for (TvMode& mode : result.thread) mode.step[a] = 0;
-  for (const TvMode& mode : layout.value)
-    if (mode.step[a] == 0) result.value.push_back(mode);
   return result;
 }
 

@@ -26,6 +26,11 @@ struct Work {  // of one block
   }
 };
 
+struct Loop {
+  std::string variable;
+  double trips;
+};
+
 double elements_of(const Tile& tile) { return static_cast<double>(element_count(tile.extent)); }
 
 class Model : Question {
@@ -33,22 +38,22 @@ class Model : Question {
   Model(const Question& question, const Solution& solution) : Question(question), solution_(solution) {}
 
   Cost run() {
-    Environment first;
-    bind_block(first, 0);
-    const Work block = walk(program.body, first, program.warps * 32);
     Cost cost;
     cost.resident = resident_blocks();
     const double processors = capabilities.cluster_processors(static_cast<int>(cluster_size(program))),
-                 running = std::min(blocks_, processors);
+                 running = std::min(blocks_, processors), at_once = processors * cost.resident,
+                 whole = std::floor(blocks_ / at_once);
+    const auto sampled = std::min<std::int64_t>(static_cast<std::int64_t>(std::min(blocks_, at_once)), 256);
+    for (std::int64_t block = 0; block < sampled; ++block) bind_block(wave_.emplace_back(), block);
+    const Work block = walk(program.body, program.warps * 32);
     cost.tensor = block.tensor, cost.issue = block.issue / 4, cost.shared = block.shared;
     cost.l2 = block.l2_bytes / std::min(rates_.l2_bytes, rates_.l2_total_bytes / running);
     cost.chain = block.chain + rates_.block_cycles;
     const double units = std::max({cost.tensor, cost.issue, cost.shared, cost.l2});
     const auto round = [&](double resident) { return std::max(cost.chain, resident * units); };
-    const double at_once = processors * cost.resident, whole = std::floor(blocks_ / at_once);
     const double cycles = whole * round(cost.resident) +
                           (blocks_ > whole * at_once ? round(std::ceil((blocks_ - whole * at_once) / processors)) : 0);
-    cost.dram_us = dram_bytes(at_once) / (capabilities.dram_gbs * 1e3 * rates_.dram_fraction);
+    cost.dram_us = dram_bytes() / (capabilities.dram_gbs * 1e3 * rates_.dram_fraction);
     cost.us = rates_.launch_us + std::max(cycles / (rates_.clock_ghz * 1e3), cost.dram_us);
     return cost;
   }
@@ -56,10 +61,9 @@ class Model : Question {
  private:
   double bytes_in(const Tile& tile) const { return elements_of(tile) * bits_of(program.tensor(tile.tensor).dtype) / 8; }
   void bind_block(Environment& at, std::int64_t block) const {
-    const auto& grid = program.grid;
-    const auto extent = [&](std::size_t d) { return d < grid.size() ? grid[d] : 1; };
-    at["block_x"] = block % extent(0), at["block_y"] = block / extent(0) % extent(1);
-    at["block_z"] = block / extent(0) / extent(1), at["cluster_rank"] = block % cluster_size(program);
+    at["cluster_rank"] = block % cluster_size(program);
+    for (int d = 0; d < 3; block /= program.grid[static_cast<std::size_t>(d++)])
+      at[tile::block(d).name()] = block % program.grid[static_cast<std::size_t>(d)];
   }
 
   // Layouts and registers.
@@ -79,9 +83,10 @@ class Model : Question {
     for (const Site& site : sites) {
       double named = 0;
       std::set<TensorId> seen;
-      for (const auto& [id, read, written, tile] : uses_of(*site.statement))
-        if (program.tensor(id).scope == Scope::reg && !accumulators.count(id) && seen.insert(id).second)
-          named += values(id) * bits_of(program.tensor(id).dtype) / 32;
+      for (const TensorUse& use : uses_of(*site.statement))
+        if (const Tensor& tensor = program.tensor(use.tensor);
+            tensor.scope == Scope::reg && !accumulators.count(use.tensor) && seen.insert(use.tensor).second)
+          named += values(use.tensor) * bits_of(tensor.dtype) / 32;
       most[site.role] = std::max(most[site.role], named);
     }
     double registers = 0;
@@ -90,9 +95,7 @@ class Model : Question {
       registers = 168;  // the budgets move registers between roles, about this mean
     const double threads = program.warps * 32;
     const double by_registers = capabilities.registers / (std::min(255.0, std::ceil(registers / 8) * 8) * threads);
-    const double by_shared = solution_.shared_bytes > 0 ? static_cast<double>(capabilities.shared_bytes) /
-                                                              static_cast<double>(solution_.shared_bytes + 1024)
-                                                        : 32;
+    const double by_shared = static_cast<double>(capabilities.shared_bytes) / static_cast<double>(solution_.shared_bytes + 1024);
     return std::max(1, static_cast<int>(std::min({by_registers, by_shared, 2048 / threads, 32.0})));
   }
 
@@ -126,33 +129,35 @@ class Model : Question {
 
   // Statements.
 
-  Work walk(const Body& body, Environment& at, int threads) {
+  Work walk(const Body& body, int threads) {
     Work work;
     for (const Statement& statement : body)
-      std::visit([&](const auto& node) { work.add(cost_of(statement, node, at, threads)); }, statement.node);
+      std::visit([&](const auto& node) { work.add(cost_of(statement, node, threads)); }, statement.node);
     return work;
   }
 
-  Work cost_of(const Statement&, const For& node, Environment& at, int threads) {
+  Work cost_of(const Statement&, const For& node, int threads) {
+    const Environment& at = wave_[0];
     const std::int64_t begin = node.begin.evaluate(at), end = node.end.evaluate(at), step = node.step.evaluate(at);
+    if (end <= begin || step < 1) return {};
+    loops_.push_back({node.variable, static_cast<double>((end - begin + step - 1) / step)});
+    for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block);
     Work work;
-    if (end <= begin || step < 1) return work;
-    const std::int64_t trips = (end - begin + step - 1) / step;
-    at[node.variable] = begin;
-    work.add(walk(node.body, at, threads), static_cast<double>(trips));
-    at.erase(node.variable);
+    work.add(walk(node.body, threads), loops_.back().trips);
+    for (Environment& block : wave_) block.erase(node.variable);
+    loops_.pop_back();
     return work;
   }
-  Work cost_of(const Statement&, const If& node, Environment& at, int threads) {
+  Work cost_of(const Statement&, const If& node, int threads) {
     Work work;
-    work.add(walk(node.body, at, threads), node.left.evaluate(at) < node.right.evaluate(at) ? 1 : 0.5);
+    work.add(walk(node.body, threads), node.left.evaluate(wave_[0]) < node.right.evaluate(wave_[0]) ? 1 : 0.5);
     return work;
   }
-  Work cost_of(const Statement&, const Roles& node, Environment& at, int) {
+  Work cost_of(const Statement&, const Roles& node, int) {
     Work work;
     double chain = 0;
     for (const Role& role : node.roles) {
-      const Work one = walk(role.body, at, role.warps * 32);
+      const Work one = walk(role.body, role.warps * 32);
       work.add(one);
       chain = std::max(chain, one.chain);
     }
@@ -160,8 +165,8 @@ class Model : Question {
     return work;
   }
   // Nobody waits for a fill where it is started, but for the slot: the latency and the transfer, hidden by the other slots.
-  Work cost_of(const Statement&, const Produce& node, Environment& at, int threads) {
-    Work work = walk(node.body, at, threads);
+  Work cost_of(const Statement&, const Produce& node, int threads) {
+    Work work = walk(node.body, threads);
     // A slot that blocks share is free, and full, when the slowest of them says so.
     const bool shared = std::any_of(node.body.begin(), node.body.end(), [](const Statement& s) {
       const auto* copy = std::get_if<Copy>(&s.node);
@@ -171,8 +176,8 @@ class Model : Question {
     work.chain = work.issue / std::max(1, threads / 32);
     return work;
   }
-  Work cost_of(const Statement&, const Consume& node, Environment& at, int threads) {
-    Work work = walk(node.body, at, threads);
+  Work cost_of(const Statement&, const Consume& node, int threads) {
+    Work work = walk(node.body, threads);
     const bool roles = is_between_roles(sites, node.pipeline);
     const double slots = program.pipeline(node.pipeline).stages - (roles ? node.lag : 1);
     // The producing role comes first in the program; where a loop consumes before it produces, the fill of its last round is known.
@@ -181,8 +186,8 @@ class Model : Question {
     return work;
   }
 
-  Work cost_of(const Statement&, const Fill& node, Environment&, int threads) { return compute(values(node.dst), threads); }
-  Work cost_of(const Statement&, const Map& node, Environment&, int threads) {
+  Work cost_of(const Statement&, const Fill& node, int threads) { return compute(values(node.dst), threads); }
+  Work cost_of(const Statement&, const Map& node, int threads) {
     return compute(values(node.dst) * operations(node.value), threads);
   }
   Work compute(double per_thread, int threads) const {
@@ -202,7 +207,7 @@ class Model : Question {
     return std::max(count, 0.5);
   }
 
-  Work cost_of(const Statement&, const Reduce& node, Environment&, int threads) {
+  Work cost_of(const Statement&, const Reduce& node, int threads) {
     const TvLayout& source = solution_.registers.at(node.src);
     const auto axis = static_cast<std::size_t>(node.axis);
     std::int64_t lanes = 1, warps = 1, below = 1;
@@ -219,12 +224,12 @@ class Model : Question {
     return work;
   }
   // A scan is a reduction whose steps every element takes part in; a rearrangement crosses shared memory, or shuffles.
-  Work cost_of(const Statement& statement, const Scan& node, Environment& at, int threads) {
-    Work work = cost_of(statement, Reduce{node.dst, node.src, node.axis, node.op}, at, threads);
+  Work cost_of(const Statement& statement, const Scan& node, int threads) {
+    Work work = cost_of(statement, Reduce{node.dst, node.src, node.axis, node.op}, threads);
     work.add(compute(values(node.src), threads));
     return work;
   }
-  Work cost_of(const Statement& statement, const Rearrange& node, Environment&, int threads) {
+  Work cost_of(const Statement& statement, const Rearrange& node, int threads) {
     Work work = compute(values(node.src), threads);
     const auto choice = solution_.choices.find(&statement);
     if (choice == solution_.choices.end() || choice->second.scratch.dims.empty()) return work;
@@ -232,8 +237,8 @@ class Model : Question {
     work.chain += 2 * rates_.barrier_cycles + rates_.shared_latency + work.shared;
     return work;
   }
-  Work cost_of(const Statement&, const Reinterpret&, Environment&, int) { return {}; }
-  Work cost_of(const Statement&, const ClusterReduce& node, Environment&, int threads) {
+  Work cost_of(const Statement&, const Reinterpret&, int) { return {}; }
+  Work cost_of(const Statement&, const ClusterReduce& node, int threads) {
     Work work = compute(values(node.dst) * static_cast<double>(cluster_size(program)), threads);
     work.chain += rates_.cluster_cycles;
     return work;
@@ -241,14 +246,14 @@ class Model : Question {
 
   // What only waits for others.
   template <class Node>
-  Work cost_of(const Statement&, const Node&, Environment&, int) {
+  Work cost_of(const Statement&, const Node&, int) {
     Work work;
     if constexpr (std::is_same_v<Node, Signal> || std::is_same_v<Node, Wait>) work.chain = rates_.memory_latency;
     if constexpr (std::is_same_v<Node, ClusterSync>) work.chain = rates_.cluster_cycles;
     return work;
   }
 
-  Work cost_of(const Statement& statement, const Mma& node, Environment&, int threads) {
+  Work cost_of(const Statement& statement, const Mma& node, int threads) {
     const target::Instruction& row = *solution_.choices.at(&statement).instruction;
     const auto& acc = program.tensor(node.acc).shape;
     const double k = elements_of(node.a) / static_cast<double>(acc[0]);
@@ -271,117 +276,85 @@ class Model : Question {
     return work;
   }
 
-  Work cost_of(const Statement& statement, const Copy& node, Environment& at, int threads) {
-    const Scope from = program.tensor(node.src.tensor).scope, to = program.tensor(node.dst.tensor).scope;
-    if (from == Scope::reg && to == Scope::reg) {
+  Work cost_of(const Statement& statement, const Copy& node, int threads) {
+    const Sides sides = sides_of(program, node);
+    if (sides.global) count_boxes(*sides.global);
+    if (!sides.global && !sides.shared) {
       const bool rounds = program.tensor(node.dst.tensor).dtype == Dtype::tf32;
       return compute(values(node.dst.tensor) * (rounds ? 2 * rates_.special_issue : 1), threads);
     }
     const Choice& choice = solution_.choices.at(&statement);
-    const bool from_global = from == Scope::global, touches_global = from_global || to == Scope::global;
-    const Tile &global = from_global ? node.src : node.dst, &other = from_global ? node.dst : node.src;
-    const double warps = threads / 32.0;
+    const Tile& memory = sides.global ? *sides.global : *sides.shared;
+    const double warps = threads / 32.0, part = sides.global ? inside(memory, wave_[0]) : 1;
     Work work;
     if (choice.instruction && choice.instruction->method == Method::tensor_copy) {
-      work.l2_bytes = bytes_in(global) * inside(global, at);
+      work.l2_bytes = bytes_in(memory) * part;
       for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
         if (node.multicast.find("xyz"[d]) != std::string::npos) work.l2_bytes /= static_cast<double>(program.cluster[d]);
-      work.shared = bytes_in(global) / rates_.shared_bytes;
+      work.shared = bytes_in(memory) / rates_.shared_bytes;
       work.issue = 16;
-      if (!from_global) work.chain = rates_.store_latency + 2 * rates_.barrier_cycles + work.l2_bytes / rates_.l2_bytes;
+      if (!sides.load) work.chain = rates_.store_latency + 2 * rates_.barrier_cycles + work.l2_bytes / rates_.l2_bytes;
       return work;
     }
-    if (touches_global) {
-      const bool registers = program.tensor(other.tensor).scope == Scope::reg;
-      const TvLayout& tv = registers ? solution_.registers.at(other.tensor) : choice.mapping;
-      const TvLayout lanes = seen_from(tv, registers ? program.tensor(other.tensor).shape : tv.tile, global.extent);
-      const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector), part = inside(global, at),
-                   touched = sectors(global, lanes, choice.vector);
+    const TvLayout& tv = sides.registers ? solution_.registers.at(sides.registers->tensor) : choice.mapping;
+    const TvLayout lanes = seen_from(tv, memory.extent);
+    if (sides.global) {
+      const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector),
+                   touched = sectors(memory, lanes, choice.vector);
       work.issue = accesses * warps * rates_.access_issue;
       work.l2_bytes = accesses * warps * touched * 32 * part;
       work.shared = accesses * warps * std::max(1.0, touched * 32 / rates_.shared_bytes);
-      if (!registers) work.shared += bytes_in(other) / rates_.shared_bytes;
-      const double waiting = from_global ? rates_.memory_latency : rates_.store_latency;
+      if (sides.shared) work.shared += bytes_in(*sides.shared) / rates_.shared_bytes;
+      const double waiting = sides.load ? rates_.memory_latency : rates_.store_latency;
       work.chain = waiting + std::max(work.l2_bytes / rates_.l2_bytes, work.issue / 4);
       return work;
     }
-    const Tile &memory = from == Scope::shared ? node.src : node.dst, &side = from == Scope::shared ? node.dst : node.src;
     const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
-    const TvLayout tv = seen_from(solution_.registers.at(side.tensor), program.tensor(side.tensor).shape, memory.extent);
     const bool matrix = choice.instruction && choice.instruction->method == Method::matrix;
     const double bytes = shared.element_bits / 8.0,
                  width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
-    const double accesses = std::max(1.0, static_cast<double>(tv.values()) * bytes / width);
-    const double ways = matrix ? 1 : layout::bank_conflict_ways(tv, shared, std::max(1, static_cast<int>(width)));
+    const double accesses = std::max(1.0, static_cast<double>(lanes.values()) * bytes / width);
+    const double ways = matrix ? 1 : layout::bank_conflict_ways(lanes, shared, std::max(1, static_cast<int>(width)));
     work.issue = accesses * warps * rates_.access_issue / 2;
     work.shared = accesses * warps * std::max(1.0, 32.0 * width / rates_.shared_bytes) * ways;
-    work.chain = rates_.shared_latency + work.shared + (to == Scope::shared ? rates_.barrier_cycles : 0);
+    work.chain = rates_.shared_latency + work.shared + (sides.load ? 0 : rates_.barrier_cycles);
     return work;
   }
 
   // Bytes that must come from DRAM, and go there: distinct boxes of one wave of blocks, times the waves.
-  double dram_bytes(double at_once) {
-    traffic_.clear();
-    const double wave = std::min(blocks_, at_once);
-    std::vector<Environment> blocks;
-    const auto sampled = std::min<std::int64_t>(static_cast<std::int64_t>(wave), 256);
-    for (std::int64_t block = 0; block < sampled; ++block) bind_block(blocks.emplace_back(), block);
-    collect(program.body, blocks, {}, blocks_ / static_cast<double>(sampled));
+  double dram_bytes() const {
+    const auto size_of = [&](TensorId id) {
+      const Tensor& tensor = program.tensor(id);
+      double span = 1;
+      for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+        span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
+      return span * bits_of(tensor.dtype) / 8;
+    };
     double total = 0, held = 0;
     for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));
-    for (const auto& [id, read] : traffic_) {
-      const bool fits = held < 0.7 * static_cast<double>(capabilities.l2_bytes);
-      total += fits ? std::min(read, size_of(id)) : read;
-    }
+    const bool fits = held < 0.7 * static_cast<double>(capabilities.l2_bytes);
+    for (const auto& [id, read] : traffic_) total += fits ? std::min(read, size_of(id)) : read;
     return total;
   }
-  double size_of(TensorId id) const {
-    const Tensor& tensor = program.tensor(id);
-    double span = 1;
-    for (std::size_t d = 0; d < tensor.shape.size(); ++d) span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
-    return span * bits_of(tensor.dtype) / 8;
-  }
-
-  struct Loop {
-    std::string variable;
-    double trips;
-  };
-  void collect(const Body& body, std::vector<Environment> blocks, std::vector<Loop> loops, double waves) {
-    for (const Statement& statement : body) {
-      if (const auto* copy = std::get_if<Copy>(&statement.node)) {
-        for (const Tile* tile : {&copy->src, &copy->dst})
-          if (program.tensor(tile->tensor).scope == Scope::global) count_boxes(*tile, blocks, loops, waves);
-      } else if (const auto* node = std::get_if<For>(&statement.node)) {
-        auto inner = blocks;
-        auto around = loops;
-        const auto begin = node->begin.evaluate(blocks[0]), step = node->step.evaluate(blocks[0]);
-        around.push_back({node->variable, std::max(0.0, std::ceil(static_cast<double>(node->end.evaluate(blocks[0]) - begin) /
-                                                                  static_cast<double>(std::max<std::int64_t>(1, step))))});
-        for (Environment& at : inner) at[node->variable] = node->begin.evaluate(at);
-        collect(node->body, std::move(inner), std::move(around), waves);
-      } else {
-        for_bodies(statement, [&](const Body& inner) { collect(inner, blocks, loops, waves); });
-      }
-    }
-  }
-  void count_boxes(const Tile& tile, const std::vector<Environment>& blocks, const std::vector<Loop>& loops, double waves) {
+  void count_boxes(const Tile& tile) {
     std::set<std::vector<std::int64_t>> boxes;
     double part = 0;
-    for (const Environment& at : blocks) {
+    for (const Environment& at : wave_) {
       std::vector<std::int64_t> where;
       for (const Index& offset : tile.offset) where.push_back(offset.evaluate(at));
       if (boxes.insert(std::move(where)).second) part += inside(tile, at);
     }
-    double bytes = part * bytes_in(tile) * waves;
-    for (const Loop& loop : loops)
-      if (std::any_of(tile.offset.begin(), tile.offset.end(), [&](const Index& o) { return o.depends_on(loop.variable); }))
-        bytes *= loop.trips;
+    double bytes = part * bytes_in(tile) * (blocks_ / static_cast<double>(wave_.size()));
+    for (const Loop& loop : loops_)
+      if (std::ranges::any_of(tile.offset, [&](const Index& o) { return o.depends_on(loop.variable); })) bytes *= loop.trips;
     traffic_[tile.tensor] += bytes;
   }
 
   const Solution& solution_;
   const target::Rates& rates_ = target::rates_of(capabilities.arch);
   const double blocks_ = static_cast<double>(element_count(program.grid));
+  std::vector<Environment> wave_;  // of blocks that run at the same time, the first of them first
+  std::vector<Loop> loops_;        // around the statement
   std::map<PipelineId, double> fill_;
   std::map<TensorId, double> traffic_;
 };

@@ -67,25 +67,19 @@ Status check_limits(const Question& question) {
   for (const Site& site : question.sites) {
     const Statement& statement = *site.statement;
     if (const auto* roles = std::get_if<Roles>(&statement.node)) WARPLOOM_CHECK(check_budgets(question, site, *roles));
-    if (const auto* copy = std::get_if<Copy>(&statement.node)) {
-      WARPLOOM_CHECK(check_whole(question.program, statement, copy->src));
-      WARPLOOM_CHECK(check_whole(question.program, statement, copy->dst));
-    }
-    if (const auto* mma = std::get_if<Mma>(&statement.node)) {
-      WARPLOOM_CHECK(check_whole(question.program, statement, mma->a));
-      WARPLOOM_CHECK(check_whole(question.program, statement, mma->b));
-    }
+    for (const TensorUse& use : uses_of(statement))
+      if (use.tile) WARPLOOM_CHECK(check_whole(question.program, statement, *use.tile));
   }
   return ok();
 }
 
-Status check_registers(const Question& question, const RegisterSolution& solution) {
+Status check_registers(const Question& question, const Solution& solution) {
   const Roles* roles = roles_of(question.program);
   for (const Site& site : question.sites) {
     if (const auto* copy = std::get_if<Copy>(&site.statement->node))
       for (const auto& [side, other] : {std::pair{&copy->src, &copy->dst}, std::pair{&copy->dst, &copy->src}})
         if (const auto known = solution.registers.find(side->tensor);
-            known != solution.registers.end() && !meets_whole(known->second, side->extent, other->extent))
+            known != solution.registers.end() && !meets_whole(known->second, other->extent))
           return fail({ErrorCode::kNoLayout,
                        fmt::format("a thread's elements of '{}' straddle dimensions that meet one of its own",
                                    question.program.tensor(side->tensor).name),

@@ -7,45 +7,51 @@
 namespace warploom::synth {
 namespace {
 using layout::TvLayout;
-using layout::TvMode;
 using target::Instruction;
 using target::Method;
 
 struct Problem {
   std::int64_t m, n, k;
-  Dtype operand;
   bool transpose_a, transpose_b;
 };
 
-void append(std::vector<TvMode>& modes, std::int64_t extent, layout::Coord step) {
-  if (extent > 1) modes.push_back({extent, std::move(step)});
-}
+// Threads, or values, that step along (m, n, k).
+struct Steps {
+  std::int64_t extent;
+  std::array<std::int64_t, 3> step;
+};
+struct Spread {
+  std::vector<Steps> thread, value;  // beyond those of the row's own layouts
+};
 
-// An operand: the atom's modes, then `warps` modes, then repeats of the atom over values, first along one dimension.
-TvLayout spread(const TvLayout& atom, std::vector<std::int64_t> tile, const std::vector<TvMode>& warps,
-                const std::vector<TvMode>& repeats) {
+// What an operand over two of (m, n, k) sees of it: threads that step along the third alone hold copies, values that do are none
+// of its own.
+TvLayout seen(const TvLayout& atom, const Spread& spread, std::vector<std::int64_t> tile, std::size_t down, std::size_t across) {
   TvLayout layout{std::move(tile), atom.thread, atom.value};
-  for (const TvMode& mode : warps) append(layout.thread, mode.extent, mode.step);
-  for (const TvMode& mode : repeats) append(layout.value, mode.extent, mode.step);
+  for (const auto& [extent, step] : spread.thread)
+    if (extent > 1) layout.thread.push_back({extent, {step[down], step[across]}});
+  for (const auto& [extent, step] : spread.value)
+    if (extent > 1 && (step[down] || step[across])) layout.value.push_back({extent, {step[down], step[across]}});
   return layout;
 }
 
-void warp_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
-  const int warps = threads / 32;
-  for (int wm = 1; wm <= warps; ++wm) {
-    if (warps % wm) continue;
-    const int wn = warps / wm;
-    if (p.m % (row.m * wm) || p.n % (row.n * wn) || p.k % row.k) continue;
-    const std::int64_t m = p.m / wm, n = p.n / wn;  // of one warp
-    MatrixTiling tiling{&row, {}, {}, {}, static_cast<double>(p.k) * static_cast<double>(m + n)};
-    tiling.acc = spread(row.c, {p.m, p.n}, {{wm, {m, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {m / row.m, {row.m, 0}}});
-    tiling.a =
-        flipped(spread(row.a, {p.m, p.k}, {{wm, {m, 0}}, {wn, {0, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
-                p.transpose_a);
-    tiling.b =
-        flipped(spread(row.b, {p.k, p.n}, {{wm, {0, 0}}, {wn, {0, n}}}, {{n / row.n, {0, row.n}}, {p.k / row.k, {row.k, 0}}}),
-                p.transpose_b);
-    out.push_back(std::move(tiling));
+MatrixTiling tiling_of(const Instruction& row, const Problem& p, const Spread& spread, double cost) {
+  MatrixTiling tiling{&row, seen(row.c, spread, {p.m, p.n}, 0, 1), {}, {}, cost};
+  if (!row.a_shared) tiling.a = flipped(seen(row.a, spread, {p.m, p.k}, 0, 2), p.transpose_a);
+  if (!row.b_shared) tiling.b = flipped(seen(row.b, spread, {p.k, p.n}, 2, 1), p.transpose_b);
+  return tiling;
+}
+
+// Warps in rows and columns; warpgroups one below the other.
+void unit_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
+  const int units = threads / row.threads, columns = row.n ? row.n : 8;
+  for (int wm = row.method == Method::warpgroup ? units : 1; wm <= units; ++wm) {
+    const int wn = units / wm;
+    if (units % wm || p.m % (row.m * wm) || p.n % (columns * wn) || p.k % row.k) continue;
+    const std::int64_t m = p.m / wm, n = p.n / wn;  // of one
+    const Spread spread{{{wm, {m, 0, 0}}, {wn, {0, n, 0}}},
+                        {{n / columns, {0, columns, 0}}, {m / row.m, {row.m, 0, 0}}, {p.k / row.k, {0, 0, row.k}}}};
+    out.push_back(tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n)));
   }
 }
 
@@ -57,29 +63,11 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads, std::ve
     const std::int64_t m = p.m / tm, n = p.n / tn;  // of one thread
     if (m * n > 128) continue;
     const std::int64_t vm = m % 4 == 0 ? 4 : 1, vn = n % 4 == 0 ? 4 : 1;
-    MatrixTiling tiling{&row, {}, {}, {}, static_cast<double>(p.k) * static_cast<double>(m + n) * 4};
-    const TvLayout one{{1, 1}, {}, {}};
-    tiling.acc = spread(one, {p.m, p.n}, {{tn, {0, vn}}, {tm, {vm, 0}}},
-                        {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {vm, {1, 0}}, {m / vm, {vm * tm, 0}}});
-    tiling.a =
-        flipped(spread(one, {p.m, p.k}, {{tn, {0, 0}}, {tm, {vm, 0}}}, {{vm, {1, 0}}, {m / vm, {vm * tm, 0}}, {p.k, {0, 1}}}),
-                p.transpose_a);
-    tiling.b =
-        flipped(spread(one, {p.k, p.n}, {{tn, {0, vn}}, {tm, {0, 0}}}, {{vn, {0, 1}}, {n / vn, {0, vn * tn}}, {p.k, {1, 0}}}),
-                p.transpose_b);
-    out.push_back(std::move(tiling));
+    const Spread spread{
+        {{tn, {0, vn, 0}}, {tm, {vm, 0, 0}}},
+        {{vn, {0, 1, 0}}, {n / vn, {0, vn * tn, 0}}, {vm, {1, 0, 0}}, {m / vm, {vm * tm, 0, 0}}, {p.k, {0, 0, 1}}}};
+    out.push_back(tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n) * 4));
   }
-}
-
-void warpgroup_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
-  const int groups = threads / 128;
-  const std::int64_t m = p.m / groups;
-  MatrixTiling tiling{&row, {}, {}, {}, 0};
-  tiling.acc = spread(row.c, {p.m, p.n}, {{groups, {m, 0}}}, {{p.n / 8, {0, 8}}, {m / row.m, {row.m, 0}}});
-  if (!row.a_shared)
-    tiling.a = flipped(spread(row.a, {p.m, p.k}, {{groups, {m, 0}}}, {{m / row.m, {row.m, 0}}, {p.k / row.k, {0, row.k}}}),
-                       p.transpose_a);
-  out.push_back(std::move(tiling));
 }
 
 // Where the instruction cannot take its operand: registers are whole, shared tiles begin where the swizzle repeats.
@@ -114,7 +102,7 @@ MatrixTilings matrix_tilings(const tile::Program& program, const tile::Mma& mma,
   const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const bool a_shared = a.scope == tile::Scope::shared, b_shared = b.scope == tile::Scope::shared;
   const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
-  const Problem problem{acc.shape[0], acc.shape[1], k, a.dtype, mma.transpose_a, mma.transpose_b};
+  const Problem problem{acc.shape[0], acc.shape[1], k, mma.transpose_a, mma.transpose_b};
   MatrixTilings out;
   std::set<std::string_view> types;
   for (const Instruction& row : target::instructions_of(capabilities.arch)) {
@@ -129,9 +117,7 @@ MatrixTilings matrix_tilings(const tile::Program& program, const tile::Mma& mma,
     if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
     const std::size_t before = out.found.size();
     if (lacks.empty() && acc.dtype == row.accumulator && acc.shape.size() == 2)
-      (row.method == Method::warpgroup ? warpgroup_tilings
-       : row.method == Method::warp    ? warp_tilings
-                                       : simt_tilings)(row, problem, threads, out.found);
+      (row.method == Method::simt ? simt_tilings : unit_tilings)(row, problem, threads, out.found);
     if (out.found.size() > before) continue;
     if (lacks.empty())
       lacks =

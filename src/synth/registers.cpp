@@ -28,9 +28,11 @@ std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to, const
 
 class Solver : Question {
  public:
-  explicit Solver(const Question& question) : Question(question) {}
+  explicit Solver(const Question& question) : Question(question) {
+    for (const Site& site : sites) link(*site.statement);
+  }
 
-  Result<std::vector<RegisterSolution>> run() {
+  Result<std::vector<Solution>> run() {
     search({});
     if (!found_.empty()) return std::move(found_);
     if (first_error_ && first_error_->code == ErrorCode::kLayout) first_error_->code = ErrorCode::kNoLayout;
@@ -40,7 +42,6 @@ class Solver : Question {
   }
 
  private:
-  using State = RegisterSolution;
   static constexpr int kNodeBudget = 2000;
 
   // The first refusal is the error of a search that finds nothing.
@@ -50,13 +51,13 @@ class Solver : Question {
   }
 
   // Records a layout a statement asks for; false when the tensor already has another.
-  bool want(State& state, TensorId tensor, const TvLayout& layout, const Statement& by) {
+  bool want(Solution& state, TensorId tensor, const TvLayout& layout, const Statement& by) {
     const auto [place, fresh] = state.registers.try_emplace(tensor, layout);
-    if (fresh) state.set_by[tensor] = &by;
+    if (fresh) state.reasons[tensor] = {&by, "its threads and values"};
     changed_ |= fresh;
     if (fresh || place->second == layout || coalesce(place->second) == coalesce(layout)) return true;
     if (first_error_) return false;
-    const Statement& first = *state.set_by[tensor];
+    const Statement& first = *state.reasons[tensor].by;
     return refuse({ErrorCode::kNoLayout,
                    fmt::format("two statements ask for different layouts of register tensor '{}'", program.tensor(tensor).name),
                    place_of(by),
@@ -65,95 +66,82 @@ class Solver : Question {
                    "rearrange one of them, or give both the same tile shape"});
   }
 
-  // What each kind of statement asks of its tensors' layouts; false where they clash.
-  bool fits(State& state, const Statement& statement, const Map& map) {
-    std::vector<TensorId> tensors = {map.dst};
-    tensors_of(map.value, tensors);
-    const auto& full = program.tensor(map.dst).shape;
-    const auto known =
-        std::ranges::find_if(tensors, [&](TensorId id) { return state.registers.count(id) && program.tensor(id).shape == full; });
-    if (known == tensors.end()) return true;
-    const TvLayout base = state.registers.at(*known);
-    return std::ranges::all_of(tensors, [&](TensorId id) {
-      const auto& shape = program.tensor(id).shape;
-      return want(state, id, shape == full ? base : broadcast_operand(base, shape), statement);
-    });
+  // Where `from` has a layout, `to` has the one that follows; `back`: only where it has none yet, as a link the other way checks.
+  struct Link {
+    const Statement* by;
+    TensorId from, to;
+    std::function<Result<TvLayout>(const TvLayout&)> follow;
+    bool back = false;
+  };
+
+  // What each kind of statement asks of its tensors' layouts.
+  void link(const Statement& by) {
+    const auto both = [&](TensorId a, TensorId b, const auto& follow) {
+      links_.push_back({&by, a, b, [=](const TvLayout& layout) { return follow(layout, a, b); }});
+      links_.push_back({&by, b, a, [=](const TvLayout& layout) { return follow(layout, b, a); }, true});
+    };
+    const auto seen = [this](const TvLayout& layout, TensorId, TensorId to) -> Result<TvLayout> {
+      return seen_from(layout, program.tensor(to).shape);
+    };
+    if (const auto* map = std::get_if<Map>(&by.node)) {
+      std::vector<TensorId> operands;
+      tensors_of(map->value, operands);
+      for (const TensorId id : operands)
+        if (const auto* shape = &program.tensor(id).shape; *shape == program.tensor(map->dst).shape) both(map->dst, id, seen);
+        else links_.push_back({&by, map->dst, id, [shape](const TvLayout& of) { return broadcast_operand(of, *shape); }});
+    } else if (const auto* reduce = std::get_if<Reduce>(&by.node)) {
+      links_.push_back({&by, reduce->src, reduce->dst, [=](const TvLayout& of) { return layout::reduce(of, reduce->axis); }});
+    } else if (const auto* scan = std::get_if<Scan>(&by.node)) {
+      both(scan->src, scan->dst, [=](const TvLayout& layout, TensorId from, TensorId to) {
+        return layout::reduce(layout, scan->axis).and_then([&](const TvLayout&) { return seen(layout, from, to); });
+      });
+    } else if (const auto* copy = std::get_if<Copy>(&by.node)) {
+      const Sides sides = sides_of(program, *copy);
+      if (!sides.global && !sides.shared) both(copy->src.tensor, copy->dst.tensor, seen);
+    } else if (const auto* node = std::get_if<Reinterpret>(&by.node)) {
+      both(node->src, node->dst, [this](const TvLayout& layout, TensorId from, TensorId to) -> Result<TvLayout> {
+        const Tensor &have = program.tensor(from), &wanted = program.tensor(to);
+        if (auto other = rescaled(layout, bits_of(have.dtype), bits_of(wanted.dtype), wanted.shape)) return std::move(*other);
+        return fail({ErrorCode::kNoLayout, "a thread does not hold whole elements of a wider type", "",
+                     "neighbours along the last dimension in one thread", to_string(coalesce(layout)),
+                     "rearrange the tensor first"});
+      });
+    }
   }
 
-  bool fits(State& state, const Statement& statement, const Reduce& node) {
-    const auto source = state.registers.find(node.src);
-    if (source == state.registers.end()) return true;
-    auto reduced = layout::reduce(source->second, node.axis);
-    if (reduced) return want(state, node.dst, *reduced, statement);
-    reduced.error().place = place_of(statement);
-    return refuse(reduced.error());
-  }
-
-  bool fits(State& state, const Statement& statement, const Scan& node) {
-    if (!same_bits(state, statement, node.src, node.dst)) return false;
-    const auto known = state.registers.find(node.dst);
-    if (known == state.registers.end()) return true;
-    const auto along = layout::reduce(known->second, node.axis);
-    return along || refuse(along.error());
-  }
-
-  bool fits(State& state, const Statement& statement, const Reinterpret& node) {
-    return same_bits(state, statement, node.src, node.dst);
-  }
-
-  bool fits(State& state, const Statement& statement, const Copy& copy) {
-    const Tensor &src = program.tensor(copy.src.tensor), &dst = program.tensor(copy.dst.tensor);
-    return src.scope != Scope::reg || dst.scope != Scope::reg || same_bits(state, statement, copy.src.tensor, copy.dst.tensor);
-  }
-
-  template <class Other>
-  bool fits(State&, const Statement&, const Other&) {
-    return true;
-  }
-
-  // Two tensors that hold the same bits, each in the layout that the other's gives.
-  bool same_bits(State& state, const Statement& statement, TensorId src, TensorId dst) {
-    const bool known = state.registers.count(src) > 0;
-    const TensorId from = known ? src : dst, to = known ? dst : src;
-    const auto layout = state.registers.find(from);
-    if (layout == state.registers.end()) return true;
-    const Tensor &have = program.tensor(from), &wanted = program.tensor(to);
-    if (!std::holds_alternative<Reinterpret>(statement.node))
-      return want(state, to, seen_from(layout->second, have.shape, wanted.shape), statement);
-    const auto other = rescaled(layout->second, bits_of(have.dtype), bits_of(wanted.dtype), wanted.shape);
-    if (other) return want(state, to, *other, statement);
-    return refuse({ErrorCode::kNoLayout, "a thread does not hold whole elements of a wider type", place_of(statement),
-                   "neighbours along the last dimension in one thread", to_string(coalesce(layout->second)),
-                   "rearrange the tensor first"});
-  }
-
-  bool propagate(State& state) {
+  bool propagate(Solution& state) {
     do {
       changed_ = false;
-      for (const Site& site : sites)
-        if (!std::visit([&](const auto& node) { return fits(state, *site.statement, node); }, site.statement->node)) return false;
+      for (const Link& link : links_) {
+        const auto from = state.registers.find(link.from);
+        if (from == state.registers.end() || (link.back && state.registers.count(link.to))) continue;
+        auto layout = link.follow(from->second);
+        if (!layout) layout.error().place = place_of(*link.by);
+        if (layout ? !want(state, link.to, *layout, *link.by) : !refuse(layout.error())) return false;
+      }
     } while (changed_);
     return true;
   }
 
   // Depth-first: propagate, take the next open decision, follow its alternatives in order. A branch that clashes ends.
-  void search(State state) {
+  void search(Solution state) {
     if (++nodes_ > kNodeBudget || found_.size() >= kMostSolutions || !propagate(state)) return;
     for (const Site& site : sites) {
       const auto* mma = std::get_if<Mma>(&site.statement->node);
-      if (mma && !state.matrix.count(site.statement)) return try_tilings(state, site, *mma);
+      if (mma && !state.choices.count(site.statement)) return try_tilings(state, site, *mma);
     }
     const Site* open = widest_open_copy(state);
     if (open) return try_vectors(state, *open);
     return settle_rest(state);
   }
 
-  void try_tilings(const State& state, const Site& site, const Mma& mma) {
+  void try_tilings(const Solution& state, const Site& site, const Mma& mma) {
     const MatrixTilings tilings = matrix_tilings(program, mma, site.first, site.threads, capabilities);
     if (tilings.found.empty()) refuse(no_matrix_instruction(site, mma, tilings.lacks));
     for (const MatrixTiling& tiling : tilings.found) {
-      State next = state;
-      next.matrix[site.statement] = tiling.instruction;
+      Solution next = state;
+      next.choices[site.statement] = {
+          tiling.instruction, 1, {}, "operands of these types in these memories, tiles that it divides"};
       if (want(next, mma.acc, tiling.acc, *site.statement) &&
           (tiling.instruction->a_shared || want(next, mma.a.tensor, tiling.a, *site.statement)) &&
           (tiling.instruction->b_shared || want(next, mma.b.tensor, tiling.b, *site.statement)))
@@ -177,32 +165,24 @@ class Solver : Question {
             "change the tile shape, the number of warps, the type or where the operands live"};
   }
 
-  // A copy's register side and its memory side, where that lies in `memory`.
-  std::pair<const Tile*, const Tile*> sides(const Copy& copy, Scope memory) const {
-    const Scope src = program.tensor(copy.src.tensor).scope, dst = program.tensor(copy.dst.tensor).scope;
-    if (src == Scope::reg && dst == memory) return {&copy.src, &copy.dst};
-    if (dst == Scope::reg && src == memory) return {&copy.dst, &copy.src};
-    return {};
-  }
-
-  // The open register tensor with the most elements that a global (else a shared) copy touches.
-  const Site* widest_open_copy(const State& state) const {
+  // The open register tensor that a copy touches: by a global copy before a shared one, then with the most elements.
+  const Site* widest_open_copy(const Solution& state) const {
     const Site* best = nullptr;
-    std::int64_t most = 0;
-    for (const Scope memory : {Scope::global, Scope::shared}) {
-      for (const Site& site : sites)
-        if (const auto* copy = std::get_if<Copy>(&site.statement->node))
-          if (const Tile* side = sides(*copy, memory).first; side && !state.registers.count(side->tensor))
-            if (const std::int64_t elements = element_count(side->extent); elements > most) best = &site, most = elements;
-      if (best) break;
-    }
+    std::pair<bool, std::int64_t> most;
+    for (const Site& site : sites)
+      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
+        const Sides sides = sides_of(program, *copy);
+        if (!sides.registers || (!sides.global && !sides.shared) || state.registers.count(sides.registers->tensor)) continue;
+        const std::pair of{sides.global != nullptr, element_count(sides.registers->extent)};
+        if (of > most) best = &site, most = of;
+      }
     return best;
   }
 
-  void try_vectors(const State& state, const Site& site) {
+  void try_vectors(const Solution& state, const Site& site) {
     const auto& copy = std::get<Copy>(site.statement->node);
-    const auto [from_global, global] = sides(copy, Scope::global);
-    const Tile* side = from_global ? from_global : sides(copy, Scope::shared).first;
+    const Sides sides = sides_of(program, copy);
+    const Tile *side = sides.registers, *global = sides.global;
     int contiguous = static_cast<int>(side->extent.size()) - 1;
     if (global) contiguous = met_by(*side, *global, contiguous_dim(program.tensor(global->tensor))).value_or(contiguous);
     int width = global ? vector_limit(program, bounds, *global, 16) : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
@@ -215,14 +195,14 @@ class Solver : Question {
   }
 
   // Whether something was found where the tensor has this layout.
-  bool leads_on(State state, TensorId tensor, const TvLayout& layout, const Statement& by) {
+  bool leads_on(Solution state, TensorId tensor, const TvLayout& layout, const Statement& by) {
     const std::size_t before = found_.size();
     if (want(state, tensor, layout, by)) search(std::move(state));
     return found_.size() > before;
   }
 
   // Tensors no copy and no matrix statement reaches: the layout with which a rearrangement moves nothing, else any.
-  void settle_rest(State state) {
+  void settle_rest(Solution state) {
     for (const Site& site : sites) {
       const auto* node = std::get_if<Rearrange>(&site.statement->node);
       if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
@@ -246,13 +226,14 @@ class Solver : Question {
     found_.push_back(std::move(state));
   }
 
-  std::vector<RegisterSolution> found_;
+  std::vector<Link> links_;
+  std::vector<Solution> found_;
   std::optional<Error> first_error_;
   int nodes_ = 0;
   bool changed_ = false;  // by want()
 };
 }  // namespace
-Result<std::vector<RegisterSolution>> solve_registers(const Question& question) { return Solver(question).run(); }
+Result<std::vector<Solution>> solve_registers(const Question& question) { return Solver(question).run(); }
 
 Error not_spread(const Program& program, const Site& site, TensorId tensor) {
   const Tensor& of = program.tensor(tensor);

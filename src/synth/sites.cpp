@@ -39,6 +39,16 @@ bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline) {
   return producer != consumer;
 }
 
+Sides sides_of(const Program& program, const Copy& copy) {
+  Sides sides;
+  for (const Tile* tile : {&copy.dst, &copy.src}) {
+    const Scope scope = program.tensor(tile->tensor).scope;
+    (scope == Scope::global ? sides.global : scope == Scope::shared ? sides.shared : sides.registers) = tile;
+  }
+  sides.load = sides.global ? sides.global == &copy.src : sides.shared == &copy.src;
+  return sides;
+}
+
 const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
   for (const Site& site : sites)
     for (const TensorUse& use : uses_of(*site.statement))
@@ -70,20 +80,13 @@ std::optional<int> contiguous_dim(const Tensor& tensor) {
 int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile, int max_bytes) {
   const Tensor& tensor = program.tensor(tile.tensor);
   const auto contiguous = contiguous_dim(tensor);
-  if (!contiguous) return 1;
-  auto fits = [&](std::int64_t width) {
-    for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-      const bool along = static_cast<int>(d) == *contiguous;
-      if (along && tile.lookup >= 0 && tile.lookup_dim == *contiguous) return false;
-      if (along && (tile.step_along(d) != 1 || tile.extent[d] % width || tile.offset[d].known_divisor() % width)) return false;
-      if (along && bounds.may_exceed(program, tile, static_cast<int>(d)) && tensor.shape[d] % width) return false;
-      if (!along && tensor.shape[d] > 1 && tensor.strides[d] % width) return false;
-    }
-    return true;
-  };
-  int width = std::max(1, max_bytes * 8 / bits_of(tensor.dtype));
-  while (width > 1 && !fits(width)) width /= 2;
-  return width;
+  const auto c = static_cast<std::size_t>(contiguous.value_or(0));
+  if (!contiguous || tile.step_along(c) != 1 || (tile.lookup >= 0 && tile.lookup_dim == *contiguous)) return 1;
+  std::int64_t common = std::gcd(tile.extent[c], tile.offset[c].known_divisor());
+  if (bounds.may_exceed(program, tile, *contiguous)) common = std::gcd(common, tensor.shape[c]);
+  for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+    if (d != c && tensor.shape[d] > 1) common = std::gcd(common, tensor.strides[d]);
+  return static_cast<int>(std::gcd(common, std::max(1, max_bytes * 8 / bits_of(tensor.dtype))));
 }
 
 // Ranges of index expressions.
@@ -91,23 +94,15 @@ namespace {
 // Far beyond any address and still safe to add and multiply by small numbers.
 constexpr std::int64_t kFar = std::int64_t{1} << 60;
 
-std::int64_t clip(double value) {
-  return value >= static_cast<double>(kFar)    ? kFar
-         : value <= -static_cast<double>(kFar) ? -kFar
-                                               : static_cast<std::int64_t>(value);
+// Of an operation that takes its extremes where both sides take theirs.
+std::int64_t extreme(IndexOp op, std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (op == IndexOp::mul && __builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kFar : -kFar;
+  return std::clamp(compute(op, a, b), -kFar, kFar);
 }
-std::int64_t product(std::int64_t a, std::int64_t b) {
-  const double far = static_cast<double>(a) * static_cast<double>(b);
-  return std::abs(far) < 4e18 ? a * b : clip(far);
-}
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 }  // namespace
 IndexRanges::IndexRanges(const Program& program) {
-  constexpr const char* kBlocks[] = {"block_x", "block_y", "block_z"};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::int64_t count = i < program.grid.size() ? program.grid[i] : 1;
-    loops_[kBlocks[i]] = {{0, count - 1}, 0, 1};
-  }
+  for (int d = 0; d < 3; ++d) loops_[block(d).name()] = {{0, program.grid[static_cast<std::size_t>(d)] - 1}, 0, 1};
   loops_["cluster_rank"] = {{0, cluster_size(program) - 1}, 0, 1};
 }
 
@@ -115,7 +110,7 @@ void IndexRanges::enter(const For& loop) {
   const Range begin = of(loop.begin), end = of(loop.end);
   std::int64_t last = end.high - 1;
   if (const auto step = loop.step.constant(); step && *step > 0 && loop.begin.constant() && loop.end.constant())
-    last = begin.low + floor_div(last - begin.low, *step) * *step;
+    last -= (last - begin.low) % *step;
   loops_[loop.variable] = {{begin.low, std::max(begin.low, last)}, loop.begin, loop.step};
 }
 
@@ -126,45 +121,32 @@ Range IndexRanges::of(const Index& index) const {
     return found == loops_.end() ? Range{-kFar, kFar} : found->second.range;
   }
   const Range a = of(index.left()), b = of(index.right());
-  switch (index.op()) {
-    case IndexOp::add: return {std::max(-kFar, a.low + b.low), std::min(kFar, a.high + b.high)};
-    case IndexOp::sub: return {std::max(-kFar, a.low - b.high), std::min(kFar, a.high - b.low)};
-    case IndexOp::mul: {
-      const std::int64_t all[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low), product(a.high, b.high)};
-      return {*std::min_element(all, all + 4), *std::max_element(all, all + 4)};
+  const bool modulo = index.op() == IndexOp::mod;
+  if ((modulo || index.op() == IndexOp::div) && b.low <= 0) return {-kFar, kFar};
+  if (modulo && a.low >= 0 && a.high < b.low) return a;
+  if (modulo) return {0, a.low < 0 ? b.high - 1 : std::min(a.high, b.high - 1)};
+  Range out{kFar, -kFar};
+  for (const std::int64_t left : {a.low, a.high})
+    for (const std::int64_t right : {b.low, b.high}) {
+      const std::int64_t value = extreme(index.op(), left, right);
+      out = {std::min(out.low, value), std::max(out.high, value)};
     }
-    case IndexOp::div: {
-      if (b.low <= 0) return {-kFar, kFar};
-      const std::int64_t all[] = {floor_div(a.low, b.low), floor_div(a.low, b.high), floor_div(a.high, b.low),
-                                  floor_div(a.high, b.high)};
-      return {*std::min_element(all, all + 4), *std::max_element(all, all + 4)};
-    }
-    case IndexOp::mod:
-      if (b.low <= 0) return {-kFar, kFar};
-      if (a.low >= 0 && a.high < b.low) return a;
-      return {0, a.low < 0 ? b.high - 1 : std::min(a.high, b.high - 1)};
-    case IndexOp::min: return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    default: return {std::max(a.low, b.low), std::max(a.high, b.high)};
-  }
+  return out;
 }
 
 bool IndexRanges::divisible(const Index& index, std::int64_t by) const {
+  const IndexOp op = index.op();
   if (by == 1) return true;
-  switch (index.op()) {
-    case IndexOp::constant: return index.value() % by == 0;
-    case IndexOp::variable: {
-      const auto found = loops_.find(index.name());
-      if (found == loops_.end()) return false;
-      if (found->second.range.low == found->second.range.high) return found->second.range.low % by == 0;
-      return divisible(found->second.begin, by) && divisible(found->second.step, by);
-    }
-    case IndexOp::mul: return divisible(index.left(), by) || divisible(index.right(), by);
-    case IndexOp::add:
-    case IndexOp::sub:
-    case IndexOp::min:
-    case IndexOp::max: return divisible(index.left(), by) && divisible(index.right(), by);
-    default: return false;
+  if (op == IndexOp::constant) return index.value() % by == 0;
+  if (op == IndexOp::variable) {
+    const auto found = loops_.find(index.name());
+    if (found == loops_.end()) return false;
+    const Range range = found->second.range;
+    return range.low == range.high ? range.low % by == 0
+                                   : divisible(found->second.begin, by) && divisible(found->second.step, by);
   }
+  const bool left = divisible(index.left(), by), right = divisible(index.right(), by);
+  return op == IndexOp::mul ? left || right : left && right && op != IndexOp::div && op != IndexOp::mod;
 }
 
 Bounds::Bounds(const Program& program) : IndexRanges(program) {

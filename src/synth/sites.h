@@ -13,6 +13,13 @@ std::vector<Site> sites_of(const tile::Program& program);
 // Whether a pipeline's producer and consumer are different roles (true) or one thread of control (false).
 bool is_between_roles(const std::vector<Site>& sites, tile::PipelineId pipeline);
 
+// The tiles of a copy by where they lie, and whether the data leaves memory: global before shared, shared before registers.
+struct Sides {
+  const tile::Tile *global = nullptr, *shared = nullptr, *registers = nullptr;
+  bool load = false;
+};
+Sides sides_of(const tile::Program& program, const tile::Copy& copy);
+
 // What is known of an index expression before a kernel runs: bounds and divisors, from the grid and the loops around it.
 //
 //   ranges.enter(loop of k in 0 .. 1024 step 256);  ranges.of(k + 256)  → [256, 1024]    ranges.divisible(k * 3, 256)  → true
@@ -37,10 +44,8 @@ class IndexRanges {
 };
 
 // The bounds wherever an index stands: a loop's variable has those of all loops of its name.
-class Bounds : private IndexRanges {
- public:
+struct Bounds : IndexRanges {
   explicit Bounds(const tile::Program& program);
-  using IndexRanges::of;
   // Whether the tile may reach outside its tensor along a dimension.
   bool may_exceed(const tile::Program& program, const tile::Tile& tile, int dim) const;
 };

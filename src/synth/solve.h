@@ -12,17 +12,11 @@ struct Question {
   Bounds bounds = Bounds(program);
 };
 
-// Register layouts: which of them the statements allow, found by propagation and depth-first search.
-struct RegisterSolution {
-  std::map<tile::TensorId, layout::TvLayout> registers;
-  std::map<tile::TensorId, const tile::Statement*> set_by;              // the statement that asked for the layout
-  std::map<const tile::Statement*, const target::Instruction*> matrix;  // by Mma statement
-};
-
-// All that the search finds within its node budget, at most kMostSolutions: every tiling of the matrix statements, each with the
-// widest vectors that fit. Fails when there is none.
+// Register layouts, found by propagation and depth-first search: all that the statements allow within the search's node budget, at
+// most kMostSolutions; every tiling of the matrix statements, each with the widest vectors that fit. Fails when there is none. Of a
+// solution it fills registers, their reasons, and the choices of matrix statements.
 inline constexpr std::size_t kMostSolutions = 24;
-Result<std::vector<RegisterSolution>> solve_registers(const Question& question);
+Result<std::vector<Solution>> solve_registers(const Question& question);
 
 // The ways to spread one matrix statement over `threads` threads from `first` on, cheapest first; where there are none, what the
 // statement lacks for each row of its operands' type.
@@ -41,7 +35,7 @@ MatrixTilings matrix_tilings(const tile::Program& program, const tile::Mma& mma,
 // limits.cpp: what no layout can mend. Before the search: clusters and registers beyond the target's, statements on part of a
 // register tensor. After it: a register tensor alone must fit in the registers that a thread of its role has.
 Status check_limits(const Question& question);
-Status check_registers(const Question& question, const RegisterSolution& solution);
+Status check_registers(const Question& question, const Solution& solution);
 
 // The error of layout::coalesced as one of a statement: its threads do not divide the elements of its tensor.
 Error not_spread(const tile::Program& program, const Site& site, tile::TensorId tensor);
@@ -53,17 +47,10 @@ Status solve_shared(const Question& question, Solution& solution);
 std::size_t contiguous_dim(const layout::MemoryLayout& layout, const tile::Tensor& tensor);
 
 // A register layout seen over the dimensions of another tensor that it meets in a copy: wide dimensions correspond in order.
-layout::TvLayout seen_from(const layout::TvLayout& registers, const std::vector<std::int64_t>& register_extent,
-                           const std::vector<std::int64_t>& other_extent);
+layout::TvLayout seen_from(const layout::TvLayout& registers, const std::vector<std::int64_t>& other_extent);
 
 // Whether every element is seen as often as any other: not so where threads or values straddle dimensions that meet one together.
-bool meets_whole(const layout::TvLayout& registers, const std::vector<std::int64_t>& register_extent,
-                 const std::vector<std::int64_t>& other_extent);
-
-// How many matrices of 8 rows of 16 bytes one matrix load or store can move for this register layout (1, 2 or 4), 0 when it does
-// not have the shape. Plain form: lane%4 holds 4 bytes along the contiguous dimension, lane/4 the row. Transposed (2-byte
-// elements only): lane%4 holds two rows, lane/4 the column.
-int matrix_count(const layout::TvLayout& registers, const layout::MemoryLayout& memory, int contiguous, bool transpose);
+bool meets_whole(const layout::TvLayout& registers, const std::vector<std::int64_t>& other_extent);
 
 // The predicted time of a program under a solution, so that solutions and schedules can be ordered without running them.
 Cost predict(const Question& question, const Solution& solution);

@@ -20,20 +20,17 @@ void allocate(const tile::Program& program, const std::vector<Site>& sites, Solu
     solution.stage_bytes[id] = stage;
     next += stage * (tensor.pipeline >= 0 ? program.pipeline(tensor.pipeline).stages : 1);
   }
-  std::map<int, std::int64_t> scratch;  // bytes, by role
-  const auto for_scratch = [&](auto use) {
-    for (const Site& site : sites)
-      if (const auto choice = solution.choices.find(site.statement);
-          choice != solution.choices.end() && !choice->second.scratch.dims.empty())
-        use(scratch[site.role], choice->second);
-  };
-  for_scratch([](std::int64_t& bytes, Choice& choice) { bytes = std::max(bytes, choice.scratch.bytes()); });
-  for (auto& [role, bytes] : scratch) {
-    const std::int64_t at = round_up(next, kAlignment);
-    next = at + bytes;
-    bytes = at;
+  std::map<int, std::vector<Choice*>> scratch;  // by role
+  for (const Site& site : sites)
+    if (const auto choice = solution.choices.find(site.statement);
+        choice != solution.choices.end() && !choice->second.scratch.dims.empty())
+      scratch[site.role].push_back(&choice->second);
+  for (const auto& [role, choices] : scratch) {
+    next = round_up(next, kAlignment);
+    std::int64_t bytes = 0;
+    for (Choice* choice : choices) choice->scratch_offset = next, bytes = std::max(bytes, choice->scratch.bytes());
+    next += bytes;
   }
-  for_scratch([](std::int64_t at, Choice& choice) { choice.scratch_offset = at; });
   solution.shared_bytes = next;
 }
 }  // namespace
@@ -41,21 +38,14 @@ Result<std::vector<Solution>> synthesize_best(const tile::Program& program, cons
                                               std::size_t most) {
   const Question question{program, capabilities};
   WARPLOOM_CHECK(check_limits(question));
-  WARPLOOM_TRY(std::vector<RegisterSolution> found, solve_registers(question));
+  WARPLOOM_TRY(std::vector<Solution> found, solve_registers(question));
   std::vector<Solution> solutions;
   std::optional<Error> first_error;
-  for (RegisterSolution& registers : found) {
-    const Status fits = check_registers(question, registers);
+  for (Solution& solution : found) {
+    Status fits = check_registers(question, solution);
+    if (fits) fits = solve_shared(question, solution);
     if (!fits && !first_error) first_error = fits.error();
     if (!fits) continue;
-    Solution solution;
-    solution.registers = std::move(registers.registers);
-    for (const auto& [id, by] : registers.set_by) solution.reasons[id] = {by, "its threads and values"};
-    for (const auto& [statement, instruction] : registers.matrix)
-      solution.choices[statement] = {instruction, 1, {}, "operands of these types in these memories, tiles that it divides"};
-    const Status shared = solve_shared(question, solution);
-    if (!shared && !first_error) first_error = shared.error();
-    if (!shared) continue;
     allocate(program, question.sites, solution);
     solution.cost = predict(question, solution);
     solutions.push_back(std::move(solution));
@@ -65,10 +55,5 @@ Result<std::vector<Solution>> synthesize_best(const tile::Program& program, cons
                    [](const Solution& a, const Solution& b) { return a.cost.us < b.cost.us; });
   if (solutions.size() > most) solutions.resize(most);
   return solutions;
-}
-
-Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(std::vector<Solution> best, synthesize_best(program, capabilities, 1));
-  return std::move(best.front());
 }
 }  // namespace warploom::synth

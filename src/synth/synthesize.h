@@ -16,7 +16,7 @@ namespace warploom::synth {
 struct Choice {
   const target::Instruction* instruction = nullptr;
   int vector = 1;                     // copies by threads: elements an access moves
-  layout::TvLayout mapping;           // copies between two memories by threads: who moves which vector, over the squeezed tile
+  layout::TvLayout mapping;           // copies between two memories by threads: who moves which vector of the shared tile
   std::string why = {};               // in words
   layout::MemoryLayout scratch = {};  // rearrangements through shared memory; without dimensions: within warps
   std::int64_t scratch_offset = 0;    // bytes from the start of the block's shared memory
@@ -51,5 +51,4 @@ struct Solution {
 // The best `most` solutions, cheapest predicted first; at least one.
 Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
                                               std::size_t most);
-Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities);
 }  // namespace warploom::synth

@@ -12,26 +12,19 @@ Instruction copy(std::string_view name, std::string_view call, Method method, Sc
 }
 
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
+// Modes of extent 1 are left out.
+layout::TvLayout fragment(layout::TvLayout tv) {
+  for (auto* modes : {&tv.thread, &tv.value}) std::erase_if(*modes, [](const layout::TvMode& mode) { return mode.extent == 1; });
+  return tv;
+}
 layout::TvLayout fragment_a(int e, int warps) {
-  layout::TvLayout tv{{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}}, {}};
-  if (warps > 1) tv.thread.push_back({warps, {16, 0}});
-  if (e > 1) tv.value.push_back({e, {0, 1}});
-  tv.value.push_back({2, {8, 0}});
-  tv.value.push_back({2, {0, 4 * e}});
-  return tv;
+  return fragment(
+      {{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}}, {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}}});
 }
-layout::TvLayout fragment_b(int e) {
-  layout::TvLayout tv{{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {}};
-  if (e > 1) tv.value.push_back({e, {1, 0}});
-  tv.value.push_back({2, {4 * e, 0}});
-  return tv;
-}
-
+layout::TvLayout fragment_b(int e) { return fragment({{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {{e, {1, 0}}, {2, {4 * e, 0}}}}); }
 // The accumulator of mma.sync and, over four warps, of wgmma.
 layout::TvLayout fragment_c(int warps) {
-  layout::TvLayout tv{{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}};
-  if (warps > 1) tv.thread.push_back({warps, {16, 0}});
-  return tv;
+  return fragment({{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
 }
 
 Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
@@ -108,18 +101,12 @@ std::vector<Instruction> sm90a_rows() {
 }
 }  // namespace
 const std::vector<Instruction>& instructions_of(const std::string& arch) {
-  struct Table {
-    std::string_view arch;
-    std::vector<Instruction> (*rows)();
-  };
-  static constexpr Table kTables[] = {{"sm_80", sm80_rows}, {"sm_89", sm89_rows}, {"sm_90a", sm90a_rows}};
   static const auto all = [] {
     std::map<std::string, std::vector<Instruction>, std::less<>> by_arch;
     std::vector<Instruction> so_far;  // newest first: what is preferred where several fit
-    for (const Table& table : kTables) {
-      auto rows = table.rows();
+    for (const auto& [name, rows] : {std::pair{"sm_80", sm80_rows()}, {"sm_89", sm89_rows()}, {"sm_90a", sm90a_rows()}}) {
       so_far.insert(so_far.begin(), rows.begin(), rows.end());
-      by_arch.emplace(table.arch, so_far);
+      by_arch.emplace(name, so_far);
     }
     return by_arch;
   }();

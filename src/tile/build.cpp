@@ -28,19 +28,15 @@ PipelineId Builder::pipeline(std::string name, int stages, std::vector<TensorId>
 }
 
 void Builder::roles(const std::function<void()>& body, Where where) {
-  std::vector<Role> declared;
-  std::vector<Role>* const outer = roles_;
-  roles_ = &declared;
+  add(where, Roles{});
   body();
-  roles_ = outer;
-  add(where, Roles{std::move(declared)});
 }
+// Belongs to the roles just opened; a role inside a role opens others, which verify() refuses.
 void Builder::role(std::string name, int warps, int registers, const std::function<void()>& body) {
-  std::vector<Role>* const list = roles_;
-  roles_ = nullptr;  // a role inside a role belongs to no list; verify() refuses what comes of it
   Role declared{std::move(name), warps, registers, nested(body)};
-  roles_ = list;
-  if (list) list->push_back(std::move(declared));
+  Body& around = open_.empty() ? program_.body : *open_.back();
+  Roles* opened = around.empty() ? nullptr : std::get_if<Roles>(&around.back().node);
+  if (opened) opened->roles.push_back(std::move(declared));
   else add(Where::current(), Roles{{std::move(declared)}});
 }
 

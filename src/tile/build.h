@@ -128,7 +128,6 @@ class Builder {
  private:
   Program program_;
   std::vector<Body*> open_;  // innermost statement list last
-  std::vector<Role>* roles_ = nullptr;
   TensorId declare(Tensor tensor);
   void add(const Where& where, decltype(Statement::node) node);
   Body nested(const std::function<void()>& body);

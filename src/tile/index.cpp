@@ -1,4 +1,5 @@
 #include "tile/index.h"
+#include "tile/syntax.h"
 namespace warploom::tile {
 namespace {
 constexpr std::int64_t kLargestDivisor = std::int64_t{1} << 20;
@@ -14,7 +15,7 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   const std::int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
-
+}  // namespace
 std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
   switch (op) {
     case IndexOp::add: return wrap_add(a, b);
@@ -27,7 +28,7 @@ std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
     default: return 0;
   }
 }
-
+namespace {
 // `index` is left ⊕ constant with the operator ⊕.
 bool has_constant(const Index& index, IndexOp op) { return index.op() == op && index.right().constant(); }
 
@@ -84,34 +85,20 @@ std::optional<Index> fold_mod(const Index& a, const Index& b) {
   return std::nullopt;
 }
 
+std::optional<Index> fold_same(const Index& a, const Index& b) { return a.same(b) ? std::optional(a) : std::nullopt; }
+
 std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
-  if (a.constant() && b.constant()) {
-    if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
-    return Index(compute(op, *a.constant(), *b.constant()));
-  }
-  switch (op) {
-    case IndexOp::add: return fold_add(a, b);
-    case IndexOp::sub: return fold_sub(a, b);
-    case IndexOp::mul: return fold_mul(a, b);
-    case IndexOp::div: return fold_div(a, b);
-    case IndexOp::mod: return fold_mod(a, b);
-    case IndexOp::min:
-    case IndexOp::max: return a.same(b) ? std::optional(a) : std::nullopt;
-    default: return std::nullopt;
-  }
+  constexpr std::array kFolds = {fold_add, fold_sub, fold_mul, fold_div, fold_mod, fold_same, fold_same};
+  if (!a.constant() || !b.constant()) return kFolds[static_cast<std::size_t>(op) - static_cast<std::size_t>(IndexOp::add)](a, b);
+  if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
+  return Index(compute(op, *a.constant(), *b.constant()));
 }
 
-struct Spelling {
-  std::string_view text;
-  int precedence;  // binds tighter where larger; 3 for what never needs parentheses
-};
-constexpr std::array<Spelling, 9> kSpellings = {
-    {{"", 3}, {"", 3}, {" + ", 1}, {" - ", 1}, {" * ", 2}, {" / ", 2}, {" % ", 2}, {"wl::min(", 3}, {"wl::max(", 3}}};
-const Spelling& spelling(IndexOp op) { return kSpellings[static_cast<std::size_t>(op)]; }
+const IndexWord& word_of(IndexOp op) { return kIndexWords[static_cast<std::size_t>(op)]; }
 
 std::string text_within(const Index& index, int precedence) {
   const std::string text = index.text();
-  return spelling(index.op()).precedence < precedence ? "(" + text + ")" : text;
+  return word_of(index.op()).precedence < precedence ? "(" + text + ")" : text;
 }
 }  // namespace
 Index::Index(std::int64_t value) : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
@@ -162,12 +149,12 @@ std::string Index::text() const {
   if (op() == IndexOp::constant) return std::to_string(node_->value);
   if (op() == IndexOp::variable) return node_->name;
   if (op() == IndexOp::min || op() == IndexOp::max)
-    return std::string(spelling(op()).text) + left().text() + ", " + right().text() + ")";
+    return fmt::format("wl::{}({}, {})", word_of(op()).text, left().text(), right().text());
   const auto added = right().constant();
   if (op() == IndexOp::add && added && *added < 0 && *added != std::numeric_limits<std::int64_t>::min())
     return left().text() + " - " + std::to_string(-*added);
-  const int precedence = spelling(op()).precedence;
-  return text_within(left(), precedence) + std::string(spelling(op()).text) + text_within(right(), precedence + 1);
+  const auto& [sign, precedence] = word_of(op());
+  return fmt::format("{} {} {}", text_within(left(), precedence), sign, text_within(right(), precedence + 1));
 }
 
 bool Index::same(const Index& other) const {

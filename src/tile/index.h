@@ -15,6 +15,9 @@
 namespace warploom::tile {
 enum class IndexOp : std::uint8_t { constant, variable, add, sub, mul, div, mod, min, max };
 
+// Of two numbers, in two's complement without undefined overflow; a division by 0 gives 0.
+std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b);
+
 class Index {
  public:
   Index(std::int64_t value = 0);  // NOLINT: constants convert by design

@@ -1,6 +1,6 @@
-// Text into lines, lines into tokens, and a cursor that reads the tokens of one line.
+// Text into lines, and a cursor that reads the tokens of one line.
 //
-//   "  fill acc 0   # start"  →  Line{number, level 1, tokens: fill, acc, 0}
+//   "  fill acc 0   # start"  →  Line{number, level 1, "fill acc 0   # start"}: tokens fill, acc, 0
 //
 // A level is two spaces of indentation. Blank lines vanish; # and // begin comments. Errors are kTileSyntax with "file:line".
 #pragma once
@@ -10,12 +10,11 @@
 #include "base/error.h"
 namespace warploom::tile {
 inline constexpr std::size_t kMostBytes = std::size_t{8} << 20;
-inline constexpr std::size_t kMostTokens = 4096;  // a line
-inline constexpr std::size_t kMostNumbers = 16;   // a list of extents
+inline constexpr std::size_t kMostNumbers = 16;  // a list of extents
 inline constexpr std::array<std::string_view, 5> kPairs = {"->", "..", "+=", "^T", ">="};
 inline constexpr std::string_view kSigns = "[](){},:+-*/%<=";
 
-enum class TokenKind : std::uint8_t { word, integer, real, sign, end };
+enum class TokenKind : std::uint8_t { word, integer, real, sign, other, end };  // other: nothing of the language begins so
 
 struct Token {
   TokenKind kind = TokenKind::end;
@@ -25,7 +24,7 @@ struct Token {
 struct Line {
   int number = 0;  // in the file, from 1
   int level = 0;
-  std::vector<Token> tokens;
+  std::string_view text;  // from its first token on
 };
 
 inline bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
@@ -54,14 +53,15 @@ inline Token word_token(std::string_view text) {
   return {TokenKind::word, text.substr(0, end)};
 }
 
-// The token at the front of `text`; of kind end where none begins there.
+// The first token of `text`.
 inline Token token_at(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \r"), text.size()));
+  if (text.empty() || text[0] == '#' || text.starts_with("//")) return {};
   if (is_digit(text[0])) return number_token(text);
   if (is_letter(text[0])) return word_token(text);
   for (const std::string_view pair : kPairs)
-    if (text.substr(0, 2) == pair) return {TokenKind::sign, text.substr(0, 2)};
-  if (kSigns.find(text[0]) != std::string_view::npos) return {TokenKind::sign, text.substr(0, 1)};
-  return {};
+    if (text.starts_with(pair)) return {TokenKind::sign, text.substr(0, 2)};
+  return {kSigns.find(text[0]) == std::string_view::npos ? TokenKind::other : TokenKind::sign, text.substr(0, 1)};
 }
 
 inline tl::unexpected<Error> syntax(std::string_view file, int line, std::string message, std::string expected = {},
@@ -76,39 +76,17 @@ inline std::string shown(char c) {
                                                      : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
 }
 
-inline Result<Line> tokens_of(std::string_view text, int number, std::string_view file) {
-  Line line{number, 0, {}};
-  std::size_t at = 0;
-  while (at < text.size() && text[at] == ' ') ++at;
-  line.level = static_cast<int>(at / 2);
-  const bool odd = at % 2 != 0;
-  while (at < text.size()) {
-    if (text[at] == ' ' || text[at] == '\r') {
-      ++at;
-      continue;
-    }
-    if (text[at] == '#' || text.substr(at, 2) == "//") break;
-    const Token token = token_at(text.substr(at));
-    if (token.kind == TokenKind::end)
-      return syntax(file, number, "a character that begins nothing of the language", {}, shown(text[at]));
-    if (line.tokens.size() == kMostTokens) return syntax(file, number, "the line is too long");
-    line.tokens.push_back(token);
-    at += token.text.size();
-  }
-  if (odd && !line.tokens.empty()) return syntax(file, number, "the indentation is odd", "two spaces a level");
-  return line;
-}
-
 inline Result<std::vector<Line>> split_lines(std::string_view text, std::string_view file) {
   if (text.size() > kMostBytes)
     return syntax(file, 1, "the text is too large", fmt::format("at most {} bytes", kMostBytes), std::to_string(text.size()));
   std::vector<Line> lines;
-  int number = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    WARPLOOM_TRY(Line line, tokens_of(text.substr(0, end), ++number, file));
-    if (!line.tokens.empty()) lines.push_back(std::move(line));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (int number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (token_at(line).kind == TokenKind::end) continue;
+    const std::size_t blanks = line.find_first_not_of(' ');
+    if (blanks % 2 != 0) return syntax(file, number, "the indentation is odd", "two spaces a level");
+    lines.push_back({number, static_cast<int>(blanks / 2), line.substr(blanks)});
   }
   return lines;
 }
@@ -117,18 +95,19 @@ inline Result<std::vector<Line>> split_lines(std::string_view text, std::string_
 // ask for the status once, after all they wanted.
 class Cursor {
  public:
-  Cursor(const Line& line, std::string_view file) : line_(line), file_(file) {}
+  Cursor(const Line& line, std::string_view file) : line_(line), rest_(line.text), file_(file) {}
 
   const Line& line() const { return line_; }
   bool is(std::string_view text, std::size_t ahead = 0) const { return peek(ahead).text == text; }
   const Status& status() const { return status_; }
-  const Token& peek(std::size_t ahead = 0) const {
-    static const Token kEnd;
-    return status_ && next_ + ahead < line_.tokens.size() ? line_.tokens[next_ + ahead] : kEnd;
+  Token peek(std::size_t ahead = 0) const {
+    std::string_view rest = rest_;
+    for (; ahead > 0; --ahead) rest = behind(rest);
+    return status_ ? token_at(rest) : Token();
   }
   Token take() {
     const Token token = peek();
-    if (next_ < line_.tokens.size()) ++next_;
+    rest_ = behind(rest_);
     return token;
   }
   // Takes the token if it is this one.
@@ -181,12 +160,21 @@ class Cursor {
   }
   void fail(std::string message, std::string expected = {}) {
     if (!status_) return;
-    const bool end = peek().kind == TokenKind::end;
+    const Token at = peek();
+    if (at.kind == TokenKind::other) {
+      status_ = syntax(file_, line_.number, "a character that begins nothing of the language", {}, shown(at.text[0]));
+      return;
+    }
     status_ = syntax(file_, line_.number, std::move(message), std::move(expected),
-                     end ? "the end of the line" : std::string(peek().text.substr(0, 40)));
+                     at.kind == TokenKind::end ? "the end of the line" : std::string(at.text.substr(0, 40)));
   }
 
  private:
+  // What follows the first token.
+  static std::string_view behind(std::string_view text) {
+    const std::string_view token = token_at(text).text;
+    return token.empty() ? token : text.substr(static_cast<std::size_t>(token.data() + token.size() - text.data()));
+  }
   template <class T>
   T number(std::string_view message) {
     T value = 0;
@@ -197,8 +185,8 @@ class Cursor {
   }
 
   const Line& line_;
+  std::string_view rest_;
   std::string_view file_;
-  std::size_t next_ = 0;
   Status status_ = ok();
 };
 }  // namespace warploom::tile

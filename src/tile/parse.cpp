@@ -8,24 +8,12 @@ constexpr int kDeepestTerm = 100;                   // parentheses and calls ins
 constexpr int kMostTerms = 1000;                    // operators in one index
 constexpr std::size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
 
-struct Operator {
-  std::string_view sign;
-  IndexOp op;
-  int precedence;  // sums 1, products 2; 0: a function
-};
-constexpr std::array<Operator, 9> kOperators = {{{"+", IndexOp::add, 1},
-                                                 {"-", IndexOp::sub, 1},
-                                                 {"*", IndexOp::mul, 2},
-                                                 {"/", IndexOp::div, 2},
-                                                 {"%", IndexOp::mod, 2},
-                                                 {"wl::min", IndexOp::min, 0},
-                                                 {"wl::max", IndexOp::max, 0},
-                                                 {"min", IndexOp::min, 0},
-                                                 {"max", IndexOp::max, 0}}};
-const Operator* find(std::string_view sign, int precedence) {
-  for (const Operator& candidate : kOperators)
-    if (candidate.sign == sign && candidate.precedence == precedence) return &candidate;
-  return nullptr;
+// The operation that a sign, or with precedence 3 a function, stands for.
+std::optional<IndexOp> find(std::string_view sign, int precedence) {
+  if (precedence == 3 && sign.starts_with("wl::")) sign.remove_prefix(4);
+  for (auto i = static_cast<std::size_t>(IndexOp::add); i < kIndexWords.size(); ++i)
+    if (kIndexWords[i].text == sign && kIndexWords[i].precedence == precedence) return static_cast<IndexOp>(i);
+  return std::nullopt;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -59,22 +47,11 @@ class Reader : public Cursor {
     do item(Named<int>{tensors.emplace_back()});
     while (accept(","));
   }
-  void item(Dtype& to) {
-    if (const auto found = dtype_named(peek().text)) to = *found;
-    else fail("no element type has this name", "an element type");
-    take();
-  }
-  void item(ReduceOp& to) {
-    if (const auto found = reduce_op_named(peek().text)) to = *found;
-    else fail("no reduction has this name", "sum, max or min");
-    take();
-  }
-  void item(Keyword<Tensor> to) {
+  void item(Dtype& to) { take_named(dtype_named(peek().text), to, "element type", "an element type"); }
+  void item(ReduceOp& to) { take_named(reduce_op_named(peek().text), to, "reduction", "sum, max or min"); }
+  void keyword(Tensor& tensor) {
     for (const TensorWord& row : kTensorWords)
-      if (is(row.word)) {
-        to.tensor.scope = row.scope;
-        to.tensor.writable = row.writable;
-      }
+      if (is(row.word)) tensor.scope = row.scope, tensor.writable = row.writable;
     take();
   }
   void item(Named<int> to) {
@@ -125,6 +102,12 @@ class Reader : public Cursor {
   }
 
  private:
+  template <class T>
+  void take_named(std::optional<T> found, T& to, std::string_view kind, std::string expected) {
+    if (found) to = *found;
+    else fail(fmt::format("no {} has this name", kind), std::move(expected));
+    take();
+  }
   bool option(std::string_view word) { return accept(trimmed(word)); }
   bool extent_follows() const {
     return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer && (is(",", 2) || is("]", 2) || is("by", 2));
@@ -136,10 +119,10 @@ class Reader : public Cursor {
   Index binary(int precedence) {
     if (precedence > 2) return primary();
     Index left = binary(precedence + 1);
-    for (const Operator* op; !extent_follows() && (op = find(peek().text, precedence));) {
+    for (std::optional<IndexOp> op; !extent_follows() && (op = find(peek().text, precedence));) {
       if (++terms_ > kMostTerms) fail("the expression is too long");
       take();
-      left = Index::make(op->op, left, binary(precedence + 1));
+      left = Index::make(*op, left, binary(precedence + 1));
     }
     return left;
   }
@@ -160,7 +143,7 @@ class Reader : public Cursor {
     return inner;
   }
   Index call() {
-    const Operator* function = find(take().text, 0);
+    const auto function = find(take().text, 3);
     if (!function) fail("no function of indices has this name", "wl::min or wl::max");
     if (++terms_ > kMostTerms) fail("the expression is too long");
     if (!deeper() || !function) return {};
@@ -170,7 +153,7 @@ class Reader : public Cursor {
     const Index right = binary(1);
     expect(")");
     --depth_;
-    return Index::make(function->op, left, right);
+    return Index::make(*function, left, right);
   }
   Value value(int depth) {
     Value value;

@@ -20,9 +20,9 @@ class Writer {
   void item(const Index& index) { out += index.text(); }
   void item(const std::optional<Index>& index) { item(*index); }
   void item(Extents<const std::vector<std::int64_t>> extents) { out += fmt::format("({})", fmt::join(extents.list, ", ")); }
-  void item(Keyword<const Tensor> of) {
+  void keyword(const Tensor& tensor) {
     for (const TensorWord& row : kTensorWords)
-      if (row.scope == of.tensor.scope && row.writable == (of.tensor.writable && row.scope == Scope::global)) out += row.word;
+      if (row.scope == tensor.scope && row.writable == (tensor.writable && row.scope == Scope::global)) out += row.word;
   }
   void item(Named<const int> of) {
     const auto name = [&](const auto& list) { return exists(list, of.id) ? list[static_cast<std::size_t>(of.id)].name : "?"; };
@@ -62,12 +62,21 @@ class Writer {
     item(optional.value);
   }
 
-  void statements(const Body& body, int level) {
-    for (const Statement& statement : body) {
-      out += std::string(static_cast<std::size_t>(2 * level), ' ') + print(program_, statement) + "\n";
-      std::visit([&](const auto& node) { inside(node, level + 1); }, statement.node);
-    }
+  // What is indented below a line.
+  void below(const auto& node, int level) {
+    const std::string indent(static_cast<std::size_t>(2 * level), ' ');
+    if constexpr (requires { node.body; })
+      for (const Statement& statement : node.body) {
+        out += indent + print(program_, statement) + "\n";
+        std::visit([&](const auto& inner) { below(inner, level + 1); }, statement.node);
+      }
+    if constexpr (requires { node.roles; })
+      for (const Role& role : node.roles) {
+        all(*this, indent.c_str(), role, "\n");
+        below(role, level + 1);
+      }
   }
+  void item(const Role& role) { line(*this, role); }
 
  private:
   template <class List>
@@ -80,17 +89,6 @@ class Writer {
       if (offset.constant() != 0) return false;
     const std::vector<std::int64_t>& shape = program_.tensor(tile.tensor).shape;
     return tile.offset.size() == shape.size() && tile.extent == shape;
-  }
-  template <class Node>
-  void inside(const Node& node, int level) {
-    if constexpr (requires { node.body; }) statements(node.body, level);
-    if constexpr (requires { node.roles; })
-      for (const Role& role : node.roles) {
-        out += std::string(static_cast<std::size_t>(2 * level), ' ');
-        line(*this, role);
-        out += '\n';
-        statements(role.body, level + 1);
-      }
   }
 
   const Program& program_;
@@ -117,7 +115,7 @@ std::string print(const Program& program) {
   declared(program);
   for (const Tensor& tensor : program.tensors) declared(tensor);
   for (const Pipeline& pipeline : program.pipelines) declared(pipeline);
-  io.statements(program.body, 0);
+  io.below(program, 0);
   return io.out;
 }
 }  // namespace warploom::tile

@@ -20,7 +20,7 @@ std::vector<TensorUse> uses_of(const Statement& statement) {
   const auto add = [&](const auto& member, bool read, bool written) {
     if constexpr (std::is_same_v<decltype(member), const Tile&>) {
       out.push_back({member.tensor, read, written, &member});
-      if (member.lookup >= 0) out.push_back({member.lookup, true});
+      if (member.lookup >= 0) out.push_back({member.lookup, true, false, nullptr, &member});
     } else {
       out.push_back({member, read, written});
     }

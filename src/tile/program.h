@@ -219,11 +219,11 @@ struct Program {
 Tile whole(const Program& program, TensorId id);
 std::string place_of(const Statement& statement);                 // "gemm.cpp:42", "" where nobody knows
 void tensors_of(const Value& value, std::vector<TensorId>& out);  // those that it names, with repeats
-// How a statement, without those of its body, uses a tensor; `tile`: which part of it, where it names one.
+// How a statement, without those of its body, uses a tensor; `tile`: which part of it, where it names one, or what it gathers.
 struct TensorUse {
   TensorId tensor = -1;
   bool read = false, written = false;
-  const Tile* tile = nullptr;
+  const Tile *tile = nullptr, *gathers = nullptr;
 };
 std::vector<TensorUse> uses_of(const Statement& statement);
 const Roles* roles_of(const Program& program);  // null where there are none

@@ -22,6 +22,14 @@ inline constexpr std::array<TensorWord, 4> kTensorWords = {{{"global", Scope::gl
                                                             {"shared", Scope::shared, false},
                                                             {"register", Scope::reg, false}}};
 
+struct IndexWord {
+  std::string_view text;
+  int precedence;  // binds tighter where larger; 3: never needs parentheses
+};
+// In the order of IndexOp. Emitted source, and so the text form, puts wl:: before min and max.
+inline constexpr std::array<IndexWord, 9> kIndexWords = {
+    {{"", 3}, {"", 3}, {"+", 1}, {"-", 1}, {"*", 2}, {"/", 2}, {"%", 2}, {"min", 3}, {"max", 3}}};
+
 inline std::string_view name_of(ReduceOp op) { return kReduceNames[static_cast<std::size_t>(op)]; }
 inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {
   for (std::size_t i = 0; i < kReduceNames.size(); ++i)
@@ -57,17 +65,11 @@ struct Extents {
   T& list;
 };
 template <class T>
-struct Keyword {  // that begins a tensor's declaration
-  T& tensor;
-};
-template <class T>
 Flag(std::string_view, T&) -> Flag<T>;
 template <class T>
 Named(T&, bool = false) -> Named<T>;
 template <class T>
 Extents(T&) -> Extents<T>;
-template <class T>
-Keyword(T&) -> Keyword<T>;
 
 void all(auto& io, auto&&... items) { (io.item(items), ...); }
 
@@ -77,7 +79,8 @@ void line(auto& io, Of<Program> auto& p) {
       Optional{" warps ", true, p.warps}, Flag{" cooperative", p.cooperative});
 }
 void line(auto& io, Of<Tensor> auto& t) {
-  all(io, Keyword{t}, " ", t.name, " ", t.dtype, " ", t.shape);
+  io.keyword(t);
+  all(io, " ", t.name, " ", t.dtype, " ", t.shape);
   if (t.scope == Scope::global)
     all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides}, Flag{" zeroed", t.zeroed});
 }

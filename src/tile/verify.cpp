@@ -14,12 +14,11 @@ constexpr std::array<std::string_view, 4> kGridVariables = {"block_x", "block_y"
 // Words of C++ and CUDA, and those that the printed form of a value needs.
 constexpr std::string_view kReserved =
     " alignas alignof asm auto bool break case catch char class const constexpr const_cast continue decltype default "
-    "delete "
-    "do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
+    "delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
     "namespace new noexcept nullptr operator private protected public register reinterpret_cast requires return short "
-    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef "
-    "typeid typename union unsigned using virtual void volatile while and or not xor "
-    "threadIdx blockIdx blockDim gridDim warpSize inf nan wl main ";
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid "
+    "typename union unsigned using virtual void volatile while and or not xor threadIdx blockIdx blockDim gridDim warpSize "
+    "inf nan wl main ";
 
 // The rules of one declaration, which every error names.
 struct Declaration {
@@ -151,6 +150,10 @@ struct Sharing {
   std::vector<Uses> pipelines = std::vector<Uses>(program.pipelines.size());  // whose writers produce it
   bool has_roles = false;
 
+  tl::unexpected<Error> refuse(const Uses& uses, std::string message, std::string expected = {}) const {
+    return invalid(program, uses.last, std::move(message), std::move(expected));
+  }
+
   void collect(const Body& body, int place) {
     for (const Statement& s : body) {
       const auto note = [&](Uses& uses, bool read, bool written) {
@@ -183,36 +186,31 @@ Status check_last(const Program& program) {
 }
 
 Status check_pipeline(const Sharing& sharing, const std::string& name, const Uses& uses) {
-  const auto refuse = [&](std::string_view before, std::string_view after, std::string expected = {}) {
-    return invalid(sharing.program, uses.last, fmt::format("{}'{}'{}", before, name, after), std::move(expected));
-  };
-  if (uses.writers.empty()) return refuse("pipeline ", " is never produced");
-  if (uses.readers.empty()) return refuse("pipeline ", " is never consumed");
-  if (uses.writers.size() > 1) return refuse("pipeline ", " has more than one producing role");
+  if (uses.writers.empty()) return sharing.refuse(uses, fmt::format("pipeline '{}' is never produced", name));
+  if (uses.readers.empty()) return sharing.refuse(uses, fmt::format("pipeline '{}' is never consumed", name));
+  if (uses.writers.size() > 1) return sharing.refuse(uses, fmt::format("pipeline '{}' has more than one producing role", name));
   if (sharing.has_roles && (uses.writers.count(kEveryone) || uses.readers.count(kEveryone)))
-    return refuse("pipeline ", " is used before the roles", "produce and consume inside roles");
+    return sharing.refuse(uses, fmt::format("pipeline '{}' is used before the roles", name), "produce and consume inside roles");
   if (*uses.readers.begin() < *uses.writers.begin())
-    return refuse("a role consumes ", " and is listed before the role that produces it");
+    return sharing.refuse(uses, fmt::format("a role consumes '{}' and is listed before the role that produces it", name));
   return ok();
 }
 
 // A register tensor is one role's. In memory, what one role writes no other reads; what stands before the roles is done when they
 // begin.
 Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& uses) {
-  const auto refuse = [&](std::string_view before, std::string_view after, std::string expected) {
-    return invalid(sharing.program, uses.last, fmt::format("{}'{}'{}", before, tensor.name, after), std::move(expected));
-  };
   std::set<int> places = uses.readers;
   places.insert(uses.writers.begin(), uses.writers.end());
   if (tensor.scope == Scope::reg && places.size() > 1)
-    return refuse("register tensor ", " is used by more than one role", "one role for a register tensor");
+    return sharing.refuse(uses, fmt::format("register tensor '{}' is used by more than one role", tensor.name),
+                          "one role for a register tensor");
   places.erase(kEveryone);
   const auto writers = uses.writers.size() - uses.writers.count(kEveryone);
   const bool read = uses.readers.size() > uses.readers.count(kEveryone);
   if (writers > 0 && read && places.size() > 1)
-    return refuse("one role writes ", " and another reads it", "a pipeline between them");
+    return sharing.refuse(uses, fmt::format("one role writes '{}' and another reads it", tensor.name), "a pipeline between them");
   if (tensor.scope == Scope::shared && writers > 1)
-    return refuse("two roles write shared tensor ", "", "one role that writes it");
+    return sharing.refuse(uses, fmt::format("two roles write shared tensor '{}'", tensor.name), "one role that writes it");
   return ok();
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/ranges.h>
+#include "tile/syntax.h"
 #include "tile/verify.h"
 namespace warploom::tile {
 namespace {
@@ -26,6 +27,7 @@ class Verifier {
       location_ = &statement.location;
       if (!top && std::holds_alternative<Roles>(statement.node))
         return refuse("roles stand inside another statement", "roles at the top of the program", "nested roles");
+      for (const TensorUse& used : uses_of(statement)) WARPLOOM_CHECK(check(used, kStatementWords[statement.node.index()]));
       WARPLOOM_CHECK(std::visit([&](const auto& node) { return check(node); }, statement.node));
       if (!producing_.empty()) WARPLOOM_CHECK(produced(statement));
       WARPLOOM_CHECK(std::visit([&](const auto& node) { return inside(node); }, statement.node));
@@ -34,7 +36,7 @@ class Verifier {
   }
 
  private:
-  tl::unexpected<Error> refuse(std::string message, std::string expected = {}, std::string found = {}) const {
+  Status refuse(std::string message, std::string expected = {}, std::string found = {}) const {
     return invalid(program_, location_, std::move(message), std::move(expected), std::move(found));
   }
   const std::string& name(TensorId id) const { return program_.tensor(id).name; }
@@ -98,12 +100,14 @@ class Verifier {
     return ok();
   }
 
-  Status in_registers(TensorId id, bool written, std::string_view statement) const {
-    WARPLOOM_CHECK(use(id, written));
-    if (program_.tensor(id).scope != Scope::reg)
-      return refuse(fmt::format("{} works on register tensors and '{}' is none", statement, name(id)), "a register tensor",
-                    name(id));
-    return ok();
+  // A tile lies within its tensor; what a statement names without a tile is all of a register tensor.
+  Status check(const TensorUse& used, std::string_view statement) const {
+    WARPLOOM_CHECK(use(used.tensor, used.written));
+    if (used.tile) return check(*used.tile);
+    if (used.gathers) return check_lookup(*used.gathers);
+    if (program_.tensor(used.tensor).scope == Scope::reg) return ok();
+    return refuse(fmt::format("{} works on register tensors and '{}' is none", statement, name(used.tensor)), "a register tensor",
+                  name(used.tensor));
   }
 
   Status check(const Index& index) const {
@@ -123,15 +127,13 @@ class Verifier {
                   "a positive constant, or what no loop changes", index.right().text());
   }
 
-  Status check(const Tile& tile, bool written) const {
-    WARPLOOM_CHECK(use(tile.tensor, written));
+  Status check(const Tile& tile) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
     if (tile.offset.size() != tensor.shape.size() || tile.extent.size() != tensor.shape.size())
       return refuse(fmt::format("a tile of '{}' has another rank than the tensor", tensor.name),
                     std::to_string(tensor.shape.size()),
                     fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
     for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
-    if (tile.lookup >= 0) WARPLOOM_CHECK(check_lookup(tile));
     if (!tile.step.empty()) WARPLOOM_CHECK(check_step(tile));
     for (std::size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global; ++i)
       if (const int per = per_byte(tensor.dtype);
@@ -162,7 +164,6 @@ class Verifier {
   }
 
   Status check_lookup(const Tile& tile) const {
-    WARPLOOM_CHECK(use(tile.lookup, false));
     const Tensor& lookup = program_.tensor(tile.lookup);
     const bool integers = lookup.dtype == Dtype::i32 || lookup.dtype == Dtype::i64;
     if (program_.tensor(tile.tensor).scope != Scope::global || tile.lookup_dim < 0 ||
@@ -174,8 +175,6 @@ class Verifier {
   }
 
   Status check(const Copy& copy) const {
-    WARPLOOM_CHECK(check(copy.src, false));
-    WARPLOOM_CHECK(check(copy.dst, true));
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
     if (src.scope == Scope::global && dst.scope == Scope::global)
       return refuse("a copy goes from global to global", "shared or register on one side");
@@ -226,7 +225,6 @@ class Verifier {
   }
 
   Status check_flag(const Tile& flag, bool written) const {
-    WARPLOOM_CHECK(check(flag, written));
     const Tensor& tensor = program_.tensor(flag.tensor);
     if (tensor.scope == Scope::global && tensor.dtype == Dtype::i32 && element_count(flag.extent) == 1 && flag.lookup < 0 &&
         (tensor.writable || !written))
@@ -246,12 +244,7 @@ class Verifier {
     return check(wait.least);
   }
 
-  Status check(const Fill& fill) const { return in_registers(fill.dst, true, "fill"); }
-
-  Status check(const Map& map) const {
-    WARPLOOM_CHECK(in_registers(map.dst, true, "map"));
-    return check(map.value, program_.tensor(map.dst));
-  }
+  Status check(const Map& map) const { return check(map.value, program_.tensor(map.dst)); }
   Status check(const Value& value, const Tensor& dst) const {
     if (value.kind == Value::Kind::constant) return ok();
     if (value.kind == Value::Kind::coordinate) {
@@ -265,7 +258,6 @@ class Verifier {
       for (const Value& operand : value.operands) WARPLOOM_CHECK(check(operand, dst));
       return ok();
     }
-    WARPLOOM_CHECK(in_registers(value.tensor, false, "map"));
     const Tensor& tensor = program_.tensor(value.tensor);
     if (std::equal(tensor.shape.begin(), tensor.shape.end(), dst.shape.begin(), dst.shape.end(),
                    [](std::int64_t own, std::int64_t wanted) { return own == wanted || own == 1; }))
@@ -275,13 +267,10 @@ class Verifier {
   }
 
   Status check(const Mma& mma) const {
-    WARPLOOM_CHECK(in_registers(mma.acc, true, "mma"));
-    for (const Tile* operand : {&mma.a, &mma.b}) {
-      WARPLOOM_CHECK(check(*operand, false));
+    for (const Tile* operand : {&mma.a, &mma.b})
       if (program_.tensor(operand->tensor).scope == Scope::global)
         return refuse(fmt::format("operand '{}' of an mma is in global memory", name(operand->tensor)),
                       "a register or shared tile");
-    }
     if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor) return refuse("an mma's accumulator is one of its operands");
     const Dtype a_type = program_.tensor(mma.a.tensor).dtype, b_type = program_.tensor(mma.b.tensor).dtype;
     const Dtype acc_type = program_.tensor(mma.acc).dtype;
@@ -303,21 +292,16 @@ class Verifier {
   requires(std::is_same_v<Node, Reduce> || std::is_same_v<Node, Scan>) Status check(const Node& node)
   const {
     constexpr bool kKeeps = std::is_same_v<Node, Scan>;
-    const std::string_view word = kKeeps ? "scan" : "reduce";
-    WARPLOOM_CHECK(in_registers(node.src, false, word));
-    WARPLOOM_CHECK(in_registers(node.dst, true, word));
     std::vector<std::int64_t> shape = program_.tensor(node.src).shape;
     if (node.axis < 0 || static_cast<std::size_t>(node.axis) >= shape.size())
       return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
     if (!kKeeps) shape[static_cast<std::size_t>(node.axis)] = 1;
     if (program_.tensor(node.dst).shape == shape) return ok();
-    return refuse(fmt::format("the result of a {} has the wrong shape", word), text(shape),
+    return refuse(fmt::format("the result of a {} has the wrong shape", kKeeps ? "scan" : "reduce"), text(shape),
                   text(program_.tensor(node.dst).shape));
   }
 
   Status check(const Rearrange& node) const {
-    WARPLOOM_CHECK(in_registers(node.src, false, "rearrange"));
-    WARPLOOM_CHECK(in_registers(node.dst, true, "rearrange"));
     const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
     std::vector<std::int64_t> shape = src.shape;
     if (node.transpose) std::reverse(shape.begin(), shape.end());
@@ -326,8 +310,6 @@ class Verifier {
     return fits ? ok() : unlike("rearrange", src, dst, "one type and shape, or two dimensions turned round");
   }
   Status check(const Reinterpret& node) const {
-    WARPLOOM_CHECK(in_registers(node.src, false, "reinterpret"));
-    WARPLOOM_CHECK(in_registers(node.dst, true, "reinterpret"));
     const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
     auto bits = src.shape, wanted = dst.shape;
     bits.back() *= bits_of(src.dtype), wanted.back() *= bits_of(dst.dtype);
@@ -350,13 +332,12 @@ class Verifier {
     return refuse(fmt::format("not every block of a cluster may reach this {}", statement),
                   "loops and conditions around it that all blocks of the cluster decide alike");
   }
-  Status check(const ClusterReduce& reduce) const {
-    WARPLOOM_CHECK(in_registers(reduce.dst, true, "cluster_reduce"));
-    return meets("cluster_reduce");
-  }
+  Status check(const ClusterReduce&) const { return meets("cluster_reduce"); }
   Status check(const ClusterSync&) const { return meets("cluster_sync"); }
-  Status check(const WaitPrevious&) const { return ok(); }
-  Status check(const LaunchNext&) const { return ok(); }
+  // Nothing to ask of the others beyond what they name.
+  template <class Node>
+  requires(std::is_empty_v<Node> || std::is_same_v<Node, Fill>) Status check(const Node&)
+  const { return ok(); }
 
   Status check(const For& loop) const {
     for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));

@@ -12,6 +12,10 @@ using tile::TensorId;
 target::Capabilities sm90a() { return *target::capabilities_of("sm_90a"); }
 target::Capabilities sm80() { return *target::capabilities_of("sm_80"); }
 
+Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities) {
+  return synthesize_best(program, capabilities, 1).map([](std::vector<Solution> best) { return std::move(best.front()); });
+}
+
 const Choice& choice_of(const tile::Program& program, const Solution& solution, std::size_t copy_number) {
   std::size_t seen = 0;
   for (const Site& site : sites_of(program))

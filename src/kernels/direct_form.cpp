@@ -39,6 +39,8 @@ std::optional<Form::Product> product_of(const Form& form) {
         !b->varies[at(form.roles.x)])
       return std::nullopt;
     found = Form::Product{n.loads[at(a->load)], n.loads[at(b->load)], {a->load, b->load}, sum.axes[0], 1};
+    for (const Affine& c : found->b.at)  // of a window with one channel: no box holds both
+      if (c.steps[at(found->k)] != 0 && c.steps[at(form.roles.x)] != 0) return std::nullopt;
     Access flat = found->a;
     flat.shape.clear(), flat.strides.clear(), flat.at.clear();
     std::int64_t size = 1, stride = 0;

@@ -43,15 +43,34 @@ bool is_refusal(ErrorCode code) {
          code == ErrorCode::kScheduleIllegal;  // fewer solutions than the number drawn
 }
 
+// The legal schedule of the space that comes first, where chance finds none: few may be.
+std::optional<kernels::Schedule> first_legal(const Family& family, const kernels::Region& region,
+                                             const target::Capabilities& capabilities) {
+  const kernels::Space space = family.space(region, capabilities);
+  for (std::int64_t at = 0; at < space.size(); ++at) {
+    kernels::Schedule schedule{family.name(), {}};
+    std::int64_t rest = at;
+    for (const kernels::Field& field : space.fields) {
+      const auto values = std::ssize(field.values);
+      schedule.fields[field.name] = field.values[static_cast<std::size_t>(rest % values)];
+      rest /= values;
+    }
+    if (family.legal(region, schedule, capabilities)) return schedule;
+  }
+  return std::nullopt;
+}
+
 Result<Drawn> draw_schedule(const search::Region& from, Track track, const target::Capabilities& capabilities, std::uint64_t seed,
                             std::vector<Outcome>& drawn, const Outcome& about) {
   const kernels::Region region{from.graph, track};
   const auto families = kernels::families_for(region, capabilities);
   Random random(seed, from.identity + about.target);
-  Error last{ErrorCode::kNoSchedule, "chance found no legal schedule", from.graph.name};
+  Error last{ErrorCode::kNoSchedule, "no schedule of the families that cover a region is legal", from.graph.name,
+             "a legal schedule", graph::to_text(from.graph)};
   for (int i = 0; i < kDraws; ++i) {
     const Family* family = families[random.below(families.size())];
-    const auto schedule = test::random_schedule(*family, region, capabilities, random, {}, 300);
+    auto schedule = test::random_schedule(*family, region, capabilities, random, {}, 1000);
+    if (!schedule) schedule = first_legal(*family, region, capabilities);
     if (!schedule) continue;
     auto list = kernels::build(region, *schedule, capabilities);
     drawn.push_back({about.seed, "schedule", about.target, std::string(list ? "built" : code_text(list.error().code)),
@@ -325,7 +344,10 @@ nlohmann::json graph_figures(const Run& run, const std::vector<Outcome>& outcome
       }
     if (!o.agrees() && o.code != "built") {
       const std::size_t at = std::min(o.detail.find("error["), o.detail.size());
-      ++refusals[std::regex_replace(o.detail.substr(at, o.detail.find('\n', at) - at), std::regex("'[^']*'|[0-9]+"), "…")];
+      std::smatch place;  // the operator that no family covers
+      const bool named = std::regex_search(o.detail, place, std::regex("at: +node '[^']*' \\((\\w+)\\)"));
+      ++refusals[std::regex_replace(o.detail.substr(at, o.detail.find('\n', at) - at), std::regex("'[^']*'|[0-9]+"), "…") +
+                 (named ? ": " + place[1].str() : "")];
     }
   }
   return {{"first_seed", run.first},

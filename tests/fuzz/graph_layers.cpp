@@ -151,14 +151,14 @@ void Maker::jump(TensorId x) {
 
 void Maker::choose(TensorId x) {
   TensorId condition = graph::kAbsent;
-  if (chance(30)) {
+  if (chance(10)) {
     condition = input(Dtype::boolean, shape(x), {Fill::whole, 2});
   } else {
     if (narrow() && !is_given(x)) return give_up();
     const OpKind op = any({OpKind::Less, OpKind::Greater, OpKind::LessOrEqual, OpKind::GreaterOrEqual});
     condition = add(op, {x, chance(50) ? scalar(0.25) : operand(shape(x))});
     if (chance(20)) condition = add(OpKind::Not, {condition});
-    if (chance(15)) return;  // an output itself
+    if (chance(5)) return;  // an output itself
   }
   keep(add(OpKind::Where, {condition, values[random.below(values.size())], chance(50) ? scalar(0) : beside(x)}));
 }
@@ -169,7 +169,7 @@ void Maker::through_type(TensorId x) {
     return keep(add(any({OpKind::Add, OpKind::Mul}), {x, y}));
   }
   if (narrow() && !is_given(x)) return give_up();
-  const Dtype to = any({Dtype::i32, Dtype::i64, Dtype::boolean, Dtype::f16, Dtype::bf16});
+  const Dtype to = any({Dtype::i32, Dtype::i64, Dtype::boolean, Dtype::f16, Dtype::f16, Dtype::bf16, Dtype::bf16});
   const TensorId y = cast(x, to);
   if (to == Dtype::f16 || to == Dtype::bf16) return;  // an output
   if (chance(60)) keep(cast(y, dtype));

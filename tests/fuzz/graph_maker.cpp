@@ -11,8 +11,8 @@ struct Step {
 };
 constexpr Step kSteps[] = {
     {14, &Maker::convolution}, {8, &Maker::pool},      {7, &Maker::channel_norm},  {12, &Maker::matmul},  {6, &Maker::gemm},
-    {16, &Maker::unary},       {4, &Maker::guarded},   {14, &Maker::binary},       {2, &Maker::jump},     {4, &Maker::choose},
-    {3, &Maker::through_type}, {10, &Maker::reduction}, {2, &Maker::extreme_place}, {6, &Maker::softmax},  {8, &Maker::row_norm},
+    {16, &Maker::unary},       {4, &Maker::guarded},   {14, &Maker::binary},       {2, &Maker::jump},     {3, &Maker::choose},
+    {3, &Maker::through_type}, {10, &Maker::reduction}, {1, &Maker::extreme_place}, {6, &Maker::softmax},  {8, &Maker::row_norm},
     {6, &Maker::transpose},    {6, &Maker::reshape},   {2, &Maker::view},          {5, &Maker::slice},    {5, &Maker::concat},
     {4, &Maker::pad},          {4, &Maker::gather},    {4, &Maker::repeat},        {3, &Maker::split},    {2, &Maker::blocks},
 };

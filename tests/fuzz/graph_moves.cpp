@@ -110,7 +110,7 @@ void Maker::split(TensorId x) {
 
 void Maker::blocks(TensorId x) {
   const Shape& s = shape(x);
-  if (s.size() >= 2 && chance(50)) return keep(add(OpKind::Trilu, {x}, {{"upper", below(2)}}));
+  if (s.size() >= 2 && chance(25)) return keep(add(OpKind::Trilu, {x}, {{"upper", below(2)}}));
   keep(add(any({OpKind::DepthToSpace, OpKind::SpaceToDepth}), {x}, {{"blocksize", std::int64_t{2}}}));
 }
 }  // namespace warploom::fuzz

@@ -105,9 +105,8 @@ void finish(const Job& job, const Storage& meant, const runtime::Binary* binary)
 }
 }  // namespace
 bool Outcome::is_bug() const {
-  static const std::set<std::string> kFine = {"agrees",         "no-layout", "no-instruction",
-                                              "resource-limit", "built",     "schedule-illegal",
-                                              "no-schedule"};
+  static const std::set<std::string> kFine = {"agrees", "no-layout",        "no-instruction", "resource-limit",
+                                              "built",  "schedule-illegal", "no-schedule"};
   return !kFine.contains(code);
 }
 

@@ -21,7 +21,8 @@ void expect_agreement(graph::Builder& b, TensorId output, std::uint64_t draws = 
       store_from_double(tensor.dtype, bytes.data(), i, random.normal());
   }
   for (std::uint64_t draw = 0; draw < draws; ++draw)
-    for (const auto& o : fuzz::check_graphs(std::span(&c, 1), [](int) {}, draw))
+    for (const auto& o : fuzz::check_graphs(
+             std::span(&c, 1), [](int) {}, draw))
       if (o.kind == "graph") { EXPECT_EQ(o.code, "agrees") << o.target << "\n" << o.detail; }
 }
 

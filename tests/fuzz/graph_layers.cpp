@@ -31,7 +31,8 @@ void Maker::convolution(TensorId x) {
   if (chance(50)) attributes["dilations"] = dilations;
   if (chance(15) && !turned) attributes["auto_pad"] = any<std::string>({"SAME_UPPER", "SAME_LOWER"});
   else if (chance(75)) attributes["pads"] = pads;
-  std::vector<TensorId> inputs = {x, operand(weights, {Fill::normal, 1 / std::sqrt(taps * static_cast<double>(channels / group))})};
+  std::vector<TensorId> inputs = {x,
+                                  operand(weights, {Fill::normal, 1 / std::sqrt(taps * static_cast<double>(channels / group))})};
   if (chance(50)) inputs.push_back(operand({features}));
   keep(add(turned ? OpKind::ConvTranspose : OpKind::Conv, inputs, attributes));
 }
@@ -98,7 +99,8 @@ void Maker::gemm(TensorId x) {
   if (s.size() != 2) return give_up();
   const bool ta = chance(30), tb = chance(50);
   const std::int64_t m = s[ta ? 1 : 0], k = s[ta ? 0 : 1], n = size();
-  std::vector<TensorId> inputs = {x, operand(tb ? Shape{n, k} : Shape{k, n}, {Fill::normal, 1 / std::sqrt(static_cast<double>(k))})};
+  std::vector<TensorId> inputs = {x,
+                                  operand(tb ? Shape{n, k} : Shape{k, n}, {Fill::normal, 1 / std::sqrt(static_cast<double>(k))})};
   if (chance(70)) inputs.push_back(operand(any<Shape>({{n}, {1, n}, {m, 1}, {m, n}, {}})));
   Attributes attributes = {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}};
   if (chance(30)) attributes["alpha"] = 0.5, attributes["beta"] = chance(30) ? 0.0 : 2.0;
@@ -106,10 +108,10 @@ void Maker::gemm(TensorId x) {
 }
 
 void Maker::unary(TensorId x) {
-  static constexpr OpKind kOps[] = {OpKind::Relu,        OpKind::Sigmoid,  OpKind::Tanh, OpKind::Gelu, OpKind::Erf,  OpKind::Exp,
-                                    OpKind::Neg,         OpKind::Abs,      OpKind::LeakyRelu, OpKind::Elu,  OpKind::HardSigmoid,
-                                    OpKind::HardSwish,   OpKind::Softplus, OpKind::Mish, OpKind::Selu, OpKind::Celu,
-                                    OpKind::Softsign,    OpKind::Clip,     OpKind::Relu, OpKind::Gelu};
+  static constexpr OpKind kOps[] = {OpKind::Relu,        OpKind::Sigmoid,   OpKind::Tanh,     OpKind::Gelu,      OpKind::Erf,
+                                    OpKind::Exp,         OpKind::Neg,       OpKind::Abs,      OpKind::LeakyRelu, OpKind::Elu,
+                                    OpKind::HardSigmoid, OpKind::HardSwish, OpKind::Softplus, OpKind::Mish,      OpKind::Selu,
+                                    OpKind::Celu,        OpKind::Softsign,  OpKind::Clip,     OpKind::Relu,      OpKind::Gelu};
   const OpKind op = kOps[random.below(std::size(kOps))];
   Attributes attributes;
   if (op == OpKind::Gelu && chance(50)) attributes["approximate"] = std::string("tanh");
@@ -182,8 +184,9 @@ void Maker::reduction(TensorId x) {
   for (std::int64_t d = 0; d < rank; ++d)
     if (chance(45)) axes.push_back(chance(25) ? d - rank : d), terms *= shape(x)[static_cast<std::size_t>(d)];
   if (axes.empty()) return give_up();
-  const OpKind op = any({OpKind::ReduceSum, OpKind::ReduceMean, OpKind::ReduceMean, OpKind::ReduceMax, OpKind::ReduceMin,
-                         OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceSumSquare, OpKind::ReduceLogSumExp, OpKind::ReduceProd});
+  const OpKind op =
+      any({OpKind::ReduceSum, OpKind::ReduceMean, OpKind::ReduceMean, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceL1,
+           OpKind::ReduceL2, OpKind::ReduceSumSquare, OpKind::ReduceLogSumExp, OpKind::ReduceProd});
   if (op == OpKind::ReduceProd && terms > 6) return give_up();
   Attributes attributes = {{"keepdims", below(2)}};
   std::vector<TensorId> inputs = {x};

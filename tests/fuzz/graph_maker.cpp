@@ -10,11 +10,11 @@ struct Step {
   void (Maker::*make)(TensorId x);
 };
 constexpr Step kSteps[] = {
-    {14, &Maker::convolution}, {8, &Maker::pool},      {7, &Maker::channel_norm},  {12, &Maker::matmul},  {6, &Maker::gemm},
-    {16, &Maker::unary},       {4, &Maker::guarded},   {14, &Maker::binary},       {2, &Maker::jump},     {3, &Maker::choose},
-    {3, &Maker::through_type}, {10, &Maker::reduction}, {1, &Maker::extreme_place}, {6, &Maker::softmax},  {8, &Maker::row_norm},
-    {6, &Maker::transpose},    {6, &Maker::reshape},   {2, &Maker::view},          {5, &Maker::slice},    {5, &Maker::concat},
-    {4, &Maker::pad},          {4, &Maker::gather},    {4, &Maker::repeat},        {3, &Maker::split},    {2, &Maker::blocks},
+    {14, &Maker::convolution}, {8, &Maker::pool},       {7, &Maker::channel_norm},  {12, &Maker::matmul}, {6, &Maker::gemm},
+    {16, &Maker::unary},       {4, &Maker::guarded},    {14, &Maker::binary},       {2, &Maker::jump},    {3, &Maker::choose},
+    {3, &Maker::through_type}, {10, &Maker::reduction}, {1, &Maker::extreme_place}, {6, &Maker::softmax}, {8, &Maker::row_norm},
+    {6, &Maker::transpose},    {6, &Maker::reshape},    {2, &Maker::view},          {5, &Maker::slice},   {5, &Maker::concat},
+    {4, &Maker::pad},          {4, &Maker::gather},     {4, &Maker::repeat},        {3, &Maker::split},   {2, &Maker::blocks},
 };
 }  // namespace
 TensorId Maker::input(Dtype type, Shape shape, Fill fill) {
@@ -29,9 +29,7 @@ TensorId Maker::constant(Dtype type, Shape shape, const std::vector<double>& lis
   for (std::size_t i = 0; i < list.size(); ++i) store_from_double(type, bytes.data(), i, list[i]);
   return graph.add_tensor({{fmt::format("c{}", graph.tensors.size()), type, std::move(shape)}, std::move(bytes)});
 }
-TensorId Maker::integers(const Integers& list) {
-  return constant(Dtype::i64, {std::ssize(list)}, {list.begin(), list.end()});
-}
+TensorId Maker::integers(const Integers& list) { return constant(Dtype::i64, {std::ssize(list)}, {list.begin(), list.end()}); }
 
 TensorId Maker::operand(Shape shape, Fill fill) {
   if (!chance(35)) return input(dtype, std::move(shape), fill);

@@ -13,7 +13,11 @@ using Integers = std::vector<std::int64_t>;
 
 // How an input, or a constant in its place, is filled.
 struct Fill {
-  enum Kind : std::uint8_t { normal, positive, whole } kind = normal;  // deviation `scale`; scale·[0.5, 2); integers below `scale`
+  enum Kind : std::uint8_t {
+    normal,
+    positive,
+    whole
+  } kind = normal;  // deviation `scale`; scale·[0.5, 2); integers below `scale`
   double scale = 1;
 };
 

@@ -27,6 +27,7 @@ std::string shown(const fuzz::GraphCase& c) {
 TEST(FuzzGraphs, RandomGraphsComputeTheSameEverywhere) {
   const fuzz::Run run{.first = number("WARPLOOM_GRAPHS_SEED", 1),
                       .count = static_cast<int>(number("WARPLOOM_GRAPHS", 60)),
+                      .workers = 4,
                       .batch = 15,
                       .seconds_a_program = 120,
                       .seconds_a_text = 600};

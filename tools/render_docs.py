@@ -6,6 +6,7 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   errors                  the table of error codes, from src/base/error_codes.def
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
   fuzz                    the last long run of random programs, tests/fuzz/last_run.json
+  graphs                  the last long run of random graphs, tests/fuzz/last_graphs.json
   compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
   ranking MACHINE         how predicted costs order measured times, bench/results/MACHINE/ranking.json
   banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU, bench/results/MACHINE/banks.json
@@ -113,21 +114,38 @@ def full_results(groups):
     return "\n".join(parts)
 
 
+def outcome_table(first, counts, best):
+    """One row a name, one column a code of outcomes, the best first."""
+    codes = sorted({code for of in counts.values() for code in of}, key=lambda code: (code != best, code))
+    return table([first] + codes + ["all"], [[name or "–"] + [str(of.get(code, 0)) for code in codes] + [str(sum(of.values()))]
+                                             for name, of in sorted(counts.items())])
+
+
+def refusal_table(run):
+    return table(["times", "refusal"], [[str(count), message.replace("|", "\\|")] for message, count in
+                                        sorted(run["refusals"].items(), key=lambda item: -item[1])])
+
+
+def render_graphs(root):
+    run = json.loads((root / "tests/fuzz/last_graphs.json").read_text())
+    head = (f"Seeds {run['first_seed']} to {run['first_seed'] + run['graphs'] - 1}: {run['agree']} of {run['graphs']} random graphs of "
+            f"1 to 6 operators agree between interpreter, CPU target, emulator and FP64; {run['bugs']} faults, {run['refused']} refused by "
+            f"name ({percent(run['refused'] / run['graphs'])}); {run['seconds']:.0f} s.\n\n")
+    operators = ", ".join(f"{name} {count}" for name, count in sorted(run["operators"].items(), key=lambda item: (-item[1], item[0])))
+    return head + "\n".join([outcome_table("graphs on", run["by_target"], "agrees"),
+                             outcome_table("schedules of regions on", run["schedules"], "built"), refusal_table(run),
+                             f"Operators of the graphs that agree: {operators}.\n"])
+
+
 def render_fuzz(root):
     run = json.loads((root / "tests/fuzz/last_run.json").read_text())
-    codes = sorted({code for of in run["by_target"].values() for code in of}, key=lambda code: (code != "agrees", code))
-
-    def rows(key):
-        return [[name or "–"] + [str(of.get(code, 0)) for code in codes] + [str(sum(of.values()))]
-                for name, of in sorted(run[key].items())]
-
     head = (f"Seeds {run['first_seed']} to {run['first_seed'] + run['programs'] - 1}: {run['programs']} programs, "
             f"{run['runs']} runs on a target in {run['seconds']:.0f} s, {run['bugs']} faults, {run['refused']} refused by name "
             f"({percent(run['refused'] / run['runs'])}).\n\n")
-    said = [[str(count), message.replace("|", "\\|")] for message, count in
-            sorted(run["refusals"].items(), key=lambda item: -item[1])]
-    return head + "\n".join([table(["target"] + codes + ["all"], rows("by_target")),
-                             table(["kind"] + codes + ["all"], rows("by_kind")), table(["times", "refusal"], said)])
+    return head + "\n".join([outcome_table("target", run["by_target"], "agrees"), outcome_table("kind", run["by_kind"], "agrees"),
+                             refusal_table(run)])
+
+
 def render_ranking(root, machine):
     data = json.loads((root / "bench/results" / machine / "ranking.json").read_text())
     rows = []
@@ -168,6 +186,8 @@ def render(what, root):
         return render_errors(root)
     if words == ["fuzz"]:
         return render_fuzz(root)
+    if words == ["graphs"]:
+        return render_graphs(root)
     own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks}
     if words[0] in own and len(words) == 2:
         return own[words[0]](root, words[1])

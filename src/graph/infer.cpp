@@ -127,6 +127,20 @@ bool does_nothing(const Graph& graph, const Node& node) {
   return keeps_order && graph.tensor(node.inputs[0]).shape == graph.tensor(node.outputs[0]).shape;
 }
 
+// Constant indices of a Gather count from the front: kernels know no others.
+void count_from_front(Graph& graph, Node& node) {
+  auto indices = constant_integers(graph, node.inputs[1]).value_or(std::vector<std::int64_t>{});
+  if (std::ranges::none_of(indices, [](std::int64_t index) { return index < 0; })) return;
+  const Shape& from = graph.tensor(node.inputs[0]).shape;
+  Tensor counted = graph.tensor(node.inputs[1]);
+  counted.name = graph.tensor(node.outputs[0]).name + "/indices";
+  for (std::size_t i = 0; i < indices.size(); ++i)
+    if (indices[i] < 0)
+      store_from_double(counted.dtype, counted.constant->data(), i,
+                        static_cast<double>(indices[i] + from[Question{graph, node}.axis(from.size())]));
+  node.inputs[1] = graph.add_tensor(std::move(counted));
+}
+
 // Tensors nobody reads and nodes nobody needs leave; ids are dense again.
 void drop_unused(Graph& graph) {
   std::vector<bool> needed(graph.tensors.size(), false);
@@ -179,6 +193,7 @@ Result<Graph> simplify(Graph graph) {
     if (std::all_of(node.outputs.begin(), node.outputs.end(),
                     [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
       continue;  // folded
+    if (node.op == OpKind::Gather) count_from_front(graph, node);
     if (does_nothing(graph, node)) {
       if (!promised.contains(out)) {
         alias[static_cast<std::size_t>(out)] = node.inputs[0];

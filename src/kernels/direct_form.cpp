@@ -25,6 +25,8 @@ std::optional<Form::Product> product_of(const Form& form) {
   const Access &a = n.loads[c->a], &b = n.loads[c->b];
   if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
   Form::Product found{a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1};
+  for (const Affine& coordinate : b.at)  // of a window with one channel: no box holds both
+    if (coordinate.steps[c->k[0]] != 0 && coordinate.steps[x] != 0) return std::nullopt;
   Access& flat = found.a;
   std::int64_t size = 1, stride = 0;
   for (std::size_t d = a.at.size(); d-- > 0;) {

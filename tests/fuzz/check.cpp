@@ -1,22 +1,17 @@
 #include "check.h"
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <cmath>
 #include <cstring>
 #include <set>
-#include <sstream>
 #include "base/random.h"
 #include "kernels/lower.h"
-#include "runtime/compile.h"
+#include "run_list.h"
 #include "runtime/emulate.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
 #include "tile/verify.h"
 namespace warploom::fuzz {
 namespace {
-using Storage = std::map<std::string, std::vector<std::byte>>;
-
 // One program on one target, on its way.
 struct Job {
   const Case* made = nullptr;
@@ -59,79 +54,6 @@ Storage inputs_of(const Case& c) {
     }
   }
   return storage;
-}
-
-template <class Views>
-Views views_of(Storage& storage) {
-  Views views;
-  for (auto& [name, bytes] : storage) views[name] = bytes;
-  return views;
-}
-
-// Texts in one: what they define or include first once, each in a namespace of its own.
-std::string joined(const std::vector<std::string>& texts) {
-  std::string head, body;
-  std::set<std::string> seen;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    body += fmt::format("namespace part_{} {{\n", i);
-    std::istringstream lines(texts[i]);
-    for (std::string line; std::getline(lines, line);)
-      if (!line.starts_with("#include") && !line.starts_with("#define")) body += line + "\n";
-      else if (seen.insert(line).second) head += line + "\n";
-    body += "}\n";
-  }
-  return head + body;
-}
-
-// Buffers whose ends are the ends of pages that can be read, up to 63 bytes of padding, so that a kernel that reads on faults.
-class Guarded {
- public:
-  explicit Guarded(const std::vector<std::byte>& bytes) : bytes_(bytes.size()) {
-    const std::size_t body = (bytes.size() + 63) / 64 * 64;
-    mapped_ = (body + 4095) / 4096 * 4096 + 2 * 4096;
-    base_ = static_cast<std::byte*>(::mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ::mprotect(base_ + 4096, mapped_ - 2 * 4096, PROT_READ | PROT_WRITE);
-    std::memset(base_ + 4096, 0xa5, mapped_ - 2 * 4096);
-    data_ = base_ + mapped_ - 4096 - body;
-    std::memcpy(data_, bytes.data(), bytes.size());
-  }
-  Guarded(const Guarded&) = delete;
-  ~Guarded() { ::munmap(base_, mapped_); }
-  std::byte* data() const { return data_; }
-  bool intact() const {  // round the buffer
-    for (const std::byte* p = base_ + 4096; p < base_ + mapped_ - 4096; ++p)
-      if ((p < data_ || p >= data_ + bytes_) && *p != std::byte{0xa5}) return false;
-    return true;
-  }
-
- private:
-  std::byte *base_ = nullptr, *data_ = nullptr;
-  std::size_t bytes_ = 0, mapped_ = 0;
-};
-
-Status run_on_cpu(const LaunchList& list, const runtime::Binary& binary, Storage& storage) {
-  const Kernel& kernel = list.kernels[0];
-  void* library = ::dlopen(binary.images[0].c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto* function = library ? reinterpret_cast<CpuKernel>(::dlsym(library, kernel.name.c_str())) : nullptr;
-  if (!function) return fail({ErrorCode::kInternal, "the kernel cannot be loaded", kernel.name});
-  std::map<std::string, std::unique_ptr<Guarded>> buffers;
-  std::vector<void*> pointers;
-  for (const Argument& argument : kernel.args) {
-    auto& buffer = buffers[argument.buffer];
-    if (!buffer) buffer = std::make_unique<Guarded>(storage.at(argument.buffer));
-    pointers.push_back(buffer->data());
-  }
-  const auto bytes = static_cast<std::size_t>((kernel.shared_bytes + 8191) / 4096 * 4096);
-  const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(4096, bytes), std::free);
-  std::fill_n(static_cast<float*>(scratch.get()), bytes / 4, __builtin_nanf(""));
-  for (long long task = 0; task < kernel.grid[0] * kernel.grid[1] * kernel.grid[2]; ++task)
-    function(pointers.data(), task, scratch.get());
-  for (auto& [name, buffer] : buffers) {
-    if (!buffer->intact()) return fail({ErrorCode::kCandidateWroteInput, "the kernel wrote outside a buffer", name});
-    std::memcpy(storage.at(name).data(), buffer->data(), storage.at(name).size());
-  }
-  ::dlclose(library);
-  return ok();
 }
 
 // "" or the first element that differs by more than it may.
@@ -183,11 +105,12 @@ void finish(const Job& job, const Storage& meant, const runtime::Binary* binary)
 }
 }  // namespace
 bool Outcome::is_bug() const {
-  static const std::set<std::string> kFine = {"agrees", "no-layout", "no-instruction", "resource-limit"};
+  static const std::set<std::string> kFine = {"agrees", "no-layout",        "no-instruction", "resource-limit",
+                                              "built",  "schedule-illegal", "no-schedule"};
   return !kFine.contains(code);
 }
 
-std::vector<Outcome> check_cases(const std::vector<Case>& cases, const std::function<void(int)>& working_on) {
+std::vector<Outcome> check_cases(const std::vector<Case>& cases, const WorkingOn& working_on) {
   std::vector<Outcome> outcomes;
   std::vector<Storage> meant(cases.size());
   std::vector<Job> jobs;
@@ -247,4 +170,13 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases, const std::func
 }
 
 std::vector<Outcome> check_case(const Case& one) { return check_cases({one}); }
+
+std::vector<Outcome> check_programs(std::uint64_t first, int count, const WorkingOn& working_on) {
+  std::vector<Case> cases;
+  for (int i = 0; i < count; ++i) {
+    working_on(i);
+    cases.push_back(make_case(first + static_cast<std::uint64_t>(i)));
+  }
+  return check_cases(cases, working_on);
+}
 }  // namespace warploom::fuzz

@@ -19,10 +19,13 @@ struct Outcome {
   bool agrees() const { return code == "agrees"; }
 };
 
-// `working_on` hears each program's number among `cases` before work on it alone begins, and -1 before work on all of them.
+// Hears each program's number among those at work before work on it alone begins, and -1 before work on all of them.
+using WorkingOn = std::function<void(int)>;
 std::vector<Outcome> check_cases(
-    const std::vector<Case>& cases, const std::function<void(int)>& working_on = [](int) {});
+    const std::vector<Case>& cases, const WorkingOn& working_on = [](int) {});
 std::vector<Outcome> check_case(const Case& one);
+// Of `count` seeds from `first` on.
+std::vector<Outcome> check_programs(std::uint64_t first, int count, const WorkingOn& working_on);
 
 struct Run {
   std::uint64_t first = 1;
@@ -31,8 +34,9 @@ struct Run {
   int batch = 40;                                    // programs a text
   int seconds_a_program = 40, seconds_a_text = 300;  // before a worker hangs
 };
-// In child processes, so that a program that crashes or hangs costs itself alone.
-std::vector<Outcome> run(const Run& run);
+// In child processes, so that a program that crashes or hangs costs itself alone. `check` is check_programs, or what takes its place.
+using Check = std::function<std::vector<Outcome>(std::uint64_t first, int count, const WorkingOn&)>;
+std::vector<Outcome> run(const Run& run, const Check& check = check_programs);
 
 nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds);
 }  // namespace warploom::fuzz

@@ -40,14 +40,9 @@ void say(int pipe, const std::string& text) {
   }
 }
 
-[[noreturn]] void work(const Batch& batch, int pipe) {
-  std::vector<Case> cases;
-  for (int i = 0; i < batch.count; ++i) {
-    say(pipe, fmt::format("at {}\n", i));
-    cases.push_back(make_case(batch.first + static_cast<std::uint64_t>(i)));
-  }
+[[noreturn]] void work(const Batch& batch, const Check& check, int pipe) {
   std::string text;
-  for (const Outcome& o : check_cases(cases, [&](int i) { say(pipe, fmt::format("at {}\n", i)); }))
+  for (const Outcome& o : check(batch.first, batch.count, [&](int i) { say(pipe, fmt::format("at {}\n", i)); }))
     text += to_json(o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   say(pipe, text + "done\n");
   ::_exit(0);
@@ -59,19 +54,19 @@ int working_on(const std::string& said) {
   return at == std::string::npos ? -1 : std::atoi(said.c_str() + at + 3);
 }
 
-Worker start(const Batch& batch) {
+Worker start(const Batch& batch, const Check& check) {
   int ends[2];
   if (::pipe(ends) != 0) return {};
   const pid_t process = ::fork();
   if (process == 0) {
     ::close(ends[0]);
-    work(batch, ends[1]);
+    work(batch, check, ends[1]);
   }
   ::close(ends[1]);
   return {process, ends[0], batch, "", Clock::now()};
 }
 }  // namespace
-std::vector<Outcome> run(const Run& run) {
+std::vector<Outcome> run(const Run& run, const Check& check) {
   std::deque<Batch> waiting;
   for (int at = 0; at < run.count; at += run.batch)
     waiting.push_back({run.first + static_cast<std::uint64_t>(at), std::min(run.batch, run.count - at)});
@@ -79,7 +74,7 @@ std::vector<Outcome> run(const Run& run) {
   std::vector<Outcome> outcomes;
   while (!waiting.empty() || !working.empty()) {
     while (!waiting.empty() && static_cast<int>(working.size()) < run.workers) {
-      working.push_back(start(waiting.front()));
+      working.push_back(start(waiting.front(), check));
       waiting.pop_front();
     }
     std::vector<pollfd> polled;

@@ -1,0 +1,42 @@
+// Every fault that random graphs found, at the smallest graph that showed it.
+#include <gtest/gtest.h>
+#include "../graph/builder.h"
+#include "base/random.h"
+#include "graph_check.h"
+namespace warploom {
+namespace {
+using graph::OpKind;
+using graph::TensorId;
+using Integers = std::vector<std::int64_t>;
+
+// Agrees, or is refused by name, on every target under several draws of schedules.
+void expect_agreement(graph::Builder& b, TensorId output, std::uint64_t draws = 2) {
+  b.output(output);
+  fuzz::GraphCase c{.graph = *graph::simplify(*b.finish()), .targets = {"cpu", "sm_80", "sm_89", "sm_90a"}};
+  for (const TensorId id : c.graph.inputs) {
+    const graph::Tensor& tensor = c.graph.tensor(id);
+    Random random(1, tensor.name);
+    auto& bytes = c.inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(graph::element_count(tensor.shape)); ++i)
+      store_from_double(tensor.dtype, bytes.data(), i, random.normal());
+  }
+  for (std::uint64_t draw = 0; draw < draws; ++draw)
+    for (const auto& o : fuzz::check_graphs(
+             std::span(&c, 1), [](int) {}, draw))
+      if (o.kind == "graph") { EXPECT_EQ(o.code, "agrees") << o.target << "\n" << o.detail; }
+}
+
+TEST(FoundGraphs, NegativeConstantIndicesOfAGatherCountFromTheEnd) {
+  graph::Builder b("gather");
+  const TensorId x = b.input("x", Dtype::f32, {3, 5, 4});
+  expect_agreement(b, b.add(OpKind::Gather, {x, b.integers("i", Integers{-1, 2, -5})}, {{"axis", std::int64_t{1}}}));
+}
+
+TEST(FoundGraphs, AConvolutionOfOneChannelOverARow) {
+  graph::Builder b("conv");
+  const TensorId x = b.input("x", Dtype::f32, {3, 1, 4, 4}), w = b.input("w", Dtype::f32, {3, 1, 1, 3});
+  const Integers pads = {0, 1, 0, 1};
+  expect_agreement(b, b.add(OpKind::Conv, {x, w}, {{"pads", pads}}), 6);
+}
+}  // namespace
+}  // namespace warploom

@@ -1,0 +1,373 @@
+#include "graph_check.h"
+#include <fmt/format.h>
+#include <cmath>
+#include <regex>
+#include <set>
+#include "../kernels/trials.h"
+#include "base/hash.h"
+#include "kernels/families.h"
+#include "run_list.h"
+#include "runtime/emulate.h"
+#include "search/optimize.h"
+#include "tile/interpret.h"
+#include "verify/tolerance.h"
+namespace warploom::fuzz {
+namespace {
+using kernels::Family;
+
+// A region under the schedule that was drawn for it.
+struct Drawn {
+  std::string schedule;
+  Family::Programs programs;
+  LaunchList list;
+};
+
+struct Job {
+  const GraphCase* made = nullptr;
+  graph::Graph whole;  // of primitives
+  LaunchList list;
+  Outcome outcome;
+  std::string interpreted;  // "" or how the interpreter differs from FP64
+};
+
+struct Expected {
+  std::vector<graph::ValueAndMagnitude> outputs;
+};
+
+void set(Outcome& outcome, const Error& error) {
+  outcome.code = code_text(error.code);
+  outcome.detail += describe(error);
+}
+
+bool is_refusal(ErrorCode code) {
+  return code == ErrorCode::kNoLayout || code == ErrorCode::kNoInstruction || code == ErrorCode::kResourceLimit ||
+         code == ErrorCode::kScheduleIllegal;  // fewer solutions than the number drawn
+}
+
+// The legal schedule of the space that comes first, where chance finds none: few may be.
+std::optional<kernels::Schedule> first_legal(const Family& family, const kernels::Region& region,
+                                             const target::Capabilities& capabilities) {
+  const kernels::Space space = family.space(region, capabilities);
+  for (std::int64_t at = 0; at < space.size(); ++at) {
+    kernels::Schedule schedule{family.name(), {}};
+    std::int64_t rest = at;
+    for (const kernels::Field& field : space.fields) {
+      const auto values = std::ssize(field.values);
+      schedule.fields[field.name] = field.values[static_cast<std::size_t>(rest % values)];
+      rest /= values;
+    }
+    if (family.legal(region, schedule, capabilities)) return schedule;
+  }
+  return std::nullopt;
+}
+
+Result<Drawn> draw_schedule(const search::Region& from, Track track, const target::Capabilities& capabilities, std::uint64_t seed,
+                            std::vector<Outcome>& drawn, const Outcome& about) {
+  const kernels::Region region{from.graph, track};
+  const auto families = kernels::families_for(region, capabilities);
+  Random random(seed, from.identity + about.target);
+  Error last{ErrorCode::kNoSchedule, "no schedule of the families that cover a region is legal", from.graph.name,
+             "a legal schedule", graph::to_text(from.graph)};
+  for (int i = 0; i < kDraws; ++i) {
+    const Family* family = families[random.below(families.size())];
+    auto schedule = test::random_schedule(*family, region, capabilities, random, {}, 1000);
+    if (!schedule) schedule = first_legal(*family, region, capabilities);
+    if (!schedule) continue;
+    auto list = kernels::build(region, *schedule, capabilities);
+    drawn.push_back({about.seed, "schedule", about.target, std::string(list ? "built" : code_text(list.error().code)),
+                     list ? "" : describe(list.error())});
+    if (list) {
+      WARPLOOM_TRY(Family::Programs programs, family->programs(region, *schedule, capabilities));
+      return Drawn{schedule->text(), std::move(programs), std::move(*list)};
+    }
+    last = list.error();
+    last.place += " under " + schedule->text();
+    if (!is_refusal(last.code)) break;
+  }
+  return fail(last);
+}
+
+// "" or how the outputs differ from FP64.
+std::string difference(const GraphCase& c, const Expected& expected, const Storage& made) {
+  for (std::size_t o = 0; o < expected.outputs.size(); ++o) {
+    const graph::Tensor& tensor = c.graph.tensor(c.graph.outputs[o]);
+    const auto& [value, magnitude] = expected.outputs[o];
+    const verify::Tolerance tolerance = verify::tolerance_of(c.graph, c.track, static_cast<int>(o));
+    verify::Comparison seen;
+    verify::compare(seen, tolerance, tensor.dtype, made.at(tensor.name).data(), value.data(), magnitude.data(), 0,
+                    std::ssize(value));
+    // Errors of narrow types may grow where what they add to cancels, as those of f32 may (stand_in); what is expected of many elements
+    // is a guess for few.
+    const double ratio = seen.reference_squares > 0 ? std::sqrt(seen.magnitude_squares / seen.reference_squares) : 0;
+    const double expected_error = tolerance.stand_in ? std::max(verify::kFp32Floor, 0.6 * unit_roundoff(Dtype::f32) * ratio)
+                                                     : (tolerance.per_magnitude + tolerance.relative) * ratio;
+    const double grown = expected_error * (1 + 3 / std::sqrt(static_cast<double>(value.size())));
+    if (const auto accepted = verify::accept(seen, tolerance, grown, tensor.name); !accepted) return describe(accepted.error());
+  }
+  return "";
+}
+
+void poison(std::vector<std::byte>& bytes, std::int64_t size) {
+  bytes.resize(static_cast<std::size_t>(size + 3));
+  for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) std::memcpy(bytes.data() + i, &verify::kPoison, 4);
+  bytes.resize(static_cast<std::size_t>(size));
+}
+
+// The inputs, and every constant that is data.
+Storage given(const GraphCase& c, const graph::Graph& whole) {
+  Storage storage;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) storage[c.graph.tensor(c.graph.inputs[i]).name] = c.inputs[i];
+  for (const graph::Tensor& tensor : whole.tensors)
+    if (tensor.constant) storage[tensor.name] = *tensor.constant;
+  return storage;
+}
+
+Status interpret(const search::Partition& parts, const std::vector<std::optional<Drawn>>& drawn, const graph::Graph& whole,
+                 Storage& storage) {
+  for (const graph::Tensor& tensor : whole.tensors)
+    if (!storage.contains(tensor.name)) poison(storage[tensor.name], graph::byte_count(tensor));
+  for (std::size_t r = 0; r < drawn.size(); ++r) {
+    if (!drawn[r]) continue;
+    Storage own;
+    for (const BufferSpec& w : drawn[r]->programs.workspaces) poison(own[w.name], w.bytes());
+    const search::Region& region = parts.regions[r];
+    for (std::size_t i = 0; i < drawn[r]->programs.programs.size(); ++i) {
+      tile::Buffers buffers;
+      for (const auto& [name, buffer] : drawn[r]->programs.buffers[i]) {
+        const auto id = region.graph.tensor_named(buffer);
+        buffers[name] = id ? storage.at(parts.storage.at(region.tensors[static_cast<std::size_t>(*id)])) : own.at(buffer);
+      }
+      WARPLOOM_CHECK(tile::interpret(drawn[r]->programs.programs[i], buffers));
+    }
+  }
+  return ok();
+}
+
+// Names that no other list of the batch has.
+void rename(LaunchList& list, const std::string& suffix) {
+  std::map<std::string, std::string> texts;
+  for (Kernel& kernel : list.kernels) {
+    const auto [known, fresh] = texts.try_emplace(kernel.source);
+    if (fresh) known->second = std::regex_replace(kernel.source, std::regex("\\b" + kernel.name + "\\b"), kernel.name + suffix);
+    kernel.source = known->second;
+    kernel.name += suffix;
+  }
+}
+
+// Up to the launch list, and the interpreter; a job with an outcome has come to its end.
+Job prepared(const GraphCase& c, const std::string& target, const Expected& expected, std::uint64_t draw,
+             std::vector<Outcome>& schedules) {
+  Job job{&c, {}, {}, {c.seed, "graph", target}};
+  const auto capabilities = *target::capabilities_of(target);
+  auto whole = graph::decompose(c.graph);
+  if (!whole) return set(job.outcome, whole.error()), job;
+  job.whole = std::move(*whole);
+  const auto parts = search::regions_of(job.whole, c.track, capabilities);
+  if (!parts) return set(job.outcome, parts.error()), job;
+  std::vector<std::optional<Drawn>> drawn;
+  std::vector<const LaunchList*> lists;
+  for (const search::Region& region : parts->regions) {
+    drawn.emplace_back();
+    if (region.alias) continue;
+    auto one = draw_schedule(region, c.track, capabilities, draw, schedules, job.outcome);
+    if (!one) {
+      set(job.outcome, one.error());
+      if (one.error().code == ErrorCode::kScheduleIllegal) job.outcome.code = "no-schedule";
+      return job;
+    }
+    drawn.back() = std::move(*one);
+    job.outcome.detail += fmt::format("{}: {}\n", region.graph.name, drawn.back()->schedule);
+  }
+  for (const auto& one : drawn) lists.push_back(one ? &one->list : nullptr);
+  job.list = search::join(job.whole, *parts, lists);
+  Storage storage = given(c, job.whole);
+  if (const auto done = interpret(*parts, drawn, job.whole, storage); !done) return set(job.outcome, done.error()), job;
+  Storage outputs;
+  for (const graph::TensorId id : job.whole.outputs) {
+    const std::string& name = job.whole.tensor(id).name;
+    outputs[name] = storage.at(parts->storage.at(name));
+  }
+  job.interpreted = difference(c, expected, outputs);
+  rename(job.list, fmt::format("_s{}_{}", c.seed, target));
+  return job;
+}
+
+void finish(Job& job, const Expected& expected, const runtime::Binary* binary) {
+  Storage storage = given(*job.made, job.whole), bound;
+  for (const BufferSpec& spec : job.list.inputs) bound[spec.name] = storage.at(spec.name);
+  for (const BufferSpec& spec : job.list.outputs) poison(bound[spec.name], spec.bytes());
+  if (binary)
+    for (const BufferSpec& spec : job.list.workspaces) poison(bound[spec.name], spec.bytes());
+  const std::uint64_t seed = job.made->seed;
+  const auto ran = binary ? run_on_cpu(job.list, *binary, bound) : [&]() -> Status {
+    WARPLOOM_TRY([[maybe_unused]] const auto emulation, runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(bound),
+                                                                         {.seed = seed, .timing = static_cast<int>(seed % 3)}));
+    return ok();
+  }();
+  if (!ran) return set(job.outcome, ran.error());
+  const std::string wrong = difference(*job.made, expected, bound);
+  job.outcome.code = wrong.empty() && job.interpreted.empty() ? "agrees" : "wrong";
+  if (!job.interpreted.empty()) job.outcome.detail += "interpreted: " + job.interpreted;
+  if (!wrong.empty()) job.outcome.detail += "run: " + wrong;
+}
+
+std::string operators_of(const graph::Graph& graph) {
+  std::string names;
+  for (const graph::Node& node : graph.nodes) names += (names.empty() ? "" : " ") + std::string(graph::name_of(node.op));
+  return names;
+}
+}  // namespace
+std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const WorkingOn& working_on, std::uint64_t draw) {
+  std::vector<Outcome> outcomes;
+  std::vector<Expected> expected(cases.size());
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    working_on(static_cast<int>(i));
+    const GraphCase& c = cases[i];
+    for (std::size_t o = 0; o < c.graph.outputs.size(); ++o) {
+      const auto output = static_cast<int>(o);
+      expected[i].outputs.push_back(
+          *graph::evaluate_magnitude_rows(c.graph, bytes_of(c), output, 0, graph::rows_of(c.graph, output).count, 1));
+    }
+    for (const std::string& target : c.targets) jobs.push_back(prepared(c, target, expected[i], draw, outcomes));
+  }
+  const auto number_of = [&](const Job& job) { return static_cast<std::size_t>(job.made - cases.data()); };
+  for (const bool gpu : {true, false}) {
+    std::vector<Job*> mine;
+    std::vector<std::string> texts;
+    for (Job& job : jobs) {
+      if (!job.outcome.code.empty() || (job.list.engine == Engine::cuda) != gpu || job.list.kernels.empty()) continue;
+      mine.push_back(&job);
+      std::set<std::string> seen;
+      for (const Kernel& kernel : job.list.kernels)
+        if (seen.insert(kernel.source).second) texts.push_back(kernel.source);
+    }
+    if (mine.empty()) continue;
+    const std::string text = texts.size() == 1 ? texts[0] : joined(texts);
+    for (Job* job : mine)
+      for (Kernel& kernel : job->list.kernels) kernel.source = text;
+    for (std::size_t at = 0; at < mine.size(); ++at) {
+      Job& job = *mine[at];
+      working_on(at == 0 ? -1 : static_cast<int>(number_of(job)));  // the first of them has the text compiled
+      if (gpu) {
+        finish(job, expected[number_of(job)], nullptr);
+      } else if (const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)}); binary) {
+        finish(job, expected[number_of(job)], &*binary);
+      } else {
+        set(job.outcome, binary.error());
+      }
+      if (job.outcome.code != "compile-failed" || cases.size() == 1) continue;
+      for (Job* other : mine) {  // somebody's text does not compile: each alone, to see whose
+        GraphCase alone = *other->made;
+        alone.targets = {other->outcome.target};
+        working_on(static_cast<int>(number_of(*other)));
+        other->outcome = check_graphs(
+                             std::span(&alone, 1), [](int) {}, draw)
+                             .back();
+      }
+      break;
+    }
+  }
+  for (Job& job : jobs) {
+    if (job.outcome.code.empty()) job.outcome.code = job.interpreted.empty() ? "agrees" : "wrong";  // nothing to run: views alone
+    if (job.outcome.agrees()) job.outcome.detail = operators_of(job.made->graph);
+    outcomes.push_back(std::move(job.outcome));
+  }
+  return outcomes;
+}
+
+std::vector<Outcome> check_graph_seeds(std::uint64_t first, int count, const WorkingOn& working_on) {
+  std::vector<GraphCase> cases;
+  for (int i = 0; i < count; ++i) {
+    working_on(i);
+    cases.push_back(make_graph_case(first + static_cast<std::uint64_t>(i)));
+  }
+  return check_graphs(cases, working_on);
+}
+
+bool is_fine(const std::vector<Outcome>& outcomes) {
+  return std::ranges::none_of(outcomes, [](const Outcome& o) { return o.is_bug(); });
+}
+
+GraphCase smaller(const GraphCase& failing, const std::string& target, const std::string& code) {
+  graph::Graph open = failing.graph;
+  open.outputs.clear();
+  for (const graph::Node& node : open.nodes)
+    for (const graph::TensorId id : node.outputs)
+      if (id != graph::kAbsent) open.outputs.push_back(id);
+  const auto values = *graph::evaluate(open, bytes_of(failing), 1);
+  const std::size_t all = failing.graph.nodes.size();
+  for (std::size_t length = 1; length <= all; ++length)
+    for (std::size_t begin = 0; begin + length <= all; ++begin) {
+      GraphCase part = failing;
+      part.targets = {target};
+      part.graph.nodes.assign(failing.graph.nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                              failing.graph.nodes.begin() + static_cast<std::ptrdiff_t>(begin + length));
+      part.graph.inputs.clear(), part.graph.outputs.clear(), part.inputs.clear();
+      std::set<graph::TensorId> made, read;
+      for (const graph::Node& node : part.graph.nodes) {
+        for (const graph::TensorId id : node.inputs) {
+          if (id == graph::kAbsent || part.graph.tensor(id).constant || made.contains(id) || !read.insert(id).second) continue;
+          part.graph.inputs.push_back(id);
+          const auto input = std::ranges::find(failing.graph.inputs, id);
+          const auto between = std::ranges::find(open.outputs, id);
+          if (input != failing.graph.inputs.end()) {
+            part.inputs.push_back(failing.inputs[static_cast<std::size_t>(input - failing.graph.inputs.begin())]);
+            continue;
+          }
+          const graph::Tensor& tensor = part.graph.tensor(id);
+          const auto& list = values[static_cast<std::size_t>(between - open.outputs.begin())];
+          auto& bytes = part.inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
+          for (std::size_t i = 0; i < list.size(); ++i) store_from_double(tensor.dtype, bytes.data(), i, list[i]);
+        }
+        for (const graph::TensorId id : node.outputs) made.insert(id);
+      }
+      part.graph.outputs = {part.graph.nodes.back().outputs[0]};
+      for (std::uint64_t draw = 0; draw < 4; ++draw)
+        if (check_graphs(
+                std::span(&part, 1), [](int) {}, draw)
+                .back()
+                .code == code)
+          return part;
+    }
+  return failing;
+}
+
+nlohmann::json graph_figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds) {
+  std::map<std::string, std::map<std::string, int>> by_target, schedules;
+  std::map<std::string, int> operators, refusals;
+  std::set<std::uint64_t> refused, faulty;
+  for (const Outcome& o : outcomes) {
+    if (o.kind == "schedule") {
+      ++schedules[o.target][o.code];
+    } else {
+      ++by_target[o.target][o.code];
+      if (o.is_bug()) faulty.insert(o.seed);
+      else if (!o.agrees()) refused.insert(o.seed);
+    }
+    if (o.agrees() && o.target == "cpu")
+      for (std::size_t at = 0; at < o.detail.size();) {
+        const std::size_t end = std::min(o.detail.find(' ', at), o.detail.size());
+        ++operators[o.detail.substr(at, end - at)];
+        at = end + 1;
+      }
+    if (!o.agrees() && o.code != "built") {
+      const std::size_t at = std::min(o.detail.find("error["), o.detail.size());
+      std::smatch place;  // the operator that no family covers
+      const bool named = std::regex_search(o.detail, place, std::regex("at: +node '[^']*' \\((\\w+)\\)"));
+      ++refusals[std::regex_replace(o.detail.substr(at, o.detail.find('\n', at) - at), std::regex("'[^']*'|[0-9]+"), "…") +
+                 (named ? ": " + place[1].str() : "")];
+    }
+  }
+  return {{"first_seed", run.first},
+          {"graphs", run.count},
+          {"agree", run.count - static_cast<int>(refused.size() + faulty.size())},
+          {"refused", refused.size()},
+          {"bugs", faulty.size()},
+          {"seconds", std::round(seconds)},
+          {"by_target", by_target},
+          {"schedules", schedules},
+          {"operators", operators},
+          {"refusals", refusals}};
+}
+}  // namespace warploom::fuzz

@@ -13,16 +13,11 @@ struct Image {
   std::string log;             // the compiler's own words; of CUDA images also ptxas's, with figures
 };
 
-class DiskCache {
- public:
-  DiskCache();  // the folder cache_folder()/images, made when first written to
-  DiskCache(std::filesystem::path folder, std::int64_t cap_bytes) : folder_(std::move(folder)), cap_bytes_(cap_bytes) {}
+struct DiskCache {
+  std::filesystem::path folder;  // made when first written to
+  std::int64_t cap_bytes = 0;
   std::optional<Image> find(const std::string& key) const;  // marks it as used
-  Result<Image> store(const std::string& key, std::string_view image, std::string_view source, std::string_view log);
-
- private:
-  void shrink() const;
-  std::filesystem::path folder_;
-  std::int64_t cap_bytes_;
+  Result<Image> store(const std::string& key, std::string_view image, std::string_view source, std::string_view log) const;
 };
+DiskCache image_cache();  // cache_folder()/images, with the environment's cap
 }  // namespace warploom::runtime

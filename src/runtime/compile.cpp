@@ -24,19 +24,6 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
   return ok();
 }
 
-HeaderSet collected(std::string_view device) {
-  HeaderSet set;
-  std::string all;
-  for (const EmbeddedFile& file : device_headers()) {
-    const fs::path path = file.path, name = path.filename();
-    if (path.parent_path() != device && path.parent_path() != "common") continue;
-    set.files.push_back({name.string(), file.text});
-    all += name.string() + '\0' + file.text + '\0';
-  }
-  set.key = hash_hex(all);
-  return set;
-}
-
 tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done, std::chrono::milliseconds time) {
   if (done.timed_out)
     return fail({ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler,
@@ -81,8 +68,16 @@ Result<Image> image_of(const Compiler& compiler, const std::vector<std::string>&
 }
 }  // namespace
 const HeaderSet& headers_of(const std::string& device) {
-  static const std::map<std::string, HeaderSet> sets = {
-      {"ptx", collected("ptx")}, {"cpu", collected("cpu")}, {"emulated", collected("emulated")}};
+  static const auto sets = [] {
+    std::map<std::string, HeaderSet> all;
+    for (const std::string kind : {"ptx", "cpu", "emulated"})
+      for (const EmbeddedFile& file : device_headers())
+        if (const fs::path path = file.path; path.parent_path() == kind || path.parent_path() == "common") {
+          all[kind].files.push_back({path.filename().string(), file.text});
+          all[kind].key = hash_hex(all[kind].key + path.filename().string() + '\0' + file.text);
+        }
+    return all;
+  }();
   return sets.at(device);
 }
 

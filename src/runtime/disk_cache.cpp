@@ -1,9 +1,9 @@
-#include "runtime/disk_cache.h"
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <atomic>
 #include <cstdlib>
 #include "base/file.h"
+#include "runtime/compilers.h"
 namespace warploom::runtime {
 namespace {
 namespace fs = std::filesystem;

@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <fstream>
 #include "base/file.h"
-#include "runtime/disk_cache.h"
+#include "runtime/compilers.h"
 namespace warploom::runtime {
 namespace {
 namespace fs = std::filesystem;

@@ -9,8 +9,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family,
                                    high_us, reference_us, error, max_error, seed, source_hash, environment, verdict)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best)
 namespace {
-// A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes that are no UTF-8; neither must stop a
-// record.
+// A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes that are no UTF-8; neither must
+// stop a record.
 std::string text_of(json record) {
   for (json& field : record)
     if (field.is_number_float() && !std::isfinite(field.get<double>())) field = std::numeric_limits<double>::max();

@@ -31,9 +31,9 @@ struct Image {
   std::string log;             // the compiler's own words; of CUDA images also ptxas's, with figures
 };
 
-// Compiled images by the content that made them. An entry is KEY.image, with its source KEY.txt beside it and the compiler's log KEY.log.
-// Entries are written under another name and renamed, so a reader finds whole files or none, from any number of processes. When the
-// folder outgrows the cap (2 GiB, or $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
+// Compiled images by the content that made them. An entry is KEY.image, with its source KEY.txt beside it and the compiler's log
+// KEY.log. Entries are written under another name and renamed, so a reader finds whole files or none, from any number of
+// processes. When the folder outgrows the cap (2 GiB, or $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
 struct DiskCache {
   std::filesystem::path folder;  // made when first written to
   std::int64_t cap_bytes = 0;

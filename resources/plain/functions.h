@@ -1,5 +1,5 @@
 // What the plain kernels of both engines are written in: the element types, the bias, the activation. Before it come the engine's
-// own head and the problem's constants (vendor_plain.cpp).
+// own head and the problem's constants (vendor.cpp).
 struct bf16 { unsigned short bits; };
 using In = IN;
 using Out = OUT;

@@ -3,8 +3,8 @@ namespace warploom::archive {
 using nlohmann::json;
 
 namespace {
-// A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes that are no UTF-8; neither must stop a
-// record.
+// A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes that are no UTF-8; neither must
+// stop a record.
 std::string text_of(json record) {
   for (json& field : record)
     if (field.is_number_float() && !std::isfinite(field.get<double>())) field = std::numeric_limits<double>::max();

@@ -3,6 +3,7 @@
 //
 //   PROGRAM __compile ARCH -I HEADERS -o IMAGE SOURCE      its own headers it knows; what NVRTC and ptxas say goes to stderr
 #include "runtime/compile.h"
+#include <fstream>
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
@@ -21,31 +22,6 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
                    fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes, figures.registers),
                    "take a smaller tile or fewer threads"});
   return ok();
-}
-
-HeaderSet collected(std::string_view device) {
-  HeaderSet set;
-  std::string all;
-  for (const EmbeddedFile& file : device_headers()) {
-    const fs::path path = file.path, name = path.filename();
-    if (path.parent_path() != device && path.parent_path() != "common") continue;
-    set.files.push_back({name.string(), file.text});
-    all += name.string() + '\0' + file.text + '\0';
-  }
-  set.key = hash_hex(all);
-  return set;
-}
-
-// The set on disk, flat in one folder of the cache; written once.
-Result<fs::path> header_folder(const HeaderSet& set) {
-  const fs::path folder = cache_folder() / "headers" / set.key;
-  const fs::path complete = folder / ".complete";
-  std::error_code error;
-  if (fs::exists(complete, error)) return folder;
-  WARPLOOM_CHECK(make_folders(folder));
-  for (const EmbeddedFile& file : set.files) WARPLOOM_CHECK(write_file(folder / file.path, file.text));
-  WARPLOOM_CHECK(write_file(complete, ""));
-  return folder;
 }
 
 tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done, std::chrono::milliseconds time) {
@@ -67,9 +43,9 @@ std::string helper_program;
 // Runs `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
 Result<Output> run_compiler(const std::string& compiler, std::vector<std::string> argv, const HeaderSet& headers,
                             const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
-  WARPLOOM_TRY(const fs::path folder, header_folder(headers));
   const ScratchFolder scratch("compile");
-  const auto text = scratch.path() / ("kernels" + suffix), image = scratch.path() / "image";
+  const fs::path folder = scratch.path(), text = folder / ("kernels" + suffix), image = folder / "image";
+  for (const EmbeddedFile& file : headers.files) std::ofstream(folder / file.path) << file.text;
   WARPLOOM_CHECK(write_file(text, source));
   argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
   WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}));
@@ -85,15 +61,23 @@ Result<Image> image_of(const Compiler& compiler, const std::vector<std::string>&
   static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
   const std::string key =
       hash_hex(fmt::format("{}\n{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, headers.key, source));
-  DiskCache cache;
+  const DiskCache cache = image_cache();
   if (auto image = cache.find(key)) return std::move(*image);
   WARPLOOM_TRY(const Output made, make());
   return cache.store(key, made.image, source, made.log);
 }
 }  // namespace
 const HeaderSet& headers_of(const std::string& device) {
-  static const std::map<std::string, HeaderSet> sets = {
-      {"ptx", collected("ptx")}, {"cpu", collected("cpu")}, {"emulated", collected("emulated")}};
+  static const auto sets = [] {
+    std::map<std::string, HeaderSet> all;
+    for (const std::string kind : {"ptx", "cpu", "emulated"})
+      for (const EmbeddedFile& file : device_headers())
+        if (const fs::path path = file.path; path.parent_path() == kind || path.parent_path() == "common") {
+          all[kind].files.push_back({path.filename().string(), file.text});
+          all[kind].key = hash_hex(all[kind].key + path.filename().string() + '\0' + file.text);
+        }
+    return all;
+  }();
   return sets.at(device);
 }
 

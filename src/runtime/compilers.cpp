@@ -14,6 +14,12 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+// What a program prints; nothing where it does not run well.
+std::string answer_of(const std::vector<std::string>& argv) {
+  const auto answer = run_process(argv, {.time = std::chrono::seconds(20)});
+  return answer && answer->succeeded() ? answer->out : "";
+}
+
 // Where an NVRTC may lie, best first. What a variable that is not set leaves of a path finds nothing or is right as well.
 std::vector<std::string> candidates() {
   if (const std::string named = environment("WARPLOOM_NVRTC"); !named.empty()) return {named};
@@ -57,16 +63,11 @@ Result<Compiler> look_for_compiler() {
     nvrtc().version(&major, &minor);
     return Compiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().library.name(), true};
   }
-  std::vector<std::string> programs = {"nvcc", "/usr/local/cuda/bin/nvcc"};
-  if (const std::string home = environment("CUDA_HOME"); !home.empty()) programs.insert(programs.begin(), home + "/bin/nvcc");
-  for (const std::string& name : programs) {
-    const std::string path = find_program(name).string();
-    if (path.empty()) continue;
-    const auto answer = run_process({path, "--version"}, {.time = std::chrono::seconds(20)});
-    if (!answer || !answer->succeeded()) continue;
-    const std::size_t at = answer->out.find("release ");
-    const std::string version = at == std::string::npos ? "" : answer->out.substr(at + 8, answer->out.find(',', at) - at - 8);
-    return Compiler{"nvcc " + version, path};
+  for (const std::string& name :
+       {environment("CUDA_HOME") + "/bin/nvcc", std::string("nvcc"), std::string("/usr/local/cuda/bin/nvcc")}) {
+    const std::string path = find_program(name).string(), words = path.empty() ? "" : answer_of({path, "--version"});
+    if (const std::size_t at = words.find("release "); at != std::string::npos)
+      return Compiler{"nvcc " + words.substr(at + 8, words.find(',', at) - at - 8), path};
   }
   return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
                "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().library.why_not(),
@@ -80,18 +81,16 @@ Result<Compiler> find_cuda_compiler() {
 
 Result<Compiler> find_cpu_compiler() {
   static std::mutex mutex;
-  static std::map<std::string, std::string> known;  // names of compilers that were asked before, by path
+  static std::map<std::string, std::string> versions;  // of compilers that were asked before, by path
   std::vector<std::string> names(kCompilers.begin(), kCompilers.end());
   if (const std::string cxx = environment("CXX"); !cxx.empty()) names.insert(names.begin(), cxx);
   for (const std::string& name : names) {
     const std::string path = find_program(name).string();
+    if (path.empty()) continue;
     const std::lock_guard lock(mutex);
-    if (!path.empty() && !known.contains(path)) {
-      const auto answer = run_process({path, "-dumpfullversion", "-dumpversion"}, {.time = std::chrono::seconds(10)});
-      if (!answer || !answer->succeeded()) continue;
-      known[path] = path.substr(path.rfind('/') + 1) + " " + answer->out.substr(0, answer->out.find('\n'));
-    }
-    if (!path.empty()) return Compiler{known[path], path};
+    std::string& version = versions[path];
+    if (version.empty()) version = answer_of({path, "-dumpfullversion", "-dumpversion"});
+    if (!version.empty()) return Compiler{path.substr(path.rfind('/') + 1) + " " + version.substr(0, version.find('\n')), path};
   }
   return fail({ErrorCode::kNoCompiler, "no C++ compiler was found", "PATH and CXX",
                "one of " + fmt::format("{}", fmt::join(names, ", ")), "none that runs",

@@ -6,9 +6,9 @@
 //
 // Texts include the device headers by bare name ("wl.h").
 #pragma once
+#include <optional>
 #include "base/embedded.h"
 #include "runtime/compile.h"
-#include "runtime/disk_cache.h"
 namespace warploom::runtime {
 struct Compiler {
   std::string name;  // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
@@ -25,6 +25,22 @@ struct HeaderSet {
 };
 // Those of `device` ("ptx", "cpu", "emulated") and of device/common.
 const HeaderSet& headers_of(const std::string& device);
+
+struct Image {
+  std::filesystem::path path;  // ~/.cache/warploom/images/5f…e1.image
+  std::string log;             // the compiler's own words; of CUDA images also ptxas's, with figures
+};
+
+// Compiled images by the content that made them. An entry is KEY.image, with its source KEY.txt beside it and the compiler's log
+// KEY.log. Entries are written under another name and renamed, so a reader finds whole files or none, from any number of
+// processes. When the folder outgrows the cap (2 GiB, or $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
+struct DiskCache {
+  std::filesystem::path folder;  // made when first written to
+  std::int64_t cap_bytes = 0;
+  std::optional<Image> find(const std::string& key) const;  // marks it as used
+  Result<Image> store(const std::string& key, std::string_view image, std::string_view source, std::string_view log) const;
+};
+DiskCache image_cache();  // cache_folder()/images, with the environment's cap
 
 // `source` as a cubin and as a shared object, from the cache or made now.
 Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options = {});

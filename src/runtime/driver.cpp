@@ -29,7 +29,7 @@ Result<Driver> open_driver() {
     return fail({ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1", "an NVIDIA driver",
                  library.why_not(), meaning_of(kStubLibrary).remedy});
   Driver driver;
-#define WARPLOOM_DRIVER(name, symbol, ...) driver.name = library[symbol];
+#define WARPLOOM_DRIVER(name, version, ...) driver.name = library[#name #version];
 #include "runtime/driver.def"
   if (!library.complete())
     return fail({ErrorCode::kNoDriver, "the CUDA driver is too old", "libcuda.so.1", "a driver for CUDA 12.0 or later",

@@ -62,7 +62,7 @@ enum CUconstants : int {
 
 class Driver {
  public:
-#define WARPLOOM_DRIVER(name, symbol, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
+#define WARPLOOM_DRIVER(name, version, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
 #include "runtime/driver.def"
 
   // Opened and initialised once a process. Fails with no-driver, or no-gpu where cuInit or the count finds none.

@@ -6,12 +6,6 @@
 #include "tensor_map.h"
 namespace warploom::runtime {
 namespace {
-Result<Image> compile_emulated(const Kernel& kernel) {
-  std::istringstream words(emulator::kCompileFlags);
-  const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
-  return compile_shared_object(kernel.source, flags, headers_of("emulated"), std::chrono::minutes(10));
-}
-
 wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   wl::TensorMap map{};
   map.base = base;
@@ -33,8 +27,11 @@ struct Space {  // a buffer, and what the kernels have done with it
   bool initialised = false, writable = false, used = false;
 };
 
-Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, const EmulateOptions& options) {
-  WARPLOOM_TRY(const Image object, compile_emulated(kernel));
+Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, const EmulateOptions& options,
+                  std::vector<BankUse>& banks) {
+  std::istringstream words(emulator::kCompileFlags);
+  const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
+  WARPLOOM_TRY(const Image object, compile_shared_object(kernel.source, flags, headers_of("emulated"), std::chrono::minutes(10)));
   const std::unique_ptr<void, int (*)(void*)> library(::dlopen(object.path.c_str(), RTLD_NOW | RTLD_LOCAL),
                                                       [](void* handle) { return handle ? ::dlclose(handle) : 0; });
   void* entry = library ? ::dlsym(library.get(), (kernel.name + "_entry").c_str()) : nullptr;
@@ -86,13 +83,11 @@ Result<Emulation> run_kernel(const Kernel& kernel, std::map<std::string, Space>&
   if (!report.clean())
     return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name, "no hazard",
                  report.text(), "look at the lines named"});
-  Emulation emulation;
-  for (const auto& [line, use] : report.banks)
-    emulation.banks.push_back({kernel.name, line, use.instructions, use.wavefronts, use.least});
-  return emulation;
+  for (const auto& [line, use] : report.banks) banks.push_back({kernel.name, line, use.instructions, use.wavefronts, use.least});
+  return ok();
 }
 }  // namespace
-Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options) {
+Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options) {
   std::map<std::string, Space> spaces;
   for (const auto& input : list.inputs) spaces[input.name].initialised = true;
   for (const auto& output : list.outputs) spaces[output.name].writable = true;
@@ -103,11 +98,8 @@ Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers
     owned.emplace_back(static_cast<std::size_t>(workspace.bytes()), std::byte{0xff});
     spaces[workspace.name] = {owned.back(), false, true};
   }
-  Emulation total;
-  for (const Kernel& kernel : list.kernels) {
-    WARPLOOM_TRY(const Emulation one, run_kernel(kernel, spaces, options));
-    total.banks.insert(total.banks.end(), one.banks.begin(), one.banks.end());
-  }
-  return total;
+  std::vector<BankUse> banks;
+  for (const Kernel& kernel : list.kernels) WARPLOOM_CHECK(run_kernel(kernel, spaces, options, banks));
+  return banks;
 }
 }  // namespace warploom::runtime

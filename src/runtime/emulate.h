@@ -2,7 +2,7 @@
 // device/emulated, every CUDA thread a fiber. What a GPU would leave undefined becomes an error with the line of the text.
 //
 //   EmulatedBuffers buffers = {{"A", a}, {"B", b}, {"C", c}};        // host bytes; workspaces are made here
-//   WARPLOOM_TRY(Emulation result, emulate(list, buffers));
+//   WARPLOOM_CHECK(emulate(list, buffers));
 //
 // Errors: emulator-hazard (the first hazards in `found`, with lines), emulator-deadlock, compile-failed, no-compiler.
 #pragma once
@@ -26,9 +26,6 @@ struct BankUse {  // of the shared-memory instructions at one line of a kernel's
   std::int64_t least = 0;                         // passes that the same accesses need when no two words share a bank
 };
 
-struct Emulation {
-  std::vector<BankUse> banks;  // by kernel and line, with count_banks
-};
-
-Result<Emulation> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});
+// The use of banks by kernel and line, with count_banks.
+Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});
 }  // namespace warploom::runtime

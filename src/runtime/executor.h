@@ -45,8 +45,8 @@ using Call = std::function<Status()>;
 // All of them, one after the other.
 Call in_order(std::vector<Call> calls);
 
-// Something that computes outputs from inputs: loaded kernels, or a vendor library's reference (vendor.h). It may go before its calls.
-// Short kernels are timed by calls on several sets of buffers, so that none finds its own data in the caches.
+// Something that computes outputs from inputs: loaded kernels, or a vendor library's reference (vendor.h). It may go before its
+// calls. Short kernels are timed by calls on several sets of buffers, so that none finds its own data in the caches.
 struct Runnable {
   std::string name;
   std::function<Result<Call>(const Bindings& buffers)> bind;

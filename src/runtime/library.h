@@ -46,13 +46,11 @@ class Library {
   const std::string& name() const { return name_; }        // as it was asked for
   const std::string& why_not() const { return why_not_; }  // the loader's words
   const std::string& missing() const { return missing_; }  // the symbols that were not found: "foo_add, foo_sub"
-  // `wanted` false: null, and not missed.
-  Symbol operator()(const char* symbol, bool wanted = true) const {
-    void* address = handle_ && wanted ? ::dlsym(handle_, symbol) : nullptr;
-    if (!address && wanted) missing_ += (missing_.empty() ? "" : ", ") + std::string(symbol);
+  Symbol operator[](const char* symbol) const {
+    void* address = handle_ ? ::dlsym(handle_, symbol) : nullptr;
+    if (!address) missing_ += (missing_.empty() ? "" : ", ") + std::string(symbol);
     return {address};
   }
-  Symbol operator[](const char* symbol) const { return (*this)(symbol); }
 
  private:
   void* handle_ = nullptr;

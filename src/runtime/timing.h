@@ -1,9 +1,10 @@
 // measure: what several alternatives cost on one device, fairly.
 //
 // Alternatives take turns in one run, in an order that turns round every lap, so that a clock that drifts hits all of them alike.
-// On a GPU the caches are filled with other data before every sample. An alternative is calls that do the same on different buffers; the first is
-// timed. Where it is shorter than `short_us` and every alternative has as many calls, two or more, a sample is a recording of all of
-// them, divided by their number: launch costs and the clock's grain do not count, and no call finds its own data in the caches.
+// On a GPU the caches are filled with other data before every sample. An alternative is calls that do the same on different
+// buffers; the first is timed. Where it is shorter than `short_us` and every alternative has as many calls, two or more, a sample
+// is a recording of all of them, divided by their number: launch costs and the clock's grain do not count, and no call finds its
+// own data in the caches.
 //
 //   auto samples = measure(*device, {{ours}, {vendor}});
 //   samples[0].median_us; samples[0].low_us … samples[0].high_us  // 95 % interval of the median, by bootstrap

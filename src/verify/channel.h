@@ -1,4 +1,4 @@
-// Channel: messages between the search and its evaluator: CBOR over a socket, each with its length in front. Within the room only.
+// Channel: messages between search and evaluator, CBOR over a socket, each with its length in front. Within the room only.
 #pragma once
 #include <poll.h>
 #include <sys/socket.h>

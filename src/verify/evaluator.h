@@ -1,17 +1,17 @@
 // Evaluator: candidates are judged and timed in a process of their own.
 //
 // The process is this program again with a hidden subcommand, `PROGRAM __evaluate SOCKET` (an open file); the host program's main
-// must hand it to evaluator_main() before it does anything else. It is warm: it keeps the inputs, their FP64 references, the vendor's
-// kernel and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a lost GPU
-// context) it is replaced.
+// must hand it to evaluator_main() before it does anything else. It is warm: it keeps the inputs, their FP64 references, the
+// vendor's kernel and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a
+// lost GPU context) it is replaced.
 //
 //   WARPLOOM_TRY(Evaluator evaluator, Evaluator::start(setup));
 //   WARPLOOM_TRY(Verdict verdict, evaluator.judge({.list = list}));            // screened: sampled rows of two input families
 //   Evaluator fresh = …start(setup with a new seed); fresh.judge({.list = list, .whole = true});   // promoted
 //
 // judge() gives a verdict for whatever a candidate does: candidate-crashed, -hung, -memory, -wrong, -non-finite, -unwritten,
-// -wrote-input, -too-fast, or the compiler's errors, are refusals within it. It fails only with evaluator-lost (the process cannot
-// be kept alive even without a candidate), interrupted, or what the machine lacks.
+// -wrote-input, -too-fast, or the compiler's errors, are refusals within it. It fails only with evaluator-lost (the process
+// cannot be kept alive even without a candidate), interrupted, or what the machine lacks.
 #pragma once
 #include <atomic>
 #include "verify/inputs.h"

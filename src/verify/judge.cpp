@@ -3,12 +3,6 @@ namespace warploom::verify {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-bool is_fault(ErrorCode code) {
-  constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandidateHung, ErrorCode::kCudaCall,
-                                  ErrorCode::kCandidateWroteInput, ErrorCode::kCandidateMemory};
-  return std::ranges::find(kFaults, code) != kFaults.end();
-}
-
 // As fp32 3.6e16, as bf16 pairs the like: who reads beyond an end gets a result that is visibly wrong.
 const std::vector<std::uint32_t>& guard_pattern() {
   static const std::vector<std::uint32_t> pattern(static_cast<std::size_t>(kGuardBytes) / 4, 0x5afe5afeu);
@@ -34,13 +28,7 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
   return ok();
 }
 
-Result<std::unique_ptr<Judge>> Judge::open(Setup setup, Announce announce) {
-  std::unique_ptr<Judge> judge(new Judge(std::move(setup), std::move(announce)));
-  WARPLOOM_CHECK(judge->prepare());
-  return judge;
-}
-
-Status Judge::prepare() {
+Result<Ready> Judge::prepare() {
   const graph::Graph& graph = setup_.graph;
   WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
   given_ = graph.inputs;
@@ -59,22 +47,22 @@ Status Judge::prepare() {
   shared_outputs_ = static_cast<double>(need + output_bytes_) > 0.7 * static_cast<double>(free);
   WARPLOOM_TRY(outputs_, make_outputs());
   const runtime::DeviceInfo& info = device_->info();
-  ready_ = {info.name, info.arch, info.driver};
-  if (!setup_.reference) return ok();
+  Ready ready{info.name, info.arch, info.driver};
+  if (!setup_.reference) return ready;
 
   vendor_.names = setup_.reference->buffers;
   vendor_.outputs = outputs_;
   if (!shared_outputs_) { WARPLOOM_TRY(vendor_.outputs, make_outputs()); }
   WARPLOOM_TRY(vendor_.kernel, runtime::vendor_reference(*device_, setup_.reference->problem));
   WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(kScreening[0], 1500));
-  ready_.reference = vendor_.kernel.name;
-  ready_.reference_error = inputs->vendor_error;
-  if (!setup_.time_reference) return ok();
+  ready.reference = vendor_.kernel.name;
+  ready.reference_error = inputs->vendor_error;
+  if (!setup_.time_reference) return ready;
   WARPLOOM_TRY(const runtime::Call call, bind(vendor_, inputs->tensors, vendor_.outputs));
   const runtime::MeasureOptions quick{.warm_up = 0, .min_samples = 1, .max_samples = 20, .budget_ms = 100};
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {{call}}, quick));
-  ready_.reference_us = samples[0].median_us;
-  return ok();
+  ready.reference_us = samples[0].median_us;
+  return ready;
 }
 
 // The candidate with its workspaces turned into outputs, so that they are guarded and poisoned as well.
@@ -125,10 +113,7 @@ Verdict Judge::judge(const Request& request) {
   Verdict verdict;
   const Status judged = judge_into(request, verdict);
   verdict.accepted = judged.has_value();
-  if (!judged) {
-    verdict.error_found = judged.error();
-    tainted_ = is_fault(judged.error().code);
-  }
+  if (!judged) verdict.error_found = judged.error();
   return verdict;
 }
 }  // namespace warploom::verify

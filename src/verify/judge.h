@@ -34,12 +34,10 @@ inline constexpr std::int64_t kScanBytes = 256LL << 20;  // outputs that are dow
 // The four files judge*.cpp: setting up and judging; inputs, and what runs on them; checks; timing.
 class Judge {
  public:
-  static Result<std::unique_ptr<Judge>> open(Setup setup, Announce announce);
-  const Ready& ready() const { return ready_; }
+  Judge(Setup setup, Announce announce) : setup_(std::move(setup)), announce_(std::move(announce)) {}
+  Result<Ready> prepare();  // first
   // Never fails: what goes wrong is a refusal, or an error of the machine within the verdict.
   Verdict judge(const Request& request);
-  // Whether this process should be replaced after the last verdict.
-  bool tainted() const { return tainted_; }
 
  private:
   using Tensors = std::vector<Guarded>;
@@ -64,9 +62,7 @@ class Judge {
   struct Series {
     Tensors inputs, outputs, vendor_outputs;
   };
-  Judge(Setup setup, Announce announce) : setup_(std::move(setup)), announce_(std::move(announce)) {}
 
-  Status prepare();
   Result<Contender> load(const Request& request);
   Status judge_into(const Request& request, Verdict& verdict);
 
@@ -101,7 +97,5 @@ class Judge {
   std::vector<Series> series_;
   std::int64_t input_bytes_ = 0, output_bytes_ = 0;
   bool shared_outputs_ = false;
-  bool tainted_ = false;
-  Ready ready_;
 };
 }  // namespace warploom::verify

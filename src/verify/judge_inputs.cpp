@@ -9,8 +9,8 @@ Result<Judge::Tensors> Judge::make_outputs() {
   return out;
 }
 
-// One input's or constant's values in `buffer`, allocated where it is none, and on the host: on the CPU in the buffer itself, else in
-// `host`.
+// One input's or constant's values in `buffer`, allocated where it is none, and on the host: on the CPU in the buffer itself,
+// else in `host`.
 Result<graph::Bytes> Judge::make_input(std::size_t input, InputFamily family, std::uint64_t seed, Guarded& buffer,
                                        std::vector<std::byte>& host) {
   const graph::Tensor& tensor = setup_.graph.tensor(given_[input]);

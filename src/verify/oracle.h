@@ -1,7 +1,7 @@
 // Truth: the outputs of one set of inputs in FP64, in blocks of rows. Within the room only.
 //
-// A small output is held whole. Of a large one some rows are (the first, the last, and others at random), and the rest is made block
-// by block when a whole judgement asks for it, so that memory stays bounded whatever the output's size.
+// A small output is held whole. Of a large one some rows are (the first, the last, and others at random), and the rest is made
+// block by block when a whole judgement asks for it, so that memory stays bounded whatever the output's size.
 #pragma once
 #include <chrono>
 #include "graph/reference.h"

@@ -55,10 +55,9 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
   Storage made = meant;
   WARPLOOM_CHECK(tile::interpret(program, views_of<tile::Buffers>(meant)));
   ProgramVerdict verdict;
-  WARPLOOM_TRY(const auto emulation,
+  WARPLOOM_TRY(verdict.banks,
                runtime::emulate(list, views_of<runtime::EmulatedBuffers>(made), {.seed = seed, .count_banks = true}));
-  verdict.banks = emulation.banks;
-  for (const auto& use : emulation.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
+  for (const auto& use : verdict.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
   verdict.agrees = true;
   for (const BufferSpec& spec : list.outputs) {
     double difference = 0, size = 0;

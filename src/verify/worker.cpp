@@ -15,6 +15,10 @@ namespace warploom::verify {
 namespace {
 using nlohmann::json;
 
+// After these refusals a process is replaced.
+constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandidateHung, ErrorCode::kCudaCall,
+                                ErrorCode::kCandidateWroteInput, ErrorCode::kCandidateMemory};
+
 // A crash for want of memory looks like any other (a null pointer, a bad_alloc that nobody catches); whether a mapping can still
 // be had tells the two apart. Only calls that are safe in a signal handler.
 void on_crash(int signal) {
@@ -59,16 +63,17 @@ int serve(Channel& channel) {
   const auto announce = [&](bool candidate, double expected_ms) {
     channel.send({{"phase", candidate ? "candidate" : "own"}, {"expected_ms", expected_ms}});
   };
-  auto judge = Judge::open(std::move(*setup), announce);
-  if (!judge) return refuse(judge.error());
-  channel.send({{"ready", (*judge)->ready()}});
+  Judge judge(std::move(*setup), announce);
+  const Result<Ready> ready = judge.prepare();
+  if (!ready) return refuse(ready.error());
+  channel.send({{"ready", *ready}});
   while (auto line = channel.receive(-1)) {
     const auto request = request_from_json(*line);
     if (!request) return refuse(request.error());
-    const Verdict verdict = (*judge)->judge(*request);
-    channel.send({{"verdict", to_json(verdict)}, {"tainted", (*judge)->tainted()}});
-    // The context of a GPU that faulted may hang when it is torn down.
-    if ((*judge)->tainted()) ::_exit(0);
+    const Verdict verdict = judge.judge(*request);
+    const bool tainted = !verdict.accepted && std::ranges::count(kFaults, verdict.error_found.code);
+    channel.send({{"verdict", to_json(verdict)}, {"tainted", tainted}});
+    if (tainted) ::_exit(0);  // the context of a GPU that faulted may hang when it is torn down
   }
   return 0;
 }

@@ -27,8 +27,8 @@ Result<double> emulated_error(const Region& region, const Schedule& schedule, co
   runtime::EmulateOptions options;
   options.seed = seed;
   options.count_banks = banks != nullptr;
-  WARPLOOM_TRY(runtime::Emulation emulation, runtime::emulate(list, buffers, options));
-  if (banks) *banks = std::move(emulation.banks);
+  WARPLOOM_TRY(auto used, runtime::emulate(list, buffers, options));
+  if (banks) *banks = std::move(used);
   WARPLOOM_TRY(const auto expected, graph::evaluate(region.graph, views, 1));
   double difference = 0, size = 0;
   for (std::size_t i = 0; i < expected[0].size(); ++i) {

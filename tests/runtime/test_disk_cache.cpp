@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <fstream>
 #include "base/file.h"
-#include "runtime/disk_cache.h"
+#include "runtime/compilers.h"
 namespace warploom::runtime {
 namespace {
 namespace fs = std::filesystem;
@@ -13,7 +13,7 @@ void set_age(const fs::path& path, int seconds) {
 
 TEST(DiskCache, FindsWhatWasStoredWithItsLog) {
   const ScratchFolder scratch("cache");
-  DiskCache cache(scratch.path(), 1 << 20);
+  const DiskCache cache{scratch.path(), 1 << 20};
   ASSERT_TRUE(cache.store("key", "image", "source", "log"));
   const auto entry = cache.find("key");
   ASSERT_TRUE(entry);
@@ -23,19 +23,19 @@ TEST(DiskCache, FindsWhatWasStoredWithItsLog) {
 
 TEST(DiskCache, KeepsTheSourceBesideTheImage) {
   const ScratchFolder scratch("cache");
-  DiskCache cache(scratch.path(), 1 << 20);
+  const DiskCache cache{scratch.path(), 1 << 20};
   ASSERT_TRUE(cache.store("key", "image", "source", "log"));
   EXPECT_EQ(*read_file(scratch.path() / "key.txt"), "source");
 }
 
 TEST(DiskCache, FindsNothingUnderAnUnknownKey) {
   const ScratchFolder scratch("cache");
-  EXPECT_FALSE(DiskCache(scratch.path(), 1 << 20).find("other"));
+  EXPECT_FALSE((DiskCache{scratch.path(), 1 << 20}).find("other"));
 }
 
 TEST(DiskCache, LetsTheLongestUnusedGoWhenItOutgrowsItsCap) {
   const ScratchFolder scratch("cache");
-  DiskCache cache(scratch.path(), 2500);
+  const DiskCache cache{scratch.path(), 2500};
   const std::string image(1000, 'x');
   ASSERT_TRUE(cache.store("old", image, "", ""));
   ASSERT_TRUE(cache.store("used", image, "", ""));
@@ -53,7 +53,7 @@ TEST(DiskCache, LetsTheLongestUnusedGoWhenItOutgrowsItsCap) {
 TEST(DiskCache, FailsToStoreWhereTheFolderIsAFile) {
   const ScratchFolder scratch("cache");
   std::ofstream(scratch.path() / "file") << "x";
-  const auto stored = DiskCache(scratch.path() / "file", 1 << 20).store("key", "image", "", "");
+  const auto stored = (DiskCache{scratch.path() / "file", 1 << 20}).store("key", "image", "", "");
   ASSERT_FALSE(stored);
   EXPECT_EQ(stored.error().code, ErrorCode::kFileUnwritable);
 }

@@ -20,7 +20,7 @@ bool computes_with(Dtype dtype, const Capabilities& capabilities) {
 std::optional<Form::Product> product_of(const Form& form) {
   const Nest& n = form.nest;
   const auto c = contraction_of(n);
-  if (!c || form.roles.y < 0 || !c->scales.empty() || c->scale != 1) return std::nullopt;
+  if (!c || form.roles.y < 0 || c->scaled) return std::nullopt;
   const std::size_t x = at(form.roles.x), y = at(form.roles.y);
   const Access &a = n.loads[c->a], &b = n.loads[c->b];
   if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;

@@ -238,7 +238,7 @@ TEST(Contractions, ScalesOf8BitOperandsFollowTheSum) {
     if (at(v) == c->sum) return 10;
     return c->nest.values[at(v)].kind == NestValue::Kind::load ? std::optional(4.0) : std::nullopt;
   };
-  const auto product = [](ValueOp, const std::vector<double>& x) { return x[0] * x[1]; };
+  const auto product = [](ValueOp, const std::vector<double>& of) { return of[0] * of[1]; };
   EXPECT_EQ(made_of<double>(c->nest, c->nest.outputs[0].value, known, std::identity{}, product), 20.0);
 }
 

@@ -2,7 +2,6 @@
 namespace warploom::kernels {
 namespace {
 using Kind = NestValue::Kind;
-using TermKind = graph::Term::Kind;
 
 // The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
 struct Factors {
@@ -55,7 +54,6 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   if (!product.take(n.values[c.sum].operands[0])) return std::nullopt;
   const auto& factors = product.loads;
   if (factors.size() != 2 || factors[0] == factors[1]) return std::nullopt;
-  c.scales = product.scales, c.scale = product.number;
   const Access& out = n.outputs[0].place;
   int fastest = -1;
   for (std::size_t a = 0; a < n.axes.size(); ++a)
@@ -80,6 +78,20 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   c.n.push_back(at(fastest));
   c.column = at(fastest);
   c.row = *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; });
+  if (product.number != 1) {
+    product.scales.push_back(static_cast<int>(n.values.size()));
+    c.nest.values.push_back({.value = product.number, .varies = std::vector<bool>(n.axes.size())});
+  }
+  c.scaled = !product.scales.empty();
+  int behind = static_cast<int>(c.sum);
+  const std::size_t users = n.values.size();
+  for (const int scale : product.scales) {
+    c.nest.values.push_back(
+        {.kind = Kind::apply, .op = ValueOp::mul, .operands = {behind, scale}, .varies = std::vector<bool>(n.axes.size())});
+    behind = static_cast<int>(n.values.size()) - 1;
+  }
+  for (std::size_t v = 0; v < users; ++v) std::ranges::replace(c.nest.values[v].operands, static_cast<int>(c.sum), behind);
+  if (n.outputs[0].value == static_cast<int>(c.sum)) c.nest.outputs[0].value = behind;
   const auto moves_pixels = [&](std::size_t k) {
     for (const Affine& coordinate : load_b.at)
       for (const std::size_t axis : c.n)
@@ -93,47 +105,21 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   return c;
 }
 
-std::optional<Epilogue> epilogue_of(const Contraction& contraction) {
-  constexpr double kMostNodes = 4096;  // a tile value is a tree where an expression shares terms
-  const Nest& nest = contraction.nest;
-  Epilogue made;
-  auto& terms = made.expression.terms;
-  std::vector<double> nodes;
-  const auto add = [&](graph::Term term) {
-    nodes.push_back(1);
-    for (int i = 0; term.kind == TermKind::apply && i < arity_of(term.op); ++i) nodes.back() += nodes[at(term.args[at(i)])];
-    terms.push_back(term);
-    return static_cast<int>(terms.size()) - 1;
+std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
+  constexpr double kMostNodes = 4096;  // a tile value is a tree where values share operands
+  std::vector<int> loads;
+  std::map<int, double> nodes;
+  const auto visit = [&](const auto& self, int v) -> double {
+    const auto [known, fresh] = nodes.try_emplace(v, 1);
+    const NestValue& value = contraction.nest.values[at(v)];
+    if (!fresh || at(v) == contraction.sum || value.kind == Kind::constant) return known->second;
+    if (value.kind == Kind::load) loads.push_back(value.load);
+    else if (value.kind != Kind::apply) return HUGE_VAL;
+    double all = 1;
+    for (const int operand : value.operands) all += self(self, operand);
+    return nodes[v] = all;
   };
-  std::map<int, int> known;  // the term of a value; -1: of none
-  const auto visit = [&](const auto& self, int v) -> int {
-    if (const auto found = known.find(v); found != known.end()) return found->second;
-    const NestValue& value = nest.values[at(v)];
-    graph::Term term{.kind = TermKind::apply, .op = value.op};
-    if (at(v) == contraction.sum) {
-      int sum = add({.kind = TermKind::input, .input = 0});
-      const auto scale = [&](int by) { sum = add({.kind = TermKind::apply, .op = ValueOp::mul, .args = {sum, by, 0}}); };
-      for (const int one : contraction.scales) {
-        const int by = self(self, one);
-        if (by < 0) return -1;
-        scale(by);
-      }
-      if (contraction.scale != 1) scale(add({.kind = TermKind::constant, .value = contraction.scale}));
-      return known[v] = sum;
-    }
-    if (value.kind == Kind::load) {
-      made.operands.push_back(value.load);
-      term = {.kind = TermKind::input, .input = static_cast<int>(made.operands.size())};
-    } else if (value.kind == Kind::constant) {
-      term = {.kind = TermKind::constant, .value = value.value};
-    } else if (value.kind != Kind::apply) {
-      return -1;
-    }
-    for (std::size_t i = 0; i < value.operands.size(); ++i)
-      if ((term.args[i] = self(self, value.operands[i])) < 0) return -1;
-    return known[v] = add(term);
-  };
-  const int result = visit(visit, nest.outputs[0].value);
-  return result < 0 || nodes[at(result)] > kMostNodes ? std::nullopt : std::optional(std::move(made));
+  if (visit(visit, contraction.nest.outputs[0].value) > kMostNodes) return std::nullopt;
+  return loads;
 }
 }  // namespace warploom::kernels

@@ -9,10 +9,9 @@
 namespace warploom::kernels {
 struct Contraction {
   Nest nest = {};
-  std::size_t sum = 0;       // the value that is the sum over k
+  std::size_t sum = 0;       // the value that is the sum over k of products of two elements
   std::size_t a = 0, b = 0;  // of nest.loads; b is the one that varies along the output's fastest axis
-  std::vector<int> scales;   // values, constant along k, that the sum is to be multiplied by: Σ s·a·b = s · Σ a·b
-  double scale = 1;          // likewise a number
+  bool scaled = false;  // whether there were factors constant along k: they are behind the sum now, Σ s·a·b = s · Σ a·b
   std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending; none but batch empty
   std::size_t row = 0, column = 0;             // the longest of m; of n the output's fastest, the last one
   std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
@@ -22,11 +21,7 @@ inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests)
   return nests.size() == 1 ? contraction_of(nests[0]) : std::nullopt;
 }
 
-// What follows the sum as one expression: input 0 is the sum itself, unscaled, input i is nest.loads[operands[i - 1]]. Nothing where
-// a value between is rounded, or where it grows beyond what a tree can hold.
-struct Epilogue {
-  graph::Expression expression;
-  std::vector<int> operands;
-};
-std::optional<Epilogue> epilogue_of(const Contraction& contraction);
+// The loads that are needed for what follows the sum; nothing where a value there is rounded or another reduction, or where it grows
+// beyond what a tree can hold.
+std::optional<std::vector<int>> epilogue_of(const Contraction& contraction);
 }  // namespace warploom::kernels

@@ -20,7 +20,7 @@ bool computes_with(Dtype dtype, const Capabilities& capabilities) {
 std::optional<Form::Product> product_of(const Form& form) {
   const Nest& n = form.nest;
   const auto c = contraction_of(n);
-  if (!c || form.roles.y < 0 || !c->scales.empty() || c->scale != 1) return std::nullopt;
+  if (!c || form.roles.y < 0 || c->scaled) return std::nullopt;
   const std::size_t x = at(form.roles.x), y = at(form.roles.y);
   const Access &a = n.loads[c->a], &b = n.loads[c->b];
   if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
@@ -73,21 +73,17 @@ std::optional<Form> form_of(Nest nest, const Capabilities& capabilities) {
   Roles& roles = form.roles;
   for (std::size_t a = 0; a < n.axes.size(); ++a)
     if (!form.reduced[a]) roles.x = static_cast<int>(a);
-  std::vector<const NestValue*> loads;
-  for (const NestValue& value : n.values)
-    if (value.kind == Kind::load) loads.push_back(&value);
-  for (const NestValue* load : loads) {
-    const int own = fastest(n.loads[at(load->load)]);
+  for (const Access& load : n.loads) {
+    const int own = fastest(load);
     if (own < 0 || own == roles.x) continue;
     if (!form.reduced[at(own)]) roles.y = own;
-    else if (const auto stride = stride_along(n.loads[at(load->load)], roles.x); stride == 0 || (stride > 8 && loads.size() == 1))
+    else if (const auto stride = stride_along(load, roles.x); stride == 0 || (stride > 8 && n.loads.size() == 1))
       roles.lanes = own;
   }
-  for (const NestValue* load : loads)  // reused along an axis that another varies along
-    for (const NestValue* other : loads)
+  for (const Access& load : n.loads)  // reused along an axis that another varies along
+    for (const Access& other : n.loads)
       for (int a = roles.x - 1; a >= 0 && over && roles.y < 0; --a)
-        if (!form.reduced[at(a)] && load->varies[at(roles.x)] && !load->varies[at(a)] && other->varies[at(a)] &&
-            !other->varies[at(roles.x)])
+        if (!form.reduced[at(a)] && load.uses(at(roles.x)) && !load.uses(at(a)) && other.uses(at(a)) && !other.uses(at(roles.x)))
           roles.y = a;
   for (int a = roles.x - 1; a >= 0 && roles.y < 0; --a)
     if (!form.reduced[at(a)]) roles.y = a;

@@ -101,13 +101,11 @@ class Writer {
   }
 
   Value value_of(std::size_t v) const {
-    const NestValue& value = n_.values[v];
-    if (held_[v] >= 0) return b.value(held_[v]);
-    if (value.kind == Kind::index) return index(value.at);
-    if (value.kind == Kind::constant) return tile::constant(value.value);
-    std::vector<Value> operands;
-    for (const int operand : value.operands) operands.push_back(value_of(at(operand)));
-    return value.kind == Kind::round ? operands[0] : tile::apply(value.op, std::move(operands));
+    const auto known = [&](int id) -> std::optional<Value> {
+      if (held_[at(id)] >= 0) return b.value(held_[at(id)]);
+      return n_.values[at(id)].kind == Kind::index ? std::optional(index(n_.values[at(id)].at)) : std::nullopt;
+    };
+    return made_of<Value>(n_, static_cast<int>(v), known, tile::constant, tile::apply);
   }
   // What varies along fewer axes than a user, is much and used more than once, or is rounded has a register tensor of its own.
   void choose_kept() {

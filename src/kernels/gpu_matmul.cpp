@@ -141,29 +141,38 @@ Prepared prepare_operand(Family::Programs& out, const std::string& name, const A
   return readable ? Prepared{from, {}} : laid_anew(out, name, from, row, k, along_k, precision);
 }
 
-void store(Draft& draft, const Nest& nest, const Epilogue& epilogue, TensorId acc, const Access& to, const NestTile& tile,
-           const std::vector<std::size_t>& axes, TensorId staging) {
+void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
+           TensorId staging) {
   auto& t = draft.b;
+  const Nest& nest = c.nest;
+  const Nest::Output& output = nest.outputs[0];
   const auto columns_of = [&](const auto& uses) {
     std::int64_t columns = 1;
     for (std::size_t i = 1; i < axes.size(); ++i) columns *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
     return columns;
   };
   const std::int64_t rows = tile.extent[axes[0]];
-  std::vector<tile::Value> inputs = {t.value(acc)};
-  for (std::size_t i = 0; i < epilogue.operands.size(); ++i) {
-    const Access& load = nest.loads[at(epilogue.operands[i])];
+  std::map<int, TensorId> loaded;
+  const auto loads = epilogue_of(c).value_or(std::vector<int>{});
+  for (const int operand : loads) {
+    const Access& load = nest.loads[at(operand)];
     const auto uses = [&](std::size_t axis) { return load.uses(axis); };
+    const std::size_t i = loaded.size();
     const TensorId x = t.reg(fmt::format("e{}", i), load.dtype, {uses(axes[0]) ? rows : 1, columns_of(uses)});
     t.copy(box(draft, declare(draft, fmt::format("E{}", i), nest, load, axes), load, axes, tile), t.all(x), load.fill);
-    inputs.push_back(t.value(x));
+    loaded[operand] = x;
   }
   TensorId result = acc;
-  if (epilogue.expression.terms.size() > 1 || t.dtype_of(acc) != to.dtype) {
-    result = t.reg("result", to.dtype, {rows, columns_of([](std::size_t) { return true; })});
-    t.map(result, to_value(epilogue.expression, inputs));
+  if (at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
+    result = t.reg("result", output.place.dtype, {rows, columns_of([](std::size_t) { return true; })});
+    const auto known = [&](int v) -> std::optional<tile::Value> {
+      if (at(v) == c.sum) return t.value(acc);
+      const NestValue& value = nest.values[at(v)];
+      return value.kind == NestValue::Kind::load ? std::optional(t.value(loaded.at(value.load))) : std::nullopt;
+    };
+    t.map(result, made_of<tile::Value>(nest, output.value, known, tile::constant, tile::apply));
   }
-  const tile::Tile destination = box(draft, declare(draft, "C", nest, to, axes, true), to, axes, tile);
+  const tile::Tile destination = box(draft, declare(draft, "C", nest, output.place, axes, true), output.place, axes, tile);
   if (staging >= 0) t.copy(t.all(result), t.all(staging));
   t.copy(t.all(staging < 0 ? result : staging), destination);
 }

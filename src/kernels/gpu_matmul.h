@@ -46,8 +46,8 @@ Prepared laid_anew(Family::Programs& out, const std::string& name, const Access&
 Prepared prepare_operand(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
                          const Precision& precision);
 
-// Loads what the epilogue needs beside the accumulators of a tile, applies it and stores the result. `axes`: the one that rows follow,
-// then those of columns. Through `staging`, a shared tensor, where there is one.
-void store(Draft& draft, const Nest& nest, const Epilogue& epilogue, tile::TensorId acc, const Access& to, const NestTile& tile,
+// Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`: the one that rows follow, then those of
+// columns. Through `staging`, a shared tensor, where there is one.
+void store(Draft& draft, const Contraction& contraction, tile::TensorId acc, const NestTile& tile,
            const std::vector<std::size_t>& axes, tile::TensorId staging = -1);
 }  // namespace warploom::kernels

@@ -125,7 +125,7 @@ class MatmulThreads final : public Family {
   static std::optional<std::size_t> second_n(const Contraction& c) {
     if (c.n.size() < 2) return std::nullopt;
     const std::size_t axis = c.n[c.n.size() - 2];
-    const auto operands = epilogue_of(c)->operands;
+    const auto operands = *epilogue_of(c);
     const bool whole = std::all_of(operands.begin(), operands.end(), [&](int operand) {
       return c.nest.loads[at(operand)].uses(axis) == c.nest.loads[at(operand)].uses(c.column);
     });
@@ -221,7 +221,7 @@ class MatmulThreads final : public Family {
       if (split) t.map(acc, t.value(acc) + t.value(part));
       produce(k + (stages - 1));
     });
-    store(draft, nest, *epilogue_of(c), acc, nest.outputs[0].place, tile, result);
+    store(draft, c, acc, tile, result);
     draft.finish(out);
   }
 };

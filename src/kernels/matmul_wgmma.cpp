@@ -26,7 +26,7 @@ class MatmulWgmma : public Family {
     if (!epilogue || !precision(*c, region.track)) return false;
     const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b], &out = c->nest.outputs[0].place;
     std::vector<const Access*> outside = {&out};
-    for (const int operand : epilogue->operands) outside.push_back(&c->nest.loads[at(operand)]);
+    for (const int operand : *epilogue) outside.push_back(&c->nest.loads[at(operand)]);
     if (c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(c->k[0]) != 1) return false;  // a strided convolution
     return is_whole(a) && is_whole(b) && std::ranges::all_of(outside, [](const Access* access) {
              return is_whole(*access) && is_computed_float(access->dtype);
@@ -91,7 +91,7 @@ class MatmulWgmma : public Family {
                    b = prepare_operand(out, "b", c.nest.loads[c.b], c.column, c.k[0], p);
     const auto split = field(s, "split", 1);
     if (split == 1) {
-      multiply(out, c, *epilogue_of(c), p, a, b, c.nest.outputs[0].place, s, capabilities);
+      multiply(out, c, p, a, b, s, capabilities);
       return out;
     }
     // Parts, the last axis, lie one after another, each as the result does, whichever of the two ways the product is computed.
@@ -104,7 +104,9 @@ class MatmulWgmma : public Family {
     place[0].steps.back() = batch, place[1].steps[given.row] = 1, place[2].steps[given.column] = 1;
     const Access parts{.name = "parts", .shape = {split * batch, m, n}, .strides = {pitch * m, pitch, 1}, .at = place};
     out.workspaces.push_back({"parts", parts.dtype, {split * batch * m * pitch}});
-    multiply(out, c, {{{{.kind = graph::Term::Kind::input}}}, {}}, p, a, b, parts, s, capabilities);
+    Contraction part = c;
+    part.nest.outputs = {{static_cast<int>(c.sum), parts}};
+    multiply(out, part, p, a, b, s, capabilities);
     sum_parts(out, field(s, "exchange") ? exchanged(c) : c, parts);
     return out;
   }
@@ -126,9 +128,8 @@ class MatmulWgmma : public Family {
     return out;
   }
 
-  static void multiply(Programs& out, const Contraction& c, const Epilogue& epilogue, const Precision& precision,
-                       const Prepared& a, const Prepared& b, const Access& to, const Schedule& s,
-                       const target::Capabilities& capabilities) {
+  static void multiply(Programs& out, const Contraction& c, const Precision& precision, const Prepared& a, const Prepared& b,
+                       const Schedule& s, const target::Capabilities& capabilities) {
     const Nest& nest = c.nest;
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k"), cluster = field(s, "cluster", 1);
     const int consumers = static_cast<int>(field(s, "consumers"));
@@ -161,7 +162,7 @@ class MatmulWgmma : public Family {
       slots.push_back(one.slot = t.shared(one.name, precision.operand, {one.shared ? bn : bm, bk}));
     }
     const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots);
-    const TensorId staging = field(s, "through_shared") ? t.shared("staging", to.dtype, {bm, bn}) : -1;
+    const TensorId staging = field(s, "through_shared") ? t.shared("staging", nest.outputs[0].place.dtype, {bm, bn}) : -1;
 
     // Tile after tile; with parts of k, all tiles of one part, then of the next.
     const auto tiles = [&](const std::function<void(NestTile, const Index& begin, const Index& end)>& body) {
@@ -203,7 +204,7 @@ class MatmulWgmma : public Family {
             });
             if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
           });
-          store(draft, nest, epilogue, acc, to, tile, {c.row, c.column}, staging);
+          store(draft, c, acc, tile, {c.row, c.column}, staging);
         });
       });
     });
@@ -227,7 +228,7 @@ class MatmulWgmma : public Family {
       t.copy(box(draft, P, parts, axes, tile), t.all(part == 0 ? acc : x), 0, true);
       if (part > 0) t.map(acc, t.value(acc) + t.value(x));
     }
-    store(draft, c.nest, *epilogue_of(c), acc, c.nest.outputs[0].place, tile, axes);
+    store(draft, c, acc, tile, axes);
     draft.finish(out);
   }
 };

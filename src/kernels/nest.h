@@ -82,6 +82,17 @@ struct Nest {
 // Of a nest whose affine coordinates may lack trailing steps and whose values do not know along what they vary.
 Nest normal_form(Nest nest);
 
+// A value made of those that `known` gives: in numbers, or as the tile language says it. What several users share is made for each.
+template <class T, class Known, class Constant, class Apply>
+T made_of(const Nest& nest, int id, const Known& known, const Constant& constant, const Apply& apply) {
+  if (std::optional<T> found = known(id)) return *std::move(found);
+  const NestValue& value = nest.values[at(id)];
+  if (value.kind == NestValue::Kind::constant) return constant(value.value);
+  std::vector<T> operands;
+  for (const int operand : value.operands) operands.push_back(made_of<T>(nest, operand, known, constant, apply));
+  return value.kind == NestValue::Kind::round ? operands[0] : apply(value.op, std::move(operands));
+}
+
 // The nests that compute a graph of primitives, each writing its own outputs or parts of them (the pieces of a Concat); none where
 // an operator or a combination of them has no such form.
 std::vector<Nest> nests_of(const graph::Graph& primitive);

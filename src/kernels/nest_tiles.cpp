@@ -83,22 +83,4 @@ tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, 
   const auto dim = std::ranges::find(dims, static_cast<std::size_t>(access.lookup_dim)) - dims.begin();
   return draft.b.gathered(std::move(tile), static_cast<int>(dim), draft.lookups.at(access.lookup.name));
 }
-
-tile::Value to_value(const graph::Expression& expression, std::span<const tile::Value> inputs) {
-  std::vector<tile::Value> values;
-  for (const graph::Term& term : expression.terms) {
-    tile::Value value;
-    if (term.kind == graph::Term::Kind::input) {
-      value = inputs[at(term.input)];
-    } else if (term.kind == graph::Term::Kind::constant) {
-      value.constant = term.value;
-    } else {
-      value.kind = tile::Value::Kind::op;
-      value.op = term.op;
-      for (int i = 0; i < arity_of(term.op); ++i) value.operands.push_back(values[at(term.args[at(i)])]);
-    }
-    values.push_back(std::move(value));
-  }
-  return values.back();
-}
 }  // namespace warploom::kernels

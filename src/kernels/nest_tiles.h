@@ -40,7 +40,4 @@ inline tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& a
                       const NestTile& at) {
   return box(draft, tensor, access, axes, at.origin, at.extent);
 }
-
-// An expression as a tile language value, `inputs` standing for the expression's inputs.
-tile::Value to_value(const graph::Expression& expression, std::span<const tile::Value> inputs);
 }  // namespace warploom::kernels

@@ -6,11 +6,7 @@ using tile::TensorId;
 using tile::Value;
 using Kind = RowTerm::Kind;
 namespace {
-std::size_t place(int id) { return static_cast<std::size_t>(id); }
-int axis_of(const Affine& affine) {
-  const auto found = std::find(affine.steps.begin(), affine.steps.end(), 1);
-  return found == affine.steps.end() ? -1 : static_cast<int>(found - affine.steps.begin());
-}
+std::size_t place(std::int64_t id) { return static_cast<std::size_t>(id); }
 }  // namespace
 std::string slot_name(int slot) { return slot == 0 ? "x" : fmt::format("x{}", slot); }
 
@@ -70,7 +66,7 @@ Value RowProgram::compute(int id) {
   const RowTerm& term = rows.term(id);
   if (term.kind == Kind::constant) return tile::constant(term.value);
   if (term.kind == Kind::index) {
-    const auto axis = place(axis_of(term.at));
+    const auto axis = place(std::ranges::find(term.at.steps, 1) - term.at.steps.begin());
     const auto dim = std::find(rows.dims.begin(), rows.dims.end(), axis) - rows.dims.begin();
     return tile::coordinate(static_cast<int>(dim), at[axis] + term.at.begin);
   }

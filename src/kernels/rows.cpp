@@ -199,11 +199,7 @@ class Reader {
 
   // Whether what tiles read past the row's end lies outside the tensor.
   bool ends_outside(const Access& load) const {
-    return load.inside && std::all_of(rows_.row.begin(), rows_.row.end(), [&](std::size_t axis) {
-             for (std::size_t d = 0; d < load.at.size(); ++d)
-               if (load.at[d].steps[axis] == 1) return load.at[d].begin + rows_.size(axis) == load.shape[d];
-             return false;
-           });
+    return load.inside && std::ranges::all_of(rows_.row, [&](std::size_t axis) { return load.uses(axis); });
   }
 
   void choose_fills() {

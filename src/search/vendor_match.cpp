@@ -7,21 +7,27 @@ namespace {
 using runtime::Activation;
 using runtime::BiasKind;
 
+using Kind = kernels::NestValue::Kind;
 using Function = float (*)(float);
 constexpr std::pair<Activation, Function> kActivations[] = {
 #define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) {Activation::name, [](float x) -> float { return value; }},
 #include "runtime/activations.def"
 };
 
-// The activation f with epilogue(s, b) = f(s + b), found by trying them all at random points: two expressions that agree there
+// The activation f such that f(s + b) follows a sum s, found by trying them all at random points: two expressions that agree there
 // as closely as fp32 tells are the same function.
-std::optional<Activation> activation_of(const graph::Expression& epilogue, bool bias) {
+std::optional<Activation> activation_of(const kernels::Contraction& c, bool bias) {
   for (const auto& [activation, function] : kActivations) {
     Random random(7, "epilogue");
     bool same = true;
     for (int point = 0; point < 40 && same; ++point) {
       const std::array<double, 2> at = {random.normal() * 2, bias ? random.normal() * 2 : 0};
-      const double found = graph::evaluate(epilogue, {at.data(), bias ? 2u : 1u}),
+      const auto known = [&](int v) -> std::optional<double> {
+        const std::size_t id = kernels::at(v);
+        return id == c.sum ? std::optional(at[0]) : c.nest.values[id].kind == Kind::load ? std::optional(at[1]) : std::nullopt;
+      };
+      const auto applied = [](ValueOp op, std::vector<double> x) { return x.resize(3), apply(op, x[0], x[1], x[2]); };
+      const double found = kernels::made_of<double>(c.nest, c.nest.outputs[0].value, known, std::identity{}, applied),
                    wanted = static_cast<double>(function(static_cast<float>(at[0] + at[1])));
       same = std::abs(found - wanted) <= 2e-6 * (1 + std::abs(wanted));
     }
@@ -50,7 +56,7 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
   const auto epilogue = kernels::epilogue_of(c);
   const kernels::Nest& nest = c.nest;
   const kernels::Access &a = nest.loads[c.a], &b = nest.loads[c.b], &out = nest.outputs[0].place;
-  if (!epilogue || c.k.size() != 1 || epilogue->operands.size() > 1 || a.dtype != b.dtype || !is_input(graph, a.tensor) ||
+  if (!epilogue || c.k.size() != 1 || epilogue->size() > 1 || a.dtype != b.dtype || !is_input(graph, a.tensor) ||
       !is_input(graph, b.tensor))
     return std::nullopt;
   const std::size_t m = c.m.back(), n = c.column, k = c.k[0];
@@ -79,7 +85,7 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
       !packed(nest, out, with(true, {m, n})))
     return std::nullopt;
   reference.buffers = {{"A", a.name}, {"B", b.name}, {"C", out.name}};
-  for (const int operand : epilogue->operands) {
+  for (const int operand : *epilogue) {
     const kernels::Access& bias = nest.loads[static_cast<std::size_t>(operand)];
     if (packed(nest, bias, {n})) p.bias = BiasKind::per_column;
     else if (packed(nest, bias, {m})) p.bias = BiasKind::per_row;
@@ -89,8 +95,8 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
     p.bias_dtype = bias.dtype;
     reference.buffers["bias"] = bias.name;
   }
-  if (epilogue->expression.terms.size() > 1) {
-    const auto activation = activation_of(epilogue->expression, !epilogue->operands.empty());
+  if (kernels::at(nest.outputs[0].value) != c.sum) {
+    const auto activation = activation_of(c, !epilogue->empty());
     if (!activation) return std::nullopt;
     p.activation = *activation;
   }
@@ -99,7 +105,6 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
 
 // Whether the terms make of one random row what softmax does. They do not know how long rows are: what holds of one holds of all.
 bool is_softmax(const kernels::Rows& rows) {
-  using Kind = kernels::RowTerm::Kind;
   Random random(7, "softmax");
   std::vector<std::array<double, 8>> values;
   for (const kernels::RowTerm& term : rows.terms) {

@@ -166,13 +166,13 @@ void Machine::thread_exits(Thread& t) {
   --cta.alive;
   if (t.copies.last_used > t.copies.waited) {
     hazard_of(&t, "exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
-    flush_copies(t, ~0u);
+    t.copies.flush(~0u);
   }
   if (t.stores.last_used > t.stores.committed)
     hazard_of(&t, "exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
   else if (t.stores.last_used > std::max(t.bulk_read_waited, t.stores.waited))
     hazard_of(&t, "exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
-  flush_stores(t, ~0u);
+  t.stores.flush(~0u);
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
   if (t.cluster_arrived) hazard_of(&t, "cluster", "a thread ended between cluster_arrive and cluster_wait", 0);

@@ -275,11 +275,28 @@ void wait_flag(const int* p, int least, Site) {
 }
 
 // cp.async.
+void Groups::add(std::function<void()> carry_out) {
+  last_used = committed + 1;
+  last_line = self->line;
+  ops.push_back({last_used, std::move(carry_out)});
+  if (machine->effect_now()) flush(last_used);
+}
+
+void Groups::flush(Epoch up_to) {
+  auto op = ops.begin();
+  for (; op != ops.end() && op->group <= up_to; ++op) op->carry_out();
+  ops.erase(ops.begin(), op);
+}
+
+Epoch Groups::flush_but(int newest) {
+  const Epoch up_to = committed - std::min(committed, static_cast<Epoch>(newest));
+  flush(up_to);
+  return up_to;
+}
+
 void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   Thread& t = me();
-  if (bytes != 4 && bytes != 8 && bytes != 16) {
-    return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes));
-  }
+  if (bytes != 4 && bytes != 8 && bytes != 16) return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes));
   if (!machine->locate(smem, bytes, false, "cp_async")) return;
   if (pred && !global_access(g, bytes, false, "cp_async")) return;
   if (t.copy_own < 0) {
@@ -289,17 +306,9 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, self->line);
   machine->touch(*t.cta, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
-  t.copies.last_used = a.epoch;
-  t.copies.last_line = self->line;
-  t.copies.ops.push_back({smem, g, bytes, pred, a.epoch});
-  if (machine->effect_now()) machine->flush_copies(t, a.epoch);
-}
-
-void Machine::flush_copies(Thread& t, Epoch up_to) {
-  t.copies.flush(up_to, [&](const CopyOp& op) {
-    std::uint8_t* dst = memory(*t.cta, op.smem);
-    if (op.read) std::memcpy(dst, op.global, static_cast<std::size_t>(op.bytes));
-    else std::memset(dst, 0, static_cast<std::size_t>(op.bytes));
+  t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<std::size_t>(bytes), pred] {
+    if (pred) std::memcpy(dst, g, n);
+    else std::memset(dst, 0, n);
   });
 }
 
@@ -307,10 +316,7 @@ void cp_async_commit(Site) { ++me().copies.committed; }
 
 void copy_async_wait(int n) {
   Thread& t = me();
-  if (t.copies.committed <= static_cast<Epoch>(n)) return;
-  const Epoch upto = t.copies.committed - static_cast<Epoch>(n);
-  machine->flush_copies(t, upto);
-  t.copies.waited = std::max(t.copies.waited, upto);
-  if (t.copy_own >= 0) t.own[t.copy_own].known = std::max(t.own[t.copy_own].known, upto);
+  t.copies.waited = std::max(t.copies.waited, t.copies.flush_but(n));
+  if (t.copy_own >= 0) t.own[t.copy_own].known = t.copies.waited;
 }
 }  // namespace wl::emu

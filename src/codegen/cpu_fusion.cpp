@@ -47,7 +47,7 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   } else if (const auto* copy = std::get_if<tile::Copy>(&statement.node)) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;
     const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
-    fits = !(reads && writes) && side(copy->src) && side(copy->dst);
+    fits = !copy->combine && !(reads && writes) && side(copy->src) && side(copy->dst);
     // Between turns of the loop, what was stored must not be met again.
     if (reads) fits = fits && !run.written.contains(from), next.read.insert(from);
     if (writes) fits = fits && !run.read.contains(to) && next.written.insert(to).second;

@@ -95,7 +95,7 @@ void CudaEmitter::emit(const Produce& node) {
     advance(pipeline, true);
   } else {
     slot_stage_ = pipeline.name + "_write";
-    if (in_flight_.before(&node).most + 1 >= pipeline.stages && now_.consumed.contains(node.pipeline)) meet();
+    if (in_flight_.at(&node).most + 1 >= pipeline.stages && now_.consumed.contains(node.pipeline)) meet();
     body(node.body);
     out_.line("wl::cp_async_commit();");
     advance(pipeline, false);
@@ -108,7 +108,7 @@ void CudaEmitter::emit(const Consume& node) {
   out_.line("// consume {}", pipeline.name);
   if (!barriers_.count(node.pipeline)) {
     slot_stage_ = pipeline.name + "_read";
-    out_.line("wl::cp_async_wait<{}>();", in_flight_.before(&node).groups - 1);
+    out_.line("wl::cp_async_wait<{}>();", in_flight_.at(&node).groups - 1);
     meet();
     body(node.body);
     if (now_.wgmma_open) finish_matrix(0);

@@ -118,7 +118,7 @@ void mbarrier_init(unsigned addr, int count, Site) {
   at = static_cast<std::int16_t>(cta.barriers.size());
   auto b = std::make_unique<Mbarrier>();
   b->count = b->pending = count;
-  b->actor = machine->add_actor(ActorKind::loads, static_cast<int>(addr), &cta);
+  b->actor = machine->add_actor("the tensor copy signalling the barrier at", static_cast<int>(addr), &cta);
   b->init_actor = t.actor;
   b->init_epoch = t.own[0].known;
   b->init_line = self->line;

@@ -189,9 +189,8 @@ struct PendingLoad {
   Thread* issuer;
 };
 
-enum class ActorKind { thread, copies, loads, wgmma, stores };
 struct Actor {
-  ActorKind kind;
+  const char* kind;
   int number;  // of the thread, the warpgroup; of loads the barrier's address
   Cta* cta;
 };
@@ -219,7 +218,7 @@ class Machine {
   const Launch& launch() const { return launch_; }
 
   // Clocks
-  int add_actor(ActorKind kind, int number, Cta* cta);
+  int add_actor(const char* kind, int number, Cta* cta);
   void release(ClockBuilder& to, Thread& t);
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 

@@ -93,19 +93,14 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
 
 void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const char* what) {
   if (!hazards()) return;
-  static constexpr std::pair<const char*, const char*> kTexts[] = {// in the order of Conflict: kind, words
-#define WL_CONFLICT(name, kind, text) {kind, text},
-                                                                   WL_CONFLICTS(WL_CONFLICT)
-#undef WL_CONFLICT
-  };
   const unsigned end = addr + static_cast<unsigned>(bytes);
   for (unsigned at = addr, next; at < end; at = next) {
     next = std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
     const int i = static_cast<int>(at / 4);
     const auto found = write ? cta.shadow.write(i, mask, view, by) : cta.shadow.read(i, mask, view, by);
-    if (found.clean) continue;
-    const auto& [kind, text] = kTexts[static_cast<int>(found.kind)];
+    if (!found.conflict) continue;
+    const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
     hazard(kind,
            fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
@@ -301,7 +296,7 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   if (pred && !global_access(g, bytes, false, "cp_async")) return;
   if (t.copy_own < 0) {
     t.copy_own = t.owns++;
-    t.own[t.copy_own] = {machine->add_actor(ActorKind::copies, t.self.thread, t.cta), 0, 0};
+    t.own[t.copy_own] = {machine->add_actor("cp.async of thread", t.self.thread, t.cta), 0, 0};
   }
   const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, self->line);
   machine->touch(*t.cta, smem, bytes, true, t.view(), a, "cp_async");

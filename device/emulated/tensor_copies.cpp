@@ -129,8 +129,8 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, C
   if (!g) return;
   if (t.bulk_own < 0) {
     t.bulk_own = t.owns;
-    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta), 0, 0};
-    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta), 0, 0};
+    t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
+    t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
   }
   const Epoch group = t.stores.committed + 1;
   machine->touch(*t.cta, smem, static_cast<int>(bytes), false, t.view(),

@@ -192,7 +192,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     if (d != panel_dim) rows *= shared.extent[d];
   // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
-  const Sharing among = sharing(node.multicast);
+  const Peers among = sharing(node.multicast);
   const bool by_panels = panels % among.blocks == 0;
   const std::int64_t my_panels = by_panels ? panels / among.blocks : panels, my_rows = by_panels ? rows : rows / among.blocks;
   if (!by_panels && rows % (8 * among.blocks) != 0)

@@ -155,22 +155,18 @@ class CudaEmitter {
   void emit(const tile::Consume& node);
   void advance(const tile::Pipeline& pipeline, bool phase);
   void drain(const tile::Body& body);
-  void release_last(tile::PipelineId id);
+  void release_last(tile::PipelineId id, bool more);  // more: matrix instructions are under way again
   void pipeline_counters(std::span<const tile::Statement> statements);
 
   // cuda_grid.cpp
-  struct Sharing {  // of a multicast
+  struct Peers {
     int blocks;
-    tile::Index share;  // which part this block fetches
-    std::string mask;   // the ranks that receive it
+    std::string mask;       // their ranks
+    tile::Index share = 0;  // of a multicast: which part this block fetches
   };
-  Sharing sharing(const std::string& along) const;
-  struct Peers {  // the blocks whose fetches fill this block's slots of a pipeline, itself among them
-    int blocks;
-    std::string mask;
-  };
-  Peers peers_of(tile::PipelineId id) const;
-  void end_together();  // where blocks of a cluster reach into each other up to their end
+  Peers sharing(const std::string& along) const;  // the blocks that a multicast reaches
+  Peers peers_of(tile::PipelineId id) const;      // those whose fetches fill this block's slots of a pipeline, itself among them
+  void end_together();                            // where blocks of a cluster reach into each other up to their end
   void release_slot(tile::PipelineId id, const std::string& slot);
   std::string flag_address(const tile::Tile& flag);
   void emit(const tile::Signal& node);

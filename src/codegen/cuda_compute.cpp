@@ -128,8 +128,8 @@ void CudaEmitter::emit(const Map& node) {
   const Dtype dtype = tensor(node.dst).dtype;
   const std::string value = value_text(node.value, node, elements, false);
   as_floats(node.dst, per_byte(dtype) == 1, "wide", [&](const std::string& dst) {
-    const auto block = open_loops(loops);
-    out_.line("{}[{}] = {};", dst, value_index(loops), dst == "wide" ? value : from_float(dtype, value));
+    const auto block = open_loops(elements.loops);
+    out_.line("{}[{}] = {};", dst, value_index(elements.loops), dst == "wide" ? value : from_float(dtype, value));
   });
 }
 

@@ -83,17 +83,17 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   }
   if (warps.count == 1) return;
   const std::int64_t row = others.count * dst_values * 4;
-  const auto [at, scratch_id, base] = scratch(0, &node, warps.count * row);
+  const Scratch place = scratch(0, &node, warps.count * row);
   const auto slot = [&](const std::string& warp) {
-    return sum({base, times(parenthesized(warp), row), times(parenthesized(others.text()), dst_values * 4), "i * 4"});
+    return sum({place.base, times(parenthesized(warp), row), times(parenthesized(others.text()), dst_values * 4), "i * 4"});
   };
-  before_write(scratch_id);
+  before_write(place.id);
   {
     const auto guard = out_.block_if(fmt::format("{}", fmt::join(writers, " && ")));
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
     out_.line("  wl::st_shared<4>({}, wl::at({}, i));", slot(warps.text()), dst);
   }
-  before_read(scratch_id);
+  before_read(place.id);
   combine_slots(node.op, dst, dst_values, "w", warps.count, slot("w"));
 }
 
@@ -117,10 +117,11 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   for (const ThreadDigit& mode : thread_modes(layout))
     if (mode.moves() && mode.extent > 1) others.add(digit(mode.below, mode.extent), mode.extent);
   const std::int64_t row = others.count * values * 4;
-  const auto [offset, id, base] = scratch(1, &node, blocks * row);
-  if (now_.read_slots.count(offset)) out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
+  const Scratch place = scratch(1, &node, blocks * row);
+  if (now_.read_slots.count(place.offset))
+    out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
   const auto slot = [&](const std::string& block) {
-    return sum({base, times(block, row), times(parenthesized(others.text()), values * 4), "i * 4"});
+    return sum({place.base, times(block, row), times(parenthesized(others.text()), values * 4), "i * 4"});
   };
   {
     const auto guard = out_.block_if(first_replica(layout));
@@ -129,7 +130,7 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
               slot("wl::cluster_rank()"), dst);
   }
   out_.line("wl::cluster_sync();");
-  now_.read_slots = {offset};  // whatever was read before this barrier has been read by all
+  now_.read_slots = {place.offset};  // whatever was read before this barrier has been read by all
   combine_slots(node.op, dst, values, "peer", blocks, slot("peer"));
 }
 }  // namespace warploom::codegen

@@ -10,12 +10,8 @@ WL_INLINE vf mul(vf a, vf b) { return a * b; }
 WL_INLINE vf div(vf a, vf b) { return a / b; }
 WL_INLINE vf neg(vf a) { return -a; }
 WL_INLINE vf fma(vf a, vf b, vf c) {
-#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
-  return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif WL_VECTOR_BYTES == 32 && defined(__FMA__)
-  return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#elif WL_VECTOR_BYTES == 16 && defined(__FMA__)
-  return (vf)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
+#if defined(WL_NATIVE) && (WL_VECTOR_BYTES == 64 || defined(__FMA__))
+  return (vf)WL_NATIVE(fmadd)((native)a, (native)b, (native)c);
 #else
   return a * b + c;
 #endif
@@ -45,10 +41,8 @@ WL_INLINE vf equal(vf a, vf b) { return select(a == b, splat(1), vf{}); }
 WL_INLINE vf where(vf condition, vf yes, vf no) { return select(condition != vf{}, yes, no); }
 WL_INLINE vf reciprocal(vf a) { return 1.0f / a; }
 WL_INLINE vf sqrt(vf a) {
-#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
-  return (vf)_mm512_sqrt_ps((__m512)a);
-#elif WL_VECTOR_BYTES == 32 && defined(__AVX__)
-  return (vf)_mm256_sqrt_ps((__m256)a);
+#if defined(WL_NATIVE)
+  return (vf)WL_NATIVE(sqrt)((native)a);
 #else
   for (long i = 0; i < kLanes; ++i) a[i] = __builtin_sqrtf(a[i]);
   return a;
@@ -96,14 +90,10 @@ WL_INLINE vf exp_reduced(vf r) {
   q = fma(q, r, 0.5f);
   return fma(q, rr, r) + 1.0f;
 }
-WL_INLINE vf clamp(vf x, float low,
-                   float high) {  // keeps NaN: the processor's min and max answer their second operand then
-#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
-  return (vf)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)x));
-#elif WL_VECTOR_BYTES == 32 && defined(__AVX__)
-  return (vf)_mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), (__m256)x));
-#elif defined(__SSE__)
-  return (vf)_mm_min_ps(_mm_set1_ps(high), _mm_max_ps(_mm_set1_ps(low), (__m128)x));
+// Keeps NaN: the processor's min and max answer their second operand then.
+WL_INLINE vf clamp(vf x, float low, float high) {
+#if defined(WL_NATIVE)
+  return (vf)WL_NATIVE(min)((native)splat(high), WL_NATIVE(max)((native)splat(low), (native)x));
 #else
   x = select(x < low, splat(low), x);
   return select(x > high, splat(high), x);

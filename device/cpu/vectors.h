@@ -41,6 +41,18 @@ typedef unsigned short vh __attribute__((vector_size(WL_VECTOR_BYTES / 2)));
 typedef vf vf_anywhere __attribute__((aligned(4), may_alias));
 typedef vh vh_anywhere __attribute__((aligned(2), may_alias));
 
+// The processor's own vectors, where it has some of this width: WL_NATIVE(op) is its instruction on all floats of one.
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+typedef __m512 native;
+#define WL_NATIVE(op) _mm512_##op##_ps
+#elif WL_VECTOR_BYTES == 32 && defined(__AVX__)
+typedef __m256 native;
+#define WL_NATIVE(op) _mm256_##op##_ps
+#elif WL_VECTOR_BYTES == 16 && defined(__SSE__)
+typedef __m128 native;
+#define WL_NATIVE(op) _mm_##op##_ps
+#endif
+
 // Numbers of lanes as a pack, for shuffles.
 template <long... I>
 struct long_list {};
@@ -144,16 +156,10 @@ template <class T>
 WL_INLINE void stream(T* p, vf x) {
   store(p, x);
 }
-#if defined(__x86_64__)
+#if defined(WL_NATIVE)
 WL_INLINE void stream(float* p, vf x) {
   if ((reinterpret_cast<unsigned long>(p) & (WL_VECTOR_BYTES - 1)) != 0) return store(p, x);
-#if WL_VECTOR_BYTES == 64
-  _mm512_stream_ps(p, (__m512)x);
-#elif WL_VECTOR_BYTES == 32
-  _mm256_stream_ps(p, (__m256)x);
-#else
-  _mm_stream_ps(p, (__m128)x);
-#endif
+  WL_NATIVE(stream)(p, (native)x);
 }
 WL_INLINE void stream_end() { _mm_sfence(); }
 #else

@@ -118,7 +118,7 @@ void mbarrier_init(unsigned addr, int count, Site) {
   at = static_cast<std::int16_t>(cta.barriers.size());
   auto b = std::make_unique<Mbarrier>();
   b->count = b->pending = count;
-  b->actor = machine->add_actor(ActorKind::loads, static_cast<int>(addr), &cta);
+  b->actor = machine->add_actor("the tensor copy signalling the barrier at", static_cast<int>(addr), &cta);
   b->init_actor = t.actor;
   b->init_epoch = t.own[0].known;
   b->init_line = self->line;
@@ -145,13 +145,6 @@ Mbarrier* Machine::barrier(Cta& cta, unsigned addr, const char* what, bool remot
   return &b;
 }
 
-void Machine::arrive(Mbarrier& b) {
-  if (b.pending == 0)
-    return hazard("mbarrier", fmt::format("more arrivals than the barrier's count of {}", b.count), b.init_line);
-  --b.pending;
-  complete_if_done(b, self->line);
-}
-
 void Machine::complete_if_done(Mbarrier& b, int line) {
   if (b.pending || b.tx > 0) return;
   if (b.tx < 0) {
@@ -166,26 +159,21 @@ void Machine::complete_if_done(Mbarrier& b, int line) {
   b.waiters.clear();
 }
 
-void mbarrier_arrive(unsigned addr, int expect_bytes) {
+void mbarrier_arrive(unsigned addr, int expect_bytes, int rank) {
   Thread& t = me();
-  const char* what = expect_bytes ? "mbarrier_arrive_expect_tx" : "mbarrier_arrive";
-  Mbarrier* b = machine->barrier(*t.cta, addr, what, false);
-  if (!b) return;
-  machine->release(b->gathering, t);
-  b->tx += expect_bytes;
-  machine->arrive(*b);
-}
-
-void mbarrier_arrive_at(unsigned addr, int rank) {
-  Thread& t = me();
-  unsigned remote = mapa(addr, rank, self->line);
-  Cta* cta = machine->locate(remote, 8, true, "mbarrier_arrive_cluster");
-  if (!cta) return;
-  Mbarrier* b = machine->barrier(*cta, remote, "mbarrier_arrive_cluster", true);
+  const bool elsewhere = rank >= 0;
+  const char* what = elsewhere ? "mbarrier_arrive_cluster" : expect_bytes ? "mbarrier_arrive_expect_tx" : "mbarrier_arrive";
+  if (elsewhere) addr = mapa(addr, rank, self->line);
+  Cta* cta = elsewhere ? machine->locate(addr, 8, true, what) : t.cta;
+  Mbarrier* b = cta ? machine->barrier(*cta, addr, what, elsewhere) : nullptr;
   if (!b) return;
   machine->release(b->gathering, t);
   b->gathers_remote |= cta != t.cta;
-  machine->arrive(*b);
+  b->tx += expect_bytes;
+  if (b->pending == 0)
+    return machine->hazard("mbarrier", fmt::format("more arrivals than the barrier's count of {}", b->count), b->init_line);
+  --b->pending;
+  machine->complete_if_done(*b, self->line);
 }
 
 void mbarrier_wait(unsigned addr, unsigned parity, bool cluster) {

@@ -75,8 +75,7 @@ void cluster_wait(WL_SITE);
 
 void mbarrier_init(unsigned addr, int count, WL_SITE);
 void fence_mbarrier_init(WL_SITE);
-void mbarrier_arrive(unsigned addr, int expect_bytes);
-void mbarrier_arrive_at(unsigned addr, int rank);
+void mbarrier_arrive(unsigned addr, int expect_bytes, int rank);  // rank < 0: this block's own barrier
 void mbarrier_wait(unsigned addr, unsigned parity, bool cluster);
 
 void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank);

@@ -120,11 +120,11 @@ inline void cluster_sync(WL_SITE) {
   emu::cluster_arrive(site);
   emu::cluster_wait(site);
 }
-inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0); }
-inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes); }
+inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0, -1); }
+inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes, -1); }
 inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, false); }
 inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, true); }
-inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) { emu::mbarrier_arrive_at(addr, cta_rank); }
+inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) { emu::mbarrier_arrive(addr, 0, cta_rank); }
 
 // The copy engine: the coordinates follow the other arguments, of which one brings the line.
 template <class... C>

@@ -41,7 +41,7 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
 
 bool Machine::effect_now() { return timing() == Timing::early || (timing() == Timing::random && chance(2)); }
 
-int Machine::add_actor(ActorKind kind, int number, Cta* cta) {
+int Machine::add_actor(const char* kind, int number, Cta* cta) {
   actors_.push_back({kind, number, cta});
   return static_cast<int>(actors_.size()) - 1;
 }
@@ -101,7 +101,7 @@ void Machine::start_cluster(const int origin[3]) {
       t->self = {i, {}, r, blocks, 0, 0, 0};
       std::copy_n(cta->block, 3, t->self.block);
       t->cta = cta.get();
-      t->actor = add_actor(ActorKind::thread, i, cta.get());
+      t->actor = add_actor("thread", i, cta.get());
       t->own[0] = {t->actor, 1, 0};
       t->owns = 1;
       if (i % 32 == 0) {
@@ -124,7 +124,7 @@ void Machine::start_cluster(const int origin[3]) {
     for (int g = 0; g * 128 < launch_.block; ++g) {
       auto group = std::make_unique<Warpgroup>();
       group->cta = cta.get();
-      group->actor = add_actor(ActorKind::wgmma, g, cta.get());
+      group->actor = add_actor("wgmma of warpgroup", g, cta.get());
       for (int i = g * 128; i < std::min(launch_.block, g * 128 + 128); ++i)
         cta->threads[static_cast<std::size_t>(i)]->group = group.get();
       cta->groups.push_back(std::move(group));
@@ -166,13 +166,13 @@ void Machine::thread_exits(Thread& t) {
   --cta.alive;
   if (t.copies.last_used > t.copies.waited) {
     hazard_of(&t, "exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
-    flush_copies(t, ~0u);
+    t.copies.flush(~0u);
   }
   if (t.stores.last_used > t.stores.committed)
     hazard_of(&t, "exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
   else if (t.stores.last_used > std::max(t.bulk_read_waited, t.stores.waited))
     hazard_of(&t, "exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
-  flush_stores(t, ~0u);
+  t.stores.flush(~0u);
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
   if (t.cluster_arrived) hazard_of(&t, "cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
@@ -276,10 +276,7 @@ void Machine::report_deadlock() {
 
 std::string Machine::name_of(int actor) const {
   const Actor& a = actors_[static_cast<std::size_t>(actor)];
-  static constexpr const char* kNames[] = {// in the order of ActorKind
-                                           "thread", "cp.async of thread", "the tensor copy signalling the barrier at",
-                                           "wgmma of warpgroup", "the bulk store of thread"};
-  std::string r = fmt::format("{} {}", kNames[static_cast<int>(a.kind)], a.number);
+  std::string r = fmt::format("{} {}", a.kind, a.number);
   if (a.cta && ctas.size() > 1) r += fmt::format(" of block rank {}", a.cta->rank);
   return r;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include "banks.h"
 #include "base/random.h"
@@ -21,36 +22,21 @@ struct Cta;
 struct Warp;
 struct Warpgroup;
 
-// A set of asynchronous operations of one thread, in groups: cp.async or bulk.
-template <class Op>
+// The asynchronous operations of one thread, in groups: cp.async or bulk.
 struct Groups {
+  struct Op {
+    Epoch group;
+    std::function<void()> carry_out;
+  };
   std::vector<Op> ops;  // not yet carried out, oldest first
   Epoch committed = 0;  // groups
   Epoch waited = 0;     // groups known to be complete
   Epoch last_used = 0;  // the newest group with an operation in it
   int last_line = 0;
 
-  // Carries out the operations of groups up to `up_to`.
-  template <class F>
-  void flush(Epoch up_to, F carry_out) {
-    auto op = ops.begin();
-    for (; op != ops.end() && op->group <= up_to; ++op) carry_out(*op);
-    ops.erase(ops.begin(), op);
-  }
-};
-struct CopyOp {
-  unsigned smem;
-  const void* global;
-  int bytes;
-  bool read;
-  Epoch group;
-};
-struct StoreOp {
-  TensorMap map;
-  unsigned smem;
-  int c[5];
-  Epoch group;
-  Combine combine;
+  void add(std::function<void()> carry_out);  // to the open group; it may take place at once
+  void flush(Epoch up_to);                    // carries out the operations of groups up to that one
+  Epoch flush_but(int newest);                // all but the newest committed ones; how many that makes
 };
 
 struct Thread {
@@ -63,8 +49,7 @@ struct Thread {
   Private own[4];  // itself; then cp.async, bulk reads, bulk writes once used
   int owns = 0;
   int copy_own = -1, bulk_own = -1;  // index into own
-  Groups<CopyOp> copies;
-  Groups<StoreOp> stores;
+  Groups copies, stores;
   Epoch bulk_read_waited = 0;
   std::uint64_t wgmma_ops = 0;  // handed over so far
   Epoch wgmma_groups = 0;       // committed
@@ -204,9 +189,8 @@ struct PendingLoad {
   Thread* issuer;
 };
 
-enum class ActorKind { thread, copies, loads, wgmma, stores };
 struct Actor {
-  ActorKind kind;
+  const char* kind;
   int number;  // of the thread, the warpgroup; of loads the barrier's address
   Cta* cta;
 };
@@ -234,7 +218,7 @@ class Machine {
   const Launch& launch() const { return launch_; }
 
   // Clocks
-  int add_actor(ActorKind kind, int number, Cta* cta);
+  int add_actor(const char* kind, int number, Cta* cta);
   void release(ClockBuilder& to, Thread& t);
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 
@@ -261,14 +245,11 @@ class Machine {
   void part(Warp& w);
 
   Mbarrier* barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async);
-  void arrive(Mbarrier& b);
   void complete_if_done(Mbarrier& b, int line);
   void wake_barrier(Cta& cta, NamedBarrier& b, int id);
   void try_cluster_barrier();
 
   void finish_load(std::size_t i);
-  void flush_copies(Thread& t, Epoch up_to);
-  void flush_stores(Thread& t, Epoch up_to);
 
   void run_wgmma_until(Warpgroup& g, std::uint64_t end);
   void wgmma_issued(Warpgroup& g, WgmmaOp& op);

@@ -1,14 +1,6 @@
 // Arithmetic of the matrix units on small tiles; warp-wide instructions: ldmatrix, stmatrix, mma.sync, shuffle; and setmaxnreg.
 #include "machine.h"
 namespace wl::emu {
-int bytes_of(Element e) {
-  switch (e) {
-    case Element::bf16:
-    case Element::f16: return 2;
-    case Element::tf32: return 4;
-    default: return 1;
-  }
-}
 namespace {
 template <class From, class F>
 void convert(const void* data, int count, float* out, F to) {

@@ -93,19 +93,14 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
 
 void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const char* what) {
   if (!hazards()) return;
-  static constexpr std::pair<const char*, const char*> kTexts[] = {// in the order of Conflict: kind, words
-#define WL_CONFLICT(name, kind, text) {kind, text},
-                                                                   WL_CONFLICTS(WL_CONFLICT)
-#undef WL_CONFLICT
-  };
   const unsigned end = addr + static_cast<unsigned>(bytes);
   for (unsigned at = addr, next; at < end; at = next) {
     next = std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
     const int i = static_cast<int>(at / 4);
     const auto found = write ? cta.shadow.write(i, mask, view, by) : cta.shadow.read(i, mask, view, by);
-    if (found.clean) continue;
-    const auto& [kind, text] = kTexts[static_cast<int>(found.kind)];
+    if (!found.conflict) continue;
+    const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
     hazard(kind,
            fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
@@ -275,31 +270,40 @@ void wait_flag(const int* p, int least, Site) {
 }
 
 // cp.async.
+void Groups::add(std::function<void()> carry_out) {
+  last_used = committed + 1;
+  last_line = self->line;
+  ops.push_back({last_used, std::move(carry_out)});
+  if (machine->effect_now()) flush(last_used);
+}
+
+void Groups::flush(Epoch up_to) {
+  auto op = ops.begin();
+  for (; op != ops.end() && op->group <= up_to; ++op) op->carry_out();
+  ops.erase(ops.begin(), op);
+}
+
+Epoch Groups::flush_but(int newest) {
+  const Epoch up_to = committed - std::min(committed, static_cast<Epoch>(newest));
+  flush(up_to);
+  return up_to;
+}
+
 void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   Thread& t = me();
-  if (bytes != 4 && bytes != 8 && bytes != 16) {
-    return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes));
-  }
+  if (bytes != 4 && bytes != 8 && bytes != 16) return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes));
   if (!machine->locate(smem, bytes, false, "cp_async")) return;
   if (pred && !global_access(g, bytes, false, "cp_async")) return;
   if (t.copy_own < 0) {
     t.copy_own = t.owns++;
-    t.own[t.copy_own] = {machine->add_actor(ActorKind::copies, t.self.thread, t.cta), 0, 0};
+    t.own[t.copy_own] = {machine->add_actor("cp.async of thread", t.self.thread, t.cta), 0, 0};
   }
   const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, self->line);
   machine->touch(*t.cta, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
-  t.copies.last_used = a.epoch;
-  t.copies.last_line = self->line;
-  t.copies.ops.push_back({smem, g, bytes, pred, a.epoch});
-  if (machine->effect_now()) machine->flush_copies(t, a.epoch);
-}
-
-void Machine::flush_copies(Thread& t, Epoch up_to) {
-  t.copies.flush(up_to, [&](const CopyOp& op) {
-    std::uint8_t* dst = memory(*t.cta, op.smem);
-    if (op.read) std::memcpy(dst, op.global, static_cast<std::size_t>(op.bytes));
-    else std::memset(dst, 0, static_cast<std::size_t>(op.bytes));
+  t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<std::size_t>(bytes), pred] {
+    if (pred) std::memcpy(dst, g, n);
+    else std::memset(dst, 0, n);
   });
 }
 
@@ -307,10 +311,7 @@ void cp_async_commit(Site) { ++me().copies.committed; }
 
 void copy_async_wait(int n) {
   Thread& t = me();
-  if (t.copies.committed <= static_cast<Epoch>(n)) return;
-  const Epoch upto = t.copies.committed - static_cast<Epoch>(n);
-  machine->flush_copies(t, upto);
-  t.copies.waited = std::max(t.copies.waited, upto);
-  if (t.copy_own >= 0) t.own[t.copy_own].known = std::max(t.own[t.copy_own].known, upto);
+  t.copies.waited = std::max(t.copies.waited, t.copies.flush_but(n));
+  if (t.copy_own >= 0) t.own[t.copy_own].known = t.copies.waited;
 }
 }  // namespace wl::emu

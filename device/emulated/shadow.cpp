@@ -44,11 +44,11 @@ Shadow::Found Shadow::read(int i, std::uint8_t mask, const View& view, const Acc
   Found report;
   for (const Access& w : c.write) {
     if (!(w.mask & mask)) continue;
-    if (!view.knows(w.actor, w.epoch)) report(Conflict::race_with_write, w);
-    else if (me.async && !w.async && !view.sees_fenced(w.actor, w.epoch)) report(Conflict::unfenced, w);
+    if (!view.knows(w.actor, w.epoch)) report(kRaceWithWrite, w);
+    else if (me.async && !w.async && !view.sees_fenced(w.actor, w.epoch)) report(kUnfenced, w);
   }
-  if (c.barrier) report(Conflict::barrier, {});
-  if ((c.filled & mask) != mask) report(Conflict::uninitialised, {});
+  if (c.barrier) report(kBarrier, {});
+  if ((c.filled & mask) != mask) report(kUninitialised, {});
   add_reader(c, mask, view, me);
   return report;
 }
@@ -58,8 +58,8 @@ Shadow::Found Shadow::write(int i, std::uint8_t mask, const View& view, const Ac
   Found report;
   auto replace = [&](Access& a, bool was_write) {
     if (!(a.mask & mask)) return;
-    if (!view.knows(a.actor, a.epoch)) report(was_write ? Conflict::race_with_write : Conflict::race_with_read, a);
-    else if (was_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) report(Conflict::unfenced, a);
+    if (!view.knows(a.actor, a.epoch)) report(was_write ? kRaceWithWrite : kRaceWithRead, a);
+    else if (was_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) report(kUnfenced, a);
     a.mask = static_cast<std::uint8_t>(a.mask & ~mask);
   };
   for (Access& w : c.write) replace(w, true);
@@ -68,7 +68,7 @@ Shadow::Found Shadow::write(int i, std::uint8_t mask, const View& view, const Ac
     for (Access& r : more_[c.more]) replace(r, false);
     std::erase_if(more_[c.more], [](const Access& r) { return !r.mask; });
   }
-  if (c.barrier) report(Conflict::barrier, {});
+  if (c.barrier) report(kBarrier, {});
   Access& slot = !c.write[0].mask ? c.write[0] : !c.write[1].mask ? c.write[1] : c.write[c.write[0].epoch > c.write[1].epoch];
   slot = me;
   slot.mask = mask;

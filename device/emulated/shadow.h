@@ -22,29 +22,25 @@ struct Cell {
   std::uint16_t more = 0;    // index of further readers, 0 if none
 };
 
-// What is wrong with an access: name, the hazard's kind, words between the access and the other actor.
-#define WL_CONFLICTS(X)                                                                         \
-  X(race_with_write, "race", " unordered with the write by ")                                   \
-  X(race_with_read, "race", " unordered with the read by ")                                     \
-  X(unfenced, "proxy-fence", " asynchronously, without fence_async_shared after the write by ") \
-  X(uninitialised, "uninitialised", ", which was never written")                                \
-  X(barrier, "mbarrier", ", which holds an mbarrier")
-enum class Conflict {
-#define WL_CONFLICT(name, kind, text) name,
-  WL_CONFLICTS(WL_CONFLICT)
-#undef WL_CONFLICT
+// What is wrong with an access: the hazard's kind, words between the access and the other actor.
+struct Conflict {
+  const char *kind, *text;
 };
+inline constexpr Conflict kRaceWithWrite = {"race", " unordered with the write by "},
+                          kRaceWithRead = {"race", " unordered with the read by "},
+                          kUnfenced = {"proxy-fence", " asynchronously, without fence_async_shared after the write by "},
+                          kUninitialised = {"uninitialised", ", which was never written"},
+                          kBarrier = {"mbarrier", ", which holds an mbarrier"};
 
 class Shadow {
  public:
   void reset(int bytes);
   // Checks and records one access to `mask` of cell i. The first conflict found, if any.
   struct Found {
-    bool clean = true;
-    Conflict kind{};
+    const Conflict* conflict = nullptr;
     Access other;
-    void operator()(Conflict what, const Access& with) {
-      if (clean) *this = {false, what, with};
+    void operator()(const Conflict& what, const Access& with) {
+      if (!conflict) *this = {&what, with};
     }
   };
   Found read(int i, std::uint8_t mask, const View& view, const Access& me);

@@ -129,8 +129,8 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, C
   if (!g) return;
   if (t.bulk_own < 0) {
     t.bulk_own = t.owns;
-    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta), 0, 0};
-    t.own[t.owns++] = {machine->add_actor(ActorKind::stores, t.self.thread, t.cta), 0, 0};
+    t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
+    t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
   }
   const Epoch group = t.stores.committed + 1;
   machine->touch(*t.cta, smem, static_cast<int>(bytes), false, t.view(),
@@ -140,20 +140,13 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, C
     for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
       if (last > first) machine->touch_global(*g, p + first, last - first, true, a, combine.into);
     });
-  StoreOp op{map, smem, {}, group, combine};
-  std::copy_n(c, rank, op.c);
-  t.stores.ops.push_back(op);
-  t.stores.last_used = group;
-  t.stores.last_line = self->line;
-  if (machine->effect_now()) machine->flush_stores(t, group);
-}
-
-void Machine::flush_stores(Thread& t, Epoch up_to) {
-  t.stores.flush(up_to, [&](const StoreOp& op) {
-    for_each_piece(op.map, op.smem, op.c, [&](unsigned addr, char* g, int first, int last) {
-      const std::uint8_t* from = memory(*t.cta, addr);
-      if (last > first && !op.combine.into) std::memcpy(g + first, from + first, static_cast<std::size_t>(last - first));
-      for (int at = first; op.combine.into && at < last; at += op.combine.bytes) op.combine.into(g + at, from + at);
+  std::array<int, 5> at{};
+  std::copy_n(c, rank, at.begin());
+  t.stores.add([map, smem, at, combine, cta = t.cta] {
+    for_each_piece(map, smem, at.data(), [&](unsigned addr, char* to, int first, int last) {
+      const std::uint8_t* from = machine->memory(*cta, addr);
+      if (last > first && !combine.into) std::memcpy(to + first, from + first, static_cast<std::size_t>(last - first));
+      for (int i = first; combine.into && i < last; i += combine.bytes) combine.into(to + i, from + i);
     });
   });
 }
@@ -162,17 +155,13 @@ void bulk_commit(Site) { ++me().stores.committed; }
 
 void bulk_wait(int n, bool read) {
   Thread& t = me();
-  if (t.stores.committed <= static_cast<Epoch>(n)) return;
-  const Epoch upto = t.stores.committed - static_cast<Epoch>(n);
-  machine->flush_stores(t, upto);
-  t.bulk_read_waited = std::max(t.bulk_read_waited, upto);
-  if (!read) t.stores.waited = std::max(t.stores.waited, upto);
+  const Epoch done = t.stores.flush_but(n);
+  t.bulk_read_waited = std::max(t.bulk_read_waited, done);
+  if (!read) t.stores.waited = std::max(t.stores.waited, done);
   if (t.bulk_own < 0) return;
-  auto& reads = t.own[t.bulk_own];
-  reads.known = reads.fenced = std::max(reads.known, upto);
-  if (read) return;
-  auto& writes = t.own[t.bulk_own + 1];
-  writes.known = writes.fenced = std::max(writes.known, upto);
+  Private &reads = t.own[t.bulk_own], &writes = t.own[t.bulk_own + 1];
+  reads.known = reads.fenced = t.bulk_read_waited;
+  writes.known = writes.fenced = t.stores.waited;
 }
 
 // Everything this thread did so far, and the cp.async copies it has waited for, becomes visible to the async proxy.

@@ -15,7 +15,7 @@ inline unsigned swizzled(unsigned a, int mode) {
   return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
 }
 
-int bytes_of(Element e);
+constexpr int bytes_of(Element e) { return e <= Element::f16 ? 2 : e == Element::tf32 ? 4 : 1; }
 void decode(Element e, const void* data, int count, float* out);  // int8 too: its values are exact in float
 // One lane's A fragment, four 32-bit registers, into its places of a tile of 16 rows of 32 bytes.
 void place_a(Element e, const void* registers, int lane, float* tile);

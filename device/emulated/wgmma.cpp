@@ -92,26 +92,17 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
   const int bytes = bytes_of(w.type), k = 32 / bytes, n = w.n;
   const std::uint8_t* memory = g.cta->memory.data();
   static float a[64 * 32], b[32 * 256], piece[16], row[256];
-  if (!w.a_in_registers) {
-    for_each_piece(Descriptor(w.a), 64, bytes, w.transposed_a, [&](unsigned addr, int r, int kk) {
+  // An operand, element (r, kk) to out[r · by_row + kk · by_k].
+  const auto gather = [&](unsigned long long d, int rows, bool mn_major, float* out, int by_row, int by_k) {
+    for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int r, int kk) {
       if (!inside(addr)) return;
       decode(w.type, memory + addr, 16 / bytes, piece);
-      if (w.transposed_a)
-        for (int i = 0; i < 8; ++i) a[(r + i) * k + kk] = piece[i];
-      else
-        for (int i = 0; i < 16 / bytes; ++i) a[r * k + kk + i] = piece[i];
+      for (int i = 0; i < 16 / bytes; ++i) out[r * by_row + kk * by_k + i * (mn_major ? by_row : by_k)] = piece[i];
     });
-  } else {
-    for (int t = 0; t < 128; ++t) place_a(w.type, op.a[t].data, t % 32, a + t / 32 * 16 * k);
-  }
-  for_each_piece(Descriptor(w.b), n, bytes, w.transposed_b, [&](unsigned addr, int r, int kk) {
-    if (!inside(addr)) return;
-    decode(w.type, memory + addr, 16 / bytes, piece);
-    if (w.transposed_b)
-      for (int i = 0; i < 8; ++i) b[kk * n + r + i] = piece[i];
-    else
-      for (int i = 0; i < 16 / bytes; ++i) b[(kk + i) * n + r] = piece[i];
-  });
+  };
+  if (!w.a_in_registers) gather(w.a, 64, w.transposed_a, a, k, 1);
+  for (int t = 0; w.a_in_registers && t < 128; ++t) place_a(w.type, op.a[t].data, t % 32, a + t / 32 * 16 * k);
+  gather(w.b, n, w.transposed_b, b, 1, n);
   // Row by row: four threads of a warp hold it, two neighbouring columns of every eight each.
   for (int m = 0; m < 64; ++m) {
     const int first = m / 16 * 32 + m % 8 * 4, half = m / 8 % 2 * 2;

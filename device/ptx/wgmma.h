@@ -70,39 +70,23 @@ struct WgmmaRegisters;
 // Rows: i, N, and the numbers of the operands after the accumulators (seven at most, for A in registers).
 // clang-format off
 #define WL_FOR_EACH_N_INT8(row, ...) \
-  row(0, 8, "%4", "%5", "%6", "%7", "%8", "%9", "%10", __VA_ARGS__) \
-  row(1, 16, "%8", "%9", "%10", "%11", "%12", "%13", "%14", __VA_ARGS__) \
-  row(2, 24, "%12", "%13", "%14", "%15", "%16", "%17", "%18", __VA_ARGS__) \
-  row(3, 32, "%16", "%17", "%18", "%19", "%20", "%21", "%22", __VA_ARGS__) \
-  row(5, 48, "%24", "%25", "%26", "%27", "%28", "%29", "%30", __VA_ARGS__) \
-  row(7, 64, "%32", "%33", "%34", "%35", "%36", "%37", "%38", __VA_ARGS__) \
-  row(9, 80, "%40", "%41", "%42", "%43", "%44", "%45", "%46", __VA_ARGS__) \
-  row(11, 96, "%48", "%49", "%50", "%51", "%52", "%53", "%54", __VA_ARGS__) \
-  row(13, 112, "%56", "%57", "%58", "%59", "%60", "%61", "%62", __VA_ARGS__) \
-  row(15, 128, "%64", "%65", "%66", "%67", "%68", "%69", "%70", __VA_ARGS__) \
-  row(17, 144, "%72", "%73", "%74", "%75", "%76", "%77", "%78", __VA_ARGS__) \
-  row(19, 160, "%80", "%81", "%82", "%83", "%84", "%85", "%86", __VA_ARGS__) \
-  row(21, 176, "%88", "%89", "%90", "%91", "%92", "%93", "%94", __VA_ARGS__) \
-  row(23, 192, "%96", "%97", "%98", "%99", "%100", "%101", "%102", __VA_ARGS__) \
-  row(25, 208, "%104", "%105", "%106", "%107", "%108", "%109", "%110", __VA_ARGS__) \
-  row(27, 224, "%112", "%113", "%114", "%115", "%116", "%117", "%118", __VA_ARGS__) \
-  row(29, 240, "%120", "%121", "%122", "%123", "%124", "%125", "%126", __VA_ARGS__) \
-  row(31, 256, "%128", "%129", "%130", "%131", "%132", "%133", "%134", __VA_ARGS__)
+  row(0, 8, 4, 5, 6, 7, 8, 9, 10, __VA_ARGS__) row(1, 16, 8, 9, 10, 11, 12, 13, 14, __VA_ARGS__) \
+  row(2, 24, 12, 13, 14, 15, 16, 17, 18, __VA_ARGS__) row(3, 32, 16, 17, 18, 19, 20, 21, 22, __VA_ARGS__) \
+  row(5, 48, 24, 25, 26, 27, 28, 29, 30, __VA_ARGS__) row(7, 64, 32, 33, 34, 35, 36, 37, 38, __VA_ARGS__) \
+  row(9, 80, 40, 41, 42, 43, 44, 45, 46, __VA_ARGS__) row(11, 96, 48, 49, 50, 51, 52, 53, 54, __VA_ARGS__) \
+  row(13, 112, 56, 57, 58, 59, 60, 61, 62, __VA_ARGS__) row(15, 128, 64, 65, 66, 67, 68, 69, 70, __VA_ARGS__) \
+  row(17, 144, 72, 73, 74, 75, 76, 77, 78, __VA_ARGS__) row(19, 160, 80, 81, 82, 83, 84, 85, 86, __VA_ARGS__) \
+  row(21, 176, 88, 89, 90, 91, 92, 93, 94, __VA_ARGS__) row(23, 192, 96, 97, 98, 99, 100, 101, 102, __VA_ARGS__) \
+  row(25, 208, 104, 105, 106, 107, 108, 109, 110, __VA_ARGS__) row(27, 224, 112, 113, 114, 115, 116, 117, 118, __VA_ARGS__) \
+  row(29, 240, 120, 121, 122, 123, 124, 125, 126, __VA_ARGS__) row(31, 256, 128, 129, 130, 131, 132, 133, 134, __VA_ARGS__)
 #define WL_FOR_EACH_N(row, ...) WL_FOR_EACH_N_INT8(row, __VA_ARGS__) \
-  row(4, 40, "%20", "%21", "%22", "%23", "%24", "%25", "%26", __VA_ARGS__) \
-  row(6, 56, "%28", "%29", "%30", "%31", "%32", "%33", "%34", __VA_ARGS__) \
-  row(8, 72, "%36", "%37", "%38", "%39", "%40", "%41", "%42", __VA_ARGS__) \
-  row(10, 88, "%44", "%45", "%46", "%47", "%48", "%49", "%50", __VA_ARGS__) \
-  row(12, 104, "%52", "%53", "%54", "%55", "%56", "%57", "%58", __VA_ARGS__) \
-  row(14, 120, "%60", "%61", "%62", "%63", "%64", "%65", "%66", __VA_ARGS__) \
-  row(16, 136, "%68", "%69", "%70", "%71", "%72", "%73", "%74", __VA_ARGS__) \
-  row(18, 152, "%76", "%77", "%78", "%79", "%80", "%81", "%82", __VA_ARGS__) \
-  row(20, 168, "%84", "%85", "%86", "%87", "%88", "%89", "%90", __VA_ARGS__) \
-  row(22, 184, "%92", "%93", "%94", "%95", "%96", "%97", "%98", __VA_ARGS__) \
-  row(24, 200, "%100", "%101", "%102", "%103", "%104", "%105", "%106", __VA_ARGS__) \
-  row(26, 216, "%108", "%109", "%110", "%111", "%112", "%113", "%114", __VA_ARGS__) \
-  row(28, 232, "%116", "%117", "%118", "%119", "%120", "%121", "%122", __VA_ARGS__) \
-  row(30, 248, "%124", "%125", "%126", "%127", "%128", "%129", "%130", __VA_ARGS__)
+  row(4, 40, 20, 21, 22, 23, 24, 25, 26, __VA_ARGS__) row(6, 56, 28, 29, 30, 31, 32, 33, 34, __VA_ARGS__) \
+  row(8, 72, 36, 37, 38, 39, 40, 41, 42, __VA_ARGS__) row(10, 88, 44, 45, 46, 47, 48, 49, 50, __VA_ARGS__) \
+  row(12, 104, 52, 53, 54, 55, 56, 57, 58, __VA_ARGS__) row(14, 120, 60, 61, 62, 63, 64, 65, 66, __VA_ARGS__) \
+  row(16, 136, 68, 69, 70, 71, 72, 73, 74, __VA_ARGS__) row(18, 152, 76, 77, 78, 79, 80, 81, 82, __VA_ARGS__) \
+  row(20, 168, 84, 85, 86, 87, 88, 89, 90, __VA_ARGS__) row(22, 184, 92, 93, 94, 95, 96, 97, 98, __VA_ARGS__) \
+  row(24, 200, 100, 101, 102, 103, 104, 105, 106, __VA_ARGS__) row(26, 216, 108, 109, 110, 111, 112, 113, 114, __VA_ARGS__) \
+  row(28, 232, 116, 117, 118, 119, 120, 121, 122, __VA_ARGS__) row(30, 248, 124, 125, 126, 127, 128, 129, 130, __VA_ARGS__)
 // clang-format on
 
 // What follows the operands: scales of a and b for floats; for 16-bit types also whether they are transposed, which are operands with
@@ -110,25 +94,25 @@ struct WgmmaRegisters;
 #define WL_SCALED_TRANSPOSED(...) ", p, 1, 1, " __VA_ARGS__
 #define WL_SCALED(...) ", p, 1, 1"
 #define WL_PLAIN(...) ", p"
-#define WL_WGMMA_SS(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                            \
-  template <bool TA, bool TB>                                                                               \
-  struct WgmmaShared<n, T, TA, TB> {                                                                        \
-    static WL_FN void go(Acc* d, unsigned long long a, unsigned long long b, int accumulate) {              \
-      asm volatile("{ .reg .pred p; setp.ne.b32 p, " o2 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types \
-                   " {" WL_R(i) "}, " o0 ", " o1 tail(o3 ", " o4) "; }"                                     \
-                   : WL_D(i, c)                                                                             \
-                   : "l"(a), "l"(b), "r"(accumulate), "n"(int(TA)), "n"(int(TB)));                          \
-    }                                                                                                       \
+#define WL_WGMMA_SS(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                              \
+  template <bool TA, bool TB>                                                                                 \
+  struct WgmmaShared<n, T, TA, TB> {                                                                          \
+    static WL_FN void go(Acc* d, unsigned long long a, unsigned long long b, int accumulate) {                \
+      asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #o2 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types \
+                   " {" WL_R(i) "}, %" #o0 ", %" #o1 tail("%" #o3 ", %" #o4) "; }"                            \
+                   : WL_D(i, c)                                                                               \
+                   : "l"(a), "l"(b), "r"(accumulate), "n"(int(TA)), "n"(int(TB)));                            \
+    }                                                                                                         \
   };
-#define WL_WGMMA_RS(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                            \
-  template <bool TB>                                                                                        \
-  struct WgmmaRegisters<n, T, TB> {                                                                         \
-    static WL_FN void go(Acc* d, const unsigned* a, unsigned long long b, int accumulate) {                 \
-      asm volatile("{ .reg .pred p; setp.ne.b32 p, " o5 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types \
-                   " {" WL_R(i) "}, {" o0 ", " o1 ", " o2 ", " o3 "}, " o4 tail(o6) "; }"                   \
-                   : WL_D(i, c)                                                                             \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int(TB)));    \
-    }                                                                                                       \
+#define WL_WGMMA_RS(i, n, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                              \
+  template <bool TB>                                                                                          \
+  struct WgmmaRegisters<n, T, TB> {                                                                           \
+    static WL_FN void go(Acc* d, const unsigned* a, unsigned long long b, int accumulate) {                   \
+      asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #o5 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types \
+                   " {" WL_R(i) "}, {%" #o0 ", %" #o1 ", %" #o2 ", %" #o3 "}, %" #o4 tail("%" #o6) "; }"      \
+                   : WL_D(i, c)                                                                               \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int(TB)));      \
+    }                                                                                                         \
   };
 #define WL_WGMMA(for_each, ...) for_each(WL_WGMMA_SS, __VA_ARGS__) for_each(WL_WGMMA_RS, __VA_ARGS__)
 

@@ -171,11 +171,6 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   if (layouts.register_floats * 4 > kMaxRegisterBytes)
     return too_much(program, layouts, Scope::reg, "the register tensors are larger than a thread's stack should hold",
                     kMaxRegisterBytes, layouts.register_floats * 4);
-  for (const synth::Site& site : synth::sites_of(program))
-    if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node); copy && copy->combine)
-      return fail({ErrorCode::kNoInstruction, "blocks of a CPU program do not combine in memory", tile::place_of(*site.statement),
-                   "a copy that stores", "a copy that combines",
-                   "give each block an output of its own and add them in another program"});
   WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
   restore_names(kernel, own, program);
   return kernel;

@@ -239,6 +239,8 @@ void CpuEmitter::move(tile::Copy copy) {
 }
 
 void CpuEmitter::visit(const tile::Copy& copy) {
+  if (copy.combine)
+    return unsupported("blocks of a CPU program do not combine in memory", "a copy that stores", "a copy that combines");
   for (const Tile* tile : {&copy.src, &copy.dst})
     if (const tile::Tensor& t = tensor(tile->tensor); cpu_element_type(t.dtype).empty())
       return unsupported("a copy moves a type that CPU kernels do not compute with", "f32, bf16 or f16",

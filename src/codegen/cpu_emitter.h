@@ -1,6 +1,6 @@
 // The writer of CPU kernels, in four files: cpu.cpp (the function and control flow), cpu_fusion.cpp (statements that share a loop),
-// cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers); and what they ask before they write: cpu_layout.cpp,
-// cpu_liveness.cpp. Private to this room.
+// cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers); and what they ask before they write: cpu_layout.cpp.
+// Private to this room.
 #pragma once
 #include <algorithm>
 #include <set>
@@ -45,13 +45,6 @@ struct CpuLayouts {
 };
 
 Result<CpuLayouts> choose_cpu_layouts(const tile::Program& program, const target::Capabilities& capabilities);
-
-// The tensors that a statement reads and those that it wholly overwrites; of its body, all of them when it has one. Writing a part of
-// a tensor counts as both: what is not written stays as it was.
-struct TensorUses {
-  std::vector<tile::TensorId> reads, writes;
-};
-TensorUses uses_of(const tile::Program& program, const tile::Statement& statement);
 
 // The register tensors, by number, whose values are still wanted behind a statement: some statement that may run later reads them
 // before it wholly overwrites them. Statements later in a loop's body are also earlier ones of its next turn, and a loop may not turn

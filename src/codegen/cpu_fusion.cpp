@@ -12,6 +12,56 @@ namespace warploom::codegen {
 using tile::Scope;
 using tile::Statement;
 using tile::TensorId;
+namespace {
+// The tensors that a statement reads and those that it wholly overwrites; of its body, all of them when it has one. Writing a part of
+// a tensor counts as both: what is not written stays as it was.
+struct TensorUses {
+  std::vector<TensorId> reads, writes;
+};
+
+TensorUses uses_of(const tile::Program& program, const Statement& statement) {
+  TensorUses uses;
+  for (const tile::TensorUse& use : tile::uses_of(statement)) {
+    const bool whole = !use.tile || use.tile->extent == program.tensor(use.tensor).shape;
+    if (use.read || !whole) uses.reads.push_back(use.tensor);
+    if (use.written) uses.writes.push_back(use.tensor);
+  }
+  for_bodies(statement, [&](const tile::Body& body) {
+    for (const Statement& each : body) {
+      const TensorUses inner = uses_of(program, each);
+      uses.reads.insert(uses.reads.end(), inner.reads.begin(), inner.reads.end());
+      uses.writes.insert(uses.writes.end(), inner.writes.begin(), inner.writes.end());
+    }
+  });
+  return uses;
+}
+
+// Backwards; a loop's body twice, the second time with what its own next turn wants.
+void walk(const tile::Program& program, const tile::Body& body, Wanted& wanted, std::map<const Statement*, Wanted>& behind) {
+  for (std::size_t i = body.size(); i-- > 0;) {
+    behind[&body[i]] = wanted;
+    bool holds = false;
+    for_bodies(body[i], [&](const tile::Body& inner) {
+      holds = true;
+      for (int turn = 0; turn < 2; ++turn) {
+        Wanted before = wanted;
+        walk(program, inner, before, behind);
+        std::transform(wanted.begin(), wanted.end(), before.begin(), wanted.begin(), std::logical_or<>());
+      }
+    });
+    if (holds) continue;
+    const TensorUses uses = uses_of(program, body[i]);
+    for (const TensorId id : uses.writes) wanted[static_cast<std::size_t>(id)] = false;
+    for (const TensorId id : uses.reads) wanted[static_cast<std::size_t>(id)] = true;
+  }
+}
+}  // namespace
+std::map<const Statement*, Wanted> wanted_behind(const tile::Program& program) {
+  std::map<const Statement*, Wanted> behind;
+  Wanted wanted(program.tensors.size());
+  walk(program, program.body, wanted, behind);
+  return behind;
+}
 
 // The length of a register tensor with at most one dimension above 1, whose elements therefore lie one after another.
 std::int64_t CpuEmitter::flat_extent(TensorId id) const {
@@ -47,7 +97,7 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   } else if (const auto* copy = std::get_if<tile::Copy>(&statement.node)) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;
     const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
-    fits = !(reads && writes) && side(copy->src) && side(copy->dst);
+    fits = !copy->combine && !(reads && writes) && side(copy->src) && side(copy->dst);
     // Between turns of the loop, what was stored must not be met again.
     if (reads) fits = fits && !run.written.contains(from), next.read.insert(from);
     if (writes) fits = fits && !run.read.contains(to) && next.written.insert(to).second;

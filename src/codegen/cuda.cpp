@@ -48,7 +48,7 @@ CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution
       capabilities_(capabilities),
       sites_(synth::sites_of(program)),
       bounds_(program),
-      in_flight_(program) {}
+      in_flight_(slots_in_flight(program)) {}
 
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;

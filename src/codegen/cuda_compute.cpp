@@ -117,22 +117,19 @@ void CudaEmitter::emit(const Map& node) {
       continue;
     }
     // The operand keeps the modes that step along a dimension it has; the others repeat its value.
-    std::vector<std::string> parts;
-    std::int64_t stride = 1;
+    Digits kept;
     for (const ValueLoop& loop : loops) {
-      bool kept = false;
-      for (std::size_t d = 0; d < full.size(); ++d) kept |= loop.step[d] != 0 && tensor(id).shape[d] > 1;
-      if (!kept) continue;
-      parts.push_back(times(loop.variable, stride));
-      stride *= loop.extent;
+      bool keeps = false;
+      for (std::size_t d = 0; d < full.size(); ++d) keeps |= loop.step[d] != 0 && tensor(id).shape[d] > 1;
+      if (keeps) kept.add(loop.variable, loop.extent);
     }
-    index[id] = sum(parts);
+    index[id] = kept.text();
   }
   const Dtype dtype = tensor(node.dst).dtype;
   const std::string value = value_text(node.value, node, elements, false);
   as_floats(node.dst, per_byte(dtype) == 1, "wide", [&](const std::string& dst) {
-    const auto block = open_loops(loops);
-    out_.line("{}[{}] = {};", dst, value_index(loops), dst == "wide" ? value : from_float(dtype, value));
+    const auto block = open_loops(elements.loops);
+    out_.line("{}[{}] = {};", dst, value_index(elements.loops), dst == "wide" ? value : from_float(dtype, value));
   });
 }
 
@@ -170,7 +167,7 @@ void CudaEmitter::emit(const Mma& node) {
 }
 
 // The descriptor of a warpgroup's operand at the start of its tile, and its distance to the next k atom in bytes.
-std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k) {
+std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, std::string& k_step, int k) {
   const auto& layout = solution_.shared.at(tile.tensor);
   const int bytes = layout.element_bits / 8;
   const auto kd = static_cast<std::size_t>(k_dim), od = 1 - kd;
@@ -182,7 +179,7 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, bool with_group
   const int mode = panel_bytes == 128 ? 1 : panel_bytes == 64 ? 2 : 3;
   std::vector<std::string> address = {shared_base(tile.tensor)};
   Coordinate start{tile.offset[od], {}};
-  if (with_group && groups > 1) start.terms.push_back({digit(128, groups), groups, tile.extent[od] / groups});
+  if (groups > 1) start.terms.push_back({digit(128, groups), groups, tile.extent[od] / groups});
   for (const auto& part : offset_parts(start, layout.dims[od], bytes)) address.push_back(part);
   for (const auto& part : offset_parts({tile.offset[kd], {}}, layout.dims[kd], bytes)) address.push_back(part);
   Coordinate step{0, {{"kk", tile.extent[kd] / k, k}}};
@@ -212,9 +209,9 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   now_.accumulators.insert(node.acc);
   std::string a_step, b_step;
   const auto scope = out_.block("{{");
-  if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, true, groups, a_step, row.k));
+  if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, groups, a_step, row.k));
   else now_.lent.insert(node.a.tensor);
-  out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, false, 1, b_step, row.k));
+  out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, 1, b_step, row.k));
   const auto k_loop = unrolled("kk", k_atoms);
   const auto m_loop = over("m", m_atoms);
   const std::string at_acc = m_atoms > 1 ? times("m", n / 2) : "0";

@@ -51,32 +51,34 @@ void CudaEmitter::cast_registers(const Copy& node) {
   });
 }
 
+// A register tensor to or from memory, a vector a thread, each by line(bytes, the vector's place, its coordinates).
+template <class F>
+void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load,
+                               const F& line) {
+  const auto loops = value_loops(seen, vector);
+  const Dtype dtype = tensor(side).dtype;
+  const auto replica = out_.block_if(load ? "" : first_replica(seen));
+  const auto turns = open_loops(loops);
+  const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
+  if (scope) out_.open("{{");
+  const Writer::Block inner{out_, scope};
+  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype))),
+       coordinates(memory, seen, loops));
+}
+
 void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, bool load) {
   const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
   const TvLayout seen = synth::seen_from(registers(side.tensor), memory.extent);
-  const auto loops = value_loops(seen, choice.vector);
-  std::vector<Coordinate> at = coordinates(memory, seen, loops);
   note_pointer(memory.tensor);
-  const Dtype dtype = tensor(side.tensor).dtype;
-  const std::string guard = load ? "" : first_replica(seen), stream = node.streaming ? "_stream" : "",
-                    value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops, per_byte(dtype)));
-  const std::int64_t bytes = bytes_of(dtype, choice.vector);
-  const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
-  const auto replica = out_.block_if(guard);
-  const auto turns = open_loops(loops);
-  if (scope) out_.open("{{");
-  const Writer::Block inner{out_, scope};
-  look_up(memory, at);
-  const std::string bounds = bounds_condition(memory, at);
-  if (load && bounds.empty()) {
-    out_.line("wl::ld_global{}<{}>({}, {});", stream, bytes, value, global_address(memory, at));
-  } else if (load) {
-    out_.line("wl::ld_global{}<{}>({}, {}, {}, {});", stream, bytes, value, global_address(memory, at), bounds,
-              literal(dtype, node.fill));
-  } else {
-    out_.line("{}<{}>({}, {}{});", store_call(node), bytes, global_address(memory, at), value,
-              bounds.empty() ? "" : ", " + bounds);
-  }
+  move_vectors(side.tensor, memory, seen, choice.vector, load, [&](std::int64_t bytes, const std::string& value, auto at) {
+    look_up(memory, at);
+    const std::string bounds = bounds_condition(memory, at), address = global_address(memory, at),
+                      tail = bounds.empty() ? "" : ", " + bounds;
+    if (load)
+      out_.line("wl::ld_global{}<{}>({}, {}{}{});", node.streaming ? "_stream" : "", bytes, value, address, tail,
+                bounds.empty() ? "" : ", " + literal(tensor(side.tensor).dtype, node.fill));
+    else out_.line("{}<{}>({}, {}{});", store_call(node), bytes, address, value, tail);
+  });
 }
 
 void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, bool load) {
@@ -88,23 +90,14 @@ void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, 
               node.peer);
 }
 
-// A register tensor to or from a piece of shared memory, a vector a thread.
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
                               const std::string& base, std::int64_t vector, bool load, const std::optional<Index>& peer) {
-  const auto loops = value_loops(seen, vector);
-  std::vector<Coordinate> at = coordinates(memory, seen, loops);
-  const std::string guard = load ? "" : first_replica(seen), address = address_in(layout, base, at);
-  const Dtype dtype = tensor(side).dtype;
-  const std::int64_t bytes = bytes_of(dtype, vector);
-  const std::string value = fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)));
-  const auto replica = out_.block_if(guard);
-  const auto turns = open_loops(loops);
-  if (load) {
-    out_.line("wl::ld_shared{}<{}>({}, {});", peer ? "_cluster" : "", bytes, value,
-              peer ? fmt::format("wl::mapa({}, {})", address, peer->text()) : address);
-  } else {
-    out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
-  }
+  move_vectors(side, memory, seen, vector, load, [&](std::int64_t bytes, const std::string& value, const auto& at) {
+    const std::string address = address_in(layout, base, at);
+    if (!load) out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
+    else if (!peer) out_.line("wl::ld_shared<{}>({}, {});", bytes, value, address);
+    else out_.line("wl::ld_shared_cluster<{}>({}, wl::mapa({}, {}));", bytes, value, address, peer->text());
+  });
 }
 
 // ldmatrix and stmatrix: lane l gives the address of row l % 8 of matrix l / 8.
@@ -194,7 +187,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     if (d != panel_dim) rows *= shared.extent[d];
   // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
-  const Sharing among = sharing(node.multicast);
+  const Peers among = sharing(node.multicast);
   const bool by_panels = panels % among.blocks == 0;
   const std::int64_t my_panels = by_panels ? panels / among.blocks : panels, my_rows = by_panels ? rows : rows / among.blocks;
   if (!by_panels && rows % (8 * among.blocks) != 0)

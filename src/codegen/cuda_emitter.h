@@ -36,25 +36,13 @@ struct Pending {
 //
 // Each Produce commits a copy group, and so does a condition around one that is false: of `if k + 2 < 9: produce ring` the slots in
 // flight run out in the last turns, the groups behind the oldest slot do not.
-class SlotsInFlight {
- public:
-  struct Range {
-    int least = 0, most = 0;
-    int groups = 0;  // at least so many from the oldest slot's on
-    friend bool operator==(const Range&, const Range&) = default;
-  };
-  explicit SlotsInFlight(const tile::Program& program);
-  // Of its pipeline when a Produce or Consume begins. A valid program never consumes nothing and never overfills.
-  Range before(const void* node) const { return before_.at(node); }
-
- private:
-  using Counts = std::map<tile::PipelineId, Range>;
-  void walk(const tile::Body& body, Counts& counts, const tile::For* around = nullptr);
-  void note(const void* node, tile::PipelineId pipeline, Counts& counts, int step);
-
-  const tile::Program& program_;
-  std::map<const void*, Range> before_;
+struct SlotsInFlight {
+  int least = 0, most = 0;
+  int groups = 0;  // at least so many from the oldest slot's on
+  friend bool operator==(const SlotsInFlight&, const SlotsInFlight&) = default;
 };
+// By Produce and Consume: of its pipeline when it begins. A valid program never consumes nothing and never overfills.
+std::map<const void*, SlotsInFlight> slots_in_flight(const tile::Program& program);
 
 // A nest of unrolled loops over the value modes of a register tensor.
 struct ValueLoop {
@@ -109,6 +97,9 @@ class CudaEmitter {
   void move_shared(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen,
                    const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector, bool load,
                    const std::optional<tile::Index>& peer = {});
+  template <class F>
+  void move_vectors(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen, std::int64_t vector, bool load,
+                    const F& line);
   void copy_matrices(const tile::Copy& node, const synth::Choice& choice, bool load);
   void copy_by_threads(const tile::Copy& node, const synth::Choice& choice);
   void copy_by_engine(const tile::Copy& node, const synth::Choice& choice);
@@ -133,7 +124,7 @@ class CudaEmitter {
   void emit(const tile::Mma& node);
   void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
   void finish_matrix(int lag);
-  std::string descriptor(const tile::Tile& tile, int k_dim, bool with_group, int groups, std::string& k_step, int k);
+  std::string descriptor(const tile::Tile& tile, int k_dim, int groups, std::string& k_step, int k);
 
   // cuda_reduce.cpp
   void emit(const tile::Reduce& node);
@@ -164,22 +155,18 @@ class CudaEmitter {
   void emit(const tile::Consume& node);
   void advance(const tile::Pipeline& pipeline, bool phase);
   void drain(const tile::Body& body);
-  void release_last(tile::PipelineId id);
+  void release_last(tile::PipelineId id, bool more);  // more: matrix instructions are under way again
   void pipeline_counters(std::span<const tile::Statement> statements);
 
   // cuda_grid.cpp
-  struct Sharing {  // of a multicast
+  struct Peers {
     int blocks;
-    tile::Index share;  // which part this block fetches
-    std::string mask;   // the ranks that receive it
+    std::string mask;       // their ranks
+    tile::Index share = 0;  // of a multicast: which part this block fetches
   };
-  Sharing sharing(const std::string& along) const;
-  struct Peers {  // the blocks whose fetches fill this block's slots of a pipeline, itself among them
-    int blocks;
-    std::string mask;
-  };
-  Peers peers_of(tile::PipelineId id) const;
-  void end_together();  // where blocks of a cluster reach into each other up to their end
+  Peers sharing(const std::string& along) const;  // the blocks that a multicast reaches
+  Peers peers_of(tile::PipelineId id) const;      // those whose fetches fill this block's slots of a pipeline, itself among them
+  void end_together();                            // where blocks of a cluster reach into each other up to their end
   void release_slot(tile::PipelineId id, const std::string& slot);
   std::string flag_address(const tile::Tile& flag);
   void emit(const tile::Signal& node);
@@ -249,7 +236,7 @@ class CudaEmitter {
   const target::Capabilities& capabilities_;
   std::vector<synth::Site> sites_;
   synth::Bounds bounds_;
-  SlotsInFlight in_flight_;
+  std::map<const void*, SlotsInFlight> in_flight_;
   Writer out_;
   std::optional<Error> error_;
 

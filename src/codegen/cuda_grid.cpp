@@ -36,9 +36,9 @@ std::string mask_of(const Program& program, const Group& group) {
   return fmt::format("({} << ({}))", mask, (cluster_rank() - group.own).text());
 }
 }  // namespace
-CudaEmitter::Sharing CudaEmitter::sharing(const std::string& along) const {
+CudaEmitter::Peers CudaEmitter::sharing(const std::string& along) const {
   const Group group = group_of(program_, along);
-  return {static_cast<int>(group.ranks.size()), group.share, mask_of(program_, group)};
+  return {static_cast<int>(group.ranks.size()), mask_of(program_, group), group.share};
 }
 
 CudaEmitter::Peers CudaEmitter::peers_of(PipelineId id) const {

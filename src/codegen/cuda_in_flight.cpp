@@ -4,11 +4,17 @@ using namespace tile;
 namespace {
 constexpr std::int64_t kMostTurns = 8;  // of a loop that is followed turn by turn
 
-void join(std::map<PipelineId, SlotsInFlight::Range>& counts, std::map<PipelineId, SlotsInFlight::Range> other) {
-  for (auto& [id, range] : counts)
-    range = {std::min(range.least, other[id].least), std::max(range.most, other[id].most),
-             std::min(range.groups, other[id].groups)},
+using Counts = std::map<PipelineId, SlotsInFlight>;
+
+SlotsInFlight either(const SlotsInFlight& a, const SlotsInFlight& b) {
+  return {std::min(a.least, b.least), std::max(a.most, b.most), std::min(a.groups, b.groups)};
+}
+
+void join(Counts& counts, Counts other) {
+  for (auto& [id, range] : counts) {
+    range = either(range, other[id]);
     other.erase(id);
+  }
   for (const auto& [id, range] : other) counts[id] = {0, range.most, 0};
 }
 
@@ -36,53 +42,60 @@ PipelineId running_out(const If& branch, const For* around) {
       return produces(around->body, node->pipeline) == 1 ? node->pipeline : -1;
   return -1;
 }
-}  // namespace
-SlotsInFlight::SlotsInFlight(const Program& program) : program_(program) {
-  Counts counts;
-  walk(program.body, counts);
-}
 
-void SlotsInFlight::note(const void* node, PipelineId pipeline, Counts& counts, int step) {
-  Range& now = counts[pipeline];
-  const int stages = program_.pipeline(pipeline).stages;
-  now = step > 0 ? Range{std::min(now.least, stages - 1), std::min(now.most, stages - 1), std::min(now.groups, stages - 1)}
-                 : Range{std::max(now.least, 1), std::max(now.most, 1), std::max(now.groups, 1)};
-  const auto [known, fresh] = before_.try_emplace(node, now);
-  if (!fresh)
-    known->second = {std::min(known->second.least, now.least), std::max(known->second.most, now.most),
-                     std::min(known->second.groups, now.groups)};
+struct Walk {
+  const Program& program;
+  std::map<const void*, SlotsInFlight> before = {};
+
+  void note(const void* node, PipelineId pipeline, Counts& counts, int step);
+  void body(const Body& statements, Counts& counts, const For* around = nullptr);
+};
+
+void Walk::note(const void* node, PipelineId pipeline, Counts& counts, int step) {
+  SlotsInFlight& now = counts[pipeline];
+  const int low = step > 0 ? 0 : 1, high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
+  now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high), std::clamp(now.groups, low, high)};
+  const auto [known, fresh] = before.try_emplace(node, now);
+  if (!fresh) known->second = either(known->second, now);
   now.least += step, now.most += step, now.groups += step;
 }
 
-void SlotsInFlight::walk(const Body& body, Counts& counts, const For* around) {
-  for (const Statement& statement : body) {
+void Walk::body(const Body& statements, Counts& counts, const For* around) {
+  for (const Statement& statement : statements) {
     if (const auto* loop = std::get_if<For>(&statement.node)) {
       const auto begin = loop->begin.constant(), end = loop->end.constant(), step = loop->step.constant();
       const std::int64_t turns = begin && end && step ? (std::max(*end - *begin, std::int64_t{0}) + *step - 1) / *step : -1;
       if (turns >= 0 && turns <= kMostTurns) {
-        for (std::int64_t turn = 0; turn < turns; ++turn) walk(loop->body, counts, loop);
+        for (std::int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
       } else {
         Counts entry;
         do {
           Counts after = entry = counts;
-          walk(loop->body, after, loop);
+          body(loop->body, after, loop);
           join(counts, std::move(after));
         } while (entry != counts);
       }
       for (auto& [id, range] : counts) range.groups = range.least;
     } else if (const auto* branch = std::get_if<If>(&statement.node)) {
       Counts after = counts;
-      walk(branch->body, after, around);
+      body(branch->body, after, around);
       if (const PipelineId id = running_out(*branch, around); id >= 0) ++counts[id].groups;
       join(counts, std::move(after));
     } else if (const auto* produce = std::get_if<Produce>(&statement.node)) {
       note(produce, produce->pipeline, counts, 1);
     } else if (const auto* consume = std::get_if<Consume>(&statement.node)) {
-      walk(consume->body, counts, around);
+      body(consume->body, counts, around);
       note(consume, consume->pipeline, counts, -1);
     } else if (const auto* roles = std::get_if<Roles>(&statement.node)) {
-      for (const Role& role : roles->roles) walk(role.body, counts);
+      for (const Role& role : roles->roles) body(role.body, counts);
     }
   }
+}
+}  // namespace
+std::map<const void*, SlotsInFlight> slots_in_flight(const Program& program) {
+  Walk walk{program};
+  Counts counts;
+  walk.body(program.body, counts);
+  return walk.before;
 }
 }  // namespace warploom::codegen

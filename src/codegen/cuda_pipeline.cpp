@@ -95,7 +95,7 @@ void CudaEmitter::emit(const Produce& node) {
     advance(pipeline, true);
   } else {
     slot_stage_ = pipeline.name + "_write";
-    if (in_flight_.before(&node).most + 1 >= pipeline.stages && now_.consumed.contains(node.pipeline)) meet();
+    if (in_flight_.at(&node).most + 1 >= pipeline.stages && now_.consumed.contains(node.pipeline)) meet();
     body(node.body);
     out_.line("wl::cp_async_commit();");
     advance(pipeline, false);
@@ -108,7 +108,7 @@ void CudaEmitter::emit(const Consume& node) {
   out_.line("// consume {}", pipeline.name);
   if (!barriers_.count(node.pipeline)) {
     slot_stage_ = pipeline.name + "_read";
-    out_.line("wl::cp_async_wait<{}>();", in_flight_.before(&node).groups - 1);
+    out_.line("wl::cp_async_wait<{}>();", in_flight_.at(&node).groups - 1);
     meet();
     body(node.body);
     if (now_.wgmma_open) finish_matrix(0);
@@ -124,22 +124,22 @@ void CudaEmitter::emit(const Consume& node) {
   if (matrix) finish_matrix(now_.lent.empty() ? node.lag : 0);  // lent registers are filled again for the next slot
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
   if (node.lag > 0) {
-    release_last(node.pipeline);
-    out_.close();
-    out_.line("{}_pending = true;", pipeline.name);
+    release_last(node.pipeline, true);
   } else {
     release_slot(node.pipeline, slot_stage_);
   }
   advance(pipeline, true);
 }
 
-// The slot that the finished matrix instructions have read is the one before; the first round of a loop has none. The caller closes
-// the block.
-void CudaEmitter::release_last(PipelineId id) {
+// The slot that the finished matrix instructions have read is the one before; the first round of a loop has none.
+void CudaEmitter::release_last(PipelineId id, bool more) {
   const Pipeline& pipeline = program_.pipeline(id);
   out_.open("if ({}_pending) {{", pipeline.name);
   out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
   release_slot(id, "done");
+  if (!more) out_.line("{}_pending = false;", pipeline.name);
+  out_.close();
+  if (more) out_.line("{}_pending = true;", pipeline.name);
 }
 
 // After a loop whose Consume let matrix instructions run on: wait for them and free their slot.
@@ -147,11 +147,8 @@ void CudaEmitter::drain(const Body& body) {
   std::set<PipelineId> produced, consumed;
   pipelines_in(body, produced, consumed);
   if (const Consume* node = lagging_consume(body); node && barriers_.count(node->pipeline)) {
-    const Pipeline& pipeline = program_.pipeline(node->pipeline);
     finish_matrix(0);
-    release_last(node->pipeline);
-    out_.line("{}_pending = false;", pipeline.name);
-    out_.close();
+    release_last(node->pipeline, false);
   }
   for (const PipelineId id : consumed)
     if (!barriers_.count(id)) {

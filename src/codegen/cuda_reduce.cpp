@@ -47,14 +47,10 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   // 1. A thread's own values. Several independent partial results would shorten the chain; the compiler may not make them, so
   //    sums over many values are kept in four.
   const auto loops = value_loops(src, 1);
-  std::vector<std::string> kept;
-  std::int64_t stride = 1;
-  for (const ValueLoop& loop : loops) {
-    if (loop.step[axis] != 0) continue;
-    kept.push_back(times(loop.variable, stride));
-    stride *= loop.extent;
-  }
-  const std::string target = fmt::format("{}[{}]", dst, sum(kept));
+  Digits kept;
+  for (const ValueLoop& loop : loops)
+    if (loop.step[axis] == 0) kept.add(loop.variable, loop.extent);
+  const std::string target = fmt::format("{}[{}]", dst, kept.text());
   assign(dst, dst_values, identity(node.op));
   {
     const auto turns = open_loops(loops);
@@ -77,34 +73,28 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   }
 
   // 3. Warps along the axis: slot [warp along the axis][other thread digits][value].
-  std::int64_t warps_along = 1, others = 1;
-  std::vector<std::string> warp_index, other_index, writers;
+  Digits warps, others;
+  std::vector<std::string> writers;
   for (const ThreadDigit& d : digits) {
     const std::string mine = digit(d.below, d.extent);
-    if (d.step[axis] == 0) {
-      other_index.push_back(times(mine, others));
-      others *= d.extent;
-    } else if (d.of_lane()) {
-      writers.push_back(fmt::format("{} == 0", mine));
-    } else {
-      warp_index.push_back(times(mine, warps_along));
-      warps_along *= d.extent;
-    }
+    if (d.step[axis] == 0) others.add(mine, d.extent);
+    else if (d.of_lane()) writers.push_back(fmt::format("{} == 0", mine));
+    else warps.add(mine, d.extent);
   }
-  if (warps_along == 1) return;
-  const std::int64_t row = others * dst_values * 4;
-  const auto [at, scratch_id, base] = scratch(0, &node, warps_along * row);
+  if (warps.count == 1) return;
+  const std::int64_t row = others.count * dst_values * 4;
+  const Scratch place = scratch(0, &node, warps.count * row);
   const auto slot = [&](const std::string& warp) {
-    return sum({base, times(parenthesized(warp), row), times(parenthesized(sum(other_index)), dst_values * 4), "i * 4"});
+    return sum({place.base, times(parenthesized(warp), row), times(parenthesized(others.text()), dst_values * 4), "i * 4"});
   };
-  before_write(scratch_id);
+  before_write(place.id);
   {
     const auto guard = out_.block_if(fmt::format("{}", fmt::join(writers, " && ")));
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
-    out_.line("  wl::st_shared<4>({}, wl::at({}, i));", slot(sum(warp_index)), dst);
+    out_.line("  wl::st_shared<4>({}, wl::at({}, i));", slot(warps.text()), dst);
   }
-  before_read(scratch_id);
-  combine_slots(node.op, dst, dst_values, "w", warps_along, slot("w"));
+  before_read(place.id);
+  combine_slots(node.op, dst, dst_values, "w", warps.count, slot("w"));
 }
 
 // The parts that lie in `count` slots, numbered by `slot`, one after another into dst; the i-th value's address in one of them.
@@ -123,18 +113,15 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   const std::int64_t blocks = cluster_size(program_);
   const TvLayout& layout = registers(node.dst);
   const std::int64_t values = layout.values();
-  std::int64_t others = 1;
-  std::vector<std::string> other_index;
+  Digits others;
   for (const ThreadDigit& mode : thread_modes(layout))
-    if (mode.moves()) {
-      other_index.push_back(times(digit(mode.below, mode.extent), others));
-      others *= mode.extent;
-    }
-  const std::int64_t row = others * values * 4;
-  const auto [offset, id, base] = scratch(1, &node, blocks * row);
-  if (now_.read_slots.count(offset)) out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
+    if (mode.moves() && mode.extent > 1) others.add(digit(mode.below, mode.extent), mode.extent);
+  const std::int64_t row = others.count * values * 4;
+  const Scratch place = scratch(1, &node, blocks * row);
+  if (now_.read_slots.count(place.offset))
+    out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
   const auto slot = [&](const std::string& block) {
-    return sum({base, times(block, row), times(parenthesized(sum(other_index)), values * 4), "i * 4"});
+    return sum({place.base, times(block, row), times(parenthesized(others.text()), values * 4), "i * 4"});
   };
   {
     const auto guard = out_.block_if(first_replica(layout));
@@ -143,7 +130,7 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
               slot("wl::cluster_rank()"), dst);
   }
   out_.line("wl::cluster_sync();");
-  now_.read_slots = {offset};  // whatever was read before this barrier has been read by all
+  now_.read_slots = {place.offset};  // whatever was read before this barrier has been read by all
   combine_slots(node.op, dst, values, "peer", blocks, slot("peer"));
 }
 }  // namespace warploom::codegen

@@ -87,27 +87,22 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
     if (rest.empty()) out_.open("{{");  // a scope for what is declared
     const Writer::Block scope{out_, rest.empty()};
     // Over warps: slot [value][warp along the axis][other digits]; neighbouring threads write neighbouring words.
-    std::int64_t row = 4, slots = 1;
+    Digits others{{}, 4};  // in bytes
     std::string base;
     if (!level.digit->of_lane()) {
-      std::vector<std::string> other_index, value_slot;
       for (const ThreadDigit& d : digits) {
         const bool passed = d.step[level.axis] != 0 && d.step[level.axis] < level.step;
-        if (&d == level.digit || passed) continue;
-        other_index.push_back(times(digit(d.below, d.extent), row));
-        row *= d.extent;
+        if (&d != level.digit && !passed) others.add(digit(d.below, d.extent), d.extent);
       }
-      for (const ValueLoop& loop : rest) {
-        value_slot.push_back(times(loop.variable, row * level.extent * slots));
-        slots *= loop.extent;
-      }
-      const auto [offset, id, start] = scratch(2 + static_cast<int>(&level - levels.data()), &node, row * level.extent * slots);
-      base = sum({start, sum(value_slot), sum(other_index)});
+      Digits values{{}, others.count * level.extent};
+      for (const ValueLoop& loop : rest) values.add(loop.variable, loop.extent);
+      const auto [offset, id, start] = scratch(2 + static_cast<int>(&level - levels.data()), &node, values.count);
+      base = sum({start, values.text(), others.text()});
       before_write(id);
       {
         const auto guard = out_.block_if(fmt::format("{}", fmt::join(first, " && ")));
         const auto turns = open_loops(rest);
-        out_.line("wl::st_shared<4>({}, wl::at({}, {}));", sum({base, times(mine, row)}), held, at);
+        out_.line("wl::st_shared<4>({}, wl::at({}, {}));", sum({base, times(mine, others.count)}), held, at);
       }
       before_read(id);
     }
@@ -126,7 +121,7 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
       {
         const auto warps = unrolled("w", level.extent);
         out_.line("WL_REG(float, other, 1);");
-        out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", sum({base, times("w", row)}));
+        out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", sum({base, times("w", others.count)}));
         out_.line("const float next = other[0];");
         out_.line("block = w == 0 ? next : {};", combined(node.op, "block", "next"));
         out_.line("if (w + 1 == {}) before = block;", mine);

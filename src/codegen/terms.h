@@ -23,6 +23,17 @@ std::string sum(const std::vector<std::string>& parts);
 std::string times(const std::string& variable, std::int64_t factor);
 std::string parenthesized(const std::string& expression);  // only where it is no single name or number
 
+// A number of several digits, the lowest first: "a + b * 4 + c * 32", below `count`.
+struct Digits {
+  std::vector<std::string> parts;
+  std::int64_t count = 1;
+  void add(const std::string& variable, std::int64_t extent) {
+    parts.push_back(times(variable, count));
+    count *= extent;
+  }
+  std::string text() const { return sum(parts); }
+};
+
 std::string text(const Coordinate& coordinate);
 bool has_coordinates(const tile::Value& value);
 

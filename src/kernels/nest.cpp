@@ -508,9 +508,7 @@ class Reader {
   Value contraction(const Node& node, const Map& map) {
     const graph::Question q{graph_, node};
     const Shape& left = q.in(0).shape;
-    const std::size_t summed =
-        left.size() == 1 || node.integer("transA") != 0 ? left.size() - (left.size() == 1 ? 1 : 2) : left.size() - 1;
-    const Affine k = new_axis(left[summed]);
+    const Affine k = new_axis(left.back());
     std::vector<int> factors;
     for (std::size_t i = 0; i < 2; ++i) {
       const auto rule = access_of(graph_, node, i);
@@ -524,15 +522,7 @@ class Reader {
       if (!factor) return std::nullopt;
       factors.push_back(*factor);
     }
-    Value out = reduce(ValueOp::add, *product(factors[0], factors[1]), axes_of(k));
-    if (const double alpha = node.real("alpha", 1); alpha != 1) out = product(*out, this->map({number(alpha)}, {}));
-    const double beta = node.real("beta", 1);
-    if (!q.has(2) || beta == 0) return out;
-    const auto place = source(node, 2, map);
-    Value addend = place ? read(node.inputs[2], *place) : std::nullopt;
-    if (!addend) return addend;
-    if (beta != 1) addend = product(*addend, this->map({number(beta)}, {}));
-    return this->map({input(0), input(1), apply(ValueOp::add, 0, 1)}, {*out, *addend});
+    return reduce(ValueOp::add, *product(factors[0], factors[1]), axes_of(k));
   }
 };
 

@@ -383,13 +383,15 @@ class Evaluator {
       for (std::int64_t i = 0; i < n; ++i) {
         const auto at_run = static_cast<std::size_t>(i), out = static_cast<std::size_t>(first + i);
         for (std::size_t k = 0; k < used; ++k) values[k] = columns[k * run + at_run];
-        const double value = f(values.data());
-        fresh->value[out] = value;
-        if (!with_magnitude_) continue;
+        double& value = fresh->value[out];
+        if (!with_magnitude_) {
+          value = f(values.data());
+          continue;
+        }
         for (std::size_t k = 0; k < used; ++k) errors[k] = columns[(used + k) * run + at_run];
-        double e = magnitude_of(f.expression, values, errors);
-        if (f.settle == ScalarFunction::Settle::round) e += std::fabs(value);
-        fresh->magnitude[out] = e;
+        const Computed computed = evaluate(f.expression, values, errors);
+        value = f.power ? f(values.data()) : f.settled(computed.value);
+        fresh->magnitude[out] = computed.magnitude + (f.settle == ScalarFunction::Settle::round ? std::fabs(value) : 0);
       }
     });
   }

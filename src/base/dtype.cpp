@@ -65,18 +65,30 @@ std::uint32_t encode(Format f, double value) {
   return sign | static_cast<std::uint32_t>(bits);
 }
 
-template <class T>
-void put(void* data, std::size_t index, T value) {
-  std::memcpy(static_cast<char*>(data) + index * sizeof(T), &value, sizeof(T));
+// Calls use with a value of the type that holds an element of whole bytes.
+template <class Use>
+void as_held(Dtype dtype, const Use& use) {
+  switch (dtype) {
+    case Dtype::f64: return use(double{});
+    case Dtype::f32:
+    case Dtype::tf32: return use(float{});
+    case Dtype::bf16:
+    case Dtype::f16: return use(std::uint16_t{});
+    case Dtype::i64: return use(std::int64_t{});
+    case Dtype::i32: return use(std::int32_t{});
+    case Dtype::i8: return use(std::int8_t{});
+    default: return use(std::uint8_t{});
+  }
 }
+// Floats that are held as their bits.
+bool is_coded(Dtype dtype) { return is_float(dtype) && bits_of(dtype) < 32; }
 
-template <class Stored, class Decode>
-void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to, Decode decode) {
-  constexpr auto kSize = static_cast<std::int64_t>(sizeof(Stored));
-  const char* at = static_cast<const char*>(data) + offset * kSize;
+template <class Held, class Decode>
+void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to, const Decode& decode) {
+  const char* at = static_cast<const char*>(data) + offset * static_cast<std::int64_t>(sizeof(Held));
   const auto load = [&](std::int64_t i) {
-    Stored value;
-    std::memcpy(&value, at + i * kSize, sizeof value);
+    Held value;
+    std::memcpy(&value, at + i * static_cast<std::int64_t>(sizeof(Held)), sizeof value);
     return decode(value);
   };
   if (stride == 1)
@@ -85,16 +97,16 @@ void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_
     for (std::int64_t i = 0; i < count; ++i) to[i] = load(i * stride);
 }
 
-// A decoder that looks up every value of a format of 8 or 16 bits.
-template <Dtype dtype>
-double looked_up(std::uint16_t bits) {
-  static constexpr Format f = format_of(dtype);
-  static const std::vector<double> table = [] {
-    std::vector<double> values(std::size_t{2} << (f.exponent + f.mantissa));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = decode(f, static_cast<std::uint32_t>(i));
-    return values;
+// Every value of a coded format, by its bits.
+const double* values_of(Dtype dtype) {
+  static const auto tables = [] {
+    std::array<std::vector<double>, kRows.size()> all;
+    for (const Dtype coded : {Dtype::f16, Dtype::e4m3, Dtype::e5m2})
+      for (std::uint32_t bits = 0; bits < 1u << bits_of(coded); ++bits)
+        all[static_cast<std::size_t>(coded)].push_back(decode(format_of(coded), bits));
+    return all;
   }();
-  return table[bits];
+  return tables[static_cast<std::size_t>(dtype)].data();
 }
 
 // Elements of less than a byte.
@@ -138,32 +150,22 @@ bool is_signed(Dtype dtype) { return row(dtype).name[0] != 'u' && dtype != Dtype
 double unit_roundoff(Dtype dtype) { return is_float(dtype) ? std::ldexp(0.5, -row(dtype).mantissa) : 0; }
 
 void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to) {
-  const auto plain = [](auto value) { return static_cast<double>(value); };
-  const auto high_half = [](std::uint16_t bits) -> double {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-  };
-  switch (dtype) {
-    case Dtype::f64: return run<double>(data, offset, stride, count, to, plain);
-    case Dtype::f32:
-    case Dtype::tf32: return run<float>(data, offset, stride, count, to, plain);
-    case Dtype::bf16: return run<std::uint16_t>(data, offset, stride, count, to, high_half);
-    case Dtype::f16: return run<std::uint16_t>(data, offset, stride, count, to, looked_up<Dtype::f16>);
-    case Dtype::e4m3: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<Dtype::e4m3>);
-    case Dtype::e5m2: return run<std::uint8_t>(data, offset, stride, count, to, looked_up<Dtype::e5m2>);
-    case Dtype::i64: return run<std::int64_t>(data, offset, stride, count, to, plain);
-    case Dtype::i32: return run<std::int32_t>(data, offset, stride, count, to, plain);
-    case Dtype::i8: return run<std::int8_t>(data, offset, stride, count, to, plain);
-    case Dtype::u8:
-    case Dtype::boolean: return run<std::uint8_t>(data, offset, stride, count, to, plain);
-    case Dtype::i4:
-    case Dtype::u4:
-    case Dtype::u2:
-    case Dtype::u1:
-      for (std::int64_t i = 0; i < count; ++i) {
-        const auto bits = static_cast<int>(bits_at(dtype, data, offset + i * stride));
-        to[i] = dtype == Dtype::i4 && bits > 7 ? bits - 16 : bits;
-      }
-      return;
+  if (bits_of(dtype) < 8) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto bits = static_cast<int>(bits_at(dtype, data, offset + i * stride));
+      to[i] = dtype == Dtype::i4 && bits > 7 ? bits - 16 : bits;
+    }
+  } else if (dtype == Dtype::bf16) {
+    run<std::uint16_t>(data, offset, stride, count, to,
+                       [](std::uint32_t bits) -> double { return std::bit_cast<float>(bits << 16); });
+  } else if (is_coded(dtype)) {
+    const auto look_up = [values = values_of(dtype)](std::uint32_t bits) { return values[bits]; };
+    if (bits_of(dtype) == 16) run<std::uint16_t>(data, offset, stride, count, to, look_up);
+    else run<std::uint8_t>(data, offset, stride, count, to, look_up);
+  } else {
+    as_held(dtype, [&](auto held) {
+      run<decltype(held)>(data, offset, stride, count, to, [](auto value) { return static_cast<double>(value); });
+    });
   }
 }
 
@@ -174,24 +176,14 @@ double load_as_double(Dtype dtype, const void* data, std::size_t index) {
 }
 
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {
-  switch (dtype) {
-    case Dtype::f64: return put(data, index, value);
-    case Dtype::f32: return put(data, index, static_cast<float>(value));
-    case Dtype::tf32: return put(data, index, round_tf32(static_cast<float>(value)));
-    case Dtype::bf16:
-    case Dtype::f16: return put(data, index, static_cast<std::uint16_t>(encode(format_of(dtype), value)));
-    case Dtype::e4m3:
-    case Dtype::e5m2: return put(data, index, static_cast<std::uint8_t>(encode(format_of(dtype), value)));
-    case Dtype::i64: return put(data, index, static_cast<std::int64_t>(value));
-    case Dtype::i32: return put(data, index, static_cast<std::int32_t>(value));
-    case Dtype::i8: return put(data, index, static_cast<std::int8_t>(value));
-    case Dtype::u8: return put(data, index, static_cast<std::uint8_t>(value));
-    case Dtype::boolean: return put(data, index, static_cast<std::uint8_t>(value != 0));
-    case Dtype::i4:
-    case Dtype::u4:
-    case Dtype::u2:
-    case Dtype::u1: return put_bits(dtype, data, index, rounded(dtype, value));
-  }
+  if (bits_of(dtype) < 8) return put_bits(dtype, data, index, rounded(dtype, value));
+  if (dtype == Dtype::boolean) value = value != 0;
+  if (dtype == Dtype::tf32) value = static_cast<double>(round_tf32(static_cast<float>(value)));
+  if (is_coded(dtype)) value = encode(format_of(dtype), value);
+  as_held(dtype, [&](auto held) {
+    held = static_cast<decltype(held)>(value);
+    std::memcpy(static_cast<char*>(data) + index * sizeof held, &held, sizeof held);
+  });
 }
 
 double rounded(Dtype dtype, double value) {

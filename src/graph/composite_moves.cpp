@@ -132,6 +132,15 @@ Result<Outputs> dropout(Writer& w) {  // nothing is dropped
   return Outputs{x, w.make(OpKind::Expand, {kept, w.list(w.shape(x), "shape")}, "mask")};
 }
 
+Result<Outputs> shape_of(Writer& w) {
+  const Shape& shape = w.shape(w.raw(0));
+  const auto clamped = [&](std::int64_t axis) {
+    return std::clamp<std::int64_t>(axis < 0 ? axis + std::ssize(shape) : axis, 0, std::ssize(shape));
+  };
+  const std::int64_t begin = clamped(w.node.integer("start")), end = clamped(w.node.integer("end", std::ssize(shape)));
+  return Outputs{w.list(List(shape.begin() + begin, shape.begin() + std::max(begin, end)), "y")};
+}
+
 Result<Outputs> cast_like(Writer& w) {
   const std::int64_t to = onnx_type_of(w.dtype(w.raw(1))), saturate = w.node.integer("saturate", 1);
   return Outputs{w.make(OpKind::Cast, {w.raw(0)}, "y", {{"to", to}, {"saturate", saturate}})};

@@ -37,7 +37,9 @@ Result<List> normalized_axes(const Question& q) {
 }
 
 // Batches, instances and groups: scale, bias and statistics by channel, or by group.
-Status check_channel_norm(const Question& q, std::int64_t size) {
+Status check_channel_norm(const Question& q, std::int64_t groups = 0) {
+  WARPLOOM_CHECK(check_channels(q));
+  const std::int64_t size = groups > 0 ? groups : q.in(0).shape[1];
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i) {
     if (!is_wide_float(q.in(i).dtype)) return type_error(q, "f64, f32, bf16 or f16", q.in(i).dtype);
     if ((q.in(i).dtype == Dtype::f64) != (q.in(0).dtype == Dtype::f64)) return type_error(q, "f64 everywhere or nowhere", "both");
@@ -95,6 +97,26 @@ Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
 }  // namespace
 Result<Outputs> none(Writer& w) { return w.question().error(ErrorCode::kInternal, "a primitive is to be rewritten"); }
 
+Result<Outputs> gemm(Writer& w) {
+  const Question q = w.question();
+  if (q.in(0).shape.size() != 2 || q.in(1).shape.size() != 2)
+    return q.error(kShape, "Gemm of tensors that are no matrices", "2 axes each",
+                   to_text(q.in(0).shape) + " and " + to_text(q.in(1).shape));
+  const auto turned = [&](std::size_t i, std::string_view flag) {
+    return w.node.integer(flag) != 0 ? w.make(OpKind::Transpose, {w.raw(i)}, flag) : w.raw(i);
+  };
+  const auto times = [&](Id x, std::string_view factor) {
+    const double by = w.node.real(factor);
+    return by == 1 ? x : w.mul(x, w.scalar(by, x, fmt::format("{}_value", factor)), factor);
+  };
+  const Id product = w.make(OpKind::MatMul, {turned(0, "transA"), turned(1, "transB")}, "product"), y = times(product, "alpha");
+  if (!w.has(2) || w.node.real("beta") == 0) return Outputs{y};
+  const Id sum = w.add(y, times(w.raw(2), "beta"), "y");
+  if (w.shape(sum) != w.shape(y))
+    return q.error(kShape, "C does not stretch to the product's shape", w.shape(y), w.shape(w.raw(2)));
+  return Outputs{sum};
+}
+
 Result<Outputs> softmax(Writer& w) {
   WARPLOOM_CHECK(same_type(w.question(), true));
   WARPLOOM_TRY(const std::size_t at, checked_axis(w.question()));
@@ -122,8 +144,7 @@ Result<Outputs> batch_norm(Writer& w) {
   if (w.node.integer("training_mode") != 0)
     return w.question().error(kAttribute, "BatchNormalization in training mode is not supported", "training_mode 0", "1",
                               "export for inference");
-  WARPLOOM_CHECK(check_channels(w.question()));
-  WARPLOOM_CHECK(check_channel_norm(w.question(), w.shape(w.raw(0))[1]));
+  WARPLOOM_CHECK(check_channel_norm(w.question()));
   const Id x = w.in(0), scale = w.in(1), bias = w.in(2), mean = w.in(3), variance = w.in(4);
   const Id a = w.mul(scale, w.inverse_root(variance, w.node.real("epsilon")), "a");
   const Id b = w.sub(bias, w.mul(mean, a, "mean_a"), "b");
@@ -132,8 +153,7 @@ Result<Outputs> batch_norm(Writer& w) {
 }
 
 Result<Outputs> instance_norm(Writer& w) {
-  WARPLOOM_CHECK(check_channels(w.question()));
-  WARPLOOM_CHECK(check_channel_norm(w.question(), w.shape(w.raw(0))[1]));
+  WARPLOOM_CHECK(check_channel_norm(w.question()));
   const Id x = w.in(0);
   const std::size_t rank = w.rank(x);
   const Id y = normalized(w, x, span(2, rank)).y;
@@ -148,7 +168,7 @@ Result<Outputs> group_norm(Writer& w) {
   if (groups < 1 || shape[1] % groups != 0)
     return q.error(kAttribute, "num_groups does not divide the channels", fmt::format("a divisor of {}", shape[1]), groups);
   const bool by_group = q.in(1).shape == Shape{groups};  // opset 18 scales whole groups
-  WARPLOOM_CHECK(check_channel_norm(q, by_group ? groups : shape[1]));
+  WARPLOOM_CHECK(check_channel_norm(q, by_group ? groups : 0));
   const Id x = w.in(0);
   const std::int64_t lines = shape[0] * groups;
   Id y = normalized(w, w.reshape(x, {shape[0], groups, lines == 0 ? 0 : element_count(shape) / lines}, "groups"), {2}).y;

@@ -112,16 +112,9 @@ bool fold(Graph& graph, const Node& node) {
   if (std::ranges::find(kNever, kind) != std::end(kNever) || node.op == OpKind::DequantizeLinear) return false;
   Tensor& out = graph.tensor(node.outputs[0]);
   if (element_count(out.shape) > kMaxFoldedElements) return false;
-  if (node.op == OpKind::Shape) {
-    const Shape& shape = graph.tensor(node.inputs[0]).shape;
-    const auto [begin, end] = shape_range(node, shape.size());
-    const auto bytes = std::as_bytes(std::span(shape)).subspan(static_cast<std::size_t>(begin) * 8);
-    out.constant.emplace(bytes.begin(), bytes.begin() + std::max<std::int64_t>(end - begin, 0) * 8);
-    return true;
-  }
-  const auto is_known = [&](TensorId id) {  // of CastLike's second input only the type matters
-    const bool type_only = node.op == OpKind::CastLike && id == node.inputs[1];
-    return id == kAbsent || graph.tensor(id).constant || type_only;
+  const auto is_known = [&](TensorId id) {  // of Shape's input and CastLike's second the elements do not matter
+    const bool unread = node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
+    return id == kAbsent || graph.tensor(id).constant || unread;
   };
   if (!std::ranges::all_of(node.inputs, is_known)) return false;
   if (kind != OpClass::view && node.op != OpKind::Identity) return fold_by_reference(graph, node);

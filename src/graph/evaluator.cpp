@@ -232,12 +232,8 @@ class Evaluator {
   void product(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     if (volume(box) == 0) return;
-    if (class_of(node.op) == OpClass::convolution) {
-      convolution(node, box, *fresh);
-    } else {
-      multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh, 0);
-      if (node.op == OpKind::Gemm) scale_and_add(node, box, *fresh);
-    }
+    if (class_of(node.op) == OpClass::convolution) convolution(node, box, *fresh);
+    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh, 0);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype))
       for (double& value : fresh->value) value = wrapped(dtype, value);
@@ -310,26 +306,6 @@ class Evaluator {
     carry(p.a, a.magnitude), carry(p.b, b.magnitude);
   }
 
-  // Gemm's alpha, beta and C.
-  void scale_and_add(const Node& node, const Box& box, Storage& fresh) {
-    const double alpha = node.real("alpha", 1), beta = node.real("beta", 1);
-    const bool has_c = node.inputs.size() > 2 && node.inputs[2] != kAbsent;
-    if (!has_c && alpha == 1) return;
-    const View c = has_c ? projected(node, 2) : View{};
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      std::vector<double> added(static_cast<std::size_t>(n), 0.0), error(static_cast<std::size_t>(n), 0.0);
-      if (has_c) load(c, at, n, added.data(), error.data());
-      for (std::size_t i = 0; i < added.size(); ++i) {
-        const auto out = static_cast<std::size_t>(first) + i;
-        double& value = fresh.value[out];
-        value = alpha * value + (has_c ? beta * added[i] : 0);
-        if (!with_magnitude_) continue;
-        double& e = fresh.magnitude[out];
-        e = std::fabs(alpha) * e + std::fabs(beta) * (std::fabs(added[i]) + error[i]) + std::fabs(value);
-      }
-    });
-  }
-
   // What a box of the output looks at, packed, `fill` where that leaves the input; in the input's coordinates.
   View padded(const Node& node, const Box& box, double fill, double error = 0) const {
     Box region = whole(shape(node.inputs[0])), inside = region;
@@ -360,7 +336,9 @@ class Evaluator {
     const Reducer& reducer = reducer_of(node.op);
     const bool window = class_of(node.op) == OpClass::window;
     const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]), from = projected(node, 0, in);
-    auto [taps, steps] = taps_of(node, 0, in);
+    Taps taken = taps_of(node, 0, in);
+    Shape& taps = taken.count;
+    const std::vector<std::int64_t>& steps = taken.steps;
     const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
     if (count == 0) taps.back() = 0;
     const auto outer = offsets(taps, steps);
@@ -405,13 +383,15 @@ class Evaluator {
       for (std::int64_t i = 0; i < n; ++i) {
         const auto at_run = static_cast<std::size_t>(i), out = static_cast<std::size_t>(first + i);
         for (std::size_t k = 0; k < used; ++k) values[k] = columns[k * run + at_run];
-        const double value = f(values.data());
-        fresh->value[out] = value;
-        if (!with_magnitude_) continue;
+        double& value = fresh->value[out];
+        if (!with_magnitude_) {
+          value = f(values.data());
+          continue;
+        }
         for (std::size_t k = 0; k < used; ++k) errors[k] = columns[(used + k) * run + at_run];
-        double e = magnitude_of(f.expression, values, errors);
-        if (f.settle == ScalarFunction::Settle::round) e += std::fabs(value);
-        fresh->magnitude[out] = e;
+        const Computed computed = evaluate(f.expression, values, errors);
+        value = f.power ? f(values.data()) : f.settled(computed.value);
+        fresh->magnitude[out] = computed.magnitude + (f.settle == ScalarFunction::Settle::round ? std::fabs(value) : 0);
       }
     });
   }

@@ -169,16 +169,11 @@ void drop_unused(Graph& graph) {
       tensors.push_back(std::move(graph.tensors[i]));
     }
   graph.tensors = std::move(tensors);
-  const auto rename = [&](std::vector<TensorId>& ids) {
-    for (TensorId& id : ids)
+  std::vector<std::vector<TensorId>*> lists = {&graph.inputs, &graph.outputs};
+  for (Node& node : graph.nodes) lists.insert(lists.end(), {&node.inputs, &node.outputs});
+  for (auto* list : lists)
+    for (TensorId& id : *list)
       if (id != kAbsent) id = renamed[static_cast<std::size_t>(id)];
-  };
-  rename(graph.inputs);
-  rename(graph.outputs);
-  for (Node& node : graph.nodes) {
-    rename(node.inputs);
-    rename(node.outputs);
-  }
 }
 }  // namespace
 Result<Graph> simplify(Graph graph) {

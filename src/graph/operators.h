@@ -100,7 +100,4 @@ bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
 Status infer_node(Graph& graph, Node& node, bool folds = true);
 // The outputs' types and shapes of a node whose attributes are complete: by its rule, or by those of its primitives.
 Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node);
-
-// Shape's range of axes [begin, end), clamped as ONNX does.
-std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t rank);
 }  // namespace warploom::graph

@@ -224,11 +224,8 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
     }
   return std::nullopt;
 }
-namespace {
-struct Computed {
-  double value, magnitude;
-};
-Computed compute(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
+
+Computed evaluate(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
   static thread_local std::vector<Computed> done;  // kept: this runs once an element
   done.clear();
   for (const Term& term : expression.terms) {
@@ -249,9 +246,6 @@ Computed compute(const Expression& expression, std::span<const double> inputs, s
   }
   return done.back();
 }
-}  // namespace
-double evaluate(const Expression& expression, std::span<const double> inputs) { return compute(expression, inputs, {}).value; }
-double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
-  return compute(expression, inputs, magnitudes).magnitude;
-}
+
+double evaluate(const Expression& expression, std::span<const double> inputs) { return evaluate(expression, inputs, {}).value; }
 }  // namespace warploom::graph

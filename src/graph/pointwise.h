@@ -11,7 +11,7 @@
 // is the value before it is rounded to the output tensor's type; a cast to a narrower type in the middle of a fused chain
 // must still round. Integers: Div truncates and a Cast from float truncates, both in the expression.
 //
-// The FP64 reference uses them, too, except where they only approximate a function (elements.cpp); a test holds the two together.
+// The FP64 reference uses them, too, but for Pow, which is only approximated; tests hold them to the library's functions.
 #pragma once
 #include <array>
 #include <span>
@@ -39,7 +39,10 @@ std::optional<ValueOp> plain_operation(OpKind op);
 // exponent, Add's addend) stay inputs unless the expression depends on their value (Pow: x·x for an exponent of 2).
 std::optional<Expression> expression_of(const Graph& graph, const Node& node);
 double evaluate(const Expression& expression, std::span<const double> inputs);  // in FP64
-// The magnitude of the expression's result (reference.h has the rule): its running error analysis to first order, given its
-// inputs and their magnitudes.
-double magnitude_of(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes);
+// With the magnitude of the result (reference.h has the rule): its running error analysis to first order, given its inputs and their
+// magnitudes.
+struct Computed {
+  double value, magnitude;
+};
+Computed evaluate(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes);
 }  // namespace warploom::graph

@@ -18,10 +18,9 @@
 // (1 for one operation; k for a sum of k terms in sequence, log2 k in a tree); where numbers of the type underflow, its
 // smallest normal number comes on top. The rule:
 //   inputs and constants   E = 0 (they are given)
-//   MatMul, Gemm, Conv     E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
+//   MatMul, Conv           E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
 //   ReduceSum, SumPool     E = Σ(|x| + E_x); of maxima and minima the largest E_x; of a product, as of its multiplications in sequence
 //   each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on the steps of pointwise.h
-//   Gemm's scaling and C   |alpha| E + |beta| (|C| + E_c) + |value|
 //   views and movement     E moves with the element
 #pragma once
 #include <span>

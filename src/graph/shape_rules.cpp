@@ -36,36 +36,27 @@ Result<Answer> broadcast_all(const Question& q, Dtype dtype) {
 namespace rules {
 Result<Answer> none(const Question& q) { return q.error(ErrorCode::kInternal, "a composite is asked for a primitive's rule"); }
 
-Result<Answer> product(const Question& q) {  // MatMul, Gemm
+Result<Answer> matmul(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
   const Shape &a = q.in(0).shape, &b = q.in(1).shape;
   const auto both = [&] { return to_text(a) + " and " + to_text(b); };
-  if (q.node.op == OpKind::Gemm && (a.size() != 2 || b.size() != 2))
-    return q.error(kShape, "Gemm of tensors that are no matrices", "2 axes each", both());
   if (a.empty() || b.empty()) return q.error(kShape, "MatMul of a scalar", "1 axis or more", both());
   // The last two axes of each: one is summed, one kept; a vector's one is summed.
-  const auto summed = [](const Shape& in, bool last) { return in.size() - (last || in.size() == 1 ? 1 : 2); };
-  const std::size_t left = summed(a, q.node.integer("transA") == 0), right = summed(b, q.node.integer("transB") != 0);
+  const std::size_t left = a.size() - 1, right = b.size() - (b.size() == 1 ? 1 : 2);
   if (a[left] != b[right])
     return q.error(kShape, "the summed dimensions of a product differ", "A's columns as many as B's rows", both());
   const auto batch = [](const Shape& in) { return Shape(in.begin(), in.end() - std::min<std::ptrdiff_t>(2, std::ssize(in))); };
   WARPLOOM_TRY(const Shape batches, broadcast(batch(a), batch(b), q.place));
   Answer answer{q.in(0).dtype, batches};
-  for (const auto& [in, gone] : {std::pair(a, left), std::pair(b, right)}) {
+  for (const auto& [in, summed] : {std::pair(a, left), std::pair(b, right)}) {
     Access access = aligned(batch(in), batches.size());
     access.resize(in.size());
     if (in.size() > 1) {
-      const std::size_t kept = 2 * in.size() - 3 - gone;
+      const std::size_t kept = 2 * in.size() - 3 - summed;
       access[kept].axis = static_cast<int>(answer.shape.size());
       answer.shape.push_back(in[kept]);
     }
     answer.reads.emplace_back(std::move(access));
-  }
-  if (q.has(2)) {
-    WARPLOOM_TRY(const Shape stretched, broadcast(answer.shape, q.in(2).shape, q.place));
-    if (stretched != answer.shape)
-      return q.error(kShape, "C does not stretch to the product's shape", answer.shape, q.in(2).shape);
-    answer.reads.emplace_back(aligned(q.in(2).shape, 2));
   }
   return answer;
 }

@@ -221,17 +221,5 @@ Result<Answer> pad(const Question& q) {
   if (q.has(2)) answer.reads.emplace_back(Access(q.in(2).shape.size()));
   return answer;
 }
-
-Result<Answer> shape_of(const Question& q) {
-  const auto [begin, end] = shape_range(q.node, q.in(0).shape.size());
-  return Answer{Dtype::i64, {std::max<std::int64_t>(end - begin, 0)}};
-}
 }  // namespace rules
-std::pair<std::int64_t, std::int64_t> shape_range(const Node& node, std::size_t rank) {
-  const auto size = static_cast<std::int64_t>(rank);
-  const auto clamped = [&](std::int64_t axis) {
-    return std::clamp<std::int64_t>(axis < -size ? 0 : axis < 0 ? axis + size : axis, 0, size);
-  };
-  return {clamped(node.integer("start")), clamped(node.integer("end", size))};
-}
 }  // namespace warploom::graph

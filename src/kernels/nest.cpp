@@ -504,15 +504,7 @@ class Reader {
       if (!factor) return std::nullopt;
       factors.push_back(*factor);
     }
-    Value out = reduce(ValueOp::add, product(factors[0], factors[1]), k ? axes_of(*k) : std::vector<int>{});
-    if (const double alpha = node.real("alpha", 1); alpha != 1) out = product(*out, number(alpha));
-    const double beta = node.real("beta", 1);
-    if (!graph::Question{graph_, node}.has(2) || beta == 0) return out;
-    const auto place = source(node, 2, map);
-    Value addend = place ? read(node.inputs[2], *place) : std::nullopt;
-    if (!addend) return addend;
-    if (beta != 1) addend = product(*addend, number(beta));
-    return apply(ValueOp::add, {*out, *addend});
+    return reduce(ValueOp::add, product(factors[0], factors[1]), k ? axes_of(*k) : std::vector<int>{});
   }
 };
 

@@ -19,13 +19,9 @@ bool looks_like_text(std::string_view content) {
 }
 
 struct FirstError : google::protobuf::io::ErrorCollector {
-  int line = -1, column = -1;
   std::string text;
-  void AddError(int at_line, int at_column, const std::string& message) override {
-    if (line >= 0) return;
-    line = at_line;
-    column = at_column;
-    text = fmt::format("line {}, column {}: {}", line + 1, column + 1, message);
+  void AddError(int line, int column, const std::string& message) override {
+    if (text.empty()) text = fmt::format("line {}, column {}: {}", line + 1, column + 1, message);
   }
 };
 
@@ -41,46 +37,23 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
   parser.RecordErrorsTo(&error);
   parser.SetRecursionLimit(kMaxNesting);
   if (parser.ParseFromString(std::string(content), &model)) return model;
-  // Broken off: the first complaint comes at the very end of a text that starts as a model does.
-  const std::string_view body = content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
-  const auto last_line = std::count(body.begin(), body.end(), '\n');
-  const auto last_length = static_cast<std::int64_t>(body.size() - (body.rfind('\n') + 1));  // npos + 1 is 0
-  const bool is_model = body.find("ir_version") != std::string_view::npos && body.find("graph") != std::string_view::npos;
-  const bool at_end = error.line > last_line || (error.line == last_line && error.column + 1 >= last_length);
-  if (is_model && at_end)
+  // What was read before the complaint is a model's, and some of its braces are still open: it breaks off.
+  const auto open = std::ranges::count(content, '{') - std::ranges::count(content, '}');
+  if (model.has_ir_version() && model.has_graph() && open > 0 && open < kMaxNesting)
     return fail({ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model", source.place,
                "a ModelProto in protobuf text form", error.text, "export the model to ONNX"});
 }
 
-google::protobuf::io::CodedInputStream stream_of(std::string_view content) {
-  return google::protobuf::io::CodedInputStream(reinterpret_cast<const std::uint8_t*>(content.data()),
-                                                static_cast<int>(content.size()));
-}
-
-// Reads the outermost fields of a message. True if they are a model's up to one that ends beyond the content.
-bool is_cut_model(std::string_view content) {
-  auto stream = stream_of(content);
-  for (int fields = 0; stream.CurrentPosition() < static_cast<int>(content.size()); ++fields) {
-    const std::uint32_t tag = stream.ReadTag(), field = tag >> 3, type = tag & 7;
-    if (tag == 0) return fields > 0 && stream.CurrentPosition() == static_cast<int>(content.size());
-    const bool number = field == 1 || field == 5;  // ir_version, model_version
-    const bool known = number || (field >= 2 && field <= 8) || field == 14 || field == 20 || field == 25 || field == 26;
-    if (!known || type != (number ? 0u : 2u)) return false;
-    std::uint64_t value = 0;
-    if (!stream.ReadVarint64(&value)) return fields > 0 && stream.CurrentPosition() == static_cast<int>(content.size());
-    if (!number && (value > content.size() || !stream.Skip(static_cast<int>(value)))) return fields > 0;
-  }
-  return false;
-}
-
 Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& source) {
   onnx::ModelProto model;
-  auto stream = stream_of(content);
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(content.data()),
+                                                static_cast<int>(content.size()));
   stream.SetRecursionLimit(kMaxNesting);
   const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed && model.has_graph()) return model;
-  if (is_cut_model(content))
+  const bool at_end = static_cast<std::size_t>(stream.CurrentPosition()) == content.size();
+  if (!parsed && model.has_ir_version() && model.opset_import_size() + model.has_graph() > 0 && at_end)
     return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say", source.place, "the rest of the file",
                  fmt::format("{} bytes", content.size()), "copy or export the file again"});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is no ONNX model", source.place,

@@ -136,8 +136,8 @@ std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, co
     return std::nullopt;
   verify::Reference reference;
   reference.problem.kind = runtime::VendorKind::softmax;
-  reference.problem.rows = rows.row_count();
-  reference.problem.cols = rows.row_size();
+  reference.problem.m = rows.row_count();
+  reference.problem.n = rows.row_size();
   reference.problem.in = loads[0].dtype;
   reference.problem.out = out->dtype;
   reference.buffers = {{"X", loads[0].name}, {"Y", out->name}};

@@ -82,8 +82,6 @@ inline double at(const Values& values, const Shape& shape, const Shape& coordina
 
 inline double product_element(const Graph& graph, const Node& node, const Values& a, const Values& b, Shape where) {
   Shape as = graph.tensor(node.inputs[0]).shape, bs = graph.tensor(node.inputs[1]).shape;
-  const bool gemm = node.op == OpKind::Gemm;
-  const bool ta = gemm && node.integer("transA") != 0, tb = gemm && node.integer("transB") != 0;
   if (as.size() == 1) {
     as.insert(as.begin(), 1);
     where.insert(bs.size() == 1 ? where.end() : where.end() - 1, 0);
@@ -93,14 +91,12 @@ inline double product_element(const Graph& graph, const Node& node, const Values
     where.push_back(0);
   }
   const std::size_t row = where.size() - 2, column = where.size() - 1;
-  const std::int64_t depth = ta ? as[0] : as.back();
+  const std::int64_t depth = as.back();
   double sum = 0;
   for (std::int64_t k = 0; k < depth; ++k) {
     Shape left = where, right = where;
-    left[ta ? row : column] = k;
-    left[ta ? column : row] = where[row];
-    right[tb ? column : row] = k;
-    right[tb ? row : column] = where[column];
+    left[column] = k;
+    right[row] = k;
     sum += at(a, as, left) * at(b, bs, right);
   }
   return sum;
@@ -191,9 +187,7 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
       const Shape where = coordinates_of(out.shape, static_cast<std::int64_t>(i));
       switch (class_of(node.op)) {
         case OpClass::contraction: {
-          double value = product_element(graph, node, in(0), in(1), where);
-          if (node.op == OpKind::Gemm) value *= node.real("alpha", 1);
-          if (node.inputs.size() > 2 && node.inputs[2] != kAbsent) value += node.real("beta", 1) * at(in(2), shape(2), where);
+          const double value = product_element(graph, node, in(0), in(1), where);
           result[i] = is_float(out.dtype) ? value : wrapped(out.dtype, value);
           break;
         }

@@ -109,7 +109,7 @@ graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, boo
   if (epilogue > 1) y = b.add(OpKind::Gelu, {y}, {{"approximate", std::string("none")}});
   if (epilogue > 2) y = b.add(OpKind::Mul, {y, b.input("residual", dtype, {m, n})});
   b.output(y);
-  return *b.finish();
+  return *graph::decompose(*b.finish());
 }
 graph::Graph batched(const graph::Shape& a, const graph::Shape& w, bool transposed) {
   graph::Builder b("batched");

@@ -145,7 +145,7 @@ size_t warploom_tensor_count(const warploom_bundle* bundle) { return bundle->ten
 warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, size_t index) {
   const BufferSpec& spec = *bundle->tensors[index];
   return {spec.name.c_str(), name_of(spec.dtype).data(),        spec.shape.data(),
-          spec.shape.size(), static_cast<size_t>(spec.bytes()), index >= bundle->list.inputs.size() - bundle->constants.size()};
+          spec.shape.size(), static_cast<size_t>(spec.bytes()), index >= bundle->tensors.size() - bundle->list.outputs.size()};
 }
 int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream) {
   return guarded([&] { return run(*bundle, tensors, stream); });

@@ -6,7 +6,7 @@
 #include "tile/print.h"
 #include "verify/program_check.h"
 namespace warploom::cli {
-std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, layout::DrawLimits limits) {
+std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most) {
   std::vector<Drawn> out;
   const auto why = [&](tile::TensorId id) {
     const auto found = solution.reasons.find(id);
@@ -16,9 +16,9 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
                      : reason.why;
   };
   for (const auto& [id, tv] : solution.registers)
-    out.push_back({program.tensor(id).name, to_string(coalesce(tv)), why(id), draw_text(tv, limits), draw_svg(tv, limits)});
+    out.push_back({program.tensor(id).name, to_string(coalesce(tv)), why(id), draw_text(tv, most), draw_svg(tv, most)});
   for (const auto& [id, memory] : solution.shared)
-    out.push_back({program.tensor(id).name, to_string(memory), why(id), draw_text(memory, limits), draw_svg(memory, limits)});
+    out.push_back({program.tensor(id).name, to_string(memory), why(id), draw_text(memory, most), draw_svg(memory, most)});
   return out;
 }
 

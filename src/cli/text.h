@@ -38,7 +38,7 @@ std::string time_text(double us);
 struct Drawn {
   std::string tensor, layout, why, text, svg;
 };
-std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, layout::DrawLimits limits = {});
+std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most = 64);
 // Which instruction each copy and matrix statement became: an object a statement. (compile.cpp)
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution);
 

@@ -1,8 +1,6 @@
 #include "layout/draw.h"
 namespace warploom::layout {
 namespace {
-constexpr std::int64_t kMost = 64;  // rows; columns
-
 struct Cell {
   std::string text = ".";
   std::int64_t hue = -1;  // degrees on the colour wheel; -1 is white
@@ -17,10 +15,10 @@ struct Grid {
 
   // cell(c) is that of the element at coordinate c.
   template <class CellAt>
-  Grid(std::string name, const std::vector<std::int64_t>& tile, const CellAt& cell) : title(std::move(name)) {
+  Grid(std::string name, const std::vector<std::int64_t>& tile, std::int64_t most, const CellAt& cell) : title(std::move(name)) {
     std::int64_t all_rows = 1, all_columns = 1;
     for (std::size_t d = 0; d < tile.size(); ++d) (d + 1 < tile.size() ? all_rows : all_columns) *= tile[d];
-    rows = std::min(kMost, all_rows), columns = std::min(kMost, all_columns);
+    rows = std::min(most, all_rows), columns = std::min(most, all_columns);
     for (std::int64_t i = 0; i < rows * columns; ++i) {
       Coord coord(tile.size(), i % columns);
       std::int64_t row = i / columns;
@@ -60,7 +58,7 @@ struct Grid {
   }
 };
 
-Grid grid_of(const TvLayout& layout) {
+Grid grid_of(const TvLayout& layout, std::int64_t most) {
   std::map<Coord, Cell> held;
   for (std::int64_t t = 0; t < layout.threads(); ++t)
     for (std::int64_t v = 0; v < layout.values(); ++v) {
@@ -68,23 +66,23 @@ Grid grid_of(const TvLayout& layout) {
       if (cell.hue >= 0) cell.text += cell.text.back() == '+' ? "" : "+";
       else cell = {fmt::format("T{}V{}", t, v), t * 137 % 360};  // neighbours get hues far apart
     }
-  return {to_string(layout), layout.tile, [&](const Coord& coord) { return held.count(coord) ? held[coord] : Cell{}; }};
+  return {to_string(layout), layout.tile, most, [&](const Coord& coord) { return held.count(coord) ? held[coord] : Cell{}; }};
 }
 
-Grid grid_of(const MemoryLayout& layout) {
+Grid grid_of(const MemoryLayout& layout, std::int64_t most) {
   std::vector<std::int64_t> tile;
   for (const auto& dim : layout.dims) {
     tile.push_back(1);
     for (const MemoryMode& mode : dim) tile.back() *= mode.extent;
   }
-  return {to_string(layout), tile, [&](const Coord& coord) {
+  return {to_string(layout), tile, most, [&](const Coord& coord) {
             const auto bank = layout.byte_offset(coord) / 4 % 32;
             return Cell{std::to_string(bank), bank * 360 / 32};
           }};
 }
 }  // namespace
-std::string draw_text(const TvLayout& layout) { return grid_of(layout).text(); }
-std::string draw_text(const MemoryLayout& layout) { return grid_of(layout).text(); }
-std::string draw_svg(const TvLayout& layout) { return grid_of(layout).svg(); }
-std::string draw_svg(const MemoryLayout& layout) { return grid_of(layout).svg(); }
+std::string draw_text(const TvLayout& layout, std::int64_t most) { return grid_of(layout, most).text(); }
+std::string draw_text(const MemoryLayout& layout, std::int64_t most) { return grid_of(layout, most).text(); }
+std::string draw_svg(const TvLayout& layout, std::int64_t most) { return grid_of(layout, most).svg(); }
+std::string draw_svg(const MemoryLayout& layout, std::int64_t most) { return grid_of(layout, most).svg(); }
 }  // namespace warploom::layout

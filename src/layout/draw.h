@@ -7,12 +7,12 @@
 //                                                                  T1V0 T1V1 T3V0 T3V1
 //
 // Of a memory layout each cell is the shared-memory bank (0 to 31) that holds the element's first byte. In SVG a colour stands for a
-// thread, or for a bank. Of rows and columns beyond 64 the last line says that they are left out.
+// thread, or for a bank. Of rows and columns beyond `most` the last line says that they are left out.
 #pragma once
 #include "layout/memory_layout.h"
 namespace warploom::layout {
-std::string draw_text(const TvLayout& layout);
-std::string draw_text(const MemoryLayout& layout);
-std::string draw_svg(const TvLayout& layout);
-std::string draw_svg(const MemoryLayout& layout);
+std::string draw_text(const TvLayout& layout, std::int64_t most = 64);
+std::string draw_text(const MemoryLayout& layout, std::int64_t most = 64);
+std::string draw_svg(const TvLayout& layout, std::int64_t most = 64);
+std::string draw_svg(const MemoryLayout& layout, std::int64_t most = 64);
 }  // namespace warploom::layout

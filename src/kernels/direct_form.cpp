@@ -50,6 +50,7 @@ std::optional<Form::Product> product_of(const Form& form) {
       if (!summed) {
         flat.shape.push_back(found->a.shape[d]), flat.strides.push_back(found->a.strides[d]), flat.at.push_back(c);
       } else {
+        if (c.begin != 0) return std::nullopt;  // backwards, as in transposed convolutions
         if (stride == 0) stride = found->a.strides[d];
         if (found->a.strides[d] != stride * size) return std::nullopt;
         size *= found->a.shape[d];

@@ -39,5 +39,17 @@ TEST(FoundGraphs, AConvolutionOfOneChannelOverARow) {
   const Integers pads = {0, 1, 0, 1};
   expect_agreement(b, b.add(OpKind::Conv, {x, w}, {{"pads", pads}}), {"cpu"}, 6);
 }
+
+TEST(FoundGraphs, AConvolutionOfOneChannelOverASignal) {
+  graph::Builder b("signal");
+  const TensorId x = b.input("x", Dtype::f32, {1, 1, 45}), w = b.input("w", Dtype::f32, {4, 1, 3});
+  expect_agreement(b, b.add(OpKind::Conv, {x, w}), {"sm_80", "sm_90a"}, 3);
+}
+
+TEST(FoundGraphs, TheWeightsOfATransposedConvolutionAreReadBackwards) {
+  graph::Builder b("transposed");
+  const TensorId x = b.input("x", Dtype::f32, {1, 3, 7, 6}), w = b.input("w", Dtype::f32, {3, 4, 3, 3});
+  expect_agreement(b, b.add(OpKind::ConvTranspose, {x, w}), {"cpu"}, 6);
+}
 }  // namespace
 }  // namespace warploom

@@ -37,7 +37,7 @@ class MatmulThreads final : public Family {
   Space space(const Region& region, const target::Capabilities&) const override {
     using Values = std::vector<std::int64_t>;
     const auto c = *contraction_of(region.nests());
-    const bool plain = c.k.size() == 1 && !second_n(c);  // a matmul
+    const bool plain = c.channel && c.k.size() == 1 && !second_n(c);  // a matmul
     const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
     Values ys = {1}, tap_counts = {1}, depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
     for (std::int64_t y = 2; y <= 32 && second_n(c) && y < 2 * c.nest.axes[*second_n(c)]; y *= 2)

@@ -39,5 +39,18 @@ TEST(FoundGraphs, AConvolutionOfOneChannelOverARow) {
   const Integers pads = {0, 1, 0, 1};
   expect_agreement(b, b.add(OpKind::Conv, {x, w}, {{"pads", pads}}), {"cpu"}, 6);
 }
+
+TEST(FoundGraphs, AConvolutionOfOneChannelOverASignal) {
+  graph::Builder b("signal");
+  const TensorId x = b.input("x", Dtype::f32, {1, 1, 45}), w = b.input("w", Dtype::f32, {4, 1, 3});
+  const Integers two = {2}, pads = {2, 2};
+  expect_agreement(b, b.add(OpKind::Conv, {x, w}, {{"pads", pads}, {"strides", two}, {"dilations", two}}), {"sm_90a"}, 8);
+}
+
+TEST(FoundGraphs, TheWeightsOfATransposedConvolutionAreReadBackwards) {
+  graph::Builder b("transposed");
+  const TensorId x = b.input("x", Dtype::f32, {2, 1, 3, 6, 3}), w = b.input("w", Dtype::f32, {1, 4, 5, 3, 3});
+  expect_agreement(b, b.add(OpKind::ConvTranspose, {x, w}), {"cpu"}, 8);
+}
 }  // namespace
 }  // namespace warploom

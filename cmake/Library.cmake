@@ -7,12 +7,12 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 function(warploom_library)
-  add_library(warploom_shared SHARED ${CMAKE_SOURCE_DIR}/src/api/api.cpp)
+  target_compile_definitions(warploom_api PRIVATE WARPLOOM_BUILD WARPLOOM_VERSION="${PROJECT_VERSION}")
+  add_library(warploom_shared SHARED $<TARGET_OBJECTS:warploom_api>)
   set(names ${CMAKE_BINARY_DIR}/generated/warploom.map)
   file(CONFIGURE OUTPUT ${names} CONTENT "{ global: warploom_*; local: *; };\n")
   set_target_properties(warploom_shared PROPERTIES OUTPUT_NAME warploom EXPORT_NAME warploom VERSION ${PROJECT_VERSION}
                         SOVERSION ${PROJECT_VERSION_MAJOR})
-  target_compile_definitions(warploom_shared PRIVATE WARPLOOM_BUILD WARPLOOM_VERSION="${PROJECT_VERSION}")
   target_include_directories(warploom_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(warploom_shared PRIVATE $<BUILD_INTERFACE:warploom_runtime>)
   # As in the executable the C++ runtime is linked in: whatever program loads this has one of its own.
@@ -20,7 +20,6 @@ function(warploom_library)
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     target_link_options(warploom_shared PRIVATE -static-libstdc++ -static-libgcc)
   endif()
-  target_precompile_headers(warploom_shared REUSE_FROM warploom_pch_holder)
 
   set_target_properties(warploom PROPERTIES EXPORT_NAME program)
   set(where ${CMAKE_INSTALL_LIBDIR}/cmake/Warploom)

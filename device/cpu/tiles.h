@@ -83,6 +83,24 @@ template <long... I>
 WL_INLINE vf evens_and_odds(vf a, vf b, long_list<I...>) {  // the even elements of a, then the odd ones of b
   return __builtin_shufflevector(a, b, (2 * I < kLanes ? 2 * I : 2 * I + 1)...);
 }
+// Elements v, v + 1, … of a row, Step apart in memory; those not from begin to end count as fill.
+template <long Step, class From>
+WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fill) {
+  const From* from = row + v * Step;
+  const long low = max(begin - v, 0), high = max(min(end - v, kLanes), low);
+  const bool whole = begin <= v && v + kLanes <= end;
+  if constexpr (Step == 1) return whole ? load(from) : load_some(from, min(low, kLanes), min(high, kLanes), fill);
+  if constexpr (Step == 2) {  // the second vector begins one early, so that nothing behind the last element is read
+    constexpr long second = kLanes - 1;
+    if (whole) return evens_and_odds(load(from), load(from + second), lane_numbers{});
+    const long first = min(2 * low, 2 * kLanes), last = high == low ? first : 2 * high - 1;
+    return evens_and_odds(load_some(from, min(first, kLanes), min(last, kLanes), fill),
+                          load_some(from + second, max(first - second, 0), max(last - second, 0), fill), lane_numbers{});
+  }
+  vf out = splat(fill);
+  for (long i = low; i < high; ++i) out[i] = load_one(from + i * Step);
+  return out;
+}
 // The same of every Step-th element.
 template <long Step, class From>
 inline void load_strided(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box,

@@ -85,6 +85,13 @@ std::string CpuEmitter::row_pointer(const Tile& tile) const {
   return row && (!side.global || conditions(tile).empty()) ? pointer(tile) : "";
 }
 
+// A tile of one row of a global tensor, whose elements may be apart and partly outside.
+std::optional<CpuEmitter::Row> CpuEmitter::row_of(const Tile& tile) const {
+  const Side side = side_of(tile);
+  if (tile.lookup >= 0 || !side.global || side.row.dim >= 0 || side.col.dim < 0 || side.col.stride < 1) return std::nullopt;
+  return Row{pointer(tile), conditions(tile).empty() ? "" : box(side), side.col.stride};
+}
+
 // What must hold for a tile to lie inside its global tensor and is not known before the kernel runs; of all dimensions, or of those
 // besides a side's rows and columns.
 std::string CpuEmitter::conditions(const Tile& tile, const Side* besides) const {

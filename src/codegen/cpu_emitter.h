@@ -104,6 +104,11 @@ class CpuEmitter {
   tile::Index address(const tile::Tile& tile) const;
   std::string pointer(const tile::Tile& tile) const { return plus(name(tile.tensor), address(tile).text()); }
   std::string row_pointer(const tile::Tile& tile) const;
+  struct Row {
+    std::string pointer, box;  // box: "" where all of it lies inside
+    std::int64_t step;
+  };
+  std::optional<Row> row_of(const tile::Tile& tile) const;
   std::string conditions(const tile::Tile& tile, const Side* besides = nullptr) const;
   std::string box(const Side& global) const;
   void guarded(const tile::Tile& global, const std::string& whole, const std::string& part);

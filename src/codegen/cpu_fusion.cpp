@@ -78,10 +78,11 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
     const std::int64_t length = flat_extent(id);
     const bool same = length > 0 && (extent == 0 || length == extent) && !run.reduced.contains(id);
     extent = length;
-    return same && (length == 1 || length % lanes_ == 0) && (run.extent == 0 || length == run.extent);
+    const bool held = length == 1 || layout(id).floats % lanes_ == 0;  // by whole vectors, the last perhaps a part of one
+    return same && held && (run.extent == 0 || length == run.extent);
   };
-  const auto side = [&](const tile::Tile& tile) {
-    if (tensor(tile.tensor).scope != Scope::reg) return !row_pointer(tile).empty();
+  const auto side = [&](const tile::Tile& tile, bool read = false) {
+    if (tensor(tile.tensor).scope != Scope::reg) return !row_pointer(tile).empty() || (read && row_of(tile));
     return tile.extent == tensor(tile.tensor).shape && takes(tile.tensor);
   };
   Run next = run;
@@ -93,11 +94,12 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
     for (const TensorId id : uses_of(program_, statement).reads)
       fits = fits && (flat_extent(id) == 1 ? !run.reduced.contains(id) : tensor(id).shape == tensor(map->dst).shape);
   } else if (const auto* reduce = std::get_if<tile::Reduce>(&statement.node)) {
-    fits = takes(reduce->src) && extent > 1 && flat_extent(reduce->dst) == 1 && next.reduced.insert(reduce->dst).second;
+    fits = takes(reduce->src) && extent > 1 && extent % lanes_ == 0 && flat_extent(reduce->dst) == 1 &&
+           next.reduced.insert(reduce->dst).second;
   } else if (const auto* copy = std::get_if<tile::Copy>(&statement.node)) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;
     const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
-    fits = !copy->combine && !(reads && writes) && side(copy->src) && side(copy->dst);
+    fits = !copy->combine && !(reads && writes) && side(copy->src, true) && side(copy->dst);
     // Between turns of the loop, what was stored must not be met again.
     if (reads) fits = fits && !run.written.contains(from), next.read.insert(from);
     if (writes) fits = fits && !run.read.contains(to) && next.written.insert(to).second;
@@ -146,7 +148,7 @@ bool CpuEmitter::walks(const tile::Tile& tile) const {
 
 void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const Run> later) {
   const std::span statements(body.begin() + static_cast<std::ptrdiff_t>(run.begin), run.end - run.begin);
-  const bool single = run.extent == 1;
+  const bool single = run.extent == 1, ragged = !single && run.extent % lanes_ != 0;
   // A reduction takes four partial results, so that it does not wait for itself.
   const std::int64_t vectors = run.extent / lanes_;
   const std::int64_t parts = run.reduced.empty() ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
@@ -156,8 +158,24 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   std::map<std::string, std::string> known;
   const auto stem = [&](TensorId id) { return tensor(id).name; };
 
+  // A copy from memory whose elements are apart or partly outside, or whose last vector is a part of one: begin and end of what is there.
+  std::map<const tile::Copy*, std::string> parts_of_rows;
   for (const Statement& each : statements) out_.line("// {}", tile::print(program_, each));
   out_.open("{{");
+  for (const Statement& each : statements) {
+    const auto* copy = std::get_if<tile::Copy>(&each.node);
+    if (!copy || single || tensor(copy->src.tensor).scope != Scope::global) continue;
+    const auto row = row_of(copy->src);
+    if (!row || (row->box.empty() && row->step == 1 && !ragged)) continue;
+    std::string range = fmt::format("0, {}", run.extent);
+    if (!row->box.empty()) {
+      const std::string box = fresh("box");
+      out_.line("const wl::Box {} = {};", box, row->box);
+      range = fmt::format("{0}.col_begin, {0}.col_end", box);
+    }
+    parts_of_rows[copy] =
+        fmt::format("wl::load_row_at<{}>({}, {}, {}, {})", row->step, row->pointer, v, range, float_text(copy->fill));
+  }
   for (const Statement& each : statements) {
     for (const TensorId id : uses_of(program_, each).reads)
       if (!single && flat_extent(id) == 1) value[id] = local(fmt::format("wl::splat(*{})", name(id)), stem(id), known);
@@ -197,7 +215,8 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   const auto set = [&](TensorId id, const std::string& to, const tile::Copy* copy = nullptr) {
     const bool exact = copy && tensor(copy->src.tensor).dtype == tensor(id).dtype;
     value[id] = exact || !is_narrow(tensor(id).dtype) ? to : local(rounded(tensor(id).dtype, to), stem(id), known);
-    const bool memory = copy && tensor(copy->src.tensor).scope != Scope::reg && !single;
+    const bool memory =
+        copy && tensor(copy->src.tensor).scope != Scope::reg && !single && !ragged && !parts_of_rows.contains(copy);
     changed[id] = memory ? copy : nullptr;
     aliases_.erase(id);
   };
@@ -213,17 +232,23 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     } else if (const auto* copy = std::get_if<tile::Copy>(&each.node)) {
       const tile::Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
       if (dst.scope != Scope::reg) {
-        const bool streaming = dst.scope == Scope::global && copy->streaming && dst.dtype == Dtype::f32 && !single;
+        const bool streaming = dst.scope == Scope::global && copy->streaming && dst.dtype == Dtype::f32 && !single && !ragged;
         streams_ |= streaming;
         std::string what = current(copy->src.tensor);
         if (dst.scope == Scope::shared && src.dtype != dst.dtype) what = rounded(dst.dtype, what);
         out_.line("wl::{}({}{}, {}{});",
                   single      ? "store_one"
+                  : ragged    ? "store_first"
                   : streaming ? "stream"
                               : "store",
-                  row_pointer(copy->dst), step, what, single ? "[0]" : "");
+                  row_pointer(copy->dst), step, what,
+                  single   ? "[0]"
+                  : ragged ? fmt::format(", wl::min({} - {}, wl::kLanes)", run.extent, v)
+                           : "");
       } else if (src.scope == Scope::reg) {
         set(copy->dst.tensor, current(copy->src.tensor), copy);
+      } else if (const auto part = parts_of_rows.find(copy); part != parts_of_rows.end()) {
+        set(copy->dst.tensor, local(part->second, stem(copy->dst.tensor), known), copy);
       } else {
         const std::string from = row_pointer(copy->src) + step;
         set(copy->dst.tensor,
@@ -239,7 +264,8 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   }
   // Of loops that read one stream the second, which finds it in the cache and has time, asks for what later turns will read.
   for (const Statement& each : statements)
-    if (const auto* copy = std::get_if<tile::Copy>(&each.node); copy && !single && walks(copy->src))
+    if (const auto* copy = std::get_if<tile::Copy>(&each.node);
+        copy && !single && !parts_of_rows.contains(copy) && walks(copy->src))
       if (const auto alias = aliases_.find(copy->dst.tensor);
           alias == aliases_.end() || !alias->second.prefetch || changed[copy->dst.tensor] != copy)
         out_.line("wl::prefetch<wl::kLanes>({}{});", row_pointer(copy->src), step);

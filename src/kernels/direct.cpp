@@ -51,6 +51,9 @@ class Direct final : public Family {
                     {"unroll", window > 1 && window <= 49 ? std::vector<std::int64_t>{8, 1} : std::vector<std::int64_t>{1},
                      "reduced axes of at most this many elements are written out"}};
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
+    else
+      space.fields.push_back({"rows", y > 1 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0},
+                              "1: the rows of a tile are taken one after another, each in registers from memory to memory"});
     if (gpu || forms.size() > 1 || !forms[0].product) return space;
     const Form& form = forms[0];
     space.fields[1].values = fitting(y, {64, 128, 256, 32, 16, 8, 4, 1});
@@ -66,7 +69,7 @@ class Direct final : public Family {
   Status legal(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
     const bool gpu = capabilities.gpu;
     const std::int64_t lanes = field(s, "lanes"), unroll = field(s, "unroll"), warps = field(s, "warps", !gpu),
-                       threads = warps * 32, z = field(s, "z"), depth = field(s, "depth"),
+                       threads = warps * 32, z = field(s, "z"), depth = field(s, "depth"), rows = field(s, "rows"),
                        least = std::min({field(s, "x"), field(s, "y"), lanes, unroll, warps});
     WARPLOOM_CHECK(first_broken(s, {{least < 1, "x, y, lanes, unroll and, on a GPU, warps of at least 1", least}}));
     for (const Form& form : forms_of(region, capabilities)) {
@@ -80,6 +83,10 @@ class Direct final : public Family {
         elements *= tile[a];
         if (form.reduced[a] && size <= unroll) written *= size;
       }
+      const int y = form.roles.y;
+      WARPLOOM_CHECK(first_broken(
+          s, {{rows == 1 && (gpu || product || y < 0 || field(s, "y") < 2 || field(s, "y") > form.nest.axes[at(y)] || z > 1),
+               "rows=1 on a CPU without products, of 2 rows or more", field(s, "y")}}));
       if (product) {
         WARPLOOM_CHECK(legal_product(form, s, tile, capabilities));
         elements = 1;
@@ -134,10 +141,12 @@ class Direct final : public Family {
       const auto tile = tile_of(form, s);
       const bool product = form.product && field(s, "product") == 1;
       const double rows = product ? static_cast<double>(field(s, "z")) : 1;
+      const double in_turn = field(s, "rows") == 1 ? static_cast<double>(field(s, "y")) : 1;
       double tasks = 1, trips = 1, task = 30;
       for (std::size_t a = 0; a < tile.size(); ++a) {
-        const double size = static_cast<int>(a) == form.roles.z ? std::max(rows, static_cast<double>(tile[a]))
-                                                                : static_cast<double>(tile[a]),
+        const double size = static_cast<int>(a) == form.roles.z   ? std::max(rows, static_cast<double>(tile[a]))
+                            : static_cast<int>(a) == form.roles.y ? std::max(in_turn, static_cast<double>(tile[a]))
+                                                                  : static_cast<double>(tile[a]),
                      count = std::ceil(static_cast<double>(form.nest.axes[a]) / size);
         (form.reduced[a] ? trips : tasks) *= count;
       }
@@ -158,8 +167,7 @@ class Direct final : public Family {
           if (value.varies[a] && tile[a] > 1) elements *= static_cast<double>(tile[a]), row = static_cast<double>(tile[a]);
           if (value.varies[a] && form.reduced[a]) times = trips;
         }
-        // What lies in one row of whole vectors shares a loop and stays in registers.
-        const bool fused = elements == row && std::fmod(row, vector) == 0;
+        const bool fused = elements == row;  // what lies in one row shares a loop and stays in registers
         const double vectors = elements / row * std::ceil(row / vector);
         double cycles = vectors * (fused ? 1 : 3) + 2;
         if (value.kind == Kind::load) {
@@ -168,11 +176,15 @@ class Direct final : public Family {
           const bool blocks =
               own == form.roles.y && tile[at(own)] % 8 == 0 && std::fmod(row, vector) == 0;  // transposed in registers
           if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1))
-            cycles = elements * (blocks ? 0.4 : stride_along(load, own) == 2 && own == inner ? 0.3 : 1.5);
-          if (!load.inside) cycles = cycles * 2 + 10;
+            cycles = fused && stride_along(load, own) == 2 && own == inner
+                         ? 3 * vectors
+                         : elements * (blocks                                         ? 0.4
+                                       : stride_along(load, own) == 2 && own == inner ? 0.3
+                                                                                      : 1.5);
+          if (!load.inside) cycles = fused ? cycles + 2 * vectors : cycles * 2 + 10;
         }
         if (value.kind == Kind::apply) cycles *= 2.0 / 3;
-        if (!product) task += times * cycles;
+        if (!product) task += in_turn * times * cycles;
       }
       all += std::ceil(tasks / capabilities.processors) * task;
     }

@@ -132,7 +132,7 @@ std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s) {
   const auto set = [&](int axis, const char* name) {
     if (axis >= 0) tile[at(axis)] = field(s, name);
   };
-  set(form.roles.x, "x"), set(form.roles.y, "y"), set(form.roles.lanes, "lanes");
+  set(form.roles.x, "x"), set(form.roles.y, field(s, "rows") == 1 ? "rows" : "y"), set(form.roles.lanes, "lanes");
   return tile;
 }
 

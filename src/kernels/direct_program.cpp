@@ -31,6 +31,17 @@ class Writer {
     place_tile();
     held_.assign(n_.values.size(), -1);
     choose_kept();
+    if (field(s_, "rows") == 0) return compute_tile(product);
+    const std::size_t y = at(form_.roles.y);
+    const Index first = tile_.origin[y];
+    b.for_("row", 0, field(s_, "y"), 1, [&](const Index& row) {
+      tile_.origin[y] = first + row;
+      compute_tile(product);
+    });
+  }
+
+ private:
+  void compute_tile(bool product) {
     const auto needed = [&](std::size_t v, const auto& self, std::vector<bool>& out) -> void {
       if (out[v]) return;
       out[v] = true;
@@ -62,7 +73,6 @@ class Writer {
     for (std::size_t i = 0; i < n_.outputs.size(); ++i) store(i);
   }
 
- private:
   const Form& form_;
   const Nest& n_;
   tile::Builder& b;
@@ -86,6 +96,7 @@ class Writer {
       if (!form_.reduced[a]) free.push_back(a);
     NestTile whole = tile_;
     if (rows_ > 1) whole.extent[at(form_.roles.z)] = rows_;
+    if (field(s_, "rows") == 1) whole.extent[at(form_.roles.y)] = field(s_, "y");
     whole.place(n_, free, tile::block(0));
     for (const std::size_t a : free)
       if (!gpu_ && n_.axes[a] % whole.extent[a] != 0) whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
@@ -152,6 +163,7 @@ class Writer {
         held_[v] = mine;
       }
     } else if (kept_[v]) {
+      held_[v] = -1;  // where bodies are written out, of the body before
       const Value text = value_of(v);
       held_[v] = draft.reg(fmt::format("v{}", v), value.dtype, shape_of(value.varies));
       b.map(held_[v], text);

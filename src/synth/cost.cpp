@@ -43,7 +43,7 @@ class Model : Question {
     const double processors = capabilities.cluster_processors(static_cast<int>(cluster_size(program))),
                  running = std::min(blocks_, processors), at_once = processors * cost.resident,
                  whole = std::floor(blocks_ / at_once);
-    const auto sampled = std::min<std::int64_t>(static_cast<std::int64_t>(std::min(blocks_, at_once)), 256);
+    const auto sampled = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(blocks_, at_once)), 1, 256);
     for (std::int64_t block = 0; block < sampled; ++block) bind_block(wave_.emplace_back(), block);
     const Work block = walk(program.body, program.warps * 32);
     cost.tensor = block.tensor, cost.issue = block.issue / 4, cost.shared = block.shared;

@@ -276,13 +276,29 @@ TEST(CpuFusion, StatementsOverOneExtentAreOneLoopWithoutArrays) {
   EXPECT_EQ(count(text, "alignas"), 0u) << text;
 }
 
-TEST(CpuFusion, AnExtentThatIsNoMultipleOfAVectorIsNotFused) {
+TEST(CpuFusion, AnExtentThatIsNoMultipleOfAVectorEndsInAPartOfOne) {
   Builder b("ragged");
   const auto x = b.global("X", Dtype::f32, {250}), y = b.output("Y", Dtype::f32, {250});
   const auto t = b.reg("t", Dtype::f32, {250});
   b.copy(b.all(x), b.all(t));
   b.copy(b.all(t), b.all(y));
-  EXPECT_EQ(count(text_of(b.finish()), "wl::copy_rows"), 2u);
+  const std::string text = text_of(b.finish());
+  EXPECT_EQ(count(text, "wl::load_row_at<1>(X, "), 1u) << text;
+  EXPECT_EQ(count(text, "wl::store_first(Y"), 1u) << text;
+  EXPECT_EQ(count(text, "alignas"), 0u) << text;
+}
+
+TEST(CpuFusion, RowsThatAreApartOrPartlyOutsideShareTheLoop) {
+  Builder b("window");
+  const auto x = b.global("X", Dtype::f32, {128}), y = b.output("Y", Dtype::f32, {64});
+  const auto t = b.reg("t", Dtype::f32, {64}), u = b.reg("u", Dtype::f32, {64});
+  b.copy(b.stepped(b.tile(x, {-1}, {64}), {2}), b.all(t));
+  b.copy(b.stepped(b.tile(x, {0}, {64}), {2}), b.all(u));
+  b.map(t, b.value(t) + b.value(u));
+  b.copy(b.all(t), b.all(y));
+  const std::string text = text_of(b.finish());
+  EXPECT_EQ(count(text, "for (long"), 1u) << text;
+  EXPECT_EQ(count(text, "wl::load_row_at<2>("), 2u) << text;
 }
 
 TEST(CpuFusion, ATensorReadOnlyByTheNextTurnIsStored) {

@@ -18,7 +18,6 @@
 #define WL_UNROLL
 #define WL_UNROLL_8
 #define WL_SHARED_BASE() ::wl::shared_base()
-
 namespace wl::emu {
 template <class... P>
 struct Call {

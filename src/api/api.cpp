@@ -18,7 +18,6 @@ struct warploom_bundle {
   std::vector<void*> bound;  // what `call` computes on
   runtime::Call call;
 };
-
 namespace {
 thread_local std::string last_code, last_text;
 
@@ -125,7 +124,6 @@ Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
   return bundle.call();
 }
 }  // namespace
-
 int warploom_command(const char* const* arguments, char** json) {
   std::string printed;
   const int status = guarded([&] { return command(arguments, printed); });

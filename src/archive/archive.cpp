@@ -1,7 +1,6 @@
 #include "archive/archive.h"
 namespace warploom::archive {
 using nlohmann::json;
-
 namespace {
 // A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes that are no UTF-8; neither must
 // stop a record.

@@ -39,7 +39,6 @@ nlohmann::json instructions(const tile::Program& program, const synth::Solution&
   for (auto& [line, row] : rows) json.push_back(std::move(row));
   return json;
 }
-
 namespace {
 namespace fs = std::filesystem;
 

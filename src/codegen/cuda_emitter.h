@@ -259,5 +259,4 @@ class CudaEmitter {
   std::set<std::string> digits_;
   std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
 };
-
 }  // namespace warploom::codegen

@@ -6,7 +6,7 @@ import statistics
 import sys
 
 LIMIT = 30_000
-STANDS = 32_200  # only ever lowered
+STANDS = 31_200  # only ever lowered
 LONG_FILE = 600
 SUFFIXES = {".h", ".cpp", ".def", ".cu", ".sql", ".py", ".cmake"}
 

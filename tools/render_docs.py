@@ -168,6 +168,14 @@ def render_banks(root, machine):
     return table(["program", "loads, emulated", "loads, counted", "stores, emulated", "stores, counted", "within 2 %"], rows)
 
 
+def render_modelnew(root, machine):
+    data = json.loads((root / "bench/results" / machine / "modelnew.json").read_text())
+    rows = [[f"`{row['task']}`", row["trials"], number(row["us"]), number(row["eager_us"]), f"{row['eager_us'] / row['us']:.2f}×"]
+            for row in data["rows"]]
+    return (f"{data['device']}, torch {data['torch']}, at {data['commit'][:12]}.\n\n" +
+            table(["task", "trials right", "ours, µs", "eager, µs", "ratio"], rows))
+
+
 def render_compiler(root, machine):
     data = json.loads((root / "bench/results" / machine / "compiler.json").read_text())
     compilers = ", ".join(data["compilers"].values())
@@ -188,7 +196,7 @@ def render(what, root):
         return render_fuzz(root)
     if words == ["graphs"]:
         return render_graphs(root)
-    own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks}
+    own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "modelnew": render_modelnew}
     if words[0] in own and len(words) == 2:
         return own[words[0]](root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:

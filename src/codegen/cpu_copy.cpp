@@ -226,7 +226,7 @@ void CpuEmitter::gathered(tile::Copy copy) {
 
 // Loops for what is no matrix on both sides: dimensions of one that meet one of the other together, a gathered one, and those beyond
 // two. Then the best way to move the matrix.
-void CpuEmitter::move(tile::Copy copy) {
+void CpuEmitter::move(const tile::Copy& copy) {
   const auto all = *tile::meetings(copy.src.extent, copy.dst.extent);
   const auto on = [&](const tile::Copy& rest) { move(rest); };
   for (const tile::Meeting& met : all)

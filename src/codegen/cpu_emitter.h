@@ -93,7 +93,7 @@ class CpuEmitter {
   // cpu_copy.cpp
   struct Side;  // one tile of a copy
   void visit(const tile::Copy& copy);
-  void move(tile::Copy copy);
+  void move(const tile::Copy& copy);
   void gathered(tile::Copy copy);
   template <class F>
   void turns(const std::string& stem, std::int64_t count, const F& turn);

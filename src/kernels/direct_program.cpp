@@ -284,7 +284,7 @@ class Writer {
     const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
     // Each block of k is summed from zero and added to those before it: the rounding error of one long chain would grow with √k.
     const std::int64_t blocks = ceil_div(n_.axes[at(p.k)], depth);
-    const TensorId part = p.taps == 1 && blocks > 1 ? draft.reg("part", Dtype::f32, sum_shape(v)) : held_[v];
+    const TensorId part = blocks > 1 ? draft.reg("part", Dtype::f32, sum_shape(v)) : held_[v];
     b.for_("k", 0, blocks, 1, [&](const Index& k) {
       tile_.origin[at(p.k)] = k * depth;
       tile::Tile rows_of_a = kernels::box(draft, A, p.a, a_axes, tile_);
@@ -299,11 +299,11 @@ class Writer {
       });
       if (part != held_[v]) b.fill(part, 0);
       if (p.taps == 1) b.mma(part, b.all(a), b.all(w));
+      else
+        b.for_("c", 0, depth, 1, [&](const Index& c) {
+          b.mma(part, b.tile(a, {0, c * p.taps}, {m, p.taps}), b.tile(w, {c, 0, 0}, {1, p.taps, n}));
+        });
       if (part != held_[v]) b.map(held_[v], b.value(held_[v]) + b.value(part));
-      if (p.taps == 1) return;
-      b.for_("c", 0, depth, 1, [&](const Index& c) {
-        b.mma(part, b.tile(a, {0, c * p.taps}, {m, p.taps}), b.tile(w, {c, 0, 0}, {1, p.taps, n}));
-      });
     });
   }
   void taps(std::size_t axis, const Index& tap, const std::function<void(const Index&)>& body) {

@@ -1,4 +1,4 @@
-// Element types and their exact conversion to and from double: round to nearest even, saturating nothing, NaN kept.
+// Element types and their exact conversion to and from double: round to nearest even, no float saturates, NaN kept.
 #pragma once
 #include <cstddef>
 #include <cstdint>

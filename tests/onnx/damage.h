@@ -3,23 +3,20 @@
 #include <string>
 #include "base/random.h"
 namespace warploom {
+// Every second one keeps its length, so that what surrounds the damage still reads.
 inline std::string damaged(std::string bytes, Random& random) {
-  for (std::uint64_t edits = 1 + random.below(4); edits > 0; --edits) {
-    if (bytes.empty()) return " ";
-    const std::size_t at = random.below(bytes.size());
-    switch (random.below(16)) {
-      case 0: bytes.resize(at); break;
-      case 1: bytes.insert(random.below(bytes.size()), bytes.substr(at, 1 + random.below(64))); break;
-      case 2: bytes.erase(at, 1 + random.below(64)); break;
-      case 3:
-      case 4:
-      case 5: bytes.erase(at, 1 + random.below(4)); break;
-      case 6:
-      case 7:
-      case 8: bytes[at] = static_cast<char>(random.below(256)); break;
-      case 9:
-      case 10:
-      case 11: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8))); break;
+  const bool same_length = random.below(2) == 0;
+  for (std::uint64_t edits = 1 + random.below(4); edits > 0 && !bytes.empty(); --edits) {
+    const std::size_t at = random.below(bytes.size()), from = random.below(bytes.size());
+    switch (random.below(same_length ? 4 : 9)) {
+      case 0:
+      case 1: bytes[at] = static_cast<char>(random.below(256)); break;
+      case 2: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8))); break;
+      case 3: bytes[at] = bytes[from]; break;
+      case 4: bytes.resize(at); break;
+      case 5: bytes.insert(from, bytes.substr(at, 1 + random.below(64))); break;
+      case 6: bytes.erase(at, 1 + random.below(64)); break;
+      case 7: bytes.erase(at, 1 + random.below(4)); break;
       default:
         bytes.insert(at, std::string(1 + random.below(9), static_cast<char>(random.below(2) ? 0xff : random.below(256))));
     }

@@ -1,6 +1,6 @@
 // Damaged copies of every installed case of the ONNX project, read by children that may take 1 GiB and a second a model.
 //
-// WARPLOOM_ONNX_MUTANTS damaged copies of each (3 unless it says otherwise), WARPLOOM_ONNX_MUTANTS_SEED their seed.
+// WARPLOOM_ONNX_MUTANTS damaged copies of each (20 unless it says otherwise), WARPLOOM_ONNX_MUTANTS_SEED their seed.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -73,7 +73,7 @@ struct Counts {  // in memory that parent and child share
 TEST(Mutants, OfEveryInstalledCaseCostLittleAndCrashNothing) {
   const std::vector<Case> cases = installed();
   if (cases.empty()) GTEST_SKIP() << "no installed test data";
-  const std::uint64_t each = number_of("WARPLOOM_ONNX_MUTANTS", 3), seed = number_of("WARPLOOM_ONNX_MUTANTS_SEED", 2026);
+  const std::uint64_t each = number_of("WARPLOOM_ONNX_MUTANTS", 20), seed = number_of("WARPLOOM_ONNX_MUTANTS_SEED", 2026);
   void* shared = mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
   auto& counts = *new (shared) Counts;

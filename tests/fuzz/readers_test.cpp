@@ -1,6 +1,6 @@
 // The kept corpus of the readers through each of them, without libFuzzer: a value or an error with a code.
-#include <gtest/gtest.h>
 #include "readers/readers.h"
+#include <gtest/gtest.h>
 namespace warploom::fuzz {
 namespace {
 namespace fs = std::filesystem;

@@ -32,7 +32,8 @@ std::vector<Case> installed() {
   const fs::path root = "/usr/share/libonnx-testdata/data";
   std::error_code none;
   for (const auto& entry : fs::recursive_directory_iterator(root, none))
-    if (entry.path().filename() == "model.onnx") cases.push_back({entry.path().parent_path().filename(), *read_file(entry.path())});
+    if (entry.path().filename() == "model.onnx")
+      cases.push_back({entry.path().parent_path().filename(), *read_file(entry.path())});
   std::ranges::sort(cases, {}, &Case::name);
   return cases;
 }
@@ -93,10 +94,11 @@ TEST(Mutants, OfEveryInstalledCaseCostLittleAndCrashNothing) {
     ADD_FAILURE() << cases[(counts.next - 1) / each].name << ", mutant " << (counts.next - 1) % each << " of seed " << seed
                   << (slow ? ": more than a second" : ": ended with status ") << (slow ? "" : std::to_string(status));
   }
-  std::printf("%zu models, %zu mutants of seed %zu: %zu accepted, %zu refused (%zu for want of memory), %d crashed, %d late; "
-              "slowest %.3f s, peak %ld MiB\n",
-              cases.size(), cases.size() * each, seed, counts.accepted, counts.refused, counts.without_memory, crashed, late,
-              counts.slowest, peak / 1024);
+  std::printf(
+      "%zu models, %zu mutants of seed %zu: %zu accepted, %zu refused (%zu for want of memory), %d crashed, %d late; "
+      "slowest %.3f s, peak %ld MiB\n",
+      cases.size(), cases.size() * each, seed, counts.accepted, counts.refused, counts.without_memory, crashed, late,
+      counts.slowest, peak / 1024);
   EXPECT_EQ(counts.faults, 0u);
   EXPECT_EQ(counts.without_memory, 0u);
   munmap(shared, sizeof(Counts));

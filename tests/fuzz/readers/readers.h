@@ -50,13 +50,13 @@ inline void read_archive(std::string_view bytes) {
         read(archive->runs(problem.key));
       }
   }
-  for (const auto& file : std::filesystem::directory_iterator(folder.path())) std::filesystem::remove(file);  // also what was moved aside
+  for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+    std::filesystem::remove(file);  // also what was moved aside
 }
 }  // namespace warploom::fuzz
-
 // Defines what libFuzzer calls.
-#define WARPLOOM_FUZZ_READER(function)                                                  \
-  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {   \
+#define WARPLOOM_FUZZ_READER(function)                                                     \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {      \
     warploom::fuzz::function(std::string_view(reinterpret_cast<const char*>(data), size)); \
-    return 0;                                                                           \
+    return 0;                                                                              \
   }

@@ -2,9 +2,10 @@
 set(WARPLOOM_ROOMS "" CACHE INTERNAL "")
 
 add_library(warploom_flags INTERFACE)
-target_compile_options(warploom_flags INTERFACE -fpch-preprocess  # so that ccache can look through the precompiled header
+set(gnu CXX_COMPILER_ID:GNU)
+target_compile_options(warploom_flags INTERFACE $<$<${gnu}>:-fpch-preprocess>  # so that ccache can look through the precompiled header
                        -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-                       -Wno-stringop-overflow -Wno-restrict -Wno-array-bounds  # false alarms of GCC 12 on std::string
+                       $<$<${gnu}>:-Wno-stringop-overflow> $<$<${gnu}>:-Wno-restrict> -Wno-array-bounds  # false alarms of GCC 12 on std::string
                        -Wno-missing-field-initializers  # what an initializer leaves out has its default
                        $<$<BOOL:${WARPLOOM_WERROR}>:-Werror>)
 target_include_directories(warploom_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
@@ -70,8 +71,8 @@ endfunction()
 
 function(warploom_tests)
   include(GoogleTest)
-  add_library(warploom_fuzz INTERFACE)  # no room: random programs and graphs through several
-  target_link_libraries(warploom_fuzz INTERFACE warploom_search)
+  add_library(warploom_fuzz INTERFACE)  # no room: random programs, graphs and bytes through several
+  target_link_libraries(warploom_fuzz INTERFACE warploom_onnx warploom_search)
   foreach(room ${WARPLOOM_ROOMS} emulator fuzz)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*.cpp)
     if(sources AND TARGET warploom_${room})
@@ -103,4 +104,17 @@ function(warploom_bench)
   target_compile_definitions(bench_compiler PRIVATE WARPLOOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(bench_compiler PRIVATE -fPIC)
   target_precompile_headers(bench_compiler REUSE_FROM warploom_pch_holder)
+endfunction()
+
+# What libFuzzer drives, one executable a reader: only with the preset `fuzz`, whose compiler has libFuzzer (docs/fuzzing.md).
+function(warploom_fuzzers)
+  add_custom_target(fuzzers)
+  foreach(reader onnx_binary onnx_text tile_program archive)
+    add_executable(fuzz_${reader} ${CMAKE_SOURCE_DIR}/tests/fuzz/readers/${reader}.cpp)
+    target_link_libraries(fuzz_${reader} PRIVATE warploom_onnx warploom_tile warploom_archive)
+    target_compile_options(fuzz_${reader} PRIVATE -fPIC)
+    target_precompile_headers(fuzz_${reader} REUSE_FROM warploom_pch_holder)
+    target_link_options(fuzz_${reader} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzzers fuzz_${reader})
+  endforeach()
 endfunction()

@@ -72,7 +72,10 @@ tl::unexpected<Error> Archive::error_of(int code) const {
   if (among(primary, {SQLITE_BUSY, SQLITE_LOCKED}))
     return fail({ErrorCode::kArchiveLocked, "another run holds the archive", place, "a turn to write", found,
                  "wait for the other run or name another archive with --archive"});
-  if (among(primary, {SQLITE_CORRUPT, SQLITE_NOTADB})) return damaged(found);
+  // Our statements fit our tables: where SQLite refuses one, the file holds others.
+  if (among(primary, {SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_SCHEMA, SQLITE_FORMAT, SQLITE_TOOBIG}))
+    return damaged(found);
+  if (primary == SQLITE_NOMEM) return fail({ErrorCode::kOutOfMemory, "the archive does not fit in memory", place});
   if (among(primary, {SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_IOERR}))
     return fail({ErrorCode::kFileUnwritable, "the archive cannot be written", place, "a writable file in a writable folder",
                  found, "name an archive elsewhere with --archive"});
@@ -121,11 +124,16 @@ Status Archive::create() const {
 }
 
 Status Archive::set_up() const {
-  // A foreign file must not be touched, so its application id is read before the log is set up.
-  WARPLOOM_TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_master"));
+  // A foreign file must not be touched, so its application id is read before all else: even its tables may be none that this
+  // version of SQLite can read.
   WARPLOOM_TRY(const std::int64_t id, number("PRAGMA application_id"));
-  const bool fresh = id == 0 && tables == 0;
-  if (id != kApplicationId && !fresh) return foreign(path_, "an SQLite database of another program");
+  const bool fresh = id == 0;
+  if (id != kApplicationId) {
+    const auto tables = fresh ? number("SELECT count(*) FROM sqlite_master") : Result<std::int64_t>(1);
+    const bool unread = !tables && tables.error().code == ErrorCode::kArchiveDamaged;
+    if (unread || (tables && *tables > 0)) return foreign(path_, "an SQLite database of another program");
+    if (!tables) return fail(tables.error());
+  }
   WARPLOOM_CHECK(execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
   if (fresh) return create();
   WARPLOOM_TRY(const std::int64_t version, number("PRAGMA user_version"));

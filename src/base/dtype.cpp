@@ -176,8 +176,8 @@ double load_as_double(Dtype dtype, const void* data, std::size_t index) {
 }
 
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {
-  if (bits_of(dtype) < 8) return put_bits(dtype, data, index, rounded(dtype, value));
-  if (dtype == Dtype::boolean) value = value != 0;
+  if (!is_float(dtype)) value = rounded(dtype, value);
+  if (bits_of(dtype) < 8) return put_bits(dtype, data, index, value);
   if (dtype == Dtype::tf32) value = static_cast<double>(round_tf32(static_cast<float>(value)));
   if (is_coded(dtype)) value = encode(format_of(dtype), value);
   as_held(dtype, [&](auto held) {

@@ -1,4 +1,4 @@
-// Element types and their exact conversion to and from double: round to nearest even, saturating nothing, NaN kept.
+// Element types and their exact conversion to and from double: round to nearest even, no float saturates, NaN kept.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ bool is_float(Dtype dtype);
 bool is_signed(Dtype dtype);
 double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-8 bf16
 
-// Element `index` of a packed array of `dtype` as a double, and back with rounding to nearest even. tf32 is stored as
+// Element `index` of a packed array of `dtype` as a double, and back as rounded() has it. tf32 is stored as
 // 32 bits whose low 13 are zero.
 // load_run: to[i] = element (offset + i·stride), for i below count, fast.
 double load_as_double(Dtype dtype, const void* data, std::size_t index);

@@ -96,11 +96,7 @@ bool fold_by_reference(Graph& graph, const Node& node) {
     if (id == kAbsent) continue;
     Tensor& out = graph.tensor(id);
     out.constant.emplace(static_cast<std::size_t>(byte_count(out)));
-    for (std::size_t i = 0; i < value->size(); ++i) {
-      const double held = (*value)[i];
-      store_from_double(out.dtype, out.constant->data(), i,
-                        out.dtype == Dtype::i64 ? std::clamp(held, -0x1p63, 0x1p63 - 1024) : held);
-    }
+    for (std::size_t i = 0; i < value->size(); ++i) store_from_double(out.dtype, out.constant->data(), i, (*value)[i]);
     ++value;
   }
   return true;

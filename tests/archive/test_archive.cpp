@@ -159,6 +159,35 @@ TEST_F(ArchiveTest, OverwrittenPagesAreDamaged) {
   EXPECT_EQ(archive.error().code, ErrorCode::kArchiveDamaged);
 }
 
+TEST_F(ArchiveTest, TablesThatSqliteCannotReadAreDamagedInAnArchiveAndForeignElsewhere) {
+  fill(1);
+  std::string bytes = *read_file(path_);
+  bytes[47] = 9;  // a schema of a format to come
+  ASSERT_TRUE(write_file(path_, bytes));
+  const auto ours = Archive::open(path_);
+  ASSERT_FALSE(ours);
+  EXPECT_EQ(ours.error().code, ErrorCode::kArchiveDamaged);
+  bytes.replace(68, 4, 4, '\0');  // no application's
+  ASSERT_TRUE(write_file(path_, bytes));
+  const auto theirs = Archive::open(path_);
+  ASSERT_FALSE(theirs);
+  EXPECT_EQ(theirs.error().code, ErrorCode::kArchiveForeign);
+  EXPECT_EQ(*read_file(path_), bytes);
+}
+
+TEST_F(ArchiveTest, TablesOfAnotherShapeAreDamaged) {
+  fill(1);
+  sqlite3* raw = nullptr;
+  sqlite3_open(path_.c_str(), &raw);
+  sqlite3_exec(raw, "DROP TABLE problems; CREATE TABLE problems (id INTEGER)", nullptr, nullptr, nullptr);
+  sqlite3_close(raw);
+  auto archive = Archive::open(path_);
+  ASSERT_TRUE(archive) << describe(archive.error());
+  const auto problems = archive->problems();
+  ASSERT_FALSE(problems);
+  EXPECT_EQ(problems.error().code, ErrorCode::kArchiveDamaged);
+}
+
 TEST_F(ArchiveTest, AHeldLockTimesOut) {
   Archive archive = opened(100ms);
   sqlite3* holder = nullptr;

@@ -151,6 +151,23 @@ TEST(Reference, CastsRoundAndIntegersWrap) {
   EXPECT_EQ((*evaluate(*c.finish(), {}))[0], (std::vector<double>{-56, 56}));
 }
 
+TEST(Store, WhatAnIntegerCannotHoldSaturates) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto stored = [](Dtype dtype, double value) {
+    std::int64_t bytes = 0;
+    store_from_double(dtype, &bytes, 0, value);
+    return load_as_double(dtype, &bytes, 0);
+  };
+  EXPECT_EQ(stored(Dtype::u8, -3.4e38), 0);
+  EXPECT_EQ(stored(Dtype::u8, 256), 255);
+  EXPECT_EQ(stored(Dtype::i8, inf), 127);
+  EXPECT_EQ(stored(Dtype::i32, -inf), -0x1p31);
+  EXPECT_EQ(stored(Dtype::i64, 0x1p63), 0x1p63 - 1024);
+  EXPECT_EQ(stored(Dtype::i32, std::nan("")), 0);
+  EXPECT_EQ(stored(Dtype::boolean, -7), 1);
+  EXPECT_EQ(stored(Dtype::i32, -2.9), -2);
+}
+
 TEST(Reference, DequantizeLinearScalesAlongItsAxis) {
   Builder b("quantized");
   const TensorId x = b.constant("x", Dtype::i8, {2, 3}, std::vector<double>{-128, 0, 127, 10, 20, 30});

@@ -209,6 +209,12 @@ TEST(Load, TypesAndDeclarations) {
   EXPECT_EQ(code(two("43", 1)), ErrorCode::kOnnxShape);
   EXPECT_EQ(code(two("3", 1)), ErrorCode::kOnnxShape);
 }
+TEST(Load, ACompositeOfIntegersThatNeedsRealsIsRefused) {
+  EXPECT_EQ(code(model(fmt::format("node {{ op_type: \"ReduceLogSumExp\" input: \"x\" output: \"y\" }} input {{ {} }} "
+                                   "output {{ name: \"y\" }}",
+                                   value("x", "34", 2)))),
+            ErrorCode::kOnnxType);
+}
 TEST(Load, Names) {
   const std::string x = value("x", "34");
   const auto nodes = [&](std::string_view text) {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include "../graph/naive.h"
 #include "base/file.h"
-#include "base/random.h"
+#include "damage.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
 namespace warploom {
@@ -74,18 +74,8 @@ TEST(Mutants, NeverCrashAndAreQuick) {
   int accepted = 0, refused = 0;
   double slowest = 0;
   for (int i = 0; i < 6000; ++i) {
-    std::string bytes = models[random.below(models.size())];
-    for (std::uint64_t edits = 1 + random.below(4); edits > 0; --edits) {
-      const std::size_t at = random.below(bytes.size());
-      switch (random.below(4)) {
-        case 0: bytes[at] = static_cast<char>(random.below(256)); break;
-        case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8))); break;
-        case 2: bytes.erase(at, 1 + random.below(4)); break;
-        default:
-          bytes.insert(at, std::string(1 + random.below(9), static_cast<char>(random.below(2) ? 0xff : random.below(256))));
-      }
-      if (bytes.empty()) bytes.push_back(' ');
-    }
+    const std::string& model = models[random.below(models.size())];
+    const std::string bytes = damaged(model, random);
     const auto start = std::chrono::steady_clock::now();
     const auto graph = parse_onnx(bytes);
     slowest = std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

@@ -19,12 +19,13 @@ CASES = [  # name, example or expression, floating-point operations, bytes
     ("gemm_fp32_1024x1024x1024", "matmul_fp32_1024", 2 * 1024**3, 12 * 1024**2),
     ("gemm_bias_gelu_fp32_512x768x1024", "matmul_bias_gelu", 2 * 512 * 768 * 1024, 4 * (512 * 1024 + 1024 * 768 + 512 * 768)),
     ("softmax_fp32_4096x65536", "softmax_fp32_4096x65536", 0, 8 * 4096 * 65536),
-    ("layernorm_fp32_8192x4096", "layernormalization(x[8192,4096], g[4096], b[4096])", 0, 8 * 8192 * 4096),
-    ("maxpool_3x3_s2_fp32", "maxpool(x[32,64,112,112], kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1])", 0, 5 * 32 * 64 * 112 * 112),
-    ("maxpool_2x2_s2_fp32", "maxpool(x[32,64,112,112], kernel_shape=[2,2], strides=[2,2])", 0, 5 * 32 * 64 * 112 * 112),
-    ("averagepool_3x3_s1_fp32", "averagepool(x[32,64,56,56], kernel_shape=[3,3], pads=[1,1,1,1])", 0, 8 * 32 * 64 * 56 * 56),
-    ("gelu_bias_fp32_8192x4096", "gelu(add(x[8192,4096], b[4096]))", 0, 8 * 8192 * 4096),
-    ("transpose_fp32_4096x4096", "transpose(x[4096,4096])", 0, 8 * 4096 * 4096),
+    # A gigabyte or more: larger than any cache.
+    ("layernorm_fp32_65536x4096", "layernormalization(x[65536,4096], g[4096], b[4096])", 0, 8 * 65536 * 4096),
+    ("maxpool_3x3_s2_fp32", "maxpool(x[320,64,112,112], kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1])", 0, 5 * 320 * 64 * 112 * 112),
+    ("maxpool_2x2_s2_fp32", "maxpool(x[320,64,112,112], kernel_shape=[2,2], strides=[2,2])", 0, 5 * 320 * 64 * 112 * 112),
+    ("averagepool_3x3_s1_fp32", "averagepool(x[640,64,56,56], kernel_shape=[3,3], pads=[1,1,1,1])", 0, 8 * 640 * 64 * 56 * 56),
+    ("gelu_bias_fp32_65536x4096", "gelu(add(x[65536,4096], b[4096]))", 0, 8 * 65536 * 4096),
+    ("transpose_fp32_16384x16384", "transpose(x[16384,16384])", 0, 8 * 16384 * 16384),
 ]
 CONVOLUTIONS = [  # name, N CI H W CO K stride pad relu pool
     ("conv_3x3_64_56", (8, 64, 56, 56, 64, 3, 1, 1, 0, 0)),

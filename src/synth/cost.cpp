@@ -140,7 +140,8 @@ class Model : Question {
     const Environment& at = wave_[0];
     const std::int64_t begin = node.begin.evaluate(at), end = node.end.evaluate(at), step = node.step.evaluate(at);
     if (end <= begin || step < 1) return {};
-    loops_.push_back({node.variable, static_cast<double>((end - begin + step - 1) / step)});
+    const std::int64_t trips = (end - begin + step - 1) / step;
+    loops_.push_back({node.variable, static_cast<double>(trips)});
     for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block);
     Work work;
     work.add(walk(node.body, threads), loops_.back().trips);

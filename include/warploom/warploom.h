@@ -60,7 +60,7 @@ WARPLOOM_API warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, s
 
 /* Starts the computation on `stream` (GPU; NULL: the legacy default stream) or computes (CPU). `tensors` has one address for each
  * tensor. The bundle's workspaces are its own, so launches of one loaded bundle must not overlap in time; load it twice for that. One
- * thread at a time. */
+ * thread at a time; on a GPU one that has the device's primary context, as every thread has that called the CUDA runtime. */
 WARPLOOM_API int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream);
 /* After its launches are done. NULL: nothing. */
 WARPLOOM_API void warploom_unload(warploom_bundle* bundle);

@@ -6,6 +6,7 @@
 //   conv.run({x, w, y}, stream);
 #pragma once
 #include <warploom/warploom.h>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -42,7 +43,7 @@ struct Tensor {
   bool is_output = false;
 };
 
-// A loaded bundle. Move-only in effect: copies share it.
+// A loaded bundle. Copies share it.
 class Bundle {
  public:
   explicit Bundle(const std::string& folder) {

@@ -67,14 +67,18 @@ Status command(const char* const* arguments, std::string& printed) {
                result.err.substr(0, 500), "run the command by hand"});
 }
 
+tl::unexpected<Error> unfit(const fs::path& folder, std::string found) {
+  return fail({ErrorCode::kPlanInvalid, "the bundle cannot be loaded", (folder / "plan.json").string(), "the plan of a bundle",
+               std::move(found), "make it again with `warploom optimize`"});
+}
+
 Result<std::unique_ptr<warploom_bundle>> load(fs::path folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) folder = folder.parent_path();
   WARPLOOM_TRY(const std::string text, read_file(folder / "plan.json"));
   const auto plan = nlohmann::json::parse(text, nullptr, false);
   if (!plan.is_object() || !plan.contains("launch_list") || !plan.contains("constants"))
-    return fail({ErrorCode::kPlanInvalid, "the bundle cannot be loaded", (folder / "plan.json").string(), "the plan of a bundle",
-                 "no launch list and constants", "make it again with `warploom optimize`"});
+    return unfit(folder, "no launch list and constants");
   auto bundle = std::make_unique<warploom_bundle>();
   WARPLOOM_TRY(bundle->list, launch_list_from_json(plan["launch_list"]));
   const LaunchList& list = bundle->list;
@@ -82,7 +86,7 @@ Result<std::unique_ptr<warploom_bundle>> load(fs::path folder) {
   const std::string& here = bundle->device->info().arch;
   // Code for sm_80 runs on every sm_8x; x86-64-v3 on v4.
   const bool fits =
-      list.arch == here || (list.arch.back() != 'a' && list.arch < here && list.arch.substr(0, 4) == here.substr(0, 4));
+      list.arch == here || (!list.arch.ends_with('a') && list.arch < here && list.arch.substr(0, 4) == here.substr(0, 4));
   if (!fits)
     return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine", folder.string(), list.arch, here,
                  "optimize for this one"});
@@ -90,15 +94,15 @@ Result<std::unique_ptr<warploom_bundle>> load(fs::path folder) {
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.allow_spills = true}));
   WARPLOOM_TRY(bundle->kernels, bundle->device->load(list, binary));
   for (const BufferSpec& input : list.inputs) {
-    if (!plan["constants"].contains(input.name)) {
+    const auto file = plan["constants"].find(input.name);
+    if (file == plan["constants"].end()) {
       bundle->tensors.push_back(&input);
       continue;
     }
-    WARPLOOM_TRY(const std::string bytes, read_file(folder / plan["constants"][input.name].get<std::string>()));
+    if (!file->is_string()) return unfit(folder, "a constant without its file");
+    WARPLOOM_TRY(const std::string bytes, read_file(folder / file->get<std::string>()));
     if (std::ssize(bytes) != input.bytes())
-      return fail({ErrorCode::kPlanInvalid, "a constant's file does not fit its tensor", folder.string(),
-                   fmt::format("{} bytes of {}", input.bytes(), input.name), std::to_string(bytes.size()),
-                   "write the bundle again"});
+      return unfit(folder, fmt::format("{} bytes of {}, which has {}", bytes.size(), input.name, input.bytes()));
     runtime::Buffer& buffer = bundle->kept[input.name];
     WARPLOOM_TRY(buffer, bundle->device->allocate(input.bytes()));
     WARPLOOM_CHECK(bundle->device->upload(buffer, bytes.data(), input.bytes()));

@@ -86,6 +86,8 @@ std::string rendered(const std::string& file, const nlohmann::json& record) {
          const std::string text = time_text(number(value));
          return text.ends_with(" us") ? text.substr(0, text.size() - 2) + "µs" : text;
        }},
+      {"ratio", [](const nlohmann::json& value,
+                   const std::string&) { return number(value) > 0 ? fmt::format("{:.2f}×", number(value)) : "–"; }},
       {"percent", [](const nlohmann::json& value, const std::string&) { return fmt::format("{:.0f} %", 100 * number(value)); }},
       {"table", [](const nlohmann::json& value, const std::string& more) { return table(more, value); }},
       {"each", [](const nlohmann::json& value, const std::string& more) {

@@ -13,7 +13,7 @@ const nlohmann::json& list_at(const nlohmann::json& record, const char* path);
 std::string escaped(std::string_view text);  // as text, or within quotes
 
 // resources/report/FILE with every @FORM PATH@ filled in from the record: `text` as text, `html` as it is, `time` from microseconds,
-// `percent` from a share, `table` by a name of tables.json (@table /runs runs@), `each` by a file for every element.
+// `percent` from a share, `ratio` of times (– for none), `table` by a name of tables.json (@table /runs runs@), `each` by a file for every element.
 std::string rendered(const std::string& file, const nlohmann::json& record);
 
 // Marks and lines over two axes, y logarithmic. Classes are those of report.css; a mark's text shows where the pointer rests.

@@ -78,8 +78,7 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
     const std::int64_t length = flat_extent(id);
     const bool same = length > 0 && (extent == 0 || length == extent) && !run.reduced.contains(id);
     extent = length;
-    const bool held = length == 1 || layout(id).floats % lanes_ == 0;  // by whole vectors, the last perhaps a part of one
-    return same && held && (run.extent == 0 || length == run.extent);
+    return same && (run.extent == 0 || length == run.extent);  // arrays end in room for a vector: the last may be a part of one
   };
   const auto side = [&](const tile::Tile& tile, bool read = false) {
     if (tensor(tile.tensor).scope != Scope::reg) return !row_pointer(tile).empty() || (read && row_of(tile));

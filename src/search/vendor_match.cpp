@@ -10,7 +10,7 @@ using runtime::BiasKind;
 using Kind = kernels::NestValue::Kind;
 using Function = float (*)(float);
 constexpr std::pair<Activation, Function> kActivations[] = {
-#define WARPLOOM_ACTIVATION(name, dnnl2, dnnl3, value) {Activation::name, [](float x) -> float { return value; }},
+#define WARPLOOM_ACTIVATION(name, dnnl, lt, value) {Activation::name, [](float x) -> float { return value; }},
 #include "runtime/activations.def"
 };
 
@@ -131,8 +131,10 @@ bool is_softmax(const kernels::Rows& rows) {
 std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::Rows& rows) {
   const auto& loads = rows.nest.loads;
   const kernels::Access* out = &rows.nest.outputs[0].place;
+  Axes axes = rows.outer;  // the library's rows lie one after another
+  axes.insert(axes.end(), rows.row.begin(), rows.row.end());
   if (loads.size() != 1 || rows.nest.outputs.size() != 1 || !is_input(graph, loads[0].tensor) || rows.lanes_outside ||
-      loads[0].shape != out->shape || loads[0].strides != out->strides || !is_softmax(rows))
+      loads[0].shape != out->shape || loads[0].strides != out->strides || !packed(rows.nest, *out, axes) || !is_softmax(rows))
     return std::nullopt;
   verify::Reference reference;
   reference.problem.kind = runtime::VendorKind::softmax;

@@ -40,6 +40,13 @@ TEST(Api, InstalledTreeThatWasMovedServesProgramsInCAndCpp) {
   EXPECT_EQ(other.exit_status, 3) << other.err;
   EXPECT_NE(other.err.find("wrong-machine"), std::string::npos) << other.err;
 
+  const auto broken = shell(
+      "sed 's|\"constants\": {}|\"constants\": {\"x\": 7}|' one/plan.json > other/plan.json; grep -q '\"x\": 7' other/plan.json "
+      "&& "
+      "build/run_bundle other");
+  EXPECT_EQ(broken.exit_status, 2) << broken.out << broken.err;
+  EXPECT_NE(broken.err.find("plan-invalid"), std::string::npos) << broken.err;
+
   const auto thrown = shell("build/optimize_and_run nothing.onnx found");
   EXPECT_EQ(thrown.exit_status, 2);
   EXPECT_NE(thrown.err.find("file-missing"), std::string::npos) << thrown.err;

@@ -355,6 +355,16 @@ TEST(VendorMatch, ASoftmaxOverRows) {
   EXPECT_EQ(match->problem.n, 100);
 }
 
+TEST(VendorMatch, NoSoftmaxOverAxesThatLieApart) {  // the library's rows lie one after another in memory
+  graph::Builder builder("s");
+  const auto powers = builder.add(graph::OpKind::Exp, {builder.input("x", Dtype::f32, {4, 5, 16})});
+  const auto sum = builder.add(graph::OpKind::ReduceSum, {powers, builder.integers("axes", std::array<std::int64_t, 2>{0, 2})});
+  builder.output(builder.add(graph::OpKind::Div, {powers, sum}));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph) << describe(graph.error());
+  EXPECT_FALSE(vendor_match(*graph, Track::fp32));
+}
+
 TEST(DefaultTrack, GoesByTheWidestInput) {
   graph::Builder builder("t");
   const auto x = builder.input("x", Dtype::bf16, {4, 4}), w = builder.input("w", Dtype::bf16, {4, 4});

@@ -3,12 +3,14 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Threads REQUIRED)
+find_path(MUSTACHE_DIR kainjow/mustache.hpp REQUIRED)  # in the compiler's own folder of headers
 # Static wherever Debian has the archive, in every build: the executable then needs glibc alone, and what is tested is what
 # is given away.
 set(Boost_USE_STATIC_LIBS ON)
 set(Protobuf_USE_STATIC_LIBS ON)
 find_library(SQLite3_LIBRARY NAMES libsqlite3.a sqlite3)
 find_package(SQLite3 REQUIRED)
+find_library(SECCOMP_LIBRARY NAMES libseccomp.a seccomp REQUIRED)
 find_library(ZLIB_LIBRARY NAMES libz.a z)
 find_package(Boost REQUIRED COMPONENTS context)
 find_package(Protobuf REQUIRED)

@@ -7,6 +7,7 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
   fuzz                    the last long run of random programs, tests/fuzz/last_run.json
   graphs                  the last long run of random graphs, tests/fuzz/last_graphs.json
+  corpus                  what each candidate of tests/verify/corpus got, its results.json
   compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
   ranking MACHINE         how predicted costs order measured times, bench/results/MACHINE/ranking.json
   banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU, bench/results/MACHINE/banks.json
@@ -146,6 +147,36 @@ def render_fuzz(root):
                              refusal_table(run)])
 
 
+def render_corpus(root):
+    """A row a candidate, by kind; `expected` from its head, the rest from results.json."""
+    folder = root / "tests/verify/corpus"
+    results = json.loads((folder / "results.json").read_text())
+    headers = ["candidate", "what it does", "expected", "CPU", "H200", "what caught it"]
+    parts = [f"Measured on: {'; '.join(f'{column} {device}' for column, device in sorted(results['devices'].items()))}.\n"]
+    for kind, title in (("cheats", "Cheats"), ("wrong", "Wrong kernels"), ("honest", "Controls")):
+        rows, right = [], 0
+        for path in sorted((folder / kind).iterdir()):
+            head = {}
+            for line in path.read_text().splitlines():
+                if line.startswith("//   "):
+                    head[key] += line[4:]
+                elif line.startswith("// ") and ": " in line:
+                    key, text = line[3:].split(": ", 1)
+                    head.setdefault(key, text)
+                else:
+                    break
+            expected, found = head["expect"], {column: results["verdicts"].get(column, {}).get(f"{kind}/{path.name}") for column in ("cpu", "h200")}
+            cells = ["–" if not one else f"`{one['code']}`" if one["code"] == expected else f"**`{one['code']}`**" for one in found.values()]
+            caught = next((one["by"] for one in found.values() if one and one["by"]), "–")
+            rows.append([f"`{path.name}`", head.get("cheat") or head.get("bug") or head["control"], f"`{expected}`", *cells, caught])
+            right += any(one and one["code"] == expected for one in found.values())
+        measured = sum(row[3] != "–" or row[4] != "–" for row in rows)
+        parts.append(f"### {title}\n\n{right} of {measured} that were run got the code that they should; {len(rows) - measured} wait for a machine.\n")
+        lines = ["| " + " | ".join(headers) + " |", "|" + "---|" * len(headers)]
+        parts.append("\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n")
+    return "\n".join(parts)
+
+
 def render_ranking(root, machine):
     data = json.loads((root / "bench/results" / machine / "ranking.json").read_text())
     rows = []
@@ -196,6 +227,8 @@ def render(what, root):
         return render_fuzz(root)
     if words == ["graphs"]:
         return render_graphs(root)
+    if words == ["corpus"]:
+        return render_corpus(root)
     own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "modelnew": render_modelnew}
     if words[0] in own and len(words) == 2:
         return own[words[0]](root, words[1])

@@ -57,6 +57,10 @@ def cpu_name():
     return re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text()).group(1).strip()
 
 
+def folder_of(name):
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
 def main():
     flags = argparse.ArgumentParser(description=__doc__)
     flags.add_argument("--budget", default="30s")
@@ -107,7 +111,7 @@ def main():
     result = {"device": f"{name}, {threads} cores", "driver": "", "cuda": "", "peers": {"naive": "gcc -O3 -march=native"},
               "commit": run("git", "rev-parse", "HEAD").strip(), "command": f"bench/cpu/measure.py --budget {budget}",
               "copy_gbs": copy_gbs, "copy_gbs_on_huge_pages": huge_gbs, "rows": rows}
-    folder = ROOT / "bench/results" / re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    folder = ROOT / "bench/results" / folder_of(name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cpu.json").write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))

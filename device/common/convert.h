@@ -1,11 +1,12 @@
 // Conversions between float and the element types in portable C++, for devices without instructions for it. They round to
 // nearest, ties to even; f16 overflows to infinity, fp8 saturates to its largest finite value, as the GPU's cvt does.
 #pragma once
-#include "types.h"
 namespace wl {
 WL_PURE unsigned bits_of(float x) { return __builtin_bit_cast(unsigned, x); }
 WL_PURE float float_of(unsigned bits) { return __builtin_bit_cast(float, bits); }
-
+}  // namespace wl
+#include "exact.h"
+namespace wl {
 // The code of x in a format of `exponent` and `mantissa` bits, without the sign; codes above max_code become overflow.
 WL_PURE unsigned encode_small(float x, int exponent, int mantissa, unsigned max_code, unsigned overflow) {
   const unsigned a = bits_of(x) & 0x7fffffffu;
@@ -31,10 +32,6 @@ WL_PURE float decode_small(unsigned code, int exponent, int mantissa) {
 }
 WL_PURE float with_sign(float magnitude, unsigned negative) { return negative ? -magnitude : magnitude; }
 
-WL_PURE float to_float(float x) { return x; }
-WL_PURE float to_float(int x) { return static_cast<float>(x); }
-WL_PURE float to_float(bf16 x) { return float_of(static_cast<unsigned>(x.bits) << 16); }
-WL_PURE float to_float(tf32 x) { return float_of(x.bits); }
 WL_PURE float to_float(f16 x) {
   const unsigned a = x.bits & 0x7fffu;
   const float r = a >= 0x7c00u ? float_of(0x7f800000u | (a & 0x3ffu) << 13) : decode_small(a, 5, 10);
@@ -49,25 +46,9 @@ WL_PURE float to_float(e5m2 x) {
   return with_sign(a >= 0x7cu ? float_of(0x7f800000u | (a & 3u) << 21) : decode_small(a, 5, 2), x.bits & 0x80u);
 }
 
-WL_PURE unsigned tf32_bits(float x) {
-  const unsigned u = bits_of(x);
-  if ((u & 0x7f800000u) == 0x7f800000u) return u;
-  return (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
-}
-
-template <class T>
-WL_PURE T cast(float x);
-template <>
-WL_PURE float cast<float>(float x) {
-  return x;
-}
 template <>
 WL_PURE int cast<int>(float x) {  // towards zero, saturating, NaN 0
   return x >= 0x1p31f ? 0x7fffffff : x >= -0x1p31f ? static_cast<int>(x) : x < 0 ? -0x7fffffff - 1 : 0;
-}
-template <>
-WL_PURE tf32 cast<tf32>(float x) {
-  return tf32{tf32_bits(x)};
 }
 template <>
 WL_PURE bf16 cast<bf16>(float x) {

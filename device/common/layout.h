@@ -13,10 +13,7 @@ WL_PURE unsigned swizzle(unsigned byte_offset) {
 WL_PURE int min(int a, int b) { return a < b ? a : b; }
 WL_PURE int max(int a, int b) { return a > b ? a : b; }
 
-// Codes of the wgmma descriptor, also used by TensorMap.
-enum SwizzleMode : int { swizzle_none = 0, swizzle_128 = 1, swizzle_64 = 2, swizzle_32 = 3 };
-
-// The 64-bit description of an operand tile in shared memory. lbo and sbo in bytes. With a swizzle of W bytes:
+// The 64-bit description of an operand tile in shared memory. lbo and sbo in bytes; modes as in TensorMap: 0 no swizzle, 1 128 bytes, 2 64, 3 32. With a swizzle of W bytes:
 //   K-major:  lbo ignored; sbo = bytes between groups of 8 rows (8 * W when packed); +32 bytes is the next K slice.
 //   MN-major: lbo = bytes between chunks of W bytes along MN; sbo = bytes between groups of 8 k-rows (8 * W).
 // Without swizzle the tile is made of 8 x 16-byte core matrices of 128 contiguous bytes:

@@ -12,7 +12,7 @@ struct TensorMap {
   long long dims[5];     // elements
   long long strides[5];  // bytes; strides[0] == element_bytes, the others multiples of 16
   int box[5];            // elements, each at most 256; box[0] * element_bytes a multiple of 16, at most the swizzle's width
-  int swizzle;           // SwizzleMode: 0 none, 1 128 B, 2 64 B, 3 32 B
+  int swizzle;           // 0 none, 1 128 B, 2 64 B, 3 32 B
   int tf32;              // 1: elements are floats that loading rounds to tf32
 };
 }  // namespace wl

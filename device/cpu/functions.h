@@ -161,7 +161,7 @@ WL_INLINE vf sigmoid(vf x) {
   return select(x < vf{}, e, splat(1)) / (1.0f + e);
 }
 
-// One number of a whole vector, by halves.
+// One number of a whole vector, by halves: across<add>(x).
 template <long By, long... I>
 WL_INLINE vf rotated(vf x, long_list<I...>) {
   return __builtin_shufflevector(x, x, ((I + By) % kLanes)...);
@@ -183,17 +183,5 @@ WL_INLINE float across(vf (&x)[N]) {
     for (int i = 0; i + step < N; i += 2 * step) x[i] = Combine(x[i], x[i + step]);
   }
   return across<Combine>(x[0]);
-}
-template <class T>
-WL_INLINE float sum_of(T&& x) {
-  return across<add>(x);
-}
-template <class T>
-WL_INLINE float max_of(T&& x) {
-  return across<max>(x);
-}
-template <class T>
-WL_INLINE float min_of(T&& x) {
-  return across<min>(x);
 }
 }  // namespace wl

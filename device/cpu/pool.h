@@ -146,13 +146,14 @@ class Pool {
   std::vector<Scratch> scratch_;
 };
 
-// Runs a kernel's blocks, each on a worker with `scratch_bytes` of memory of its own. False when there is no such memory.
+// Runs a kernel's blocks, each on a worker with `scratch_bytes` of memory of its own. False when there is no such memory. Their order
+// must not matter: who checks that has them begin with the last.
 inline bool run_blocks(Pool& pool, void (*kernel)(void* const* buffers, long long task, void* scratch), void* const* buffers,
-                       std::int64_t blocks, std::int64_t scratch_bytes) {
+                       std::int64_t blocks, std::int64_t scratch_bytes, bool backwards = false) {
   for (int worker = 0; worker < pool.threads(); ++worker)
     if (scratch_bytes > 0 && pool.scratch(worker, scratch_bytes) == nullptr) return false;
   pool.run(blocks, [&](std::int64_t block, int worker) {
-    kernel(buffers, block, scratch_bytes > 0 ? pool.scratch(worker, scratch_bytes) : nullptr);
+    kernel(buffers, backwards ? blocks - 1 - block : block, scratch_bytes > 0 ? pool.scratch(worker, scratch_bytes) : nullptr);
   });
   return true;
 }

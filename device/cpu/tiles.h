@@ -36,7 +36,7 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
       else store(to + c, load(from + c));
     }
     if constexpr (constexpr long rest = Cols % kLanes; rest != 0)
-      store_first(to + (Cols - rest), load_first(from + (Cols - rest), rest, 0), rest);
+      store_first(to + (Cols - rest), load_some(from + (Cols - rest), 0, rest, 0), rest);
   }
 }
 
@@ -62,23 +62,6 @@ inline void round_all(float* p, long count) {
   for (long i = 0; i < count; i += kLanes) store(p + i, rounded<T>(load(p + i)));
 }
 
-// One row of a tile that is partly outside its tensor, into a buffer.
-template <class From>
-WL_INLINE void load_row(float* to, const From* from, long begin, long end, long cols, float fill) {
-  for (long c = 0; c < cols; c += kLanes) {
-    vf x = splat(fill);
-    if (begin <= c && c + kLanes <= end) x = load(from + c);
-    else if (c < end && begin < c + kLanes) x = load_some(from + c, max(begin - c, 0), min(end - c, kLanes), fill);
-    store_first(to + c, x, cols - c < kLanes ? cols - c : kLanes);
-  }
-}
-template <class From>
-inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box, float fill) {
-  for (long r = 0; r < rows; ++r) {
-    const bool in = r >= box.row_begin && r < box.row_end;
-    load_row(dst + r * dst_stride, src + r * src_stride, in ? box.col_begin : 0, in ? box.col_end : 0, cols, fill);
-  }
-}
 template <long... I>
 WL_INLINE vf evens_and_odds(vf a, vf b, long_list<I...>) {  // the even elements of a, then the odd ones of b
   return __builtin_shufflevector(a, b, (2 * I < kLanes ? 2 * I : 2 * I + 1)...);
@@ -101,29 +84,21 @@ WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fi
   for (long i = low; i < high; ++i) out[i] = load_one(from + i * Step);
   return out;
 }
-// The same of every Step-th element.
-template <long Step, class From>
-inline void load_strided(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box,
-                         float fill) {
+// Rows of a tile that is partly outside its tensor, or that takes every Step-th element, into a buffer.
+template <long Step = 1, class From>
+inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box, float fill) {
   for (long r = 0; r < rows; ++r) {
     const bool in = r >= box.row_begin && r < box.row_end;
     const long begin = in ? box.col_begin : 0, end = in ? box.col_end : 0;
-    float* to = dst + r * dst_stride;
-    const From* from = src + r * src_stride;
-    for (long c = 0; c < begin; ++c) to[c] = fill;
-    long c = begin;
-    if constexpr (Step == 2)  // the second vector begins one early, so that nothing behind the last element is read
-      for (; c + kLanes <= end; c += kLanes)
-        store(to + c, evens_and_odds(load(from + 2 * c), load(from + 2 * c + kLanes - 1), lane_numbers{}));
-    for (; c < end; ++c) to[c] = load_one(from + c * Step);
-    for (c = end; c < cols; ++c) to[c] = fill;
+    for (long c = 0; c < cols; c += kLanes)
+      store_first(dst + r * dst_stride + c, load_row_at<Step>(src + r * src_stride, c, begin, end, fill), min(cols - c, kLanes));
   }
 }
 template <class To>
 inline void store_rows(To* dst, long dst_stride, const float* src, long src_stride, Box box) {
   for (long r = box.row_begin; r < box.row_end; ++r)
     for (long c = box.col_begin; c < box.col_end; c += kLanes)
-      store_first(dst + r * dst_stride + c, load(src + r * src_stride + c), box.col_end - c < kLanes ? box.col_end - c : kLanes);
+      store_first(dst + r * dst_stride + c, load(src + r * src_stride + c), min(box.col_end - c, kLanes));
 }
 
 // Packing into panels of P columns: dst[(c / P) · Rows + r][c % P] = src[r][c].
@@ -138,7 +113,7 @@ WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
 template <class From>
 inline void pack_panels(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box, float fill) {
   for (long c = 0; c < cols; c += panel) {
-    const long width = cols - c < panel ? cols - c : panel;
+    const long width = min(cols - c, panel);
     const Box part = {box.row_begin, box.row_end, box.col_begin - c, box.col_end - c};
     load_rows(dst + c * rows, panel, src + c, src_stride, rows, width, part, fill);
   }
@@ -193,14 +168,14 @@ inline void pack_transposed(float* dst, const From* src, long src_stride, long r
     }
 }
 
-// The matrix product of one register block.
+// The matrix product of one block of registers.
 //
 //   acc[i][j] += Σ_p a[i·AM + p·AK] · b[p·BK + j]      i < M, j < NV·kLanes, acc at a pitch of P floats
 //
 // The M × NV vectors of acc stay in registers for the whole of k: an element of a is broadcast, a row of b is NV vectors. M·NV + NV
 // + 1 must not exceed the vector registers. Each product is fused with its addition.
 template <int M, int NV, long AM, long AK, long BK, long P>
-WL_INLINE void mma(float* acc, const float* a, const float* b, long k) {
+WL_INLINE void mma_block(float* acc, const float* a, const float* b, long k) {
   vf c[M][NV];
   WL_UNROLL
   for (int i = 0; i < M; ++i) {
@@ -224,5 +199,18 @@ WL_INLINE void mma(float* acc, const float* a, const float* b, long k) {
     WL_UNROLL
     for (int v = 0; v < NV; ++v) store(acc + i * P + v * kLanes, c[i][v]);
   }
+}
+
+// A matrix product of M rows and NV vectors in blocks of R rows and V vectors, the last of which may be smaller.
+template <long M, int R, int V, long AM, long AK, long BK, long P>
+WL_INLINE void mma_rows(float* acc, const float* a, const float* b, long k) {
+  for (long r = 0; r + R <= M; r += R) mma_block<R, V, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
+  if constexpr (constexpr long r = M / R * R; r < M) mma_block<M - r, V, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
+}
+template <long M, int NV, int R, int V, long AM, long AK, long BK, long P>
+WL_INLINE void mma(float* acc, const float* a, const float* b, long k) {
+  for (int v = 0; v + V <= NV; v += V) mma_rows<M, R, V, AM, AK, BK, P>(acc + v * kLanes, a, b + v * kLanes, k);
+  if constexpr (constexpr int v = NV / V * V; v < NV)
+    mma_rows<M, R, NV - v, AM, AK, BK, P>(acc + v * kLanes, a, b + v * kLanes, k);
 }
 }  // namespace wl

@@ -4,7 +4,7 @@
 // float, bf16 or f16; load() and store() convert, rounding to nearest even. Nothing here needs an aligned address.
 //
 //   wl::store(y + i, wl::load(x + i) * 2.0f);               // kLanes elements
-//   wl::store_first(y + i, wl::load_first(x + i, n, 0), n); // the first n of them
+//   wl::store_first(y + i, wl::load_some(x + i, 0, n, 0), n); // the first n of them
 #pragma once
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -114,40 +114,32 @@ WL_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_anywhere*>(p) = x; }
 WL_INLINE void store(bf16* p, vf x) { *reinterpret_cast<vh_anywhere*>(p) = narrow_bf16(x); }
 WL_INLINE void store(f16* p, vf x) { *reinterpret_cast<vh_anywhere*>(p) = narrow_f16(x); }
 
-// The first n elements, 0 <= n <= kLanes; the other lanes get `fill`, the other elements keep their value.
-template <class T>
-WL_INLINE vf load_first(const T* p, long n, float fill) {
-  T part[kLanes] = {};
-  for (long i = 0; i < n; ++i) part[i] = p[i];
-  vf out = load(part);
-  for (long i = n; i < kLanes; ++i) out[i] = fill;
-  return out;
-}
+// The first n lanes, the others `fill`.
+WL_INLINE vf first(vf x, long n, float fill) { return select(counted(0) < static_cast<float>(n), x, splat(fill)); }
+// To the first n elements, 0 <= n <= kLanes; the others keep their value.
 template <class T>
 WL_INLINE void store_first(T* p, vf x, long n) {
+  if (n == kLanes) return store(p, x);
   T part[kLanes];
   store(part, x);
   for (long i = 0; i < n; ++i) p[i] = part[i];
 }
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
 WL_INLINE __mmask16 first_lanes(long n) { return static_cast<__mmask16>((1u << n) - 1u); }
-WL_INLINE vf load_first(const float* p, long n, float fill) {
-  return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_lanes(n), p);
-}
 WL_INLINE void store_first(float* p, vf x, long n) { _mm512_mask_storeu_ps(p, first_lanes(n), (__m512)x); }
 #endif
-// Elements begin to end, 0 <= begin <= end <= kLanes, of those at p.
+// Elements begin to end, 0 <= begin <= end <= kLanes, of those at p; the other lanes get `fill`.
 template <class T>
 WL_INLINE vf load_some(const T* p, long begin, long end, float fill) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   if constexpr (sizeof(T) == 4)
     return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), static_cast<__mmask16>(first_lanes(end) & ~first_lanes(begin)), p);
 #endif
-  vf out = splat(fill);
-  for (long i = begin; i < end; ++i) {
-    T part[kLanes] = {p[i]};
-    out[i] = load(part)[0];
-  }
+  T part[kLanes] = {};
+  for (long i = begin; i < end; ++i) part[i] = p[i];
+  vf out = load(part);
+  for (long i = 0; i < kLanes; ++i)
+    if (i < begin || i >= end) out[i] = fill;
   return out;
 }
 
@@ -172,13 +164,5 @@ WL_INLINE vf rounded(vf x) {
   T part[kLanes];
   store(part, x);
   return load(part);
-}
-template <>
-WL_INLINE vf rounded<bf16>(vf x) {
-  return widen_bf16(narrow_bf16(x));
-}
-template <>
-WL_INLINE vf rounded<f16>(vf x) {
-  return widen_f16(narrow_f16(x));
 }
 }  // namespace wl

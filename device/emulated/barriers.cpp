@@ -5,15 +5,13 @@ void barrier(int id, int threads) {
   Thread& t = me();
   Cta& cta = *t.cta;
   if (id < 0 || id > 15 || (threads > 0 && threads % 32))
-    return machine->hazard("barrier",
-                           fmt::format("sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads));
+    return machine->hazard("barrier", "sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads);
   NamedBarrier& b = cta.named[id];
   if (b.here.empty()) {
     b.expected = threads;
     b.line = self->line;
   } else if (b.expected != threads) {
-    machine->hazard("barrier", fmt::format("barrier {} is used for {} and for {} threads at once", id, threads, b.expected),
-                    b.line);
+    machine->hazard_beside(b.line, "barrier", "barrier {} is used for {} and for {} threads at once", id, threads, b.expected);
   }
   b.here.push_back(&t);
   machine->release(b.clock, t);
@@ -58,7 +56,7 @@ bool Machine::meet(const char* what, RegisterRun a, RegisterRun b, RegisterRun c
     w.what = what;
     w.line = self->line;
   } else if (w.what != what || w.line != self->line) {
-    hazard("divergence", fmt::format("lanes of a warp are at {} and at {} at the same time", what, w.what), w.line);
+    hazard_beside(w.line, "divergence", "lanes of a warp are at {} and at {} at the same time", what, w.what);
     for (;;) suspend("a warp that has diverged");  // nobody wakes it: the deadlock report follows
   }
   w.argument[t.self.thread & 31] = {{a, b, c}, value};
@@ -68,7 +66,7 @@ bool Machine::meet(const char* what, RegisterRun a, RegisterRun b, RegisterRun c
   return false;
 }
 void Machine::part(Warp& w) {
-  for (auto i = w.waiting.rbegin(); i != w.waiting.rend(); ++i) wake_next(*i);
+  for (auto i = w.waiting.rbegin(); i != w.waiting.rend(); ++i) wake(*i, true);
   w.waiting.clear();
   w.arrived = 0;
 }
@@ -84,13 +82,13 @@ void cluster_arrive(Site) {
 }
 void Machine::try_cluster_barrier() {
   int alive = 0;
-  for (auto& c : ctas) alive += c->alive;
+  for (const Cta& c : ctas) alive += c.alive;
   if (cluster_here == 0 || cluster_here < alive) return;
   cluster_here = 0;
   ++cluster_phase;
   cluster_completed = cluster_clock.take();
-  for (auto& c : ctas)
-    for (Thread* t : c->threads)
+  for (Cta& c : ctas)
+    for (Thread* t : c.threads)
       if (t->waiting && std::string(t->waiting) == "cluster_wait") wake(t);
 }
 void cluster_wait(Site) {
@@ -105,43 +103,42 @@ void cluster_wait(Site) {
 void mbarrier_init(unsigned addr, int count, Site) {
   Thread& t = me();
   if (!machine->locate(addr, 8, false, "mbarrier_init")) return;
-  if (count < 1 || count >= 1 << 20) return machine->hazard("mbarrier", fmt::format("mbarrier_init with a count of {}", count));
+  if (count < 1 || count >= 1 << 20) return machine->hazard("mbarrier", "mbarrier_init with a count of {}", count);
   Cta& cta = *t.cta;
   std::int16_t& at = cta.barrier_at[addr / 8];
   if (at >= 0)
-    return machine->hazard("mbarrier", "the barrier is made twice", cta.barriers[static_cast<std::size_t>(at)]->init_line);
+    return machine->hazard_beside(cta.barriers[static_cast<std::size_t>(at)].init_line, "mbarrier", "the barrier is made twice");
   machine->touch(cta, addr, 8, true, t.view(), t.access(), "mbarrier_init");
   if (machine->hazards()) {
     cta.shadow.cell(static_cast<int>(addr / 4)).barrier = 1;
     cta.shadow.cell(static_cast<int>(addr / 4 + 1)).barrier = 1;
   }
   at = static_cast<std::int16_t>(cta.barriers.size());
-  auto b = std::make_unique<Mbarrier>();
-  b->count = b->pending = count;
-  b->actor = machine->add_actor("the tensor copy signalling the barrier at", static_cast<int>(addr), &cta);
-  b->init_actor = t.actor;
-  b->init_epoch = t.own[0].known;
-  b->init_line = self->line;
-  cta.barriers.push_back(std::move(b));
+  Mbarrier& b = cta.barriers.emplace_back();
+  b.count = b.pending = count;
+  b.actor = machine->add_actor("the tensor copy signalling the barrier at", static_cast<int>(addr), &cta);
+  b.init_actor = t.actor;
+  b.init_epoch = t.own[0].known;
+  b.init_line = self->line;
 }
 
 void fence_mbarrier_init(Site) {
-  for (auto& b : me().cta->barriers)
-    if (b->init_actor == me().actor) b->published = true;
+  for (Mbarrier& b : me().cta->barriers)
+    if (b.init_actor == me().actor) b.published = true;
 }
 
 Mbarrier* Machine::barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async) {
   const Thread& t = *current;
   const std::size_t i = addr / 8;
   if (addr % 8 || i >= cta.barrier_at.size() || cta.barrier_at[i] < 0) {
-    hazard("mbarrier", fmt::format("{}: there is no barrier at shared address {}", what, addr));
+    hazard("mbarrier", "{}: there is no barrier at shared address {}", what, addr);
     return nullptr;
   }
-  Mbarrier& b = *cta.barriers[static_cast<std::size_t>(cta.barrier_at[i])];
+  Mbarrier& b = cta.barriers[static_cast<std::size_t>(cta.barrier_at[i])];
   if (!t.view().knows(b.init_actor, b.init_epoch))
-    hazard("mbarrier", std::string(what) + " is not ordered after the barrier was made", b.init_line);
+    hazard_beside(b.init_line, "mbarrier", "{} is not ordered after the barrier was made", what);
   else if (remote_or_async && !b.published)
-    hazard("mbarrier", std::string(what) + " on a barrier made without fence_mbarrier_init", b.init_line);
+    hazard_beside(b.init_line, "mbarrier", "{} on a barrier made without fence_mbarrier_init", what);
   return &b;
 }
 
@@ -171,7 +168,7 @@ void mbarrier_arrive(unsigned addr, int expect_bytes, int rank) {
   b->gathers_remote |= cta != t.cta;
   b->tx += expect_bytes;
   if (b->pending == 0)
-    return machine->hazard("mbarrier", fmt::format("more arrivals than the barrier's count of {}", b->count), b->init_line);
+    return machine->hazard_beside(b->init_line, "mbarrier", "more arrivals than the barrier's count of {}", b->count);
   --b->pending;
   machine->complete_if_done(*b, self->line);
 }
@@ -186,11 +183,12 @@ void mbarrier_wait(unsigned addr, unsigned parity, bool cluster) {
     b->waiters.push_back(&t);
     machine->suspend("mbarrier_wait", addr, parity & 1);
     if (b->phase > wanted + 1)
-      machine->hazard("mbarrier", "the barrier went a phase further before a waiting thread could see this one", b->init_line);
+      machine->hazard_beside(b->init_line, "mbarrier",
+                             "the barrier went a phase further before a waiting thread could see this one");
   }
   if (b->completed_remote && !cluster)
-    machine->hazard("mbarrier", "the wait acquires nothing from the other blocks that arrived: mbarrier_wait_cluster does",
-                    b->init_line);
+    machine->hazard_beside(b->init_line, "mbarrier",
+                           "the wait acquires nothing from the other blocks that arrived: mbarrier_wait_cluster does");
   b->waited_phase = std::max(b->waited_phase, b->phase);
   machine->acquire(t, b->completed);
 }

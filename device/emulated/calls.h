@@ -27,7 +27,7 @@ struct RegisterState {
   };
   const char* name;
   int n;
-  unsigned long long* filled;
+  bool* filled;
   int owners = 0;
   unsigned touched = 0;  // 1 + number of wgmma fences at the last access by an ordinary instruction
   bool loose = false;    // that access may still be moved by the compiler: no wgmma_fence_regs came after it
@@ -46,12 +46,12 @@ struct RegisterRun {
 };
 
 void load_global(RegisterRun dst, const void* p, int bytes);
-void store_global(void* p, RegisterRun src, int bytes);
-struct Combine {  // an element of memory with another one
-  int bytes;
-  void (*into)(void* to, const void* with);
+struct Combine {  // an element of memory with another one; without a function that takes its place
+  int bytes = 0;
+  void (*into)(void* to, const void* with) = nullptr;
+  void put(void* to, const void* from, int count) const;  // bytes
 };
-void reduce_global(void* p, RegisterRun src, int bytes, Combine combine);
+void store_global(void* p, RegisterRun src, int bytes, Combine combine = {});
 void signal_flag(int* p, int n, WL_SITE);
 void wait_flag(const int* p, int least, WL_SITE);
 void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store);

@@ -55,33 +55,25 @@ int lookup(const I* p, bool pred = true, WL_SITE) {
 
 // Updates of global memory, each element by itself.
 struct Sum {
-  static float of(float a, float b) { return a + b; }
-  static int of(int a, int b) { return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)); }
-};
-struct Max {
-  static float of(float a, float b) { return max(a, b); }
-  static int of(int a, int b) { return a > b ? a : b; }
-};
-struct Min {
-  static float of(float a, float b) { return min(a, b); }
-  static int of(int a, int b) { return a < b ? a : b; }
+  float operator()(float a, float b) const { return a + b; }
+  int operator()(int a, int b) const { return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)); }
 };
 template <class T, class Op>
-emu::Combine combining() {
+emu::Combine combining(Op) {
   return {sizeof(T), [](void* to, const void* with) {
             T &a = *static_cast<T*>(to), b = *static_cast<const T*>(with);
-            if constexpr (emu::is_same<T, int>) a = Op::of(a, b);
-            else a = cast<T>(Op::of(to_float(a), to_float(b)));
+            if constexpr (emu::is_same<T, int>) a = Op()(a, b);
+            else a = cast<T>(Op()(to_float(a), to_float(b)));
           }};
 }
-#define WL_REDUCTION(name, Op)                                                      \
-  template <int BYTES, class T>                                                     \
-  void name(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) {                  \
-    if (pred) emu::reduce_global(p, run_of<BYTES>(src), BYTES, combining<T, Op>()); \
+#define WL_REDUCTION(name, ...)                                                           \
+  template <int BYTES, class T>                                                           \
+  void name(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) {                        \
+    if (pred) emu::store_global(p, run_of<BYTES>(src), BYTES, combining<T>(__VA_ARGS__)); \
   }
-WL_REDUCTION(red_add, Sum)
-WL_REDUCTION(red_max, Max)
-WL_REDUCTION(red_min, Min)
+WL_REDUCTION(red_add, Sum())
+WL_REDUCTION(red_max, [](auto a, auto b) { return max(a, b); })
+WL_REDUCTION(red_min, [](auto a, auto b) { return min(a, b); })
 #undef WL_REDUCTION
 
 // Shared memory.
@@ -144,7 +136,7 @@ void tma_store(const TensorMap& map, emu::Here<unsigned> smem, C... coordinates)
 template <class T, class... C>
 void tma_reduce_add(const TensorMap& map, emu::Here<unsigned> smem, C... coordinates) {
   const int c[] = {coordinates...};
-  emu::tensor_store(map, smem.value, c, sizeof...(C), combining<T, Sum>());
+  emu::tensor_store(map, smem.value, c, sizeof...(C), combining<T>(Sum()));
 }
 WL_COUNTED(bulk_wait, bulk_wait(N, false))
 WL_COUNTED(bulk_wait_read, bulk_wait(N, true))

@@ -39,7 +39,7 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
   }
 }
 
-bool Machine::effect_now() { return timing() == Timing::early || (timing() == Timing::random && chance(2)); }
+bool Machine::effect_now(unsigned one_in) { return timing() == Timing::early || (timing() == Timing::random && chance(one_in)); }
 
 int Machine::add_actor(const char* kind, int number, Cta* cta) {
   actors_.push_back({kind, number, cta});
@@ -67,7 +67,7 @@ void Machine::start_cluster(const int origin[3]) {
   const int blocks = cl[0] * cl[1] * cl[2];
   const int total = blocks * launch_.block;
   actors_.clear();
-  for (auto& t : threads_) idle_fibers().push_back(std::move(t->fiber));
+  for (Thread& t : threads_) idle_fibers().push_back(std::move(t.fiber));
   threads_.clear();
   ready_.clear();
   cluster_here = 0;
@@ -81,58 +81,49 @@ void Machine::start_cluster(const int origin[3]) {
   int registers = launch_.registers;
   if (!registers) registers = std::min(255, 65536 / launch_.block) / 8 * 8;
   for (int r = 0; r < blocks; ++r) {
-    std::unique_ptr<Cta> old = std::move(ctas[static_cast<std::size_t>(r)]);
-    auto cta = std::make_unique<Cta>();
-    if (old) {
-      cta->memory = std::move(old->memory);
-      cta->shadow = std::move(old->shadow);
-    }
+    Cta& cta = ctas[static_cast<std::size_t>(r)];
+    Cta fresh;
+    std::swap(fresh.memory, cta.memory), std::swap(fresh.shadow, cta.shadow);
+    cta = std::move(fresh);
     const std::size_t top = kSharedBase + static_cast<std::size_t>(launch_.shared_bytes);
-    cta->memory.assign(top + 16, 0xff);  // NaN in every floating type
-    if (hazards()) cta->shadow.reset(static_cast<int>(top));
-    cta->barrier_at.assign(top / 8 + 1, -1);
-    cta->rank = r;
-    cta->block[0] = origin[0] + r % cl[0];
-    cta->block[1] = origin[1] + r / cl[0] % cl[1];
-    cta->block[2] = origin[2] + r / cl[0] / cl[1];
-    cta->alive = launch_.block;
+    cta.memory.assign(top + 16, 0xff);  // NaN in every floating type
+    if (hazards()) cta.shadow.reset(static_cast<int>(top));
+    cta.barrier_at.assign(top / 8 + 1, -1);
+    cta.rank = r;
+    cta.block[0] = origin[0] + r % cl[0];
+    cta.block[1] = origin[1] + r / cl[0] % cl[1];
+    cta.block[2] = origin[2] + r / cl[0] / cl[1];
+    cta.alive = launch_.block;
     for (int i = 0; i < launch_.block; ++i) {
-      auto t = std::make_unique<Thread>();
-      t->self = {i, {}, r, blocks, 0, 0, 0};
-      std::copy_n(cta->block, 3, t->self.block);
-      t->cta = cta.get();
-      t->actor = add_actor("thread", i, cta.get());
-      t->own[0] = {t->actor, 1, 0};
-      t->owns = 1;
-      if (i % 32 == 0) {
-        cta->warps.push_back(std::make_unique<Warp>());
-        cta->warps.back()->registers = registers;
-      }
-      t->warp = cta->warps.back().get();
-      t->warp->lane[i % 32] = t.get();
-      t->warp->size = i % 32 + 1;
-      cta->threads.push_back(t.get());
+      Thread& t = threads_.emplace_back();
+      t.self = {i, {}, r, blocks, 0, 0, 0};
+      std::copy_n(cta.block, 3, t.self.block);
+      t.cta = &cta;
+      t.actor = add_actor("thread", i, &cta);
+      t.own[0] = {t.actor, 1, 0};
+      t.owns = 1;
+      if (i % 32 == 0) cta.warps.emplace_back().registers = registers;
+      t.warp = &cta.warps.back();
+      t.warp->lane[t.warp->size++] = &t;
+      cta.threads.push_back(&t);
       auto& fibers = idle_fibers();
       if (fibers.empty()) fibers.push_back(new_fiber());
-      t->fiber = std::move(fibers.back());
+      t.fiber = std::move(fibers.back());
       fibers.pop_back();
-      threads_.push_back(std::move(t));
     }
-    ctas[static_cast<std::size_t>(r)] = std::move(cta);
   }
-  for (auto& cta : ctas)
-    for (int g = 0; g * 128 < launch_.block; ++g) {
-      auto group = std::make_unique<Warpgroup>();
-      group->cta = cta.get();
-      group->actor = add_actor("wgmma of warpgroup", g, cta.get());
-      for (int i = g * 128; i < std::min(launch_.block, g * 128 + 128); ++i)
-        cta->threads[static_cast<std::size_t>(i)]->group = group.get();
-      cta->groups.push_back(std::move(group));
+  for (Cta& cta : ctas)
+    for (Thread* t : cta.threads) {
+      if (const int g = t->self.thread / 128; t->self.thread % 128 == 0) {
+        cta.groups.emplace_back().cta = &cta;
+        cta.groups.back().actor = add_actor("wgmma of warpgroup", g, &cta);
+      }
+      t->group = &cta.groups.back();
     }
   // Warps start in random order; lanes of a warp together.
   std::vector<Warp*> order;
-  for (auto& cta : ctas)
-    for (auto& w : cta->warps) order.push_back(w.get());
+  for (Cta& cta : ctas)
+    for (Warp& w : cta.warps) order.push_back(&w);
   random_.shuffle(order);
   for (Warp* w : order)
     for (int i = 0; i < w->size; ++i) wake(w->lane[i]);
@@ -189,15 +180,15 @@ void Machine::cta_exits(Cta& cta) {
     if (!view.knows(actor, last.epoch))
       hazard_of(nullptr, "cluster",
                 fmt::format("a block of the cluster may end before {} accesses its shared memory", name_of(actor)), last.line);
-  for (auto& b : cta.barriers) {
-    if (b->pending != b->count || b->tx != 0) {
+  for (const Mbarrier& b : cta.barriers) {
+    if (b.pending != b.count || b.tx != 0) {
       hazard_of(nullptr, "mbarrier",
                 fmt::format("the block ends with a barrier in the middle of a phase: {} of {} arrivals and {} bytes outstanding",
-                            b->pending, b->count, b->tx),
-                b->init_line);
-    } else if (b->copied_phase > b->waited_phase) {
-      hazard_of(nullptr, "exit", "the block ends without having waited for a copy into its shared memory", b->copy_line,
-                b->init_line);
+                            b.pending, b.count, b.tx),
+                b.init_line);
+    } else if (b.copied_phase > b.waited_phase) {
+      hazard_of(nullptr, "exit", "the block ends without having waited for a copy into its shared memory", b.copy_line,
+                b.init_line);
     }
   }
 }
@@ -229,11 +220,11 @@ Report Machine::run() {
       }
   // Threads that will never end are unwound; those that ended give their fibers back.
   unwinding = true;
-  for (auto& t : threads_) {
-    current = t.get();
-    self = &t->self;
-    if (t->done) idle_fibers().push_back(std::move(t->fiber));
-    else t->fiber = boost::context::fiber();
+  for (Thread& t : threads_) {
+    current = &t;
+    self = &t.self;
+    if (t.done) idle_fibers().push_back(std::move(t.fiber));
+    else t.fiber = boost::context::fiber();
   }
   machine = nullptr;
   self = nullptr;
@@ -245,7 +236,7 @@ Report Machine::run() {
 std::string Machine::state_of(const Thread& t) const {
   const std::string what = t.waiting ? t.waiting : "?";
   if (what == "mbarrier_wait") {
-    const Mbarrier& b = *t.cta->barriers[static_cast<std::size_t>(t.cta->barrier_at[t.wait_addr / 8])];
+    const Mbarrier& b = t.cta->barriers[static_cast<std::size_t>(t.cta->barrier_at[t.wait_addr / 8])];
     return fmt::format(
         "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals missing, {} bytes "
         "missing",
@@ -263,12 +254,12 @@ void Machine::report_deadlock() {
   report_.deadlock = true;
   std::map<std::string, int> places;  // and how many more threads wait there
   std::vector<std::pair<const Thread*, std::string>> first;
-  for (auto& t : threads_) {
-    if (t->done) continue;
-    const int* block = t->cta->block;
+  for (const Thread& t : threads_) {
+    if (t.done) continue;
+    const int* block = t.cta->block;
     const std::string place =
-        fmt::format("block ({},{},{}) wait at line {} in {}", block[0], block[1], block[2], t->self.line, state_of(*t));
-    if (places[place]++ == 0) first.emplace_back(t.get(), place);
+        fmt::format("block ({},{},{}) wait at line {} in {}", block[0], block[1], block[2], t.self.line, state_of(t));
+    if (places[place]++ == 0) first.emplace_back(&t, place);
   }
   for (const auto& [t, place] : first)
     report_.deadlock_text += fmt::format("{} threads (first {}) of {}\n", places[place], t->self.thread, place);

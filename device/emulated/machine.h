@@ -96,8 +96,7 @@ struct WgmmaOp {
 struct Warpgroup {
   int actor = 0;
   Cta* cta = nullptr;
-  std::deque<std::unique_ptr<WgmmaOp>> ops;
-  std::vector<std::unique_ptr<WgmmaOp>> spare;
+  std::deque<WgmmaOp> ops;
   std::uint64_t first = 0;               // number of ops[0]
   std::vector<std::uint64_t> group_end;  // ops in groups 1..g
   std::vector<Thread*> waiting;
@@ -132,12 +131,12 @@ struct Cta {
   int alive = 0;
   std::vector<std::uint8_t> memory;  // by address
   Shadow shadow;
-  std::vector<std::unique_ptr<Mbarrier>> barriers;
+  std::deque<Mbarrier> barriers;
   std::vector<std::int16_t> barrier_at;  // by address / 8
   NamedBarrier named[16];
   std::vector<Thread*> threads;
-  std::vector<std::unique_ptr<Warp>> warps;
-  std::vector<std::unique_ptr<Warpgroup>> groups;
+  std::deque<Warp> warps;
+  std::deque<Warpgroup> groups;
   int registers_free = 0;
   std::vector<Thread*> register_waiters;
   ClockBuilder exit_clock;
@@ -202,17 +201,13 @@ class Machine {
 
   // Threads
   void suspend(const char* what, unsigned addr = 0, unsigned parity = 0);
-  void wake(Thread* t) {
-    if (!t->queued && !t->done) ready_.push_back(t);
-    t->queued = true;
-  }
-  void wake_next(Thread* t) {
-    if (!t->queued && !t->done) ready_.push_front(t);
+  void wake(Thread* t, bool before_others = false) {
+    if (!t->queued && !t->done) ready_.insert(before_others ? ready_.begin() : ready_.end(), t);
     t->queued = true;
   }
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
   std::uint64_t next_random() { return random_.next(); }
-  bool effect_now();  // does an asynchronous effect take place at issue?
+  bool effect_now(unsigned one_in = 2);  // does an asynchronous effect take place at issue?
   Timing timing() const { return launch_.options.timing; }
   bool hazards() const { return launch_.options.hazards; }
   const Launch& launch() const { return launch_; }
@@ -223,8 +218,14 @@ class Machine {
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 
   // Reports
-  void hazard(const char* kind, std::string message, int other_line = 0) {  // of the current thread, where it is
-    hazard_of(current, kind, std::move(message), self->line, other_line);
+  // Of the current thread, where it is; beside: with the line of the other access.
+  template <class... Args>
+  void hazard(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
+    hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
+  }
+  template <class... Args>
+  void hazard_beside(int other_line, const char* kind, fmt::format_string<Args...> message, Args&&... args) {
+    hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line, other_line);
   }
   void hazard_of(const Thread* t, const char* kind, std::string message, int line, int other_line = 0);
   std::string name_of(int actor) const;
@@ -258,7 +259,7 @@ class Machine {
   std::vector<PendingLoad> pending;  // tensor copies under way
   Banks banks;
   bool unwinding = false;
-  std::vector<std::unique_ptr<Cta>> ctas;  // of the cluster that runs
+  std::vector<Cta> ctas;  // of the cluster that runs
   int cluster_here = 0;
   unsigned cluster_phase = 0;
   ClockBuilder cluster_clock;
@@ -281,7 +282,7 @@ class Machine {
   Report report_;
   warploom::Random random_;
   std::deque<Thread*> ready_;
-  std::vector<std::unique_ptr<Thread>> threads_;
+  std::deque<Thread> threads_;
   std::vector<Actor> actors_;
   std::vector<GlobalRange> ranges_;
   std::size_t last_range_ = 0;

@@ -144,8 +144,8 @@ void set_registers(int count, bool increase) {
   if (!machine->meet(increase ? "reg_alloc" : "reg_dealloc")) return;
   Cta& cta = *t.cta;
   if (increase ? count < w.registers : count > w.registers)
-    machine->hazard("registers", fmt::format("{} registers than the {} the warp has",
-                                             increase ? "reg_alloc to fewer" : "reg_dealloc to more", w.registers));
+    machine->hazard("registers", "{} registers than the {} the warp has", increase ? "reg_alloc to fewer" : "reg_dealloc to more",
+                    w.registers);
   while (increase && cta.registers_free < count - w.registers) {
     cta.register_waiters.push_back(&t);
     machine->suspend("reg_alloc");

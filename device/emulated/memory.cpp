@@ -5,7 +5,7 @@ bool use_registers(const RegisterRun& r, bool write) {
   RegisterState* s = r.state;
   if (!s) return true;
   if (r.at < 0 || r.count < 0 || r.at + r.count > s->n) {
-    machine->hazard("registers", fmt::format("{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n));
+    machine->hazard("registers", "{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n);
     return false;
   }
   s->touched = self->wgmma_fences + 1;
@@ -13,8 +13,8 @@ bool use_registers(const RegisterRun& r, bool write) {
   for (int i = r.at; i < r.at + r.count; ++i) {
     if (write) {
       if (s->owners) register_write_bad(*s, i);
-      s->filled[i >> 6] |= 1ull << (i & 63);
-    } else if (s->owners || !(s->filled[i >> 6] >> (i & 63) & 1)) {
+      s->filled[i] = true;
+    } else if (s->owners || !s->filled[i]) {
       register_read_bad(*s, i);
     }
   }
@@ -28,7 +28,7 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
   drop_owners(r, [&](const RegisterState::Owner& o) {
     if (o.group > self->wgmma_waited) return false;
     if (here(o) && !o.input)
-      machine->hazard("wgmma-fence", fmt::format("{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name));
+      machine->hazard("wgmma-fence", "{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name);
     return true;
   });
   const auto* found = std::find_if(r.owner, r.owner + r.owners, here);
@@ -37,20 +37,18 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
 }  // namespace
 void register_read_bad(RegisterState& r, long long i) {
   if (machine->unwinding) return;
-  auto report = [&](const char* kind, const char* what) {
-    machine->hazard(kind, fmt::format("{}[{}] of {} {}", r.name, i, r.n, what));
-  };
+  auto report = [&](const char* kind, const char* what) { machine->hazard(kind, "{}[{}] of {} {}", r.name, i, r.n, what); };
   if (i < 0 || i >= r.n) return report("registers", "is outside its array");
   const auto* o = r.owners ? owner_of(r, i) : nullptr;
   if (o && !o->input) report("wgmma-registers", "is read while a wgmma may still write it");
-  else if (!(r.filled[i >> 6] >> (i & 63) & 1)) report("uninitialised", "is read before it was written");
+  else if (!r.filled[i]) report("uninitialised", "is read before it was written");
 }
 
 void register_write_bad(RegisterState& r, long long i) {
   if (machine->unwinding) return;
   if (i < 0 || i >= r.n) return register_read_bad(r, i);
   if (r.owners && owner_of(r, i))
-    machine->hazard("wgmma-registers", fmt::format("{}[{}] is written while a wgmma may still use it", r.name, i));
+    machine->hazard("wgmma-registers", "{}[{}] is written while a wgmma may still use it", r.name, i);
 }
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
@@ -64,27 +62,26 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
   Cta* cta = current->cta;
   if (const unsigned rank = addr >> 24) {
     if (!cluster || rank > ctas.size()) {
-      hazard("out-of-range", std::string(what) + " uses an address of another block");
+      hazard("out-of-range", "{} uses an address of another block", what);
       return nullptr;
     }
-    cta = ctas[rank - 1].get();
+    cta = &ctas[rank - 1];
     addr &= 0xffffffu;
   }
   if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes)) {
-    hazard("alignment", fmt::format("{} of {} bytes at shared address {}", what, bytes, addr));
+    hazard("alignment", "{} of {} bytes at shared address {}", what, bytes, addr);
     return nullptr;
   }
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
   if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top) {
-    hazard("out-of-range",
-           fmt::format("{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top));
+    hazard("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top);
     return nullptr;
   }
   if (cta != current->cta) {
     if (cta->alive == 0) {
-      hazard("cluster", std::string(what) + " reaches a block that has ended");
+      hazard("cluster", "{} reaches a block that has ended", what);
     } else if (hazards() && !current->view().knows(cta->threads[0]->actor, 1)) {
-      hazard("cluster", std::string(what) + " reaches a block that is not known to have started");
+      hazard("cluster", "{} reaches a block that is not known to have started", what);
     }
     cta->remote[current->actor] = {current->own[0].known, self->line};
   }
@@ -102,10 +99,8 @@ void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& 
     if (!found.conflict) continue;
     const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
-    hazard(kind,
-           fmt::format("{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
-                       other.mask ? name_of(other.actor) : ""),
-           other.line);
+    hazard_beside(other.line, kind, "{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what,
+                  text, other.mask ? name_of(other.actor) : "");
   }
 }
 
@@ -134,7 +129,7 @@ void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, 
 
 unsigned mapa(unsigned addr, int rank, Site) {
   if (rank < 0 || rank >= self->cluster_size) {
-    machine->hazard("cluster", fmt::format("mapa to rank {} of a cluster of {}", rank, self->cluster_size));
+    machine->hazard("cluster", "mapa to rank {} of a cluster of {}", rank, self->cluster_size);
     return addr;
   }
   return (addr & 0xffffffu) | static_cast<unsigned>(rank + 1) << 24;
@@ -153,18 +148,18 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
         if (a + 65536 >= g.begin && a < g.end + 65536)
           near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin), g.allocation->name,
                              g.end - g.begin);
-      hazard("out-of-range", fmt::format("{} of {} bytes outside every buffer{}", what, bytes, near));
+      hazard("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near);
       return nullptr;
     }
     last_range_ = i;
   }
   GlobalRange* g = &ranges_[last_range_];
   if (write && !g->allocation->writable) {
-    hazard("out-of-range", std::string(what) + " writes the input " + g->allocation->name);
+    hazard("out-of-range", "{} writes the input {}", what, g->allocation->name);
     return nullptr;
   }
   if (launch_.options.after_launch && !g->allocation->settled && !current->dependency_waited)
-    hazard("grid-dependency", std::string(what) + " before griddepcontrol_wait");
+    hazard("grid-dependency", "{} before griddepcontrol_wait", what);
   return g;
 }
 
@@ -185,7 +180,7 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
   for (std::size_t i = at / 2; i < (at + static_cast<std::size_t>(bytes) + 1) / 2; ++i) {
     GlobalCell& c = g.cells[i];
     auto report = [&](const char* kind, const std::string& how) {
-      hazard(kind, fmt::format("byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how), c.line);
+      hazard_beside(c.line, kind, "byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how);
     };
     const bool own = c.cluster == cluster_number;
     if (c.cluster == 0) {
@@ -207,7 +202,7 @@ namespace {
 // Where an ordinary access of global memory goes, or null and a hazard.
 GlobalRange* global_access(const void* p, int bytes, bool write, const char* what, bool combine = false) {
   if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes)) {
-    machine->hazard("alignment", fmt::format("{} of {} bytes at an unaligned address", what, bytes));
+    machine->hazard("alignment", "{} of {} bytes at an unaligned address", what, bytes);
     return nullptr;
   }
   GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, what);
@@ -221,15 +216,14 @@ void load_global(RegisterRun dst, const void* p, int bytes) {
   else std::memset(dst.data, 0xff, static_cast<std::size_t>(bytes));
 }
 
-void store_global(void* p, RegisterRun src, int bytes) {
+void store_global(void* p, RegisterRun src, int bytes, Combine combine) {
   if (!use_registers(src, false)) return;
-  if (global_access(p, bytes, true, "st_global")) std::memcpy(p, src.data, static_cast<std::size_t>(bytes));
+  if (global_access(p, bytes, true, combine.into ? "red" : "st_global", combine.into)) combine.put(p, src.data, bytes);
 }
 
-void reduce_global(void* p, RegisterRun src, int bytes, Combine combine) {
-  if (!use_registers(src, false) || !global_access(p, bytes, true, "red", true)) return;
-  for (int at = 0; at < bytes; at += combine.bytes)
-    combine.into(static_cast<char*>(p) + at, static_cast<const char*>(src.data) + at);
+void Combine::put(void* to, const void* from, int count) const {
+  if (!into) std::memcpy(to, from, static_cast<std::size_t>(count));
+  for (int at = 0; into && at < count; at += bytes) into(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
 }
 
 // Flags. What a thread knows when it signals belongs to whoever waits for the flag.
@@ -291,7 +285,7 @@ Epoch Groups::flush_but(int newest) {
 
 void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   Thread& t = me();
-  if (bytes != 4 && bytes != 8 && bytes != 16) return machine->hazard("alignment", fmt::format("cp_async of {} bytes", bytes));
+  if (bytes != 4 && bytes != 8 && bytes != 16) return machine->hazard("alignment", "cp_async of {} bytes", bytes);
   if (!machine->locate(smem, bytes, false, "cp_async")) return;
   if (pred && !global_access(g, bytes, false, "cp_async")) return;
   if (t.copy_own < 0) {

@@ -17,7 +17,7 @@ class ElementRef {
   ElementRef(RegisterState& state, T* data, Index i) : state_(state), data_(data), i_(i) {}
   operator T() const {
     const bool inside = touch();
-    if (!inside || state_.owners || !(state_.filled[i_.value >> 6] >> (i_.value & 63) & 1)) register_read_bad(state_, i_.value);
+    if (!inside || state_.owners || !state_.filled[i_.value]) register_read_bad(state_, i_.value);
     return data_[inside ? i_.value : 0];
   }
   const ElementRef& operator=(T value) const {
@@ -25,7 +25,7 @@ class ElementRef {
     if (!inside || state_.owners) register_write_bad(state_, i_.value);
     if (!inside) return *this;
     data_[i_.value] = value;
-    state_.filled[i_.value >> 6] |= 1ull << (i_.value & 63);
+    state_.filled[i_.value] = true;
     return *this;
   }
   const ElementRef& operator=(const ElementRef& other) const { return *this = static_cast<T>(other); }
@@ -78,7 +78,7 @@ class Registers {
 
  private:
   alignas(16) T data_[N];
-  unsigned long long filled_[(N + 63) / 64] = {};
+  bool filled_[N] = {};
   RegisterState state_{};
 };
 }  // namespace wl::emu

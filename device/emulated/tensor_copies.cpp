@@ -24,7 +24,7 @@ bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, const 
     if (m.box[d] < 1 || m.box[d] > 256) wrong = fmt::format("a box side is {}", m.box[d]);
     else if (d && m.strides[d] % 16) wrong = "a stride is no multiple of 16 bytes";
   }
-  if (!wrong.empty()) machine->hazard("tensor-map", fmt::format("{}: {}", what, wrong));
+  if (!wrong.empty()) machine->hazard("tensor-map", "{}: {}", what, wrong);
   return wrong.empty();
 }
 
@@ -77,23 +77,21 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
     for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
       if (last > first) machine->touch_global(*g, p + first, last - first, false, t.access());
     });
-  for (auto& cta : machine->ctas) {
-    if (mask < 0 ? cta.get() != t.cta : !(mask >> cta->rank & 1)) continue;
-    if (cta.get() != t.cta) {
-      unsigned remote = smem | static_cast<unsigned>(cta->rank + 1) << 24;
+  for (Cta& cta : machine->ctas) {
+    if (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1)) continue;
+    if (&cta != t.cta) {
+      unsigned remote = smem | static_cast<unsigned>(cta.rank + 1) << 24;
       if (!machine->locate(remote, static_cast<int>(bytes), true, what)) continue;
     }
-    Mbarrier* b = machine->barrier(*cta, bar, what, true);
+    Mbarrier* b = machine->barrier(cta, bar, what, true);
     if (!b) continue;
-    machine->touch(*cta, smem, static_cast<int>(bytes), true, t.view(), access_by(b->actor, b->phase + 1, self->line, true),
-                   what);
+    machine->touch(cta, smem, static_cast<int>(bytes), true, t.view(), access_by(b->actor, b->phase + 1, self->line, true), what);
     b->copied_phase = std::max(b->copied_phase, b->phase + 1);
     b->copy_line = self->line;
-    PendingLoad load{map, smem, cta.get(), b, b->phase, {}, bytes, self->line, &t};
+    PendingLoad load{map, smem, &cta, b, b->phase, {}, bytes, self->line, &t};
     std::copy_n(c, rank, load.c);
     machine->pending.push_back(load);
-    if (machine->timing() == Timing::early || (machine->timing() == Timing::random && machine->chance(4)))
-      machine->finish_load(machine->pending.size() - 1);
+    if (machine->effect_now(4)) machine->finish_load(machine->pending.size() - 1);
   }
 }
 
@@ -144,9 +142,7 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, C
   std::copy_n(c, rank, at.begin());
   t.stores.add([map, smem, at, combine, cta = t.cta] {
     for_each_piece(map, smem, at.data(), [&](unsigned addr, char* to, int first, int last) {
-      const std::uint8_t* from = machine->memory(*cta, addr);
-      if (last > first && !combine.into) std::memcpy(to + first, from + first, static_cast<std::size_t>(last - first));
-      for (int i = first; combine.into && i < last; i += combine.bytes) combine.into(to + i, from + i);
+      if (last > first) combine.put(to + first, machine->memory(*cta, addr) + first, last - first);
     });
   });
 }

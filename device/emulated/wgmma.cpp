@@ -54,37 +54,24 @@ struct Meet {
   }
 };
 
-// The bits of words of `filled` that stand for [at, at + count): calls f(word, mask) until it returns false.
-template <class F>
-void for_each_word(int at, int count, F f) {
-  for (int i = at, end = at + count; i < end;) {
-    const int next = std::min(end, (i / 64 + 1) * 64);
-    const unsigned long long ones = next - i == 64 ? ~0ull : (1ull << (next - i)) - 1;
-    if (!f(i / 64, ones << (i % 64))) return;
-    i = next;
-  }
-}
-
 // Lends registers [at, at + count) to `group`; chaining on exactly the same range is free of fences.
 void lend(const RegisterRun& r, bool input, Epoch group) {
   RegisterState* s = r.state;
   if (!s) return;
-  if (r.at < 0 || r.at + r.count > s->n)
-    return machine->hazard("registers", fmt::format("wgmma uses registers outside {}", s->name));
+  if (r.at < 0 || r.at + r.count > s->n) return machine->hazard("registers", "wgmma uses registers outside {}", s->name);
   if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
-    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence");
-  else if (s->loose && !input)
-    machine->hazard("wgmma-fence", std::string(s->name) + " was accessed after the last wgmma_fence_regs");
+    machine->hazard("wgmma-fence", "{} was accessed after the last wgmma_fence", s->name);
+  else if (s->loose && !input) machine->hazard("wgmma-fence", "{} was accessed after the last wgmma_fence_regs", s->name);
   drop_owners(*s, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   RegisterState::Owner* same = nullptr;
   for (auto* o = s->owner; o < s->owner + s->owners; ++o) {
     if (o->begin == r.at && o->end == r.at + r.count && o->input == input) same = o;
     else if (o->begin < r.at + r.count && r.at < o->end && !(o->input && input))
-      machine->hazard("wgmma-registers", std::string(s->name) + " is used by two wgmma of different shape at once");
+      machine->hazard("wgmma-registers", "{} is used by two wgmma of different shape at once", s->name);
   }
   if (same) same->group = group;
   else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
-  else machine->hazard("wgmma-registers", std::string("too many wgmma ranges in ") + s->name);
+  else machine->hazard("wgmma-registers", "too many wgmma ranges in {}", s->name);
 }
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
@@ -148,39 +135,27 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   t.wgmma_open = true;
   t.wgmma_line = self->line;
   const std::uint64_t number = t.wgmma_ops++;
-  while (g.first + g.ops.size() <= number) {
-    if (g.spare.empty()) g.spare.push_back(std::make_unique<WgmmaOp>());
-    g.ops.push_back(std::move(g.spare.back()));
-    g.spare.pop_back();
-    g.ops.back()->here = 0;
-    g.ops.back()->clocks.clear();
-  }
-  WgmmaOp& op = *g.ops[number - g.first];
+  while (g.first + g.ops.size() <= number) g.ops.emplace_back();
+  WgmmaOp& op = g.ops[number - g.first];
   if (op.here == 0) {
     op.op = w;
     op.group = group;
     op.line = self->line;
   } else if (op.op != w || op.group != group || op.line != self->line) {
-    machine->hazard("divergence", "threads of a warpgroup disagree about a wgmma", op.line);
+    machine->hazard_beside(op.line, "divergence", "threads of a warpgroup disagree about a wgmma");
     for (;;) machine->suspend("a warpgroup that has diverged");
   }
+  bool* const filled = acc.state ? acc.state->filled + acc.at : nullptr;
+  const int held = acc.state && acc.at >= 0 ? std::clamp(acc.state->n - acc.at, 0, acc.count) : 0;  // lend() reports the rest
   if (machine->hazards()) {
-    if (acc.state && w.accumulate) {
-      for_each_word(acc.at, std::min(acc.count, acc.state->n - acc.at), [&](int word, unsigned long long mask) {
-        const unsigned long long missing = mask & ~acc.state->filled[word];
-        if (missing) register_read_bad(*acc.state, word * 64 + __builtin_ctzll(missing));
-        return !missing;
-      });
-    }
+    if (w.accumulate)
+      if (const bool* missing = std::find(filled, filled + held, false); missing < filled + held)
+        register_read_bad(*acc.state, missing - acc.state->filled);
     lend(acc, false, group);
     if (w.a_in_registers) lend(a, true, group);
     if (op.clocks.empty() || !(op.clocks.back() == t.base)) op.clocks.push_back(t.base);
   }
-  if (acc.state)
-    for_each_word(acc.at, std::min(acc.count, acc.state->n - acc.at), [&](int word, unsigned long long mask) {
-      acc.state->filled[word] |= mask;
-      return true;
-    });
+  std::fill_n(filled, held, true);
   const int slot = t.self.thread & 127;
   op.acc[slot] = acc;
   op.a[slot] = a;
@@ -209,9 +184,8 @@ void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
 }
 
 void Machine::run_wgmma_until(Warpgroup& g, std::uint64_t end) {
-  while (g.first < end && !g.ops.empty() && g.ops.front()->here == 128) {
-    carry_out(g, *g.ops.front());
-    g.spare.push_back(std::move(g.ops.front()));
+  while (g.first < end && !g.ops.empty() && g.ops.front().here == 128) {
+    carry_out(g, g.ops.front());
     g.ops.pop_front();
     ++g.first;
   }
@@ -252,11 +226,8 @@ void registers_gone(RegisterState& r) {
                      t.wgmma_line);
   // The operation must not write a dead array: this thread's part goes to a sink.
   static float sink[256];
-  for (auto& op : t.group->ops) {
-    auto& acc = op->acc[t.self.thread & 127];
-    if (acc.state == &r) acc = {sink, nullptr, 0, acc.count};
-    auto& a = op->a[t.self.thread & 127];
-    if (a.state == &r) a = {sink, nullptr, 0, a.count};
-  }
+  for (WgmmaOp& op : t.group->ops)
+    for (RegisterRun* run : {&op.acc[t.self.thread & 127], &op.a[t.self.thread & 127]})
+      if (run->state == &r) *run = {sink, nullptr, 0, run->count};
 }
 }  // namespace wl::emu

@@ -4,58 +4,30 @@
 // red_add also f16 and (sm_90) bf16. NaN wins a red_max and a red_min.
 #pragma once
 namespace wl {
-// One element; and the 32-bit words of a vector, 1, 2 or 4 of them at once.
-template <class T>
-struct RedAdd;
-#define WL_RED_ADD(T, mode, type, packed, constraint, value)                                                                   \
-  template <>                                                                                                                  \
-  struct RedAdd<T> {                                                                                                           \
-    static WL_FN void one(T* p, T x) {                                                                                         \
-      asm volatile("red.relaxed.gpu.global.add" mode type " [%0], %1;" ::"l"(p), constraint(value) : "memory");                \
-    }                                                                                                                          \
-    static WL_FN void words(unsigned* p, unsigned a) {                                                                         \
-      asm volatile("red.relaxed.gpu.global.add" mode packed " [%0], %1;" ::"l"(p), "r"(a) : "memory");                         \
-    }                                                                                                                          \
-    static WL_FN void words(unsigned* p, unsigned a, unsigned b) {                                                             \
-      asm volatile("red.relaxed.gpu.global.add" mode ".v2" packed " [%0], {%1, %2};" ::"l"(p), "r"(a), "r"(b) : "memory");     \
-    }                                                                                                                          \
-    static WL_FN void words(unsigned* p, unsigned a, unsigned b, unsigned c, unsigned d) {                                     \
-      asm volatile("red.relaxed.gpu.global.add" mode ".v4" packed " [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(a), "r"(b), "r"(c), \
-                   "r"(d)                                                                                                      \
-                   : "memory");                                                                                                \
-    }                                                                                                                          \
-  };
-WL_RED_ADD(int, "", ".s32", ".s32", "r", x)
-WL_RED_ADD(float, "", ".f32", ".f32", "f", x)
-WL_RED_ADD(f16, ".noftz", ".f16", ".f16x2", "h", x.bits)
-WL_RED_ADD(bf16, ".noftz", ".bf16", ".bf16x2", "h", x.bits)
-#undef WL_RED_ADD
+// Sums, of vectors where there are such: they are stores of another name. Bytes at once:
 #if __CUDA_ARCH__ >= 900
 template <class T>
-inline constexpr int red_words = 4;  // at once
-template <>
-inline constexpr int red_words<int> = 1;
+inline constexpr int red_bytes = 16;
 #else
 template <class T>
-inline constexpr int red_words = 1;
+inline constexpr int red_bytes = 4;
 #endif
-
+template <>
+inline constexpr int red_bytes<int> = 4;
+template <class T, int BYTES>
+struct RedAdd;
+#define WL_RED_ADD(T, mode, half, word) \
+  WL_DEFINE_STORE("red.relaxed.gpu.global.add" mode, half, word, "l", void*, RedAdd<T, BYTES>)
+WL_RED_ADD(int, "", "", ".s32")
+WL_RED_ADD(float, "", "", ".f32")
+WL_RED_ADD(f16, ".noftz", ".f16", ".f16x2")
+WL_RED_ADD(bf16, ".noftz", ".bf16", ".bf16x2")
+#undef WL_RED_ADD
+#undef WL_DEFINE_STORE
 template <int BYTES, class T>
 WL_FN void red_add(T* p, const T* src, bool pred = true) {
-  if (!pred) return;
-  if constexpr (BYTES < 4) {
-    RedAdd<T>::one(p, src[0]);
-  } else {
-    unsigned* to = reinterpret_cast<unsigned*>(p);
-    const unsigned* u = reinterpret_cast<const unsigned*>(src);
-    if constexpr (BYTES == 16 && red_words<T> == 4) {
-      RedAdd<T>::words(to, u[0], u[1], u[2], u[3]);
-    } else if constexpr (BYTES == 8 && red_words<T> == 4) {
-      RedAdd<T>::words(to, u[0], u[1]);
-    } else {
-      WL_UNROLL for (int i = 0; i < BYTES / 4; ++i) RedAdd<T>::words(to + i, u[i]);
-    }
-  }
+  constexpr int step = BYTES < red_bytes<T> ? BYTES : red_bytes<T>, elements = step / static_cast<int>(sizeof(T));
+  WL_UNROLL for (int i = 0; i < BYTES / step; ++i) if (pred) RedAdd<T, step>::go(p + i * elements, src + i * elements);
 }
 
 // Floats of one sign are ordered as their bits, negative ones backwards: each sign has its own integer instruction.

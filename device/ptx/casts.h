@@ -3,28 +3,13 @@
 namespace wl {
 WL_FN unsigned bits_of(float x) { return __float_as_uint(x); }
 WL_FN float float_of(unsigned bits) { return __uint_as_float(bits); }
-
-WL_FN float to_float(float x) { return x; }
-WL_FN float to_float(int x) { return static_cast<float>(x); }
-WL_FN float to_float(bf16 x) { return float_of(static_cast<unsigned>(x.bits) << 16); }
-WL_FN float to_float(tf32 x) { return float_of(x.bits); }
+}  // namespace wl
+#include "exact.h"
+namespace wl {
 WL_FN float to_float(f16 x) {
   float r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
   return r;
-}
-// Nearest even by integer arithmetic, since cvt.rn.tf32 needs sm_90 and cvt.rna rounds ties away. NaN and infinity pass.
-WL_FN unsigned tf32_bits(float x) {
-  const unsigned u = bits_of(x);
-  const unsigned rounded = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
-  return (u & 0x7f800000u) == 0x7f800000u ? u : rounded;
-}
-
-template <class T>
-WL_FN T cast(float x);
-template <>
-WL_FN float cast<float>(float x) {
-  return x;
 }
 template <>
 WL_FN int cast<int>(float x) {
@@ -41,10 +26,6 @@ WL_FN f16 cast<f16>(float x) {
   f16 r;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
   return r;
-}
-template <>
-WL_FN tf32 cast<tf32>(float x) {
-  return tf32{tf32_bits(x)};
 }
 // 8-bit floats are converted in pairs: the low one of two, beside a zero.
 #define WL_FP8(T)                                                                        \

@@ -23,16 +23,6 @@ template <class T>
 struct same_type {
   using type = T;
 };
-template <bool FIRST, class A, class B>
-struct choice {
-  using type = A;
-};
-template <class A, class B>
-struct choice<false, A, B> {
-  using type = B;
-};
-template <bool FIRST, class A, class B>
-using choose = typename choice<FIRST, A, B>::type;
 template <class T>
 using same = typename same_type<T>::type;  // a parameter that takes no part in deduction
 

@@ -34,40 +34,40 @@ namespace wl {
     }                                                                                                   \
   };
 
-#define WL_DEFINE_STORE(Name, op, constraint, Address)                                                                \
-  template <int BYTES>                                                                                                \
-  struct Name {                                                                                                       \
-    static WL_FN void go(Address a, const void* src) {                                                                \
-      const unsigned* s = static_cast<const unsigned*>(src);                                                          \
-      if constexpr (BYTES == 16) {                                                                                    \
-        asm volatile(op ".v4.b32 [%0], {%1, %2, %3, %4};" ::constraint(a), "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]) \
-                     : "memory");                                                                                     \
-      } else if constexpr (BYTES == 8) {                                                                              \
-        asm volatile(op ".v2.b32 [%0], {%1, %2};" ::constraint(a), "r"(s[0]), "r"(s[1]) : "memory");                  \
-      } else if constexpr (BYTES == 4) {                                                                              \
-        asm volatile(op ".b32 [%0], %1;" ::constraint(a), "r"(s[0]) : "memory");                                      \
-      } else if constexpr (BYTES == 2) {                                                                              \
-        asm volatile(op ".b16 [%0], %1;" ::constraint(a), "h"(*static_cast<const unsigned short*>(src)) : "memory");  \
-      } else {                                                                                                        \
-        static_assert(BYTES == 1, "a store moves 1, 2, 4, 8 or 16 bytes");                                            \
-        const unsigned short t = *static_cast<const unsigned char*>(src);                                             \
-        asm volatile(op ".b8 [%0], %1;" ::constraint(a), "h"(t) : "memory");                                          \
-      }                                                                                                               \
-    }                                                                                                                 \
+// `half` and `word`: the instruction's types of 2 and 4 bytes. The last argument is the name.
+#define WL_DEFINE_STORE(op, half, word, constraint, Address, ...)                                                         \
+  template <int BYTES>                                                                                                    \
+  struct __VA_ARGS__ {                                                                                                    \
+    static WL_FN void go(Address a, const void* src) {                                                                    \
+      const unsigned* s = static_cast<const unsigned*>(src);                                                              \
+      if constexpr (BYTES == 16) {                                                                                        \
+        asm volatile(op ".v4" word " [%0], {%1, %2, %3, %4};" ::constraint(a), "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]) \
+                     : "memory");                                                                                         \
+      } else if constexpr (BYTES == 8) {                                                                                  \
+        asm volatile(op ".v2" word " [%0], {%1, %2};" ::constraint(a), "r"(s[0]), "r"(s[1]) : "memory");                  \
+      } else if constexpr (BYTES == 4) {                                                                                  \
+        asm volatile(op word " [%0], %1;" ::constraint(a), "r"(s[0]) : "memory");                                         \
+      } else if constexpr (BYTES == 2) {                                                                                  \
+        asm volatile(op half " [%0], %1;" ::constraint(a), "h"(*static_cast<const unsigned short*>(src)) : "memory");     \
+      } else {                                                                                                            \
+        static_assert(BYTES == 1, "a store moves 1, 2, 4, 8 or 16 bytes");                                                \
+        const unsigned short t = *static_cast<const unsigned char*>(src);                                                 \
+        asm volatile(op ".b8 [%0], %1;" ::constraint(a), "h"(t) : "memory");                                              \
+      }                                                                                                                   \
+    }                                                                                                                     \
   };
 
 WL_DEFINE_LOAD(GlobalLoad, "ld.global", "l", const void*)
 WL_DEFINE_LOAD(GlobalLoadStream, "ld.global.L1::no_allocate", "l", const void*)
 WL_DEFINE_LOAD(SharedLoad, "ld.shared", "r", unsigned)
 WL_DEFINE_LOAD(ClusterLoad, "ld.shared::cluster", "r", unsigned)
-WL_DEFINE_STORE(GlobalStore, "st.global", "l", const void*)
-WL_DEFINE_STORE(GlobalStoreStream, "st.global.L1::no_allocate", "l", const void*)
-WL_DEFINE_STORE(SharedStore, "st.shared", "r", unsigned)
-WL_DEFINE_STORE(ClusterStore, "st.shared::cluster", "r", unsigned)
+WL_DEFINE_STORE("st.global", ".b16", ".b32", "l", const void*, GlobalStore)
+WL_DEFINE_STORE("st.global.L1::no_allocate", ".b16", ".b32", "l", const void*, GlobalStoreStream)
+WL_DEFINE_STORE("st.shared", ".b16", ".b32", "r", unsigned, SharedStore)
+WL_DEFINE_STORE("st.shared::cluster", ".b16", ".b32", "r", unsigned, ClusterStore)
 
 #undef WL_DEFINE_LOAD
 #undef WL_LOAD_FORMS
-#undef WL_DEFINE_STORE
 
 // Global memory, BYTES in 1, 2, 4, 8, 16 per thread; registers and address aligned to BYTES. Where pred is false, a load gives
 // `fill` and a store does nothing. The _stream forms are for data used once: they leave the L1 cache alone.

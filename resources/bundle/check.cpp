@@ -1,6 +1,6 @@
-// Feeds @NAME@ with known inputs and compares what it computes with the FP64 reference. Usage: check FOLDER, the folder of the
-// stored tensors. Every output's relative Frobenius error must be at most @TOLERANCE@. Raw files are little-endian.
-#include "../@NAME@.h"
+// Feeds {{bundle}} with known inputs and compares what it computes with the FP64 reference. Usage: check FOLDER, the folder of the
+// stored tensors. Every output's relative Frobenius error must be at most what kOutputs says. Raw files are little-endian.
+#include "../{{bundle}}.h"
 
 #include <algorithm>
 #include <chrono>
@@ -52,12 +52,16 @@ struct Output {
   const char* name;
   const char* values;
   const char* indices;  // null: every element
+  double allowed;
   long long elements;
   Type type;
 };
-const Input kInputs[] = {@INPUTS@};
-const Output kOutputs[] = {@OUTPUTS@};
-constexpr double kTolerance = @TOLERANCE@;
+const Input kInputs[] = {
+{{#inputs}}    {"{{variable}}", {{file}}, {{seed}}ull, {{elements}}, type<{{element}}>({{kept}})},
+{{/inputs}}};
+const Output kOutputs[] = {
+{{#outputs}}    {"{{variable}}", {{file}}, {{indices}}, {{allowed}}, {{elements}}, type<{{element}}>({{kept}})},
+{{/outputs}}};
 
 [[noreturn]] void stop(const std::string& why) {
   std::fprintf(stderr, "check: %s\n", why.c_str());
@@ -110,15 +114,14 @@ bool agrees(const Output& output, const Bytes& found, const std::string& folder)
     if (value != expected) error += (value - expected) * (value - expected);
   }
   const double relative = norm > 0 ? std::sqrt(error / norm) : std::sqrt(error);
-  const bool fine = broken == 0 && relative <= kTolerance;  // false for NaN
+  const bool fine = broken == 0 && relative <= output.allowed;  // false for NaN
   std::printf("%s: relative error %.2e over %lld %s, allowed %.2e: %s\n", output.name, relative, count,
-              output.indices ? "sampled elements" : "elements", kTolerance, fine ? "ok" : "WRONG");
+              output.indices ? "sampled elements" : "elements", output.allowed, fine ? "ok" : "WRONG");
   if (broken) std::printf("%s: %lld elements are not finite, or were never written\n", output.name, broken);
   return fine;
 }
 
-@ENGINE@
-
+{{>engine_text}}
 // Runs the kernels; fills `outputs` and returns the median time of a call in microseconds.
 double compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
   std::vector<void*> tensors;
@@ -128,7 +131,7 @@ double compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
   };
   std::for_each(inputs.begin(), inputs.end(), place);
   std::for_each(outputs.begin(), outputs.end(), place);
-  void* workspace = allocate(@NAME@_workspace_bytes());
+  void* workspace = allocate({{bundle}}_workspace_bytes());
   std::vector<double> times;
   for (int i = 0; i < 11; ++i) times.push_back(call(tensors.data(), workspace));
   for (std::size_t i = 0; i < outputs.size(); ++i) copy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size());

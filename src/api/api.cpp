@@ -3,18 +3,14 @@
 #include <cstdlib>
 #include "base/file.h"
 #include "base/process.h"
-#include "runtime/executor.h"
+#include "runtime/bundle.h"
 #include "warploom/warploom.h"
 
 using namespace warploom;
 namespace fs = std::filesystem;
 
 struct warploom_bundle {
-  LaunchList list;
-  std::unique_ptr<runtime::Executor> device;  // outlives what it loaded
-  runtime::Runnable kernels;
-  runtime::Bindings kept;  // constants of the model, workspaces
-  std::vector<const BufferSpec*> tensors;
+  std::unique_ptr<runtime::Bundle> loaded;
   std::vector<void*> bound;  // what `call` computes on
   runtime::Call call;
 };
@@ -67,62 +63,12 @@ Status command(const char* const* arguments, std::string& printed) {
                result.err.substr(0, 500), "run the command by hand"});
 }
 
-tl::unexpected<Error> unfit(const fs::path& folder, std::string found) {
-  return fail({ErrorCode::kPlanInvalid, "the bundle cannot be loaded", (folder / "plan.json").string(), "the plan of a bundle",
-               std::move(found), "make it again with `warploom optimize`"});
-}
-
-Result<std::unique_ptr<warploom_bundle>> load(fs::path folder) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) folder = folder.parent_path();
-  WARPLOOM_TRY(const std::string text, read_file(folder / "plan.json"));
-  const auto plan = nlohmann::json::parse(text, nullptr, false);
-  if (!plan.is_object() || !plan.contains("launch_list") || !plan.contains("constants"))
-    return unfit(folder, "no launch list and constants");
-  auto bundle = std::make_unique<warploom_bundle>();
-  WARPLOOM_TRY(bundle->list, launch_list_from_json(plan["launch_list"]));
-  const LaunchList& list = bundle->list;
-  WARPLOOM_TRY(bundle->device, runtime::Executor::open(list.engine));
-  const std::string& here = bundle->device->info().arch;
-  // Code for sm_80 runs on every sm_8x; x86-64-v3 on v4.
-  const bool fits =
-      list.arch == here || (!list.arch.ends_with('a') && list.arch < here && list.arch.substr(0, 4) == here.substr(0, 4));
-  if (!fits)
-    return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine", folder.string(), list.arch, here,
-                 "optimize for this one"});
-  if (const std::string helper = program(); !helper.empty()) runtime::set_helper_program(helper);
-  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.allow_spills = true}));
-  WARPLOOM_TRY(bundle->kernels, bundle->device->load(list, binary));
-  for (const BufferSpec& input : list.inputs) {
-    const auto file = plan["constants"].find(input.name);
-    if (file == plan["constants"].end()) {
-      bundle->tensors.push_back(&input);
-      continue;
-    }
-    if (!file->is_string()) return unfit(folder, "a constant without its file");
-    WARPLOOM_TRY(const std::string bytes, read_file(folder / file->get<std::string>()));
-    if (std::ssize(bytes) != input.bytes())
-      return unfit(folder, fmt::format("{} bytes of {}, which has {}", bytes.size(), input.name, input.bytes()));
-    runtime::Buffer& buffer = bundle->kept[input.name];
-    WARPLOOM_TRY(buffer, bundle->device->allocate(input.bytes()));
-    WARPLOOM_CHECK(bundle->device->upload(buffer, bytes.data(), input.bytes()));
-  }
-  for (const BufferSpec& workspace : list.workspaces) {
-    WARPLOOM_TRY(bundle->kept[workspace.name], bundle->device->allocate(workspace.bytes()));
-  }
-  for (const BufferSpec& output : list.outputs) bundle->tensors.push_back(&output);
-  return bundle;
-}
-
 Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
-  const std::vector<void*> given(addresses, addresses + bundle.tensors.size());
-  bundle.device->use_stream(stream);
+  const std::vector<void*> given(addresses, addresses + bundle.loaded->tensors.size());
+  bundle.loaded->device->use_stream(stream);
   if (bundle.bound != given) {
-    runtime::Bindings buffers = bundle.kept;
-    for (std::size_t i = 0; i < given.size(); ++i)
-      buffers[bundle.tensors[i]->name] = runtime::Buffer(nullptr, given[i], bundle.tensors[i]->bytes());
     bundle.bound.clear();
-    WARPLOOM_TRY(bundle.call, bundle.kernels.bind(buffers));
+    WARPLOOM_TRY(bundle.call, bundle.loaded->bind(given));
     bundle.bound = given;
   }
   return bundle.call();
@@ -138,16 +84,18 @@ void warploom_free(char* text) { std::free(text); }
 
 int warploom_load(const char* bundle, warploom_bundle** loaded) {
   return guarded([&]() -> Status {
-    WARPLOOM_TRY(auto made, load(bundle));
-    *loaded = made.release();
+    if (const std::string helper = program(); !helper.empty()) runtime::set_helper_program(helper);
+    WARPLOOM_TRY(auto made, runtime::Bundle::load(bundle));
+    *loaded = new warploom_bundle{std::move(made), {}, {}};
     return ok();
   });
 }
-size_t warploom_tensor_count(const warploom_bundle* bundle) { return bundle->tensors.size(); }
+size_t warploom_tensor_count(const warploom_bundle* bundle) { return bundle->loaded->tensors.size(); }
 warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, size_t index) {
-  const BufferSpec& spec = *bundle->tensors[index];
+  const runtime::Bundle& loaded = *bundle->loaded;
+  const BufferSpec& spec = *loaded.tensors[index];
   return {spec.name.c_str(), name_of(spec.dtype).data(),        spec.shape.data(),
-          spec.shape.size(), static_cast<size_t>(spec.bytes()), index >= bundle->tensors.size() - bundle->list.outputs.size()};
+          spec.shape.size(), static_cast<size_t>(spec.bytes()), index >= loaded.tensors.size() - loaded.list.outputs.size()};
 }
 int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream) {
   return guarded([&] { return run(*bundle, tensors, stream); });

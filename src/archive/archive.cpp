@@ -1,21 +1,44 @@
 #include "archive/archive.h"
+#include "base/hash.h"
 namespace warploom::archive {
 using nlohmann::json;
 namespace {
+// The end of a record: a hash of all before it, since SQLite notices no bit of a text that a disk has changed.
+std::string ending(std::string_view body) { return fmt::format(R"(,"~":"{:016x}"}})", hash64(body)); }
+
 // A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes that are no UTF-8; neither must
 // stop a record.
 std::string text_of(json record) {
   for (json& field : record)
     if (field.is_number_float() && !std::isfinite(field.get<double>())) field = std::numeric_limits<double>::max();
-  return record.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text = record.dump(-1, ' ', false, json::error_handler_t::replace);
+  text.pop_back();
+  return text + ending(text);
 }
 }  // namespace
+Status Archive::check_records() const {
+  static const std::size_t size = ending("").size();
+  for (const char* table : {"problems", "candidates", "runs"}) {
+    WARPLOOM_TRY(const std::vector<std::string> rows, run(fmt::format("SELECT record FROM {}", table)));
+    for (const std::string& row : rows) {
+      const std::size_t body = row.size() - std::min(size, row.size());
+      if (row.compare(body, 4, R"(,"~")") == 0 && row.substr(body) != ending(row.substr(0, body)))
+        return damaged(fmt::format("a record of {} that has changed since it was written", table));
+    }
+  }
+  return ok();
+}
+
 template <class Record>
 Result<std::vector<Record>> Archive::select(const std::string& rest, const std::vector<std::string>& values) const {
   WARPLOOM_TRY(const std::vector<std::string> rows, run("SELECT record FROM " + rest, values));
   try {
     std::vector<Record> out;
-    for (const std::string& row : rows) out.push_back(json::parse(row).get<Record>());
+    for (const std::string& row : rows) {
+      json record = {{"screened_us", 0}, {"known", 0}, {"known_best", ""}};  // which older records lack
+      record.update(json::parse(row));
+      out.push_back(record.get<Record>());
+    }
     return out;
   } catch (const json::exception& error) { return damaged(error.what()); }
 }
@@ -26,9 +49,11 @@ Status Archive::add_problem(const Problem& problem) {
 }
 
 Status Archive::record(const Candidate& candidate) {
+  // Screening again what was promoted says less than is known, and would take the best away from a search that is killed just then.
   WARPLOOM_CHECK(
       run("INSERT INTO candidates (record) VALUES (?) ON CONFLICT (problem, schedule) DO UPDATE "
-          "SET record=excluded.record, recorded=CURRENT_TIMESTAMP",
+          "SET record=excluded.record, recorded=CURRENT_TIMESTAMP WHERE NOT (stage='promoted' AND excluded.stage='screened' AND "
+          "record ->> 'source_hash' = excluded.record ->> 'source_hash')",
           {text_of(candidate)}));
   return ok();
 }

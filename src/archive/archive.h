@@ -48,6 +48,7 @@ struct Candidate {
   std::string source_hash = {};
   std::string environment = {};  // compiler, driver, build: what the figures hold for
   nlohmann::json verdict = {};   // the whole verdict
+  double screened_us = 0;        // what proposals went by: the time before it was measured again as a finalist
 };
 
 struct Run {
@@ -60,21 +61,26 @@ struct Run {
   int candidates = 0;
   double seconds = 0;
   std::string best = {};  // schedule text
+  // What the search began with, so that its resumption can begin alike: so many of the problem's candidates, the best of them by its text.
+  std::size_t known = 0;
+  std::string known_best = {};
 };
 
 // A record is kept as JSON; what SQL asks about it are columns that resources/archive/schema.sql derives.
 NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"}, {Stage::screened, "screened"}, {Stage::promoted, "promoted"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
-                                   high_us, reference_us, error, max_error, seed, source_hash, environment, verdict)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best)
+                                   high_us, reference_us, error, max_error, seed, source_hash, environment, verdict, screened_us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best,
+                                   known, known_best)
 
 class Archive {
  public:
   static Result<Archive> open(const std::filesystem::path& path,
                               std::chrono::milliseconds lock_timeout = std::chrono::seconds(10));
   Status add_problem(const Problem& problem);  // the same key again changes nothing
-  Status record(const Candidate& candidate);   // the same (problem, schedule) again replaces the record
+  // The same (problem, schedule) again replaces the record, but a promoted one by no screening of the same source.
+  Status record(const Candidate& candidate);
   Result<std::int64_t> begin_run(const Run& run);
   Status finish_run(std::int64_t id, const Run& run);
 
@@ -93,6 +99,7 @@ class Archive {
   Status execute(const std::string& script) const;
   Status set_up() const;
   Status create() const;
+  Status check_records() const;
   tl::unexpected<Error> error_of(int code) const;  // what SQLite's failure means to the user
   tl::unexpected<Error> damaged(const std::string& found) const;
 

@@ -141,9 +141,9 @@ Status Archive::set_up() const {
     return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path_.string(),
                  fmt::format("version {}", kVersion), fmt::format("version {}", version),
                  "use the program that wrote it, or name another archive with --archive"});
-  WARPLOOM_TRY(const std::vector<std::string> found, run("PRAGMA quick_check(1)"));
+  WARPLOOM_TRY(const std::vector<std::string> found, run("PRAGMA integrity_check(1)"));
   if (found.size() != 1 || found[0] != "ok") return damaged(found.empty() ? "no answer" : found[0]);
-  return ok();
+  return check_records();
 }
 
 Result<Archive> Archive::open(const fs::path& path, std::chrono::milliseconds lock_timeout) {

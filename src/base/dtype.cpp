@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <vector>
+#include "base/rows.h"
 namespace warploom {
 namespace {
 struct Row {
@@ -130,15 +131,9 @@ float round_tf32(float value) {
 }
 }  // namespace
 std::string_view name_of(Dtype dtype) { return row(dtype).name; }
-std::optional<Dtype> dtype_named(std::string_view name) {
-  for (std::size_t i = 0; i < kRows.size(); ++i)
-    if (kRows[i].name == name) return static_cast<Dtype>(i);
-  return std::nullopt;
-}
+std::optional<Dtype> dtype_named(std::string_view name) { return row_where<Dtype>(kRows, name, &Row::name); }
 std::optional<Dtype> dtype_of_onnx(int onnx_data_type) {
-  for (std::size_t i = 0; i < kRows.size(); ++i)
-    if (kRows[i].onnx == onnx_data_type && onnx_data_type != 0) return static_cast<Dtype>(i);
-  return std::nullopt;
+  return onnx_data_type == 0 ? std::nullopt : row_where<Dtype>(kRows, onnx_data_type, &Row::onnx);
 }
 int onnx_type_of(Dtype dtype) { return row(dtype).onnx; }
 int bits_of(Dtype dtype) { return row(dtype).bits; }

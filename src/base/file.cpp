@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
@@ -37,26 +38,25 @@ Result<std::string> read_file(const fs::path& path) {
   return std::move(text).str();
 }
 
-bool write_all(int file, std::string_view bytes) {
+Status write_all(int file, std::string_view bytes, const fs::path& name) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(file, bytes.data(), bytes.size());
-    if (put < 0 && errno != EINTR) return false;
+    if (put < 0 && errno != EINTR) return fail(write_error(name, errno));
     if (put > 0) bytes.remove_prefix(static_cast<std::size_t>(put));
   }
-  return true;
+  return ok();
 }
 
 Status write_file(const fs::path& path, std::string_view text) {
   const fs::path temporary = path.string() + ".part-" + unique_suffix();
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return fail(write_error(path, errno));
-  int error_number = write_all(fd, text) ? 0 : errno;
-  if (!error_number && ::fsync(fd) != 0) error_number = errno;
-  if (::close(fd) != 0 && !error_number) error_number = errno;
-  if (!error_number && ::rename(temporary.c_str(), path.c_str()) != 0) error_number = errno;
-  if (!error_number) return ok();
-  ::unlink(temporary.c_str());
-  return fail(write_error(path, error_number));
+  Status done = write_all(fd, text, path);
+  if (done && ::fsync(fd) != 0) done = fail(write_error(path, errno));
+  if (::close(fd) != 0 && done) done = fail(write_error(path, errno));
+  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = fail(write_error(path, errno));
+  if (!done) ::unlink(temporary.c_str());
+  return done;
 }
 
 Status make_folders(const fs::path& path) {
@@ -81,10 +81,33 @@ fs::path cache_folder() {
   }
   return folder;
 }
-
-ScratchFolder::ScratchFolder(std::string_view purpose)
-    : path_(fs::temp_directory_path() / fmt::format("warploom-{}-{}", purpose, unique_suffix())) {
+namespace {
+// Which processes a process number is one of: containers may share a temporary folder without sharing those.
+std::string process_space() {
   std::error_code ignored;
+  const std::string link = fs::read_symlink("/proc/self/ns/pid", ignored).string();  // "pid:[4026531836]"
+  return link.size() > 6 ? link.substr(5, link.size() - 6) : "0";
+}
+
+// Removes what processes left behind that were killed: "warploom-compile-4026531836-PROCESS-7".
+void sweep(const fs::path& temporary) {
+  std::error_code ignored;
+  const std::string mark = fmt::format("-{}-", process_space());
+  for (const auto& entry : fs::directory_iterator(temporary, ignored)) {
+    const std::string name = entry.path().filename();
+    const std::size_t at = name.find(mark);
+    if (!name.starts_with("warploom-") || at == std::string::npos) continue;
+    const int process = std::atoi(name.c_str() + at + mark.size());
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+  }
+}
+}  // namespace
+ScratchFolder::ScratchFolder(std::string_view purpose) {
+  std::error_code ignored;
+  const fs::path temporary = fs::temp_directory_path(ignored);
+  static const bool swept = (sweep(temporary), true);  // once a process
+  (void)swept;
+  path_ = temporary / fmt::format("warploom-{}-{}-{}", purpose, process_space(), unique_suffix());
   fs::create_directories(path_, ignored);
 }
 ScratchFolder::~ScratchFolder() {

@@ -6,8 +6,8 @@ namespace warploom {
 Result<std::string> read_file(const std::filesystem::path& path);
 // Writes to a temporary name beside `path`, syncs and renames: a reader sees the old text or the new, never half.
 Status write_file(const std::filesystem::path& path, std::string_view text);
-// All of `bytes` to an open file; false with errno where that fails.
-bool write_all(int file, std::string_view bytes);
+// All of `bytes` to an open file of this name; errno stands behind a failure.
+Status write_all(int file, std::string_view bytes, const std::filesystem::path& name);
 Status make_folders(const std::filesystem::path& path);
 // $XDG_CACHE_HOME/warploom, or ~/.cache/warploom, or a folder in the temporary directory when neither can be had.
 std::filesystem::path cache_folder();

@@ -12,17 +12,22 @@
 namespace warploom {
 namespace {
 using Clock = std::chrono::steady_clock;
+
+thread_local const std::atomic<bool>* ending = nullptr;
 }  // namespace
+void end_processes_with(const std::atomic<bool>* flag) { ending = flag; }
+
 Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare) {
   std::vector<char*> raw;
   for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
   raw.push_back(nullptr);
-  const pid_t child = ::fork();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0)
     return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
   if (child > 0) return child;
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // it was killed before we asked to follow
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -52,16 +57,16 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
 
   ProcessResult result;
   const auto deadline = Clock::now() + limits.time;
+  const auto time_is_up = [&] { return Clock::now() >= deadline || (ending && *ending); };
   std::array<pollfd, 2> polled{pollfd{out[0], POLLIN, 0}, pollfd{err[0], POLLIN, 0}};
   std::array<char, 65536> buffer;
   int open_ends = 2;
   while (open_ends > 0) {
+    result.timed_out = time_is_up();
+    if (result.timed_out) break;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) {
-      result.timed_out = true;
-      break;
-    }
-    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min<long long>(left, 1000))) < 0 && errno != EINTR) break;
+    const int patience = static_cast<int>(std::clamp<long long>(left, 1, ending ? 50 : 1000));
+    if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) break;
     for (std::size_t i = 0; i < polled.size(); ++i) {
       if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;
       const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
@@ -76,7 +81,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
   }
   for (siginfo_t ended{}; !result.timed_out;) {  // both ends closed; the process may still run
     if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == child) break;
-    result.timed_out = Clock::now() >= deadline;
+    result.timed_out = time_is_up();
     ::usleep(500);
   }
   const int status = end_process(child, result.timed_out);

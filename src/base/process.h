@@ -1,5 +1,6 @@
 // Child processes: started in a session of their own, watched by a clock, killed as a group, never left behind.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -21,6 +22,9 @@ struct ProcessResult {
 
 // Runs argv[0] (found through PATH) to its end. Fails only when it cannot be started at all.
 Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits = {});
+
+// From now on what this thread runs ends with all that it started, as if its time were up, once the flag is set.
+void end_processes_with(const std::atomic<bool>* flag);
 
 // Starts argv[0] in a session of its own, without standard input and core files, which dies with the calling thread; `prepare` runs in
 // it first, between fork and exec. And its end, waited for: its wait status; `kill`: at once. What it started ends with it.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 #include "base/dtype.h"
+#include "base/rows.h"
 namespace warploom {
 namespace {
 struct Row {
@@ -15,11 +16,7 @@ constexpr std::array kRows = {
 };
 }  // namespace
 std::string_view name_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].name; }
-std::optional<ValueOp> value_op_named(std::string_view name) {
-  for (std::size_t i = 0; i < kRows.size(); ++i)
-    if (kRows[i].name == name) return static_cast<ValueOp>(i);
-  return std::nullopt;
-}
+std::optional<ValueOp> value_op_named(std::string_view name) { return row_where<ValueOp>(kRows, name, &Row::name); }
 int arity_of(ValueOp op) { return kRows[static_cast<std::size_t>(op)].arity; }
 
 double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {

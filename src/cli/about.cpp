@@ -16,18 +16,16 @@ struct Finding {
   Result<std::string> detail;
 };
 
-tl::unexpected<Error> missing(std::string remedy) {
+Result<std::string> found(std::string what, std::string remedy) {
+  if (!what.empty()) return what;
   return fail({ErrorCode::kInternal, "not found", "", "", "", std::move(remedy)});
 }
 Result<std::string> library(std::initializer_list<const char*> files, std::string remedy) {
   const runtime::Library opened(files);
-  if (!opened) return missing(std::move(remedy));
-  return opened.name();
+  return found(opened ? opened.name() : "", std::move(remedy));
 }
 Result<std::string> program(const std::string& file, std::string remedy) {
-  const auto path = find_program(file);
-  if (path.empty()) return missing(std::move(remedy));
-  return path.string();
+  return found(find_program(file).string(), std::move(remedy));
 }
 Result<std::string> writable(const std::filesystem::path& folder) {
   if (::access(folder.c_str(), W_OK) == 0) return folder.string();

@@ -24,14 +24,10 @@ Result<Answer> list_problems(archive::Archive& from, const std::vector<archive::
     const std::string status = runs.empty() ? "none" : runs.back().status;
     table.push_back({problem.key.substr(0, 8), problem.name, problem.track, problem.target, problem.device,
                      std::to_string(candidates.size()), time_text(best_us), status});
-    rows.push_back({{"key", problem.key},
-                    {"name", problem.name},
-                    {"track", problem.track},
-                    {"target", problem.target},
-                    {"device", problem.device},
-                    {"candidates", candidates.size()},
-                    {"best_us", best_us},
-                    {"last_run", status}});
+    nlohmann::json row = problem;
+    row.erase("text");
+    row.update({{"candidates", candidates.size()}, {"best_us", best_us}, {"last_run", status}});
+    rows.push_back(std::move(row));
   }
   return Answer{{{"problems", rows}}, problems.empty() ? "the archive holds no problem yet\n" : columns(table)};
 }

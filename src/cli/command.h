@@ -24,11 +24,12 @@ struct Answer {
 
 using Action = std::function<Result<Answer>(const Session&)>;
 
-// One flag, or an argument where the name has no dashes: required, unless it sets an optional. What it sets must outlive the
+// One flag, or an argument where the name has no dashes: required, unless it sets an optional or a list. What it sets must outlive the
 // action, which may own it.
 struct Flag {
   std::string name;
-  std::variant<bool*, std::optional<int>*, std::uint64_t*, std::string*, std::optional<std::string>*> into;
+  std::variant<bool*, std::optional<int>*, std::uint64_t*, std::string*, std::optional<std::string>*, std::vector<std::string>*>
+      into;
   std::string help;
   std::vector<std::string> among = {};  // the only values it takes, where there are any
 };
@@ -45,6 +46,7 @@ Command new_command();
 Command show_command();
 Command verify_command();
 Command bench_command();
+Command run_command();
 Command completion_command(const std::vector<Command>& commands);
 Command report_command();
 Command archive_command();

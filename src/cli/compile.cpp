@@ -2,7 +2,6 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/text.h"
-#include "kernels/lower.h"
 #include "tile/print.h"
 #include "verify/program_check.h"
 namespace warploom::cli {
@@ -23,31 +22,19 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
 }
 
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution) {
-  std::vector<std::pair<int, nlohmann::json>> rows;
+  nlohmann::json rows = nlohmann::json::array();
   for (const auto& [statement, choice] : solution.choices) {
     const bool exchanged = std::holds_alternative<tile::Rearrange>(statement->node) && choice.scratch.dims.empty();
     const std::string otherwise = exchanged ? "shfl" : "ld and st";
-    rows.push_back({statement->location.line,
-                    {{"statement", tile::print(program, *statement)},
-                     {"line", statement->location.line},
-                     {"instruction", choice.instruction ? std::string(choice.instruction->name) : otherwise},
-                     {"elements", choice.vector},
-                     {"why", choice.why}}});
+    rows.push_back({{"statement", tile::print(program, *statement)},
+                    {"line", statement->location.line},
+                    {"instruction", choice.instruction ? std::string(choice.instruction->name) : otherwise},
+                    {"elements", choice.vector},
+                    {"why", choice.why}});
   }
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  nlohmann::json json = nlohmann::json::array();
-  for (auto& [line, row] : rows) json.push_back(std::move(row));
-  return json;
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a["line"] < b["line"]; });
+  return rows;
 }
-namespace {
-namespace fs = std::filesystem;
-
-struct Flags {
-  std::string file, target = "sm_90a", out, layouts = "none";
-  bool check = false;
-  std::uint64_t seed = 1, solution = 0;
-};
-
 // What each solution would cost, and what tells it from the first.
 nlohmann::json alternatives(const tile::Program& program, const std::vector<synth::Solution>& solutions) {
   nlohmann::json json = nlohmann::json::array();
@@ -64,6 +51,33 @@ nlohmann::json alternatives(const tile::Program& program, const std::vector<synt
   }
   return json;
 }
+
+std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered) {
+  const synth::Solution none, &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
+  std::string text;
+  for (const Drawn& one : drawn(program, solution))
+    text += fmt::format("\n{}: {}\n  {}\n{}", one.tensor, one.layout, one.why, one.text);
+  std::string last;
+  for (const auto& row : instructions(program, solution)) {
+    const std::string line = fmt::format("line {}: {}: {}\n", row["line"].get<int>(), row["instruction"].get<std::string>(),
+                                         row["why"].get<std::string>());
+    if (line != last) text += line;  // steps that are written out several times stand on one line of their source
+    last = line;
+  }
+  for (const auto& row : alternatives(program, lowered.solutions))
+    text +=
+        fmt::format("predicted {:.1f} us, bound by {}{}\n", row["predicted_us"].get<double>(), row["bound"].get<std::string>(),
+                    row["differs"].empty() ? "" : ", were it instead " + row["differs"].dump());
+  return text;
+}
+namespace {
+namespace fs = std::filesystem;
+
+struct Flags {
+  std::string file, target = "sm_90a", out, layouts = "none";
+  bool check = false;
+  std::uint64_t seed = 1, solution = 0;
+};
 
 Result<Answer> compile(const Flags& flags) {
   WARPLOOM_TRY(const std::string text, read_file(flags.file));
@@ -87,21 +101,12 @@ Result<Answer> compile(const Flags& flags) {
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, kernel.source));
   for (const Drawn& one : drawn(program, solution)) {
     json["layouts"][one.tensor] = one.layout, json["reasons"][one.tensor] = one.why;
-    if (flags.layouts == "text") shown += fmt::format("\n{}: {}\n  {}\n{}", one.tensor, one.layout, one.why, one.text);
     if (flags.layouts != "svg") continue;
     const fs::path picture =
         fs::path(flags.out.empty() ? "." : flags.out).replace_filename(program.name + "_" + one.tensor + ".svg");
     WARPLOOM_CHECK(write_file(picture, one.svg));
   }
-  if (flags.layouts == "text") {
-    for (const auto& row : json["instructions"])
-      shown += fmt::format("line {}: {}: {}\n", row["line"].get<int>(), row["instruction"].get<std::string>(),
-                           row["why"].get<std::string>());
-    for (const auto& row : json["solutions"])
-      shown +=
-          fmt::format("predicted {:.1f} us, bound by {}{}\n", row["predicted_us"].get<double>(), row["bound"].get<std::string>(),
-                      row["differs"].empty() ? "" : ", were it instead " + row["differs"].dump());
-  }
+  if (flags.layouts == "text") shown += layouts_text(program, lowered);
   if (!flags.check) return Answer{json, shown};
   WARPLOOM_TRY(const verify::ProgramVerdict verdict, verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees)

@@ -1,6 +1,6 @@
 #include "cli/html.h"
-#include <sstream>
 #include "base/embedded.h"
+#include "base/rendered.h"
 #include "cli/text.h"
 namespace warploom::cli {
 namespace {
@@ -11,36 +11,12 @@ const nlohmann::json kNone;
 const nlohmann::json& at(const nlohmann::json& record, const std::string& path) {
   return record.contains(Path(path)) ? record[Path(path)] : kNone;
 }
-std::string words(const nlohmann::json& value) {
-  if (value.is_null()) return "–";
-  if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();
-  const double number = value.get<double>();
-  return std::abs(number) >= 1000 && std::abs(number) < 1e10 ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
-}
 double number(const nlohmann::json& value) { return value.is_number() ? value.get<double>() : 0; }
 
 std::string cell(const nlohmann::json& value, bool share) {
   if (!value.is_number() && !value.is_null()) return "<td>" + escaped(words(value)) + "</td>";
   if (!share) return fmt::format("<td class=\"n\" data-v=\"{}\">{}</td>", number(value), words(value));
   return fmt::format("<td class=\"n bar\" data-v=\"{0}\" style=\"--part:{0:.1f}%\">{0:.0f} %</td>", 100 * number(value));
-}
-
-// A table of resources/report/tables.json, a record a row; nothing where there are no records. A heading that ends in % has bars.
-std::string table(const std::string& name, const nlohmann::json& records) {
-  if (!records.is_array() || records.empty()) return "";
-  static const ordered_json tables = ordered_json::parse(resource("report/tables.json"));
-  const ordered_json& chosen = tables[name];
-  std::string out = fmt::format("<div class=\"tablebox {}\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>", name,
-                                chosen[0].get<std::string>());
-  for (const auto& column : chosen[1].items()) out += "<th scope=\"col\">" + column.key() + "</th>";
-  out += "</tr></thead><tbody>\n";
-  for (const auto& record : records) {
-    out += "<tr>";
-    for (const auto& column : chosen[1].items())
-      out += cell(at(record, column.value().get<std::string>()), column.key().ends_with('%'));
-    out += "</tr>\n";
-  }
-  return out + "</tbody></table></div>\n";
 }
 
 // Values between two ends of a picture.
@@ -69,44 +45,34 @@ const nlohmann::json& list_at(const nlohmann::json& record, const char* path) {
   return at(record, path).is_array() ? at(record, path) : none;
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
-  return out;
+std::string table(const std::string& name, const nlohmann::json& records) {
+  if (!records.is_array() || records.empty()) return "";
+  static const ordered_json tables = ordered_json::parse(resource("report/tables.json"));
+  const ordered_json& chosen = tables[name];
+  std::string out = fmt::format("<div class=\"tablebox {}\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>", name,
+                                chosen[0].get<std::string>());
+  for (const auto& column : chosen[1].items()) out += "<th scope=\"col\">" + column.key() + "</th>";
+  out += "</tr></thead><tbody>\n";
+  for (const auto& record : records) {
+    out += "<tr>";
+    for (const auto& column : chosen[1].items())
+      out += cell(at(record, column.value().get<std::string>()), column.key().ends_with('%'));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
 }
 
-std::string rendered(const std::string& file, const nlohmann::json& record) {
-  using Form = std::string (*)(const nlohmann::json& value, const std::string& more);
-  static const std::map<std::string, Form> forms = {
-      {"text", [](const nlohmann::json& value, const std::string&) { return escaped(words(value)); }},
-      {"html", [](const nlohmann::json& value, const std::string&) { return value.is_string() ? value.get<std::string>() : ""; }},
-      {"time",
-       [](const nlohmann::json& value, const std::string&) {
-         const std::string text = time_text(number(value));
-         return text.ends_with(" us") ? text.substr(0, text.size() - 2) + "µs" : text;
-       }},
-      {"ratio", [](const nlohmann::json& value,
-                   const std::string&) { return number(value) > 0 ? fmt::format("{:.2f}×", number(value)) : "–"; }},
-      {"percent", [](const nlohmann::json& value, const std::string&) { return fmt::format("{:.0f} %", 100 * number(value)); }},
-      {"table", [](const nlohmann::json& value, const std::string& more) { return table(more, value); }},
-      {"each", [](const nlohmann::json& value, const std::string& more) {
-         std::string all;
-         for (const auto& one : value) all += rendered(more, one);
-         return all;
-       }}};
-  const std::string& html = resource("report/" + file);
-  std::string out;
-  for (std::size_t from = 0;;) {
-    const std::size_t open = html.find('@', from), close = html.find('@', open + 1);
-    out += html.substr(from, open - from);
-    if (open == html.npos || close == html.npos) return out;
-    std::istringstream asked(html.substr(open + 1, close - open - 1));
-    std::string form, path, more;
-    asked >> form >> path >> more;
-    out += forms.at(form)(at(record, path == "/" ? "" : path), more);
-    from = close + 1;
-  }
+std::string report_page(const nlohmann::json& record) {
+  const auto form = [](auto write) {
+    return [write](const std::string& text) -> std::string { return write(std::strtod(text.c_str(), nullptr)); };
+  };
+  const Forms forms = {{"time", form([](double us) {
+                          const std::string text = time_text(us);
+                          return text.ends_with(" us") ? text.substr(0, text.size() - 2) + "µs" : text;
+                        })},
+                       {"ratio", form([](double times) { return times > 0 ? fmt::format("{:.2f}×", times) : "–"; })},
+                       {"percent", form([](double share) { return fmt::format("{:.0f} %", 100 * share); })}};
+  return rendered_html(resource("report/report.html"), record, forms);
 }
 
 std::string scatter(const Plot& plot) {

@@ -1,4 +1,4 @@
-// Pages from records: templates, tables, a plain picture, all of it readable without scripts. resources/report/report.js makes the
+// A page from a record: its template, tables, a plain picture, all of it readable without scripts. resources/report/report.js makes the
 // tables sort and puts pictures that answer to pointer and keyboard in the place of the plain ones.
 #pragma once
 #include <nlohmann/json.hpp>
@@ -10,11 +10,12 @@ std::string text_at(const nlohmann::json& record, const char* path);
 double number_at(const nlohmann::json& record, const char* path);
 const nlohmann::json& list_at(const nlohmann::json& record, const char* path);
 
-std::string escaped(std::string_view text);  // as text, or within quotes
+// A table of resources/report/tables.json, a record a row; "" where there are none. A heading that ends in % has bars.
+std::string table(const std::string& name, const nlohmann::json& records);
 
-// resources/report/FILE with every @FORM PATH@ filled in from the record: `text` as text, `html` as it is, `time` from microseconds,
-// `percent` from a share, `ratio` of times (– for none), `table` by a name of tables.json (@table /runs runs@), `each` by a file for every element.
-std::string rendered(const std::string& file, const nlohmann::json& record);
+// resources/report/report.html filled in (base/rendered.h). {{#time}}, {{#percent}} and {{#ratio}} write a number of microseconds, a share and
+// a number of times (– for none) as people read them.
+std::string report_page(const nlohmann::json& record);
 
 // Marks and lines over two axes, y logarithmic. Classes are those of report.css; a mark's text shows where the pointer rests.
 struct Plot {

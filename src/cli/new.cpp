@@ -1,5 +1,6 @@
 #include "base/embedded.h"
 #include "base/file.h"
+#include "base/rendered.h"
 #include "cli/command.h"
 #include "onnx/load.h"
 namespace warploom::cli {
@@ -9,12 +10,15 @@ struct Flags {
   std::uint64_t kernel = 3, stride = 1, padding = 0, groups = 1, features = 0;
 };
 
-// A problem that many have: its expression with {input}, the last size of --input as {last}, the flags' values, and another
-// one's expression by its name, {conv2d}. They stand in resources/new.
+// A problem that many have: its expression (base/rendered.h) with {{input}}, the last size of --input as {{last}}, the flags' values, and
+// another one's expression by its name, {{>conv2d}}. They stand in resources/new.
 struct Recipe {
   std::string name, meaning, expression;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Recipe, name, meaning, expression)
+
+constexpr const char* kMissing = "?";
+constexpr std::uint64_t kMostSize = 1'000'000'000'000;
 
 const std::vector<Recipe>& recipes() {
   static const auto all = nlohmann::json::parse(resource("new/problems.json")).get<std::vector<Recipe>>();
@@ -31,26 +35,20 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
   const auto bad = [&](const char* place, const char* expected, const std::string& found) {
     return fail({ErrorCode::kUsage, "the problem needs sizes", place, expected, found, "see `warploom new --help`"});
   };
-  std::vector<std::int64_t> sizes;
-  for (std::size_t at = 0; at <= flags.input.size(); at = std::min(flags.input.find(',', at), flags.input.size()) + 1) {
-    const std::string part = flags.input.substr(at, flags.input.find(',', at) - at);
-    if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != part.npos)
-      return bad("--input", "sizes as 100,3,224,224", flags.input);
-    sizes.push_back(std::stoll(part));
-  }
-  std::string text = recipe.expression;
-  const auto replace = [&](const std::string& key, const std::string& value) {
-    for (std::size_t at; (at = text.find("{" + key + "}")) != text.npos;) text.replace(at, key.size() + 2, value);
-  };
-  for (const Recipe& other : recipes()) replace(other.name, other.expression);
-  if (text.find("{out}") != text.npos && flags.features == 0) return bad("--features", "how many, above 0", "0");
-  const bool image = text.find("conv") != text.npos || text.find("pool") != text.npos;
-  if (image && (sizes.size() != 4 || flags.stride == 0 || flags.groups == 0))
+  const auto sizes = nlohmann::json::parse("[" + flags.input + "]", nullptr, false);
+  const auto is_size = [](const nlohmann::json& size) { return size.is_number_unsigned() && size < kMostSize; };
+  if (sizes.empty() || !std::ranges::all_of(sizes, is_size)) return bad("--input", "sizes as 100,3,224,224", flags.input);
+  const bool four = sizes.size() == 4 && flags.stride > 0 && flags.groups > 0;
+  nlohmann::json record = {{"input", flags.input},    {"last", sizes.back()},   {"out", flags.features},
+                           {"kernel", flags.kernel},  {"stride", flags.stride}, {"groups", flags.groups},
+                           {"padding", flags.padding}};
+  if (four) record["group_in"] = sizes[1].get<std::uint64_t>() / flags.groups;
+  if (flags.features == 0) record["out"] = kMissing;
+  for (const Recipe& other : recipes()) record[other.name] = other.expression;
+  const std::string text = rendered(recipe.expression, record);
+  if (text.find(kMissing) != text.npos) return bad("--features", "how many, above 0", "0");
+  if (!four && (text.find("conv") != text.npos || text.find("pool") != text.npos))
     return bad("--input", "four sizes, N,C,H,W, and a stride and groups above 0", flags.input);
-  replace("input", flags.input), replace("last", std::to_string(sizes.back())), replace("out", std::to_string(flags.features));
-  if (image) replace("group_in", std::to_string(static_cast<std::uint64_t>(sizes[1]) / flags.groups));
-  replace("kernel", std::to_string(flags.kernel)), replace("stride", std::to_string(flags.stride));
-  replace("padding", std::to_string(flags.padding)), replace("groups", std::to_string(flags.groups));
   return text;
 }
 

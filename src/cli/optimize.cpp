@@ -33,7 +33,6 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   WARPLOOM_TRY(options.budget_seconds, parse_seconds(flags.budget, "--budget"));
   options.strategy = static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) - kStrategies.begin());
-  if (flags.target != "auto") { WARPLOOM_TRY(const auto known, target::capabilities_of(flags.target)); }
   options.target = flags.target;
   options.max_candidates = flags.candidates.value_or(0);
   options.seed = flags.seed;

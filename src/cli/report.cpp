@@ -4,7 +4,6 @@
 #include "cli/command.h"
 #include "cli/html.h"
 #include "cli/text.h"
-#include "kernels/lower.h"
 #include "onnx/load.h"
 #include "tile/print.h"
 #include "verify/setup.h"
@@ -50,6 +49,9 @@ json problem_record(json data) {
   if (reference_us > 0) plot.lines.push_back({"reference", {{1, reference_us}, {n, reference_us}}});
   for (const auto& [code, count] : refused) data["refusals"].push_back({{"code", code}, {"count", count}});
   data["picture"] = scatter(plot);
+  data["tables"] = {{"errors", table("errors", list_at(data, "/best/verdict/evidence"))}};
+  for (const std::string name : {"refusals", "candidates", "runs"})
+    if (data.contains(name)) data["tables"][name] = table(name, data[name]);
   return data;
 }
 
@@ -86,10 +88,10 @@ Status add_history(Page& page, const Flags& flags) {
 // The tile programs behind a region's kernels, and what synthesis chose for them.
 Status add_layouts(Page& page, const kernels::Region& region, const kernels::Schedule& schedule,
                    const target::Capabilities& capabilities) {
-  for (const kernels::Family* family : kernels::families_for(region, capabilities)) {
+  for (const kernels::FamilyPtr& family : kernels::families_for(region, capabilities)) {
     if (family->name() != schedule.family) continue;
-    WARPLOOM_CHECK(family->legal(region, schedule, capabilities));
-    WARPLOOM_TRY(const auto made, family->programs(region, schedule, capabilities));
+    WARPLOOM_CHECK(family->legal(schedule));
+    WARPLOOM_TRY(const auto made, family->programs(schedule));
     for (const tile::Program& written : made.programs) {
       const std::string text = tile::print(written);
       const tile::Program program = tile::parse(text).value_or(written);  // whose statements know their lines
@@ -99,7 +101,7 @@ Status add_layouts(Page& page, const kernels::Region& region, const kernels::Sch
       if (lowered.solutions.empty()) row["notes"].push_back("On the CPU synthesis has no layouts to choose.");
       else {
         const synth::Solution& chosen = lowered.solutions[lowered.which];
-        row["instructions"] = instructions(program, chosen);
+        row["tables"]["instructions"] = table("instructions", instructions(program, chosen));
         for (const Drawn& one : drawn(program, chosen, 16))
           row["layouts"].push_back({{"tensor", one.tensor}, {"layout", one.layout}, {"why", one.why}, {"svg", one.svg}});
       }
@@ -154,6 +156,7 @@ void add_roofline(Page& page) {
     if (done > 0) plot.marks.push_back({at, done, "promoted", text_at(row, "/name")});
     if (us > 0) plot.marks.push_back({at, number_at(row, "/operations") / us / 1e6, "hollow", text_at(row, "/reference")});
   }
+  page.record["tables"]["regions"] = table("regions", regions);
   plot.lines = {{"roof", {{low / 2, low / 2 * gbs / 1e3}, {ridge, peak}, {high * 2, peak}}}};
   page.record["roofline"] = scatter(plot);
 }
@@ -164,7 +167,7 @@ void add_kernels(Page& page) {
   for (const json& kernel : list_at(page.plan, "/launch_list/kernels")) ++launches[text_at(kernel, "/source")];
   for (json kernel : list_at(page.plan, "/launch_list/kernels"))
     if (const auto known = launches.extract(text_at(kernel, "/source")); known && kernel.is_object()) {
-      kernel["launches"] = known.mapped();
+      kernel["launches"] = known.mapped(), kernel["grid"] = kernel.value("grid", json()).dump();
       page.record["kernels"].push_back(kernel);
     }
 }
@@ -181,17 +184,19 @@ Result<Answer> report(const Flags& flags) {
     if (const Status done = add_regions(page); !done)
       page.note("Roofline, programs and layouts are missing. " + describe(done.error()));
     add_roofline(page), add_kernels(page);
+    page.plan.update({{"best_low_us", number_at(page.plan, "/best_interval_us/0")},
+                      {"best_high_us", number_at(page.plan, "/best_interval_us/1")}});
     record["plans"].push_back(page.plan);
   } else {
     page.note("Roofline, kernels and layouts are of a bundle: name one to see them.");
   }
   json seen_by_script = {{"problems", record["problems"]}, {"regions", record["regions"]}, {"roofs", record["roofs"]}};
-  for (json& one : seen_by_script["problems"]) one.erase("picture");
+  for (json& one : seen_by_script["problems"]) one.erase("picture"), one.erase("tables");
   std::string data = seen_by_script.dump(-1, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");  // no </script>, no <!--
   record["data"] = data;
   record["style"] = resource("report/report.css"), record["script"] = resource("report/report.js"), record["version"] = kVersion;
-  WARPLOOM_CHECK(write_file(flags.out, rendered("report.html", record)));
+  WARPLOOM_CHECK(write_file(flags.out, report_page(record)));
   return Answer{{{"file", flags.out}, {"problems", record["problems"].size()}}, flags.out + "\n"};
 }
 }  // namespace

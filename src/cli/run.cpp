@@ -30,10 +30,10 @@ int print(const Result<Answer>& answer, const Session& session) {
   const std::string text = !answer        ? dump({{"error", to_json(answer.error())}})
                            : session.json ? dump(answer->json)
                                           : answer->text;
-  if (write_all(STDOUT_FILENO, text) || errno == EPIPE) return status;  // a reader that went away is no failure
-  const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-  complain({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "the result could not be printed", "standard output", "",
-            std::strerror(errno), "send standard output elsewhere"});
+  Status printed = write_all(STDOUT_FILENO, text, "standard output");
+  if (printed || errno == EPIPE) return status;  // a reader that went away is no failure
+  printed.error().remedy = "send standard output elsewhere";
+  complain(printed.error());
   return 3;
 }
 
@@ -56,7 +56,7 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
           else return sub->add_option(flag.name, *into, flag.help);
         },
         flag.into);
-    if (flag.name[0] != '-' && !std::holds_alternative<std::optional<std::string>*>(flag.into)) option->required();
+    if (flag.name[0] != '-' && std::holds_alternative<std::string*>(flag.into)) option->required();
     if (!flag.among.empty()) option->check(CLI::IsMember(flag.among));
   }
   sub->fallthrough();
@@ -82,9 +82,9 @@ int run(int argc, char** argv) {
   app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet,-q", session.quiet, "no progress");
   app.fallthrough();
-  std::vector<Command> commands = {optimize_command(), report_command(), new_command(),    compile_command(),
-                                   show_command(),     verify_command(), bench_command(),  archive_command(),
-                                   doctor_command(),   errors_command(), version_command()};
+  std::vector<Command> commands = {optimize_command(), run_command(),    report_command(), new_command(),
+                                   compile_command(),  show_command(),   verify_command(), bench_command(),
+                                   archive_command(),  doctor_command(), errors_command(), version_command()};
   commands.push_back(completion_command(commands));
   const Command* chosen = nullptr;
   for (Command& command : commands) add(app, command, chosen);

@@ -38,7 +38,7 @@ Answer show_regions(const Flags& flags, const search::Partition& partition, Trac
   for (const search::Region& region : partition.regions) {
     std::vector<std::string> families;
     if (!region.alias)
-      for (const auto* family : kernels::families_for({region.graph, track}, capabilities)) families.push_back(family->name());
+      for (const auto& family : kernels::families_for({region.graph, track}, capabilities)) families.push_back(family->name());
     const std::string& stored = region.tensors[static_cast<std::size_t>(region.graph.outputs[0])];
     regions.push_back(
         {{"name", region.graph.name}, {"output", stored}, {"families", families}, {"graph", to_text(region.graph)}});
@@ -49,7 +49,23 @@ Answer show_regions(const Flags& flags, const search::Partition& partition, Trac
   return answer_of(flags, {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}}, text);
 }
 
+// The command line that profiles a bundle's kernels, as data and to be copied.
+Result<Answer> show_profile(const Flags& flags) {
+  std::filesystem::path path = flags.file;
+  WARPLOOM_TRY(const nlohmann::json plan, read_plan(path));
+  WARPLOOM_TRY(const LaunchList list, launch_list_from_json(plan["launch_list"]));
+  if (list.engine != Engine::cuda)
+    return fail({ErrorCode::kFlagsContradict, "ncu profiles kernels of a GPU", flags.file, "a bundle for a GPU", list.arch,
+                 "profile the CPU's with perf: perf record warploom run BUNDLE"});
+  std::vector<std::string> names;
+  for (const Kernel& kernel : list.kernels) names.push_back(kernel.name);
+  const std::string line = fmt::format("ncu --set full --target-processes all --kernel-name 'regex:^({})$' warploom run {}",
+                                       fmt::join(names, "|"), path.parent_path().string());
+  return answer_of(flags, {{"kernels", names}, {"command", line}}, line + "\n");
+}
+
 Result<Answer> show(const Flags& flags) {
+  if (flags.what == "ncu") return show_profile(flags);
   WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file));
   if (flags.what == "graph") return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
@@ -67,8 +83,8 @@ Result<Answer> show(const Flags& flags) {
   if (flags.what == "space") {
     nlohmann::json spaces = nlohmann::json::array();
     std::string text;
-    for (const auto* family : kernels::families_for(region, capabilities)) {
-      const kernels::Space space = family->space(region, capabilities);
+    for (const auto& family : kernels::families_for(region, capabilities)) {
+      const kernels::Space space = family->space();
       spaces.push_back(json_of(space));
       text += describe_space(space);
     }
@@ -77,23 +93,24 @@ Result<Answer> show(const Flags& flags) {
   }
   WARPLOOM_TRY(const kernels::Schedule schedule,
                flags.schedule.empty() ? default_schedule(region, capabilities) : parse_schedule(flags.schedule));
-  const kernels::Family* chosen = nullptr;
-  for (const auto* family : kernels::families_for(region, capabilities))
-    if (family->name() == schedule.family) chosen = family;
+  const kernels::FamilyPtr chosen = kernels::family_for(region, schedule.family, capabilities);
   if (!chosen)
     return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the model on this target", "--schedule",
                  "a family that `--what space` lists", schedule.family, "take another family or target"});
-  WARPLOOM_CHECK(chosen->legal(region, schedule, capabilities));
+  WARPLOOM_CHECK(chosen->legal(schedule));
   nlohmann::json json = {{"target", target}, {"track", name_of(track)}, {"schedule", schedule.text()}};
   std::string text = "// " + schedule.text() + "\n";
-  if (flags.what == "program") {
-    WARPLOOM_TRY(const kernels::Family::Programs built, chosen->programs(region, schedule, capabilities));
-    nlohmann::json programs = nlohmann::json::array();
+  if (flags.what == "program" || flags.what == "layouts") {
+    WARPLOOM_TRY(const kernels::Family::Programs built, chosen->programs(schedule));
     for (const auto& program : built.programs) {
-      programs.push_back(tile::print(program));
+      json["programs"].push_back(tile::print(program));
       text += tile::print(program) + "\n";
+      if (flags.what == "program") continue;
+      WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
+      for (const auto& solution : lowered.solutions) json["instructions"].push_back(instructions(program, solution));
+      json["solutions"].push_back(alternatives(program, lowered.solutions));
+      text += layouts_text(program, lowered);
     }
-    json["programs"] = programs;
     return answer_of(flags, json, text);
   }
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
@@ -109,9 +126,9 @@ Result<Answer> show(const Flags& flags) {
 Command show_command() {
   const auto flags = std::make_shared<Flags>();
   return {"show",
-          "a model's graph, its regions, or one's schedule space, tile program, emitted source or predicted cost",
-          {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
-           {"--what", &flags->what, "what to show", {"graph", "regions", "space", "program", "source", "cost"}},
+          "a model's graph, its regions, or one's schedule space, tile program, layouts, emitted source or predicted cost",
+          {{"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
+           {"--what", &flags->what, "what to show", {"graph", "regions", "space", "program", "layouts", "source", "cost", "ncu"}},
            {"--region", &flags->region, "which one, from 1"},
            {"--target", &flags->target, kTargetHelp},
            {"--track", &flags->track, kTrackHelp},

@@ -55,13 +55,9 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
   std::istringstream words(text);
   words >> schedule.family;
   for (std::string word; words >> word;) {
-    const std::size_t equals = word.find('=');
-    std::int64_t value = 0;
-    const char* const end = word.data() + word.size();
-    if (equals != std::string::npos && equals > 0) {
-      const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, value);
-      if (error == std::errc() && stop == end && schedule.fields.emplace(word.substr(0, equals), value).second) continue;
-    }
+    const std::size_t equals = std::min(word.find('='), word.size() - 1);
+    const auto value = nlohmann::json::parse(word.substr(equals + 1), nullptr, false);
+    if (equals > 0 && value.is_number_integer() && schedule.fields.emplace(word.substr(0, equals), value).second) continue;
     return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "--schedule", "a family, then FIELD=INTEGER, each once",
                  word, "see the fields with `warploom show FILE --what space`"});
   }
@@ -69,9 +65,7 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
 }
 
 Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities) {
-  const search::Catalogue catalogue{
-      region, capabilities, kernels::families_for(region, capabilities),
-      [&](const kernels::Schedule& schedule) { return kernels::build(region, schedule, capabilities); }};
+  const search::Catalogue catalogue = search::catalogue_of(region, capabilities);
   search::Proposer proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,

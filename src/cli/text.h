@@ -3,9 +3,9 @@
 // only on a terminal and only without NO_COLOR.
 #pragma once
 #include "archive/archive.h"
+#include "kernels/lower.h"
 #include "layout/draw.h"
 #include "search/optimize.h"
-#include "synth/synthesize.h"
 namespace warploom::cli {
 // "60s", "2m", "500ms", "1.5h"; a bare number is seconds. usage when it is none of these or not above zero.
 Result<double> parse_seconds(const std::string& text, const std::string& place);
@@ -41,6 +41,10 @@ struct Drawn {
 std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most = 64);
 // Which instruction each copy and matrix statement became: an object a statement. (compile.cpp)
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution);
+// What each solution would cost, and what tells it from the first: an object a solution. (compile.cpp)
+nlohmann::json alternatives(const tile::Program& program, const std::vector<synth::Solution>& solutions);
+// All of these for people to read. (compile.cpp)
+std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered);
 
 // A bundle's plan, by its folder or its plan.json, which `path` then names; plan-invalid where it has no track or launch list. (verify.cpp)
 Result<nlohmann::json> read_plan(std::filesystem::path& path);

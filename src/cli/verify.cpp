@@ -1,7 +1,10 @@
+#include <random>
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/text.h"
+#include "codegen/declarations.h"
 #include "onnx/load.h"
+#include "runtime/bundle.h"
 #include "search/explore.h"
 #include "verify/evaluator.h"
 namespace warploom::cli {
@@ -9,23 +12,21 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Flags {
-  std::string plan, model, seconds = "3s";
+  std::string plan, model, problem, track, target = "auto", limit = "10s", seconds = "3s";
   std::uint64_t seed = 0;
 };
 
-// An evaluator of the plan's problem, and the plan.
+// What is judged, the kernels of a bundle's plan or of a file that anyone wrote, and an evaluator of its problem.
 struct Bench {
   fs::path path;
-  nlohmann::json plan;
+  graph::Graph graph;  // of primitives; the problem takes it
+  Track track = Track::fp32;
+  target::Capabilities capabilities;
   LaunchList list;
+  std::uint64_t seed = 0;
   double roofline_us = 0;
   std::optional<verify::Evaluator> evaluator;
 };
-
-tl::unexpected<Error> unfit(const fs::path& path, std::string found) {
-  return fail({ErrorCode::kPlanInvalid, "the plan cannot be read", path.string(), "a plan.json of a bundle", std::move(found),
-               "make it again with `warploom optimize`"});
-}
 
 Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, const fs::path& path) {
   if (!flags.model.empty()) return load_onnx(flags.model);
@@ -34,27 +35,50 @@ Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, co
                "name the model that was optimized with --model"});
 }
 
+Status open_plan(const Flags& flags, Bench& bench) {
+  if (bench.path.extension() == ".cu" || bench.path.extension() == ".cpp")
+    return fail({ErrorCode::kUsage, "a kernel file does not say what it computes", "--problem", "an ONNX model", "nothing",
+                 "name the model with --problem"});
+  WARPLOOM_TRY(const nlohmann::json plan, read_plan(bench.path));
+  WARPLOOM_TRY(bench.graph, model_of(flags, plan, bench.path));
+  WARPLOOM_TRY(bench.list, launch_list_from_json(plan["launch_list"]));
+  WARPLOOM_TRY(bench.capabilities, target::capabilities_of(bench.list.engine == Engine::cuda ? bench.list.arch : "cpu"));
+  bench.track = *track_named(plan["track"].get<std::string>());
+  WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
+  return ok();
+}
+
+// A kernel file is for a GPU or for this machine's cores by its ending. Its inputs must not be known before: the seed is drawn, unless
+// it is given to see a verdict again.
+Status open_kernels(const Flags& flags, Bench& bench) {
+  const bool gpu = bench.path.extension() == ".cu";
+  WARPLOOM_TRY(const std::string text, read_file(bench.path));
+  WARPLOOM_TRY(bench.graph, load_onnx(flags.problem));
+  WARPLOOM_TRY(bench.track, track_for(bench.graph, flags.track));
+  WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
+  WARPLOOM_TRY(bench.capabilities, search::resolve_target(gpu || flags.target != "auto" ? flags.target : "cpu"));
+  if (bench.capabilities.gpu != gpu)
+    return fail({ErrorCode::kFlagsContradict, "the kernel file is for another kind of target", "--target",
+                 gpu ? "a GPU, for a .cu file" : "cpu, for a .cpp file", bench.capabilities.arch, "see `warploom doctor`"});
+  LaunchList list{gpu ? Engine::cuda : Engine::cpu, bench.capabilities.arch};
+  for (const auto id : bench.graph.inputs) list.inputs.push_back(kernels::spec_of(bench.graph.tensor(id)));
+  for (const auto id : bench.graph.outputs) list.outputs.push_back(kernels::spec_of(bench.graph.tensor(id)));
+  for (const auto& tensor : bench.graph.tensors)
+    if (tensor.constant) list.inputs.push_back(kernels::spec_of(tensor));
+  WARPLOOM_TRY(bench.list, declared_list(text, bench.path.string(), list));
+  std::random_device entropy;
+  if (bench.seed == 0) bench.seed = std::uint64_t{entropy()} << 32 | entropy();
+  return ok();
+}
+
 Result<Bench> open(const Flags& flags, bool beside_reference) {
-  Bench bench{flags.plan, {}, {}, 0, {}};
-  WARPLOOM_TRY(bench.plan, read_plan(bench.path));
-  WARPLOOM_TRY(graph::Graph graph, model_of(flags, bench.plan, bench.path));
-  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
-  WARPLOOM_TRY(bench.list, launch_list_from_json(bench.plan["launch_list"]));
-  const Engine engine = bench.list.engine;
-  WARPLOOM_TRY(const auto capabilities, target::capabilities_of(engine == Engine::cuda ? bench.list.arch : "cpu"));
-  const Track track = *track_named(bench.plan["track"].get<std::string>());
-  const kernels::Work work = kernels::work_of({graph, track});
-  bench.roofline_us = verify::roofline_us(capabilities, track, work.flops, work.bytes);
-  verify::Setup setup{.graph = std::move(graph),
-                      .track = track,
-                      .engine = engine,
-                      .reference = {},
-                      .floor_us = verify::floor_us(capabilities, track, work.flops, work.bytes),
-                      .flops = work.flops,
-                      .seed = flags.seed};
-  if (beside_reference) setup.reference = search::vendor_match(setup.graph, track);
+  Bench bench{.path = flags.plan, .seed = flags.seed};
+  WARPLOOM_CHECK(flags.problem.empty() ? open_plan(flags, bench) : open_kernels(flags, bench));
+  search::Problem problem = search::outline_of({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed);
+  bench.roofline_us = problem.roofline_us;
+  if (beside_reference) problem.setup.reference = search::vendor_match(problem.setup.graph, bench.track);
   catch_interrupts();
-  WARPLOOM_TRY(bench.evaluator, verify::Evaluator::start(std::move(setup), {.interrupted = &interrupted()}));
+  WARPLOOM_TRY(bench.evaluator, verify::Evaluator::start(std::move(problem.setup), {.interrupted = &interrupted()}));
   return bench;
 }
 
@@ -65,14 +89,21 @@ Result<verify::Verdict> judged(Bench& bench, const verify::Request& request) {
 }
 
 Result<Answer> judge_again(const Flags& flags) {
+  WARPLOOM_TRY(const double limit, parse_seconds(flags.limit, "--limit"));
   WARPLOOM_TRY(Bench bench, open(flags, false));
-  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, {.list = bench.list, .whole = true, .check_ms = 20'000}));
+  WARPLOOM_TRY(
+      const verify::Verdict verdict,
+      judged(bench, {.list = bench.list, .whole = true, .check_ms = 20'000, .foreign = true, .candidate_limit_ms = 1e3 * limit}));
   nlohmann::json json = verify::to_json(verdict);
-  json["plan"] = bench.path.string();
+  json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
+               {"seed", bench.seed},
+               {"device", bench.evaluator->ready().device}});
   Rows rows = {{"verdict", green("accepted")},
                {"device", bench.evaluator->ready().device},
+               {"seed", std::to_string(bench.seed)},
                {"time", time_text(verdict.median_us)},
-               {"error", fmt::format("{:.2e} relative, {:.2e} at most", verdict.error, verdict.max_error)}};
+               {"error", fmt::format("{:.2e} relative, {:.2e} at most", verdict.error, verdict.max_error)},
+               {"held by", verdict.sandbox}};
   for (const auto& evidence : verdict.evidence)
     rows.push_back(
         {std::string(verify::name_of(evidence.family)), fmt::format("{:.2e} of {:.2e} allowed, {} of {} rows", evidence.error,
@@ -109,35 +140,33 @@ Result<Answer> time_again(const Flags& flags) {
   return Answer{json, two_columns(rows)};
 }
 
-Command plan_command(std::string name, std::string help, Result<Answer> (*action)(const Flags&), bool timed) {
+Command judging_command(std::string name, std::string help, Result<Answer> (*action)(const Flags&), bool timed) {
   const auto flags = std::make_shared<Flags>();
   Command command{std::move(name),
                   std::move(help),
-                  {{"PLAN", &flags->plan, "a bundle's folder or its plan.json"},
+                  {{"PLAN", &flags->plan, "a bundle's folder or its plan.json; with --problem a kernel file, .cu or .cpp"},
                    {"--model", &flags->model, "the model, where the plan does not hold it"},
-                   {"--seed", &flags->seed, "of the inputs"}},
+                   {"--problem", &flags->problem, "the model that a kernel file computes (docs/verification.md)"},
+                   {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
+                   {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},
+                   {"--seed", &flags->seed, "of the inputs; 0: for a kernel file drawn anew"}},
                   [flags, action](const Session&) { return action(*flags); }};
   if (timed) command.flags.push_back({"--time", &flags->seconds, "how long to measure: 500ms, 3s"});
+  else command.flags.push_back({"--limit", &flags->limit, "how long one launch may take: 500ms, 10s"});
   return command;
 }
 }  // namespace
 Result<nlohmann::json> read_plan(fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) path /= "plan.json";
-  WARPLOOM_TRY(const std::string text, read_file(path));
-  nlohmann::json plan = nlohmann::json::parse(text, nullptr, false);
-  if (!plan.is_object()) return unfit(path, "no JSON object");
-  for (const char* key : {"launch_list", "track"})
-    if (!plan.contains(key)) return unfit(path, std::string("no key '") + key + "'");
-  if (!plan["track"].is_string() || !track_named(plan["track"].get<std::string>())) return unfit(path, "an unknown track");
-  return plan;
+  WARPLOOM_TRY(nlohmann::json plan, runtime::read_plan(path, {"launch_list", "track"}));
+  if (plan["track"].is_string() && track_named(plan["track"].get<std::string>())) return plan;
+  return runtime::unfit_plan(path, "an unknown track");
 }
 
 Command verify_command() {
-  return plan_command("verify", "judge a bundle's kernels again: whole outputs, fresh inputs of every family", judge_again,
-                      false);
+  return judging_command("verify", "judge a bundle's kernels, or anybody's: whole outputs, fresh inputs of every family",
+                         judge_again, false);
 }
 Command bench_command() {
-  return plan_command("bench", "time a bundle's kernels again, in turns with the vendor's where it has one", time_again, true);
+  return judging_command("bench", "time such kernels, in turns with the vendor's where it has one", time_again, true);
 }
 }  // namespace warploom::cli

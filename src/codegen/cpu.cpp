@@ -24,15 +24,6 @@ std::string cpu_element_type(Dtype dtype) {
 
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
-std::string float_text(double value) {
-  if (std::isnan(value)) return "__builtin_nanf(\"\")";
-  const auto narrow = static_cast<float>(value);
-  if (std::isinf(narrow)) return narrow < 0 ? "-__builtin_inff()" : "__builtin_inff()";
-  std::string text = fmt::format("{}", narrow);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text + "f";
-}
-
 CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts)
     : program_(program),
       capabilities_(capabilities),
@@ -85,7 +76,7 @@ void CpuEmitter::body(const tile::Body& statements) {
   const auto outside = std::exchange(aliases_, {});
   const std::vector<Run> runs = runs_of(statements);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].extent > 0) fused(statements, runs[i], std::span(runs).subspan(i + 1));
+    if (!runs[i].shape.empty()) fused(statements, runs[i], std::span(runs).subspan(i + 1));
     else statement(statements[runs[i].begin]);
   }
   aliases_ = outside;
@@ -143,34 +134,21 @@ Result<Kernel> CpuEmitter::emit() {
   kernel.source = out_.text();
   return kernel;
 }
-namespace {
-// The error of tensors of one scope that take too much; the place is where the largest of them is used first.
-tl::unexpected<Error> too_much(const Program& program, const CpuLayouts& layouts, Scope scope, std::string message,
-                               std::int64_t most_bytes, std::int64_t bytes) {
-  tile::TensorId largest = -1;
-  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program.tensors.size()); ++id) {
-    const auto floats = [&](tile::TensorId of) { return layouts.of[static_cast<std::size_t>(of)].floats; };
-    if (program.tensor(id).scope == scope && (largest < 0 || floats(id) > floats(largest))) largest = id;
-  }
-  return fail({ErrorCode::kResourceLimit, std::move(message), synth::place_of_use(program, largest),
-               fmt::format("at most {} bytes", most_bytes),
-               fmt::format("{} bytes, most of them for '{}' {}", bytes, program.tensor(largest).name,
-                           synth::text_of(program.tensor(largest).shape)),
-               "take smaller tiles"});
-}
-}  // namespace
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
   if (const std::int64_t cluster = cluster_size(program); cluster != 1)
     return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks", fmt::format("program '{}'", program.name),
                  "a cluster of 1 block", std::to_string(cluster), "take a family of the CPU"});
   const Program own = in_source_terms(program, is_own_name);
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
-  if (layouts.shared_floats * 4 > capabilities.shared_bytes)
-    return too_much(program, layouts, Scope::shared, "the shared tensors do not fit in a core's L2 cache",
-                    capabilities.shared_bytes, layouts.shared_floats * 4);
-  if (layouts.register_floats * 4 > kMaxRegisterBytes)
-    return too_much(program, layouts, Scope::reg, "the register tensors are larger than a thread's stack should hold",
-                    kMaxRegisterBytes, layouts.register_floats * 4);
+  std::map<Scope, std::map<tile::TensorId, std::int64_t>> bytes;
+  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(layouts.of.size()); ++id)
+    bytes[own.tensor(id).scope][id] = layouts.of[static_cast<std::size_t>(id)].floats * 4;
+  if (const auto all = layouts.shared_floats * 4; all > capabilities.shared_bytes)
+    return fail(synth::too_much(program, bytes[Scope::shared], "the shared tensors do not fit in a core's L2 cache",
+                                capabilities.shared_bytes, all, "take smaller tiles"));
+  if (const auto all = layouts.register_floats * 4; all > kMaxRegisterBytes)
+    return fail(synth::too_much(program, bytes[Scope::reg], "the register tensors are larger than a thread's stack should hold",
+                                kMaxRegisterBytes, all, "take smaller tiles"));
   WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
   restore_names(kernel, own, program);
   return kernel;

@@ -4,10 +4,10 @@
 // arrays on the stack, and all of them hold floats (values of 16-bit tensors are rounded as they are written). The text calls
 // device/cpu alone, whose vectors are as wide as capabilities.vector_bytes says.
 //
-// Consecutive statements on register tensors of one extent share a loop; what they hand on stays in vectors (cpu_fusion.cpp).
+// Consecutive statements on register tensors of one shape share a loop; what they hand on stays in vectors (cpu_fusion.cpp).
 //
 //   copy A[block_y * 256 +256, k +256] -> a     →  if (…inside…) wl::copy_rows<256, 256>(a, 272, A + …, 1024); else wl::load_rows(…);
-//   mma acc += a[i +8, 0 +256] * b[0 +256, j +48]  →  wl::mma<8, 3, 272, 1, 48, 48>(acc, a + i * 272, b + j * 256, 256);
+//   mma acc += a[i +8, 0 +256] * b[0 +256, j +48]  →  wl::mma<8, 3, 8, 3, 272, 1, 48, 48>(acc, a + i * 272, b + j * 256, 256);
 //
 // Errors: no-instruction for statements that a CPU has no counterpart for (roles, clusters, pipelines) and types it does not
 // compute with; no-layout when two uses of a shared tensor contradict each other; resource-limit when the shared tensors

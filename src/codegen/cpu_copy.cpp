@@ -240,7 +240,7 @@ void CpuEmitter::move(const tile::Copy& copy) {
   if (exchanged) from.exchange(), to.exchange();
   if (copy_rows(copy, from, to) || load_tile(copy, from, to)) return;
   if (from.global && to.strided && to.col.stride == 1 && from.col.stride > 1)
-    return out_.line("wl::load_strided<{}>({}, {}, {}, {}, {}, {}, {}, {});", from.col.stride, pointer(copy.dst), to.row.stride,
+    return out_.line("wl::load_rows<{}>({}, {}, {}, {}, {}, {}, {}, {});", from.col.stride, pointer(copy.dst), to.row.stride,
                      pointer(copy.src), from.row.stride, from.row.extent, from.col.extent, box(from), float_text(copy.fill));
   copy_elements(copy, exchanged);
 }

@@ -56,7 +56,6 @@ std::map<const tile::Statement*, Wanted> wanted_behind(const tile::Program& prog
 std::string cpu_element_type(Dtype dtype);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
 std::string rounded(Dtype dtype, const std::string& value);
-std::string float_text(double value);  // a literal of type float
 inline std::string plus(const std::string& base, const std::string& offset) {
   return offset == "0" ? base : base + " + " + offset;
 }
@@ -79,11 +78,13 @@ class CpuEmitter {
   // cpu_fusion.cpp
   struct Run {  // statements of a body that share a loop
     std::size_t begin = 0, end = 0;
-    std::int64_t extent = 0;                 // elements; 0: one statement with a loop of its own
-    std::set<tile::TensorId> reduced;        // single elements, known behind the loop only
+    // Of the register tensors that they walk, with extents of 1 dropped where one is left; empty: one statement with a loop of its own.
+    std::vector<std::int64_t> shape;
+    tile::TensorId walked = -1;              // one of these
+    bool rows = false;                       // some statement asks where a row ends, if there are several
+    std::set<tile::TensorId> reduced;        // known behind the loop only
     std::set<tile::TensorId> read, written;  // shared and global tensors
   };
-  std::int64_t flat_extent(tile::TensorId id) const;
   bool joins(const tile::Statement& statement, Run& run) const;
   std::vector<Run> runs_of(const tile::Body& body) const;
   bool memory_serves(const tile::Copy& copy, const tile::Body& body, std::span<const Run> later) const;
@@ -117,11 +118,11 @@ class CpuEmitter {
   void copy_elements(const tile::Copy& copy, bool rows_last);
 
   // cpu_compute.cpp
-  void visit(const tile::Fill& fill);
-  void visit(const tile::Map& map);
   void visit(const tile::Mma& mma);
   void visit(const tile::Reduce& reduce);
   void visit(const tile::Scan& scan);
+  template <class Node>
+  void fold(const Node& node);
   void visit(const tile::Rearrange& node);
   struct Loop {
     std::string variable;
@@ -134,7 +135,6 @@ class CpuEmitter {
                          std::map<std::string, std::string>& known, const std::string& stem);
   std::string local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known);
   void store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded);
-  void mma_block(const tile::Mma& mma, std::int64_t m, std::int64_t vectors, const std::string& row, std::int64_t column);
 
   const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
   const CpuLayout& layout(tile::TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
@@ -164,11 +164,5 @@ class CpuEmitter {
   Writer out_;
 };
 
-struct Reduction {
-  const char* combine;     // of two vectors
-  const char* horizontal;  // of the lanes of one, or of several
-  double identity;
-};
-Reduction reduction_of(tile::ReduceOp op);
 std::size_t vector_dim_of(const std::vector<std::int64_t>& shape);  // the last one of extent above 1: vectors run along it
 }  // namespace warploom::codegen

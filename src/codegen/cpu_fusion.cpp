@@ -1,4 +1,4 @@
-// Loop fusion: consecutive statements over one extent become one loop over vectors.
+// Loop fusion: consecutive statements over one shape become one loop over vectors, within loops over rows where they need them.
 //
 //   copy X -> x;  map x = exp(x - high);  reduce sum: x -> total;  copy x -> row
 //   →  for (v …) { const vf x_1 = load(X + v), x_2 = exp(x_1 - high); sum[u] = add(x_2, sum[u]); store(row + v, x_2); }
@@ -16,21 +16,16 @@ namespace {
 // The tensors that a statement reads and those that it wholly overwrites; of its body, all of them when it has one. Writing a part of
 // a tensor counts as both: what is not written stays as it was.
 struct TensorUses {
-  std::vector<TensorId> reads, writes;
+  std::set<TensorId> reads, writes;
 };
 
 TensorUses uses_of(const tile::Program& program, const Statement& statement) {
   TensorUses uses;
-  for (const tile::TensorUse& use : tile::uses_of(statement)) {
-    const bool whole = !use.tile || use.tile->extent == program.tensor(use.tensor).shape;
-    if (use.read || !whole) uses.reads.push_back(use.tensor);
-    if (use.written) uses.writes.push_back(use.tensor);
-  }
-  for_bodies(statement, [&](const tile::Body& body) {
-    for (const Statement& each : body) {
-      const TensorUses inner = uses_of(program, each);
-      uses.reads.insert(uses.reads.end(), inner.reads.begin(), inner.reads.end());
-      uses.writes.insert(uses.writes.end(), inner.writes.begin(), inner.writes.end());
+  for_statements(statement, [&](const Statement& each) {
+    for (const tile::TensorUse& use : tile::uses_of(each)) {
+      const bool whole = !use.tile || use.tile->extent == program.tensor(use.tensor).shape;
+      if (use.read || !whole) uses.reads.insert(use.tensor);
+      if (use.written) uses.writes.insert(use.tensor);
     }
   });
   return uses;
@@ -63,48 +58,48 @@ std::map<const Statement*, Wanted> wanted_behind(const tile::Program& program) {
   return behind;
 }
 
-// The length of a register tensor with at most one dimension above 1, whose elements therefore lie one after another.
-std::int64_t CpuEmitter::flat_extent(TensorId id) const {
-  const tile::Tensor& t = tensor(id);
-  const std::int64_t count = tile::element_count(t.shape);
-  const bool flat = t.scope == Scope::reg && std::find(t.shape.begin(), t.shape.end(), count) != t.shape.end();
-  return flat ? count : 0;
-}
-
 // Takes the statement into the run, if it may run in the same loop as what is there.
 bool CpuEmitter::joins(const Statement& statement, Run& run) const {
-  std::int64_t extent = 0;
-  const auto takes = [&](TensorId id) {  // a register tensor whose elements the loop walks
-    const std::int64_t length = flat_extent(id);
-    const bool same = length > 0 && (extent == 0 || length == extent) && !run.reduced.contains(id);
-    extent = length;
-    return same && (run.extent == 0 || length == run.extent);  // arrays end in room for a vector: the last may be a part of one
+  Run next = run;
+  // A register tensor whose elements the loop walks. Those with at most one dimension above 1 lie one after another: what counts is
+  // how many there are.
+  const auto takes = [&](TensorId id) {
+    std::vector<std::int64_t> shape = tensor(id).shape;
+    if (const std::int64_t count = tile::element_count(shape); std::find(shape.begin(), shape.end(), count) != shape.end())
+      shape = {count};
+    const bool same = tensor(id).scope == Scope::reg && (next.shape.empty() || next.shape == shape) && !run.reduced.contains(id);
+    next.shape = std::move(shape), next.walked = id;
+    return same;
   };
   const auto side = [&](const tile::Tile& tile, bool read = false) {
     if (tensor(tile.tensor).scope != Scope::reg) return !row_pointer(tile).empty() || (read && row_of(tile));
     return tile.extent == tensor(tile.tensor).shape && takes(tile.tensor);
   };
-  Run next = run;
   bool fits = false;
   if (const auto* fill = std::get_if<tile::Fill>(&statement.node)) {
     fits = takes(fill->dst);
   } else if (const auto* map = std::get_if<tile::Map>(&statement.node)) {
     fits = takes(map->dst);
-    for (const TensorId id : uses_of(program_, statement).reads)
-      fits = fits && (flat_extent(id) == 1 ? !run.reduced.contains(id) : tensor(id).shape == tensor(map->dst).shape);
+    next.rows |= has_coordinates(map->value);
+    for (const TensorId id : uses_of(program_, statement).reads) {
+      fits = fits && !run.reduced.contains(id);
+      next.rows |= tensor(id).shape != tensor(map->dst).shape && tile::element_count(tensor(id).shape) > 1;
+    }
   } else if (const auto* reduce = std::get_if<tile::Reduce>(&statement.node)) {
-    fits = takes(reduce->src) && extent > 1 && extent % lanes_ == 0 && flat_extent(reduce->dst) == 1 &&
-           next.reduced.insert(reduce->dst).second;
+    const std::vector<std::int64_t>& shape = tensor(reduce->src).shape;
+    const auto axis = static_cast<std::size_t>(reduce->axis);
+    fits = takes(reduce->src) && axis == vector_dim_of(shape) && shape[axis] > 1 && next.reduced.insert(reduce->dst).second;
+    next.rows = true;
   } else if (const auto* copy = std::get_if<tile::Copy>(&statement.node)) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;
     const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
     fits = !copy->combine && !(reads && writes) && side(copy->src, true) && side(copy->dst);
+    if (reads || writes) fits = fits && next.shape.size() == 1;
     // Between turns of the loop, what was stored must not be met again.
     if (reads) fits = fits && !run.written.contains(from), next.read.insert(from);
     if (writes) fits = fits && !run.read.contains(to) && next.written.insert(to).second;
   }
   if (!fits) return false;
-  next.extent = extent;
   ++next.end;
   run = std::move(next);
   return true;
@@ -126,16 +121,13 @@ std::vector<CpuEmitter::Run> CpuEmitter::runs_of(const tile::Body& body) const {
 bool CpuEmitter::memory_serves(const tile::Copy& copy, const tile::Body& body, std::span<const Run> later) const {
   const TensorId id = copy.dst.tensor, memory = copy.src.tensor;
   if (is_narrow(tensor(id).dtype) && tensor(memory).dtype != tensor(id).dtype) return false;
-  const auto has = [](const std::vector<TensorId>& list, TensorId one) {
-    return std::find(list.begin(), list.end(), one) != list.end();
-  };
   for (const Statement& each : body)
-    if (has(uses_of(program_, each).writes, memory)) return false;
+    if (uses_of(program_, each).writes.contains(memory)) return false;
   for (const Run& run : later)
     for (std::size_t i = run.begin; i < run.end; ++i) {
       const TensorUses uses = uses_of(program_, body[i]);
-      if (has(uses.writes, id)) return run.extent > 0;
-      if (has(uses.reads, id) && run.extent == 0) return false;
+      if (uses.writes.contains(id)) return !run.shape.empty();
+      if (uses.reads.contains(id) && run.shape.size() != 1) return false;
     }
   return !wanted_.at(&body.back())[static_cast<std::size_t>(id)];
 }
@@ -147,10 +139,16 @@ bool CpuEmitter::walks(const tile::Tile& tile) const {
 
 void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const Run> later) {
   const std::span statements(body.begin() + static_cast<std::ptrdiff_t>(run.begin), run.end - run.begin);
-  const bool single = run.extent == 1, ragged = !single && run.extent % lanes_ != 0;
+  // Without need of rows tensors of several dimensions are walked from end to end, padding included.
+  const std::vector<std::int64_t>& shape = tensor(run.walked).shape;
+  const std::size_t along = vector_dim_of(shape);
+  const bool flat = run.shape.size() == 1, rows = !flat && run.rows;
+  const std::int64_t extent = flat ? run.shape[0] : rows ? shape[along] : layout(run.walked).floats - lanes_;
+  const bool single = extent == 1;
+  const bool ragged = !single && extent % lanes_ != 0;  // arrays end in room for a vector: the last may be a part of one
   // A reduction takes four partial results, so that it does not wait for itself.
-  const std::int64_t vectors = run.extent / lanes_;
-  const std::int64_t parts = run.reduced.empty() ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
+  const std::int64_t vectors = extent / lanes_;
+  const std::int64_t parts = run.reduced.empty() || ragged ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
   const std::string v = fresh("v"), u = fresh("u"), w = fresh("w");
   std::map<TensorId, std::string> value, total;   // locals: of what tensors hold, and of partial results
   std::map<TensorId, const tile::Copy*> changed;  // what arrays lack; the copy that brought it, if one did
@@ -166,7 +164,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     if (!copy || single || tensor(copy->src.tensor).scope != Scope::global) continue;
     const auto row = row_of(copy->src);
     if (!row || (row->box.empty() && row->step == 1 && !ragged)) continue;
-    std::string range = fmt::format("0, {}", run.extent);
+    std::string range = fmt::format("0, {}", extent);
     if (!row->box.empty()) {
       const std::string box = fresh("box");
       out_.line("const wl::Box {} = {};", box, row->box);
@@ -175,22 +173,26 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     parts_of_rows[copy] =
         fmt::format("wl::load_row_at<{}>({}, {}, {}, {})", row->step, row->pointer, v, range, float_text(copy->fill));
   }
+  const std::vector<Loop> loops = rows ? open_loops(shape, along, along) : std::vector<Loop>();
   for (const Statement& each : statements) {
     for (const TensorId id : uses_of(program_, each).reads)
-      if (!single && flat_extent(id) == 1) value[id] = local(fmt::format("wl::splat(*{})", name(id)), stem(id), known);
+      if (const tile::Tensor& t = tensor(id);
+          !single && t.scope == Scope::reg && (rows ? t.shape[along] == 1 : tile::element_count(t.shape) == 1))
+        value[id] = local(fmt::format("wl::splat(*{})", parenthesized(element(id, loops))), stem(id), known);
     if (const auto* reduce = std::get_if<tile::Reduce>(&each.node)) {
       const std::string identity = fmt::format("wl::splat({})", float_text(reduction_of(reduce->op).identity));
       out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(stem(reduce->dst)),
                 fmt::join(std::vector(static_cast<std::size_t>(parts), identity), ", "));
     }
   }
+  if (rows && parts == 1 && vectors <= 8) out_.line("#pragma GCC unroll 8");
   if (parts > 1) {
-    out_.open("for (long {0} = 0; {0} < {1}; {0} += {2} * wl::kLanes) {{", w, run.extent, parts);
+    out_.open("for (long {0} = 0; {0} < {1}; {0} += {2} * wl::kLanes) {{", w, extent, parts);
     out_.line("#pragma GCC unroll {}", parts);
     out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", u, parts);
     out_.line("const long {} = {} + {} * wl::kLanes;", v, w, u);
   } else if (!single) {
-    out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, run.extent);
+    out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, extent);
   }
   const std::string step = single ? "" : " + " + v;
 
@@ -198,7 +200,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     auto [found, added] = value.try_emplace(id);
     if (!added) return found->second;
     const auto memory = aliases_.find(id);
-    const std::string from = (memory == aliases_.end() ? name(id) : memory->second.pointer) + step;
+    const std::string from = (memory == aliases_.end() ? element(id, loops) : memory->second.pointer) + step;
     found->second = local((single ? "wl::splat(*" : "wl::load(") + from + ")", stem(id), known);
     if (memory != aliases_.end() && std::exchange(memory->second.prefetch, false))
       out_.line("wl::prefetch<wl::kLanes>({});", from);
@@ -207,9 +209,12 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   const tile::Map* mapping = nullptr;
   const auto leaf = [&](const tile::Value& one) {
     if (one.kind != tile::Value::Kind::coordinate) return current(one.tensor);
-    const bool walked = !single && tensor(mapping->dst).shape[static_cast<std::size_t>(one.axis)] > 1;
-    const std::string at = walked ? (one.shift + tile::Index::variable(v)).text() : one.shift.text();
-    return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at), stem(mapping->dst), known);
+    const bool walked = !single && static_cast<std::size_t>(one.axis) == vector_dim_of(tensor(mapping->dst).shape);
+    tile::Index at = one.shift;
+    for (const Loop& loop : loops)
+      if (static_cast<int>(loop.dim) == one.axis) at = at + tile::Index::variable(loop.variable);
+    if (walked) at = at + tile::Index::variable(v);
+    return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at.text()), stem(mapping->dst), known);
   };
   const auto set = [&](TensorId id, const std::string& to, const tile::Copy* copy = nullptr) {
     const bool exact = copy && tensor(copy->src.tensor).dtype == tensor(id).dtype;
@@ -227,7 +232,11 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
       set(map->dst, value_text(map->value, leaf, known, stem(map->dst)));
     } else if (const auto* reduce = std::get_if<tile::Reduce>(&each.node)) {
       const std::string part = fmt::format("{}[{}]", total[reduce->dst], parts > 1 ? u : "0");
-      out_.line("{0} = {1}({2}, {0});", part, reduction_of(reduce->op).combine, current(reduce->src));
+      const tile::Reduction& how = reduction_of(reduce->op);
+      std::string what = current(reduce->src);
+      if (ragged) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
+      out_.line("{0} = wl::{1}({2}, {0});", part, name_of(how.combine), what);
+      aliases_.erase(reduce->dst);
     } else if (const auto* copy = std::get_if<tile::Copy>(&each.node)) {
       const tile::Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
       if (dst.scope != Scope::reg) {
@@ -242,7 +251,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
                               : "store",
                   row_pointer(copy->dst), step, what,
                   single   ? "[0]"
-                  : ragged ? fmt::format(", wl::min({} - {}, wl::kLanes)", run.extent, v)
+                  : ragged ? fmt::format(", wl::min({} - {}, wl::kLanes)", extent, v)
                            : "");
       } else if (src.scope == Scope::reg) {
         set(copy->dst.tensor, current(copy->src.tensor), copy);
@@ -259,7 +268,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   for (const auto& [id, copy] : changed) {
     const bool wanted = wanted_.at(&statements.back())[static_cast<std::size_t>(id)];
     if (wanted && copy && memory_serves(*copy, body, later)) aliases_[id] = {row_pointer(copy->src), walks(copy->src)};
-    else if (wanted) out_.line("wl::store({}{}, {});", name(id), step, value[id]);
+    else if (wanted) store(element(id, loops) + step, value[id], v, extent, !rows || along + 1 == shape.size());
   }
   // Of loops that read one stream the second, which finds it in the cache and has time, asks for what later turns will read.
   for (const Statement& each : statements)
@@ -270,11 +279,13 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
         out_.line("wl::prefetch<wl::kLanes>({}{});", row_pointer(copy->src), step);
   if (parts > 1) out_.close();
   if (!single) out_.close();
+  // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.
   for (const Statement& each : statements)
     if (const auto* reduce = std::get_if<tile::Reduce>(&each.node))
-      out_.line("wl::store({}, {});", name(reduce->dst),
-                rounded(tensor(reduce->dst).dtype,
-                        fmt::format("wl::splat({}({}))", reduction_of(reduce->op).horizontal, total[reduce->dst])));
-  out_.close();
+      out_.line("wl::{}({}, {}{});", rows ? "store_one" : "store", element(reduce->dst, loops),
+                rounded(tensor(reduce->dst).dtype, fmt::format("wl::splat(wl::across<wl::{}>({}))",
+                                                               name_of(reduction_of(reduce->op).combine), total[reduce->dst])),
+                rows ? "[0]" : "");
+  for (std::size_t i = 0; i <= loops.size(); ++i) out_.close();
 }
 }  // namespace warploom::codegen

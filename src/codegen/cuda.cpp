@@ -13,26 +13,6 @@ constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 template <class Node, class... Nodes>
 constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 
-// Which tensors take the block's shared memory; the place is where the largest of them is used first.
-Error too_much_shared(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities,
-                      const Kernel& kernel) {
-  std::string tensors;
-  TensorId largest = -1;
-  std::int64_t most = 0;
-  for (const auto& [id, slot] : solution.stage_bytes) {
-    const Tensor& tensor = program.tensor(id);
-    const int slots = tensor.pipeline >= 0 ? program.pipeline(tensor.pipeline).stages : 1;
-    if (slot * slots > most) most = slot * slots, largest = id;
-    tensors += fmt::format("{}'{}' {} x {}", tensors.empty() ? "" : ", ", tensor.name, slots, slot);
-  }
-  return {ErrorCode::kResourceLimit,
-          "a block needs more shared memory than the target has",
-          synth::place_of_use(program, largest),
-          fmt::format("at most {} bytes on {}", capabilities.shared_bytes, capabilities.arch),
-          fmt::format("{} bytes: {}, barriers and scratch", kernel.shared_bytes, tensors),
-          "use fewer stages or a smaller tile"};
-}
-
 // What the text names for itself, beside digits of the thread's number and loops over its values.
 bool is_own_name(const std::string& name) {
   static const std::regex own(
@@ -155,14 +135,11 @@ void CudaEmitter::statement(const Statement& one) {
 void CudaEmitter::name_offsets(const For& node) {
   std::vector<std::string> inner;
   std::vector<const Tile*> tiles;
-  const auto collect = [&](const auto& self, const Body& statements) -> void {
-    for (const Statement& one : statements) {
+  for (const Statement& statement : node.body)
+    for_statements(statement, [&](const Statement& one) {
       if (const auto* copy = std::get_if<Copy>(&one.node)) tiles.insert(tiles.end(), {&copy->src, &copy->dst});
       if (const auto* loop = std::get_if<For>(&one.node)) inner.push_back(loop->variable);
-      for_bodies(one, [&](const Body& body) { self(self, body); });
-    }
-  };
-  collect(collect, node.body);
+    });
   const auto simple = [](const auto& self, const Index& index) -> bool {
     if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
     return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) && self(self, index.right());
@@ -274,15 +251,12 @@ void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
-  const std::string key = fmt::format("{} {} {} {} {} {}", global, name_of(spec.dtype), fmt::join(spec.dims, ","),
-                                      fmt::join(spec.strides_bytes, ","), fmt::join(spec.box, ","), spec.swizzle_bytes);
-  int of_this = 0;
-  for (const auto& [known, map_name] : maps_) {
-    if (known == key) return map_name;
-    if (known.starts_with(fmt::format("{} ", global))) ++of_this;
-  }
-  const std::string map_name = of_this ? fmt::format("{}_map{}", name(global), of_this + 1) : name(global) + "_map";
-  maps_.emplace_back(key, map_name);
+  int number = 1;  // among the tensor's maps
+  bool known = false;
+  for (auto arg = args_.begin(); arg != args_.end() && !known; ++arg)
+    if (arg->tensor_map && arg->buffer == name(global) && !(known = arg->map == spec)) ++number;
+  const std::string map_name = name(global) + (number > 1 ? fmt::format("_map{}", number) : "_map");
+  if (known) return map_name;
   params_.push_back("WL_TENSOR_MAP " + map_name);
   note_argument(global, true, spec);
   return map_name;
@@ -316,7 +290,11 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
     return fail({ErrorCode::kResourceLimit, "the blocks of a cooperative program cannot all run at the same time", program.name,
                  fmt::format("at most {} blocks", together), fmt::format("{}", element_count(program.grid)),
                  "use fewer blocks, each with more of the work"});
-  if (kernel.shared_bytes > capabilities.shared_bytes) return fail(too_much_shared(program, solution, capabilities, kernel));
-  return kernel;
+  if (kernel.shared_bytes <= capabilities.shared_bytes) return kernel;
+  std::map<TensorId, std::int64_t> bytes;
+  for (const auto& [id, slot] : solution.stage_bytes)
+    bytes[id] = slot * (program.tensor(id).pipeline < 0 ? 1 : program.pipeline(program.tensor(id).pipeline).stages);
+  return fail(synth::too_much(program, bytes, "a block needs more shared memory than the target has", capabilities.shared_bytes,
+                              kernel.shared_bytes, "use fewer stages or a smaller tile"));
 }
 }  // namespace warploom::codegen

@@ -7,15 +7,6 @@ using layout::TvLayout;
 using target::Instruction;
 using target::Method;
 using namespace tile;
-namespace {
-std::string float_text(double value) {
-  if (std::isnan(value)) return "(0.0f / 0.0f)";
-  if (std::isinf(value)) return value < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
-  std::string text = fmt::format("{:.9g}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return value < 0 ? "(" + text + "f)" : text + "f";
-}
-}  // namespace
 std::string literal(Dtype dtype, double value) {
   if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
     unsigned char code = 0;

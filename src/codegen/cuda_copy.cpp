@@ -7,22 +7,19 @@
 namespace warploom::codegen {
 using layout::TvLayout;
 using synth::Choice;
+using synth::Sides;
 using target::Method;
 using namespace tile;
 namespace {
 std::string store_call(const Copy& copy) {
-  constexpr const char* kCombine[] = {"wl::red_add", "wl::red_max", "wl::red_min"};
-  if (copy.combine) return kCombine[static_cast<std::size_t>(*copy.combine)];
+  if (copy.combine) return fmt::format("wl::red_{}", name_of(reduction_of(*copy.combine).combine));
   return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
 }
 }  // namespace
 void CudaEmitter::emit(const Copy& node) {
-  const Scope from = tensor(node.src.tensor).scope, to = tensor(node.dst.tensor).scope;
-  if (from == Scope::reg && to == Scope::reg) return cast_registers(node);
-  const auto found = solution_.choices.find(at_);
-  if (found == solution_.choices.end())
-    return error({ErrorCode::kInternal, "a copy has no instruction", program_.name, "a choice of synthesis", "none", ""});
-  const Choice& choice = found->second;
+  const Sides sides = synth::sides_of(program_, node);
+  if (!sides.global && !sides.shared) return cast_registers(node);
+  const Choice& choice = solution_.choices.at(at_);
   const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
   const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
@@ -34,11 +31,16 @@ void CudaEmitter::emit(const Copy& node) {
   if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
     return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(*at_), "f32 or i32", "bf16",
                   "copy to an f32 tensor"});
-  if (engine) return copy_by_engine(node, choice);
-  if (from != Scope::reg && to != Scope::reg) return copy_by_threads(node, choice);
-  if (choice.instruction && choice.instruction->method == Method::matrix) return copy_matrices(node, choice, to == Scope::reg);
-  if (from == Scope::shared || to == Scope::shared) return copy_shared_registers(node, choice, to == Scope::reg);
-  copy_global_registers(node, choice, to == Scope::reg);
+  if (engine) return copy_by_engine(node, sides, choice);
+  if (!sides.registers) return copy_by_threads(node, sides, choice);
+  const TvLayout seen =
+      synth::seen_from(registers(sides.registers->tensor), (sides.global ? sides.global : sides.shared)->extent);
+  if (sides.global) return copy_global_registers(node, sides, seen, choice.vector);
+  if (is_slot(sides.shared->tensor)) slot_read_ = true;
+  else sides.load ? before_read(sides.shared->tensor) : before_write(sides.shared->tensor);
+  if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
+  move_shared(sides.registers->tensor, *sides.shared, seen, solution_.shared.at(sides.shared->tensor),
+              shared_base(sides.shared->tensor), choice.vector, sides.load, node.peer);
 }
 
 void CudaEmitter::cast_registers(const Copy& node) {
@@ -66,28 +68,19 @@ void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout
        coordinates(memory, seen, loops));
 }
 
-void CudaEmitter::copy_global_registers(const Copy& node, const Choice& choice, bool load) {
-  const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
-  const TvLayout seen = synth::seen_from(registers(side.tensor), memory.extent);
+void CudaEmitter::copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector) {
+  const Tile& memory = *sides.global;
+  const TensorId side = sides.registers->tensor;
   note_pointer(memory.tensor);
-  move_vectors(side.tensor, memory, seen, choice.vector, load, [&](std::int64_t bytes, const std::string& value, auto at) {
+  move_vectors(side, memory, seen, vector, sides.load, [&](std::int64_t bytes, const std::string& value, auto at) {
     look_up(memory, at);
     const std::string bounds = bounds_condition(memory, at), address = global_address(memory, at),
                       tail = bounds.empty() ? "" : ", " + bounds;
-    if (load)
+    if (sides.load)
       out_.line("wl::ld_global{}<{}>({}, {}{}{});", node.streaming ? "_stream" : "", bytes, value, address, tail,
-                bounds.empty() ? "" : ", " + literal(tensor(side.tensor).dtype, node.fill));
+                bounds.empty() ? "" : ", " + literal(tensor(side).dtype, node.fill));
     else out_.line("{}<{}>({}, {}{});", store_call(node), bytes, address, value, tail);
   });
-}
-
-void CudaEmitter::copy_shared_registers(const Copy& node, const Choice& choice, bool load) {
-  const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
-  const TvLayout seen = synth::seen_from(registers(side.tensor), memory.extent);
-  if (is_slot(memory.tensor)) slot_read_ = true;
-  else load ? before_read(memory.tensor) : before_write(memory.tensor);
-  move_shared(side.tensor, memory, seen, solution_.shared.at(memory.tensor), shared_base(memory.tensor), choice.vector, load,
-              node.peer);
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
@@ -101,15 +94,12 @@ void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout&
 }
 
 // ldmatrix and stmatrix: lane l gives the address of row l % 8 of matrix l / 8.
-void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool load) {
-  const Tile &memory = load ? node.src : node.dst, &side = load ? node.dst : node.src;
-  const TvLayout seen = synth::seen_from(registers(side.tensor), memory.extent);
+void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice) {
+  const Tile& memory = *sides.shared;
   const auto& layout = solution_.shared.at(memory.tensor);
   const std::size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor)), other = 1 - contiguous;
   const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
-  if (is_slot(memory.tensor)) slot_read_ = true;
-  else load ? before_read(memory.tensor) : before_write(memory.tensor);
   std::vector<Coordinate> at = coordinates(memory, seen, loops, 2);
   at[other].terms.push_back({digit(1, 8), 8, 1});
   // Digits of the matrix number, over the value modes above the pair.
@@ -127,16 +117,16 @@ void CudaEmitter::copy_matrices(const Copy& node, const Choice& choice, bool loa
     if (left == 1) break;
   }
   const auto turns = open_loops(loops);
-  const std::string value = fmt::format("wl::at({}, {})", name(side.tensor), value_index(loops)),
+  const std::string value = fmt::format("wl::at({}, {})", name(sides.registers->tensor), value_index(loops)),
                     address = shared_address(memory, at);
-  out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, choice.instruction->transpose, load ? value : address,
-            load ? address : value);
+  out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, choice.instruction->transpose,
+            sides.load ? value : address, sides.load ? address : value);
 }
 
 // Between global and shared memory, a vector a thread: cp.async, or through a register.
-void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
-  const bool load = tensor(node.src.tensor).scope == Scope::global;
-  const Tile &global = load ? node.src : node.dst, &shared = load ? node.dst : node.src;
+void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice) {
+  const bool load = sides.load;
+  const Tile &global = *sides.global, &shared = *sides.shared;
   // Where dimensions of one side meet one of the other together, both are seen in digits that fall into them.
   const TvLayout of_shared = synth::seen_from(synth::seen_from(choice.mapping, global.extent), shared.extent);
   const TvLayout of_global = synth::seen_from(of_shared, global.extent);
@@ -170,9 +160,9 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Choice& choice) {
 }
 
 // The copy engine: one thread, one call a panel of the shared layout (and at most 256 rows).
-void CudaEmitter::copy_by_engine(const Copy& node, const Choice& choice) {
-  const bool load = tensor(node.src.tensor).scope == Scope::global;
-  const Tile &global = load ? node.src : node.dst, &shared = load ? node.dst : node.src;
+void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice) {
+  const bool load = sides.load;
+  const Tile &global = *sides.global, &shared = *sides.shared;
   const Tensor& g = tensor(global.tensor);
   const auto& layout = solution_.shared.at(shared.tensor);
   const Dtype packed = tensor(shared.tensor).dtype, dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;

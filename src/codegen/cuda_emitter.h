@@ -92,17 +92,17 @@ class CudaEmitter {
 
   // cuda_copy.cpp
   void emit(const tile::Copy& node);
-  void copy_global_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
-  void copy_shared_registers(const tile::Copy& node, const synth::Choice& choice, bool load);
+  void copy_global_registers(const tile::Copy& node, const synth::Sides& sides, const layout::TvLayout& seen,
+                             std::int64_t vector);
   void move_shared(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen,
                    const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector, bool load,
                    const std::optional<tile::Index>& peer = {});
   template <class F>
   void move_vectors(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen, std::int64_t vector, bool load,
                     const F& line);
-  void copy_matrices(const tile::Copy& node, const synth::Choice& choice, bool load);
-  void copy_by_threads(const tile::Copy& node, const synth::Choice& choice);
-  void copy_by_engine(const tile::Copy& node, const synth::Choice& choice);
+  void copy_matrices(const synth::Sides& sides, const layout::TvLayout& seen, const synth::Choice& choice);
+  void copy_by_threads(const tile::Copy& node, const synth::Sides& sides, const synth::Choice& choice);
+  void copy_by_engine(const tile::Copy& node, const synth::Sides& sides, const synth::Choice& choice);
   void cast_registers(const tile::Copy& node);
 
   // cuda_compute.cpp
@@ -183,7 +183,7 @@ class CudaEmitter {
   std::vector<Term> thread_terms(const layout::TvLayout& layout, int dim, std::size_t skip_modes = 0);
   std::string digit(std::int64_t below, std::int64_t extent);  // t / below % extent
   // Threads that hold a replica only: a condition that is true for one of them, or empty.
-  std::string first_replica(const layout::TvLayout& layout) const;
+  std::string first_replica(const layout::TvLayout& layout);
   std::vector<ValueLoop> value_loops(const layout::TvLayout& layout, std::int64_t vector) const;
   Writer::Block unrolled(const std::string& variable, std::int64_t count) {
     return out_.block("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
@@ -252,7 +252,6 @@ class CudaEmitter {
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;
-  std::vector<std::pair<std::string, std::string>> maps_;  // key, name
   std::int64_t shared_bytes_ = 0;
   std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
   std::map<tile::PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow

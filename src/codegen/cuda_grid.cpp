@@ -1,28 +1,28 @@
 // What blocks have with each other: fetches that a cluster shares, flags, and the end of a cluster.
 
+#include <bit>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
 using namespace tile;
 namespace {
 // The blocks of a cluster that one block shares with along some dimensions, itself among them.
 struct Group {
-  std::set<int> ranks;  // of block 0
-  Index share, own;     // a block's number in its group; its rank less that of the group's first block
+  unsigned ranks = 1;        // a bit each, of block 0
+  Index share = 0, own = 0;  // a block's number in its group; its rank less that of the group's first block
+  int size() const { return std::popcount(ranks); }
 };
 
 Group group_of(const Program& program, const std::string& along) {
-  Group group{{0}, 0, 0};
+  Group group;
   const int total = static_cast<int>(cluster_size(program));
   int stride = 1;
   for (std::size_t d = 0; d < 3; ++d) {
     const int extent = static_cast<int>(program.cluster[d]), above = stride * extent;
     if (extent > 1 && along.find("xyz"[d]) != along.npos) {
       const Index at = above == total ? cluster_rank() / stride : cluster_rank() / stride % extent;
-      group.share = group.share + at * static_cast<int>(group.ranks.size());
+      group.share = group.share + at * group.size();
       group.own = group.own + at * stride;
-      const std::set<int> row = group.ranks;
-      for (int i = 1; i < extent; ++i)
-        for (const int rank : row) group.ranks.insert(rank + i * stride);
+      for (unsigned i = 1, row = group.ranks; i < static_cast<unsigned>(extent); ++i) group.ranks |= row << i * stride;
     }
     stride = above;
   }
@@ -30,29 +30,26 @@ Group group_of(const Program& program, const std::string& along) {
 }
 
 std::string mask_of(const Program& program, const Group& group) {
-  unsigned mask = 0;
-  for (const int rank : group.ranks) mask |= 1u << rank;
-  if (static_cast<std::int64_t>(group.ranks.size()) == cluster_size(program)) return std::to_string(mask);
-  return fmt::format("({} << ({}))", mask, (cluster_rank() - group.own).text());
+  if (group.size() == cluster_size(program)) return std::to_string(group.ranks);
+  return fmt::format("({} << ({}))", group.ranks, (cluster_rank() - group.own).text());
 }
 }  // namespace
 CudaEmitter::Peers CudaEmitter::sharing(const std::string& along) const {
   const Group group = group_of(program_, along);
-  return {static_cast<int>(group.ranks.size()), mask_of(program_, group), group.share};
+  return {group.size(), mask_of(program_, group), group.share};
 }
 
 CudaEmitter::Peers CudaEmitter::peers_of(PipelineId id) const {
-  std::set<int> ranks;
+  Group all;
   std::set<std::string> masks;
   for (const auto& site : sites_)
     if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && site.producing == id) {
       const Group group = group_of(program_, copy->multicast);
-      ranks.insert(group.ranks.begin(), group.ranks.end());
-      if (group.ranks.size() > 1) masks.insert(mask_of(program_, group));
+      all.ranks |= group.ranks;
+      if (group.size() > 1) masks.insert(mask_of(program_, group));
     }
-  const std::string whole = mask_of(program_, {ranks, 0, 0});
-  if (static_cast<std::int64_t>(ranks.size()) == cluster_size(program_)) masks = {whole};
-  return {static_cast<int>(ranks.size()), fmt::format("{}", fmt::join(masks, " | "))};
+  if (all.size() == cluster_size(program_)) masks = {mask_of(program_, all)};
+  return {all.size(), fmt::format("{}", fmt::join(masks, " | "))};
 }
 
 void CudaEmitter::end_together() {

@@ -25,18 +25,11 @@ std::vector<Term> CudaEmitter::thread_terms(const TvLayout& layout, int dim, std
   return terms;
 }
 
-std::string CudaEmitter::first_replica(const TvLayout& layout) const {
+std::string CudaEmitter::first_replica(const TvLayout& layout) {
   std::vector<std::string> conditions;
-  std::int64_t end = 1;
-  for (const ThreadDigit& mode : thread_modes(layout)) {
-    end = mode.below * mode.extent;
-    if (mode.moves() || mode.extent == 1) continue;
-    const bool top = end >= role_threads_;
-    if (mode.below == 1) conditions.push_back(top ? "t == 0" : fmt::format("t % {} == 0", mode.extent));
-    else if (top) conditions.push_back(fmt::format("t < {}", mode.below));
-    else conditions.push_back(fmt::format("t / {} % {} == 0", mode.below, mode.extent));
-  }
-  if (end < role_threads_) conditions.push_back(fmt::format("t < {}", end));
+  for (const ThreadDigit& mode : thread_modes(layout))
+    if (!mode.moves() && mode.extent > 1) conditions.push_back(digit(mode.below, mode.extent) + " == 0");
+  if (layout.threads() < role_threads_) conditions.push_back(fmt::format("t < {}", layout.threads()));
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 

@@ -7,13 +7,20 @@
 namespace warploom::codegen {
 using namespace tile;
 namespace {
-void pipelines_in(std::span<const Statement> body, std::set<PipelineId>& produced, std::set<PipelineId>& consumed) {
-  for (const Statement& statement : body) {
-    if (const auto* node = std::get_if<For>(&statement.node)) pipelines_in(node->body, produced, consumed);
-    if (const auto* node = std::get_if<If>(&statement.node)) pipelines_in(node->body, produced, consumed);
-    if (const auto* node = std::get_if<Produce>(&statement.node)) produced.insert(node->pipeline);
-    if (const auto* node = std::get_if<Consume>(&statement.node)) consumed.insert(node->pipeline);
-  }
+struct Rings {
+  std::set<PipelineId> produced, consumed, lagging;
+};
+
+Rings rings_in(std::span<const Statement> body) {
+  Rings rings;
+  for (const Statement& statement : body)
+    for_statements(statement, [&](const Statement& one) {
+      if (const auto* node = std::get_if<Produce>(&one.node)) rings.produced.insert(node->pipeline);
+      const auto* node = std::get_if<Consume>(&one.node);
+      if (node) rings.consumed.insert(node->pipeline);
+      if (node && node->lag > 0) rings.lagging.insert(node->pipeline);
+    });
+  return rings;
 }
 
 const Consume* lagging_consume(const Body& body) {
@@ -47,23 +54,18 @@ void CudaEmitter::barrier_setup() {
 }
 
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
-  std::set<PipelineId> produced, consumed;
-  pipelines_in(body, produced, consumed);
-  std::set<PipelineId> all = produced;
-  all.merge(std::set(consumed));
+  const Rings rings = rings_in(body);
+  std::set<PipelineId> all = rings.produced;
+  all.insert(rings.consumed.begin(), rings.consumed.end());
   for (const PipelineId id : all) {
     const std::string& name = program_.pipeline(id).name;
     if (barriers_.count(id)) {
       out_.line("int {0}_slot = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
-      if (const Peers peers = peers_of(id); consumed.count(id) && peers.blocks > 1)
+      if (const Peers peers = peers_of(id); rings.consumed.count(id) && peers.blocks > 1)
         out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name, peers.mask);
-      for (const auto& site : sites_)
-        if (const auto* node = std::get_if<Consume>(&site.statement->node);
-            node && node->pipeline == id && node->lag > 0 && site.role == role_ && consumed.count(id)) {
-          out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
-          break;
-        }
+      if (rings.lagging.count(id))
+        out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
     } else {
       out_.line("int {0}_write = 0, {0}_read = 0;", name);
     }
@@ -144,16 +146,11 @@ void CudaEmitter::release_last(PipelineId id, bool more) {
 
 // After a loop whose Consume let matrix instructions run on: wait for them and free their slot.
 void CudaEmitter::drain(const Body& body) {
-  std::set<PipelineId> produced, consumed;
-  pipelines_in(body, produced, consumed);
   if (const Consume* node = lagging_consume(body); node && barriers_.count(node->pipeline)) {
     finish_matrix(0);
     release_last(node->pipeline, false);
   }
-  for (const PipelineId id : consumed)
-    if (!barriers_.count(id)) {
-      out_.line("wl::cp_async_wait<0>();");
-      break;
-    }
+  if (std::ranges::any_of(rings_in(body).consumed, [&](PipelineId id) { return !barriers_.count(id); }))
+    out_.line("wl::cp_async_wait<0>();");
 }
 }  // namespace warploom::codegen

@@ -6,18 +6,9 @@
 namespace warploom::codegen {
 using layout::TvLayout;
 using namespace tile;
-namespace {
-const char* identity(ReduceOp op) {
-  return op == ReduceOp::sum ? "0.0f" : op == ReduceOp::max ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
-}
-}  // namespace
 std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
-  switch (op) {
-    case ReduceOp::sum: return fmt::format("{} + {}", a, b);
-    case ReduceOp::max: return fmt::format("wl::max({}, {})", a, b);
-    case ReduceOp::min: return fmt::format("wl::min({}, {})", a, b);
-  }
-  return a;
+  if (op == ReduceOp::sum) return fmt::format("{} + {}", a, b);
+  return fmt::format("wl::{}({}, {})", name_of(reduction_of(op).combine), a, b);
 }
 
 bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
@@ -51,7 +42,7 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   for (const ValueLoop& loop : loops)
     if (loop.step[axis] == 0) kept.add(loop.variable, loop.extent);
   const std::string target = fmt::format("{}[{}]", dst, kept.text());
-  assign(dst, dst_values, identity(node.op));
+  assign(dst, dst_values, float_text(reduction_of(node.op).identity));
   {
     const auto turns = open_loops(loops);
     out_.line("{} = {};", target, combined(node.op, target, as_float(node.src, value_index(loops))));
@@ -100,7 +91,7 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
 // The parts that lie in `count` slots, numbered by `slot`, one after another into dst; the i-th value's address in one of them.
 void CudaEmitter::combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot,
                                 std::int64_t count, const std::string& address) {
-  assign(dst, values, identity(op));
+  assign(dst, values, float_text(reduction_of(op).identity));
   const auto slots = unrolled(slot, count);
   const auto each = unrolled("i", values);
   out_.line("WL_REG(float, other, 1);");

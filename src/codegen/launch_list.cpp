@@ -1,4 +1,5 @@
 #include "codegen/launch_list.h"
+#include "tile/program.h"
 namespace warploom {
 using nlohmann::json;
 
@@ -15,20 +16,17 @@ static void to_json(json& out, const Argument& arg) {
   out = {{"buffer", arg.buffer}};
   if (arg.tensor_map) out["tensor_map"] = arg.map;
   if (arg.zeroed) out["zeroed"] = true;
+  if (arg.atomic) out["atomic"] = true;
 }
 static void from_json(const json& row, Argument& arg) {
-  arg = {row.at("buffer"), row.contains("tensor_map"), {}, row.value("zeroed", false)};
+  arg = {row.at("buffer"), row.contains("tensor_map"), {}, row.value("zeroed", false), row.value("atomic", false)};
   if (arg.tensor_map) arg.map = row["tensor_map"];
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Kernel, name, source, grid, cluster, threads, shared_bytes, args, overlaps, cooperative)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BufferSpec, name, dtype, shape)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LaunchList, engine, arch, inputs, outputs, workspaces, kernels)
 
-std::int64_t BufferSpec::elements() const {
-  std::int64_t count = 1;
-  for (const auto extent : shape) count *= extent;
-  return count;
-}
+std::int64_t BufferSpec::elements() const { return tile::element_count(shape); }
 std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
 
 json to_json(const LaunchList& list) { return list; }

@@ -20,6 +20,7 @@ struct TensorMapSpec {
   std::vector<std::int64_t> strides_bytes;  // of dims 1 .. rank-1
   std::vector<std::int64_t> box;            // elements, each at most 256
   int swizzle_bytes = 0;                    // 0, 32, 64 or 128
+  friend bool operator==(const TensorMapSpec&, const TensorMapSpec&) = default;
 };
 
 struct Argument {
@@ -27,6 +28,7 @@ struct Argument {
   bool tensor_map = false;  // passed as a tensor map over the buffer instead of its address
   TensorMapSpec map;
   bool zeroed = false;  // the buffer is filled with zeros before the launch
+  bool atomic = false;  // added to in any order, so that two runs may differ in the last bits
 };
 
 struct Kernel {

@@ -1,5 +1,6 @@
 #include "codegen/names.h"
 #include "synth/sites.h"
+#include "tile/syntax.h"
 namespace warploom::codegen {
 using namespace tile;
 namespace {
@@ -28,34 +29,34 @@ struct Renamer {
     const Index raised = Index::make(i.op(), left + right * times, right);
     return i.op() == IndexOp::div ? raised - times : raised;
   }
-  void tile(Tile& tile) const {
-    for (Index& at : tile.offset) at = index(at);
+  // What a line of the text form holds (tile/syntax.h), of which the indices change.
+  void item(Index& i) { i = index(i); }
+  void item(std::optional<Index>& i) {
+    if (i) item(*i);
   }
-  void value(Value& value) const {
-    value.shift = index(value.shift);
-    for (Value& operand : value.operands) this->value(operand);
+  void item(Tile& tile) {
+    for (Index& at : tile.offset) item(at);
+  }
+  void item(Value& value) {
+    item(value.shift);
+    for (Value& operand : value.operands) item(operand);
+  }
+  template <class T>
+  void item(Optional<T> optional) {
+    item(optional.value);
+  }
+  void item(const auto&) {}
+
+  template <class Node>
+  void statement(Node& node) {
+    line(*this, node);
+    if constexpr (requires { node.variable; }) name(node.variable);
+    if constexpr (requires { node.body; }) body(node.body);
+    if constexpr (requires { node.roles; })
+      for (Role& role : node.roles) body(role.body);
   }
   void body(Body& statements) {
     for (Statement& s : statements) std::visit([this](auto& node) { statement(node); }, s.node);
-  }
-  template <class Node>
-  void statement(Node& s) {
-    if constexpr (requires { s.src.offset; }) tile(s.src), tile(s.dst);
-    if constexpr (requires { s.a.offset; }) tile(s.a), tile(s.b);
-    if constexpr (requires { s.flag; }) tile(s.flag);
-    if constexpr (requires { s.by; }) s.by = index(s.by);
-    if constexpr (requires { s.least; }) s.least = index(s.least);
-    if constexpr (requires { s.peer; })
-      if (s.peer) s.peer = index(*s.peer);
-    if constexpr (requires { s.value.shift; }) value(s.value);
-    if constexpr (requires { s.left; }) s.left = index(s.left), s.right = index(s.right);
-    if constexpr (requires { s.variable; }) {
-      s.begin = index(s.begin), s.end = index(s.end), s.step = index(s.step);
-      name(s.variable);
-    }
-    if constexpr (requires { s.body; }) body(s.body);
-    if constexpr (requires { s.roles; })
-      for (Role& role : s.roles) body(role.body);
   }
 };
 }  // namespace

@@ -7,15 +7,11 @@ using layout::MemoryMode;
 // The coordinate cut at a boundary: what lies below it and what above, each as terms of its own. False when a carry may cross.
 bool split(const Coordinate& coordinate, std::int64_t boundary, std::vector<std::string>& low, Coordinate& high,
            std::int64_t low_scale) {
-  std::int64_t low_reach = 0;
-  if (const auto constant = coordinate.offset.constant()) {
-    if (*constant % boundary) low.push_back(std::to_string(*constant % boundary * low_scale));
-    low_reach += *constant % boundary;
-    high.offset = *constant / boundary;
-  } else {
-    if (coordinate.offset.known_divisor() % boundary) return false;
-    high.offset = coordinate.offset / boundary;
-  }
+  const auto constant = coordinate.offset.constant();
+  if (!constant && coordinate.offset.known_divisor() % boundary) return false;
+  high.offset = coordinate.offset / boundary;
+  std::int64_t low_reach = constant ? *constant % boundary : 0;
+  low.push_back(std::to_string(low_reach * low_scale));
   for (const Term& term : coordinate.terms) {
     if (term.step % boundary == 0) {
       high.terms.push_back({term.variable, term.extent, term.step / boundary});
@@ -58,12 +54,22 @@ std::string parenthesized(const std::string& expression) {
   return expression;
 }
 
-std::string text(const Coordinate& coordinate) {
-  std::vector<std::string> parts = {coordinate.offset.text()};
-  for (const Term& term : coordinate.terms)
-    if (term.extent > 1) parts.push_back(times(term.variable, term.step));
-  return sum(parts);
+std::string float_text(double value) {
+  if (std::isnan(value)) return "(0.0f / 0.0f)";
+  const auto narrow = static_cast<float>(value);
+  if (std::isinf(narrow)) return narrow < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
+  const std::string text = fmt::format("{}", narrow);
+  return text + (text.find_first_of(".e") == std::string::npos ? ".0f" : "f");
 }
+namespace {
+std::vector<std::string> scaled(const Coordinate& coordinate, std::int64_t scale) {
+  std::vector<std::string> parts = {(coordinate.offset * scale).text()};
+  for (const Term& term : coordinate.terms)
+    if (term.extent > 1) parts.push_back(times(term.variable, term.step * scale));
+  return parts;
+}
+}  // namespace
+std::string text(const Coordinate& coordinate) { return sum(scaled(coordinate, 1)); }
 
 bool has_coordinates(const tile::Value& value) {
   return value.kind == tile::Value::Kind::coordinate ||
@@ -73,17 +79,7 @@ bool has_coordinates(const tile::Value& value) {
 std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<MemoryMode>& modes, std::int64_t scale) {
   if (modes.empty()) return {};
   const std::int64_t stride = modes[0].stride * scale;
-  if (modes.size() == 1) {
-    std::vector<std::string> parts;
-    if (const auto constant = coordinate.offset.constant()) {
-      if (*constant) parts.push_back(std::to_string(*constant * stride));
-    } else {
-      parts.push_back(times(coordinate.offset.text(), stride));
-    }
-    for (const Term& term : coordinate.terms)
-      if (term.extent > 1) parts.push_back(times(term.variable, term.step * stride));
-    return parts;
-  }
+  if (modes.size() == 1) return scaled(coordinate, stride);
   std::vector<std::string> parts;
   Coordinate high;
   const std::vector<MemoryMode> rest(modes.begin() + 1, modes.end());

@@ -23,6 +23,7 @@ std::string sum(const std::vector<std::string>& parts);
 std::string times(const std::string& variable, std::int64_t factor);
 std::string parenthesized(const std::string& expression);  // only where it is no single name or number
 
+std::string float_text(double value);  // a literal of type float
 // A number of several digits, the lowest first: "a + b * 4 + c * 32", below `count`.
 struct Digits {
   std::vector<std::string> parts;

@@ -1,5 +1,7 @@
 #include "export/bundle.h"
+#include "base/embedded.h"
 #include "base/file.h"
+#include "base/rendered.h"
 #include "export/parts.h"
 namespace warploom::export_ {
 namespace fs = std::filesystem;
@@ -13,26 +15,25 @@ void remove_earlier(const fs::path& folder) {
 }
 }  // namespace
 Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list, const graph::Graph& graph) {
-  std::vector<std::string> taken;
-  const Frame frame = make_frame(identifier(info.name, taken), info.summary, list);
-  WARPLOOM_TRY(std::vector<BundleFile> files, on_gpu(list) ? cuda_launcher(frame) : cpu_launcher(frame));
-  WARPLOOM_TRY(std::vector<BundleFile> check, check_files(frame, graph, info.seed, info.tolerance));
-  files.push_back(kernel_file(frame));
-  const auto append = [&](std::vector<BundleFile> more) { std::ranges::move(more, std::back_inserter(files)); };
-  append(std::move(check));
-  append(device_files(list, files));
-  files.push_back(makefile(frame));
-  files.push_back(python_module(frame, graph));
-  files.push_back(readme(frame, info.tolerance));
+  WARPLOOM_TRY(nlohmann::json record, record_of(info, list));
+  WARPLOOM_TRY(std::vector<BundleFile> files, check_data(record, list, graph, info.tolerance, info.seed));
+  add_kernel_text(record, list);
+  const std::string engine = list.engine == Engine::cuda ? "cuda/" : "cpu/";
+  const std::pair<const char*, std::string> kTexts[] = {
+      {"{{kernel_file}}", "kernels.cpp"}, {"{{bundle}}.h", engine + "host.h"}, {"{{bundle}}_host.cpp", engine + "host.cpp"},
+      {"check/check.cpp", "check.cpp"},   {"Makefile", engine + "Makefile"},   {"{{bundle}}.py", "module.py"},
+      {"README.md", "README.md"}};
+  for (const auto& [path, text] : kTexts) files.push_back({rendered(path, record), rendered(resource("bundle/" + text), record)});
+  std::ranges::move(device_files(list, files), std::back_inserter(files));
   nlohmann::json plan = info.plan.is_object() ? info.plan : nlohmann::json::object();
-  plan["name"] = frame.name;
-  plan["summary"] = info.summary;
-  plan["tolerance"] = info.tolerance;
-  plan["check_seed"] = info.seed;
-  plan["launch_list"] = to_json(list);
-  plan["constants"] = nlohmann::json::object();  // the files of those inputs that the model itself holds
-  for (std::size_t i = 0; i < list.inputs.size(); ++i)
-    if (held(graph, list.inputs[i])) plan["constants"][list.inputs[i].name] = "check/" + input_file(i);
+  plan.update({{"name", record["bundle"]},
+               {"summary", info.summary},
+               {"tolerance", info.tolerance},
+               {"check_seed", info.seed},
+               {"launch_list", to_json(list)},
+               {"constants", nlohmann::json::object()}});  // the files of those inputs that the model itself holds
+  for (const auto& input : record["inputs"])
+    if (input["held"]) plan["constants"][input["name"].get<std::string>()] = "check/" + input["stored"].get<std::string>();
   files.push_back({"plan.json", plan.dump(2) + "\n"});  // last: its presence says that the bundle is whole
 
   WARPLOOM_CHECK(make_folders(folder));

@@ -8,11 +8,13 @@
 #include "base/random.h"
 #include "export/parts.h"
 #include "graph/reference.h"
+#include "verify/tolerance.h"
 namespace warploom::export_ {
 namespace {
 constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr std::int64_t kSampledRows = 16;
 constexpr std::int64_t kSamplesPerRow = 4096;
+constexpr double kMostAllowed = 1e-4;  // however ill-conditioned
 
 std::uint64_t input_seed(std::uint64_t seed, std::size_t input) {
   Random random(seed);
@@ -52,23 +54,23 @@ std::string packed(const std::vector<T>& values) {
 }
 
 // Inputs are made from the seed; a tensor whose bytes the model holds keeps them.
-Result<Data> make_inputs(const Frame& frame, const graph::Graph& graph, std::uint64_t seed) {
+Result<Data> make_inputs(const LaunchList& list, const graph::Graph& graph, std::uint64_t seed) {
   Data data;
-  for (std::size_t i = 0; i < frame.list.inputs.size(); ++i) {
-    const BufferSpec& buffer = frame.list.inputs[i];
+  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
+    const BufferSpec& buffer = list.inputs[i];
     const auto id = graph.tensor_named(buffer.name);
     if (!id || graph::byte_count(graph.tensor(*id)) != buffer.bytes())
-      return fail({ErrorCode::kPlanInvalid, "a launch list's input is no tensor of the graph", frame.name,
+      return fail({ErrorCode::kPlanInvalid, "a launch list's input is no tensor of the graph", graph.name,
                    "a tensor of the same size", buffer.name, "make the plan again with `warploom optimize`"});
     const auto& constant = graph.tensor(*id).constant;
     data.inputs.push_back(constant ? *constant : generate(buffer.dtype, input_seed(seed, i), buffer.elements()));
   }
   for (const auto id : graph.inputs) {
-    const auto at = std::ranges::find(frame.list.inputs, graph.tensor(id).name, &BufferSpec::name);
-    if (at == frame.list.inputs.end())
-      return fail({ErrorCode::kPlanInvalid, "the launch list lacks an input of the graph", frame.name, graph.tensor(id).name,
+    const auto at = std::ranges::find(list.inputs, graph.tensor(id).name, &BufferSpec::name);
+    if (at == list.inputs.end())
+      return fail({ErrorCode::kPlanInvalid, "the launch list lacks an input of the graph", graph.name, graph.tensor(id).name,
                    "nothing", "make the plan again with `warploom optimize`"});
-    data.of_graph.emplace_back(data.inputs[static_cast<std::size_t>(at - frame.list.inputs.begin())]);
+    data.of_graph.emplace_back(data.inputs[static_cast<std::size_t>(at - list.inputs.begin())]);
   }
   return data;
 }
@@ -84,91 +86,89 @@ std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& 
   return out;
 }
 
-// Some elements of some rows: their flat indices, ascending, and values.
+// Some elements of some rows, or all of them (no indices): their flat indices, ascending, and values.
 struct Samples {
   std::vector<std::int64_t> indices;
   std::vector<double> values;
+  verify::Comparison seen;  // how the values' rounding may add up
+
+  void condition(const graph::ValueAndMagnitude& of) {
+    verify::compare(seen, {}, Dtype::f64, of.value.data(), of.value.data(), of.magnitude.data(), 0,
+                    static_cast<std::int64_t>(of.value.size()));
+  }
 };
 Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
   for (const std::int64_t row : chosen(kSampledRows, rows.count, random)) {
-    WARPLOOM_TRY(const std::vector<double> values, graph::evaluate_rows(graph, inputs, output, row, row + 1));
+    WARPLOOM_TRY(const auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, row + 1));
+    samples.condition(made);
     for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
       samples.indices.push_back(row * rows.elements + column);
-      samples.values.push_back(values[static_cast<std::size_t>(column)]);
+      samples.values.push_back(made.value[static_cast<std::size_t>(column)]);
     }
   }
   return samples;
 }
 
-// A row of the tables in check.cpp; `second` is an input's seed or an output's file of indices.
-std::string row(const Parameter& parameter, const std::string& file, const std::string& second) {
-  const Dtype dtype = parameter.buffer.dtype;
-  return fmt::format("\n    {{\"{}\", {}, {}, {}, type<{}>({})}},", parameter.variable, file, second, parameter.buffer.elements(),
-                     dtype == Dtype::boolean ? "unsigned char" : cpu_type(dtype), kept_bits(dtype));
+Result<Samples> everything(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output) {
+  WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, 0, graph::rows_of(graph, output).count));
+  Samples samples;
+  samples.condition(made);
+  samples.values = std::move(made.value);
+  return samples;
 }
 
-// check.cpp: feeds the launcher, compares with FP64 and says how long a call takes; `inputs` and `outputs` are rows of its tables.
-std::string check_source(const Frame& frame, double tolerance, const std::string& inputs, const std::string& outputs) {
-  std::string arguments;
-  for (std::size_t i = 0; i < frame.parameters.size(); ++i)
-    arguments +=
-        fmt::format("static_cast<{}{}*>(tensors[{}]), ", frame.parameters[i].input ? "const " : "", frame.parameters[i].type, i);
-  return fill_in(
-      resource("bundle/check.cpp"),
-      {{"NAME", frame.name},
-       {"TOLERANCE", fmt::format("{:.3e}", tolerance)},
-       {"INPUTS", inputs},
-       {"OUTPUTS", outputs},
-       {"ENGINE", fill_in(engine_resource(frame.list, "engine.cpp"), {{"NAME", frame.name}, {"ARGUMENTS", arguments}})}});
-}
-
-Result<std::vector<BundleFile>> all_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {
+Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchList& list, const graph::Graph& graph,
+                                          double tolerance, std::uint64_t seed) {
   std::int64_t bytes = 0;
-  for (const auto& input : frame.list.inputs) bytes += input.bytes();
-  for (const auto& output : frame.list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
+  for (const auto& input : list.inputs) bytes += input.bytes();
+  for (const auto& output : list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
   const bool whole = bytes <= kMostBytes;
-  WARPLOOM_TRY(const Data data, make_inputs(frame, graph, seed));
+  WARPLOOM_TRY(const Data data, make_inputs(list, graph, seed));
 
   std::vector<BundleFile> files;
   const auto stored = [&](const std::string& name, std::string text) {  // how check.cpp spells the file's name
     files.push_back({"check/" + name, std::move(text)});
     return "\"" + name + "\"";
   };
-  std::string inputs, outputs;
-  const std::size_t count = frame.list.inputs.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool keep = whole || held(graph, frame.list.inputs[i]);
-    inputs += row(frame.parameters[i], keep ? stored(input_file(i), packed(data.inputs[i])) : "nullptr",
-                  fmt::format("{}ull", input_seed(seed, i)));
+  const auto add = [](nlohmann::json& row, Dtype dtype, const nlohmann::json& more) {
+    row.update({{"element", dtype == Dtype::boolean ? "unsigned char" : cpu_type(dtype)}, {"kept", kept_bits(dtype)}});
+    row.update(more);
+  };
+  std::vector<std::string> given;  // those that the model does not hold
+  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
+    const bool held = graph.tensor(*graph.tensor_named(list.inputs[i].name)).constant.has_value();
+    const std::string name = fmt::format("input_{}.bin", i);
+    add(record["inputs"][i], list.inputs[i].dtype,
+        {{"held", held},
+         {"stored", name},
+         {"file", whole || held ? stored(name, packed(data.inputs[i])) : "nullptr"},
+         {"seed", input_seed(seed, i)}});
+    if (!held) given.push_back(record["inputs"][i]["variable"]);
   }
-  std::vector<std::vector<double>> results;
-  if (whole) { WARPLOOM_TRY(results, graph::evaluate(graph, data.of_graph)); }
-  for (std::size_t i = 0; i < frame.list.outputs.size(); ++i) {
-    Samples samples;
-    if (whole) samples.values = std::move(results[i]);
-    else { WARPLOOM_TRY(samples, sample(graph, data.of_graph, static_cast<int>(i), seed)); }
-    const std::string values = stored(fmt::format("output_{}.f64", i), packed(samples.values));
-    outputs += row(frame.parameters[count + i], values,
-                   whole ? "nullptr" : stored(fmt::format("output_{}.i64", i), packed(samples.indices)));
+  record["given"] = fmt::format("{}", fmt::join(given, ", "));
+  for (std::size_t i = 0; i < list.outputs.size(); ++i) {
+    WARPLOOM_TRY(const Samples samples, whole ? everything(graph, data.of_graph, static_cast<int>(i))
+                                              : sample(graph, data.of_graph, static_cast<int>(i), seed));
+    // A network's layers each hold the track's bound; what their errors come to together is for these inputs to say.
+    const double allowed = std::max(tolerance, std::min(verify::plain_error(samples.seen), kMostAllowed));
+    add(record["outputs"][i], list.outputs[i].dtype,
+        {{"allowed", fmt::format("{:.3e}", allowed)},
+         {"file", stored(fmt::format("output_{}.f64", i), packed(samples.values))},
+         {"indices", whole ? "nullptr" : stored(fmt::format("output_{}.i64", i), packed(samples.indices))}});
   }
-  files.push_back({"check/check.cpp", check_source(frame, tolerance, inputs, outputs)});
   return files;
 }
 }  // namespace
-bool held(const graph::Graph& graph, const BufferSpec& input) {
-  return graph.tensor(*graph.tensor_named(input.name)).constant.has_value();
-}
-std::string input_file(std::size_t input) { return fmt::format("input_{}.bin", input); }
-
-Result<std::vector<BundleFile>> check_files(const Frame& frame, const graph::Graph& graph, std::uint64_t seed, double tolerance) {
+Result<std::vector<BundleFile>> check_data(nlohmann::json& record, const LaunchList& list, const graph::Graph& graph,
+                                           double tolerance, std::uint64_t seed) {
   try {
-    return all_files(frame, graph, seed, tolerance);
+    return all_files(record, list, graph, tolerance, seed);
   } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", frame.name, "memory for all inputs",
-                 "not enough", "write the bundle on a machine with more memory"});
+    return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", record["bundle"].get<std::string>(),
+                 "memory for all inputs", "not enough", "write the bundle on a machine with more memory"});
   }
 }
 }  // namespace warploom::export_

@@ -1,21 +1,11 @@
 #include <regex>
-#include <sstream>
+#include "base/embedded.h"
 #include "export/parts.h"
 namespace warploom::export_ {
 namespace {
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-// The name in `#include "name"` or `#include <name>`, empty for any other line.
-std::string included(const std::string& line) {
-  static const std::regex form("\\s*#include\\s*[\"<]([^\">]+)[\">].*");
-  std::smatch match;
-  return std::regex_match(line, match, form) ? match[1].str() : "";
-}
+// Lines as `#include "name"` or `#include <name>`, and the name.
+const std::regex kInclude("^[ \\t]*#include\\s*[\"<]([^\">]+)[\">].*\\n", std::regex::ECMAScript | std::regex::multiline);
+using Includes = std::sregex_iterator;
 
 std::vector<std::string> distinct_texts(const LaunchList& list) {
   std::vector<std::string> texts;
@@ -30,39 +20,30 @@ std::string joined(const std::vector<std::string>& texts) {
   std::string head, body;
   std::set<std::string> seen;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    body += fmt::format("\nnamespace part_{} {{\n", i);
-    for (const auto& line : lines_of(texts[i])) {
-      if (included(line).empty()) body += line + "\n";
-      else if (seen.insert(line).second) head += line + "\n";
-    }
-    body += fmt::format("}}  // namespace part_{}\n", i);
+    for (Includes line(texts[i].begin(), texts[i].end(), kInclude), end; line != end; ++line)
+      if (seen.insert(line->str()).second) head += line->str();
+    body += fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i, std::regex_replace(texts[i], kInclude, ""));
   }
   return head + body;
 }
 }  // namespace
-BundleFile kernel_file(const Frame& frame) {
-  const auto texts = distinct_texts(frame.list);
-  std::string text = comment(frame.summary) + "// " + frame.name + "_host.cpp" +
-                     " launches what is here; `make check` compares it with stored results.\n\n";
-  text += texts.size() == 1 ? texts[0] : joined(texts);
-  if (!on_gpu(frame.list)) return {frame.name + "_kernels.cpp", text};
-  text += "\n// What the launcher knows the kernels by.\n";
-  for (std::size_t i = 0; i < frame.list.kernels.size(); ++i) {
-    const auto& kernel = frame.list.kernels[i];
-    const auto part = std::ranges::find(texts, kernel.source) - texts.begin();
-    text += fmt::format("extern \"C\" const void* {}_kernel_{}() {{ return reinterpret_cast<const void*>(&{}{}); }}\n",
-                        frame.name, i, texts.size() == 1 ? "" : fmt::format("part_{}::", part), kernel.name);
+void add_kernel_text(nlohmann::json& record, const LaunchList& list) {
+  const auto texts = distinct_texts(list);
+  const bool several = texts.size() > 1;
+  record["kernel_text"] = several ? joined(texts) : texts[0];
+  for (std::size_t i = 0; i < list.kernels.size(); ++i) {
+    const auto part = std::ranges::find(texts, list.kernels[i].source) - texts.begin();
+    record["kernels"][i]["part"] = several ? fmt::format("part_{}::", part) : "";
   }
-  return {frame.name + ".cu", text};
 }
 
 std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<BundleFile>& files) {
-  const std::string folder = on_gpu(list) ? "ptx/" : "cpu/";
+  const std::string folder = list.engine == Engine::cuda ? "ptx/" : "cpu/";
   std::vector<BundleFile> found;
   std::set<std::string> seen;
   const std::function<void(const std::string&)> look = [&](const std::string& text) {
-    for (const auto& line : lines_of(text)) {
-      const std::string name = included(line);
+    for (Includes line(text.begin(), text.end(), kInclude), end; line != end; ++line) {
+      const std::string name = (*line)[1];
       for (const auto& header : device_headers()) {
         if ((header.path != folder + name && header.path != "common/" + name) || !seen.insert(header.path).second) continue;
         found.push_back({"device/" + header.path, header.text});

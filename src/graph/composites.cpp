@@ -89,8 +89,7 @@ Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
   }
   return w.table(w.dtype(like), alike ? Shape{} : chained({1, 1}, spec.size), alike ? "share" : "shares", [&](std::int64_t flat) {
     double count = 1;
-    for (std::size_t i = counts.size(); i-- > 0; flat /= spec.size[i])
-      count *= counts[i][static_cast<std::size_t>(flat % spec.size[i])];
+    for (std::size_t i = counts.size(); i-- > 0; flat /= spec.size[i]) count *= counts[i][flat % spec.size[i]];
     return 1 / std::max(count, 1.0);
   });
 }
@@ -319,13 +318,5 @@ Result<Outputs> conv_transpose(Writer& w) {
                     w.list(span(2, 2 + count), "axes"), w.list(last, "steps")},
                    "backwards");
   return Outputs{biased(w, windowed(w, OpKind::Conv, {x, weights}, spec))};
-}
-
-Result<Outputs> sum(Writer& w) {
-  WARPLOOM_CHECK(same_type(w.question(), true));
-  Id total = w.in(0);
-  for (std::size_t i = 1; i < w.node.inputs.size(); ++i) total = w.add(total, w.in(i), "sum");
-  const double share = 1 / static_cast<double>(w.node.inputs.size());
-  return Outputs{w.node.op == OpKind::Mean && share < 1 ? w.mul(total, w.scalar(share, total, "share"), "y") : total};
 }
 }  // namespace warploom::graph::rewrites

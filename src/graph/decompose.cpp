@@ -45,7 +45,7 @@ Id Writer::reshape(Id x, const Shape& to, std::string_view what) {
 
 Id Writer::mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims) {
   double count = 1;
-  for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[static_cast<std::size_t>(axis)]);
+  for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
   const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
   return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what), keepdims), share, what);
 }

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include "graph/evaluator.h"
-#include "graph/operators.h"
 namespace warploom::graph {
 namespace {
 // Every value of `from` is a value of `to`.
@@ -22,10 +21,12 @@ double wrapped(Dtype dtype, double value) {
   return low;
 }
 
-double ScalarFunction::operator()(const double* x) const {
-  if (power) return settled(std::pow(x[0], x[1]));
-  if (!operation) return settled(evaluate(expression, {x, inputs}));
-  return settled(apply(*operation, x[0], inputs > 1 ? x[1] : 0, inputs > 2 ? x[2] : 0));
+void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const {
+  if (!power || to.magnitude) evaluate(expression, count, inputs, to);
+  for (std::int64_t i = 0; i < count; ++i) {
+    to.value[i] = settled(power ? std::pow(inputs[0].value[i], inputs[1].value[i]) : to.value[i]);
+    if (to.magnitude && settle == Settle::round) to.magnitude[i] += std::fabs(to.value[i]);
+  }
 }
 
 double ScalarFunction::settled(double value) const {
@@ -46,9 +47,7 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   using Settle = ScalarFunction::Settle;
   ScalarFunction f;
   f.power = node.op == OpKind::Pow;
-  f.operation = plain_operation(node.op);
   f.expression = *expression_of(graph, node);
-  f.inputs = node.inputs.size();
   f.dtype = graph.tensor(node.outputs[0]).dtype;
   const Dtype from = graph.tensor(node.inputs[0]).dtype;
   const bool casts = node.op == OpKind::Cast, moves = node.op == OpKind::Identity || node.op == OpKind::Where;

@@ -4,7 +4,6 @@
 #include <memory>
 #include <numeric>
 #include <utility>
-#include "graph/operators.h"
 #include "graph/parallel.h"
 namespace warploom::graph {
 namespace {
@@ -139,11 +138,11 @@ class Evaluator {
     std::vector<std::size_t> last_use(views_.size(), graph_.nodes.size());
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
       for (TensorId id : graph_.nodes[n].inputs)
-        if (id != kAbsent) last_use[static_cast<std::size_t>(id)] = n;
-    for (TensorId id : graph_.outputs) last_use[static_cast<std::size_t>(id)] = graph_.nodes.size();
+        if (id != kAbsent) last_use[id] = n;
+    for (TensorId id : graph_.outputs) last_use[id] = graph_.nodes.size();
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      const auto& box = demand[static_cast<std::size_t>(node.outputs[0])];
+      const auto& box = demand[node.outputs[0]];
       if (!box || graph_.tensor(node.outputs[0]).constant) continue;
       switch (class_of(node.op)) {
         case OpClass::contraction:
@@ -156,31 +155,22 @@ class Evaluator {
         default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
       }
       for (TensorId id : node.inputs)
-        if (id != kAbsent && last_use[static_cast<std::size_t>(id)] == n) views_[static_cast<std::size_t>(id)].owner.reset();
+        if (id != kAbsent && last_use[id] == n) views_[id].owner.reset();
     }
     return ok();
   }
 
-  // Appends the box that was asked for, in row-major order. Once: storage may be handed over.
-  void append(TensorId id, const Box& box, ValueAndMagnitude& to) {
-    View& from = views_[static_cast<std::size_t>(id)];
-    const bool all_of_it = from.owner && from.owner.use_count() == 1 && !graph_.tensor(id).constant &&
-                           from.owner->magnitude.empty() != with_magnitude_ &&
-                           static_cast<std::int64_t>(from.owner->value.size()) == volume(box) &&
-                           is_flat(from, box.size, whole(box.size));
-    if (to.value.empty() && all_of_it) {
-      to = std::move(*from.owner);
-      return;
-    }
+  // Appends the box that was asked for, in row-major order.
+  void append(TensorId id, const Box& box, ValueAndMagnitude& to) const {
     View place = packed(box);
     place.origin += static_cast<std::int64_t>(to.value.size());
     to.value.resize(to.value.size() + static_cast<std::size_t>(volume(box)));
     if (with_magnitude_) to.magnitude.resize(to.value.size());
-    copy(from, box, place, to);
+    copy(view(id), box, place, to);
   }
 
  private:
-  const View& view(TensorId id) const { return views_[static_cast<std::size_t>(id)]; }
+  const View& view(TensorId id) const { return views_[id]; }
   const Shape& shape(TensorId id) const { return graph_.tensor(id).shape; }
 
   std::shared_ptr<Storage> make(const Node& node, const Box& box) {
@@ -188,7 +178,7 @@ class Evaluator {
     auto fresh = std::make_shared<Storage>();
     fresh->value.resize(count);
     if (with_magnitude_) fresh->magnitude.resize(count);
-    views_[static_cast<std::size_t>(node.outputs[0])] = packed(box, fresh);
+    views_[node.outputs[0]] = packed(box, fresh);
     return fresh;
   }
 
@@ -209,7 +199,7 @@ class Evaluator {
       const AxisSource& source = (*access)[i];
       if (source.axis == AxisSource::kWhole) continue;
       to.origin += source.begin * strides[i];
-      to.strides[static_cast<std::size_t>(source.axis)] = source.step * strides[i];
+      to.strides[source.axis] = source.step * strides[i];
     }
     return to;
   }
@@ -308,23 +298,14 @@ class Evaluator {
 
   // What a box of the output looks at, packed, `fill` where that leaves the input; in the input's coordinates.
   View padded(const Node& node, const Box& box, double fill, double error = 0) const {
-    Box region = whole(shape(node.inputs[0])), inside = region;
-    const Access access = *access_of(graph_, node, 0);
-    for (std::size_t i = 0; i < access.size(); ++i) {
-      const AxisSource& source = access[i];
-      if (source.axis == AxisSource::kWhole) continue;
-      const auto axis = static_cast<std::size_t>(source.axis);
-      region.begin[i] = source.begin + source.step * box.begin[axis];
-      region.size[i] = source.step * (box.size[axis] - 1) + (source.taps - 1) * source.dilation + 1;
-      inside.begin[i] = std::max<std::int64_t>(region.begin[i], 0);
-      inside.size[i] = std::max<std::int64_t>(std::min(inside.size[i], region.begin[i] + region.size[i]) - inside.begin[i], 0);
-    }
+    const Shape& in = shape(node.inputs[0]);
+    const Box region = reach(*access_of(graph_, node, 0), in, box);
     const View& from = view(node.inputs[0]);
     const auto fresh = std::make_shared<Storage>();
     fresh->value.assign(static_cast<std::size_t>(volume(region)), fill);
     if (with_magnitude_ && (from.magnitude || error != 0)) fresh->magnitude.assign(fresh->value.size(), error);
     const View to = packed(region, fresh);
-    copy(from, inside, to, *fresh);
+    copy(from, inside(region, in), to, *fresh);
     return to;
   }
 
@@ -368,31 +349,19 @@ class Evaluator {
   void pointwise(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     const ScalarFunction f = scalar_function(graph_, node);
-    std::vector<std::pair<std::size_t, View>> read;  // the inputs that are
-    for (std::size_t k = 0; k < node.inputs.size(); ++k)
-      if (node.inputs[k] != kAbsent) read.push_back({k, projected(node, k)});
-    const std::size_t used = node.inputs.size();
+    std::vector<View> read(node.inputs.size());
+    for (std::size_t k = 0; k < read.size(); ++k)
+      if (node.inputs[k] != kAbsent) read[k] = projected(node, k);
     for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      static thread_local std::vector<double> columns, values, errors;
-      const auto run = static_cast<std::size_t>(kRun);
-      columns.resize(2 * used * run);
-      values.resize(std::max<std::size_t>(used, 3));
-      errors.resize(values.size());
-      for (const auto& [k, from] : read)
-        load(from, at, n, columns.data() + k * run, with_magnitude_ ? columns.data() + (used + k) * run : nullptr);
-      for (std::int64_t i = 0; i < n; ++i) {
-        const auto at_run = static_cast<std::size_t>(i), out = static_cast<std::size_t>(first + i);
-        for (std::size_t k = 0; k < used; ++k) values[k] = columns[k * run + at_run];
-        double& value = fresh->value[out];
-        if (!with_magnitude_) {
-          value = f(values.data());
-          continue;
-        }
-        for (std::size_t k = 0; k < used; ++k) errors[k] = columns[(used + k) * run + at_run];
-        const Computed computed = evaluate(f.expression, values, errors);
-        value = f.power ? f(values.data()) : f.settled(computed.value);
-        fresh->magnitude[out] = computed.magnitude + (f.settle == ScalarFunction::Settle::round ? std::fabs(value) : 0);
+      static thread_local std::vector<double> room;
+      room.resize(2 * read.size() * kRun);
+      std::vector<Column> columns(read.size());
+      for (std::size_t k = 0; k < read.size(); ++k) {
+        if (node.inputs[k] == kAbsent) continue;
+        columns[k] = {room.data() + 2 * k * kRun, with_magnitude_ ? room.data() + (2 * k + 1) * kRun : nullptr};
+        load(read[k], at, n, columns[k].value, columns[k].magnitude);
       }
+      f(n, columns, {fresh->value.data() + first, fresh->error(first)});
     });
   }
 
@@ -413,7 +382,7 @@ class Evaluator {
     to.origin =
         address(to, source.begin) - std::inner_product(source.begin.begin(), source.begin.end(), steps.begin(), std::int64_t{0});
     to.strides = strides_of(out);
-    views_[static_cast<std::size_t>(node.outputs[0])] = std::move(to);
+    views_[node.outputs[0]] = std::move(to);
   }
 
   void movement(const Node& node, const Box& box) {
@@ -425,7 +394,7 @@ class Evaluator {
       load(view(node.inputs[2]), Shape(shape(node.inputs[2]).size(), 0), 1, &value, &error);
       from = padded(node, box, value, error);
     }
-    views_[static_cast<std::size_t>(node.outputs[0])] = projected(node, 0, std::move(from));
+    views_[node.outputs[0]] = projected(node, 0, std::move(from));
   }
 
   void gather(const Node& node, const Box& box) {
@@ -439,7 +408,7 @@ class Evaluator {
       std::vector<double> indices(static_cast<std::size_t>(n));
       load(chosen, at, n, indices.data(), nullptr);
       for (std::int64_t i = 0; i < n; ++i) {
-        const auto given = static_cast<std::int64_t>(indices[static_cast<std::size_t>(i)]);
+        const auto given = static_cast<std::int64_t>(indices[i]);
         const std::int64_t index = std::clamp<std::int64_t>(given < 0 ? given + size : given, 0, size - 1);  // outside: undefined
         load(from, address(from, at) + i * own + index * step, 0, 1, fresh->value.data() + first + i, fresh->error(first + i));
       }

@@ -1,6 +1,7 @@
 // The reference at work: one element of a pointwise node, and a box of a tensor, computed node by node; constants folded by it.
 // Private to the room.
 #pragma once
+#include "graph/operators.h"
 #include "graph/pointwise.h"
 #include "graph/reference.h"
 namespace warploom::graph {
@@ -12,14 +13,12 @@ struct ScalarFunction {
   enum class Settle : std::uint8_t { keep, wrap, clamp, truth, round };
 
   bool power = false;
-  std::optional<ValueOp> operation;
   Expression expression;
-  std::size_t inputs = 0;
   Settle settle = Settle::keep;
   bool saturate = false;  // Settle::round to an 8-bit float: overflow gives the largest number
   Dtype dtype = Dtype::f32;
 
-  double operator()(const double* values) const;
+  void operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const;
   double settled(double value) const;
 };
 ScalarFunction scalar_function(const Graph& graph, const Node& node);
@@ -43,6 +42,10 @@ Box whole(const Shape& shape);
 std::int64_t volume(const Box& box);
 // The smallest box of `to` that holds the elements of `box` of `from` under the same flat order.
 Box reshaped(const Box& box, const Shape& from, const Shape& to);
+
+// What a box of an output is made from of an input of shape `in` that is read so, and the part of that which the input has.
+Box reach(const Access& access, const Shape& in, const Box& out);
+Box inside(Box box, const Shape& in);
 
 // One entry a tensor; nothing where a tensor is not needed. What is asked for need not be all that is given: boxes are
 // rounded up to the smallest box that holds what is needed.

@@ -1,4 +1,5 @@
 #include "graph/graph.h"
+#include "base/rows.h"
 namespace warploom::graph {
 namespace {
 std::string to_text(std::int64_t value) { return std::to_string(value); }
@@ -6,9 +7,7 @@ std::string to_text(double value) { return fmt::format("{}", value); }
 std::string to_text(const std::string& value) { return "\"" + value + "\""; }
 }  // namespace
 std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].name == wanted) return static_cast<TensorId>(i);
-  return std::nullopt;
+  return row_where<TensorId>(tensors, wanted, &Tensor::name);
 }
 int Graph::producer(TensorId id) const {
   for (std::size_t i = 0; i < nodes.size(); ++i)

@@ -2,15 +2,14 @@
 // simplify(): what constants decide is gone, and so is what does nothing.
 #include <queue>
 #include "graph/evaluator.h"
-#include "graph/operators.h"
 namespace warploom::graph {
 namespace {
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", "a list of integers"};
 
 Status complete_attributes(Node& node) {
   std::vector<std::string_view> known;
-  for (const AttributeRow& row : attribute_rows()) {
-    if (row.op != node.op) continue;
+  for (const AttributeRow* of : attributes_of(node.op)) {
+    const AttributeRow& row = *of;
     known.push_back(row.name);
     const auto given = node.attributes.find(std::string(row.name));
     if (given == node.attributes.end()) {
@@ -32,7 +31,7 @@ Status check_arity(const Node& node) {
   const auto count = static_cast<int>(node.inputs.size());
   const bool optional_inputs = row.max_inputs != kVariadic;  // every input of a variadic operator must be there
   for (int i = 0; i < count; ++i)
-    if (node.inputs[static_cast<std::size_t>(i)] == kAbsent && (i < row.min_inputs || !optional_inputs))
+    if (node.inputs[i] == kAbsent && (i < row.min_inputs || !optional_inputs))
       return fail({ErrorCode::kOnnxName, "a required input is left out", place_of(node), "a tensor",
                    fmt::format("nothing for input {}", i)});
   if (count < row.min_inputs || count > row.max_inputs)
@@ -49,7 +48,7 @@ Status check_arity(const Node& node) {
 Status sort_nodes(Graph& graph) {
   constexpr int kNothing = -1, kGiven = -2;
   std::vector<int> maker(graph.tensors.size(), kNothing);
-  const auto made_by = [&](TensorId id) -> int& { return maker[static_cast<std::size_t>(id)]; };
+  const auto made_by = [&](TensorId id) -> int& { return maker[id]; };
   for (TensorId id : graph.inputs) made_by(id) = kGiven;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant) maker[i] = kGiven;
@@ -70,7 +69,7 @@ Status sort_nodes(Graph& graph) {
       if (made_by(id) == kNothing)
         return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines", place_of(graph.nodes[n]),
                      "an input, an initializer or a node's output", graph.tensor(id).name});
-      users[static_cast<std::size_t>(made_by(id))].push_back(static_cast<int>(n));
+      users[made_by(id)].push_back(static_cast<int>(n));
       ++waiting[n];
     }
     if (waiting[n] == 0) ready.push(static_cast<int>(n));
@@ -80,13 +79,12 @@ Status sort_nodes(Graph& graph) {
     const auto n = static_cast<std::size_t>(ready.top());
     ready.pop();
     for (int user : users[n])
-      if (--waiting[static_cast<std::size_t>(user)] == 0) ready.push(user);
+      if (--waiting[user] == 0) ready.push(user);
     sorted.push_back(graph.nodes[n]);
   }
   const auto stuck = std::ranges::find_if(waiting, [](int count) { return count > 0; });
   if (stuck != waiting.end())
-    return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle",
-                 place_of(graph.nodes[static_cast<std::size_t>(stuck - waiting.begin())]),
+    return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle", place_of(graph.nodes[stuck - waiting.begin()]),
                  "an order in which every tensor is made before it is used"});
   graph.nodes = std::move(sorted);
   for (TensorId id : graph.outputs)
@@ -145,15 +143,15 @@ void count_from_front(Graph& graph, Node& node) {
 void drop_unused(Graph& graph) {
   std::vector<bool> needed(graph.tensors.size(), false);
   for (const auto* ids : {&graph.inputs, &graph.outputs})
-    for (TensorId id : *ids) needed[static_cast<std::size_t>(id)] = true;
+    for (TensorId id : *ids) needed[id] = true;
   std::vector<Node> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const auto is_needed = [&](TensorId id) { return id != kAbsent && needed[static_cast<std::size_t>(id)]; };
+    const auto is_needed = [&](TensorId id) { return id != kAbsent && needed[id]; };
     if (std::none_of(node->outputs.begin(), node->outputs.end(), is_needed)) continue;
     for (TensorId id : node->inputs)
-      if (id != kAbsent) needed[static_cast<std::size_t>(id)] = true;
+      if (id != kAbsent) needed[id] = true;
     for (TensorId& id : node->outputs)  // the first one stays: who reads nodes relies on it
-      if (id == node->outputs[0]) needed[static_cast<std::size_t>(id)] = true;
+      if (id == node->outputs[0]) needed[id] = true;
       else if (!is_needed(id) || graph.tensor(id).constant) id = kAbsent;
     while (node->outputs.back() == kAbsent) node->outputs.pop_back();
     kept.push_back(std::move(*node));
@@ -173,7 +171,7 @@ void drop_unused(Graph& graph) {
   for (Node& node : graph.nodes) lists.insert(lists.end(), {&node.inputs, &node.outputs});
   for (auto* list : lists)
     for (TensorId& id : *list)
-      if (id != kAbsent) id = renamed[static_cast<std::size_t>(id)];
+      if (id != kAbsent) id = renamed[id];
 }
 }  // namespace
 Result<Graph> simplify(Graph graph) {
@@ -183,7 +181,7 @@ Result<Graph> simplify(Graph graph) {
   std::vector<Node> kept;
   for (Node& node : graph.nodes) {
     for (TensorId& id : node.inputs)
-      if (id != kAbsent) id = alias[static_cast<std::size_t>(id)];
+      if (id != kAbsent) id = alias[id];
     const TensorId out = node.outputs[0];
     if (std::all_of(node.outputs.begin(), node.outputs.end(),
                     [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
@@ -191,7 +189,7 @@ Result<Graph> simplify(Graph graph) {
     if (node.op == OpKind::Gather) count_from_front(graph, node);
     if (does_nothing(graph, node)) {
       if (!promised.contains(out)) {
-        alias[static_cast<std::size_t>(out)] = node.inputs[0];
+        alias[out] = node.inputs[0];
         continue;
       }
       node = Node{OpKind::Identity, node.name, {node.inputs[0]}, {out}, {}};  // an output keeps its name and its node
@@ -206,7 +204,7 @@ Result<Graph> simplify(Graph graph) {
     const TensorId from = graph.nodes[i].inputs[0], to = graph.nodes[i].outputs[0];
     const int maker = graph.producer(from);
     if (maker < 0 || promised.contains(from) || graph.consumers(from).size() != 1) continue;
-    graph.nodes[static_cast<std::size_t>(maker)].outputs[0] = to;
+    graph.nodes[maker].outputs[0] = to;
     graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i--));
   }
   drop_unused(graph);

@@ -92,7 +92,7 @@ void multiply_add(const Product& p, double* c, int threads) {
   const auto batch = static_cast<std::int64_t>(p.batch.size());
   parallel_for(batch * row_blocks * column_blocks, threads, [&](std::int64_t task) {
     static thread_local std::vector<double> left(kBlockRows * kBlockDepth), right(kBlockColumns * kBlockDepth);
-    const Offsets& at = p.batch[static_cast<std::size_t>(task / (row_blocks * column_blocks))];
+    const Offsets& at = p.batch[task / (row_blocks * column_blocks)];
     // Row blocks vary fastest, so that neighbours in time share columns of B.
     const std::int64_t row = task % row_blocks * kBlockRows;
     const std::int64_t column = task / row_blocks % column_blocks * kBlockColumns;

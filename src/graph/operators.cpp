@@ -1,4 +1,5 @@
 #include "graph/operators.h"
+#include "base/rows.h"
 namespace warploom::graph {
 namespace rules {
 #define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) Rule rule;
@@ -21,10 +22,10 @@ struct AttributeGroup {
   std::vector<AttributeRow> rows;
 };
 AttributeRow known(std::string_view name, AttributeKind kind, std::int64_t since = 0) {
-  return {{}, name, kind, since, std::nullopt};
+  return {name, kind, since, std::nullopt};
 }
 AttributeRow known(std::string_view name, Attribute otherwise, std::int64_t since = 0) {
-  return {{}, name, static_cast<AttributeKind>(otherwise.index()), since, std::move(otherwise)};
+  return {name, static_cast<AttributeKind>(otherwise.index()), since, std::move(otherwise)};
 }
 using enum OpKind;
 using enum AttributeKind;
@@ -81,11 +82,7 @@ const Operator& operator_of(OpKind op) { return kOperators[static_cast<std::size
 std::span<const Operator> operators() { return kOperators; }
 std::string_view name_of(OpKind op) { return operator_of(op).name; }
 OpClass class_of(OpKind op) { return operator_of(op).op_class; }
-std::optional<OpKind> op_named(std::string_view name) {
-  for (std::size_t i = 0; i < kOperators.size(); ++i)
-    if (kOperators[i].name == name) return static_cast<OpKind>(i);
-  return std::nullopt;
-}
+std::optional<OpKind> op_named(std::string_view name) { return row_where<OpKind>(kOperators, name, &Operator::name); }
 std::string supported_operators() {
   std::vector<std::string_view> names;
   for (const Operator& row : kOperators)
@@ -94,23 +91,18 @@ std::string supported_operators() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-const std::vector<AttributeRow>& attribute_rows() {
-  static const std::vector<AttributeRow> rows = [] {
-    std::vector<AttributeRow> all;
-    for (const AttributeGroup& group : kAttributes)
-      for (const OpKind op : group.ops)
-        for (AttributeRow row : group.rows) {
-          row.op = op;
-          all.push_back(std::move(row));
-        }
-    return all;
-  }();
+std::vector<const AttributeRow*> attributes_of(OpKind op) {
+  std::vector<const AttributeRow*> rows;
+  for (const AttributeGroup& group : kAttributes)
+    if (std::ranges::count(group.ops, op) > 0)
+      for (const AttributeRow& row : group.rows) rows.push_back(&row);
   return rows;
 }
 
 const AttributeRow* attribute_named(OpKind op, std::string_view name) {
-  const auto found = std::ranges::find_if(attribute_rows(), [&](const auto& row) { return row.op == op && row.name == name; });
-  return found == attribute_rows().end() ? nullptr : &*found;
+  const auto rows = attributes_of(op);
+  const auto found = std::ranges::find(rows, name, &AttributeRow::name);
+  return found == rows.end() ? nullptr : *found;
 }
 
 std::size_t Question::axis(std::size_t rank) const {

@@ -73,13 +73,12 @@ std::span<const Operator> operators();  // all, in the order of OpKind
 
 enum class AttributeKind : std::uint8_t { integer, real, text, integers };  // as the alternatives of Attribute
 struct AttributeRow {
-  OpKind op;
   std::string_view name;
   AttributeKind kind;
   std::int64_t since;
   std::optional<Attribute> otherwise;
 };
-const std::vector<AttributeRow>& attribute_rows();
+std::vector<const AttributeRow*> attributes_of(OpKind op);
 const AttributeRow* attribute_named(OpKind op, std::string_view name);  // null: it has none of that name
 
 // Windows over the spatial axes (those from the third on), all choices made: index i of an output's axis looks at

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
+#include <future>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -18,25 +18,21 @@ inline void parallel_for(std::int64_t count, int threads, const std::function<vo
     return;
   }
   std::atomic<std::int64_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr thrown;
   const auto work = [&] {
     try {
       for (std::int64_t i = next++; i < count; i = next++) body(i);
     } catch (...) {
       next = count;
-      const std::lock_guard lock(mutex);
-      thrown = std::current_exception();
+      throw;
     }
   };
-  std::vector<std::thread> helpers;
+  std::vector<std::future<void>> helpers;  // each waits for its end when it goes
   try {
-    for (int t = 1; t < threads; ++t) helpers.emplace_back(work);
+    for (int t = 1; t < threads; ++t) helpers.push_back(std::async(std::launch::async, work));
   } catch (const std::system_error&) {  // no more threads to be had: those that there are do it all
   }
   work();
-  for (std::thread& helper : helpers) helper.join();
-  if (thrown) std::rethrow_exception(thrown);
+  for (auto& helper : helpers) helper.get();
 }
 
 // [0, count) in parts of at least `grain`, at most one a thread (0 threads: as many as cores); `work(result, begin, end)` of each

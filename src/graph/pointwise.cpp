@@ -1,85 +1,104 @@
 #include "graph/pointwise.h"
-#include <cctype>
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <numbers>
 namespace warploom::graph {
 namespace {
-// Writes terms as formulas. A Value is an index into the expression; the same input or constant is written once.
+// Terms in the making. A Value is one of them, or a number that becomes one where it is used; the same term is written once.
+class Writer;
+struct Value {
+  Value(double number) : constant(number) {}
+  Value(Writer* of, int index) : writer(of), at(index) {}
+  Writer* writer = nullptr;
+  int at = 0;
+  double constant = 0;
+};
+
 class Writer {
  public:
-  struct Value {
-    Writer* writer;
-    int at;
-  };
   Writer(const Graph& of, const Node& on) : graph(of), node(on) {}
 
   bool has(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != kAbsent; }
+  bool is_float(std::size_t input) const { return warploom::is_float(graph.tensor(node.inputs[input]).dtype); }
   Dtype out() const { return graph.tensor(node.outputs[0]).dtype; }
-  Dtype in() const { return graph.tensor(node.inputs[0]).dtype; }
 
-  Value x(int i = 0) { return push({Term::Kind::input, i, 0, ValueOp::add, {0, 0, 0}}); }
-  Value c(double value) { return push({Term::Kind::constant, 0, value, ValueOp::add, {0, 0, 0}}); }
-  template <class... Values>
-  Value op(ValueOp what, Values... args) {
-    return push({Term::Kind::apply, 0, 0, what, {args.at...}});
+  Value x(int i) { return push({.kind = Term::Kind::input, .input = i}); }
+  Value op(ValueOp what, std::initializer_list<Value> values) {
+    Term term{.kind = Term::Kind::apply, .op = what};
+    for (int k = 0; k < arity_of(what); ++k) term.args[k] = placed(values.begin()[k]);
+    return push(term);
   }
-  Expression finish(Value result) {
-    terms_.resize(static_cast<std::size_t>(result.at) + 1);  // an earlier term: cut what came after it
-    return {terms_};
+  // The terms that the result needs, each after those that it needs, in the order in which it names them.
+  Expression finish(const Value& result) {
+    Expression used;
+    std::vector<int> places(terms_.size() + 1, -1);
+    const std::function<int(int)> place = [&](int at) {
+      if (places[at] >= 0) return places[at];
+      Term term = terms_[at];
+      if (term.kind == Term::Kind::apply)
+        for (int k = 0; k < arity_of(term.op); ++k) term.args[k] = place(term.args[k]);
+      used.terms.push_back(term);
+      return places[at] = static_cast<int>(used.terms.size()) - 1;
+    };
+    place(placed(result));
+    return used;
   }
 
   const Graph& graph;
   const Node& node;
 
  private:
+  int placed(const Value& value) { return value.writer ? value.at : push({.value = value.constant}).at; }
   Value push(const Term& term) {
-    for (std::size_t i = 0; i < terms_.size(); ++i) {
-      const Term& old = terms_[i];
-      if (old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
-          std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value))
-        return {this, static_cast<int>(i)};
-    }
-    terms_.push_back(term);
-    return {this, static_cast<int>(terms_.size() - 1)};
+    const auto same = [&](const Term& old) {
+      return old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
+             std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value);
+    };
+    const auto at = std::ranges::find_if(terms_, same) - terms_.begin();
+    if (at == std::ssize(terms_)) terms_.push_back(term);
+    return {this, static_cast<int>(at)};
   }
   std::vector<Term> terms_;
 };
-using Value = Writer::Value;
 
-#define WARPLOOM_VALUE_OP(name, ...)                \
-  template <class... Values>                        \
-  Value name(Value a, Values... more) {             \
-    return a.writer->op(ValueOp::name, a, more...); \
+Value applied(ValueOp op, std::initializer_list<Value> values) {
+  const auto term = std::ranges::find_if(values, [](const Value& value) { return value.writer != nullptr; });
+  return term->writer->op(op, values);
+}
+#define WARPLOOM_VALUE_OP(name, ...)                                                    \
+  [[maybe_unused]] Value name(const Value& a, const Value& b = 0, const Value& c = 0) { \
+    return applied(ValueOp::name, {a, b, c});                                           \
   }
 #include "base/value_ops.def"
 
-Value operator+(Value a, Value b) { return add(a, b); }
-Value operator-(Value a, Value b) { return sub(a, b); }
-Value operator*(Value a, Value b) { return mul(a, b); }
-Value operator/(Value a, Value b) { return div(a, b); }
-Value operator*(double a, Value b) { return b.writer->c(a) * b; }
-Value operator+(Value a, double b) { return a + a.writer->c(b); }
+Value operator+(const Value& a, const Value& b) { return add(a, b); }
+Value operator-(const Value& a, const Value& b) { return sub(a, b); }
+Value operator*(const Value& a, const Value& b) { return mul(a, b); }
+Value operator/(const Value& a, const Value& b) { return div(a, b); }
+Value operator-(const Value& a) { return neg(a); }
+Value operator<(const Value& a, const Value& b) { return less(a, b); }
+Value operator==(const Value& a, const Value& b) { return equal(a, b); }
 
-// Largest or smallest of all inputs; the operations pass a NaN on from either side.
-Value extreme(Writer& w, ValueOp op) {
-  Value best = w.x(0);
-  for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i) best = w.op(op, best, w.x(i));
-  return best;
+// All inputs by one operation; the largest and the smallest pass a NaN on from either side.
+Value all(Writer& w, ValueOp op) {
+  Value value = w.x(0);
+  for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i) value = applied(op, {value, w.x(i)});
+  return value;
 }
 
-Value truncate(Value a) { return where(less(a, a.writer->c(0)), neg(floor(neg(a))), floor(a)); }
+Value truncate(const Value& a) { return where(a < 0, -floor(-a), floor(a)); }
 
 // log(1 + e) for e in (0, 1]: where 1 + e rounds to 1 it is e; elsewhere the rounding of u = 1 + e is undone by e / (u - 1).
-Value log1p(Value e) {
-  const Value u = e + 1.0, one = e.writer->c(1);
-  return where(equal(u, one), e, log(u) * (e / (u - one)));
+Value log1p(const Value& e) {
+  const Value u = e + 1;
+  return where(u == 1, e, log(u) * (e / (u - 1)));
 }
 // exp(x) - 1, by the same trick turned round: (u - 1)·x / log(u) with u = exp(x).
-Value expm1(Value x) {
-  const Value u = exp(x), one = x.writer->c(1), minus = u - one;
-  return where(equal(u, one), x, where(equal(minus, x.writer->c(-1)), x.writer->c(-1), minus * (x / log(u))));
+Value expm1(const Value& x) {
+  const Value u = exp(x), minus = u - 1;
+  return where(u == 1, x, where(minus == -1, -1, minus * (x / log(u))));
 }
 
 Value power(Writer& w) {
@@ -89,163 +108,92 @@ Value power(Writer& w) {
     if (e == 0.5) return sqrt(x);
     if (e == -0.5) return rsqrt(x);
     if (e == std::trunc(e) && std::fabs(e) <= 64) {  // repeated squaring
-      const Value one = w.c(1);
       Value square = x;
       std::optional<Value> result;
       for (int n = static_cast<int>(std::fabs(e)); n > 0; n /= 2) {
         if (n % 2) result = result ? *result * square : square;
         if (n > 1) square = square * square;
       }
-      return e < 0 ? reciprocal(*result) : result.value_or(one);
+      return e < 0 ? reciprocal(*result) : result.value_or(1);
     }
   }
   // exp(y·log|x|) with the sign of an odd whole exponent; a negative base under a broken exponent is NaN by itself.
-  const Value y = w.x(1), zero = w.c(0), one = w.c(1), size = exp(y * log(abs(x)));
-  const Value whole = equal(floor(y), y), half = 0.5 * y, even = equal(floor(half), half);
-  const Value negative = where(whole, where(even, size, neg(size)), w.c(std::numeric_limits<double>::quiet_NaN()));
-  return where(equal(y, zero), one, where(less(x, zero), negative, size));
+  const Value y = w.x(1), size = exp(y * log(abs(x))), half = 0.5 * y;
+  const Value whole = floor(y) == y, even = floor(half) == half;
+  const Value negative = where(whole, where(even, size, -size), std::numeric_limits<double>::quiet_NaN());
+  return where(y == 0, 1, where(x < 0, negative, size));
 }
 
 Value cast(Writer& w) {
-  const Value x = w.x(0);
-  if (w.out() == Dtype::boolean) return where(equal(x, w.c(0)), w.c(0), w.c(1));
-  return !is_float(w.out()) && is_float(w.in()) ? truncate(x) : x;
+  if (w.out() == Dtype::boolean) return where(w.x(0) == 0, 0, 1);
+  return !is_float(w.out()) && w.is_float(0) ? truncate(w.x(0)) : w.x(0);
 }
 
-Value gelu(Writer& w) {
-  const Value x = w.x(), half = w.c(0.5);
-  if (w.node.text("approximate") != "tanh") return half * x * (erf((1 / std::numbers::sqrt2) * x) + 1.0);
-  const Value inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * (x * x * x));
-  return half * x * (tanh(inner) + 1.0);
+Value gelu(const Value& x, bool by_tanh) {
+  if (!by_tanh) return 0.5 * x * (erf((1 / std::numbers::sqrt2) * x) + 1);
+  return 0.5 * x * (tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * (x * x * x))) + 1);
 }
 
 Value clip(Writer& w) {
-  Value x = w.x(0), value = x;
+  Value value = w.x(0);
   if (w.has(1)) value = max(value, w.x(1));
   if (w.has(2)) value = min(value, w.x(2));
   return value;
 }
 
 // x·tanh(log(1 + e^x)) = x·t/(t + 2) with t = e^x (e^x + 2); from 20 on the factor is 1 and e^40 still fits fp32.
-Value mish(Writer& w) {
-  const Value x = w.x(), n = exp(min(x, w.c(20))), t = n * (n + 2.0);
-  return x * (t / (t + 2.0));
+Value mish(const Value& x) {
+  const Value n = exp(min(x, 20)), t = n * (n + 2);
+  return x * (t / (t + 2));
 }
 
 // To the nearest whole number, of two equally near to the even one.
-Value round(Writer& w) {
-  const Value x = w.x(), low = floor(x), over = x - low, half = 0.5 * low;
-  const Value tie = where(equal(floor(half), half), low, low + 1.0);
-  return where(less(over, w.c(0.5)), low, where(less(w.c(0.5), over), low + 1.0, tie));
+Value round(const Value& x) {
+  const Value low = floor(x), over = x - low, half = 0.5 * low;
+  return where(over < 0.5, low, where(0.5 < over, low + 1, where(floor(half) == half, low, low + 1)));
 }
 
-// Of integers: the sign is the divisor's, with fmod the dividend's.
-Value mod(Writer& w) {
-  const Value ratio = w.x(0) / w.x(1);
-  return w.x(0) - w.x(1) * (w.node.integer("fmod") != 0 ? truncate(ratio) : floor(ratio));
+Value is_infinite(const Node& node, const Value& x) {
+  const Value big = std::numeric_limits<double>::infinity();
+  const bool up = node.integer("detect_positive", 1) != 0, down = node.integer("detect_negative", 1) != 0;
+  return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
 }
-
-Value is_infinite(Writer& w) {
-  const Value big = w.c(std::numeric_limits<double>::infinity()), x = w.x();
-  const bool up = w.node.integer("detect_positive", 1) != 0, down = w.node.integer("detect_negative", 1) != 0;
-  return up && down ? equal(abs(x), big) : up ? equal(x, big) : down ? equal(neg(x), big) : w.c(0);
-}
-
-struct Row {
-  OpKind op;
-  Value (*write)(Writer&);
-};
-const Row kWriters[] = {
-    {OpKind::Div, [](Writer& w) { return is_float(w.out()) ? w.x(0) / w.x(1) : truncate(w.x(0) / w.x(1)); }},
-    {OpKind::Pow, power},
-    {OpKind::Max, [](Writer& w) { return extreme(w, ValueOp::max); }},
-    {OpKind::Min, [](Writer& w) { return extreme(w, ValueOp::min); }},
-    {OpKind::LeakyRelu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * w.x(), w.x()); }},
-    {OpKind::Clip, clip},
-    {OpKind::Gelu, gelu},
-    {OpKind::Elu, [](Writer& w) { return where(less(w.x(), w.c(0)), w.node.real("alpha") * expm1(w.x()), w.x()); }},
-    {OpKind::HardSigmoid, [](Writer& w) { return min(max(w.node.real("alpha") * w.x() + w.node.real("beta"), w.c(0)), w.c(1)); }},
-    {OpKind::HardSwish, [](Writer& w) { return w.x() * min(max((1.0 / 6) * w.x() + 0.5, w.c(0)), w.c(1)); }},
-    {OpKind::Softplus, [](Writer& w) { return relu(w.x()) + log1p(exp(neg(abs(w.x())))); }},
-    {OpKind::Mish, mish},
-    {OpKind::Greater, [](Writer& w) { return less(w.x(1), w.x(0)); }},
-    {OpKind::LessOrEqual, [](Writer& w) { return where(less(w.x(0), w.x(1)), w.c(1), equal(w.x(0), w.x(1))); }},
-    {OpKind::GreaterOrEqual, [](Writer& w) { return where(less(w.x(1), w.x(0)), w.c(1), equal(w.x(0), w.x(1))); }},
-    {OpKind::And, [](Writer& w) { return where(w.x(0), w.x(1), w.c(0)); }},
-    {OpKind::Or, [](Writer& w) { return where(w.x(0), w.c(1), w.x(1)); }},
-    {OpKind::Xor, [](Writer& w) { return where(equal(w.x(0), w.x(1)), w.c(0), w.c(1)); }},
-    {OpKind::Not, [](Writer& w) { return equal(w.x(), w.c(0)); }},
-    {OpKind::IsNaN, [](Writer& w) { return where(equal(w.x(), w.x()), w.c(0), w.c(1)); }},
-    {OpKind::IsInf, is_infinite},
-    {OpKind::Sign, [](Writer& w) { return where(less(w.x(), w.c(0)), w.c(-1), where(less(w.c(0), w.x()), w.c(1), w.x())); }},
-    {OpKind::Ceil, [](Writer& w) { return neg(floor(neg(w.x()))); }},
-    {OpKind::Round, round},
-    {OpKind::Mod, mod},
-    {OpKind::PRelu, [](Writer& w) { return where(less(w.x(0), w.c(0)), w.x(1) * w.x(0), w.x(0)); }},
-    {OpKind::ThresholdedRelu, [](Writer& w) { return where(less(w.c(w.node.real("alpha")), w.x()), w.x(), w.c(0)); }},
-    {OpKind::Selu,
-     [](Writer& w) {
-       const double gamma = w.node.real("gamma");
-       return where(less(w.x(), w.c(0)), gamma * w.node.real("alpha") * expm1(w.x()), gamma * w.x());
-     }},
-    {OpKind::Celu,
-     [](Writer& w) {
-       const double alpha = w.node.real("alpha");
-       return where(less(w.x(), w.c(0)), alpha * expm1((1 / alpha) * w.x()), w.x());
-     }},
-    {OpKind::Softsign, [](Writer& w) { return w.x() / (abs(w.x()) + 1.0); }},
-    {OpKind::DequantizeLinear, [](Writer& w) { return (w.has(2) ? w.x(0) - w.x(2) : w.x(0)) * w.x(1); }},
-    {OpKind::Identity, cast},
-    {OpKind::Cast, cast},
-};
 }  // namespace
-std::optional<ValueOp> plain_operation(OpKind op) {
-  if (class_of(op) != OpClass::pointwise || op == OpKind::Max || op == OpKind::Min || op == OpKind::Div) return std::nullopt;
-  std::string name(name_of(op));
-  name[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
-  return value_op_named(name);
-}
-
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
-  if (const auto op = plain_operation(node.op)) {
-    Expression plain;
-    Term result{.kind = Term::Kind::apply, .op = *op};
-    for (int i = 0; i < arity_of(*op); ++i) {
-      plain.terms.push_back({.kind = Term::Kind::input, .input = i});
-      result.args[static_cast<std::size_t>(i)] = i;
-    }
-    plain.terms.push_back(result);
-    return plain;
-  }
-  for (const Row& row : kWriters)
-    if (row.op == node.op) {
-      Writer writer(graph, node);
-      return writer.finish(row.write(writer));
-    }
+  Writer w(graph, node);
+  const Value x = w.x(0), y = w.x(1), z = w.x(2);
+  const double alpha = node.real("alpha"), beta = node.real("beta"), gamma = node.real("gamma");
+#define WARPLOOM_OP(...)
+#define WARPLOOM_POINTWISE(name, since, least, most, rule, ...) \
+  if (node.op == OpKind::name) return w.finish(__VA_ARGS__);
+#include "graph/ops.def"
   return std::nullopt;
 }
 
-Computed evaluate(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes) {
-  static thread_local std::vector<Computed> done;  // kept: this runs once an element
-  done.clear();
+void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs, const Column& to) {
+  static thread_local std::vector<double> room;
+  room.resize(2 * expression.terms.size() * count);
+  std::vector<Column> done;
   for (const Term& term : expression.terms) {
-    const auto input = static_cast<std::size_t>(term.input);
-    double x[3] = {0, 0, 0}, e[3] = {0, 0, 0}, value = term.value;
-    switch (term.kind) {
-      case Term::Kind::input: done.push_back({inputs[input], magnitudes.empty() ? 0 : magnitudes[input]}); break;
-      case Term::Kind::constant: done.push_back({term.value, 0}); break;
-      case Term::Kind::apply:
-        for (std::size_t k = 0; k < static_cast<std::size_t>(arity_of(term.op)); ++k) {
-          const Computed& arg = done[static_cast<std::size_t>(term.args[k])];
-          x[k] = arg.value;
-          e[k] = arg.magnitude;
-        }
-        value = apply(term.op, x[0], x[1], x[2]);
-        done.push_back({value, magnitudes.empty() ? 0 : std::fabs(value) + moved(term.op, x, value, e)});
+    if (term.kind == Term::Kind::input) {
+      done.push_back(inputs[term.input]);
+      continue;
     }
+    const Column made = {room.data() + 2 * done.size() * count, room.data() + (2 * done.size() + 1) * count};
+    const int arity = term.kind == Term::Kind::apply ? arity_of(term.op) : 0;
+    Column args[3];
+    for (int k = 0; k < arity; ++k) args[k] = done[term.args[k]];
+    for (std::int64_t i = 0; i < count; ++i) {
+      double x[3] = {0, 0, 0}, e[3] = {0, 0, 0};
+      for (int k = 0; k < arity; ++k) x[k] = args[k].value[i];
+      made.value[i] = arity == 0 ? term.value : apply(term.op, x[0], x[1], x[2]);
+      if (!to.magnitude) continue;
+      for (int k = 0; k < arity; ++k) e[k] = args[k].magnitude[i];
+      made.magnitude[i] = arity == 0 ? 0 : std::fabs(made.value[i]) + moved(term.op, x, made.value[i], e);
+    }
+    done.push_back(made);
   }
-  return done.back();
+  std::copy_n(done.back().value, count, to.value);
+  if (to.magnitude) std::copy_n(done.back().magnitude, count, to.magnitude);
 }
-
-double evaluate(const Expression& expression, std::span<const double> inputs) { return evaluate(expression, inputs, {}).value; }
 }  // namespace warploom::graph

@@ -31,18 +31,15 @@ struct Expression {
   std::vector<Term> terms;  // never empty; the last is the result
 };
 
-// The one operation that a pointwise operator is on its inputs in order: that of the same name, Add → add. Nothing for those that
-// are more, or that depend on types and attributes.
-std::optional<ValueOp> plain_operation(OpKind op);
-
 // The expression of a pointwise node, nothing for any other. Constant scalars among the inputs (Clip's bounds, Pow's
 // exponent, Add's addend) stay inputs unless the expression depends on their value (Pow: x·x for an exponent of 2).
 std::optional<Expression> expression_of(const Graph& graph, const Node& node);
-double evaluate(const Expression& expression, std::span<const double> inputs);  // in FP64
-// With the magnitude of the result (reference.h has the rule): its running error analysis to first order, given its inputs and their
-// magnitudes.
-struct Computed {
-  double value, magnitude;
+
+// In FP64, many elements at once, since one alone would cost more in steps than in arithmetic. With the magnitudes of the results where
+// `to` asks for them (reference.h has the rule): the expression's running error analysis to first order, given its inputs and their magnitudes.
+struct Column {
+  double* value = nullptr;
+  double* magnitude = nullptr;
 };
-Computed evaluate(const Expression& expression, std::span<const double> inputs, std::span<const double> magnitudes);
+void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs, const Column& to);
 }  // namespace warploom::graph

@@ -1,7 +1,6 @@
 #include "graph/reference.h"
 #include <new>
 #include "graph/evaluator.h"
-#include "graph/operators.h"
 namespace warploom::graph {
 Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
 std::int64_t volume(const Box& box) { return element_count(box.size); }
@@ -21,6 +20,25 @@ Box reshaped(const Box& box, const Shape& from, const Shape& to) {
   }
   return held;
 }
+Box reach(const Access& access, const Shape& in, const Box& out) {
+  Box box = whole(in);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const AxisSource& source = access[i];
+    if (source.axis == AxisSource::kWhole) continue;
+    const std::int64_t count = out.size[source.axis], first = source.begin + out.begin[source.axis] * source.step;
+    box.begin[i] = std::min(first, first + (count - 1) * source.step);
+    box.size[i] = count == 0 ? 0 : (count - 1) * std::abs(source.step) + (source.taps - 1) * source.dilation + 1;
+  }
+  return box;
+}
+Box inside(Box box, const Shape& in) {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::int64_t end = std::min(box.begin[i] + box.size[i], in[i]);
+    box.begin[i] = std::max<std::int64_t>(box.begin[i], 0);
+    box.size[i] = std::max<std::int64_t>(end - box.begin[i], 0);
+  }
+  return box;
+}
 namespace {
 Box hull(const Box& a, const Box& b) {
   if (volume(a) == 0) return b;
@@ -29,24 +47,6 @@ Box hull(const Box& a, const Box& b) {
   for (std::size_t i = 0; i < a.size.size(); ++i) {
     box.begin[i] = std::min(a.begin[i], b.begin[i]);
     box.size[i] = std::max(a.begin[i] + a.size[i], b.begin[i] + b.size[i]) - box.begin[i];
-  }
-  return box;
-}
-
-// The smallest box of an input of shape `in` from which `out` can be made.
-Box read_from(const Access& access, const Shape& in, const Box& out) {
-  Box box = whole(in);
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    const AxisSource& source = access[i];
-    if (source.axis == AxisSource::kWhole) continue;
-    const auto axis = static_cast<std::size_t>(source.axis);
-    const std::int64_t first = source.begin + out.begin[axis] * source.step;
-    const std::int64_t last = first + (out.size[axis] - 1) * source.step;
-    const std::int64_t low = std::max<std::int64_t>(std::min(first, last), 0);
-    const std::int64_t high = std::min(std::max(first, last) + (source.taps - 1) * source.dilation, in[i] - 1);
-    const bool some = out.size[axis] > 0 && low <= high;
-    box.begin[i] = some ? low : 0;
-    box.size[i] = some ? high - low + 1 : 0;
   }
   return box;
 }
@@ -84,7 +84,7 @@ Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
 double cost_of(const Graph& graph, const Demand& demand) {
   double cost = 0;
   for (const Node& node : graph.nodes) {
-    const auto& box = demand[static_cast<std::size_t>(node.outputs[0])];
+    const auto& box = demand[node.outputs[0]];
     if (!box || graph.tensor(node.outputs[0]).constant) continue;
     const OpClass kind = class_of(node.op);
     const bool free = kind == OpClass::view || kind == OpClass::movement;
@@ -104,9 +104,9 @@ Result<const Graph*> primitive(const Graph& graph, Graph& made) {
 // What a box of one tensor needs, pushed back through the graph.
 Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
   Demand demand(graph.tensors.size());
-  demand[static_cast<std::size_t>(id)] = asked;
+  demand[id] = asked;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const auto& wanted = demand[static_cast<std::size_t>(node->outputs[0])];
+    const auto& wanted = demand[node->outputs[0]];
     if (!wanted || graph.tensor(node->outputs[0]).constant) continue;
     const Question q{graph, *node};
     for (std::size_t i = 0; i < node->inputs.size(); ++i) {
@@ -115,8 +115,8 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
       const bool view = class_of(node->op) == OpClass::view && i == 0;
       if (!access && !view) continue;
       const Shape& in = q.in(i).shape;
-      const Box box = view ? reshaped(*wanted, q.out(), in) : read_from(*access, in, *wanted);
-      auto& slot = demand[static_cast<std::size_t>(node->inputs[i])];
+      const Box box = view ? reshaped(*wanted, q.out(), in) : inside(reach(*access, in, *wanted), in);
+      auto& slot = demand[node->inputs[i]];
       slot = slot ? hull(*slot, box) : box;
     }
   }
@@ -128,7 +128,7 @@ struct Cut {
   std::size_t axes;
 };
 Cut cut(const Graph& graph, int output) {  // of a primitive graph
-  const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
+  const TensorId id = graph.outputs[output];
   const Shape& shape = graph.tensor(id).shape;
   const auto rows_over = [&](std::size_t axes) {
     const auto cut = shape.begin() + static_cast<std::ptrdiff_t>(axes);
@@ -155,7 +155,7 @@ Result<ValueAndMagnitude> rows_with(const Graph& given, std::span<const Bytes> i
   Graph made;
   WARPLOOM_TRY(const Graph* const held, primitive(given, made));
   const Graph& graph = *held;
-  const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
+  const TensorId id = graph.outputs[output];
   const Cut how = cut(graph, output);
   if (begin < 0 || end > how.rows.count || begin > end)
     return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", how.rows.count),
@@ -175,7 +175,7 @@ Result<ValueAndMagnitude> rows_with(const Graph& given, std::span<const Bytes> i
 Rows rows_of(const Graph& graph, int output) {
   Graph made;
   if (const auto held = primitive(graph, made)) return cut(**held, output).rows;
-  const TensorId id = graph.outputs[static_cast<std::size_t>(output)];
+  const TensorId id = graph.outputs[output];
   return {1, element_count(graph.tensor(id).shape)};  // evaluation says what is wrong
 }
 

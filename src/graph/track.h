@@ -9,17 +9,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
+#include "base/rows.h"
 namespace warploom {
 enum class Track : std::uint8_t { fp32, tf32, bf16, fp16, fp8, tolerance };
 
 inline constexpr std::array<std::string_view, 6> kTrackNames = {"fp32", "tf32", "bf16", "fp16", "fp8", "tolerance"};
 
 inline std::string_view name_of(Track track) { return kTrackNames[static_cast<std::size_t>(track)]; }
-inline std::optional<Track> track_named(std::string_view name) {
-  for (std::size_t i = 0; i < kTrackNames.size(); ++i)
-    if (kTrackNames[i] == name) return static_cast<Track>(i);
-  return std::nullopt;
-}
+inline std::optional<Track> track_named(std::string_view name) { return row_where<Track>(kTrackNames, name); }
 }  // namespace warploom

@@ -56,13 +56,13 @@ Result<Answer> reshape(const Question& q) {
     }
   }
   Shape known = shape;
-  if (inferred >= 0) known[static_cast<std::size_t>(inferred)] = 1;
+  if (inferred >= 0) known[inferred] = 1;
   WARPLOOM_TRY(std::int64_t count, checked_element_count(known, q.place));
   const std::int64_t total = element_count(from);
   if (inferred >= 0) {
     if (count == 0 || total % count != 0)
       return q.error(kShape, "no size fits in the place of -1", fmt::format("{} elements", total), shape);
-    shape[static_cast<std::size_t>(inferred)] = total / count;
+    shape[inferred] = total / count;
     count = total;
   }
   if (count != total)
@@ -87,8 +87,7 @@ Result<Answer> squeeze(const Question& q) {
   WARPLOOM_TRY(const List wanted, list(q, 1, "the list of axes"));
   WARPLOOM_TRY(const List where, axes(q, wanted, shape.size()));
   for (auto axis = where.rbegin(); axis != where.rend(); ++axis) {
-    if (shape[static_cast<std::size_t>(*axis)] != 1)
-      return q.error(kShape, "an axis to squeeze out is larger than 1", "size 1", q.in(0).shape);
+    if (shape[*axis] != 1) return q.error(kShape, "an axis to squeeze out is larger than 1", "size 1", q.in(0).shape);
     shape.erase(shape.begin() + *axis);
   }
   return Answer{q.in(0).dtype, shape};
@@ -116,8 +115,8 @@ Result<Answer> transpose(const Question& q) {
   Shape shape;
   Access access(perm.size());
   for (const std::int64_t axis : perm) {
-    access[static_cast<std::size_t>(axis)].axis = static_cast<int>(shape.size());
-    shape.push_back(from[static_cast<std::size_t>(axis)]);
+    access[axis].axis = static_cast<int>(shape.size());
+    shape.push_back(from[axis]);
   }
   return Answer{q.in(0).dtype, shape, {access}};
 }

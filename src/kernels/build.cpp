@@ -8,8 +8,6 @@
 #include "tile/verify.h"
 namespace warploom::kernels {
 namespace {
-BufferSpec spec_of(const graph::Tensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
-
 // Elements from the first to the last that a tensor with strides names.
 std::int64_t span_of(const tile::Tensor& tensor) {
   std::int64_t last = 0;
@@ -19,6 +17,8 @@ std::int64_t span_of(const tile::Tensor& tensor) {
 
 constexpr std::size_t kAlternatives = 8;  // solutions kept to choose from
 }  // namespace
+BufferSpec spec_of(const graph::Tensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
+
 Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities, std::size_t which) {
   WARPLOOM_CHECK(tile::verify(program));
   Lowered out;
@@ -39,25 +39,26 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
   return out;
 }
 
-std::vector<const Family*> families() {
-  return {&matmul_wgmma_family(), &matmul_mma_family(),  &matmul_simt_family(),
-          &rowwise_gpu_family(),  &rowwise_cpu_family(), &direct_family()};
-}
-std::vector<const Family*> families_for(const Region& region, const target::Capabilities& capabilities) {
-  std::vector<const Family*> out;
-  for (const Family* family : families())
-    if (family->covers(region, capabilities)) out.push_back(family);
+std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& capabilities) {
+  std::vector<FamilyPtr> out;
+  for (const auto& bind :
+       {matmul_wgmma_family, matmul_mma_family, matmul_simt_family, rowwise_gpu_family, rowwise_cpu_family, direct_family})
+    if (FamilyPtr family = bind(region, capabilities)) out.push_back(std::move(family));
   return out;
+}
+FamilyPtr family_for(const Region& region, const std::string& name, const Capabilities& capabilities) {
+  const auto all = families_for(region, capabilities);
+  const auto found = std::ranges::find(all, name, &Family::name);
+  return found == all.end() ? nullptr : *found;
 }
 
 Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
-  const auto all = families();
-  const auto family = std::ranges::find(all, schedule.family, &Family::name);
-  if (family == all.end() || !(*family)->covers(region, capabilities))
+  const FamilyPtr family = family_for(region, schedule.family, capabilities);
+  if (!family)
     return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target", schedule.text(),
                  "a family of this region and target", schedule.family, "make the plan again with `warploom optimize`"});
-  WARPLOOM_CHECK((*family)->legal(region, schedule, capabilities));
-  WARPLOOM_TRY(const Family::Programs made, (*family)->programs(region, schedule, capabilities));
+  WARPLOOM_CHECK(family->legal(schedule));
+  WARPLOOM_TRY(const Family::Programs made, family->programs(schedule));
   LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
   const auto which = static_cast<std::size_t>(field(schedule, "solution"));
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));

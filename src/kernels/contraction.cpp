@@ -36,9 +36,27 @@ void add_row(Contraction& c) {
   for (Affine& dim : out.at) dim.steps.push_back(0);
   for (Access* access : {&a, &out}) {
     access->shape.insert(access->shape.begin(), 1), access->strides.insert(access->strides.begin(), 0);
-    access->at.insert(access->at.begin(), Affine{0, std::vector<std::int64_t>(row + 1)})->steps[row] = 1;
+    access->at.insert(access->at.begin(), along(row, row + 1));
   }
   for (NestValue& value : c.nest.values) value.at.steps.push_back(0), value.varies.push_back(false);
+}
+
+// The sum times these values and the number, in place of the sum for all that read it.
+void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
+  const int sum = static_cast<int>(c.sum);
+  const std::vector<bool> varies(c.nest.axes.size());
+  std::vector<NestValue> behind;
+  if (number != 1) scales.push_back(sum + 1), behind.push_back({.value = number, .varies = varies});
+  c.scaled = !scales.empty();
+  for (int last = sum; const int scale : scales) {
+    behind.push_back({.kind = Kind::apply, .op = ValueOp::mul, .operands = {last, scale}, .varies = varies});
+    last = sum + static_cast<int>(behind.size());
+  }
+  const auto move = [&](int& value) { value += value >= sum ? static_cast<int>(behind.size()) : 0; };
+  auto& values = c.nest.values;
+  for (std::size_t v = c.sum + 1; v < values.size(); ++v) std::ranges::for_each(values[v].operands, move);
+  move(c.nest.outputs[0].value);
+  values.insert(values.begin() + sum + 1, behind.begin(), behind.end());
 }
 }  // namespace
 std::optional<Contraction> contraction_of(const Nest& nest) {
@@ -78,20 +96,7 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   c.n.push_back(at(fastest));
   c.column = at(fastest);
   c.row = *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; });
-  if (product.number != 1) {
-    product.scales.push_back(static_cast<int>(n.values.size()));
-    c.nest.values.push_back({.value = product.number, .varies = std::vector<bool>(n.axes.size())});
-  }
-  c.scaled = !product.scales.empty();
-  int behind = static_cast<int>(c.sum);
-  const std::size_t users = n.values.size();
-  for (const int scale : product.scales) {
-    c.nest.values.push_back(
-        {.kind = Kind::apply, .op = ValueOp::mul, .operands = {behind, scale}, .varies = std::vector<bool>(n.axes.size())});
-    behind = static_cast<int>(n.values.size()) - 1;
-  }
-  for (std::size_t v = 0; v < users; ++v) std::ranges::replace(c.nest.values[v].operands, static_cast<int>(c.sum), behind);
-  if (n.outputs[0].value == static_cast<int>(c.sum)) c.nest.outputs[0].value = behind;
+  multiply_behind(c, std::move(product.scales), product.number);
   const auto moves_pixels = [&](std::size_t k) {
     for (const Affine& coordinate : load_b.at)
       for (const std::size_t axis : c.n)
@@ -103,6 +108,19 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   for (const std::size_t k : c.k)
     if (k != c.channel) c.window = k;
   return c;
+}
+
+std::optional<std::size_t> second_column(const Contraction& c) {
+  const auto operands = epilogue_of(c);
+  if (c.n.size() < 2 || !operands) return std::nullopt;
+  const std::size_t axis = c.n[c.n.size() - 2];
+  const bool whole = std::all_of(operands->begin(), operands->end(), [&](int operand) {
+    return c.nest.loads[at(operand)].uses(axis) == c.nest.loads[at(operand)].uses(c.column);
+  });
+  const bool apart = std::ranges::none_of(c.nest.loads, [&](const Access& load) {
+    return std::ranges::any_of(load.at, [&](const Affine& dim) { return dim.steps[axis] != 0 && dim.steps[c.column] != 0; });
+  });
+  return whole && apart ? std::optional(axis) : std::nullopt;
 }
 
 std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {

@@ -9,26 +9,20 @@
 namespace warploom::kernels {
 namespace direct {
 namespace {
-using target::Capabilities;
 using Kind = NestValue::Kind;
 
 class Direct final : public Family {
  public:
+  Direct(std::vector<Form> forms, const Capabilities& capabilities) : forms_(std::move(forms)), capabilities_(capabilities) {}
   std::string name() const override { return "direct"; }
   bool general() const override { return true; }
 
-  bool covers(const Region& region, const Capabilities& capabilities) const override {
-    return !forms_of(region, capabilities).empty();
-  }
-
-  Space space(const Region& region, const Capabilities& capabilities) const override {
+  Space space() const override {
     Space space{name(), {}};
-    const auto forms = forms_of(region, capabilities);
-    if (forms.empty()) return space;
-    const bool gpu = capabilities.gpu;
-    const std::int64_t vector = gpu ? 32 : std::max(4, capabilities.vector_bytes / 4);
+    const bool gpu = capabilities_.gpu;
+    const std::int64_t vector = gpu ? 32 : std::max(4, capabilities_.vector_bytes / 4);
     std::int64_t x = 1, y = 1, lanes = 1, window = 1;
-    for (const Form& form : forms) {
+    for (const Form& form : forms_) {
       const auto grow = [&](std::int64_t& size, int axis) {
         if (axis >= 0) size = std::max(size, form.nest.axes[at(axis)]);
       };
@@ -51,11 +45,13 @@ class Direct final : public Family {
                     {"unroll", window > 1 && window <= 49 ? std::vector<std::int64_t>{8, 1} : std::vector<std::int64_t>{1},
                      "reduced axes of at most this many elements are written out"}};
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
-    else
+    if (!gpu && is_large())
+      space.fields.push_back({"streaming", {1, 0}, "1: the result is written past the caches, in vectors that it fills whole"});
+    if (!gpu)
       space.fields.push_back({"rows", y > 1 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0},
                               "1: the rows of a tile are taken one after another, each in registers from memory to memory"});
-    if (gpu || forms.size() > 1 || !forms[0].product) return space;
-    const Form& form = forms[0];
+    const Form& form = forms_[0];
+    if (gpu || forms_.size() > 1 || !form.product) return space;
     space.fields[1].values = fitting(y, {64, 128, 256, 32, 16, 8, 4, 1});
     std::vector<std::int64_t> rows = {1};
     for (const std::int64_t count : {2, 4, 7, 8, 14, 16, 28})
@@ -66,13 +62,14 @@ class Direct final : public Family {
     return space;
   }
 
-  Status legal(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
-    const bool gpu = capabilities.gpu;
+  Status legal(const Schedule& s) const override {
+    const bool gpu = capabilities_.gpu;
     const std::int64_t lanes = field(s, "lanes"), unroll = field(s, "unroll"), warps = field(s, "warps", !gpu),
                        threads = warps * 32, z = field(s, "z"), depth = field(s, "depth"), rows = field(s, "rows"),
                        least = std::min({field(s, "x"), field(s, "y"), lanes, unroll, warps});
-    WARPLOOM_CHECK(first_broken(s, {{least < 1, "x, y, lanes, unroll and, on a GPU, warps of at least 1", least}}));
-    for (const Form& form : forms_of(region, capabilities)) {
+    WARPLOOM_CHECK(first_broken(s, {{least < 1, "x, y, lanes, unroll and, on a GPU, warps of at least 1", least},
+                                    {gpu && field(s, "streaming"), "streaming=0 on a GPU", 1}}));
+    for (const Form& form : forms_) {
       const auto tile = tile_of(form, s);
       const bool product = form.product && field(s, "product") == 1;
       std::int64_t elements = 1, written = 1;
@@ -88,7 +85,7 @@ class Direct final : public Family {
           s, {{rows == 1 && (gpu || product || y < 0 || field(s, "y") < 2 || field(s, "y") > form.nest.axes[at(y)] || z > 1),
                "rows=1 on a CPU without products, of 2 rows or more", field(s, "y")}}));
       if (product) {
-        WARPLOOM_CHECK(legal_product(form, s, tile, capabilities));
+        WARPLOOM_CHECK(legal_product(form, s, tile));
         elements = 1;
       }
       const bool multiplies = std::ranges::any_of(
@@ -107,8 +104,7 @@ class Direct final : public Family {
   }
 
   // Of a sum of products by blocks.
-  static Status legal_product(const Form& form, const Schedule& s, const std::vector<std::int64_t>& tile,
-                              const Capabilities& capabilities) {
+  Status legal_product(const Form& form, const Schedule& s, const std::vector<std::int64_t>& tile) const {
     const std::int64_t m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], z = field(s, "z"), depth = field(s, "depth"),
                        elements = m * x * z;
     const int axis = form.roles.z;
@@ -120,7 +116,7 @@ class Direct final : public Family {
              "x and y of at least 2, unroll=1 lanes=1, at most 32768 elements", elements},
             {z > 1 && (axis < 0 || z > form.nest.axes[at(axis)]), "z within its axis", z},
             {z > 1 && apart, "z=1 where a value varies along z and not along x", z}}));
-    return fits(s, 4 * (m + x * z + 32) * depth * form.product->taps + 8192, capabilities);
+    return fits(s, 4 * (m + x * z + 32) * depth * form.product->taps + 8192, capabilities_);
   }
 
   static std::vector<std::int64_t> depths_of(const Form& form) {
@@ -133,75 +129,79 @@ class Direct final : public Family {
   }
 
   // Cycles of the busiest core: vectors of every value, loads that are no vectors, and the handing out of tasks.
-  double guess(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
-    if (!legal(region, s, capabilities)) return HUGE_VAL;
-    const double vector = std::max(4, capabilities.vector_bytes / 4);
+  double guess(const Schedule& s) const override {
     double all = 0;
-    for (const Form& form : forms_of(region, capabilities)) {
-      const auto tile = tile_of(form, s);
-      const bool product = form.product && field(s, "product") == 1;
-      const double rows = product ? static_cast<double>(field(s, "z")) : 1;
-      const double in_turn = field(s, "rows") == 1 ? static_cast<double>(field(s, "y")) : 1;
-      double tasks = 1, trips = 1, task = 30;
-      for (std::size_t a = 0; a < tile.size(); ++a) {
-        const double size = static_cast<int>(a) == form.roles.z   ? std::max(rows, static_cast<double>(tile[a]))
-                            : static_cast<int>(a) == form.roles.y ? std::max(in_turn, static_cast<double>(tile[a]))
-                                                                  : static_cast<double>(tile[a]),
-                     count = std::ceil(static_cast<double>(form.nest.axes[a]) / size);
-        (form.reduced[a] ? trips : tasks) *= count;
-      }
-      if (product) {
-        const double m = static_cast<double>(tile[at(form.roles.y)]), x = static_cast<double>(tile[at(form.roles.x)]),
-                     wide = std::ceil(x * rows / vector);
-        task +=
-            trips *
-                (m * wide *
-                     (0.5 + 1.5 / static_cast<double>(form.product->taps * (form.product->taps > 1 ? 1 : field(s, "depth")))) +
-                 2 * m / vector + rows * (std::ceil(x / vector) * (form.product->b.inside ? 2 : 4) + 1)) +
-            m * wide * 4;
-      }
-      for (const NestValue& value : form.nest.values) {
-        if (value.kind == Kind::constant) continue;
-        double elements = 1, times = 1, row = 1;
-        for (std::size_t a = 0; a < tile.size(); ++a) {
-          if (value.varies[a] && tile[a] > 1) elements *= static_cast<double>(tile[a]), row = static_cast<double>(tile[a]);
-          if (value.varies[a] && form.reduced[a]) times = trips;
-        }
-        const bool fused = elements == row;  // what lies in one row shares a loop and stays in registers
-        const double vectors = elements / row * std::ceil(row / vector);
-        double cycles = vectors * (fused ? 1 : 3) + 2;
-        if (value.kind == Kind::load) {
-          const Access& load = form.nest.loads[at(value.load)];
-          const int own = fastest(load), inner = form.roles.lanes >= 0 ? form.roles.lanes : form.roles.x;
-          const bool blocks =
-              own == form.roles.y && tile[at(own)] % 8 == 0 && std::fmod(row, vector) == 0;  // transposed in registers
-          if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1))
-            cycles = fused && stride_along(load, own) == 2 && own == inner
-                         ? 3 * vectors
-                         : elements * (blocks                                         ? 0.4
-                                       : stride_along(load, own) == 2 && own == inner ? 0.3
-                                                                                      : 1.5);
-          if (!load.inside) cycles = fused ? cycles + 2 * vectors : cycles * 2 + 10;
-        }
-        if (value.kind == Kind::apply) cycles *= 2.0 / 3;
-        if (!product) task += in_turn * times * cycles;
-      }
-      all += std::ceil(tasks / capabilities.processors) * task;
+    for (const Form& form : forms_) {
+      const auto extents = tile_of(form, s);
+      const std::vector<double> tile(extents.begin(), extents.end());
+      const bool product = form.product && field(s, "product") == 1, in_turn = field(s, "rows") == 1;
+      std::vector<double> taken = tile;  // by a task
+      if (product && form.roles.z >= 0) taken[at(form.roles.z)] = static_cast<double>(field(s, "z"));
+      if (in_turn) taken[at(form.roles.y)] = static_cast<double>(field(s, "y"));
+      double tasks = 1, trips = 1, task = 0;
+      for (std::size_t a = 0; a < tile.size(); ++a)
+        (form.reduced[a] ? trips : tasks) *= std::ceil(static_cast<double>(form.nest.axes[a]) / taken[a]);
+      if (product) task = cycles_of_product(form, s, tile, trips);
+      else
+        for (const NestValue& value : form.nest.values) task += cycles_of(form, value, tile, trips);
+      if (in_turn) task *= taken[at(form.roles.y)];
+      all += std::ceil(tasks / capabilities_.processors) * (task + 30);
     }
-    return all;
+    return is_large() && field(s, "streaming") == 0 ? all * 1.1 : all;
+  }
+  // Whether no cache holds the results.
+  bool is_large() const {
+    double bytes = 0;
+    for (const Form& form : forms_)
+      for (const auto& output : form.nest.outputs) bytes += 4 * static_cast<double>(graph::element_count(output.place.shape));
+    return bytes > 32e6;
+  }
+  double lanes() const { return std::max(4, capabilities_.vector_bytes / 4); }
+  double cycles_of_product(const Form& form, const Schedule& s, const std::vector<double>& tile, double trips) const {
+    const double m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], rows = static_cast<double>(field(s, "z")),
+                 taps = static_cast<double>(form.product->taps), deep = taps > 1 ? taps : static_cast<double>(field(s, "depth")),
+                 wide = std::ceil(x * rows / lanes()), copied = std::ceil(x / lanes()) * (form.product->b.inside ? 2 : 4) + 1;
+    return trips * (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes() + rows * copied) + m * wide * 4;
+  }
+  double cycles_of(const Form& form, const NestValue& value, const std::vector<double>& tile, double trips) const {
+    if (value.kind == Kind::constant) return 0;
+    double elements = 1, times = 1, row = 1;
+    for (std::size_t a = 0; a < tile.size(); ++a) {
+      if (value.varies[a] && tile[a] > 1) elements *= tile[a], row = tile[a];
+      if (value.varies[a] && form.reduced[a]) times = trips;
+    }
+    const bool fused = elements == row;  // what lies in one row shares a loop and stays in registers
+    const double vectors = elements / row * std::ceil(row / lanes());
+    double cycles = vectors * (fused ? 1 : 3) + 2;
+    if (value.kind == Kind::load) {
+      const Access& load = form.nest.loads[at(value.load)];
+      const int own = fastest(load), inner = form.roles.lanes >= 0 ? form.roles.lanes : form.roles.x;
+      if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1)) {
+        const bool pairs = own == inner && stride_along(load, own) == 2, turned = own == form.roles.y &&
+                                                                                  std::fmod(tile[at(own)], 8) == 0 &&
+                                                                                  std::fmod(row, lanes()) == 0;  // in registers
+        cycles = pairs && fused ? 3 * vectors : elements * (turned ? 0.4 : pairs ? 0.3 : 1.5);
+      }
+      if (!load.inside) cycles = fused ? cycles + 2 * vectors : cycles * 2 + 10;
+    }
+    return times * (value.kind == Kind::apply ? cycles * 2 / 3 : cycles);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
-    WARPLOOM_CHECK(legal(region, s, capabilities));
+  Result<Programs> programs(const Schedule& s) const override {
     Programs out;
-    for (const Form& form : forms_of(region, capabilities)) add_program(out, form, s, capabilities);
+    for (const Form& form : forms_)
+      add_program(out, form, s, capabilities_, out.programs.empty() ? name() : fmt::format("direct_part{}", out.programs.size()));
     return out;
   }
+
+ private:
+  std::vector<Form> forms_;
+  Capabilities capabilities_;
 };
 }  // namespace
 }  // namespace direct
-const Family& direct_family() {
-  static const direct::Direct family;
-  return family;
+FamilyPtr direct_family(const Region& region, const Capabilities& capabilities) {
+  auto forms = direct::forms_of(region, capabilities);
+  return forms.empty() ? nullptr : std::make_shared<direct::Direct>(std::move(forms), capabilities);
 }
 }  // namespace warploom::kernels

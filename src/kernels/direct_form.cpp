@@ -35,45 +35,39 @@ std::optional<Form::Product> product_of(const Form& form) {
     if (size == 1) stride = a.strides[d];
     if (a.strides[d] != stride * size) return std::nullopt;
     size *= a.shape[d];
-    const auto where = static_cast<std::ptrdiff_t>(d);
-    flat.shape.erase(flat.shape.begin() + where), flat.strides.erase(flat.strides.begin() + where);
-    flat.at.erase(flat.at.begin() + where);
+    flat.erase(d);
   }
   for (const std::size_t axis : c->k) found.taps *= n.axes[axis];
   if (size != found.taps) return std::nullopt;
   found.taps /= n.axes[c->k[0]];
-  Affine along{0, std::vector<std::int64_t>(n.axes.size())};
-  along.steps[c->k[0]] = found.taps;
-  flat.shape.push_back(size), flat.strides.push_back(stride), flat.at.push_back(std::move(along));
+  flat.shape.push_back(size), flat.strides.push_back(stride);
+  flat.at.push_back(along(at(found.k), n.axes.size(), found.taps));
   return found;
 }
 
-std::optional<Form> form_of(Nest nest, const Capabilities& capabilities) {
+std::optional<Form> form_of(Nest nest, bool gpu) {
   Form form{std::move(nest), {}, {}, {}};
   const Nest& n = form.nest;
   form.reduced = n.reduced();
-  form.behind.assign(n.values.size(), false);
+  std::vector<bool> behind(n.values.size(), false);  // a reduction
   const std::vector<int>* over = nullptr;
   for (std::size_t v = 0; v < n.values.size(); ++v) {
     const NestValue& value = n.values[v];
-    if (value.kind == Kind::load && !computes_with(n.loads[at(value.load)].dtype, capabilities)) return std::nullopt;
-    for (const int operand : value.operands) form.behind[v] = form.behind[v] || form.behind[at(operand)];
+    for (const int operand : value.operands) behind[v] = behind[v] || behind[at(operand)];
     if (value.kind == Kind::reduce) {
-      if (form.behind[v] || (over && *over != value.axes)) return std::nullopt;
+      if (behind[v] || (over && *over != value.axes)) return std::nullopt;
       over = &value.axes;
-      form.behind[v] = true;
+      behind[v] = true;
     }
     for (std::size_t a = 0; a < n.axes.size(); ++a)
-      if (form.behind[v] && value.varies[a] && form.reduced[a]) return std::nullopt;
+      if (behind[v] && value.varies[a] && form.reduced[a]) return std::nullopt;
   }
-  for (const auto& output : n.outputs) {
-    if (!computes_with(output.place.dtype, capabilities)) return std::nullopt;
+  for (const auto& output : n.outputs)
     for (std::size_t a = 0; a < n.axes.size(); ++a)
       if (form.reduced[a] && (output.place.uses(a) || n.values[at(output.value)].varies[a])) return std::nullopt;
-  }
   Roles& roles = form.roles;
   for (std::size_t a = 0; a < n.axes.size(); ++a)
-    if (!form.reduced[a]) roles.x = static_cast<int>(a);
+    if (!form.reduced[a] && n.axes[a] > 1) roles.x = static_cast<int>(a);
   for (const Access& load : n.loads) {
     const int own = fastest(load);
     if (own < 0 || own == roles.x) continue;
@@ -92,7 +86,7 @@ std::optional<Form> form_of(Nest nest, const Capabilities& capabilities) {
   for (std::size_t a = 0; a < n.axes.size(); ++a)
     if (form.reduced[a]) roles.window *= n.axes[a], longest = std::max(longest, n.axes[a]);
   if (roles.window > longest) roles.window /= longest;
-  if (!capabilities.gpu) form.product = product_of(form);
+  if (!gpu) form.product = product_of(form);
   for (int a = 0; a < roles.x && form.product; ++a)
     if (!form.reduced[at(a)] && form.product->b.uses(at(a)) && !form.product->a.uses(at(a))) roles.z = a;
   return form;
@@ -119,12 +113,31 @@ bool is_box(const Access& access, const std::vector<std::int64_t>& tile, const s
 }  // namespace
 std::vector<Form> forms_of(const Region& region, const Capabilities& capabilities) {
   std::vector<Form> forms;
-  for (Nest nest : region.nests()) {
-    auto form = form_of(std::move(nest), capabilities);
-    if (!form) return {};
+  for (const Nest& nest : region.nests()) {
+    auto form = form_of(nest, capabilities.gpu);
+    const auto computed = [&](const Access& access) { return computes_with(access.dtype, capabilities); };
+    if (!form || !std::ranges::all_of(nest.loads, computed) || !std::ranges::all_of(nest.outputs, computed, &Nest::Output::place))
+      return {};
     forms.push_back(std::move(*form));
   }
   return forms;
+}
+
+void add_program(Family::Programs& out, const std::string& name, Nest nest, std::int64_t y, std::int64_t x,
+                 const Capabilities& capabilities) {
+  const Form form = *form_of(normal_form(std::move(nest)), capabilities.gpu);
+  const auto up_to = [&](std::int64_t most, int axis) {
+    std::int64_t size = 1;
+    while (axis >= 0 && size < most && size < form.nest.axes[at(axis)]) size *= 2;
+    return size;
+  };
+  const std::int64_t high = up_to(y, form.roles.y);
+  std::int64_t elements = 1, wide = up_to(form.roles.y < 0 ? y * x : x, form.roles.x);
+  for (std::size_t a = 0; a < form.nest.axes.size(); ++a) elements *= form.reduced[a] ? 1 : form.nest.axes[a];
+  while (wide > 64 && elements < high * wide * capabilities.processors) wide /= 2;  // a tile for everyone
+  const std::int64_t warps = std::clamp<std::int64_t>(high * wide / 128, 1, 8);
+  add_program(out, form, {"direct", {{"x", wide}, {"y", high}, {"lanes", 1}, {"unroll", 32}, {"warps", warps}}}, capabilities,
+              name);
 }
 
 std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s) {

@@ -10,7 +10,7 @@ struct Roles {
 };
 struct Form {
   Nest nest;
-  std::vector<bool> reduced, behind;  // by axis; by value: whether a reduction comes before it
+  std::vector<bool> reduced;  // by axis
   Roles roles;
   // Of a sum of products over axis `k` and `taps` places of a window: its factors, loads that vary along y and not x, and along x (and
   // z) and not y. The first one's dimensions of the sum are one.
@@ -37,5 +37,10 @@ std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s);
 bool takes_boxes(const Form& form, const std::vector<std::int64_t>& tile);
 
 // The program of a legal schedule.
-void add_program(Family::Programs& out, const Form& form, const Schedule& s, const target::Capabilities& capabilities);
+void add_program(Family::Programs& out, const Form& form, const Schedule& s, const target::Capabilities& capabilities,
+                 const std::string& name);
+// On a GPU that of a nest with at most one level of reductions, for what other families compute around their kernels: by tiles of
+// about y · x elements.
+void add_program(Family::Programs& out, const std::string& name, Nest nest, std::int64_t y, std::int64_t x,
+                 const target::Capabilities& capabilities);
 }  // namespace warploom::kernels::direct

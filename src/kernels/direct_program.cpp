@@ -24,10 +24,10 @@ class Writer {
     rows_ = product ? field(s_, "z") : 1;
     for (std::size_t i = 0; i < n_.loads.size(); ++i) {
       const bool factor = product && std::ranges::count(form_.product->loads, i) > 0;
-      globals_.push_back(factor ? -1 : declare(fmt::format("X{}", i), n_.loads[i]));
+      if (!factor) loads_.emplace(i, Boxes(draft, fmt::format("X{}", i), n_, n_.loads[i], tiled_));
     }
     for (std::size_t i = 0; i < n_.outputs.size(); ++i)
-      outputs_.push_back(declare(fmt::format("Y{}", i), n_.outputs[i].place, true));
+      outputs_.emplace_back(draft, fmt::format("Y{}", i), n_, n_.outputs[i].place, tiled_, true);
     place_tile();
     held_.assign(n_.values.size(), -1);
     choose_kept();
@@ -79,15 +79,12 @@ class Writer {
   bool gpu_;
   const Schedule& s_;
   NestTile tile_;
-  std::vector<std::size_t> tiled_;                  // axes of the tile, the dimensions of register tensors
-  std::int64_t rows_ = 1;                           // of x, at neighbouring indices of z, one behind another in a register tensor
-  std::vector<TensorId> globals_, outputs_, held_;  // held_: the register tensor of a value
-  std::vector<bool> kept_;                          // which values, beside loads and reductions, get one
-
-  TensorId declare(const std::string& name, const Access& access, bool output = false) {
-    return kernels::declare(draft, name, n_, access, tiled_, output);
-  }
-  tile::Tile box(TensorId tensor, const Access& access) const { return kernels::box(draft, tensor, access, tiled_, tile_); }
+  std::vector<std::size_t> tiled_;  // axes of the tile, the dimensions of register tensors
+  std::int64_t rows_ = 1;           // of x, at neighbouring indices of z, one behind another in a register tensor
+  std::map<std::size_t, Boxes> loads_;
+  std::vector<Boxes> outputs_;
+  std::vector<TensorId> held_;  // the register tensor of a value
+  std::vector<bool> kept_;      // which values, beside loads and reductions, get one
 
   // Blocks walk the free axes, the last one fastest. Without masks a tile at the edge begins early enough to lie inside.
   void place_tile() {
@@ -156,7 +153,7 @@ class Writer {
     if (value.kind == Kind::load) {
       const Access& load = n_.loads[at(value.load)];
       held_[v] = draft.reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
-      each_row(held_[v], load, [&](const tile::Tile& part) { b.copy(box(globals_[at(value.load)], load), part, load.fill); });
+      each_row(held_[v], load, [&](const tile::Tile& part) { b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill); });
       if (gpu_ && turned(load)) {
         const TensorId mine = draft.reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
         b.rearrange(mine, held_[v]);
@@ -195,10 +192,8 @@ class Writer {
     const int lanes = form_.roles.lanes;
     const bool masked = lanes >= 0 && n_.axes[at(lanes)] % tile_.extent[at(lanes)] != 0;
     if (masked) {
-      Affine along{0, std::vector<std::int64_t>(n_.axes.size())};
-      along.steps[at(lanes)] = 1;
-      const Value inside =
-          tile::apply(ValueOp::less, {index(along), tile::constant(static_cast<double>(n_.axes[at(lanes)]) - 0.5)});
+      const Value inside = tile::apply(ValueOp::less, {index(along(at(lanes), n_.axes.size())),
+                                                       tile::constant(static_cast<double>(n_.axes[at(lanes)]) - 0.5)});
       operand = tile::apply(ValueOp::where, {inside, std::move(operand), tile::constant(identity_of(sum.op))});
     }
     const Value before = b.value(held_[v]);
@@ -249,7 +244,7 @@ class Writer {
       out = draft.reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
       b.map(out, value_of(at(v)));
     }
-    each_row(out, place, [&](const tile::Tile& part) { b.copy(part, box(outputs_[i], place)); });
+    each_row(out, place, [&](const tile::Tile& part) { b.copy(part, outputs_[i].at(tile_), 0, field(s_, "streaming") == 1); });
   }
 
   void each_row(TensorId tensor, const Access& access, const std::function<void(const tile::Tile&)>& body) {
@@ -280,21 +275,21 @@ class Writer {
     // Dimensions of the sum come behind those of the one factor's tiles, and before the other's.
     std::vector<std::size_t> a_axes = tiled_, b_axes = tiled_;
     a_axes.push_back(at(p.k)), b_axes.insert(b_axes.begin(), at(p.k));
-    const TensorId A = kernels::declare(draft, "A", n_, p.a, a_axes), B = kernels::declare(draft, "B", n_, p.b, b_axes);
+    const Boxes A(draft, "A", n_, p.a, a_axes), B(draft, "B", n_, p.b, b_axes);
     const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
     // Each block of k is summed from zero and added to those before it: the rounding error of one long chain would grow with √k.
     const std::int64_t blocks = ceil_div(n_.axes[at(p.k)], depth);
     const TensorId part = blocks > 1 ? draft.reg("part", Dtype::f32, sum_shape(v)) : held_[v];
     b.for_("k", 0, blocks, 1, [&](const Index& k) {
       tile_.origin[at(p.k)] = k * depth;
-      tile::Tile rows_of_a = kernels::box(draft, A, p.a, a_axes, tile_);
+      tile::Tile rows_of_a = A.at(tile_);
       rows_of_a.extent.back() = depth * p.taps;
       b.copy(std::move(rows_of_a), b.all(a));
       taps(0, 0, [&](const Index& tap) {
         rows([&](const Index& row) {
           NestTile deep = tile_;
           deep.extent[at(p.k)] = depth;
-          b.copy(kernels::box(draft, B, p.b, b_axes, deep), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.fill);
+          b.copy(B.at(deep), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.fill);
         });
       });
       if (part != held_[v]) b.fill(part, 0);
@@ -316,8 +311,9 @@ class Writer {
   }
 };
 }  // namespace
-void add_program(Family::Programs& out, const Form& form, const Schedule& s, const Capabilities& capabilities) {
-  Writer writer(form, s, capabilities, out.programs.empty() ? "direct" : fmt::format("direct_part{}", out.programs.size()));
+void add_program(Family::Programs& out, const Form& form, const Schedule& s, const Capabilities& capabilities,
+                 const std::string& name) {
+  Writer writer(form, s, capabilities, name);
   writer.make();
   writer.draft.finish(out);
 }

@@ -1,12 +1,15 @@
-// The families, one function each; build.cpp lists them.
+// The families, one function each: bound to a region on a target, or null where it does not cover the region. build.cpp lists them.
 #pragma once
 #include "kernels/family.h"
 namespace warploom::kernels {
-const Family& matmul_wgmma_family();  // sm_90a: copy engine, warp roles, warpgroup matrix instructions
-const Family& matmul_mma_family();    // sm_80 and later: cp.async, mma.sync; convolutions, too, as those of the next
-const Family& matmul_simt_family();   // any GPU: fused multiply-adds, strict fp32
-const Family& rowwise_gpu_family();   // softmax, norms, reductions: rows in registers, a ring, shared memory, or read again
-const Family&
-direct_family();  // any target: one level of loops, by tiles of the output; on a CPU sums of products, too, by blocks
-const Family& rowwise_cpu_family();  // any CPU: rows in registers, in the L2 cache, or read again
+using target::Capabilities;
+FamilyPtr matmul_wgmma_family(const Region&,
+                              const Capabilities&);  // sm_90a: copy engine, warp roles, warpgroup matrix instructions
+FamilyPtr matmul_mma_family(const Region&,
+                            const Capabilities&);  // sm_80 and later: cp.async, mma.sync; convolutions, as the next
+FamilyPtr matmul_simt_family(const Region&, const Capabilities&);  // any GPU: fused multiply-adds, strict fp32
+FamilyPtr rowwise_gpu_family(const Region&, const Capabilities&);  // rows in registers, a ring, shared memory, or read again
+FamilyPtr rowwise_cpu_family(const Region&, const Capabilities&);  // rows in registers, in the L2 cache, or read again
+// Any target: one level of loops, by tiles of the output; on a CPU sums of products, too, by blocks.
+FamilyPtr direct_family(const Region&, const Capabilities&);
 }  // namespace warploom::kernels

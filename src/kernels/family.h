@@ -1,12 +1,13 @@
 // Families: ways to compute a region, each with its schedule space.
 //
 // A Region is a set of operators computed together under a precision track; it is made whole, since it keeps what its graph computes. A Schedule is every
-// choice for one region: the family's name and one integer for each field the family declares. A family says which values a
-// field may take for a region on a target (its space), whether a combination is legal, and builds the launch list. Building is
-// pure: the same (region, schedule, capabilities) always gives the same launch list.
+// choice for one region: the family's name and one integer for each field the family declares. A Family is one way to compute one
+// region on one target, bound to what it found there: it says which values a field may take (its space), whether a combination is
+// legal, and what tile programs that makes. Building is pure: the same (region, schedule, capabilities) always gives the same
+// launch list.
 //
-//   for (const Family* family : families_for(region, capabilities))
-//     for (const Schedule& schedule : enumerate(family->space(region, capabilities))) …
+//   for (const FamilyPtr& family : families_for(region, capabilities))
+//     for (const Schedule& schedule : enumerate(family->space())) …
 //       Result<LaunchList> list = build(region, schedule, capabilities);
 #pragma once
 #include <map>
@@ -72,12 +73,11 @@ class Family {
   virtual std::string name() const = 0;
   // Whether it covers nearly everything: where another covers a region too, that one is made for it.
   virtual bool general() const { return false; }
-  virtual bool covers(const Region& region, const target::Capabilities& capabilities) const = 0;
-  virtual Space space(const Region& region, const target::Capabilities& capabilities) const = 0;
+  virtual Space space() const = 0;
   // ok, or kScheduleIllegal / kResourceLimit with the fields that clash.
-  virtual Status legal(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) const = 0;
-  // A relative guess of the time, smaller is better: where a search starts on a target without a cost model.
-  virtual double guess(const Region&, const Schedule&, const target::Capabilities&) const { return 0; }
+  virtual Status legal(const Schedule& schedule) const = 0;
+  // A relative guess of a legal schedule's time, smaller is better: where a search starts on a target without a cost model.
+  virtual double guess(const Schedule&) const { return 0; }
   // The tile programs in launch order, before synthesis; the buffers between them are workspaces.
   // Global tensors of a program carry short names of their own ("A", "C"); buffers[i] says which buffer of the region (a
   // tensor of the graph, a workspace) each name of programs[i] stands for.
@@ -86,14 +86,16 @@ class Family {
     std::vector<std::map<std::string, std::string>> buffers;
     std::vector<BufferSpec> workspaces;
   };
-  virtual Result<Programs> programs(const Region& region, const Schedule& schedule,
-                                    const target::Capabilities& capabilities) const = 0;
+  virtual Result<Programs> programs(const Schedule& schedule) const = 0;  // of a legal one
 };
+using FamilyPtr = std::shared_ptr<const Family>;
 
-std::vector<const Family*> families();
-std::vector<const Family*> families_for(const Region& region, const target::Capabilities& capabilities);
+// Those that cover a region on a target, and the one of that name; null where it does not cover it.
+std::vector<FamilyPtr> families_for(const Region& region, const target::Capabilities& capabilities);
+FamilyPtr family_for(const Region& region, const std::string& name, const target::Capabilities& capabilities);
 
 // Programs → verify → synthesis → source: the whole way from a schedule to a launch list.
+BufferSpec spec_of(const graph::Tensor& tensor);
 Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities);
 
 // What the region must do at the least: floating-point operations and bytes of inputs and outputs, each moved once.

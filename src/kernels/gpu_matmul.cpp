@@ -1,4 +1,5 @@
 #include "kernels/gpu_matmul.h"
+#include "kernels/direct_form.h"
 namespace warploom::kernels {
 using tile::Index;
 using tile::TensorId;
@@ -12,26 +13,6 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
   if (track == Track::tf32) return Precision{Dtype::tf32, 1};
   if (track == Track::fp32 || track == Track::tolerance) return Precision{Dtype::tf32, 3};
   return std::nullopt;
-}
-
-void fragment_products(Draft& draft, const Precision& precision, TensorId acc, TensorId fa, TensorId fb,
-                       const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape) {
-  auto& t = draft.b;
-  if (precision.operand != Dtype::tf32) {
-    t.mma(acc, t.all(fa), t.all(fb));
-    return;
-  }
-  const TensorId a = draft.reg("fa_tf32", Dtype::tf32, a_shape), b = draft.reg("fb_tf32", Dtype::tf32, b_shape);
-  t.copy(t.all(fa), t.all(a));
-  t.copy(t.all(fb), t.all(b));
-  if (precision.terms > 1) {
-    const TensorId a_rest = draft.reg("fa_rest", Dtype::tf32, a_shape), b_rest = draft.reg("fb_rest", Dtype::tf32, b_shape);
-    t.map(a_rest, t.value(fa) - t.value(a));
-    t.map(b_rest, t.value(fb) - t.value(b));
-    t.mma(acc, t.all(a_rest), t.all(b));
-    t.mma(acc, t.all(a), t.all(b_rest));
-  }
-  t.mma(acc, t.all(a), t.all(b));
 }
 
 TileOrder::TileOrder(const Contraction& contraction, NestTile tile, std::int64_t group, std::int64_t cluster)
@@ -58,113 +39,103 @@ NestTile TileOrder::at(const Index& number) const {
   return placed;
 }
 
-Prepared laid_anew(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
-                   bool along_k, const Precision& precision) {
-  const auto dim_along = [&](std::size_t axis) {
-    return at(std::ranges::find_if(from.at, [&](const Affine& c) { return c.steps[axis] != 0; }) - from.at.begin());
-  };
-  const std::size_t rank = from.at.size(), fast = dim_along(along_k ? k : row), slow = dim_along(along_k ? row : k);
-  const std::vector<std::size_t> last = {dim_along(row), dim_along(k)};
-  const bool transposes = from.strides[fast] != 1 && from.strides[slow] == 1;
+std::vector<std::size_t> slot_axes(const Contraction& c) {
+  std::vector<std::size_t> axes;
+  if (c.channel) axes.push_back(*c.channel);
+  std::ranges::copy_if(c.k, std::back_inserter(axes), [&](std::size_t axis) { return axis != c.channel; });
+  return axes;
+}
+
+Prepared relaid(Family::Programs& out, const std::string& name, const Access& from, const std::vector<std::int64_t>& begin,
+                const Access& made, std::int64_t elements, const Precision& precision, const Capabilities& capabilities) {
   const auto workspace = [&](const std::string& suffix) {
-    Access made = from;
-    made.name = name + suffix;
-    std::int64_t next = round_up(from.shape[fast], 16 / bytes_of(from.dtype));
-    made.strides[fast] = 1;
-    for (std::size_t d = rank; d-- > 0;)
-      if (d != fast) made.strides[d] = next, next *= from.shape[d];
-    out.workspaces.push_back({made.name, from.dtype, {next}});
-    return made;
+    Access access = made;
+    access.name = name + suffix;
+    out.workspaces.push_back({access.name, from.dtype, {elements}});
+    return access;
   };
   Prepared prepared{workspace("_ready"), {}};
-  if (precision.terms > 1) prepared.low = workspace("_rest");
-
-  // One block turns a tile: rounded to tf32, and what the rounding lost, or as it is. Rows and k are the last dimensions.
-  const std::int64_t tile_rows = transposes ? 64 : along_k ? 32 : 128, tile_k = transposes ? 64 : 4096 / tile_rows;
-  const std::vector<std::int64_t> shape = {tile_rows, tile_k};
-  Draft draft("prepare_" + name);
-  auto& b = draft.b;
-  std::vector<std::size_t> dims;
-  std::vector<Index> offset;
-  std::int64_t others = 1;
-  for (std::size_t d = 0; d < rank; ++d)
-    if (d != fast && d != slow) dims.push_back(d), others *= from.shape[d];
-  std::int64_t below = others;
-  for (const std::size_t d : dims) {
-    below /= from.shape[d];
-    offset.push_back(offset.empty() ? tile::block(2) / below : tile::block(2) / below % from.shape[d]);
-  }
-  dims.insert(dims.end(), last.begin(), last.end());
-  offset.push_back(tile::block(1) * tile_rows), offset.push_back(tile::block(0) * tile_k);
-  b.grid(ceil_div(from.shape[last[1]], tile_k), ceil_div(from.shape[last[0]], tile_rows), others).warps(8);
-  const auto global = [&](const std::string& own, const Access& access, bool output) {
-    std::vector<std::int64_t> sizes, strides, extent(rank - 2, 1);
-    for (const std::size_t d : dims) sizes.push_back(access.shape[d]), strides.push_back(access.strides[d]);
-    extent.insert(extent.end(), shape.begin(), shape.end());
-    draft.buffers[own] = access.name;
-    return b.tile(output ? b.output(own, access.dtype, sizes, strides) : b.global(own, access.dtype, sizes, strides), offset,
-                  extent);
+  // Its program is a nest with an axis for each dimension, the one along which new neighbours lie last, before it the old one's.
+  const std::size_t rank = made.shape.size();
+  std::vector<std::size_t> dims(rank);
+  std::iota(dims.begin(), dims.end(), std::size_t{0});
+  const auto closest = [&](const graph::Shape& strides) { return at(std::ranges::min_element(strides) - strides.begin()); };
+  const std::size_t fast = closest(made.strides), slow = closest(from.strides);
+  std::ranges::stable_sort(dims, {}, [&](std::size_t d) { return d == fast ? 2 : d == slow ? 1 : 0; });
+  Nest nest;
+  std::vector<Affine> place(rank);
+  for (const std::size_t d : dims) place[d] = along(nest.axes.size(), rank), nest.axes.push_back(made.shape[d]);
+  const auto placed = [&](Access access) { return access.at = place, access; };
+  const auto rounded = [](int value) {
+    return NestValue{.kind = NestValue::Kind::apply, .op = ValueOp::round_tf32, .operands = {value}};
   };
-  const tile::Tile source = global("X", from, false), high = global("X_ready", prepared.high, true);
-  TensorId x = b.reg("x", from.dtype, shape);
-  b.copy(source, b.all(x), 0, true);
-  if (transposes) {
-    const TensorId turned = b.shared("turn", from.dtype, shape), y = b.reg("y", from.dtype, shape);
-    b.copy(b.all(x), b.all(turned));
-    b.copy(b.all(turned), b.all(y));
-    x = y;
+  Access source = placed(from);
+  for (std::size_t d = 0; d < rank; ++d) {
+    source.at[d].begin = begin[d];
+    source.inside = source.inside && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
   }
-  const auto write = [&](const std::string& value, const tile::Value& of, const tile::Tile& to) {
-    const TensorId rounded = b.reg(value, Dtype::f32, shape);
-    b.map(rounded, tile::apply(ValueOp::round_tf32, {of}));
-    b.copy(b.all(rounded), to);
-    return rounded;
-  };
-  if (precision.operand != Dtype::tf32) {
-    b.copy(b.all(x), high);
-  } else {
-    const TensorId rounded = write("rounded", b.value(x), high);
-    if (precision.terms > 1) write("rest", b.value(x) - b.value(rounded), global("X_rest", prepared.low, true));
+  nest.loads = {source};
+  nest.values = {{.kind = NestValue::Kind::load}};
+  if (precision.operand == Dtype::tf32) nest.values.push_back(rounded(0));
+  nest.outputs = {{static_cast<int>(nest.values.size()) - 1, placed(prepared.high)}};
+  if (precision.terms > 1) {
+    prepared.low = workspace("_rest");
+    nest.values.push_back({.kind = NestValue::Kind::apply, .op = ValueOp::sub, .operands = {0, 1}});
+    nest.values.push_back(rounded(2));
+    nest.outputs.push_back({3, placed(prepared.low)});
   }
-  draft.finish(out);
+  const bool turns = fast != slow;
+  const std::int64_t across = turns ? std::clamp<std::int64_t>(at(std::bit_ceil(at(made.shape[fast]))), 4, 64) : 128;
+  direct::add_program(out, "prepare_" + name, std::move(nest), 4096 / across, across, capabilities);
   return prepared;
 }
 
+Prepared laid_anew(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
+                   bool along_k, const Precision& precision, const Capabilities& capabilities) {
+  const auto fast =
+      at(std::ranges::find_if(from.at, [&](const Affine& c) { return c.steps[along_k ? k : row] != 0; }) - from.at.begin());
+  Access made = from;
+  made.strides[fast] = 1;
+  std::int64_t next = round_up(from.shape[fast], 16 / bytes_of(from.dtype));
+  for (std::size_t d = from.at.size(); d-- > 0;)
+    if (d != fast) made.strides[d] = next, next *= from.shape[d];
+  return relaid(out, name, from, std::vector<std::int64_t>(from.at.size()), made, next, precision, capabilities);
+}
+
 Prepared prepare_operand(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
-                         const Precision& precision) {
+                         const Precision& precision, const Capabilities& capabilities) {
   const bool along_k = bytes_of(precision.operand) != 2 || from.stride(row) != 1 || from.stride(k) == 1;
   const std::size_t fast = along_k ? k : row;
   // The copy engine reads neighbours along one axis, all else in steps of 16 bytes.
   bool readable = precision.terms == 1 && from.stride(fast) == 1;
   for (std::size_t d = 0; d < from.at.size(); ++d)
     readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
-  return readable ? Prepared{from, {}} : laid_anew(out, name, from, row, k, along_k, precision);
+  return readable ? Prepared{from, {}} : laid_anew(out, name, from, row, k, along_k, precision, capabilities);
 }
 
 void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
-           TensorId staging) {
+           std::size_t rows, TensorId staging) {
   auto& t = draft.b;
   const Nest& nest = c.nest;
   const Nest::Output& output = nest.outputs[0];
-  const auto columns_of = [&](const auto& uses) {
-    std::int64_t columns = 1;
-    for (std::size_t i = 1; i < axes.size(); ++i) columns *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
-    return columns;
+  const auto shape_of = [&](const auto& uses) {
+    std::vector<std::int64_t> shape = {1, 1};
+    for (std::size_t i = 0; i < axes.size(); ++i) shape[i < rows ? 0 : 1] *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
+    return shape;
   };
-  const std::int64_t rows = tile.extent[axes[0]];
   std::map<int, TensorId> loaded;
   const auto loads = epilogue_of(c).value_or(std::vector<int>{});
   for (const int operand : loads) {
     const Access& load = nest.loads[at(operand)];
     const auto uses = [&](std::size_t axis) { return load.uses(axis); };
     const std::size_t i = loaded.size();
-    const TensorId x = t.reg(fmt::format("e{}", i), load.dtype, {uses(axes[0]) ? rows : 1, columns_of(uses)});
-    t.copy(box(draft, declare(draft, fmt::format("E{}", i), nest, load, axes), load, axes, tile), t.all(x), load.fill);
+    const TensorId x = t.reg(fmt::format("e{}", i), load.dtype, shape_of(uses));
+    t.copy(Boxes(draft, fmt::format("E{}", i), nest, load, axes).at(tile), t.all(x), load.fill);
     loaded[operand] = x;
   }
   TensorId result = acc;
   if (at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
-    result = t.reg("result", output.place.dtype, {rows, columns_of([](std::size_t) { return true; })});
+    result = t.reg("result", output.place.dtype, shape_of([](std::size_t) { return true; }));
     const auto known = [&](int v) -> std::optional<tile::Value> {
       if (at(v) == c.sum) return t.value(acc);
       const NestValue& value = nest.values[at(v)];
@@ -172,7 +143,7 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
     };
     t.map(result, made_of<tile::Value>(nest, output.value, known, tile::constant, tile::apply));
   }
-  const tile::Tile destination = box(draft, declare(draft, "C", nest, output.place, axes, true), output.place, axes, tile);
+  const tile::Tile destination = Boxes(draft, "C", nest, output.place, axes, true).at(tile);
   if (staging >= 0) t.copy(t.all(result), t.all(staging));
   t.copy(t.all(staging < 0 ? result : staging), destination);
 }

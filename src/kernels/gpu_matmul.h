@@ -16,10 +16,6 @@ struct Precision {
 };
 std::optional<Precision> precision_of(Dtype a, Dtype b, Track track);
 
-// acc += fa·fb of register fragments under the precision: as they are, rounded to tf32, or as three products of two-part splits.
-void fragment_products(Draft& draft, const Precision& precision, tile::TensorId acc, tile::TensorId fa, tile::TensorId fb,
-                       const std::vector<std::int64_t>& a_shape, const std::vector<std::int64_t>& b_shape);
-
 // The order in which the tiles of a contraction's result are computed. Tiles of `group` neighbouring rows of tiles are taken together,
 // column by column, so that blocks which run at the same time share operands in the L2 cache. The blocks of a cluster take tiles below
 // each other, and count as one.
@@ -35,19 +31,25 @@ class TileOrder {
   std::int64_t cluster_, tiles_m_, tiles_n_, batch_, width_ = 1;
 };
 
-// An operand in workspaces that a program of its own writes: one element after another along k, or for types of 16 bits along rows
-// where it is so already, all else in steps of 16 bytes; rounded to tf32, `low` being what rounding lost where there are three terms.
+// The axes of the sum in the order in which slots take its terms, slowest first: through the window at one set of channels after another.
+std::vector<std::size_t> slot_axes(const Contraction& contraction);
+
+// A tensor in other order, or padded, in workspaces that a program of its own writes: element i along its dimensions is the one at
+// i + begin of `from`, a coordinate each, 0 where that has none. Rounded to tf32, `low` being what rounding lost where there are three terms.
 struct Prepared {
   Access high, low;
 };
+Prepared relaid(Family::Programs& out, const std::string& name, const Access& from, const std::vector<std::int64_t>& begin,
+                const Access& made, std::int64_t elements, const Precision& precision, const Capabilities& capabilities);
+// One element after another along k, or for types of 16 bits along rows where it is so already, all else in steps of 16 bytes.
 Prepared laid_anew(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
-                   bool along_k, const Precision& precision);
+                   bool along_k, const Precision& precision, const Capabilities& capabilities);
 // The same for a kernel fed by the copy engine: where that can read the operand as it is, nothing is written.
 Prepared prepare_operand(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
-                         const Precision& precision);
+                         const Precision& precision, const Capabilities& capabilities);
 
-// Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`: the one that rows follow, then those of
-// columns. Through `staging`, a shared tensor, where there is one.
+// Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`: those that rows follow, `rows` of them,
+// then those of columns. Through `staging`, a shared tensor, where there is one.
 void store(Draft& draft, const Contraction& contraction, tile::TensorId acc, const NestTile& tile,
-           const std::vector<std::size_t>& axes, tile::TensorId staging = -1);
+           const std::vector<std::size_t>& axes, std::size_t rows = 1, tile::TensorId staging = -1);
 }  // namespace warploom::kernels

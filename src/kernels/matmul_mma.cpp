@@ -23,27 +23,30 @@ std::int64_t outside(const Contraction& c) {
 
 class MatmulThreads final : public Family {
  public:
-  MatmulThreads(std::string name, bool tensor_cores) : name_(std::move(name)), tensor_cores_(tensor_cores) {}
-  std::string name() const override { return name_; }
+  MatmulThreads(Contraction contraction, const Precision& precision, bool tensor_cores, const Capabilities& capabilities)
+      : c_(std::move(contraction)), p_(precision), tensor_cores_(tensor_cores), capabilities_(capabilities) {}
+  std::string name() const override { return tensor_cores_ ? "matmul_mma" : "matmul_simt"; }
 
-  bool covers(const Region& region, const target::Capabilities& capabilities) const override {
-    const auto c = contraction_of(region.nests());
-    if (!capabilities.gpu || !c || !epilogue_of(*c) || !computes(*c)) return false;
-    const auto p = precision(*c, region.track);
+  static FamilyPtr bind(const Region& region, bool tensor_cores, const Capabilities& capabilities) {
+    auto c = capabilities.gpu ? contraction_of(region.nests()) : std::nullopt;
+    if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
+    const Dtype a = c->nest.loads[c->a].dtype, b = c->nest.loads[c->b].dtype;
+    auto p = precision_of(a, b, region.track);
+    if (!tensor_cores) p = a == Dtype::f32 && b == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1}) : std::nullopt;
     const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
-    return p && (!fp8 || capabilities.fp8_tflops > 0);
+    if (!p || (fp8 && capabilities.fp8_tflops == 0)) return nullptr;
+    return std::make_shared<MatmulThreads>(*std::move(c), *p, tensor_cores, capabilities);
   }
 
-  Space space(const Region& region, const target::Capabilities&) const override {
+  Space space() const override {
     using Values = std::vector<std::int64_t>;
-    const auto c = *contraction_of(region.nests());
-    const bool plain = c.channel && c.k.size() == 1 && !second_n(c);  // a matmul
+    const Contraction& c = c_;
+    const bool plain = c.channel && c.k.size() == 1 && !second_;  // a matmul
     const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
     Values ys = {1}, tap_counts = {1}, depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
-    for (std::int64_t y = 2; y <= 32 && second_n(c) && y < 2 * c.nest.axes[*second_n(c)]; y *= 2)
-      ys.insert(ys.begin() + (y > 8), y);
+    for (std::int64_t y = 2; y <= 32 && second_ && y < 2 * c.nest.axes[*second_]; y *= 2) ys.insert(ys.begin() + (y > 8), y);
     if (!plain) depths = {16, 32, 8, 64, 4, 2, 1};
-    if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels || (shares_channel(c) && channels % n != 0); });
+    if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels; });
     for (std::int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
     if (channels < 8) std::reverse(tap_counts.begin(), tap_counts.end());
     Space space{name(),
@@ -70,88 +73,56 @@ class MatmulThreads final : public Family {
     return space;
   }
 
-  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto c = *contraction_of(region.nests());
-    const Precision p = *precision(c, region.track);
+  Status legal(const Schedule& s) const override {
     const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1), threads = field(s, "warps") * 32,
                k = field(s, "block_k") * field(s, "taps", 1);
     const std::int64_t deepest =
-        p.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
+        p_.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
     const auto accumulators = m * n / threads;
-    WARPLOOM_CHECK(first_broken(s, {{k % k_step(p.operand) != 0 || k > deepest,
-                                     "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
-                                    {n < 32 || n > 256, "tiles of 32 to 256 columns", n},
-                                    {accumulators > (p.terms > 1 ? 64 : 128) || accumulators < 4,
-                                     "4 to 128 accumulators a thread, 64 when operands are split", accumulators},
-                                    {field(s, "pack") && !c.channel, "pack=0 where nothing is a channel", 1}}));
-    return fits(s, (m + n) * k * bytes_of(c.nest.loads[c.a].dtype) * field(s, "stages"), capabilities);
+    WARPLOOM_CHECK(first_broken(
+        s, {{k % k_step() != 0 || k > deepest, "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
+            {n < 32 || n > 256, "tiles of 32 to 256 columns", n},
+            {accumulators > (p_.terms > 1 ? 64 : 128) || accumulators < 4,
+             "4 to 128 accumulators a thread, 64 when operands are split", accumulators},
+            {field(s, "pack") && !c_.channel, "pack=0 where nothing is a channel", 1}}));
+    return fits(s, (m + n) * k * bytes_of(c_.nest.loads[c_.a].dtype) * field(s, "stages"), capabilities_);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities&) const override {
-    auto c = *contraction_of(region.nests());
-    const Precision p = *precision(c, region.track);
+  Result<Programs> programs(const Schedule& s) const override {
     Programs out;
-    Access& a = c.nest.loads[c.a];
-    if (field(s, "pack")) a = laid_anew(out, "a", a, c.row, *c.channel, true, {a.dtype, 1}).high;
-    multiply(out, c, p, s);
+    Access a = c_.nest.loads[c_.a];
+    if (field(s, "pack")) a = laid_anew(out, "a", a, c_.row, *c_.channel, true, {a.dtype, 1}, capabilities_).high;
+    multiply(out, a, s);
     return out;
   }
 
  private:
-  std::string name_;
-  bool tensor_cores_;
-  int k_step(Dtype operand) const { return tensor_cores_ ? 32 / bytes_of(operand) : 4; }
+  int k_step() const { return tensor_cores_ ? 32 / bytes_of(p_.operand) : 4; }
 
-  std::optional<Precision> precision(const Contraction& c, Track track) const {
-    const Access &a = c.nest.loads[c.a], &b = c.nest.loads[c.b];
-    if (tensor_cores_) return precision_of(a.dtype, b.dtype, track);
-    return a.dtype == Dtype::f32 && b.dtype == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1}) : std::nullopt;
-  }
-  // Whether every tensor is read as boxes, of types to compute with; factors of 8 bits where nothing is outside.
+  // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to compute with; factors of 8 bits where
+  // nothing is outside.
   static bool computes(const Contraction& c) {
     for (std::size_t i = 0; i < c.nest.loads.size(); ++i) {
       const Access& load = c.nest.loads[i];
       const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
       if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
       for (const Affine& dim : load.at) {
-        const auto tiled = (dim.steps[c.row] != 0) + (dim.steps[c.column] != 0) + (c.channel && dim.steps[*c.channel] != 0);
-        if (tiled > 1 || std::ranges::min(dim.steps) < 0) return false;
+        const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
+        const bool channels = c.channel && dim.steps[*c.channel] != 0, both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
+        if (both || (channels && !alone) || std::ranges::min(dim.steps) < 0) return false;
       }
     }
     return is_computed_float(c.nest.outputs[0].place.dtype);
   }
-  // The axis that columns are of beside the fastest: where no operand behind the sum varies along only one of the two, and no
-  // dimension of a tensor follows both.
-  static std::optional<std::size_t> second_n(const Contraction& c) {
-    if (c.n.size() < 2) return std::nullopt;
-    const std::size_t axis = c.n[c.n.size() - 2];
-    const auto operands = *epilogue_of(c);
-    const bool whole = std::all_of(operands.begin(), operands.end(), [&](int operand) {
-      return c.nest.loads[at(operand)].uses(axis) == c.nest.loads[at(operand)].uses(c.column);
-    });
-    const bool apart = std::ranges::none_of(c.nest.loads, [&](const Access& load) {
-      return std::ranges::any_of(load.at, [&](const Affine& dim) { return dim.steps[axis] != 0 && dim.steps[c.column] != 0; });
-    });
-    return whole && apart ? std::optional(axis) : std::nullopt;
-  }
-  // Whether beyond the last input channel of a group lies another group's.
-  static bool shares_channel(const Contraction& c) {
-    for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
-      for (const Affine& coordinate : access->at)
-        for (std::size_t axis = 0; axis < c.nest.axes.size(); ++axis)
-          if (c.channel && axis != *c.channel && coordinate.steps[*c.channel] != 0 && coordinate.steps[axis] != 0) return true;
-    return false;
-  }
-
-  void multiply(Programs& out, const Contraction& c, const Precision& precision, const Schedule& s) const {
+  void multiply(Programs& out, const Access& a, const Schedule& s) const {
+    const Contraction& c = c_;
     const Nest& nest = c.nest;
     const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1), bk = channels * taps,
-               bn = field(s, "block_n") * field(s, "y", 1), step = static_cast<std::int64_t>(k_step(precision.operand));
-    const auto second = second_n(c);
+               bn = field(s, "block_n") * field(s, "y", 1), step = static_cast<std::int64_t>(k_step());
     const int stages = static_cast<int>(field(s, "stages"));
     // The axes that a block has several elements of, in the order of the matrices' rows and columns.
     std::vector<std::size_t> rows = {c.row}, columns, terms;
-    if (second) columns.push_back(*second);
+    if (second_) columns.push_back(*second_);
     columns.push_back(c.column);
     if (c.channel) terms.push_back(*c.channel);
     std::vector<std::size_t> result = rows, a_axes = rows, b_axes = terms;
@@ -160,7 +131,7 @@ class MatmulThreads final : public Family {
     b_axes.insert(b_axes.end(), columns.begin(), columns.end());
     NestTile tile(nest);
     tile.extent[c.row] = bm, tile.extent[c.column] = field(s, "block_n");
-    if (second) tile.extent[*second] = field(s, "y", 1);
+    if (second_) tile.extent[*second_] = field(s, "y", 1);
     if (c.channel) tile.extent[*c.channel] = channels;
 
     Draft draft("matmul");
@@ -169,31 +140,23 @@ class MatmulThreads final : public Family {
     tile = order.at(tile::block(0));
     t.grid(order.count()).warps(static_cast<int>(field(s, "warps")));
 
-    const Access &a = nest.loads[c.a], &b = nest.loads[c.b];
-    const TensorId A = declare(draft, "A", nest, a, a_axes), B = declare(draft, "B", nest, b, b_axes);
+    const Access& b = nest.loads[c.b];
+    const Boxes A(draft, "A", nest, a, a_axes), B(draft, "B", nest, b, b_axes);
     const TensorId sa = t.shared("a", a.dtype, {bm, bk}), sb = t.shared("b", b.dtype, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
-    const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
-    const bool split = precision.terms > 1;
+    const TensorId acc = t.reg("acc", p_.accumulator(), {bm, bn});
+    const bool split = p_.terms > 1;
     const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
     const TensorId fa = t.reg("fa", a.dtype, {bm, step}), fb = t.reg("fb", b.dtype, {step, bn});
 
     // Slots go through the window, taps of its last axis together, at one set of channels after another.
-    std::int64_t slots = 1;
-    std::vector<std::pair<std::size_t, std::int64_t>> digits;  // fastest first: an axis and its number of steps
-    for (std::size_t i = c.k.size(); i-- > 0;)
-      if (c.k[i] != c.channel) digits.emplace_back(c.k[i], ceil_div(nest.axes[c.k[i]], c.k[i] == c.window ? taps : 1));
-    if (c.channel) digits.emplace_back(*c.channel, ceil_div(nest.axes[*c.channel], channels));
-    for (const auto& [axis, count] : digits) slots *= count;
-    const std::int64_t far = outside(c);
+    const std::vector<std::size_t> summed = slot_axes(c);
+    NestTile slot = tile;
+    if (c.window) slot.extent[*c.window] = taps;
+    const std::int64_t slots = slot.count(nest, summed), far = outside(c);
     const auto produce = [&](const Index& k) {
-      std::int64_t below = 1;
-      for (const auto& [axis, count] : digits) {
-        const bool last = below * count == slots;
-        const Index digit = last ? k / below : k / below % count;
-        tile.origin[axis] = digit * (axis == c.window ? taps : axis == c.channel ? channels : 1);
-        below *= count;
-      }
+      slot.place(nest, summed, k);
+      tile.origin = slot.origin;
       t.produce(ring, [&] {
         const Index first = c.window ? tile.origin[*c.window] : Index(0);
         for (std::int64_t tap = 0; tap < taps; ++tap) {
@@ -202,8 +165,8 @@ class MatmulThreads final : public Family {
             const bool over = nest.axes[*c.window] % taps != 0;  // places beyond the window lie outside every tensor
             tile.origin[*c.window] = over ? place + place / nest.axes[*c.window] * far : place;
           }
-          t.copy(box(draft, A, a, a_axes, tile), t.tile(sa, {0, tap * channels}, {bm, channels}));
-          t.copy(box(draft, B, b, b_axes, tile), t.tile(sb, {tap * channels, 0}, {channels, bn}));
+          t.copy(A.at(tile), t.tile(sa, {0, tap * channels}, {bm, channels}));
+          t.copy(B.at(tile), t.tile(sb, {tap * channels, 0}, {channels, bn}));
         }
       });
     };
@@ -215,7 +178,7 @@ class MatmulThreads final : public Family {
         for (std::int64_t inner = 0; inner < bk; inner += step) {
           t.copy(t.tile(sa, {0, inner}, {bm, step}), t.all(fa));
           t.copy(t.tile(sb, {inner, 0}, {step, bn}), t.all(fb));
-          fragment_products(draft, precision, part, fa, fb, {bm, step}, {step, bn});
+          multiply_fragments(draft, part, fa, fb, {bm, step}, {step, bn});
         }
       });
       if (split) t.map(acc, t.value(acc) + t.value(part));
@@ -224,14 +187,36 @@ class MatmulThreads final : public Family {
     store(draft, c, acc, tile, result);
     draft.finish(out);
   }
+
+  // acc += fa · fb of register fragments: as they are, rounded to tf32, or as three products of two-part splits.
+  void multiply_fragments(Draft& draft, TensorId acc, TensorId fa, TensorId fb, const std::vector<std::int64_t>& a_shape,
+                          const std::vector<std::int64_t>& b_shape) const {
+    auto& t = draft.b;
+    if (p_.operand != Dtype::tf32) return void(t.mma(acc, t.all(fa), t.all(fb)));
+    const TensorId a = draft.reg("fa_tf32", Dtype::tf32, a_shape), b = draft.reg("fb_tf32", Dtype::tf32, b_shape);
+    t.copy(t.all(fa), t.all(a));
+    t.copy(t.all(fb), t.all(b));
+    if (p_.terms > 1) {
+      const TensorId a_rest = draft.reg("fa_rest", Dtype::tf32, a_shape), b_rest = draft.reg("fb_rest", Dtype::tf32, b_shape);
+      t.map(a_rest, t.value(fa) - t.value(a));
+      t.map(b_rest, t.value(fb) - t.value(b));
+      t.mma(acc, t.all(a_rest), t.all(b));
+      t.mma(acc, t.all(a), t.all(b_rest));
+    }
+    t.mma(acc, t.all(a), t.all(b));
+  }
+
+  Contraction c_;
+  Precision p_;
+  bool tensor_cores_;
+  Capabilities capabilities_;
+  std::optional<std::size_t> second_ = second_column(c_);
 };
 }  // namespace
-const Family& matmul_mma_family() {
-  static const MatmulThreads family("matmul_mma", true);
-  return family;
+FamilyPtr matmul_mma_family(const Region& region, const Capabilities& capabilities) {
+  return MatmulThreads::bind(region, true, capabilities);
 }
-const Family& matmul_simt_family() {
-  static const MatmulThreads family("matmul_simt", false);
-  return family;
+FamilyPtr matmul_simt_family(const Region& region, const Capabilities& capabilities) {
+  return MatmulThreads::bind(region, false, capabilities);
 }
 }  // namespace warploom::kernels

@@ -1,8 +1,11 @@
 // Matmul for sm_90a: one producer warpgroup drives the copy engine through a ring of shared-memory slots, one or two consumer
 // warpgroups multiply from shared memory. Blocks are persistent: each takes tile after tile, and the producer runs ahead into the
 // next tile while the consumers still store the last one.
-
-#include "kernels/gpu_matmul.h"
+//
+// A convolution is one as well, its operands in window order (window_order.h): rows are output channels, columns a patch of pixels, y
+// of them along the second axis; or the other way round.
+#include "kernels/direct_form.h"
+#include "kernels/window_order.h"
 namespace warploom::kernels {
 namespace {
 using tile::Index;
@@ -16,151 +19,214 @@ Contraction exchanged(Contraction c) {
 
 class MatmulWgmma : public Family {
  public:
+  MatmulWgmma(const Contraction& contraction, std::optional<WindowOrder> windows, const Precision& precision,
+              const Capabilities& capabilities)
+      : windows_(std::move(windows)),
+        c_(windows_ ? windows_->contraction() : contraction),
+        p_(precision),
+        capabilities_(capabilities) {}
   std::string name() const override { return "matmul_wgmma"; }
 
-  bool covers(const Region& region, const target::Capabilities& capabilities) const override {
-    const auto c = contraction_of(region.nests());
-    if (!capabilities.warpgroup_mma || !capabilities.tensor_copy || !c || c->k.size() != 1 || c->nest.axes.size() > 5)
-      return false;
-    const auto epilogue = epilogue_of(*c);
-    if (!epilogue || !precision(*c, region.track)) return false;
+  static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
+    auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
+    if (!c || !c->channel) return nullptr;
     const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b], &out = c->nest.outputs[0].place;
+    const auto epilogue = epilogue_of(*c);
+    const auto precision = precision_of(a.dtype, b.dtype, region.track);
+    if (!epilogue || !precision) return nullptr;
+    const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1;
+    auto windows = c->k.size() > 1 || strided ? WindowOrder::of(*c) : std::nullopt;
+    if (!windows && (c->k.size() > 1 || strided || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;
     std::vector<const Access*> outside = {&out};
     for (const int operand : *epilogue) outside.push_back(&c->nest.loads[at(operand)]);
-    if (c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(c->k[0]) != 1) return false;  // a strided convolution
-    return is_whole(a) && is_whole(b) && std::ranges::all_of(outside, [](const Access* access) {
-             return is_whole(*access) && is_computed_float(access->dtype);
-           });
+    for (const Access* access : outside)
+      if (!is_whole(*access) || !is_computed_float(access->dtype)) return nullptr;
+    return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);
   }
 
-  Space space(const Region& region, const target::Capabilities& capabilities) const override {
-    const auto c = *contraction_of(region.nests());
-    const Dtype operand = precision(c, region.track)->operand;
-    const int bytes = bytes_of(operand);
-    const std::int64_t m = c.nest.axes[c.row], n = c.nest.axes[c.column], steps = ceil_div(c.nest.axes[c.k[0]], 128 / bytes);
+  Space space() const override {
+    const Contraction& c = c_;
+    const int bytes = bytes_of(p_.operand);
+    const std::int64_t m = c.nest.axes[c.row], n = c.nest.axes[c.column], run = c.nest.axes[*c.channel],
+                       steps = slots_of(c, 128 / bytes);
     // Few rows: weights on the matrix unit's 64-row side, rows on its narrow side.
     const bool skinny = m < 128 && m < n, narrow = bytes_of(c.nest.outputs[0].place.dtype) == 2;
     using Values = std::vector<std::int64_t>;
     Values splits = {1};
-    for (std::int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(operand); s *= 2)
-      if (s * ceil_div(m, 128) * ceil_div(n, 128) * others_of(c).second <= 2 * capabilities.processors) splits.push_back(s);
-    return {name(),
-            {{"block_m", {128, 256, 64}, "rows of an output tile"},
-             {"block_n", skinny ? Values{16, 32, 64, 128, 8, 256} : Values{256, 128, 192, 64, 32, 160, 96},
-              "columns of an output tile"},
-             {"block_k", bytes == 2 ? Values{64, 128} : Values{128 / bytes}, "depth of one slot"},
-             {"stages", {4, 3, 2, 5, 6, 8}, "slots of the ring"},
-             {"consumers", {2, 1}, "warpgroups that multiply"},
-             {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
-             {"cluster", {1, 2}, "blocks below each other that fetch one tile of the second operand together"},
-             {"split", splits, "parts of k computed apart and summed by a program of its own"},
-             {"exchange", skinny ? Values{1, 0} : Values{0, 1}, "1: the transposed product, second operand first"},
-             {"through_shared", narrow ? Values{1, 0} : Values{0, 1},
-              "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
+    const std::int64_t rows = second_ ? c.nest.axes[*second_] : 1,
+                       tiles = ceil_div(m, 128) * ceil_div(n * rows, 128) * others_of(c).second;
+    for (std::int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(p_.operand); s *= 2)
+      if (s * tiles <= 2 * capabilities_.processors) splits.push_back(s);
+    Values columns = skinny ? Values{16, 32, 64, 128, 8, 256} : Values{256, 128, 192, 64, 32, 160, 96},
+           depths = bytes == 2 ? Values{64, 128} : Values{128 / bytes}, ys = {8, 16, 4, 1, 2, 32};
+    const auto once = [](Values& values, std::int64_t value) {
+      if (std::ranges::count(values, value) == 0) values.push_back(value);
+    };
+    if (windows_) {  // depths that cover the run with the least beyond it
+      columns = {128, 256, 64, 192, 96, 112, 224, 32};
+      if (m % 8 == 0 && m <= 256) once(columns, m);
+      depths = {128 / bytes, 64 / bytes, 32 / bytes};
+      if (run * bytes <= 512) once(depths, round_up(run, 32 / bytes));
+      std::ranges::stable_sort(depths, {}, [&](std::int64_t depth) { return round_up(run, depth) * 64 + ceil_div(run, depth); });
+      depths.resize(std::min<std::size_t>(depths.size(), 3));
+      std::erase_if(ys, [&](std::int64_t y) { return y > 1 && y >= 2 * rows; });
+      for (const std::int64_t part : {1, 2, 4})
+        if (rows % part == 0 && rows / part <= 32) once(ys, rows / part);
+    }
+    const bool exchange = skinny || (windows_ && m < 128);
+    Space space{name(),
+                {{"block_m", {128, 256, 64}, "rows of an output tile"},
+                 {"block_n", columns, "columns of an output tile"},
+                 {"block_k", depths, "depth of one slot"},
+                 {"stages", {4, 3, 2, 5, 6, 8}, "slots of the ring"},
+                 {"consumers", {2, 1}, "warpgroups that multiply"},
+                 {"resident", {1, 2}, "blocks of a multiprocessor: one multiplies while another stores"},
+                 {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
+                 {"cluster", windows_ ? Values{1} : Values{1, 2},
+                  "blocks below each other that fetch one tile of the second operand together"},
+                 {"split", splits, "parts of k computed apart and summed by a program of its own"},
+                 {"exchange", exchange ? Values{1, 0} : Values{0, 1}, "1: the transposed product, second operand first"},
+                 {"through_shared", narrow ? Values{1, 0} : Values{0, 1},
+                  "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
+    if (windows_) space.fields.push_back({"y", ys, "pixels of an output tile along the slower axis"});
+    return space;
   }
 
-  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto given = *contraction_of(region.nests());
-    const Precision p = *precision(given, region.track);
-    const Contraction c = field(s, "exchange") ? exchanged(given) : given;
+  Status legal(const Schedule& s) const override {
+    const Contraction& c = field(s, "exchange") ? exchanged_ : c_;
     const Access& b = c.nest.loads[c.b];
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), consumers = field(s, "consumers"),
-               split = field(s, "split", 1), cluster = field(s, "cluster", 1), accumulators = m * n / (128 * consumers),
-               steps = ceil_div(c.nest.axes[c.k[0]], k), tiles = ceil_div(c.nest.axes[c.row], m);
-    const int bytes = bytes_of(p.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
-    const bool through_shared = field(s, "through_shared") != 0, along_n = b.stride(c.column) == 1 || b.stride(c.k[0]) != 1;
+               y = field(s, "y", 1), along = (field(s, "exchange") ? m : n) / std::max<std::int64_t>(y, 1),
+               split = field(s, "split", 1), cluster = field(s, "cluster", 1), resident = field(s, "resident", 1),
+               accumulators = m * n / (128 * consumers), steps = slots_of(c, k), tiles = ceil_div(c.nest.axes[c.row], m);
+    const int bytes = bytes_of(p_.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
+    const bool through_shared = field(s, "through_shared") != 0,
+               along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
     WARPLOOM_CHECK(first_broken(
         s, {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
-            {accumulators > (p.promotes() ? 64 : 128), "at most 128 accumulators a thread, 64 with a second set", accumulators},
+            {accumulators > (p_.promotes() ? 64 : 128), "at most 128 accumulators a thread, 64 with a second set", accumulators},
+            {y < 1 || (y > 1 && !second_), "y=1 where pixels are of one axis", y},
+            {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0), "patches of whole groups of 8 pixels",
+             along},
+            {n % 8 != 0 || n > 256, "8 to 256 columns, a multiple of 8", n},
+            {resident > 1 && (consumers > 1 || cluster > 1), "resident=1 with two consumers or a cluster", resident},
+            {windows_ && cluster > 1, "cluster=1 for convolutions", cluster},
             {cluster > 1 && (tiles < cluster || c.m.size() > 1), "cluster=1 where fewer tiles lie below each other", tiles},
             {cluster > 1 && n % (8 * cluster) != 0, "cluster=1 where tiles are too narrow to share", n},
-            {p.operand == Dtype::i8 && n % 16 && n > 24, "block_n a multiple of 16 for integers", n},
+            {p_.operand == Dtype::i8 && n % 16 && n > 24, "block_n a multiple of 16 for integers", n},
             {along_n && bytes == 2 && n % 16, "block_n of whole 32-byte panels", n},
             {split > 1 && (split - 1) * ceil_div(steps, split) >= steps, "a split that leaves every part some of k", split},
-            {through_shared && n * stored % 32, "through_shared=0 for narrow tiles", n}}));
-    const auto slot = (m + n) * k * bytes * (p.terms > 1 ? 2 : 1), staging = through_shared ? m * n * stored : 0;
-    return fits(s, slot * field(s, "stages") + staging + 1024, capabilities);
+            {through_shared && n * stored % 32, "through_shared=0 for narrow tiles", n},
+            {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
+             "through_shared=0 where columns are no power of two", n}}));
+    const auto slot = (m + n) * k * bytes * (p_.terms > 1 ? 2 : 1), staging = through_shared ? m * n * stored : 0;
+    return fits(s, resident * (slot * field(s, "stages") + staging + 1024), capabilities_);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const auto given = *contraction_of(region.nests());
-    const Precision p = *precision(given, region.track);
-    Contraction c = field(s, "exchange") ? exchanged(given) : given;
+  Result<Programs> programs(const Schedule& s) const override {
+    const Contraction& c = field(s, "exchange") ? exchanged_ : c_;
+    const std::size_t k = *c.channel;
     Programs out;
-    const Prepared a = prepare_operand(out, "a", c.nest.loads[c.a], c.row, c.k[0], p),
-                   b = prepare_operand(out, "b", c.nest.loads[c.b], c.column, c.k[0], p);
+    const auto operand = [&](const char* name, const Access& from, std::size_t row) {
+      if (!windows_) return prepare_operand(out, name, from, row, k, p_, capabilities_);
+      return row == c_.row ? windows_->a(out, p_, capabilities_) : windows_->b(out, p_, capabilities_);
+    };
+    const Prepared a = operand("a", c.nest.loads[c.a], c.row), b = operand("b", c.nest.loads[c.b], c.column);
     const auto split = field(s, "split", 1);
     if (split == 1) {
-      multiply(out, c, p, a, b, s, capabilities);
+      multiply(out, c, a, b, s);
       return out;
     }
-    // Parts, the last axis, lie one after another, each as the result does, whichever of the two ways the product is computed.
-    const auto [others, batch] = others_of(given);
-    const std::int64_t m = given.nest.axes[given.row], n = given.nest.axes[given.column], pitch = round_up(n, 4);
-    c.nest.axes.push_back(split);
-    std::vector<Affine> place(3, Affine{0, std::vector<std::int64_t>(c.nest.axes.size())});
-    std::int64_t below = batch;
-    for (const std::size_t axis : others) place[0].steps[axis] = below /= given.nest.axes[axis];
-    place[0].steps.back() = batch, place[1].steps[given.row] = 1, place[2].steps[given.column] = 1;
-    const Access parts{.name = "parts", .shape = {split * batch, m, n}, .strides = {pitch * m, pitch, 1}, .at = place};
-    out.workspaces.push_back({"parts", parts.dtype, {split * batch * m * pitch}});
+    // Parts lie one after another, each as the result does, whichever of the two ways the product is computed.
+    const auto [others, batch] = others_of(c_);
+    Access parts{.name = "parts", .shape = {split * batch}};
+    for (const auto axis : {second_, std::optional(c_.row), std::optional(c_.column)})
+      if (axis) parts.shape.push_back(c_.nest.axes[*axis]);
+    graph::Shape padded = parts.shape;
+    padded.back() = round_up(padded.back(), 4);
+    parts.strides = graph::strides_of(padded);
+    out.workspaces.push_back({"parts", Dtype::f32, {parts.shape[0] * parts.strides[0]}});
+    const auto parts_along = [&, &elsewhere = others, &count = batch](std::size_t part) {
+      const std::size_t axes = c.nest.axes.size() + 1;
+      Access made = parts;
+      made.at = {along(part, axes, count)};
+      std::int64_t below = count;
+      for (const std::size_t other : elsewhere) made.at[0].steps[other] = below /= c.nest.axes[other];
+      for (const auto axis : {second_, std::optional(c_.row), std::optional(c_.column)})
+        if (axis) made.at.push_back(along(*axis, axes));
+      return made;
+    };
     Contraction part = c;
-    part.nest.outputs = {{static_cast<int>(c.sum), parts}};
-    multiply(out, part, p, a, b, s, capabilities);
-    sum_parts(out, field(s, "exchange") ? exchanged(c) : c, parts);
+    part.nest.axes.push_back(split);
+    part.nest.outputs = {{static_cast<int>(c.sum), parts_along(c.nest.axes.size())}};
+    multiply(out, part, a, b, s);
+    // The same nest with parts in the place of products and of k, in a fixed order.
+    Nest sum = c_.nest;
+    for (const std::size_t axis : c_.k) sum.axes[axis] = axis == k ? split : 1;
+    sum.values[at(sum.values[c_.sum].operands[0])] = {.kind = NestValue::Kind::load, .load = static_cast<int>(sum.loads.size())};
+    sum.loads.push_back(parts_along(k));
+    direct::add_program(out, "sum_parts", std::move(sum), 4, 256, capabilities_);
     return out;
   }
 
  private:
-  static std::optional<Precision> precision(const Contraction& c, Track track) {
-    return precision_of(c.nest.loads[c.a].dtype, c.nest.loads[c.b].dtype, track);
-  }
   // Whether it is read or written from the first element of its tensor on, each dimension along an axis.
   static bool is_whole(const Access& access) {
     return access.inside && access.lookup_dim < 0 &&
            std::ranges::all_of(access.at, [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
   }
-  // The axes along which a tile is one element, and how many elements there are along them.
-  static std::pair<std::vector<std::size_t>, std::int64_t> others_of(const Contraction& c) {
+  // The axes of the result that no tile has several elements of, and how many there are along them.
+  std::pair<std::vector<std::size_t>, std::int64_t> others_of(const Contraction& c) const {
     std::pair<std::vector<std::size_t>, std::int64_t> out{{}, 1};
     for (std::size_t a = 0; a < c.nest.axes.size(); ++a)
-      if (a != c.row && a != c.column && a != c.k[0]) out.first.push_back(a), out.second *= c.nest.axes[a];
+      if (a != c.row && a != c.column && a != second_ && std::ranges::count(c.k, a) == 0)
+        out.first.push_back(a), out.second *= c.nest.axes[a];
     return out;
   }
+  // Slots of a sum.
+  static std::int64_t slots_of(const Contraction& c, std::int64_t depth) {
+    NestTile slot(c.nest);
+    slot.extent[*c.channel] = depth;
+    return slot.count(c.nest, c.k);
+  }
 
-  static void multiply(Programs& out, const Contraction& c, const Precision& precision, const Prepared& a, const Prepared& b,
-                       const Schedule& s, const target::Capabilities& capabilities) {
+  void multiply(Programs& out, const Contraction& c, const Prepared& a, const Prepared& b, const Schedule& s) const {
     const Nest& nest = c.nest;
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k"), cluster = field(s, "cluster", 1);
     const int consumers = static_cast<int>(field(s, "consumers"));
-    const bool split = precision.terms > 1;
-    const std::size_t k_axis = c.k[0];
+    const bool split = p_.terms > 1;
     NestTile whole(nest);
-    whole.extent[c.row] = bm, whole.extent[c.column] = bn, whole.extent[k_axis] = bk;
+    whole.extent[c.row] = bm, whole.extent[c.column] = bn, whole.extent[*c.channel] = bk;
+    std::vector<std::size_t> a_axes = {c.row}, b_axes = {c.column};
+    if (second_) {  // pixels are of two axes
+      whole.extent[*second_] = field(s, "y", 1), whole.extent[c_.column] /= field(s, "y", 1);
+      std::vector<std::size_t>& pixels = c.row == c_.column ? a_axes : b_axes;
+      pixels.insert(pixels.begin(), *second_);
+    }
+    std::vector<std::size_t> result = a_axes;
+    result.insert(result.end(), b_axes.begin(), b_axes.end());
+    const std::size_t row_axes = a_axes.size();
+    a_axes.push_back(*c.channel), b_axes.push_back(*c.channel);
+    const std::vector<std::size_t> summed = slot_axes(c);
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
-    const std::int64_t parts = field(s, "split", 1), steps = ceil_div(nest.axes[k_axis], bk), part_steps = ceil_div(steps, parts),
-                       count = order.count() * parts, workers = std::min<std::int64_t>(count, capabilities.processors / cluster);
+    const std::int64_t parts = field(s, "split", 1), steps = whole.count(nest, summed), part_steps = ceil_div(steps, parts),
+                       count = order.count() * parts,
+                       workers = std::min<std::int64_t>(count, capabilities_.processors * field(s, "resident", 1) / cluster);
 
     Draft draft("matmul");
     auto& t = draft.b;
     t.grid(workers * cluster).cluster(cluster).warps(4 + 4 * consumers);
     // Slots hold a as [m, k] and b as [n, k], whichever of the two axes is contiguous.
-    struct Operand {
-      const Access& access;
-      std::vector<std::size_t> axes;
-      std::string name;
-      bool shared;  // by the blocks of a cluster
-      TensorId from = -1, slot = -1;
-    };
-    std::vector<Operand> operands = {{a.high, {c.row, k_axis}, "a", false}, {b.high, {c.column, k_axis}, "b", true}};
-    if (split) operands.push_back({a.low, {c.row, k_axis}, "a_rest", false});
-    if (split) operands.push_back({b.low, {c.column, k_axis}, "b_rest", true});
+    std::vector<Boxes> from;
     std::vector<TensorId> slots;
-    for (Operand& one : operands) {
-      one.from = declare(draft, (one.shared ? "B" : "A") + one.name.substr(1), nest, one.access, one.axes);
-      slots.push_back(one.slot = t.shared(one.name, precision.operand, {one.shared ? bn : bm, bk}));
-    }
+    const auto add_operand = [&](const char* name, const char* slot, const Access& access, const std::vector<std::size_t>& axes,
+                                 std::int64_t rows) {
+      from.emplace_back(draft, name, nest, access, axes);
+      slots.push_back(t.shared(slot, p_.operand, {rows, bk}));
+    };
+    add_operand("A", "a", a.high, a_axes, bm), add_operand("B", "b", b.high, b_axes, bn);
+    if (split) add_operand("A_rest", "a_rest", a.low, a_axes, bm), add_operand("B_rest", "b_rest", b.low, b_axes, bn);
     const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots);
     const TensorId staging = field(s, "through_shared") ? t.shared("staging", nest.outputs[0].place.dtype, {bm, bn}) : -1;
 
@@ -178,20 +244,18 @@ class MatmulWgmma : public Family {
       t.role("producer", 4, consumers > 1 ? 40 : 0, [&] {
         tiles([&](NestTile tile, const Index& begin, const Index& end) {
           t.for_("k", begin, end, 1, [&](const Index& k) {
-            tile.origin[k_axis] = k * bk;
+            tile.place(nest, summed, k);
             t.produce(ring, [&] {
-              for (const Operand& one : operands) {
-                const auto source = box(draft, one.from, one.access, one.axes, tile);
-                if (cluster > 1 && one.shared) t.multicast(source, t.all(one.slot), "x");
-                else t.copy(source, t.all(one.slot));
-              }
+              for (std::size_t i = 0; i < slots.size(); ++i)  // those of b serve all blocks of a cluster
+                if (cluster > 1 && i % 2 == 1) t.multicast(from[i].at(tile), t.all(slots[i]), "x");
+                else t.copy(from[i].at(tile), t.all(slots[i]));
             });
           });
         });
       });
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
-        const TensorId acc = t.reg("acc", precision.accumulator(), {bm, bn});
-        const bool promotes = precision.promotes();
+        const TensorId acc = t.reg("acc", p_.accumulator(), {bm, bn});
+        const bool promotes = p_.promotes();
         const TensorId part_sum = promotes ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
         const auto add = [&](std::size_t x, std::size_t y) { t.mma(part_sum, t.all(slots[x]), t.all(slots[y]), false, true); };
         tiles([&](const NestTile& tile, const Index& begin, const Index& end) {
@@ -204,37 +268,21 @@ class MatmulWgmma : public Family {
             });
             if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
           });
-          store(draft, c, acc, tile, {c.row, c.column}, staging);
+          store(draft, c, acc, tile, result, row_axes, staging);
         });
       });
     });
     draft.finish(out);
   }
 
-  // Sums partial products, which lie along the last axis of the nest, in a fixed order, and applies the epilogue.
-  static void sum_parts(Programs& out, const Contraction& c, const Access& parts) {
-    const std::vector<std::size_t> axes = {c.row, c.column};
-    NestTile whole(c.nest);
-    const std::int64_t rows = whole.extent[c.row] = c.nest.axes[c.row] < 16 ? 4 : 16, columns = whole.extent[c.column] = 256;
-    const TileOrder order(c, whole, 1);
-    Draft draft("sum_parts");
-    auto& t = draft.b;
-    t.grid(order.count()).warps(8);
-    const TensorId P = declare(draft, "P", c.nest, parts, axes);
-    NestTile tile = order.at(tile::block(0));
-    const TensorId acc = t.reg("acc", Dtype::f32, {rows, columns}), x = t.reg("x", Dtype::f32, {rows, columns});
-    for (std::int64_t part = 0; part < c.nest.axes.back(); ++part) {
-      tile.origin.back() = part;
-      t.copy(box(draft, P, parts, axes, tile), t.all(part == 0 ? acc : x), 0, true);
-      if (part > 0) t.map(acc, t.value(acc) + t.value(x));
-    }
-    store(draft, c, acc, tile, axes);
-    draft.finish(out);
-  }
+  std::optional<WindowOrder> windows_;
+  Contraction c_, exchanged_ = exchanged(c_);
+  Precision p_;
+  Capabilities capabilities_;
+  std::optional<std::size_t> second_ = windows_ ? second_column(c_) : std::nullopt;  // of pixels, the slower axis of a patch
 };
 }  // namespace
-const Family& matmul_wgmma_family() {
-  static const MatmulWgmma family;
-  return family;
+FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
+  return MatmulWgmma::bind(region, capabilities);
 }
 }  // namespace warploom::kernels

@@ -30,10 +30,16 @@ struct Affine {
   std::vector<std::int64_t> steps;  // one an axis of the nest
   friend bool operator==(const Affine&, const Affine&) = default;
 };
+// That which is `step` times the index along an axis, in a nest of so many.
+inline Affine along(std::size_t axis, std::size_t axes, std::int64_t step = 1) {
+  Affine out{0, std::vector<std::int64_t>(axes)};
+  out.steps[axis] = step;
+  return out;
+}
 
-// A tensor of the graph as the nest reads or writes it. One that is read inside only has a dimension for each axis that it varies
-// along, in their order, and before them one of two elements (read at 1) where it does not begin at the tensor's first; so has an
-// output that begins there. Other accesses have the tensor's own dimensions, without those of size 1, merged where the axes are.
+// A tensor of the graph as the nest reads or writes it. Of its dimensions those that are never left (of an output: and begin at 0)
+// are one for each axis that they vary along, in their order, and before them one of two elements (read at 1) where they do not begin
+// at the tensor's first; the others follow as they are, without those of size 1.
 struct Access {
   graph::TensorId tensor = graph::kAbsent;
   std::string name;
@@ -49,6 +55,7 @@ struct Access {
 
   bool uses(std::size_t axis) const;            // whether a coordinate steps along it
   std::int64_t stride(std::size_t axis) const;  // how many elements further the next one along it lies
+  void erase(std::size_t dim);                  // as if the tensor lacked the dimension
 };
 
 struct NestValue {

@@ -10,12 +10,7 @@ void complete(Nest& nest) {
     for (std::size_t d = access.shape.size(); d-- > 0;) {
       access.at[d].steps.resize(rank);
       if (access.lookup_dim == static_cast<int>(d)) continue;
-      if (access.shape[d] != 1 || access.at[d] != Affine{0, std::vector<std::int64_t>(rank)}) continue;
-      const auto where = static_cast<std::ptrdiff_t>(d);
-      access.shape.erase(access.shape.begin() + where);
-      access.strides.erase(access.strides.begin() + where);
-      access.at.erase(access.at.begin() + where);
-      access.lookup_dim -= access.lookup_dim > static_cast<int>(d);
+      if (access.shape[d] == 1 && access.at[d] == Affine{0, std::vector<std::int64_t>(rank)}) access.erase(d);
     }
   };
   for (Access& load : nest.loads) squeeze(load);
@@ -59,45 +54,27 @@ void drop_unused(Nest& nest) {
 
 void erase_axis(Affine& affine, std::size_t a) { affine.steps.erase(affine.steps.begin() + static_cast<std::ptrdiff_t>(a)); }
 
-// Axes a and a + 1 of a coordinate that steps along both as along one.
+// Whether a coordinate steps along axes a and a + 1, the inner one so long, as along one.
 bool one_axis(const Affine& c, std::size_t a, std::int64_t inner) { return c.steps[a] == c.steps[a + 1] * inner; }
 
-// The dimension d of an access of which d belongs to axis a and d + 1 is axis a + 1, all of it; -1 where there is none.
-int pair_of_dimensions(const Access& access, std::size_t a, std::int64_t inner) {
-  int found = -1;
-  for (std::size_t d = 0; d < access.at.size(); ++d) {
-    const Affine& c = access.at[d];
-    if (c.steps[a] == 0 && c.steps[a + 1] == 0) continue;
-    if (found >= 0 && at(found) + 1 == d) continue;
-    if (access.lookup_dim == static_cast<int>(d) || access.lookup_dim == static_cast<int>(d) + 1) return -1;
-    if (found >= 0 || c.steps[a] != 1 || c.steps[a + 1] != 0 || d + 1 == access.at.size()) return -1;
-    Affine only{0, std::vector<std::int64_t>(c.steps.size())};
-    only.steps[a + 1] = 1;
-    if (access.at[d + 1] != only || access.shape[d + 1] != inner || access.strides[d] != access.strides[d + 1] * inner) return -1;
-    found = static_cast<int>(d);
-  }
-  return found;
+// The dimension of an access that is an axis of this size, -1 where there is none.
+int own_dimension(const Access& access, std::size_t a, std::int64_t size) {
+  for (std::size_t d = 0; d < access.at.size(); ++d)
+    if (access.shape[d] == size && access.lookup_dim != static_cast<int>(d) &&
+        access.at[d] == along(a, access.at[d].steps.size()))
+      return static_cast<int>(d);
+  return -1;
 }
-bool can_merge(const Access& access, std::size_t a, std::int64_t inner) {
-  return std::all_of(access.at.begin(), access.at.end(), [&](const Affine& c) { return one_axis(c, a, inner); }) ||
-         pair_of_dimensions(access, a, inner) >= 0;
+bool can_merge(const Access& access, std::size_t a, const std::vector<std::int64_t>& axes) {
+  const int outer = own_dimension(access, a, axes[a]), inner = own_dimension(access, a + 1, axes[a + 1]);
+  for (int d = 0; d < static_cast<int>(access.at.size()); ++d)
+    if (d != outer && d != inner && !one_axis(access.at[at(d)], a, axes[a + 1])) return false;
+  if (outer < 0 || inner < 0) return outer == inner;
+  return access.strides[at(outer)] == access.strides[at(inner)] * axes[a + 1];
 }
-void merge(Access& access, std::size_t a, std::int64_t inner) {
-  const bool plain = std::all_of(access.at.begin(), access.at.end(), [&](const Affine& c) { return one_axis(c, a, inner); });
-  if (!plain) {
-    const auto d = at(pair_of_dimensions(access, a, inner));
-    Affine& outer = access.at[d];
-    outer.begin *= inner;
-    for (auto& step : outer.steps) step *= inner;
-    outer.steps[a + 1] = 1;
-    access.shape[d] *= inner;
-    access.strides[d] = access.strides[d + 1];
-    const auto next = static_cast<std::ptrdiff_t>(d) + 1;
-    access.shape.erase(access.shape.begin() + next);
-    access.strides.erase(access.strides.begin() + next);
-    access.at.erase(access.at.begin() + next);
-    access.lookup_dim -= access.lookup_dim > static_cast<int>(d);
-  }
+void merge(Access& access, std::size_t a, const std::vector<std::int64_t>& axes) {
+  const int outer = own_dimension(access, a, axes[a]), inner = own_dimension(access, a + 1, axes[a + 1]);
+  if (outer >= 0) access.shape[at(inner)] *= axes[a], access.erase(at(outer));
   for (Affine& c : access.at) erase_axis(c, a);
 }
 
@@ -105,16 +82,16 @@ bool merge_axes(Nest& nest, std::size_t a) {
   const std::int64_t inner = nest.axes[a + 1];
   const int outer_axis = static_cast<int>(a);
   for (const Access& load : nest.loads)
-    if (!can_merge(load, a, inner)) return false;
+    if (!can_merge(load, a, nest.axes)) return false;
   for (const auto& output : nest.outputs)
-    if (!can_merge(output.place, a, inner)) return false;
+    if (!can_merge(output.place, a, nest.axes)) return false;
   for (const NestValue& value : nest.values) {
     if (value.kind == Kind::index && !one_axis(value.at, a, inner)) return false;
     const auto over = [&](int axis) { return std::find(value.axes.begin(), value.axes.end(), axis) != value.axes.end(); };
     if (value.varies[a] != value.varies[a + 1] || over(outer_axis) != over(outer_axis + 1)) return false;
   }
-  for (Access& load : nest.loads) merge(load, a, inner);
-  for (auto& output : nest.outputs) merge(output.place, a, inner);
+  for (Access& load : nest.loads) merge(load, a, nest.axes);
+  for (auto& output : nest.outputs) merge(output.place, a, nest.axes);
   for (NestValue& value : nest.values) {
     erase_axis(value.at, a);
     value.varies.erase(value.varies.begin() + static_cast<std::ptrdiff_t>(a));
@@ -126,27 +103,36 @@ bool merge_axes(Nest& nest, std::size_t a) {
   return true;
 }
 
-// An access that never leaves its tensor gets one dimension an axis, and a first one of two elements where it does not begin at 0.
+// Dimensions that are never left become one for each axis that they step along, and a first one of two elements where they do not
+// begin at 0.
 void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes, bool output) {
   Access plain = access;
   plain.shape.clear(), plain.strides.clear(), plain.at.clear();
   std::int64_t begin = 0;
-  for (std::size_t d = 0; d < access.at.size(); ++d) begin += access.at[d].begin * access.strides[d];
-  if (!access.inside || (output && begin != 0)) return;
+  std::vector<std::int64_t> strides(axes.size(), 0);
+  std::vector<std::size_t> others;
+  for (std::size_t d = 0; d < access.at.size(); ++d) {
+    const Affine& c = access.at[d];
+    std::int64_t last = c.begin;
+    for (std::size_t a = 0; a < axes.size(); ++a) last += c.steps[a] * (axes[a] - 1);
+    const bool forwards = std::ranges::all_of(c.steps, [](std::int64_t step) { return step >= 0; });
+    const bool left = !forwards || c.begin < 0 || last >= access.shape[d] || access.lookup_dim == static_cast<int>(d);
+    if (left || (output && c.begin != 0)) {
+      others.push_back(d);
+      continue;
+    }
+    begin += c.begin * access.strides[d];
+    for (std::size_t a = 0; a < axes.size(); ++a) strides[a] += c.steps[a] * access.strides[d];
+  }
   const auto add = [&](std::int64_t size, std::int64_t stride, const Affine& c) {
     plain.shape.push_back(size), plain.strides.push_back(stride), plain.at.push_back(c);
   };
-  const Affine none{0, std::vector<std::int64_t>(axes.size())};
-  if (begin != 0) add(2, begin, {1, none.steps});
-  for (std::size_t a = 0; a < axes.size(); ++a) {
-    std::int64_t stride = 0;
-    Affine own = none;
-    own.steps[a] = 1;
-    for (std::size_t d = 0; d < access.at.size(); ++d) {
-      if (access.at[d].steps[a] < 0) return;
-      stride += access.at[d].steps[a] * access.strides[d];
-    }
-    if (access.uses(a)) add(axes[a], stride, own);
+  if (begin != 0) add(2, begin, {1, std::vector<std::int64_t>(axes.size())});
+  for (std::size_t a = 0; a < axes.size(); ++a)
+    if (strides[a] != 0) add(axes[a], strides[a], along(a, axes.size()));
+  for (const std::size_t d : others) {
+    if (access.lookup_dim == static_cast<int>(d)) plain.lookup_dim = static_cast<int>(plain.at.size());
+    add(access.shape[d], access.strides[d], access.at[d]);
   }
   access = std::move(plain);
 }
@@ -154,9 +140,9 @@ void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes
 Nest normal_form(Nest nest) {
   complete(nest);
   drop_unused(nest);
-  for (std::size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
   for (Access& load : nest.loads) one_dimension_an_axis(load, nest.axes, false);
   for (auto& output : nest.outputs) one_dimension_an_axis(output.place, nest.axes, true);
+  for (std::size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
   return nest;
 }
 
@@ -174,6 +160,14 @@ std::int64_t Access::stride(std::size_t axis) const {
   std::int64_t sum = 0;
   for (std::size_t d = 0; d < at.size(); ++d) sum += at[d].steps[axis] * strides[d];
   return sum;
+}
+
+void Access::erase(std::size_t dim) {
+  const auto where = static_cast<std::ptrdiff_t>(dim);
+  shape.erase(shape.begin() + where);
+  strides.erase(strides.begin() + where);
+  at.erase(at.begin() + where);
+  lookup_dim -= lookup_dim > static_cast<int>(dim);
 }
 
 std::vector<bool> Nest::reduced() const {

@@ -41,10 +41,11 @@ void NestTile::place(const Nest& nest, const std::vector<std::size_t>& axes, con
   }
 }
 
-tile::TensorId declare(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
-                       const std::vector<std::size_t>& axes, bool output) {
+Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access, const std::vector<std::size_t>& axes,
+             bool output)
+    : draft_(&draft), access_(access), dims_(order(access, axes)) {
   std::vector<std::int64_t> shape, strides;
-  for (const std::size_t d : order(access, axes)) {
+  for (const std::size_t d : dims_) {
     std::int64_t last = access.at[d].begin;  // of an output: beyond it lies what others write
     for (std::size_t a = 0; a < access.at[d].steps.size(); ++a)
       last += std::max<std::int64_t>(0, access.at[d].steps[a] * (nest.axes[a] - 1));
@@ -58,29 +59,27 @@ tile::TensorId declare(Draft& draft, const std::string& name, const Nest& nest, 
     draft.buffers[own] = lookup.name;
     draft.lookups[lookup.name] = draft.b.global(own, lookup.dtype, lookup.shape);
   }
-  return output ? draft.b.output(name, access.dtype, shape, strides) : draft.b.global(name, access.dtype, shape, strides);
+  tensor_ = output ? draft.b.output(name, access.dtype, shape, strides) : draft.b.global(name, access.dtype, shape, strides);
 }
 
-tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
-               const std::vector<Index>& origin, const std::vector<std::int64_t>& extent) {
+tile::Tile Boxes::at(const NestTile& where) const {
   std::vector<Index> offset;
   std::vector<std::int64_t> size, step;
-  const auto dims = order(access, axes);
-  for (const std::size_t d : dims) {
-    const Affine& c = access.at[d];
+  for (const std::size_t d : dims_) {
+    const Affine& c = access_.at[d];
     Index sum = c.begin;
     size.push_back(1), step.push_back(1);
     for (std::size_t a = 0; a < c.steps.size(); ++a) {
       if (c.steps[a] == 0) continue;
-      sum = sum + origin[a] * c.steps[a];
-      if (extent[a] > 1) size.back() = extent[a], step.back() = c.steps[a];
+      sum = sum + where.origin[a] * c.steps[a];
+      if (where.extent[a] > 1) size.back() = where.extent[a], step.back() = c.steps[a];
     }
     offset.push_back(sum);
   }
   if (offset.empty()) offset = {0}, size = step = {1};
-  tile::Tile tile = draft.b.stepped(draft.b.tile(tensor, std::move(offset), std::move(size)), std::move(step));
-  if (access.lookup_dim < 0) return tile;
-  const auto dim = std::ranges::find(dims, static_cast<std::size_t>(access.lookup_dim)) - dims.begin();
-  return draft.b.gathered(std::move(tile), static_cast<int>(dim), draft.lookups.at(access.lookup.name));
+  tile::Tile tile = draft_->b.stepped(draft_->b.tile(tensor_, std::move(offset), std::move(size)), std::move(step));
+  if (access_.lookup_dim < 0) return tile;
+  const auto dim = std::ranges::find(dims_, static_cast<std::size_t>(access_.lookup_dim)) - dims_.begin();
+  return draft_->b.gathered(std::move(tile), static_cast<int>(dim), draft_->lookups.at(access_.lookup.name));
 }
 }  // namespace warploom::kernels

@@ -31,13 +31,17 @@ struct NestTile {
   void place(const Nest& nest, const std::vector<std::size_t>& axes, const tile::Index& number);  // the last axis fastest
 };
 
-// The access as a global tensor of the program, and what it is gathered by as another one.
-tile::TensorId declare(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
-                       const std::vector<std::size_t>& axes, bool output = false);
-tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
-               const std::vector<tile::Index>& origin, const std::vector<std::int64_t>& extent);
-inline tile::Tile box(const Draft& draft, tile::TensorId tensor, const Access& access, const std::vector<std::size_t>& axes,
-                      const NestTile& at) {
-  return box(draft, tensor, access, axes, at.origin, at.extent);
-}
+// An access as a global tensor of a program, declared when this is made (what it is gathered by as another one), and its boxes.
+class Boxes {
+ public:
+  Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access, const std::vector<std::size_t>& axes,
+        bool output = false);
+  tile::Tile at(const NestTile& where) const;
+
+ private:
+  Draft* draft_;
+  Access access_;
+  std::vector<std::size_t> dims_;  // of the access, in the order of the tensor's
+  tile::TensorId tensor_;
+};
 }  // namespace warploom::kernels

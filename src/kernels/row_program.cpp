@@ -7,20 +7,20 @@ using tile::Value;
 using Kind = RowTerm::Kind;
 namespace {
 std::size_t place(std::int64_t id) { return static_cast<std::size_t>(id); }
-}  // namespace
 std::string slot_name(int slot) { return slot == 0 ? "x" : fmt::format("x{}", slot); }
-
+}  // namespace
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
-    : rows(all), extent(std::move(extents)), cluster(blocks), start(extent.size(), 0), at(start) {
+    : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
+  at.origin = start, at.extent = std::move(extents);
   for (std::size_t i = 0; i < rows.nest.loads.size(); ++i)
-    in.push_back(declare(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims));
+    in.emplace_back(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims);
   for (std::size_t i = 0; i < rows.nest.outputs.size(); ++i)
-    out.push_back(declare(draft, i == 0 ? "Y" : fmt::format("Y{}", i), rows.nest, rows.nest.outputs[i].place, rows.dims, true));
+    out.emplace_back(draft, i == 0 ? "Y" : fmt::format("Y{}", i), rows.nest, rows.nest.outputs[i].place, rows.dims, true);
 }
 
 std::int64_t RowProgram::tiles(std::size_t axis) const {
   const bool split = axis == rows.row.back();
-  return ceil_div(rows.size(axis), extent[axis] * (split ? cluster : 1));
+  return ceil_div(rows.size(axis), at.extent[axis] * (split ? cluster : 1));
 }
 std::int64_t RowProgram::tiles(const std::vector<std::size_t>& axes) const {
   std::int64_t count = 1;
@@ -28,37 +28,31 @@ std::int64_t RowProgram::tiles(const std::vector<std::size_t>& axes) const {
   return count;
 }
 
-void RowProgram::go_to(Index group) {
-  for (std::size_t i = rows.outer.size(); i-- > 0;) {
-    const std::size_t axis = rows.outer[i];
-    start[axis] = (i == 0 ? group : group % tiles(axis)) * extent[axis];
-    group = group / tiles(axis);
-  }
+void RowProgram::go_to(const Index& group) {
+  at.origin.assign(start.size(), 0);
+  at.place(rows.nest, rows.outer, group);
   const std::size_t last = rows.row.back();
-  if (cluster > 1) start[last] = tile::cluster_rank() * (tiles(last) * extent[last]);
-  at = start;
+  if (cluster > 1) at.origin[last] = tile::cluster_rank() * (tiles(last) * at.extent[last]);
+  start = at.origin;
 }
-void RowProgram::go_along(Index number) {
-  for (std::size_t i = rows.row.size(); i-- > 0;) {
-    const std::size_t axis = rows.row[i];
-    at[axis] = start[axis] + (i == 0 ? number : number % tiles(axis)) * extent[axis];
-    number = number / tiles(axis);
-  }
+void RowProgram::go_along(const Index& number) {
+  at.place(rows.nest, rows.row, number);
+  const std::size_t last = rows.row.back();
+  if (cluster > 1) at.origin[last] = start[last] + at.origin[last];
 }
 
 TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype) {
   std::vector<std::int64_t> shape;
   for (const std::size_t axis : rows.dims) {
     const bool large = axis < varies.size() ? varies[axis] : axis == rows.across;
-    shape.push_back(large ? extent[axis] : 1);
+    shape.push_back(large ? at.extent[axis] : 1);
   }
   return draft.reg(name, dtype, shape);
 }
 
 TensorId RowProgram::register_of(int load) {
   const RowTerm& term = rows.term(load);
-  const Dtype own = rows.nest.loads[place(term.load)].dtype;
-  return reg(fmt::format("in{}", term.load), term.varies, typed ? own : Dtype::f32);
+  return reg(fmt::format("in{}", term.load), term.varies, rows.nest.loads[place(term.load)].dtype);
 }
 
 Value RowProgram::compute(int id) {
@@ -68,7 +62,7 @@ Value RowProgram::compute(int id) {
   if (term.kind == Kind::index) {
     const auto axis = place(std::ranges::find(term.at.steps, 1) - term.at.steps.begin());
     const auto dim = std::find(rows.dims.begin(), rows.dims.end(), axis) - rows.dims.begin();
-    return tile::coordinate(static_cast<int>(dim), at[axis] + term.at.begin);
+    return tile::coordinate(static_cast<int>(dim), at.origin[axis] + term.at.begin);
   }
   if (term.kind == Kind::load) {
     read(term, register_of(id));
@@ -79,7 +73,7 @@ Value RowProgram::compute(int id) {
   const bool rounds = term.kind == Kind::round, shared = term.uses > 1 && term.nodes > kLargestCopy;
   const Value value = rounds ? operands[0] : tile::apply(term.op, std::move(operands));
   if (!rounds && !shared) return value;
-  const std::vector<bool> varies(term.along ? extent.size() : 0, true);
+  const std::vector<bool> varies(term.along ? start.size() : 0, true);
   const TensorId to = reg(fmt::format("s{}", id), varies, term.dtype);
   b.map(to, value);
   return bound[id] = b.value(to);
@@ -89,27 +83,25 @@ void RowProgram::read(const RowTerm& load, TensorId to) {
   const bool large = rows.fills_tile(load.varies);
   if (fetch && large) return std::exchange(fetch, {})(to);
   const auto which = place(load.load);
-  b.copy(tile_of(in[which], rows.nest.loads[which]), b.all(to), rows.fills[which], typed && large);
+  b.copy(in[which].at(at), b.all(to), rows.fills[which], large);
 }
 
 TensorId RowProgram::put(int id, const std::string& name) {
   const RowTerm& term = rows.term(id);
   const TensorId to = whole(name);
   const bool fresh = term.kind == Kind::load && !bound.contains(id) && rows.fills_tile(term.varies);
-  if (fresh && (!typed || rows.nest.loads[place(term.load)].dtype == Dtype::f32)) read(term, to);
+  if (fresh && rows.nest.loads[place(term.load)].dtype == Dtype::f32) read(term, to);
   else b.map(to, compute(id));
   bound[id] = b.value(to);
   return to;
 }
 
-std::vector<int> RowProgram::settle(std::size_t pass) {
-  std::vector<int> numbers;
+void RowProgram::settle(std::size_t pass) {
   const auto visit = [&](const auto& self, int id) -> void {
     const RowTerm& term = rows.term(id);
     if (term.along && !bound.contains(id))
       for (const int arg : term.operands) self(self, arg);
     if (term.along || term.kind == Kind::constant) return;
-    if (std::find(numbers.begin(), numbers.end(), id) == numbers.end()) numbers.push_back(id);
     if (const Value value = compute(id); !bound.contains(id)) {
       const TensorId to = number(fmt::format("u{}", id));
       b.map(to, value);
@@ -117,15 +109,13 @@ std::vector<int> RowProgram::settle(std::size_t pass) {
     }
   };
   for (const int root : rows.passes[pass].roots(rows)) visit(visit, root);
-  return numbers;
 }
 
-void RowProgram::hold(std::size_t pass, bool held, bool operands) {
+void RowProgram::hold(std::size_t pass, bool operands) {
   std::map<int, std::string> names;
   for (const int root : rows.passes[pass].roots(rows))
     if (operands) names[root] = fmt::format("e{}", names.size());
-  for (const auto& [id, slot] : rows.passes[pass].held)
-    if (held) names[id] = slot_name(slot);
+  for (const auto& [id, slot] : rows.passes[pass].held) names[id] = slot_name(slot);
   for (const auto& [id, name] : names)
     if (const auto found = bound.find(id); found == bound.end() || found->second.tensor != whole(name)) put(id, name);
 }
@@ -141,7 +131,7 @@ void RowProgram::reduce(int id, TensorId from) {
   const RowTerm& term = rows.term(id);
   const auto op = *reduce_op(term.op);
   const TensorId to = number(fmt::format("{}{}", op == ReduceOp::sum ? "total" : op == ReduceOp::max ? "top" : "low", id));
-  std::vector<bool> varies(extent.size(), true);
+  std::vector<bool> varies(start.size(), true);
   for (std::size_t i = rows.row.size(); i-- > 0;) {
     varies[rows.row[i]] = false;
     const TensorId part = i == 0 ? to : reg(fmt::format("part{}", i), varies);
@@ -157,9 +147,10 @@ Value RowProgram::masked(int id, Value value) const {
   for (std::size_t d = 0; d < rows.dims.size() && term.masked; ++d) {
     const std::size_t axis = rows.dims[d];
     const std::int64_t size = rows.size(axis), blocks = axis == rows.row.back() ? cluster : 1;
-    if (axis == rows.across || tiles(axis) * extent[axis] * blocks == size) continue;
+    if (axis == rows.across || tiles(axis) * at.extent[axis] * blocks == size) continue;
     // Near the end, where it matters, the difference is exact in fp32, however long the row.
-    const Value inside = tile::apply(ValueOp::less, {tile::coordinate(static_cast<int>(d), at[axis] - size), tile::constant(0)});
+    const Value inside =
+        tile::apply(ValueOp::less, {tile::coordinate(static_cast<int>(d), at.origin[axis] - size), tile::constant(0)});
     value = tile::apply(ValueOp::where, {inside, std::move(value), tile::constant(identity_of(term.op))});
   }
   return value;
@@ -170,12 +161,11 @@ void RowProgram::store(bool along) {
     const Access& access = rows.nest.outputs[i].place;
     if (rows.along(access) != along) continue;
     const auto emit = [&] {
-      const Dtype dtype = typed ? access.dtype : Dtype::f32;
-      std::vector<bool> varies(extent.size(), along);
+      std::vector<bool> varies(start.size(), along);
       varies[rows.across] = true;
-      const TensorId y = reg(fmt::format("y{}", i), varies, dtype);
+      const TensorId y = reg(fmt::format("y{}", i), varies, access.dtype);
       b.map(y, compute(rows.results[i]));
-      b.copy(b.all(y), tile_of(out[i], access), 0, streaming && along);
+      b.copy(b.all(y), out[i].at(at), 0, streaming && along);
     };
     if (along || cluster == 1) emit();
     else b.if_less(tile::cluster_rank(), 1, emit);
@@ -183,11 +173,11 @@ void RowProgram::store(bool along) {
 }
 
 void RowProgram::in_registers() {
-  at = start;
+  at.origin = start;
   const std::size_t last = rows.passes.size() - 1;
   for (std::size_t p = 0; p < last; ++p) {
     settle(p);
-    hold(p, true, true);
+    hold(p, true);
     for (const int id : rows.passes[p].reduces) reduce(id, operand(id));
     std::erase_if(bound,
                   [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
@@ -197,11 +187,11 @@ void RowProgram::in_registers() {
   store(false);
 }
 
-void RowProgram::walk(const std::function<void()>& body) {
+void RowProgram::walk(const std::function<void(const Index&)>& body) {
   const auto outside = bound;
   b.for_("i", 0, tiles(rows.row), 1, [&](const Index& i) {
     go_along(i);
-    body();
+    body(i);
   });
   bound = outside;
 }
@@ -212,9 +202,9 @@ tile::Tile RowProgram::keep(int slot) {
   std::vector<Index> offset;
   for (const std::size_t axis : rows.dims) {
     const bool across = axis == rows.across;
-    extents.push_back(extent[axis]);
-    shape.push_back(extent[axis] * (across ? 1 : tiles(axis)));
-    offset.push_back(across ? Index(0) : at[axis] - start[axis]);
+    extents.push_back(at.extent[axis]);
+    shape.push_back(at.extent[axis] * (across ? 1 : tiles(axis)));
+    offset.push_back(across ? Index(0) : at.origin[axis] - start[axis]);
   }
   if (added) found->second = b.shared(slot == 0 ? "kept" : fmt::format("kept{}", slot), Dtype::f32, shape);
   return b.tile(found->second, offset, extents);
@@ -244,7 +234,7 @@ void RowProgram::in_passes(bool stays) {
     const TensorId highest = whole("highest"), higher = whole("higher"), sums = whole("sums");
     b.fill(highest, std::numeric_limits<float>::lowest());  // finite: the difference of infinities is no number
     b.fill(sums, 0);
-    walk([&] {
+    walk([&](const Index&) {
       const Value v = masked(high, rows.term(x).kind == Kind::load ? compute(x) : b.value(put(x, "x")));
       b.map(higher, tile::apply(ValueOp::max, {b.value(highest), v}));
       b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(higher)) + exp_of(v - b.value(higher)));
@@ -258,28 +248,43 @@ void RowProgram::in_passes(bool stays) {
   for (std::size_t p = first; p < last; ++p) {
     settle(p);
     const auto& reduces = rows.passes[p].reduces;
-    std::vector<TensorId> lanes;
+    std::vector<TensorId> lanes, lost;
     for (const int id : reduces) {
+      const bool exact = compensated && rows.term(id).op == ValueOp::add;
+      lost.push_back(exact ? whole(fmt::format("lost{}", lost.size())) : -1);
       lanes.push_back(whole(fmt::format("lanes{}", lanes.size())));
       b.fill(lanes.back(), identity_of(rows.term(id).op));
+      if (exact) b.fill(lost.back(), 0);
     }
-    walk([&] {
+    walk([&](const Index&) {
       if (stays && p > 0) take(p - 1);
-      if (stays) hold(p, true, false);
+      if (stays) hold(p, false);
       if (stays) leave(p);
-      for (std::size_t i = 0; i < lanes.size(); ++i)
-        b.map(lanes[i], tile::apply(rows.term(reduces[i]).op,
-                                    {b.value(lanes[i]), masked(reduces[i], compute(rows.term(reduces[i]).operands[0]))}));
+      for (std::size_t i = 0; i < lanes.size(); ++i) {
+        const Value all = b.value(lanes[i]), each = masked(reduces[i], compute(rows.term(reduces[i]).operands[0]));
+        if (lost[i] < 0) {
+          b.map(lanes[i], tile::apply(rows.term(reduces[i]).op, {all, each}));
+          continue;
+        }
+        const TensorId term = whole("term"), total = whole("total");
+        b.map(term, each);
+        b.map(total, all + b.value(term));
+        b.map(lost[i], b.value(lost[i]) + (b.value(term) - (b.value(total) - all)));
+        b.map(lanes[i], b.value(total));
+      }
     });
-    for (std::size_t i = 0; i < lanes.size(); ++i) reduce(reduces[i], lanes[i]);
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + b.value(lost[i]));
+      reduce(reduces[i], lanes[i]);
+    }
   }
   settle(last);
   if (!rows.passes[last].roots(rows).empty())
-    walk([&] {
+    walk([&](const Index&) {
       if (stays) take(last - 1);
       store(true);
     });
-  at = start;
+  at.origin = start;
   store(false);
 }
 }  // namespace warploom::kernels

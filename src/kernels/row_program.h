@@ -6,49 +6,45 @@
 namespace warploom::kernels {
 struct RowProgram {
   const Rows& rows;
-  std::vector<std::int64_t> extent;  // of a tile, by axis and one more for `across` where it is none; 1 off Rows::dims
-  std::int64_t cluster = 1;          // blocks that share a row, each with a part of its last axis
-  bool typed = false;                // registers that are loaded and stored are of the tensors' types, otherwise f32
-  bool streaming = false;            // results are stored past the caches
+  std::int64_t cluster = 1;  // blocks that share a row, each with a part of its last axis
+  bool streaming = false;    // results are stored past the caches
+  bool compensated = false;  // in_passes: sums keep what rounding loses, since there are thousands of tiles
   Draft draft{"rowwise"};
   tile::Builder& b = draft.b;
-  std::vector<tile::TensorId> in, out;             // global tensors
-  std::vector<tile::Index> start, at;              // where the row and the tile begin, by axis
+  std::vector<Boxes> in, out;                      // global tensors
+  NestTile at;                                     // by axis, and one more for `across` where it is none
+  std::vector<tile::Index> start;                  // where the row begins, or a block's part of it
   std::map<int, tile::Value> bound = {};           // terms that have been computed
   std::map<int, tile::TensorId> kept = {};         // by slot: the shared tensor of a row's held terms
   std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile
 
+  // Tiles are of these extents, 1 off Rows::dims.
   RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks = 1);
 
   std::int64_t tiles(std::size_t axis) const;  // along an axis; of a row's last one in a block's part of it
   std::int64_t tiles(const std::vector<std::size_t>& axes) const;
-  void go_to(tile::Index rows_of_tile);  // counted in tiles along the outer axes
-  void go_along(tile::Index number);     // to that tile of the row
-  void in_registers();                   // a tile is a whole row, or a block's part of it
-  void in_passes(bool keep);             // over tiles; what is held stays in shared memory, or is computed again
+  void go_to(const tile::Index& rows_of_tile);  // counted in tiles along the outer axes
+  void go_along(const tile::Index& number);     // to that tile of the row
+  void in_registers();                          // a tile is a whole row, or a block's part of it
+  void in_passes(bool keep);                    // over tiles; what is held stays in shared memory, or is computed again
 
   // Pieces of those.
   tile::Value compute(int term);                          // after the loads that it needs
   tile::TensorId put(int term, const std::string& name);  // in a register tensor as large as the tile, to which it is bound
-  std::vector<int> settle(std::size_t pass);              // computes the numbers that the pass needs of each row: those
-  void hold(std::size_t pass, bool held, bool operands);  // puts what the pass holds, and the operands of its reductions
+  void settle(std::size_t pass);                          // computes the numbers that the pass needs of each row
+  void hold(std::size_t pass, bool operands);             // puts what the pass holds, and perhaps the operands of its reductions
   tile::TensorId operand(int reduce);                     // that has been put; with nothing in it past the row's end
   void reduce(int term, tile::TensorId from);             // over the row; binds it
-  void walk(const std::function<void()>& body);           // over the row's tiles
+  void walk(const std::function<void(const tile::Index&)>& body);  // over the row's tiles
   tile::Value masked(int term, tile::Value value) const;
   void store(bool along);                // results along the row, or the others
   tile::TensorId register_of(int load);  // a term
   tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
-  tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(extent.size(), true)); }
-  tile::Tile tile_of(tile::TensorId global, const Access& access) const {
-    return box(draft, global, access, rows.dims, at, extent);
-  }
+  tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(start.size(), true)); }
   tile::Tile keep(int slot);     // where the tile's part of a slot stays
   void take(std::size_t pass);   // loads and binds what the pass held
   void leave(std::size_t pass);  // stores what it holds and the one before did not
   void read(const RowTerm& load, tile::TensorId to);
 };
-
-std::string slot_name(int slot);
 }  // namespace warploom::kernels

@@ -2,14 +2,13 @@
 //
 // A task computes rows_per_task rows. A row that fits in one register tile stays there. A longer one is walked in chunks, once for
 // each pass of the nest (softmax: once for maximum and sum together, then for the result). With resident=1 what passes hold stays in
-// scratch memory (the L2 cache) in between, so memory is read once and written once; with resident=0 the row is read again. A row's
-// last walk goes chunk by chunk with the next row's first. streaming=1 writes the result past the caches. Where neighbours in memory
-// belong to different rows, a task takes rows_per_task of them at once, side by side in vectors.
+// scratch memory (the L2 cache) in between, so memory is read once and written once; with resident=0 the row is read again.
+// streaming=1 writes the result past the caches. Where neighbours in memory belong to different rows, a task takes rows_per_task of
+// them at once, side by side in vectors.
 #include "kernels/families.h"
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {
-using target::Capabilities;
 using tile::Index;
 using tile::TensorId;
 using tile::Value;
@@ -19,188 +18,85 @@ constexpr double kLowest = -3.0e38;  // a maximum of nothing whose difference to
 constexpr std::int64_t kLongestChunk = 2048;  // elements: what a register tile may be and still sit in the L1 cache
 
 std::int64_t lanes_of(const Capabilities& capabilities) { return std::max(4, capabilities.vector_bytes / 4); }
-Value exp(Value value) { return tile::apply(ValueOp::exp, {std::move(value)}); }
 
-// Rows of many chunks, the last walk of one together with the first of the next.
-struct Overlapped {
-  RowProgram& p;
-  bool resident;
-  const Rows& rows = p.rows;
-  tile::Builder& b = p.b;
-  std::size_t last = rows.passes.size() - 1;
-  // Maximum and sum of exponentials together: the running maximum is one number for all lanes and changes between chunks only, so
-  // that the pass costs one exponential an element. Kept exponentials stay relative to the maximum that their chunk knew.
-  bool joint = rows.joint && (!resident || last == 2);
-  int top = joint ? rows.passes[0].reduces[0] : -1, sum = joint ? rows.passes[1].reduces[0] : -1;
-  int x = joint ? rows.term(top).operands[0] : -1, e = joint ? rows.term(sum).operands[0] : -1;
-  bool keeps_exponentials = joint && resident && rows.passes[1].held.size() == 1 && rows.passes[1].held.contains(e);
-  TensorId highs = keeps_exponentials ? b.shared("highs", Dtype::f32, {1, p.tiles(rows.row)}) : -1;
-  std::map<int, Value> final = {};  // what the last walk knows of its row
+// Rows of many chunks whose maximum and sum of exponentials are found in one walk: the running maximum is one number for all lanes and
+// changes between chunks only, so that the walk costs one exponential an element. Where the result is made of the exponentials, those
+// are kept, relative to the maximum that their chunk knew.
+class Joint {
+ public:
+  Joint(RowProgram& program, bool resident) : p_(program), resident_(resident) {
+    const auto& held = p_.rows.passes[1].held;
+    keeps_exponentials_ = resident && held.size() == 1 && held.contains(e_);
+    if (keeps_exponentials_) highs_ = b_.shared("highs", Dtype::f32, {1, p_.tiles(p_.rows.row)});
+  }
+  static bool serves(const Rows& rows) { return rows.joint && rows.passes.size() == 3; }
 
-  TensorId accumulator(int id) { return p.number(fmt::format("all{}", id)); }
-  TensorId lost(int id) { return p.number(fmt::format("lost{}", id)); }
-
-  std::vector<int> reduces(std::size_t pass) const {
-    return joint && pass == 0 ? std::vector{top, sum} : rows.passes[pass].reduces;
+  void row() {
+    p_.settle(0);
+    b_.fill(high_, kLowest), b_.fill(all_, 0), b_.fill(lost_, 0);
+    p_.walk([&](const Index& chunk) { read(chunk); });
+    b_.map(all_, b_.value(all_) + b_.value(lost_));
+    p_.bound[top_] = b_.value(high_), p_.bound[sum_] = b_.value(all_);
+    p_.settle(2);
+    if (!p_.rows.passes[2].roots(p_.rows).empty()) p_.walk([&](const Index& chunk) { write(chunk); });
+    p_.at.origin = p_.start;
+    p_.store(false);
   }
 
-  void all(const char* variable, const std::function<void(const Index&)>& body) {
-    b.for_(variable, 0, p.tiles(rows.row), 1, body);
-  }
+ private:
+  static Value exp(Value value) { return tile::apply(ValueOp::exp, {std::move(value)}); }
 
-  void begin(std::size_t pass) {
-    p.settle(pass);
-    for (const int id : reduces(pass)) {
-      b.fill(accumulator(id), joint && id == top ? kLowest : identity_of(rows.term(id).op));
-      if (rows.term(id).op == ValueOp::add) b.fill(lost(id), 0);
-    }
-  }
-
-  // all ← all + part, and what rounding lost of it: there may be thousands of chunks.
-  void add(int id, const Value& part, const std::optional<Value>& scale = {}) {
-    const TensorId all = accumulator(id), total = p.number("sum");
-    const Value was = scale ? b.value(lost(id)) * *scale : b.value(lost(id));
-    if (scale) b.map(all, b.value(all) * *scale);
-    b.map(total, b.value(all) + part);
-    b.map(lost(id), was + (part - (b.value(total) - b.value(all))));
-    b.map(all, b.value(total));
-  }
-  Value reduced(int id, TensorId from) {
-    p.reduce(id, from);
-    return p.bound.at(id);
-  }
-
-  void read(std::size_t pass, const Index& chunk) {
-    p.go_along(chunk);
-    const auto outside = p.bound;
-    if (joint && pass == 0) {
-      if (const Value v = p.masked(top, b.value(p.put(x, "x"))); v.kind == Value::Kind::op) b.map(p.whole("x"), v);
-      if (resident && !keeps_exponentials) b.copy(b.all(p.whole("x")), p.keep(0));
-      const TensorId high = accumulator(top), next = p.number("next"), scale = p.number("scale"),
-                     each = p.whole(keeps_exponentials ? "x" : "e");
-      b.map(next, tile::apply(ValueOp::max, {reduced(top, p.whole("x")), b.value(high)}));
-      b.map(scale, exp(b.value(high) - b.value(next)));
-      b.map(high, b.value(next));
-      if (keeps_exponentials) b.copy(b.all(high), b.tile(highs, {0, chunk}, {1, 1}));
-      b.map(each, exp(b.value(p.whole("x")) - b.value(high)));
-      const Value part = reduced(sum, each);
-      if (keeps_exponentials) b.copy(b.all(each), p.keep(0));
-      add(sum, part, b.value(scale));
-    } else {
-      if (pass > 0 && resident) p.take(pass - 1);
-      p.hold(pass, resident, true);
-      if (resident) p.leave(pass);
-      for (const int id : rows.passes[pass].reduces) {
-        const Value part = reduced(id, p.operand(id));
-        const TensorId all = accumulator(id);
-        if (rows.term(id).op == ValueOp::add) add(id, part);
-        else b.map(all, tile::apply(rows.term(id).op, {b.value(all), part}));
-      }
-    }
-    p.bound = outside;
-  }
-  void end(std::size_t pass) {
-    for (const int id : reduces(pass)) {
-      if (rows.term(id).op == ValueOp::add) b.map(accumulator(id), b.value(accumulator(id)) + b.value(lost(id)));
-      p.bound[id] = b.value(accumulator(id));
-    }
-  }
-
-  // What follows a row's first walk, up to its last.
-  void middle() {
-    end(0);
-    for (std::size_t pass = joint ? 2 : 1; pass < last; ++pass) {
-      begin(pass);
-      all("m", [&](const Index& c) { read(pass, c); });
-      end(pass);
-    }
-    // The next row's numbers take these ones' places while this row is still written.
-    final.clear();
-    for (const int id : p.settle(last)) {
-      const TensorId to = p.number(fmt::format("last{}", id));
-      b.map(to, p.bound.at(id));
-      final[id] = b.value(to);
-    }
-    p.at = p.start;
-    p.store(false);
-    p.bound.clear();
-  }
-
-  // The only term after the sum that is made of this one; -1: there are several.
-  int only_user(int id) const {
-    int user = std::count(rows.results.begin(), rows.results.end(), id) ? -2 : -1;
-    for (int t = 0; t < static_cast<int>(rows.terms.size()); ++t)
-      if (const auto& args = rows.term(t).operands; t != sum && std::count(args.begin(), args.end(), id))
-        user = user == -1 ? t : -2;
-    return std::max(user, -1);
+  void read(const Index& chunk) {
+    const TensorId x = p_.put(x_, "x"), each = p_.whole(keeps_exponentials_ ? "x" : "e"), next = p_.number("next"),
+                   scale = p_.number("scale"), total = p_.number("total");
+    if (const Value v = p_.masked(top_, b_.value(x)); v.kind == Value::Kind::op) b_.map(x, v);
+    if (resident_ && !keeps_exponentials_) b_.copy(b_.all(x), p_.keep(0));
+    p_.reduce(top_, x);
+    b_.map(next, tile::apply(ValueOp::max, {p_.bound.at(top_), b_.value(high_)}));
+    b_.map(scale, exp(b_.value(high_) - b_.value(next)));
+    b_.map(high_, b_.value(next));
+    if (keeps_exponentials_) b_.copy(b_.all(high_), b_.tile(highs_, {0, chunk}, {1, 1}));
+    b_.map(each, exp(b_.value(x) - b_.value(high_)));
+    p_.reduce(sum_, each);
+    if (keeps_exponentials_) b_.copy(b_.all(each), p_.keep(0));
+    // all ← all · scale + part, and what rounding lost of it: there may be thousands of chunks.
+    const Value part = p_.bound.at(sum_);
+    b_.map(all_, b_.value(all_) * b_.value(scale));
+    b_.map(total, b_.value(all_) + part);
+    b_.map(lost_, b_.value(lost_) * b_.value(scale) + (part - (b_.value(total) - b_.value(all_))));
+    b_.map(all_, b_.value(total));
   }
 
   void write(const Index& chunk) {
-    p.go_along(chunk);
-    const auto outside = std::exchange(p.bound, final);
-    if (keeps_exponentials) {
-      const TensorId factor = p.number("factor"), kept = p.whole("x");
-      b.copy(b.tile(highs, {0, chunk}, {1, 1}), b.all(factor));
-      Value scaled = exp(b.value(factor) - final.at(top));
-      int from = e;  // or e · u, where nothing else is made of e: then u is part of the factor
-      if (const int user = only_user(e); user >= 0 && rows.term(user).op == ValueOp::mul) {
-        const auto& args = rows.term(user).operands;
-        if (const auto number = final.find(args[0] == e ? args[1] : args[0]); number != final.end())
-          scaled = std::move(scaled) * number->second, from = user;
-      }
-      b.map(factor, scaled);
-      b.copy(p.keep(0), b.all(kept));
-      p.bound[from] = b.value(kept) * b.value(factor);
-    } else if (joint && resident) {
-      b.copy(p.keep(0), b.all(p.whole("x")));
-      p.bound[x] = b.value(p.whole("x"));
-    } else if (resident) {
-      p.take(last - 1);
+    if (keeps_exponentials_) {
+      const TensorId factor = p_.number("factor"), kept = p_.whole("x");
+      b_.copy(b_.tile(highs_, {0, chunk}, {1, 1}), b_.all(factor));
+      b_.map(factor, exp(b_.value(factor) - p_.bound.at(top_)));
+      b_.copy(p_.keep(0), b_.all(kept));
+      p_.bound[e_] = b_.value(kept) * b_.value(factor);
+    } else if (resident_) {
+      b_.copy(p_.keep(0), b_.all(p_.whole("x")));
+      p_.bound[x_] = b_.value(p_.whole("x"));
     }
-    p.store(true);
-    p.bound = outside;
+    p_.store(true);
   }
 
-  void rows_of_task(const Index& first, const Index& count) {
-    const bool writes = !rows.passes[last].roots(rows).empty();
-    const auto alone = [&](const Index& row) {
-      p.go_to(row);
-      begin(0);
-      all("c", [&](const Index& c) { read(0, c); });
-      middle();
-    };
-    if (!writes) return b.for_("r", 0, count, 1, [&](const Index& r) { alone(first + r); });
-    alone(first);
-    b.for_("r", 1, count, 1, [&](const Index& r) {
-      p.go_to(first + r);
-      begin(0);
-      all("d", [&](const Index& d) {
-        p.go_to(first + r - 1);
-        write(d);
-        p.go_to(first + r);
-        read(0, d);
-      });
-      middle();
-    });
-    p.go_to(first + count - 1);
-    all("g", [&](const Index& g) { write(g); });
-  }
+  RowProgram& p_;
+  tile::Builder& b_ = p_.b;
+  bool resident_, keeps_exponentials_ = false;
+  int top_ = p_.rows.passes[0].reduces[0], sum_ = p_.rows.passes[1].reduces[0];
+  int x_ = p_.rows.term(top_).operands[0], e_ = p_.rows.term(sum_).operands[0];
+  TensorId high_ = p_.number("high"), all_ = p_.number("all"), lost_ = p_.number("lost"), highs_ = -1;
 };
 
 class RowwiseCpu final : public Family {
  public:
+  RowwiseCpu(Rows rows, const Capabilities& capabilities) : rows_(std::move(rows)), capabilities_(capabilities) {}
   std::string name() const override { return "cpu_rowwise"; }
   bool general() const override { return true; }
 
-  bool covers(const Region& region, const Capabilities& capabilities) const override {
-    return !capabilities.gpu && region.track != Track::fp8 && read_rows(region.nests());
-  }
-
-  Space space(const Region& region, const Capabilities& capabilities) const override {
-    Space space{name(), {}};
-    const auto rows = read_rows(region.nests());
-    if (!rows) return space;
-    const std::int64_t lanes = lanes_of(capabilities), size = rows->size(rows->row.back()), across = rows->size(rows->across);
+  Space space() const override {
+    const std::int64_t lanes = lanes_of(capabilities_), size = rows_.size(rows_.row.back()), across = rows_.size(rows_.across);
     std::vector<std::int64_t> chunks, tasks, resident, streaming = {0};
     // A row of moderate length whole, in as many vectors as it takes.
     const std::int64_t whole = round_up(size, lanes);
@@ -208,74 +104,73 @@ class RowwiseCpu final : public Family {
       if (vectors == 1 || vectors / 2 * lanes < size) chunks.push_back(vectors * lanes);
     if (whole <= kLongestChunk && std::find(chunks.begin(), chunks.end(), whole) == chunks.end())
       chunks.insert(chunks.begin(), whole);
-    if (rows->lanes_outside) chunks = {1};
+    if (rows_.lanes_outside) chunks = {1};
     for (const std::int64_t count : {1, 4, 16, 64, 256, 1024})
-      if (!rows->lanes_outside && rows->row_count() % count == 0 && count * rows->row_size() <= 1 << 22) tasks.push_back(count);
+      if (!rows_.lanes_outside && rows_.row_count() % count == 0 && count * rows_.row_size() <= 1 << 22) tasks.push_back(count);
     for (const std::int64_t count : {512, 256, 1024, 128, 64, 32, 16, 8, 4})
-      if (rows->lanes_outside && (count <= across || count <= lanes)) tasks.push_back(count);
+      if (rows_.lanes_outside && (count <= across || count <= lanes)) tasks.push_back(count);
     std::stable_partition(tasks.begin(), tasks.end(), [&](std::int64_t count) { return across % count == 0; });
     if (tasks.empty()) tasks = {1};
-    if (rows->slots() > 0 && scratch(*rows, rows->lanes_outside ? tasks[0] : 1) <= capabilities.shared_bytes) resident = {1};
-    if (resident.empty() || rows->row_size() > 4096) resident.push_back(0);
-    if (all_f32(*rows)) streaming = {1, 0};
-    space.fields = {{"chunk", chunks, "elements of a row taken at once, in registers"},
-                    {"rows_per_task", tasks, "rows a task computes, one after another or side by side"},
-                    {"resident", resident, "1: a row stays in scratch memory between passes; 0: it is read again"},
-                    {"streaming", streaming, "1: the result is written past the caches"}};
-    return space;
+    if (rows_.slots() > 0 && scratch(tasks[0]) <= capabilities_.shared_bytes) resident = {1};
+    if (resident.empty() || rows_.row_size() > 4096) resident.push_back(0);
+    if (all_f32()) streaming = {1, 0};
+    return {name(),
+            {{"chunk", chunks, "elements of a row taken at once, in registers"},
+             {"rows_per_task", tasks, "rows a task computes, one after another or side by side"},
+             {"resident", resident, "1: a row stays in scratch memory between passes; 0: it is read again"},
+             {"streaming", streaming, "1: the result is written past the caches"}}};
   }
 
-  Status legal(const Region& region, const Schedule& s, const Capabilities& capabilities) const override {
-    const auto rows = read_rows(region.nests());
+  Status legal(const Schedule& s) const override {
     const std::int64_t chunk = field(s, "chunk"), count = field(s, "rows_per_task"), resident = field(s, "resident", -1);
-    WARPLOOM_CHECK(first_broken(s, {{!rows || chunk < 1 || count < 1 || resident < 0 || resident > 1,
-                                     "chunk, rows_per_task, resident and streaming from the family's space", chunk},
-                                    {chunk > kLongestChunk || (rows && rows->lanes_outside && count > kLongestChunk),
-                                     "a chunk that registers hold", chunk}}));
-    return fits(s, resident == 1 && !in_registers(*rows, chunk) ? scratch(*rows, rows->lanes_outside ? count : 1) : 0,
-                capabilities);
+    WARPLOOM_CHECK(first_broken(
+        s, {{chunk < 1 || count < 1 || resident < 0 || resident > 1,
+             "chunk, rows_per_task, resident and streaming from the family's space", chunk},
+            {chunk > kLongestChunk || (rows_.lanes_outside && count > kLongestChunk), "a chunk that registers hold", chunk}}));
+    return fits(s, resident == 1 && !in_registers(chunk) ? scratch(count) : 0, capabilities_);
   }
 
   // Cycles an element: memory or L2 traffic and arithmetic, the overhead of chunks and rows, and idle cores.
-  double guess(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
-    const auto rows = read_rows(region.nests());
-    if (!rows || !legal(region, schedule, capabilities)) return HUGE_VAL;
+  double guess(const Schedule& schedule) const override {
     const auto d = [](std::int64_t value) { return static_cast<double>(value); };
     const std::int64_t chunk = field(schedule, "chunk"), count = field(schedule, "rows_per_task");
-    const double lanes = d(lanes_of(capabilities)), last = d(rows->size(rows->row.back())), size = d(rows->row_size());
+    const double lanes = d(lanes_of(capabilities_)), last = d(rows_.size(rows_.row.back())), size = d(rows_.row_size());
     const double chunks = std::ceil(last / d(chunk)) * size / last, padded = chunks * d(chunk);
-    const bool large = d(rows->row_count()) * size * 8 > 32e6;
-    const double passes = in_registers(*rows, chunk) ? 12 : field(schedule, "resident") == 1 ? 14 : 22;
+    const bool large = d(rows_.row_count()) * size * 8 > 32e6;
+    const double passes = in_registers(chunk) ? 12 : field(schedule, "resident") == 1 ? 14 : 22;
     double row = padded / lanes * passes + chunks * 60 + 60;
     const double bytes = field(schedule, "streaming") == 1 ? (large ? 8 : 14) : (large ? 12 : 8);
     row = std::max(row, size * bytes / (large ? 3.0 : 10.0));
-    const double tasks = std::ceil(d(rows->row_count()) / d(count));
+    const double tasks = std::ceil(d(rows_.row_count()) / d(count));
     // A task's first and last passes share their loop with no other, and at the end cores wait for each other's last task.
-    return (std::ceil(tasks / capabilities.processors) + 0.5) * ((d(count) + 0.5) * row + 200);
+    return (std::ceil(tasks / capabilities_.processors) + 0.5) * ((d(count) + 0.5) * row + 200);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& schedule, const Capabilities& capabilities) const override {
-    WARPLOOM_CHECK(legal(region, schedule, capabilities));
-    const Rows rows = *read_rows(region.nests());
+  Result<Programs> programs(const Schedule& schedule) const override {
     const std::int64_t chunk = field(schedule, "chunk"), count = field(schedule, "rows_per_task");
-    std::vector<std::int64_t> extent(rows.nest.axes.size() + 1, 1);
-    extent[rows.lanes_outside ? rows.across : rows.row.back()] = rows.lanes_outside ? count : chunk;
-    RowProgram p(rows, extent);
-    p.streaming = field(schedule, "streaming") == 1 && all_f32(rows);
-    const bool resident = field(schedule, "resident") == 1 && rows.slots() > 0;
-    const std::int64_t groups = p.tiles(rows.outer), together = rows.lanes_outside ? 1 : std::min(count, groups);
+    std::vector<std::int64_t> extent(rows_.nest.axes.size() + 1, 1);
+    extent[rows_.lanes_outside ? rows_.across : rows_.row.back()] = rows_.lanes_outside ? count : chunk;
+    RowProgram p(rows_, extent);
+    p.streaming = field(schedule, "streaming") == 1 && all_f32();
+    p.compensated = !rows_.lanes_outside && p.tiles(rows_.row) > 256;
+    const bool resident = field(schedule, "resident") == 1 && rows_.slots() > 0;
+    const std::int64_t groups = p.tiles(rows_.outer), together = rows_.lanes_outside ? 1 : std::min(count, groups);
     p.b.grid(ceil_div(groups, together)).warps(1);
     const Index first = tile::block(0) * together, left = tile::min(together, Index(groups) - first);
-    if (rows.lanes_outside) {
+    if (rows_.lanes_outside) {
       p.go_to(tile::block(0));
       p.in_passes(resident);
-    } else if (in_registers(rows, chunk)) {
+    } else if (in_registers(chunk)) {
       p.b.for_("r", 0, left, 1, [&](const Index& r) {
         p.go_to(first + r);
         p.in_registers();
       });
     } else {
-      Overlapped{p, resident}.rows_of_task(first, left);
+      const auto joint = Joint::serves(rows_) ? std::make_unique<Joint>(p, resident) : nullptr;
+      p.b.for_("r", 0, left, 1, [&](const Index& r) {
+        p.go_to(first + r);
+        joint ? joint->row() : p.in_passes(resident);
+      });
     }
     Programs out;
     p.draft.finish(out);
@@ -283,20 +178,22 @@ class RowwiseCpu final : public Family {
   }
 
  private:
-  static bool in_registers(const Rows& rows, std::int64_t chunk) {
-    return !rows.lanes_outside && rows.row.size() == 1 && chunk >= rows.row_size();
+  bool in_registers(std::int64_t chunk) const {
+    return !rows_.lanes_outside && rows_.row.size() == 1 && chunk >= rows_.row_size();
   }
-  static std::int64_t scratch(const Rows& rows, std::int64_t together) {  // bytes for what rows hold, and the maxima of chunks
-    return rows.slots() * rows.row_size() * together * 4 + rows.row_size() / 4 + 8192;
+  std::int64_t scratch(std::int64_t count) const {  // bytes for what rows of a task hold, and the maxima of chunks
+    return rows_.slots() * rows_.row_size() * (rows_.lanes_outside ? count : 1) * 4 + rows_.row_size() / 4 + 8192;
   }
-  static bool all_f32(const Rows& rows) {
-    const auto& outputs = rows.nest.outputs;
-    return std::all_of(outputs.begin(), outputs.end(), [](const auto& output) { return output.place.dtype == Dtype::f32; });
+  bool all_f32() const {
+    return std::ranges::all_of(rows_.nest.outputs, [](const auto& output) { return output.place.dtype == Dtype::f32; });
   }
+
+  Rows rows_;
+  Capabilities capabilities_;
 };
 }  // namespace
-const Family& rowwise_cpu_family() {
-  static const RowwiseCpu family;
-  return family;
+FamilyPtr rowwise_cpu_family(const Region& region, const Capabilities& capabilities) {
+  auto rows = capabilities.gpu || region.track == Track::fp8 ? std::nullopt : read_rows(region.nests());
+  return rows ? std::make_shared<RowwiseCpu>(*std::move(rows), capabilities) : nullptr;
 }
 }  // namespace warploom::kernels

@@ -11,25 +11,20 @@ using tile::TensorId;
 enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
 
 std::int64_t power_of_two_above(std::int64_t value) {
-  std::int64_t power = 1;
-  while (power < value) power *= 2;
-  return power;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
 class RowwiseGpu final : public Family {
  public:
+  RowwiseGpu(Rows rows, const Capabilities& capabilities) : rows_(std::move(rows)), capabilities_(capabilities) {}
   std::string name() const override { return "rowwise"; }
   bool general() const override { return true; }
 
-  bool covers(const Region& region, const target::Capabilities& capabilities) const override {
-    return capabilities.gpu && read_rows(region.nests());
-  }
-
-  Space space(const Region& region, const target::Capabilities& capabilities) const override {
-    const bool outside = read_rows(region.nests())->lanes_outside;
+  Space space() const override {
     std::vector<std::int64_t> clusters = {1}, together = {1, 2, 4, 8, 16};
-    for (std::int64_t c = 2; c <= capabilities.max_cluster; c *= 2) clusters.push_back(c);
-    if (outside) together = {32, 64, 16, 128, 8, 256};
+    for (std::int64_t c = 2; c <= capabilities_.max_cluster; c *= 2) clusters.push_back(c);
+    if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
+    if (const auto most = power_of_two_above(rows_.size(rows_.across)); rows_.lanes_outside && most < 8) together = {most};
     return {name(),
             {{"place",
               {kRegisters, kRing, kShared, kStreamed},
@@ -42,34 +37,33 @@ class RowwiseGpu final : public Family {
              {"blocks", {2, 1, 3, 4}, "blocks a multiprocessor holds, where a ring feeds them"}}};
   }
 
-  Status legal(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
+  Status legal(const Schedule& s) const override {
     const auto threads = field(s, "warps") * 32, together = field(s, "rows"), cluster = field(s, "cluster"),
                place = field(s, "place"), chunk = field(s, "chunk"), stages = field(s, "stages", 2),
                blocks = field(s, "blocks", 2);
     const bool ring = place == kRing, whole = place == kRegisters || ring;
     WARPLOOM_CHECK(first_broken(s, {
-                                       {cluster > capabilities.max_cluster, "a cluster the target has", cluster},
+                                       {cluster > capabilities_.max_cluster, "a cluster the target has", cluster},
                                        {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
                                        {whole && chunk != 4, "chunk=4 where the row is in registers", chunk},
                                    }));
-    const Rows rows = *read_rows(region.nests());
-    const auto extent = extents(rows, s);
+    const auto extent = extents(s);
     std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
-    for (const std::size_t axis : rows.dims) {
+    for (const std::size_t axis : rows_.dims) {
       part *= extent[axis];
-      held *= axis == rows.across ? extent[axis]
-                                  : round_up(ceil_div(rows.size(axis), axis == rows.row.back() ? cluster : 1), extent[axis]);
+      held *= axis == rows_.across ? extent[axis]
+                                   : round_up(ceil_div(rows_.size(axis), axis == rows_.row.back() ? cluster : 1), extent[axis]);
     }
-    const std::int64_t size = rows.row_size(), slots = rows.slots(), across = rows.size(rows.across),
+    const std::int64_t size = rows_.row_size(), slots = rows_.slots(), across = rows_.size(rows_.across),
                        values = part / threads * std::max<std::int64_t>(1, slots),
                        longest = power_of_two_above(size / cluster) * together;
-    const bool outside = rows.lanes_outside;
-    const std::int64_t most = threads <= 512 ? 64 : rows.nest.loads.size() == 1 && !outside ? 32 : 16;
+    const bool outside = rows_.lanes_outside;
+    const std::int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
     WARPLOOM_CHECK(first_broken(
         s, {
-               {cluster > 1 && (rows.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block",
+               {cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block",
                 size},
-               {cluster > 1 && place == kStreamed && rows.row_count() >= capabilities.processors,
+               {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.processors,
                 "cluster=1 where enough rows are streamed", cluster},
                {together > 1 && !outside && (cluster > 1 || place != kRegisters),
                 "rows=1 with clusters, a ring, shared memory or streaming", together},
@@ -79,30 +73,27 @@ class RowwiseGpu final : public Family {
                 "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
                {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",
                 threads * chunk},
-               {ring && (outside || rows.row.size() > 1 || part * cluster != size || feeds(rows).size() != 1 ||
-                         !std::all_of(rows.nest.loads.begin(), rows.nest.loads.end(),
-                                      [](const Access& load) { return load.inside; })),
+               {ring && (outside || rows_.row.size() > 1 || part * cluster != size || feeds_.size() != 1 ||
+                         !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
                 "a row that the tiles divide, of one tensor", size},
            }));
     std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
-    if (ring)
-      bytes = (stages * part * bytes_of(rows.nest.loads[static_cast<std::size_t>(*feeds(rows).begin())].dtype) + 1024) * blocks;
+    if (ring) bytes = (stages * part * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + 1024) * blocks;
     WARPLOOM_CHECK(
         first_broken(s, {{ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor", threads * blocks}}));
-    return fits(s, bytes, capabilities);
+    return fits(s, bytes, capabilities_);
   }
 
-  Result<Programs> programs(const Region& region, const Schedule& s, const target::Capabilities& capabilities) const override {
-    const Rows rows = *read_rows(region.nests());
+  Result<Programs> programs(const Schedule& s) const override {
     const std::int64_t cluster = field(s, "cluster");
-    RowProgram p(rows, extents(rows, s), cluster);
-    p.typed = p.streaming = true;
+    RowProgram p(rows_, extents(s), cluster);
+    p.streaming = true;
     p.b.grid(p.tiles(p.rows.outer) * cluster).warps(static_cast<int>(field(s, "warps")));
     if (cluster > 1) p.b.cluster(cluster);
     p.go_to(tile::block(0) / cluster);
     switch (field(s, "place")) {
       case kRegisters: p.in_registers(); break;
-      case kRing: in_ring(p, s, capabilities); break;
+      case kRing: in_ring(p, s); break;
       case kShared: p.in_passes(true); break;
       default: p.in_passes(false); break;
     }
@@ -113,16 +104,16 @@ class RowwiseGpu final : public Family {
 
  private:
   // Of a tile: all of the row or of a block's part of it, in whole vectors a thread, where it is in registers; else a chunk.
-  static std::vector<std::int64_t> extents(const Rows& rows, const Schedule& s) {
+  std::vector<std::int64_t> extents(const Schedule& s) const {
     const bool whole = field(s, "place") == kRegisters || field(s, "place") == kRing;
-    std::vector<std::int64_t> extent(rows.nest.axes.size() + 1, 1);
-    extent[rows.across] = field(s, "rows");
+    std::vector<std::int64_t> extent(rows_.nest.axes.size() + 1, 1);
+    extent[rows_.across] = field(s, "rows");
     std::int64_t unit = std::max<std::int64_t>(1, field(s, "warps") * 32 * (whole ? 1 : field(s, "chunk")) / field(s, "rows"));
-    for (std::size_t i = rows.row.size(); i-- > 0;) {
-      const bool fastest = i + 1 == rows.row.size();
-      const std::int64_t part = ceil_div(rows.size(rows.row[i]), fastest ? field(s, "cluster") : 1);
-      if (whole && fastest && !rows.lanes_outside && part >= unit * 4) unit *= 4;
-      std::int64_t& own = extent[rows.row[i]];
+    for (std::size_t i = rows_.row.size(); i-- > 0;) {
+      const bool fastest = i + 1 == rows_.row.size();
+      const std::int64_t part = ceil_div(rows_.size(rows_.row[i]), fastest ? field(s, "cluster") : 1);
+      if (whole && fastest && !rows_.lanes_outside && part >= unit * 4) unit *= 4;
+      std::int64_t& own = extent[rows_.row[i]];
       if (i > 0 && part < unit) own = power_of_two_above(part);
       else own = whole ? round_up(part, unit) : unit;
       unit = std::max<std::int64_t>(1, unit / own);
@@ -142,19 +133,19 @@ class RowwiseGpu final : public Family {
     return out;
   }
 
-  static void in_ring(RowProgram& p, const Schedule& s, const target::Capabilities& capabilities) {
+  void in_ring(RowProgram& p, const Schedule& s) const {
     auto& b = p.b;
-    const auto load = static_cast<std::size_t>(*feeds(p.rows).begin());
+    const std::size_t load = at(*feeds_.begin());
     const Access& access = p.rows.nest.loads[load];
-    const std::int64_t stages = field(s, "stages"), processors = capabilities.cluster_processors(static_cast<int>(p.cluster)),
+    const std::int64_t stages = field(s, "stages"), processors = capabilities_.cluster_processors(static_cast<int>(p.cluster)),
                        workers = std::min(p.tiles(p.rows.outer),
                                           std::max<std::int64_t>(1, processors * field(s, "blocks") / p.cluster));
     b.grid(workers * p.cluster);
-    const TensorId slot = b.shared("slot", access.dtype, {1, p.extent[p.rows.row[0]]});
+    const TensorId slot = b.shared("slot", access.dtype, {1, p.at.extent[p.rows.row[0]]});
     const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
     const auto produce = [&](const Index& r) {
       p.go_to(r);
-      b.produce(ring, [&] { b.copy(p.tile_of(p.in[load], access), b.all(slot)); });
+      b.produce(ring, [&] { b.copy(p.in[load].at(p.at), b.all(slot)); });
     };
     const Index first = tile::block(0) / p.cluster;
     for (std::int64_t i = 0; i + 1 < stages; ++i) produce(first + i * workers);
@@ -168,10 +159,14 @@ class RowwiseGpu final : public Family {
       p.in_registers();
     });
   }
+
+  Rows rows_;
+  Capabilities capabilities_;
+  std::set<int> feeds_ = feeds(rows_);
 };
 }  // namespace
-const Family& rowwise_gpu_family() {
-  static const RowwiseGpu family;
-  return family;
+FamilyPtr rowwise_gpu_family(const Region& region, const Capabilities& capabilities) {
+  auto rows = capabilities.gpu ? read_rows(region.nests()) : std::nullopt;
+  return rows ? std::make_shared<RowwiseGpu>(*std::move(rows), capabilities) : nullptr;
 }
 }  // namespace warploom::kernels

@@ -19,14 +19,6 @@ bool steps_nowhere(const TvMode& mode) {
   return std::all_of(mode.step.begin(), mode.step.end(), [](std::int64_t s) { return s == 0; });
 }
 
-// How many (thread, value) pairs hit each coordinate that any hits.
-std::map<Coord, std::int64_t> hits_of(const TvLayout& layout) {
-  std::map<Coord, std::int64_t> hits;
-  for (std::int64_t t = 0; t < layout.threads(); ++t)
-    for (std::int64_t v = 0; v < layout.values(); ++v) ++hits[layout.coord(t, v)];
-  return hits;
-}
-
 TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::int64_t step) {
   TvMode mode{extent, Coord(rank, 0)};
   mode.step[dimension] = step;
@@ -58,7 +50,9 @@ Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const
 }
 
 bool TvLayout::is_exact() const {
-  const auto hits = hits_of(*this);
+  std::map<Coord, std::int64_t> hits;
+  for (std::int64_t t = 0; t < threads(); ++t)
+    for (std::int64_t v = 0; v < values(); ++v) ++hits[coord(t, v)];
   std::size_t elements = 1;
   for (const std::int64_t extent : tile) elements *= static_cast<std::size_t>(extent);
   return hits.size() == elements && std::all_of(hits.begin(), hits.end(), [&](const auto& hit) {
@@ -66,11 +60,6 @@ bool TvLayout::is_exact() const {
            for (std::size_t d = 0; d < tile.size(); ++d) inside &= hit.first[d] >= 0 && hit.first[d] < tile[d];
            return inside;
          });
-}
-
-bool TvLayout::is_injective() const {
-  const auto hits = hits_of(*this);
-  return std::all_of(hits.begin(), hits.end(), [](const auto& hit) { return hit.second == 1; });
 }
 
 TvLayout coalesce(const TvLayout& layout) { return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)}; }

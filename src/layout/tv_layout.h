@@ -15,7 +15,7 @@
 // A step of zeros means replication (thread modes) or a broadcast axis (value modes).
 //
 // Laws (tested): coord is additive over digits; a layout is_exact when every coordinate of the tile is hit by the same number
-// of (thread, value) pairs and none falls outside; is_injective when no two pairs hit the same coordinate.
+// of (thread, value) pairs and none falls outside.
 #pragma once
 #include <vector>
 #include "base/error.h"
@@ -37,7 +37,6 @@ struct TvLayout {
   std::int64_t values() const;   // product of the value extents: registers a thread holds, in elements
   Coord coord(std::int64_t thread_index, std::int64_t value_index) const;
   bool is_exact() const;
-  bool is_injective() const;
 
   friend bool operator==(const TvLayout&, const TvLayout&) = default;
 };

@@ -82,9 +82,7 @@ struct ModelFile {
 };
 Result<ModelFile> read_model(const std::filesystem::path& path) {
   std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) return fail({ErrorCode::kFileMissing, "the model file does not exist", path.string()});
-  if (!std::filesystem::is_regular_file(status))
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
     return fail({ErrorCode::kFileUnreadable, "the model is no regular file", path.string(), "a file"});
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > onnx_import::kMaxFile) return onnx_import::too_large(path.string(), size);

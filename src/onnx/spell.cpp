@@ -1,5 +1,6 @@
 #include <google/protobuf/text_format.h>
 #include <charconv>
+#include <regex>
 #include "graph/operators.h"
 #include "onnx/load.h"
 #include "onnx/model.h"
@@ -24,7 +25,12 @@ void declare(onnx::ValueInfoProto& info, Dtype dtype, const graph::Shape& shape)
 
 class Speller {
  public:
-  Speller(std::string_view text, Dtype dtype) : text_(text), dtype_(dtype) {}
+  Speller(std::string_view text, Dtype dtype) : text_(text), dtype_(dtype) {
+    static const std::regex token("-?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d+)?|\\w+|\\S");
+    for (std::sregex_iterator found(text_.begin(), text_.end(), token), end; found != end; ++found)
+      tokens_.push_back({found->str(), static_cast<std::size_t>(found->position())});
+    tokens_.push_back({"\n", text_.size()});
+  }
 
   Result<onnx::ModelProto> model(std::string_view name) {
     model_.set_ir_version(kIrVersion);
@@ -33,7 +39,7 @@ class Speller {
     graph_ = model_.mutable_graph();
     graph_->set_name(std::string(name));
     WARPLOOM_TRY(const std::string last, operand());
-    if (at_ < text_.size()) return wrong("the end");
+    if (at_ + 1 < tokens_.size()) return wrong("the end");
     if (graph_->node_size() == 0) return wrong("an operator, as in relu(x[64])");
     graph_->mutable_node(graph_->node_size() - 1)->set_output(0, "y");
     graph_->add_output()->set_name("y");
@@ -41,37 +47,31 @@ class Speller {
   }
 
  private:
-  tl::unexpected<Error> wrong(const std::string& expected) const { return wrong(expected, at_); }
-  tl::unexpected<Error> wrong(const std::string& expected, std::size_t at) const {
+  tl::unexpected<Error> wrong(const std::string& expected, int before = 0) const {
+    const std::size_t at = tokens_[at_ - before].place;
     return fail({ErrorCode::kUsage, "the expression cannot be read", fmt::format("EXPRESSION, column {}", at + 1), expected,
-                 at < text_.size() ? std::string(text_.substr(at, 20)) : "the end", "see `warploom new --help`"});
+                 at < text_.size() ? text_.substr(at, 20) : "the end", "see `warploom new --help`"});
   }
-  bool is(char c) {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-    return at_ < text_.size() && text_[at_] == c;
+  bool is(std::string_view token) const { return tokens_[at_].text == token; }
+  bool accept(std::string_view token) { return is(token) && ++at_; }
+  bool word_follows() const {
+    const char first = tokens_[at_].text[0];
+    return std::isalpha(static_cast<unsigned char>(first)) || first == '_';
   }
-  bool accept(char c) { return is(c) && ++at_; }
-  std::string word() {
-    is(' ');
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
-    return std::string(text_.substr(begin, at_ - begin));
-  }
-  bool number_follows() {
-    return is('-') || is('.') || (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])));
-  }
+  std::string word() { return word_follows() ? tokens_[at_++].text : ""; }
   Result<double> number() {
+    const std::string& text = tokens_[at_].text;
     double value = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (!number_follows() || error != std::errc()) return wrong("a number");
-    at_ = static_cast<std::size_t>(end - text_.data());
+    const bool read = !word_follows() && std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
+    if (!read) return wrong("a number");
+    ++at_;
     return value;
   }
   Result<std::vector<std::int64_t>> integers() {
     std::vector<std::int64_t> list;
-    if (!accept('[')) return wrong("a list as [1,2]");
-    while (!accept(']')) {
-      if (!list.empty() && !accept(',')) return wrong(", or ]");
+    if (!accept("[")) return wrong("a list as [1,2]");
+    while (!accept("]")) {
+      if (!list.empty() && !accept(",")) return wrong(", or ]");
       WARPLOOM_TRY(const double value, number());
       if (value != std::floor(value) || std::abs(value) > 1e15) return wrong("integers");
       list.push_back(static_cast<std::int64_t>(value));
@@ -93,36 +93,32 @@ class Speller {
   // An operand's tensor: "" for one left out.
   Result<std::string> operand() {
     if (++depth_ > kDeepest) return wrong("fewer operators in each other");
-    if (is('[')) {
+    if (is("[")) {
       WARPLOOM_TRY(const auto list, integers());
       return constant(Dtype::i64, {list.begin(), list.end()}, false);
     }
-    if (number_follows()) {
-      WARPLOOM_TRY(const double value, number());
-      return constant(dtype_, {value}, true);
-    }
-    const std::size_t begin = at_;
+    if (const auto value = number()) return constant(dtype_, {*value}, true);
     const std::string name = word();
     if (name == "_") return std::string();
     if (name.empty()) return wrong("an operator, an input or a number");
-    if (!is('(')) return input(name, begin);
+    if (!is("(")) return input(name);
     const auto op = operator_spelled(name);
-    if (!op) return wrong("one of " + graph::supported_operators(), begin);
+    if (!op) return wrong("one of " + graph::supported_operators(), 1);
     WARPLOOM_TRY(std::string made, node(*op));
     --depth_;
     return made;
   }
 
-  Result<std::string> input(const std::string& name, std::size_t begin) {
+  Result<std::string> input(const std::string& name) {
     for (const auto& known : graph_->input())
-      if (known.name() == name && !is('[')) return name;
-    if (!is('[')) return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name), begin);
+      if (known.name() == name && !is("[")) return name;
+    if (!is("[")) return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name), 1);
     const bool own = name == "y" || ((name[0] == 't' || name[0] == 'c') && name.size() > 1 &&
                                      name.find_first_not_of("0123456789", 1) == name.npos);
-    if (own) return wrong("a name other than y, t1, t2, … and c1, c2, …, which are the model's own", begin);
+    if (own) return wrong("a name other than y, t1, t2, … and c1, c2, …, which are the model's own", 1);
     WARPLOOM_TRY(const auto shape, integers());
     Dtype dtype = dtype_;
-    if (accept(':')) {
+    if (accept(":")) {
       const auto named = dtype_named(word());
       if (!named) return wrong("an element type as f32");
       dtype = *named;
@@ -137,16 +133,13 @@ class Speller {
   Result<std::string> node(graph::OpKind op) {
     onnx::NodeProto node;
     node.set_op_type(std::string(graph::name_of(op)));
-    for (accept('('); !accept(')');) {
-      if ((node.input_size() || node.attribute_size()) && !accept(',')) return wrong(", or )");
-      const std::size_t begin = at_;
-      const std::string key = word();
-      if (!key.empty() && accept('=')) {
-        WARPLOOM_CHECK(attribute(op, key, *node.add_attribute()));
-        continue;
+    for (accept("("); !accept(")");) {
+      if ((node.input_size() || node.attribute_size()) && !accept(",")) return wrong(", or )");
+      if (word_follows() && tokens_[at_ + 1].text == "=") {
+        WARPLOOM_CHECK(attribute(op, *node.add_attribute()));
+      } else {
+        WARPLOOM_TRY(*node.add_input(), operand());
       }
-      at_ = begin;
-      WARPLOOM_TRY(*node.add_input(), operand());
     }
     const std::string name = fmt::format("t{}", graph_->node_size() + 1);
     node.add_output(name);
@@ -154,7 +147,9 @@ class Speller {
     return name;
   }
 
-  Status attribute(graph::OpKind op, const std::string& key, onnx::AttributeProto& to) {
+  Status attribute(graph::OpKind op, onnx::AttributeProto& to) {
+    const std::string key = word();
+    accept("=");
     to.set_name(key);
     const graph::AttributeRow* const row = graph::attribute_named(op, key);
     if (row == nullptr) return wrong(fmt::format("an attribute of {}", graph::name_of(op)));
@@ -173,8 +168,13 @@ class Speller {
     return ok();
   }
 
-  std::string_view text_;
+  struct Token {
+    std::string text;
+    std::size_t place;
+  };
+  std::string text_;
   Dtype dtype_;
+  std::vector<Token> tokens_;  // the last is the end
   std::size_t at_ = 0;
   int depth_ = 0;
   onnx::ModelProto model_;

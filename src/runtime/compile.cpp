@@ -40,6 +40,9 @@ constexpr int kArguments = 8;
 
 std::string helper_program;
 
+// Nothing around a kernel: no code of a linker's own that runs when it is loaded, no memory that stays writable afterwards.
+constexpr std::array kBareLibrary = {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"};
+
 // Runs `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
 Result<Output> run_compiler(const std::string& compiler, std::vector<std::string> argv, const HeaderSet& headers,
                             const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
@@ -48,22 +51,25 @@ Result<Output> run_compiler(const std::string& compiler, std::vector<std::string
   for (const EmbeddedFile& file : headers.files) std::ofstream(folder / file.path) << file.text;
   WARPLOOM_CHECK(write_file(text, source));
   argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
+  if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's own: /proc/self/exe
+    argv.insert(argv.begin(), {"/usr/bin/env", "TMPDIR=" + folder.string()});  // its own files go with ours when it is killed
   WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}));
   if (!done.succeeded()) return compiler_failed(compiler, done, time);
   WARPLOOM_TRY(std::string bytes, read_file(image));
   return Output{std::move(bytes), done.out + done.err};
 }
 
-// The image of `source` by a compiler that is called as `argv`.
+// The image of `source` by a compiler that is called as `argv`; by NVRTC in this process where that names no program.
 Result<Image> image_of(const Compiler& compiler, const std::vector<std::string>& argv, const HeaderSet& headers,
-                       const std::string& source, const std::function<Result<Output>()>& make) {
+                       const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
   // What -march=native means here: images do not move between unlike machines that share a cache folder.
   static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
   const std::string key =
       hash_hex(fmt::format("{}\n{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, headers.key, source));
   const DiskCache cache = image_cache();
   if (auto image = cache.find(key)) return std::move(*image);
-  WARPLOOM_TRY(const Output made, make());
+  WARPLOOM_TRY(const Output made, argv[0].empty() ? compile_cuda_in_process(source, argv.back())
+                                                  : run_compiler(compiler.name, argv, headers, source, suffix, time));
   return cache.store(key, made.image, source, made.log);
 }
 }  // namespace
@@ -85,10 +91,11 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   const bool cpu = list.engine == Engine::cpu;
   WARPLOOM_TRY(const Compiler compiler, cpu ? find_cpu_compiler() : find_cuda_compiler());
   Binary binary{compiler.name, {}};
+  std::vector<std::string> cpu_flags = kCpuCompileFlags;
+  cpu_flags.insert(cpu_flags.end(), kBareLibrary.begin(), kBareLibrary.end());
   for (const Kernel& kernel : list.kernels) {
-    WARPLOOM_TRY(const Image image,
-                 cpu ? compile_shared_object(kernel.source, cpu_compile_flags(), headers_of("cpu"), options.time)
-                     : compile_cuda(kernel.source, list.arch, options));
+    WARPLOOM_TRY(const Image image, cpu ? compile_shared_object(kernel.source, cpu_flags, headers_of("cpu"), options.time)
+                                        : compile_cuda(kernel.source, list.arch, options));
     if (!cpu) WARPLOOM_CHECK(judge(parse_ptxas(image.log), options, kernel.name));
     binary.images.push_back(image.path.string());
   }
@@ -110,19 +117,9 @@ bool compiler_main(int argc, char** argv, int* status) {
 
 Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options) {
   WARPLOOM_TRY(const Compiler compiler, find_cuda_compiler());
-  const HeaderSet& headers = headers_of("ptx");
   std::vector<std::string> argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
   if (compiler.nvrtc) argv = {helper_program, kCompileCommand, arch};
-  return image_of(compiler, argv, headers, source, [&] {
-    return compiler.nvrtc && helper_program.empty() ? compile_cuda_in_process(source, arch)
-                                                    : run_compiler(compiler.name, argv, headers, source, ".cu", options.time);
-  });
-}
-
-const std::vector<std::string>& cpu_compile_flags() {
-  static const std::vector<std::string> flags = {"-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
-                                                 "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
-  return flags;
+  return image_of(compiler, argv, headers_of("ptx"), source, ".cu", options.time);
 }
 
 Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const HeaderSet& headers,
@@ -130,7 +127,6 @@ Result<Image> compile_shared_object(const std::string& source, const std::vector
   WARPLOOM_TRY(const Compiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path};
   argv.insert(argv.end(), flags.begin(), flags.end());
-  return image_of(compiler, argv, headers, source,
-                  [&] { return run_compiler(compiler.name, argv, headers, source, ".cpp", time); });
+  return image_of(compiler, argv, headers, source, ".cpp", time);
 }
 }  // namespace warploom::runtime

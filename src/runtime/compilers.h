@@ -47,7 +47,9 @@ Result<Image> compile_cuda(const std::string& source, const std::string& arch, c
 Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const HeaderSet& headers,
                                     std::chrono::milliseconds time);
 // The flags every CPU kernel is compiled with.
-const std::vector<std::string>& cpu_compile_flags();
+inline const std::vector<std::string> kCpuCompileFlags = {
+    "-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
+    "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
 
 // What a compiler made, not in the cache yet.
 struct Output {

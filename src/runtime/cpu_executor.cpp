@@ -47,8 +47,8 @@ class CpuExecutor final : public Executor {
     const std::int64_t size = buffer.bytes();
     pool_.run((size + kPiece - 1) / kPiece, [&](std::int64_t piece, int) {
       const std::int64_t begin = piece * kPiece, end = std::min(begin + kPiece, size);
-      for (std::int64_t at = begin; at < end; at += 4)
-        std::memcpy(bytes + at, &word, static_cast<std::size_t>(std::min<std::int64_t>(4, end - at)));
+      std::fill_n(reinterpret_cast<std::uint32_t*>(bytes + begin), (end - begin) / 4, word);
+      std::memcpy(bytes + end - (end - begin) % 4, &word, static_cast<std::size_t>((end - begin) % 4));
     });
     return ok();
   }
@@ -72,10 +72,10 @@ class CpuExecutor final : public Executor {
   }
 
   Status synchronize() override { return ok(); }
-  Result<double> time_us(const Call& work) override {
+  Result<double> time_us(const Call& work, int times) override {
     const auto begin = std::chrono::steady_clock::now();
-    WARPLOOM_CHECK(work());
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+    for (int i = 0; i < times; ++i) WARPLOOM_CHECK(work());
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / times;
   }
   Result<Call> record(const Call& work) override { return work; }
 

@@ -4,6 +4,7 @@ namespace warploom::runtime {
 namespace {
 // Driver codes (CUresult) that mean something other than "a call failed".
 constexpr CUresult kStubLibrary = 34, kNoDevice = 100;
+constexpr int kOldestMajor = 8;
 struct Meaning {
   std::vector<CUresult> codes;
   ErrorCode error;
@@ -64,6 +65,15 @@ Result<int> Driver::attribute(int which) const {
   WARPLOOM_CUDA(*this, cuDeviceGet, &device, 0);
   WARPLOOM_CUDA(*this, cuDeviceGetAttribute, &value, which, device);
   return value;
+}
+
+Result<std::string> Driver::arch() const {
+  WARPLOOM_TRY(const int major, attribute(kAttributeMajor));
+  WARPLOOM_TRY(const int minor, attribute(kAttributeMinor));
+  // From 9.0 on the instructions that matter are of the architecture-specific targets.
+  if (major >= kOldestMajor) return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
+  return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target", "compute capability 8.0 or later",
+               fmt::format("{}.{}", major, minor), "use --target cpu"});
 }
 
 std::string Driver::version() const {

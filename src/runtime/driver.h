@@ -56,6 +56,7 @@ enum CUconstants : int {
   kLaunchCooperative = 2,
   kLaunchClusterDimension = 4,
   kLaunchProgrammaticSerialization = 6,
+  kLimitPersistingL2Bytes = 6,
   kStreamNonBlocking = 1,
   kCaptureThreadLocal = 1,
 };
@@ -71,6 +72,7 @@ class Driver {
   // call and the driver's words for the code.
   Status check(CUresult code, const char* call) const;
   Result<int> attribute(int which) const;  // of the first device
+  Result<std::string> arch() const;        // the same one's: "sm_90a"; fails with gpu-too-old
   std::string version() const;             // "CUDA 13.0"
 };
 

@@ -1,8 +1,8 @@
 #include "runtime/emulate.h"
-#include <dlfcn.h>
 #include <sstream>
 #include "emulator.h"
 #include "runtime/compilers.h"
+#include "runtime/library.h"
 #include "tensor_map.h"
 namespace warploom::runtime {
 namespace {
@@ -32,15 +32,13 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
   WARPLOOM_TRY(const Image object, compile_shared_object(kernel.source, flags, headers_of("emulated"), std::chrono::minutes(10)));
-  const std::unique_ptr<void, int (*)(void*)> library(::dlopen(object.path.c_str(), RTLD_NOW | RTLD_LOCAL),
-                                                      [](void* handle) { return handle ? ::dlclose(handle) : 0; });
-  void* entry = library ? ::dlsym(library.get(), (kernel.name + "_entry").c_str()) : nullptr;
-  if (!entry)
-    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry",
-                 ::dlerror(), ""});
-
+  const Library library{object.path.c_str()};
   emulator::Launch launch;
-  launch.entry = reinterpret_cast<emulator::Entry>(entry);
+  launch.entry = library[(kernel.name + "_entry").c_str()];
+  if (!launch.entry)
+    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry",
+                 library.why_not(), ""});
+
   for (std::size_t d = 0; d < 3; ++d) {
     launch.grid[d] = static_cast<int>(kernel.grid[d]);
     launch.cluster[d] = static_cast<int>(kernel.cluster[d]);

@@ -86,8 +86,8 @@ class Executor {
   Result<Runnable> load(const LaunchList& list, const Binary& binary);
 
   virtual Status synchronize() = 0;
-  // The time from before `work`'s first launch to after its last one, in microseconds.
-  virtual Result<double> time_us(const Call& work) = 0;
+  // The time from before `work`'s first launch to after its last one, in microseconds: the mean of `times` runs, one after the other.
+  virtual Result<double> time_us(const Call& work, int times) = 0;
   // A series of launches to be made again and again: a CUDA graph, or on the CPU the calls themselves.
   virtual Result<Call> record(const Call& work) = 0;
   // Puts other data into the caches, in launch order, by writing twice as much as they hold (at most 256 MiB).

@@ -7,7 +7,7 @@
 namespace warploom::runtime {
 namespace {
 constexpr std::array kRows = {
-#define WARPLOOM_ACTIVATION(name, dnnl, lt, value) ActivationRow{#name, dnnl, lt, #value},
+#define WARPLOOM_ACTIVATION(name, dnnl, lt, value) ActivationRow{#name, dnnl, lt, #value, [](float x) -> float { return value; }},
 #include "runtime/activations.def"
 };
 
@@ -82,8 +82,7 @@ Result<Runnable> by_library_and_plain(Executor& device, const VendorProblem& pro
                   }};
 }
 }  // namespace
-const ActivationRow& row_of(Activation activation) { return kRows[static_cast<std::size_t>(activation)]; }
-std::string_view name_of(Activation activation) { return row_of(activation).name; }
+std::span<const ActivationRow> activations() { return kRows; }
 
 std::vector<BufferSpec> buffers_of(const VendorProblem& p) {
   if (p.kind == VendorKind::softmax) return {{"X", p.in, {p.m * p.n}}, {"Y", p.out, {p.m * p.n}}};

@@ -21,7 +21,6 @@ enum class Activation : std::uint8_t {
 #define WARPLOOM_ACTIVATION(name, ...) name,
 #include "runtime/activations.def"
 };
-std::string_view name_of(Activation activation);
 
 enum class BiasKind : std::uint8_t { none, per_column, per_row, full };  // shape [n], [m] or [batch, m, n]
 
@@ -56,8 +55,10 @@ struct ActivationRow {
   std::string_view name;
   int dnnl = 0, lt = -1;
   std::string_view text;
+  float (*value)(float) = nullptr;
 };
-const ActivationRow& row_of(Activation activation);
+std::span<const ActivationRow> activations();  // by their numbers
+inline const ActivationRow& row_of(Activation activation) { return activations()[static_cast<std::size_t>(activation)]; }
 
 // The problem's buffers, flat: A, B, C and, where there is one, bias; or X and Y.
 std::vector<BufferSpec> buffers_of(const VendorProblem& problem);

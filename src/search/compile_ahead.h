@@ -6,6 +6,7 @@
 #include <future>
 #include <semaphore>
 #include <thread>
+#include "base/process.h"
 #include "kernels/family.h"
 #include "runtime/compile.h"
 namespace warploom::search {
@@ -21,8 +22,12 @@ class CompileAhead {
   using milliseconds = std::chrono::milliseconds;
   CompileAhead(Build build, int threads, milliseconds limit)
       : build_(std::move(build)), limit_(limit), turns_(std::make_shared<Turns>(std::max(1, threads))) {}
-  // Does not wait for compilers that are still running: their threads end, and their results are dropped, later.
-  ~CompileAhead() { turns_->stopped = true; }
+  // Compilers that are still running end with all that they started.
+  ~CompileAhead() {
+    turns_->stopped = true;
+    const auto until = Clock::now() + std::chrono::seconds(2);  // a builder or NVRTC within this process cannot be ended
+    for (const Entry& entry : entries_) entry.result.wait_until(until);
+  }
   CompileAhead(const CompileAhead&) = delete;
   CompileAhead& operator=(const CompileAhead&) = delete;
 
@@ -30,6 +35,7 @@ class CompileAhead {
   void put(kernels::Schedule schedule) {
     std::packaged_task<Compiled()> task(
         [schedule = std::move(schedule), build = build_, limit = limit_, turns = turns_]() -> Compiled {
+          end_processes_with(&turns->stopped);
           turns->free.acquire();
           Compiled made = turns->stopped ? Compiled{} : compiled(schedule, build, limit);
           turns->free.release();
@@ -37,6 +43,12 @@ class CompileAhead {
         });
     entries_.push_back({Clock::now(), task.get_future()});
     std::thread(std::move(task)).detach();
+  }
+  // One that needs no compiler keeps its place in the order.
+  void put(Compiled made) {
+    std::promise<Compiled> known;
+    known.set_value(std::move(made));
+    entries_.push_back({Clock::now(), known.get_future()});
   }
   std::size_t pending() const { return entries_.size(); }  // put and not taken
   // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait` has passed.

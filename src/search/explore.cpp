@@ -11,7 +11,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kFinalists = 4;  // measured again with more repeats, beside the reference
-constexpr int kMostRefusals = 100;     // kept in the outcome
+constexpr std::size_t kKept = 100;     // of the right ones, at least the fastest so many
 
 // Which build of this program this is: another one may emit other source for the same schedule.
 std::string build_stamp() {
@@ -29,7 +29,12 @@ class Explorer {
     WARPLOOM_CHECK(prepare());
     Status done = search();
     if (done) done = final_rounds();
-    if (!done && done.error().code != ErrorCode::kInterrupted) return finish("failed"), fail(done.error());
+    if (!done && done.error().code != ErrorCode::kInterrupted) {
+      finish("failed");
+      Error why = done.error();
+      if (best_us_ > 0) why.found += fmt::format("; the best so far: {}, {:.1f} us", best_text_, best_us_);
+      return fail(why);
+    }
     return conclude();
   }
 
@@ -40,8 +45,9 @@ class Explorer {
     verify::Verdict verdict;
     std::vector<std::string> parents;
     std::string compiler;
-    bool here = false;  // judged in this run
+    bool here = false;  // judged in this search
     bool promoted = false;
+    double screened_us = 0;
   };
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -53,7 +59,7 @@ class Explorer {
     const double wanted = 1.3 * start_seconds_ + 2 * judge_seconds_ + std::min(4.0, 0.07 * options_.budget_seconds);
     return std::min(wanted, 0.6 * options_.budget_seconds);
   }
-  double left() const { return options_.budget_seconds - now(); }
+  double left() const { return problem_.recorded ? HUGE_VAL : options_.budget_seconds - now(); }
 
   Status prepare() {
     const double before = now();
@@ -63,7 +69,10 @@ class Explorer {
     reference_us_ = ready_.reference_us;
     WARPLOOM_CHECK(open_archive());
     proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
-    return options_.resume ? recall() : ok();
+    run_ = {key_, options_.seed, ready_.reference, reference_us_, environment("")};
+    if (options_.resume) WARPLOOM_CHECK(recall());
+    WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
+    return ok();
   }
 
   Status open_archive() {
@@ -74,35 +83,45 @@ class Explorer {
     const std::string& target = problem_.catalogue.capabilities.arch;
     key_ = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
                                 name_of(options_.track), target, ready_.device));
-    WARPLOOM_CHECK(archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
-                                          ready_.device, graph::to_text(problem_.setup.graph)}));
-    run_ = {key_, options_.seed, ready_.reference, reference_us_, environment("")};
-    WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
-    return ok();
+    return archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target, ready_.device,
+                                  graph::to_text(problem_.setup.graph)});
   }
 
   // What earlier runs learned: times guide the proposals, the best is judged again first, and the rest is not tried again unless
   // another build of the program judged it.
+  //
+  // A search that did not come to its end is done again instead, from what was known when it began: the same proposals come in the same
+  // order, and what it recorded stands for judging them. So it goes on exactly where it stopped, wherever that was.
   Status recall() {
-    WARPLOOM_TRY(const std::vector<archive::Candidate> known, archive_->candidates(key_));
-    for (const auto& row : known) {
-      const auto schedule = kernels::schedule_from_json(row.fields);
-      if (!schedule) continue;
-      if (row.environment.ends_with(stamp_)) proposer_->skip(*schedule);
-      if (row.stage == archive::Stage::refused || row.median_us <= 0) continue;
-      proposer_->learn(*schedule, row.median_us);
-      entries_.push_back({*schedule, {}, {.accepted = true, .median_us = row.median_us}, row.parents});
-    }
+    WARPLOOM_TRY(const std::vector<archive::Candidate> rows, archive_->candidates(key_));
+    WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(key_));
     WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(key_));
-    if (best)
-      if (const auto schedule = kernels::schedule_from_json(best->fields)) proposer_->suggest(*schedule);
+    const auto same = [&](const archive::Run& run) { return run.seed == options_.seed && run.environment.ends_with(stamp_); };
+    const bool again = !runs.empty() && runs.back().status != "done" && same(runs.back());
+    run_.known = again ? runs.back().known : rows.size();
+    run_.known_best = again ? runs.back().known_best : best ? best->schedule : "";
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const archive::Candidate& row = rows[i];
+      const auto schedule = kernels::schedule_from_json(row.fields);
+      if (!schedule || schedule->text() != row.schedule) continue;
+      const double us = row.screened_us > 0 ? row.screened_us : row.stage != archive::Stage::refused ? row.median_us : 0;
+      const bool right = us > 0, ours = row.environment.ends_with(stamp_);
+      Entry entry{*schedule, {}, {.accepted = right, .median_us = us}, row.parents, {}, ours && i >= run_.known, false, us};
+      if (entry.here) {
+        answered_.emplace(row.schedule, std::move(entry));
+        continue;
+      }
+      if (ours) proposer_->skip(*schedule);
+      if (right) proposer_->learn(*schedule, us), entries_.push_back(std::move(entry));
+      if (row.schedule == run_.known_best) proposer_->suggest(*schedule);
+    }
     return ok();
   }
 
-  verify::Request quick_request(const LaunchList& list) const {
+  verify::Request quick_request() const {
     // A schedule much slower than what is known is of no use; waiting for it costs the others their turn.
     const double known_us = std::max(best_us_, reference_us_);
-    return {.list = list,
+    return {.list = {},
             .check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0),
             .beside_reference = false,
             .min_samples = 3,
@@ -123,15 +142,18 @@ class Explorer {
     while (!interrupted() && !limit_reached()) {
       while (!exhausted && compile_->pending() < lookahead && (options_.max_candidates == 0 || put < options_.max_candidates)) {
         const auto schedule = proposer_->next();
-        if (schedule) compile_->put(*schedule), ++put;
         exhausted = !schedule;
+        if (exhausted) break;
+        ++put;
+        if (answered_.contains(schedule->text())) compile_->put(Compiled{*schedule});
+        else compile_->put(*schedule);
       }
       if (compile_->pending() == 0) break;
       // The budget holds even when nothing is right yet, but the search does not give up before it has judged one at all; a region of
       // a larger plan is given more time, since the plan is nothing without it.
       const bool enough = options_.patience_seconds > 0 ? best_us_ > 0 : judged_ > 0;
       if (left() < reserve() + judge_seconds_ && (enough || left() <= -options_.patience_seconds)) break;
-      std::optional<Compiled> compiled = compile_->take(milliseconds(100), milliseconds(3'000));
+      std::optional<Compiled> compiled = compile_->take(milliseconds(100), milliseconds(problem_.recorded ? 3'600'000 : 3'000));
       if (!compiled) continue;
       WARPLOOM_CHECK(judge(*compiled));
       // New results may open new neighbours.
@@ -143,13 +165,17 @@ class Explorer {
   Status judge(Compiled& compiled) {
     const std::string text = compiled.schedule.text();
     Entry entry{std::move(compiled.schedule), {}, {}, proposer_->parents_of(text), compiled.compiler};
-    const double before = now();
-    const bool built = compiled.list.has_value();
-    WARPLOOM_CHECK(settle(entry, std::move(compiled.list), *evaluator_, [](verify::Request&) {}));
-    ++judged_;
-    // The first judgement makes what later ones find ready.
-    const double took = now() - before;
-    if (built) judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
+    if (auto known = answered_.extract(text)) {
+      entry = std::move(known.mapped());
+    } else {
+      const double before = now();
+      const bool built = compiled.list.has_value();
+      WARPLOOM_CHECK(settle(entry, std::move(compiled.list), *evaluator_, quick_request()));
+      ++judged_;
+      // The first judgement makes what later ones find ready.
+      const double took = now() - before;
+      if (built) judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
+    }
     if (entry.verdict.accepted) {
       proposer_->learn(entry.schedule, entry.verdict.median_us);
       if (best_us_ == 0 || entry.verdict.median_us < best_us_) {
@@ -157,30 +183,33 @@ class Explorer {
         best_text_ = text;
       }
       std::erase_if(entries_, [&](const Entry& e) { return e.schedule == entry.schedule; });
+      entry.list = {};  // made again for the few that are asked for again: there may be a hundred thousand
+      entry.verdict.evidence = {};
       entries_.push_back(std::move(entry));
+      if (entries_.size() > 2 * kKept) sort_entries(), entries_.erase(entries_.begin() + kKept, entries_.end());
     }
     report();
     return ok();
   }
 
   // Judges an entry as its list allows, and records and counts what came of it. Fails with what no other would escape.
-  template <class Change>
-  Status settle(Entry& entry, Result<LaunchList> list, verify::Evaluator& judge, const Change& change, bool promotes = false) {
+  Status settle(Entry& entry, Result<LaunchList> list, verify::Evaluator& judge, verify::Request request, bool promotes = false) {
     verify::Verdict& verdict = entry.verdict;
     if (list) {
-      entry.list = std::move(*list);
-      verify::Request request = quick_request(entry.list);
-      change(request);
-      WARPLOOM_TRY(verdict, judge.judge(request));
+      request.list = entry.list = std::move(*list);
+      WARPLOOM_TRY(verdict, problem_.recorded ? problem_.recorded(entry.schedule, request) : judge.judge(request));
     } else {
       verdict = {.error_found = list.error()};
     }
     if (!verdict.accepted && is_fatal(verdict.error_found.code)) return fail(verdict.error_found);
     entry.here = true;
     entry.promoted = promotes && verdict.accepted;
+    if (entry.screened_us == 0 && verdict.accepted) entry.screened_us = verdict.median_us;
     if (!verdict.accepted) {
       ++refused_by_code_[std::string(code_text(verdict.error_found.code))];
-      if (refused_++ < kMostRefusals) refusals_.push_back({entry.schedule.text(), verdict.error_found});
+      if (refused_++ == 0)
+        first_refusal_ =
+            fmt::format("; the first: {}: {} {}", entry.schedule.text(), verdict.error_found.message, verdict.error_found.found);
     }
     return record(entry);
   }
@@ -207,7 +236,8 @@ class Explorer {
                              .seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed,
                              .source_hash = hash_hex(sources),
                              .environment = environment(entry.compiler),
-                             .verdict = verify::to_json(v)});
+                             .verdict = verify::to_json(v),
+                             .screened_us = entry.screened_us});
   }
 
   std::string environment(const std::string& compiler) const {
@@ -225,23 +255,29 @@ class Explorer {
   // The fastest few, measured again beside the reference; then the best of them judged whole in a fresh process.
   Status final_rounds() {
     compile_.reset();
-    std::ranges::stable_sort(entries_, {}, [](const Entry& e) { return e.verdict.median_us; });
+    for (auto& [text, entry] : answered_)  // that other flags than before did not lead to
+      if (entry.verdict.accepted) entries_.push_back(std::move(entry));
+    sort_entries();
     const double last_round = 1.2 * start_seconds_ + 2 * judge_seconds_;
     const std::size_t finalists = std::min(entries_.size(), kFinalists);
     for (std::size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_; ++i) {
       if (interrupted()) return ok();
-      WARPLOOM_CHECK(settle(entries_[i], built(entries_[i]), *evaluator_, [&](verify::Request& request) {
-        request.beside_reference = true;
-        request.min_samples = 5;
-        request.max_samples = 100;
-        request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
-      }));
+      verify::Request request = quick_request();
+      request.beside_reference = true;
+      request.min_samples = 5;
+      request.max_samples = 100;
+      request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
+      WARPLOOM_CHECK(settle(entries_[i], built(entries_[i]), *evaluator_, request));
     }
     // Refused ones go; those measured again come first, since a quick figure does not compare with theirs.
     std::erase_if(entries_, [](const Entry& e) { return !e.verdict.accepted; });
     std::ranges::stable_sort(entries_, {},
                              [](const Entry& e) { return std::pair(e.verdict.reference_us <= 0, e.verdict.median_us); });
     return promote();
+  }
+
+  void sort_entries() {
+    std::ranges::stable_sort(entries_, {}, [](const Entry& e) { return e.verdict.median_us; });
   }
 
   Result<LaunchList> built(const Entry& entry) const {
@@ -258,17 +294,8 @@ class Explorer {
     WARPLOOM_TRY(verify::Evaluator judge, verify::Evaluator::start(fresh, {.interrupted = options_.interrupted}));
     for (Entry& entry : entries_) {
       if (interrupted()) return ok();
-      const auto whole = [&](verify::Request& request) {
-        const double room = std::max(0.2, left());
-        request.whole = true;
-        request.beside_reference = true;
-        request.min_samples = 5;
-        request.max_samples = 200;
-        request.check_ms = std::clamp(0.5 * room, 0.5, 60.0) * 1e3;
-        request.timing_ms = std::clamp(0.15 * room, 0.1, 2.0) * 1e3;
-        request.candidate_limit_ms = std::max(10'000.0, request.candidate_limit_ms);
-      };
-      WARPLOOM_CHECK(settle(entry, built(entry), judge, whole, true));
+      const double limit_ms = std::max(10'000.0, quick_request().candidate_limit_ms);
+      WARPLOOM_CHECK(settle(entry, built(entry), judge, whole_request({}, left(), limit_ms), true));
       if (!entry.promoted) continue;
       best_us_ = entry.verdict.median_us;
       best_text_ = entry.schedule.text();
@@ -288,7 +315,7 @@ class Explorer {
     if (archive_ && run_id_ > 0) (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
   }
 
-  // The promoted entry, or after an interrupt the fastest that this run judged.
+  // The promoted entry, or after an interrupt the fastest that this search judged.
   const Entry* winner() const {
     const Entry* best = nullptr;
     const auto key = [](const Entry& entry) { return std::pair(!entry.promoted, entry.verdict.median_us); };
@@ -301,10 +328,7 @@ class Explorer {
   std::string summary() const {
     std::string text;
     for (const auto& [code, count] : refused_by_code_) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, code);
-    if (!refusals_.empty())
-      text += fmt::format("; the first: {}: {} {}", refusals_.front().schedule, refusals_.front().error.message,
-                          refusals_.front().error.found);
-    return text.empty() ? "none was judged" : text;
+    return text.empty() ? "none was judged" : text + first_refusal_;
   }
 
   Result<Outcome> conclude() {
@@ -318,6 +342,7 @@ class Explorer {
       return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate", problem_.setup.graph.name,
                    "a candidate that is right", summary(), "give it more time with --budget"});
     const verify::Verdict& v = best->verdict;
+    WARPLOOM_TRY(const LaunchList list, built(*best));
     return Outcome{.problem = problem_.setup.graph.name,
                    .target = problem_.catalogue.capabilities.arch,
                    .device = ready_.device,
@@ -331,12 +356,12 @@ class Explorer {
                    .max_error = v.max_error,
                    .reference_error = std::max(0.0, v.reference_error),
                    .candidates = judged_,
+                   .refused = refused_,
                    .seed = options_.seed,
                    .interrupted = interrupted(),
                    .schedule = best->schedule,
                    .key = key_,
-                   .list = best->list,
-                   .refusals = refusals_};
+                   .list = list};
   }
 
   const Problem& problem_;
@@ -350,14 +375,23 @@ class Explorer {
   archive::Run run_;
   std::int64_t run_id_ = 0;
   const std::string stamp_ = build_stamp();
-  std::string key_, best_text_;
-  std::vector<Entry> entries_;  // the accepted ones
-  std::vector<Refusal> refusals_;
+  std::string key_, best_text_, first_refusal_;
+  std::vector<Entry> entries_;             // the fastest accepted ones
+  std::map<std::string, Entry> answered_;  // by their schedules' texts: what the search recorded before it was stopped
   std::map<std::string, int> refused_by_code_;
   int judged_ = 0, refused_ = 0, judge_calls_ = 0;
   double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0, reference_us_ = 0;
 };
 }  // namespace
+verify::Request whole_request(const LaunchList& list, double seconds, double limit_ms) {
+  return {.list = list,
+          .whole = true,
+          .check_ms = std::clamp(0.5 * seconds, 0.5, 60.0) * 1e3,
+          .max_samples = 200,
+          .timing_ms = std::clamp(0.15 * seconds, 0.1, 2.0) * 1e3,
+          .candidate_limit_ms = limit_ms};
+}
+
 bool is_fatal(ErrorCode code) {
   constexpr std::array kFatal = {ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
                                  ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,

@@ -1,5 +1,6 @@
 #include <regex>
 #include <set>
+#include "kernels/family.h"
 #include "search/partition.h"
 namespace warploom::search {
 namespace {
@@ -64,12 +65,8 @@ LaunchList join(const graph::Graph& whole, const Partition& partition, const std
   const auto add = [&](std::vector<BufferSpec>& to, BufferSpec spec) {
     if (known.insert(spec.name).second) to.push_back(std::move(spec));
   };
-  const auto spec_of = [&](graph::TensorId id) {
-    const graph::Tensor& tensor = whole.tensor(id);
-    return BufferSpec{tensor.name, tensor.dtype, tensor.shape};
-  };
-  for (const auto id : whole.inputs) add(out.inputs, spec_of(id));
-  for (const auto id : whole.outputs) add(out.outputs, spec_of(id));
+  for (const auto id : whole.inputs) add(out.inputs, kernels::spec_of(whole.tensor(id)));
+  for (const auto id : whole.outputs) add(out.outputs, kernels::spec_of(whole.tensor(id)));
   Names names;
   for (std::size_t i = 0; i < lists.size(); ++i) {
     if (!lists[i]) continue;
@@ -81,7 +78,7 @@ LaunchList join(const graph::Graph& whole, const Partition& partition, const std
       const bool passed =
           std::ranges::find(lists[i]->inputs, region.graph.tensors[t].name, &BufferSpec::name) != lists[i]->inputs.end() ||
           static_cast<graph::TensorId>(t) == region.graph.outputs[0];
-      if (passed) add(whole.tensor(id).constant ? out.inputs : out.workspaces, spec_of(id));
+      if (passed) add(whole.tensor(id).constant ? out.inputs : out.workspaces, kernels::spec_of(whole.tensor(id)));
     }
     for (BufferSpec spec : lists[i]->workspaces) {
       spec.name = buffers[spec.name] = fmt::format("region {}/{}", i, spec.name);

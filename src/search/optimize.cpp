@@ -9,14 +9,10 @@ namespace {
 // whose instructions it still has, and compiled under its own name.
 Result<target::Capabilities> gpu_here() {
   WARPLOOM_TRY(const runtime::Driver* cuda, runtime::Driver::get());
-  WARPLOOM_TRY(const int major, cuda->attribute(runtime::kAttributeMajor));
-  WARPLOOM_TRY(const int minor, cuda->attribute(runtime::kAttributeMinor));
-  if (major < 8)
-    return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target", "compute capability 8.0 or newer",
-                 fmt::format("{}.{}", major, minor), "use --target cpu"});
-  if (major == 9) return target::capabilities_of("sm_90a");
-  WARPLOOM_TRY(target::Capabilities found, target::capabilities_of(major == 8 && minor == 9 ? "sm_89" : "sm_80"));
-  if (major > 9) found.arch = fmt::format("sm_{}{}a", major, minor);
+  WARPLOOM_TRY(const std::string arch, cuda->arch());
+  if (auto known = target::capabilities_of(arch)) return known;
+  WARPLOOM_TRY(target::Capabilities found, target::capabilities_of("sm_80"));
+  if (!arch.starts_with("sm_8")) found.arch = arch;
   return found;
 }
 }  // namespace
@@ -46,29 +42,20 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
     return std::ranges::all_of(families, &kernels::Family::general);
   });
 }
-namespace {
-// A problem; without how to search it (`outline`), which takes time for a whole network.
-Problem problem_of(const graph::Graph& graph, const Options& options, const target::Capabilities& capabilities, bool outline) {
-  Problem problem;
-  problem.catalogue = {{graph, options.track}, capabilities, {}, {}};
-  const kernels::Work work = kernels::work_of(problem.catalogue.region);
-  verify::Setup& setup = problem.setup;
-  setup.graph = graph;
-  setup.track = options.track;
-  setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  setup.floor_us = verify::floor_us(capabilities, options.track, work.flops, work.bytes);
-  setup.flops = work.flops > 0 ? work.flops : work.bytes;
-  setup.seed = options.seed;
-  problem.roofline_us = verify::roofline_us(capabilities, options.track, work.flops, work.bytes);
-  if (outline) return problem;
-  problem.catalogue.families = kernels::families_for(problem.catalogue.region, capabilities);
-  problem.catalogue.build = [region = problem.catalogue.region, capabilities](const kernels::Schedule& schedule) {
-    return kernels::build(region, schedule, capabilities);
-  };
-  problem.setup.reference = vendor_match(graph, options.track);
-  return problem;
-}
 
+Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities, std::uint64_t seed) {
+  const kernels::Work work = kernels::work_of(region);
+  return {.catalogue = {},
+          .setup = {.graph = region.graph,
+                    .track = region.track,
+                    .engine = capabilities.gpu ? Engine::cuda : Engine::cpu,
+                    .reference = {},
+                    .floor_us = verify::floor_us(capabilities, region.track, work.flops, work.bytes),
+                    .flops = work.flops > 0 ? work.flops : work.bytes,
+                    .seed = seed},
+          .roofline_us = verify::roofline_us(capabilities, region.track, work.flops, work.bytes)};
+}
+namespace {
 class Planner {
  public:
   explicit Planner(const Options& options) : options_(options) {}
@@ -76,11 +63,16 @@ class Planner {
   Result<Outcome> run(const graph::Graph& graph) {
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
     WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities));
-    whole_ = problem_of(graph, options_, capabilities, true);
+    whole_ = outline_of({graph, options_.track}, capabilities, options_.seed);
     for (const Region& region : partition_.regions) {
       if (region.alias) continue;
       const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
-      if (fresh) tasks_.push_back({problem_of(region.graph, options_, capabilities, false), 0, {}});
+      if (fresh) {
+        Task& task = tasks_.emplace_back();
+        task.problem = outline_of({region.graph, options_.track}, capabilities, options_.seed);
+        task.problem.catalogue = catalogue_of({region.graph, options_.track}, capabilities);
+        task.problem.setup.reference = vendor_match(region.graph, options_.track);
+      }
       ++tasks_[known->second].times;
     }
     const bool trivial = partition_.trivial(graph);
@@ -97,7 +89,7 @@ class Planner {
   using Clock = std::chrono::steady_clock;
   struct Task {
     Problem problem;
-    int times;  // how often the region occurs
+    int times = 0;  // how often the region occurs
     Outcome outcome;
     double weight() const { return times * problem.roofline_us + 1e-3; }
   };
@@ -139,13 +131,12 @@ class Planner {
     Outcome out = tasks_.empty() ? Outcome{} : tasks_[0].outcome;
     out.problem = whole_.setup.graph.name;
     out.best_us = out.best_low_us = out.best_high_us = out.reference_us = 0;
-    out.candidates = 0;
-    out.refusals.clear();
+    out.candidates = out.refused = 0;
     std::set<std::string> references;
     bool compared = true;
     for (const auto& [problem, times, one] : tasks_) {
-      out.regions.push_back(
-          {problem.setup.graph.name, times, one.schedule, one.reference, one.best_us, one.reference_us, one.key});
+      out.regions.push_back(one);
+      out.regions.back().times = times;
       out.best_us += times * one.best_us;
       out.best_low_us += times * one.best_low_us;
       out.best_high_us += times * one.best_high_us;
@@ -154,10 +145,10 @@ class Planner {
       out.max_error = std::max(out.max_error, one.max_error);
       out.reference_error = std::max(out.reference_error, one.reference_error);
       out.candidates += one.candidates;
+      out.refused += one.refused;
       out.interrupted |= one.interrupted;
       compared &= one.reference_us > 0;
       references.insert(one.reference);
-      out.refusals.insert(out.refusals.end(), one.refusals.begin(), one.refusals.end());
     }
     out.reference = compared ? fmt::format("{}", fmt::join(references, " + ")) : "none";
     if (!compared) out.reference_us = 0;
@@ -202,12 +193,7 @@ class Planner {
 Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list, double seconds,
                                    const std::atomic<bool>* interrupted) {
   WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(setup, {.interrupted = interrupted}));
-  WARPLOOM_TRY(verify::Verdict verdict, evaluator.judge({.list = list,
-                                                         .whole = true,
-                                                         .check_ms = std::min(0.5 * seconds, 60.0) * 1e3,
-                                                         .max_samples = 200,
-                                                         .timing_ms = std::clamp(0.15 * seconds, 0.1, 2.0) * 1e3,
-                                                         .candidate_limit_ms = 60'000}));
+  WARPLOOM_TRY(verify::Verdict verdict, evaluator.judge(whole_request(list, seconds, 60'000)));
   const Error& why = verdict.error_found;
   if (verdict.accepted) return verdict;
   if (is_fatal(why.code)) return fail(why);
@@ -221,13 +207,13 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error, max_error,
-                                   reference_error, roofline_fraction, candidates, seconds, seed, interrupted)
+                                   reference_error, roofline_fraction, candidates, refused, seconds, seed, interrupted)
 
 std::string Outcome::schedule_text() const {
   if (regions.size() <= 1) return schedule.text();
   std::string text;
-  for (const RegionOutcome& region : regions)
-    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "\n", region.name,
+  for (const Outcome& region : regions)
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "\n", region.problem,
                         region.times > 1 ? fmt::format(" x{}", region.times) : "", region.schedule.text());
   return text;
 }
@@ -236,10 +222,9 @@ nlohmann::json to_json(const Outcome& outcome) {
   nlohmann::json out = outcome;
   out["track"] = name_of(outcome.track);
   out["best_interval_us"] = {outcome.best_low_us, outcome.best_high_us};
-  out["refused"] = outcome.refusals.size();
   out["schedule"] = outcome.schedule_text();
-  for (const RegionOutcome& region : outcome.regions)
-    out["regions"].push_back({{"name", region.name},
+  for (const Outcome& region : outcome.regions)
+    out["regions"].push_back({{"name", region.problem},
                               {"times", region.times},
                               {"schedule", kernels::to_json(region.schedule)},
                               {"reference", region.reference},

@@ -44,23 +44,8 @@ struct Options {
   std::function<void(const Progress&)> on_progress = {};
 };
 
-struct Refusal {
-  std::string schedule;
-  Error error;
-};
-
-// One of the different regions of a plan.
-struct RegionOutcome {
-  std::string name;  // "MatMul+Add+Gelu"
-  int times = 1;     // how often it occurs
-  kernels::Schedule schedule;
-  std::string reference;
-  double best_us = 0, reference_us = 0;  // of once
-  std::string key;                       // of its problem in the archive
-};
-
 struct Outcome {
-  std::string problem;  // the graph's name
+  std::string problem;  // the graph's name; of a region "MatMul+Add+Gelu"
   std::string target;   // "sm_90a", "x86-64-v4"
   std::string device;   // "NVIDIA H200", the CPU's model name
   Track track = Track::fp32;
@@ -71,16 +56,16 @@ struct Outcome {
   double error = 0;                          // relative Frobenius error against FP64, worst input family
   double max_error = 0;                      // largest absolute error over the largest absolute reference
   double reference_error = 0;
-  double roofline_fraction = 0;  // floor over best, datasheet rates
-  int candidates = 0;
+  double roofline_fraction = 0;     // floor over best, datasheet rates
+  int candidates = 0, refused = 0;  // judged; of these refused, which the archive says more of
   double seconds = 0;
   std::uint64_t seed = 0;
   bool interrupted = false;
-  kernels::Schedule schedule;          // of the only region
-  std::string key;                     // of its problem in the archive
-  std::vector<RegionOutcome> regions;  // in the order of their first kernels
+  kernels::Schedule schedule;    // of the only region
+  std::string key;               // of its problem in the archive
+  std::vector<Outcome> regions;  // the different ones, each for itself, in the order of their first kernels
+  int times = 1;                 // of a region: how often it occurs
   LaunchList list;
-  std::vector<Refusal> refusals;
   std::string schedule_text() const;  // a line a region
 };
 nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`

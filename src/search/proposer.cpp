@@ -20,10 +20,8 @@ kernels::Schedule at(const kernels::Space& space, std::size_t index, Random* ran
 // Every legal schedule of a family, or as many as a bounded number of looks finds where the space is too large to go through,
 // best guess first; in random order on targets with a cost model.
 std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family, Random& random) {
-  const kernels::Space space = family.space(catalogue.region, catalogue.capabilities);
+  const kernels::Space space = family.space();
   std::vector<std::pair<double, kernels::Schedule>> found;
-  for (const auto& field : space.fields)
-    if (field.values.empty()) return {};
   // A product of many fields can overflow what size() counts in; anything negative or huge is sampled.
   double combinations = 1;
   for (const auto& field : space.fields) combinations *= static_cast<double>(field.values.size());
@@ -33,8 +31,8 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
   for (std::size_t i = 0; i < looks; ++i) {
     kernels::Schedule schedule = at(space, i, walk ? nullptr : &random);
     if (!walk && !seen.insert(schedule.text()).second) continue;
-    if (!family.legal(catalogue.region, schedule, catalogue.capabilities)) continue;
-    const double guess = family.guess(catalogue.region, schedule, catalogue.capabilities);
+    if (!family.legal(schedule)) continue;
+    const double guess = family.guess(schedule);
     found.emplace_back(guess, std::move(schedule));
   }
   if (catalogue.capabilities.gpu) random.shuffle(found);  // the cost model orders them, a few at a time
@@ -49,13 +47,13 @@ std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue, const kern
   const auto family = std::ranges::find(catalogue.families, schedule.family, &kernels::Family::name);
   std::vector<kernels::Schedule> out;
   if (family == catalogue.families.end()) return out;
-  for (const auto& field : (*family)->space(catalogue.region, catalogue.capabilities).fields) {
+  for (const auto& field : (*family)->space().fields) {
     for (const std::int64_t value : field.values) {
       kernels::Schedule changed = schedule;
       const auto place = changed.fields.find(field.name);
       if (place == changed.fields.end() || place->second == value) continue;
       place->second = value;
-      if ((*family)->legal(catalogue.region, changed, catalogue.capabilities)) out.push_back(std::move(changed));
+      if ((*family)->legal(changed)) out.push_back(std::move(changed));
     }
   }
   return out;
@@ -68,11 +66,16 @@ constexpr std::size_t kChanges = 3;                         // of each, a round
 constexpr std::size_t kModelled = 64;                       // guesses, and random looks, that the model is asked about
 constexpr std::size_t kClimbers = 8, kClimbs = 6;           // the best few whose neighbours it sees, and how often
 }  // namespace
+Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
+  return {region, capabilities, kernels::families_for(region, capabilities),
+          [=](const kernels::Schedule& schedule) { return kernels::build(region, schedule, capabilities); }};
+}
+
 Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed)
     : catalogue_(&catalogue), strategy_(strategy), random_(seed, "proposer") {
   std::vector<std::vector<kernels::Schedule>> families;
   std::size_t total = 0, longest = 0;
-  for (const kernels::Family* family : catalogue.families) {
+  for (const kernels::FamilyPtr& family : catalogue.families) {
     families.push_back(ranked(catalogue, *family, random_));
     total += families.back().size();
     longest = std::max(longest, families.back().size());

@@ -13,14 +13,16 @@
 #include "base/random.h"
 #include "search/optimize.h"
 namespace warploom::search {
-// The schedules a search may try for one region on one target, and how to build one. optimize() makes it from the families of
-// kernels/; tests make their own.
+// The schedules a search may try for one region on one target, and how to build one.
 struct Catalogue {
   kernels::Region region;
   target::Capabilities capabilities;
-  std::vector<const kernels::Family*> families;
+  std::vector<kernels::FamilyPtr> families;
   std::function<Result<LaunchList>(const kernels::Schedule&)> build;
 };
+
+// All that the families of kernels/ have for a region.
+Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities);
 
 class Proposer {
  public:
@@ -32,8 +34,10 @@ class Proposer {
   // Never to be proposed: the archive knows it already.
   void skip(const kernels::Schedule& schedule) { proposed_.insert(schedule.text()); }
   // What a schedule's time turned out to be, the ground of later proposals.
-  void learn(const kernels::Schedule& schedule, double us) { best_.emplace(us, schedule); }
-  Strategy strategy() const { return strategy_; }
+  void learn(const kernels::Schedule& schedule, double us) {
+    best_.emplace(us, schedule);
+    if (best_.size() > 100) best_.erase(std::prev(best_.end()));  // only the first few matter
+  }
   // The schedules that `schedule` was made from.
   std::vector<std::string> parents_of(const std::string& schedule) const;
 

@@ -6,18 +6,12 @@ namespace warploom::search {
 namespace {
 using runtime::Activation;
 using runtime::BiasKind;
-
 using Kind = kernels::NestValue::Kind;
-using Function = float (*)(float);
-constexpr std::pair<Activation, Function> kActivations[] = {
-#define WARPLOOM_ACTIVATION(name, dnnl, lt, value) {Activation::name, [](float x) -> float { return value; }},
-#include "runtime/activations.def"
-};
 
 // The activation f such that f(s + b) follows a sum s, found by trying them all at random points: two expressions that agree there
 // as closely as fp32 tells are the same function.
 std::optional<Activation> activation_of(const kernels::Contraction& c, bool bias) {
-  for (const auto& [activation, function] : kActivations) {
+  for (const runtime::ActivationRow& row : runtime::activations()) {
     Random random(7, "epilogue");
     bool same = true;
     for (int point = 0; point < 40 && same; ++point) {
@@ -28,10 +22,10 @@ std::optional<Activation> activation_of(const kernels::Contraction& c, bool bias
       };
       const auto applied = [](ValueOp op, std::vector<double> x) { return x.resize(3), apply(op, x[0], x[1], x[2]); };
       const double found = kernels::made_of<double>(c.nest, c.nest.outputs[0].value, known, std::identity{}, applied),
-                   wanted = static_cast<double>(function(static_cast<float>(at[0] + at[1])));
+                   wanted = static_cast<double>(row.value(static_cast<float>(at[0] + at[1])));
       same = std::abs(found - wanted) <= 2e-6 * (1 + std::abs(wanted));
     }
-    if (same) return activation;
+    if (same) return static_cast<Activation>(&row - runtime::activations().data());
   }
   return std::nullopt;
 }
@@ -103,29 +97,15 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
   return reference;
 }
 
-// Whether the terms make of one random row what softmax does. They do not know how long rows are: what holds of one holds of all.
+// Whether what is stored is e / Σe, e = exp(x - max x), x as it is read.
 bool is_softmax(const kernels::Rows& rows) {
-  Random random(7, "softmax");
-  std::vector<std::array<double, 8>> values;
-  for (const kernels::RowTerm& term : rows.terms) {
-    auto& v = values.emplace_back();
-    const auto arg = [&](std::size_t i, std::size_t at) {
-      return i < term.operands.size() ? values[static_cast<std::size_t>(term.operands[i])][at] : 0;
-    };
-    if (term.kind == Kind::index || term.kind == Kind::round) return false;
-    if (term.kind == Kind::constant) v.fill(term.value);
-    for (std::size_t at = 0; at < v.size(); ++at) {
-      if (term.kind == Kind::load) v[at] = random.normal() * 3;
-      if (term.kind == Kind::apply) v[at] = apply(term.op, arg(0, at), arg(1, at), arg(2, at));
-      if (term.kind == Kind::reduce) v.fill(at == 0 ? arg(0, 0) : apply(term.op, v[0], arg(0, at)));
-    }
-  }
-  const auto &x = values[0], &y = values[static_cast<std::size_t>(rows.results[0])];
-  double sum = 0;
-  for (const double one : x) sum += std::exp(one);
-  for (std::size_t at = 0; at < x.size(); ++at)
-    if (!(std::abs(y[at] - std::exp(x[at]) / sum) < 1e-12)) return false;
-  return rows.terms[0].kind == Kind::load;
+  if (!rows.joint) return false;
+  const int high = rows.passes[0].reduces[0], sum = rows.passes[1].reduces[0];
+  const kernels::RowTerm& y = rows.term(rows.results[0]);
+  if (y.kind != Kind::apply || y.op != ValueOp::mul || y.operands[0] != rows.term(sum).operands[0]) return false;
+  const kernels::RowTerm& inverse = rows.term(y.operands[1]);
+  return inverse.kind == Kind::apply && inverse.op == ValueOp::reciprocal && inverse.operands[0] == sum &&
+         rows.term(rows.term(high).operands[0]).kind == Kind::load;
 }
 
 std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::Rows& rows) {

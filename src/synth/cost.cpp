@@ -238,14 +238,13 @@ class Model : Question {
     work.chain += 2 * rates_.barrier_cycles + rates_.shared_latency + work.shared;
     return work;
   }
-  Work cost_of(const Statement&, const Reinterpret&, int) { return {}; }
   Work cost_of(const Statement&, const ClusterReduce& node, int threads) {
     Work work = compute(values(node.dst) * static_cast<double>(cluster_size(program)), threads);
     work.chain += rates_.cluster_cycles;
     return work;
   }
 
-  // What only waits for others.
+  // What only waits for others, or costs nothing.
   template <class Node>
   Work cost_of(const Statement&, const Node&, int) {
     Work work;

@@ -34,18 +34,15 @@ Status check_budgets(const Question& question, const Site& site, const Roles& ro
                  place_of(*site.statement), std::move(expected), found, "change the roles' registers or warps"});
   };
   for (const Role& role : roles.roles) {
-    found = fmt::format("role '{}': {} registers for each of {} threads", role.name, role.registers, role.warps * 32);
+    const int each = role.registers ? role.registers : fair_share(question), threads = role.warps * 32;
+    found += fmt::format("{}role '{}' {} x {} registers", found.empty() ? "" : ", ", role.name, threads, each);
     if (role.registers && !question.capabilities.warpgroup_mma)
       return refuse(fmt::format("no budgets: {} cannot move registers between warps", question.capabilities.arch));
     if (role.registers && (role.registers % kBudgetStep || role.registers < kLeastBudget || role.registers > kMostBudget))
       return refuse(fmt::format("a multiple of {} from {} to {}", kBudgetStep, kLeastBudget, kMostBudget));
-    total += role.warps * 32 * (role.registers ? role.registers : fair_share(question));
+    total += threads * each;
   }
   if (total <= question.capabilities.registers) return ok();
-  found.clear();
-  for (const Role& role : roles.roles)
-    found += fmt::format("{}role '{}' {} x {}", found.empty() ? "" : ", ", role.name, role.warps * 32,
-                         role.registers ? role.registers : fair_share(question));
   found += fmt::format(": {} registers", total);
   return refuse(fmt::format("at most {} registers, those of a multiprocessor of {}", question.capabilities.registers,
                             question.capabilities.arch));

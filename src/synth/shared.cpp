@@ -154,6 +154,9 @@ class SharedSolver : Question {
       return Lack{fmt::format("rows of '{}' of a multiple of 32 bytes", shared.name), fmt::format("{} bytes", row)};
     if (shared.shape.size() != 2 || slot.extent != shared.shape)
       return Lack{fmt::format("all of '{}', of two dimensions", shared.name), text_of(slot.extent)};
+    if (shared.shape[static_cast<std::size_t>(*met)] != global.extent[inner])
+      return Lack{fmt::format("rows of '{}' of one dimension of '{}'", shared.name, tensor.name),
+                  fmt::format("{} of {}", global.extent[inner], shared.shape[static_cast<std::size_t>(*met)])};
     const std::int64_t rows = shared.shape[static_cast<std::size_t>(1 - *met)];
     std::int64_t above =
         std::numeric_limits<std::int64_t>::max();  // rows of several dimensions: one box, slower dimensions first

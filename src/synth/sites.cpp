@@ -1,5 +1,4 @@
 #include "synth/sites.h"
-#include <fmt/ranges.h>
 namespace warploom::synth {
 namespace {
 using namespace tile;
@@ -61,7 +60,20 @@ std::string place_of_use(const Program& program, TensorId tensor) {
   return use ? place_of(*use) : fmt::format("program '{}'", program.name);
 }
 
-std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }
+Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message, std::int64_t most,
+               std::int64_t all, std::string remedy) {
+  std::string found;
+  std::pair<TensorId, std::int64_t> largest = {-1, 0};
+  for (const auto& [id, taken] : bytes) {
+    const Tensor& tensor = program.tensor(id);
+    const std::string slots = tensor.pipeline < 0 ? "" : fmt::format("{} x ", program.pipeline(tensor.pipeline).stages);
+    found += fmt::format("{}'{}' {}{} {}", found.empty() ? "" : ", ", tensor.name, slots, text_of(tensor.shape), taken);
+    if (taken > largest.second) largest = {id, taken};
+  }
+  const std::string place = place_of_use(program, largest.first), expected = fmt::format("at most {} bytes", most);
+  return {ErrorCode::kResourceLimit, std::move(message), place, expected, fmt::format("{} bytes: {}", all, found),
+          std::move(remedy)};
+}
 
 std::optional<int> met_by(const Tile& mine, const Tile& other, std::optional<int> dim) {
   const auto met = meetings(mine.extent, other.extent);

@@ -1,5 +1,6 @@
 // Sites: every statement of a program with where it stands, flattened once so that the passes of synthesis are plain loops.
 #pragma once
+#include "base/error.h"
 #include "tile/program.h"
 namespace warploom::synth {
 struct Site {
@@ -55,7 +56,9 @@ const tile::Statement* first_use(const std::vector<Site>& sites, tile::TensorId 
 
 std::string place_of_use(const tile::Program& program, tile::TensorId tensor);  // of the first; else the program
 
-std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
+// resource-limit where tensors take more than `most` bytes, at the first use of the largest.
+Error too_much(const tile::Program& program, const std::map<tile::TensorId, std::int64_t>& bytes, std::string message,
+               std::int64_t most, std::int64_t all, std::string remedy);
 
 // The dimension of `mine` along which neighbours are those along `dim` of `other`, where the two tiles meet in a copy.
 std::optional<int> met_by(const tile::Tile& mine, const tile::Tile& other, std::optional<int> dim);

@@ -4,6 +4,8 @@
 #include "synth/sites.h"
 #include "synth/synthesize.h"
 namespace warploom::synth {
+using tile::text_of;
+
 // What every pass reads.
 struct Question {
   const tile::Program& program;

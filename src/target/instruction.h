@@ -22,9 +22,9 @@ enum class Method : std::uint8_t {
 };
 
 struct Instruction {
-  std::string_view name;
+  std::string name;
   Method method;
-  std::string_view call;  // the device interface's function
+  std::string call;  // the device interface's function
   // Matrix rows
   int m = 0, n = 0, k = 0;  // n 0: any multiple of 8 up to 256, above 24 of n_step
   int n_step = 8;

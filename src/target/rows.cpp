@@ -7,8 +7,14 @@ namespace warploom::target {
 namespace {
 using tile::Scope;
 
-Instruction copy(std::string_view name, std::string_view call, Method method, Scope from, Scope to, bool transpose = false) {
-  return {.name = name, .method = method, .call = call, .from = from, .to = to, .transpose = transpose};
+// The name of a row is its function's; what the functions' templates tell apart is added.
+Instruction copy(const std::string& name, Method method, Scope from, Scope to, bool transpose = false) {
+  return {.name = name + (transpose ? "_trans" : ""),
+          .method = method,
+          .call = "wl::" + name,
+          .from = from,
+          .to = to,
+          .transpose = transpose};
 }
 
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
@@ -29,10 +35,11 @@ layout::TvLayout fragment_c(int warps) {
 
 Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 
-Instruction warp_mma(std::string_view name, std::string_view call, Dtype operand) {
+Instruction warp_mma(Dtype operand) {
   const int e = 4 / bytes_of(operand);
   Instruction row;
-  row.name = name, row.call = call, row.method = Method::warp;
+  row.call = fmt::format("wl::mma_m16n8k{}", 8 * e), row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
+  row.method = Method::warp;
   row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32;
   row.operand = operand, row.accumulator = accumulator_of(operand);
   row.a = fragment_a(e, 1), row.b = fragment_b(e), row.c = fragment_c(1);
@@ -41,10 +48,11 @@ Instruction warp_mma(std::string_view name, std::string_view call, Dtype operand
 
 // Four warps of 16 rows each; an 8-column slice of the accumulator, which wider N repeats over values. Operands come from shared
 // memory, or the first from registers, in the fragments of mma.sync.
-Instruction wgmma(std::string_view name, Dtype operand, bool a_in_registers) {
+Instruction wgmma(Dtype operand, bool a_in_registers) {
   const int e = 4 / bytes_of(operand);
   Instruction row;
-  row.name = name, row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma", row.method = Method::warpgroup;
+  row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma", row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
+  row.method = Method::warpgroup;
   row.m = 64, row.k = 8 * e, row.threads = 128, row.cycles = 128;
   if (operand == Dtype::i8) row.n_step = 16;
   row.operand = operand, row.accumulator = accumulator_of(operand);
@@ -59,45 +67,34 @@ std::vector<Instruction> sm80_rows() {
   fma.name = "fma_f32", fma.call = "wl::fma", fma.method = Method::simt, fma.m = fma.n = fma.k = 1;
   fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
   return {
-      warp_mma("mma_m16n8k16_bf16", "wl::mma_m16n8k16", Dtype::bf16),
-      warp_mma("mma_m16n8k16_f16", "wl::mma_m16n8k16", Dtype::f16),
-      warp_mma("mma_m16n8k8_tf32", "wl::mma_m16n8k8", Dtype::tf32),
-      warp_mma("mma_m16n8k32_s8", "wl::mma_m16n8k32", Dtype::i8),
+      warp_mma(Dtype::bf16),
+      warp_mma(Dtype::f16),
+      warp_mma(Dtype::tf32),
+      warp_mma(Dtype::i8),
       fma,
-      copy("cp_async", "wl::cp_async", Method::async, Scope::global, Scope::shared),
-      copy("ldmatrix", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg),
-      copy("ldmatrix_trans", "wl::ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
-      copy("ld_shared", "wl::ld_shared", Method::plain, Scope::shared, Scope::reg),
-      copy("st_shared", "wl::st_shared", Method::plain, Scope::reg, Scope::shared),
-      copy("ld_global", "wl::ld_global", Method::plain, Scope::global, Scope::reg),
-      copy("st_global", "wl::st_global", Method::plain, Scope::reg, Scope::global),
+      copy("cp_async", Method::async, Scope::global, Scope::shared),
+      copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg),
+      copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
+      copy("ld_shared", Method::plain, Scope::shared, Scope::reg),
+      copy("st_shared", Method::plain, Scope::reg, Scope::shared),
+      copy("ld_global", Method::plain, Scope::global, Scope::reg),
+      copy("st_global", Method::plain, Scope::reg, Scope::global),
   };
 }
 
-std::vector<Instruction> sm89_rows() {
-  return {warp_mma("mma_m16n8k32_e4m3", "wl::mma_m16n8k32", Dtype::e4m3),
-          warp_mma("mma_m16n8k32_e5m2", "wl::mma_m16n8k32", Dtype::e5m2)};
-}
+std::vector<Instruction> sm89_rows() { return {warp_mma(Dtype::e4m3), warp_mma(Dtype::e5m2)}; }
 
 std::vector<Instruction> sm90a_rows() {
-  return {
-      wgmma("wgmma_bf16", Dtype::bf16, false),
-      wgmma("wgmma_f16", Dtype::f16, false),
-      wgmma("wgmma_tf32", Dtype::tf32, false),
-      wgmma("wgmma_e4m3", Dtype::e4m3, false),
-      wgmma("wgmma_e5m2", Dtype::e5m2, false),
-      wgmma("wgmma_s8", Dtype::i8, false),
-      wgmma("wgmma_rs_bf16", Dtype::bf16, true),
-      wgmma("wgmma_rs_f16", Dtype::f16, true),
-      wgmma("wgmma_rs_tf32", Dtype::tf32, true),
-      wgmma("wgmma_rs_e4m3", Dtype::e4m3, true),
-      wgmma("wgmma_rs_e5m2", Dtype::e5m2, true),
-      wgmma("wgmma_rs_s8", Dtype::i8, true),
-      copy("tma_load", "wl::tma_load", Method::tensor_copy, Scope::global, Scope::shared),
-      copy("tma_store", "wl::tma_store", Method::tensor_copy, Scope::shared, Scope::global),
-      copy("stmatrix", "wl::stmatrix", Method::matrix, Scope::reg, Scope::shared),
-      copy("stmatrix_trans", "wl::stmatrix", Method::matrix, Scope::reg, Scope::shared, true),
+  std::vector<Instruction> rows = {
+      copy("tma_load", Method::tensor_copy, Scope::global, Scope::shared),
+      copy("tma_store", Method::tensor_copy, Scope::shared, Scope::global),
+      copy("stmatrix", Method::matrix, Scope::reg, Scope::shared),
+      copy("stmatrix", Method::matrix, Scope::reg, Scope::shared, true),
   };
+  for (const bool a_in_registers : {false, true})
+    for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::e4m3, Dtype::e5m2, Dtype::i8})
+      rows.push_back(wgmma(operand, a_in_registers));
+  return rows;
 }
 }  // namespace
 const std::vector<Instruction>& instructions_of(const std::string& arch) {

@@ -28,7 +28,7 @@ PipelineId Builder::pipeline(std::string name, int stages, std::vector<TensorId>
 }
 
 void Builder::roles(const std::function<void()>& body, Where where) {
-  add(where, Roles{});
+  add(Roles{}, where);
   body();
 }
 // Belongs to the roles just opened; a role inside a role opens others, which verify() refuses.
@@ -37,7 +37,7 @@ void Builder::role(std::string name, int warps, int registers, const std::functi
   Body& around = open_.empty() ? program_.body : *open_.back();
   Roles* opened = around.empty() ? nullptr : std::get_if<Roles>(&around.back().node);
   if (opened) opened->roles.push_back(std::move(declared));
-  else add(Where::current(), Roles{{std::move(declared)}});
+  else add(Roles{{std::move(declared)}});
 }
 
 Program Builder::finish() {
@@ -45,7 +45,7 @@ Program Builder::finish() {
   return program_;
 }
 
-void Builder::add(const Where& where, decltype(Statement::node) node) {
+void Builder::add(decltype(Statement::node) node, Where where) {
   (open_.empty() ? program_.body : *open_.back()).push_back({std::move(node), {where.file, where.line}});
 }
 

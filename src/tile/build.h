@@ -72,52 +72,39 @@ class Builder {
   Value value(TensorId tensor) const { return {.kind = Value::Kind::tensor, .tensor = tensor}; }
   Dtype dtype_of(TensorId tensor) const { return program_.tensor(tensor).dtype; }
 
+  // Any statement; below, those that kernels are made of, by their parts.
+  void add(decltype(Statement::node) node, Where where = Where::current());
   void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current()) {
-    add(where, Copy{std::move(src), std::move(dst), fill, streaming});
+    add(Copy{std::move(src), std::move(dst), fill, streaming}, where);
   }
   void multicast(Tile src, Tile dst, std::string along, Where where = Where::current()) {
-    add(where, Copy{std::move(src), std::move(dst), 0, false, std::move(along)});
+    add(Copy{std::move(src), std::move(dst), 0, false, std::move(along)}, where);
   }
-  void combine(ReduceOp op, Tile src, Tile dst, Where where = Where::current()) {
-    add(where, Copy{std::move(src), std::move(dst), 0, false, {}, {}, op});
-  }
-  void copy_peer(Tile src, Index rank, Tile dst, Where where = Where::current()) {
-    add(where, Copy{std::move(src), std::move(dst), 0, false, {}, std::move(rank)});
-  }
-  void cluster_sync(Where where = Where::current()) { add(where, ClusterSync{}); }
-  void wait_previous(Where where = Where::current()) { add(where, WaitPrevious{}); }
-  void launch_next(Where where = Where::current()) { add(where, LaunchNext{}); }
-  void signal(Tile flag, Index by = 1, Where where = Where::current()) { add(where, Signal{std::move(flag), std::move(by)}); }
-  void wait(Tile flag, Index least, Where where = Where::current()) { add(where, Wait{std::move(flag), std::move(least)}); }
-  void fill(TensorId dst, double value, Where where = Where::current()) { add(where, Fill{dst, value}); }
-  void map(TensorId dst, Value value, Where where = Where::current()) { add(where, Map{dst, std::move(value)}); }
+  void fill(TensorId dst, double value, Where where = Where::current()) { add(Fill{dst, value}, where); }
+  void map(TensorId dst, Value value, Where where = Where::current()) { add(Map{dst, std::move(value)}, where); }
   void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false, Where where = Where::current()) {
-    add(where, Mma{acc, std::move(a), std::move(b), transpose_a, transpose_b});
+    add(Mma{acc, std::move(a), std::move(b), transpose_a, transpose_b}, where);
   }
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current()) {
-    add(where, Reduce{dst, src, axis, op});
-  }
-  void scan(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current()) {
-    add(where, Scan{dst, src, axis, op});
+    add(Reduce{dst, src, axis, op}, where);
   }
   void rearrange(TensorId dst, TensorId src, bool transpose = false, Where where = Where::current()) {
-    add(where, Rearrange{dst, src, transpose});
+    add(Rearrange{dst, src, transpose}, where);
   }
-  void reinterpret(TensorId dst, TensorId src, Where where = Where::current()) { add(where, Reinterpret{dst, src}); }
-  void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current()) { add(where, ClusterReduce{dst, op}); }
+  void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current()) { add(ClusterReduce{dst, op}, where); }
   void for_(const std::string& variable, Index begin, Index end, Index step, const std::function<void(Index)>& body,
             bool unroll = false, Where where = Where::current()) {
     Body inner = nested([&] { body(Index::variable(variable)); });
-    add(where, For{variable, std::move(begin), std::move(end), std::move(step), unroll, std::move(inner)});
+    add(For{variable, std::move(begin), std::move(end), std::move(step), unroll, std::move(inner)}, where);
   }
   void if_less(Index left, Index right, const std::function<void()>& body, Where where = Where::current()) {
-    add(where, If{std::move(left), std::move(right), nested(body)});
+    add(If{std::move(left), std::move(right), nested(body)}, where);
   }
   void produce(PipelineId pipeline, const std::function<void()>& body, Where where = Where::current()) {
-    add(where, Produce{pipeline, nested(body)});
+    add(Produce{pipeline, nested(body)}, where);
   }
   void consume(PipelineId pipeline, int lag, const std::function<void()>& body, Where where = Where::current()) {
-    add(where, Consume{pipeline, lag, nested(body)});
+    add(Consume{pipeline, lag, nested(body)}, where);
   }
   // Roles are declared one after another inside the callback, by role().
   void roles(const std::function<void()>& body, Where where = Where::current());
@@ -129,7 +116,6 @@ class Builder {
   Program program_;
   std::vector<Body*> open_;  // innermost statement list last
   TensorId declare(Tensor tensor);
-  void add(const Where& where, decltype(Statement::node) node);
   Body nested(const std::function<void()>& body);
 };
 }  // namespace warploom::tile

@@ -30,10 +30,7 @@ bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_
   return (index.op() == IndexOp::div || index.op() == IndexOp::mod) && index.right().evaluate(variables) < 1;
 }
 
-double combined(ReduceOp op, double a, double b) {
-  constexpr ValueOp kOps[] = {ValueOp::add, ValueOp::max, ValueOp::min};
-  return apply(kOps[static_cast<std::size_t>(op)], a, b);
-}
+double combined(ReduceOp op, double a, double b) { return apply(reduction_of(op).combine, a, b); }
 // In fp32, as registers compute.
 float combined_f32(ReduceOp op, double a, double b) {
   return static_cast<float>(combined(op, static_cast<float>(a), static_cast<float>(b)));

@@ -30,21 +30,13 @@ struct Line {
 inline bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-inline std::size_t digits(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_digit(text[at])) ++at;
-  return at;
-}
-
+// Its first character is a digit. A point counts where a digit follows: "0..4" begins with an integer.
 inline Token number_token(std::string_view text) {
-  std::size_t end = digits(text, 0);
-  bool real = false;
-  if (end + 1 < text.size() && text[end] == '.' && is_digit(text[end + 1])) real = true, end = digits(text, end + 1);
-  if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
-    std::size_t exponent = end + 1;
-    if (exponent < text.size() && (text[exponent] == '+' || text[exponent] == '-')) ++exponent;
-    if (digits(text, exponent) > exponent) real = true, end = digits(text, exponent);
-  }
-  return {real ? TokenKind::real : TokenKind::integer, text.substr(0, end)};
+  double value = 0;
+  text =
+      text.substr(0, static_cast<std::size_t>(std::from_chars(text.data(), text.data() + text.size(), value).ptr - text.data()));
+  if (text.ends_with('.')) text.remove_suffix(1);
+  return {text.find_first_of(".eE") == std::string_view::npos ? TokenKind::integer : TokenKind::real, text};
 }
 
 inline Token word_token(std::string_view text) {

@@ -1,4 +1,5 @@
 #include "tile/program.h"
+#include <fmt/ranges.h>
 namespace warploom::tile {
 Tile whole(const Program& program, TensorId id) {
   const std::vector<std::int64_t>& shape = program.tensor(id).shape;
@@ -105,4 +106,6 @@ std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) 
 }
 
 std::int64_t cluster_size(const Program& program) { return element_count(program.cluster); }
+
+std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }
 }  // namespace warploom::tile

@@ -33,6 +33,8 @@
 //
 // Programs are values; builders (build.h) make them, verify.h checks them, print.h and parse.h turn them into text and back.
 #pragma once
+#include <array>
+#include <cmath>
 #include <variant>
 #include <vector>
 #include "base/dtype.h"
@@ -82,6 +84,14 @@ struct Value {
 };
 
 enum class ReduceOp : std::uint8_t { sum, max, min };
+struct Reduction {
+  std::string_view name;
+  ValueOp combine;  // of two
+  double identity;  // makes no difference
+};
+inline constexpr std::array<Reduction, 3> kReductions = {
+    {{"sum", ValueOp::add, 0}, {"max", ValueOp::max, -HUGE_VAL}, {"min", ValueOp::min, HUGE_VAL}}};  // in the order of ReduceOp
+constexpr const Reduction& reduction_of(ReduceOp op) { return kReductions[static_cast<std::size_t>(op)]; }
 
 struct Statement;
 using Body = std::vector<Statement>;
@@ -241,6 +251,15 @@ void for_bodies(const Statement& statement, const F& f) {
       statement.node);
 }
 
+// A statement, then all inside it, in order.
+template <class F>
+void for_statements(const Statement& statement, const F& f) {
+  f(statement);
+  for_bodies(statement, [&](const Body& body) {
+    for (const Statement& inner : body) for_statements(inner, f);
+  });
+}
+
 // Arithmetic on shapes: matrix_extent({1, 128, 64}) → {128, 64}, dense_strides({2, 3, 4}) → {12, 4, 1}.
 
 // The rows and columns that an Mma sees in a tile: extents of 1 are dropped, from the front, until two are left. The result has
@@ -262,4 +281,5 @@ std::int64_t element_count(const std::vector<std::int64_t>& extent);
 
 std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);  // row-major, in elements
 std::int64_t cluster_size(const Program& program);                                // blocks a cluster
+std::string text_of(const std::vector<std::int64_t>& extent);                     // "[64, 32]"
 }  // namespace warploom::tile

@@ -1,12 +1,9 @@
 // The lines of the text form, each described once as what follows what: a Reader fills the node from the tokens of a line, a Writer
 // prints it. A string is a sign, its blanks the printer's; docs/tile.md has the grammar.
 #pragma once
-#include <array>
-#include <cmath>
 #include <concepts>
 #include "tile/program.h"
 namespace warploom::tile {
-inline constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "max", "min"};  // in the order of ReduceOp
 // In the order of Statement::node.
 inline constexpr std::array<std::string_view, 19> kStatementWords = {
     "copy", "fill",    "map",     "mma",   "reduce", "scan", "rearrange",    "reinterpret",   "cluster_reduce", "for",
@@ -30,10 +27,10 @@ struct IndexWord {
 inline constexpr std::array<IndexWord, 9> kIndexWords = {
     {{"", 3}, {"", 3}, {"+", 1}, {"-", 1}, {"*", 2}, {"/", 2}, {"%", 2}, {"min", 3}, {"max", 3}}};
 
-inline std::string_view name_of(ReduceOp op) { return kReduceNames[static_cast<std::size_t>(op)]; }
+inline std::string_view name_of(ReduceOp op) { return reduction_of(op).name; }
 inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {
-  for (std::size_t i = 0; i < kReduceNames.size(); ++i)
-    if (kReduceNames[i] == name) return static_cast<ReduceOp>(i);
+  for (std::size_t i = 0; i < kReductions.size(); ++i)
+    if (kReductions[i].name == name) return static_cast<ReduceOp>(i);
   return std::nullopt;
 }
 using warploom::name_of;  // types and operations too, which the overload above would hide

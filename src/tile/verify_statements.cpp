@@ -7,8 +7,8 @@ template <class T>
 bool contains(const std::vector<T>& list, const T& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
-std::string text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-std::string text(Dtype dtype) { return std::string(warploom::name_of(dtype)); }
+using tile::text_of;
+std::string text_of(Dtype type) { return std::string(warploom::name_of(type)); }
 
 // The accumulator's type for operands of a type; nothing where such operands cannot be multiplied.
 std::optional<Dtype> accumulator_of(Dtype operand) {
@@ -142,12 +142,13 @@ class Verifier {
         return refuse(fmt::format("a tile of '{}' is not known to begin and end with a byte", tensor.name),
                       fmt::format("multiples of {} elements", per), fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
     if (element_count(tile.extent) < 1)
-      return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name), "extents of at least 1", text(tile.extent));
+      return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name), "extents of at least 1",
+                    text_of(tile.extent));
     for (std::size_t i = 0; i < tile.extent.size() && tensor.scope != Scope::global; ++i) {
       const std::int64_t room = tensor.shape[i] - tile.extent[i], offset = tile.offset[i].constant().value_or(0);
       if (room < 0 || offset < 0 || offset > room)
         return refuse(fmt::format("a tile reaches outside '{}' in dimension {}", tensor.name, i),
-                      "a tile inside " + text(tensor.shape), fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
+                      "a tile inside " + text_of(tensor.shape), fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
     }
     return ok();
   }
@@ -159,7 +160,7 @@ class Verifier {
       good = tile.step[i] >= 1 && tile.step[i] < std::int64_t{1} << 32 &&
              (tile.step[i] == 1 || tile.lookup_dim != static_cast<int>(i));
     if (good) return ok();
-    return refuse(fmt::format("a tile of '{}' cannot take the steps {}", tensor.name, text(tile.step)),
+    return refuse(fmt::format("a tile of '{}' cannot take the steps {}", tensor.name, text_of(tile.step)),
                   "steps of at least 1, one a dimension of a global tensor of whole bytes, and none where it is gathered");
   }
 
@@ -183,7 +184,7 @@ class Verifier {
     const auto together = [](const Meeting& m) { return m.a.size() + m.b.size() > 2; };
     const bool memory = src.scope == Scope::global || dst.scope == Scope::global;
     if (!met || (!memory && std::any_of(met->begin(), met->end(), together)))
-      return refuse("the two tiles of a copy differ in shape", text(copy.src.extent), text(copy.dst.extent));
+      return refuse("the two tiles of a copy differ in shape", text_of(copy.src.extent), text_of(copy.dst.extent));
     if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
     if (copy.peer) WARPLOOM_CHECK(from_peer(src, dst, *copy.peer));
     return copy.multicast.empty() ? ok() : shared_along(copy);
@@ -194,7 +195,7 @@ class Verifier {
     const bool typed = dst.dtype == Dtype::f32 || dst.dtype == Dtype::i32 || (half && op == ReduceOp::sum);
     if (dst.scope == Scope::global && typed) return ok();
     return refuse(fmt::format("a copy cannot combine with '{}'", dst.name),
-                  "a global tensor of f32 or i32; for sums also of f16 or bf16", text(dst.dtype));
+                  "a global tensor of f32 or i32; for sums also of f16 or bf16", text_of(dst.dtype));
   }
 
   Status from_peer(const Tensor& src, const Tensor& dst, const Index& rank) const {
@@ -231,7 +232,7 @@ class Verifier {
       return ok();
     return refuse(fmt::format("'{}' holds no such flag", tensor.name),
                   "one element of a global tensor of i32; to signal, of an output",
-                  fmt::format("{} of {}", text(flag.extent), text(tensor.dtype)));
+                  fmt::format("{} of {}", text_of(flag.extent), text_of(tensor.dtype)));
   }
   Status check(const Signal& signal) const {
     WARPLOOM_CHECK(check_flag(signal.flag, true));
@@ -263,7 +264,7 @@ class Verifier {
                    [](std::int64_t own, std::int64_t wanted) { return own == wanted || own == 1; }))
       return ok();
     return refuse(fmt::format("'{}' does not broadcast to '{}'", tensor.name, dst.name),
-                  "the same rank, each extent equal or 1: " + text(dst.shape), text(tensor.shape));
+                  "the same rank, each extent equal or 1: " + text_of(dst.shape), text_of(tensor.shape));
   }
 
   Status check(const Mma& mma) const {
@@ -274,17 +275,17 @@ class Verifier {
     if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor) return refuse("an mma's accumulator is one of its operands");
     const Dtype a_type = program_.tensor(mma.a.tensor).dtype, b_type = program_.tensor(mma.b.tensor).dtype;
     const Dtype acc_type = program_.tensor(mma.acc).dtype;
-    if (a_type != b_type) return refuse("the operands of an mma differ in type", text(a_type), text(b_type));
+    if (a_type != b_type) return refuse("the operands of an mma differ in type", text_of(a_type), text_of(b_type));
     if (accumulator_of(a_type) != acc_type)
       return refuse(fmt::format("an mma cannot accumulate {} in {}", name_of(a_type), name_of(acc_type)),
-                    "f32 for floats, f64 for f64, i32 for i8 and u8", text(acc_type));
+                    "f32 for floats, f64 for f64, i32 for i8 and u8", text_of(acc_type));
     auto a = matrix_extent(mma.a.extent), b = matrix_extent(mma.b.extent);
     const auto acc = matrix_extent(program_.tensor(mma.acc).shape);
     if (mma.transpose_a) std::reverse(a.begin(), a.end());
     if (mma.transpose_b) std::reverse(b.begin(), b.end());
     if (a.size() != 2 || b.size() != 2 || acc.size() != 2 || a[0] != acc[0] || b[1] != acc[1] || a[1] != b[0])
       return refuse("the shapes of an mma do not fit each other", "acc [M, N], a [M, K], b [K, N]",
-                    fmt::format("acc {}, a {}, b {}", text(acc), text(a), text(b)));
+                    fmt::format("acc {}, a {}, b {}", text_of(acc), text_of(a), text_of(b)));
     return ok();
   }
 
@@ -297,8 +298,8 @@ class Verifier {
       return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
     if (!kKeeps) shape[static_cast<std::size_t>(node.axis)] = 1;
     if (program_.tensor(node.dst).shape == shape) return ok();
-    return refuse(fmt::format("the result of a {} has the wrong shape", kKeeps ? "scan" : "reduce"), text(shape),
-                  text(program_.tensor(node.dst).shape));
+    return refuse(fmt::format("the result of a {} has the wrong shape", kKeeps ? "scan" : "reduce"), text_of(shape),
+                  text_of(program_.tensor(node.dst).shape));
   }
 
   Status check(const Rearrange& node) const {
@@ -319,7 +320,7 @@ class Verifier {
   }
   Status unlike(std::string_view word, const Tensor& src, const Tensor& dst, std::string expected) const {
     return refuse(fmt::format("the two sides of a {} do not fit each other", word), std::move(expected),
-                  fmt::format("{} {}, {} {}", name_of(src.dtype), text(src.shape), name_of(dst.dtype), text(dst.shape)));
+                  fmt::format("{} {}, {} {}", name_of(src.dtype), text_of(src.shape), name_of(dst.dtype), text_of(dst.shape)));
   }
 
   // All threads of all blocks of the cluster meet.

@@ -1,12 +1,14 @@
-// Channel: messages between search and evaluator, CBOR over a socket, each with its length in front. Within the room only.
+// Channel: messages between processes (search and evaluator, evaluator and runner), CBOR over a socket, each with its length in front.
+// Peer: this program, started again with a hidden subcommand, at a channel's other end. Within the room only.
 #pragma once
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include "base/error.h"
+#include "base/process.h"
 namespace warploom::verify {
 inline constexpr const char* kEvaluateCommand = "__evaluate";
 inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status when memory ran out
@@ -73,5 +75,33 @@ class Channel {
   int fd_;
   std::string pending_;
   bool closed_ = false;
+};
+
+struct Peer {
+  int process = 0;  // 0: none runs
+  std::optional<Channel> channel;
+
+  ~Peer() { end(true); }
+  // `program command SOCKET`, without output, and behind that the number of the open file `shared`, if there is one.
+  Status start(const std::string& program, const char* command, int shared = -1) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+      return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno), "raise ulimit -n"});
+    channel.emplace(ends[0]);
+    std::vector<std::string> words = {program, command, std::to_string(ends[1])};
+    if (shared >= 0) words.push_back(std::to_string(shared));
+    const auto started = start_process(words, [&] {
+      for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
+      for (const int fd : {ends[1], shared}) ::fcntl(fd, F_SETFD, 0);  // everything else closes on exec
+    });
+    ::close(ends[1]);
+    WARPLOOM_TRY(process, started);
+    return ok();
+  }
+  // Of the process, if there is one; its wait status.
+  int end(bool kill) {
+    channel.reset();
+    return process > 0 ? end_process(std::exchange(process, 0), kill) : 0;
+  }
 };
 }  // namespace warploom::verify

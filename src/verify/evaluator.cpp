@@ -1,19 +1,15 @@
 #include "verify/evaluator.h"
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include "base/process.h"
 #include "verify/channel.h"
+#include "verify/oracle.h"
 namespace warploom::verify {
 namespace {
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
+constexpr int kMostCandidates = 500;   // of one process: images of CPU kernels are never unloaded, and mappings are limited
+constexpr int kTries = 4;              // with fresh processes, where one ends that is not the candidate's doing
 constexpr double kOwnLimitMs = 900e3;  // for the evaluator's own work (inputs, FP64, the vendor) without a word from it
-
-Clock::time_point in_ms(double ms) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(ms));
-}
 
 tl::unexpected<Error> lost(const std::string& found) {
   return fail({ErrorCode::kEvaluatorLost, "the evaluator process died and could not be started again", "", "a running evaluator",
@@ -36,54 +32,37 @@ std::string how(int status, const char* when) {
 struct Evaluator::State {
   EvaluatorOptions options;
   std::vector<std::uint8_t> setup;  // as every process gets it first
-  pid_t child = 0;
-  std::optional<Channel> channel;
+  Peer worker;
+  int judged = 0;  // by this process
   Ready ready;
 
-  ~State() { end(); }
-
-  // Of the process, if there is one; its wait status.
-  int end(bool kill = true) {
-    const int status = child > 0 ? end_process(child, kill) : 0;
-    child = 0;
-    channel.reset();
-    return status;
-  }
-
   Status spawn() {
-    std::array<int, 2> ends{};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-      return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno), "raise ulimit -n"});
-    channel.emplace(ends[0]);
-    const auto started = start_process({options.program.string(), kEvaluateCommand, std::to_string(ends[1])}, [&] {
-      for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
-      ::fcntl(ends[1], F_SETFD, 0);  // everything else closes on exec
-    });
-    ::close(ends[1]);
-    WARPLOOM_TRY(child, started);
-    channel->send(setup);
-    WARPLOOM_TRY(const json message, next(in_ms(kOwnLimitMs)));
-    if (message.is_null() && channel->closed()) return lost(how(end(false), "while it was starting"));
-    if (message.is_null()) return end(), lost("it did not become ready in time");
+    judged = 0;
+    WARPLOOM_CHECK(worker.start(options.program.string(), kEvaluateCommand));
+    worker.channel->send(setup);
+    WARPLOOM_TRY(const json message, next(kOwnLimitMs));
+    if (message.is_null() && worker.channel->closed()) return lost(how(worker.end(false), "while it was starting"));
+    if (message.is_null()) return worker.end(true), lost("it did not become ready in time");
     WARPLOOM_TRY(ready, record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
     return ok();
   }
 
-  // The worker's next message; null when it is gone or the deadline has passed.
-  Result<json> next(Clock::time_point deadline) {
+  // The worker's next message; null when it is gone or the time is up.
+  Result<json> next(double limit_ms) {
+    const auto start = std::chrono::steady_clock::now();
     while (true) {
       if (options.interrupted && options.interrupted->load())
-        return end(),
+        return worker.end(true),
                fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "", "run again to go on"});
-      auto message = channel->receive(100);
-      if (message && message->contains("error")) return end(), fail(error_from_json(message->at("error")));
+      auto message = worker.channel->receive(100);
+      if (message && message->contains("error")) return worker.end(true), fail(error_from_json(message->at("error")));
       if (message) return std::move(*message);
-      if (channel->closed() || Clock::now() > deadline) return json();
+      if (worker.channel->closed() || ms_since(start) > limit_ms) return json();
     }
   }
 
   Status ensure() {
-    if (child > 0) return ok();
+    if (worker.process > 0) return ok();
     Status spawned = spawn();
     // One more try where it was lost without saying why; what it said itself would only be said again.
     if (!spawned && spawned.error().code == ErrorCode::kEvaluatorLost) spawned = spawn();
@@ -100,32 +79,36 @@ Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& o
 }
 
 Result<Verdict> Evaluator::judge(const Request& request) {
+  Peer& worker = state_->worker;
+  if (++state_->judged > kMostCandidates) worker.end(true);
   std::string ending;
-  for (int tries = 0; tries < 2; ++tries) {
+  for (int tries = 0; tries < kTries; ++tries) {
     WARPLOOM_CHECK(state_->ensure());
-    state_->channel->send(to_json(request));
+    worker.channel->send(to_json(request));
     bool running = false, ran = false;  // the candidate
-    auto deadline = in_ms(kOwnLimitMs);
+    double limit_ms = kOwnLimitMs;
     json message;
     while (true) {
-      WARPLOOM_TRY(message, state_->next(deadline));
+      WARPLOOM_TRY(message, state_->next(limit_ms));
       if (!message.contains("phase")) break;
       running = message["phase"] == "candidate";
       ran |= running;
-      deadline = in_ms(running ? request.candidate_limit_ms + message.value("expected_ms", 0.0) : kOwnLimitMs);
+      limit_ms = running ? request.candidate_limit_ms + message.value("expected_ms", 0.0) : kOwnLimitMs;
     }
     if (message.contains("verdict")) {
-      if (message.value("tainted", false)) state_->end();
+      if (message.value("tainted", false)) worker.end(true);
       return verdict_from_json(message["verdict"]);
     }
-    if (!state_->channel->closed()) {
-      state_->end();
+    if (!worker.channel->closed()) {
+      worker.end(true);
       if (!ran) return lost("it did not answer in time");
       return refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
                      fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed");
     }
-    const int status = state_->end(false);
+    const int status = worker.end(false);
     const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+      return refusal(ErrorCode::kCandidateForbidden, "a candidate made a system call", "computation alone", "it was killed");
     const bool memory = WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryStatus;
     if (memory || (killed && running && tries > 0))
       return refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may", "less memory",
@@ -138,10 +121,10 @@ Result<Verdict> Evaluator::judge(const Request& request) {
 }
 
 const Ready& Evaluator::ready() const { return state_->ready; }
-int Evaluator::process() const { return state_->child; }
+int Evaluator::process() const { return state_->worker.process; }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, beside_reference, min_samples, max_samples, timing_ms,
-                                   candidate_limit_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, foreign, beside_reference, min_samples, max_samples,
+                                   timing_ms, candidate_limit_ms)
 
 void to_json(json& out, InputFamily family) { out = name_of(family); }
 void from_json(const json& in, InputFamily& family) {
@@ -151,7 +134,7 @@ void from_json(const json& in, InputFamily& family) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error, rows_checked,
                                    rows)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
-                                   reference_low_us, reference_high_us, repeats, floor_us, evidence)
+                                   reference_low_us, reference_high_us, repeats, floor_us, judge_ms, sandbox, evidence)
 
 json to_json(const Verdict& verdict) {
   json out = verdict;

@@ -3,7 +3,7 @@
 // The process is this program again with a hidden subcommand, `PROGRAM __evaluate SOCKET` (an open file); the host program's main
 // must hand it to evaluator_main() before it does anything else. It is warm: it keeps the inputs, their FP64 references, the
 // vendor's kernel and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a
-// lost GPU context) it is replaced.
+// lost GPU context), and after many candidates, it is replaced.
 //
 //   WARPLOOM_TRY(Evaluator evaluator, Evaluator::start(setup));
 //   WARPLOOM_TRY(Verdict verdict, evaluator.judge({.list = list}));            // screened: sampled rows of two input families
@@ -39,6 +39,8 @@ struct Verdict {
   double reference_us = 0, reference_low_us = 0, reference_high_us = 0;  // in the same run, alternating
   int repeats = 0;
   double floor_us = 0;  // the physical floor
+  double judge_ms = 0;  // what judging took beyond the calls themselves
+  std::string sandbox;  // what held the candidate: "rlimits, namespaces, landlock, seccomp"; on a GPU "no host code"
   std::vector<Evidence> evidence;
 };
 nlohmann::json to_json(const Verdict& verdict);
@@ -54,6 +56,7 @@ struct Request {
   bool whole = false;      // judge whole outputs on every input family, as far as check_ms allows
   double check_ms = 2000;  // for FP64 evaluation, all families together; at least some rows of each are checked
   bool timed = true;
+  bool foreign = false;          // not our own code generation's text: on the CPU it gets a process to itself
   bool beside_reference = true;  // the vendor's kernel takes turns with it
   int min_samples = 5, max_samples = 40;
   double timing_ms = 200;

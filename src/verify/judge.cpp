@@ -1,27 +1,31 @@
 #include "verify/judge.h"
+#include "base/file.h"
+#include "verify/image_check.h"
 namespace warploom::verify {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-// As fp32 3.6e16, as bf16 pairs the like: who reads beyond an end gets a result that is visibly wrong.
-const std::vector<std::uint32_t>& guard_pattern() {
-  static const std::vector<std::uint32_t> pattern(static_cast<std::size_t>(kGuardBytes) / 4, 0x5afe5afeu);
-  return pattern;
+// As fp32 some 1e16, as bf16 pairs the like: who reads beyond an end gets a result that is visibly wrong.
+std::vector<std::uint32_t> guard(std::uint32_t word) {
+  return std::vector<std::uint32_t>(static_cast<std::size_t>(kGuardBytes) / 4, word);
 }
 }  // namespace
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes) {
   WARPLOOM_TRY(runtime::Buffer whole, device.allocate(bytes + 2 * kGuardBytes));
-  Guarded out{whole, whole.slice(kGuardBytes, bytes)};
+  // Neighbours differ: who copies one element too far must not leave a guard as it was.
+  static std::atomic<std::uint32_t> made = 0;
+  Guarded out{whole, whole.slice(kGuardBytes, bytes), 0x5a005a00u | 0x10001u * (++made % 0xff + 1)};
   for (const std::int64_t from : {std::int64_t{0}, kGuardBytes + bytes})
-    WARPLOOM_CHECK(device.upload(whole, guard_pattern().data(), kGuardBytes, from));
+    WARPLOOM_CHECK(device.upload(whole, guard(out.word).data(), kGuardBytes, from));
   return out;
 }
 
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name) {
-  std::vector<std::uint32_t> found(guard_pattern().size());
+  const std::vector<std::uint32_t> expected = guard(buffer.word);
+  std::vector<std::uint32_t> found(expected.size());
   for (const bool after : {false, true}) {
     WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes, after ? kGuardBytes + buffer.data.bytes() : 0));
-    if (found == guard_pattern()) continue;
+    if (found == expected) continue;
     return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name, "writes within the output",
                  fmt::format("changed bytes {} the buffer", after ? "behind" : "before"), ""});
   }
@@ -31,6 +35,12 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
 Result<Ready> Judge::prepare() {
   const graph::Graph& graph = setup_.graph;
   WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
+  if (setup_.engine == Engine::cpu) {
+    here_ = std::move(device_);
+    WARPLOOM_TRY(auto runner, Runner::open(*here_));
+    runner_ = runner.get();
+    device_ = std::move(runner);
+  }
   given_ = graph.inputs;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant) given_.push_back(static_cast<graph::TensorId>(i));
@@ -45,20 +55,19 @@ Result<Ready> Judge::prepare() {
                  fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
                  fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9), "take a smaller problem or another machine"});
   shared_outputs_ = static_cast<double>(need + output_bytes_) > 0.7 * static_cast<double>(free);
-  WARPLOOM_TRY(outputs_, make_outputs());
+  WARPLOOM_TRY(outputs_, make_outputs(*device_));
   const runtime::DeviceInfo& info = device_->info();
   Ready ready{info.name, info.arch, info.driver};
   if (!setup_.reference) return ready;
 
-  vendor_.names = setup_.reference->buffers;
-  vendor_.outputs = outputs_;
-  if (!shared_outputs_) { WARPLOOM_TRY(vendor_.outputs, make_outputs()); }
-  WARPLOOM_TRY(vendor_.kernel, runtime::vendor_reference(*device_, setup_.reference->problem));
-  WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs, inputs_of(kScreening[0], 1500));
+  vendor_outputs_ = outputs_;
+  if (!shared_outputs_) { WARPLOOM_TRY(vendor_outputs_, make_outputs(here())); }  // which a candidate does not see
+  WARPLOOM_TRY(vendor_.kernel, runtime::vendor_reference(here(), setup_.reference->problem));
+  WARPLOOM_TRY(const Set set, set_of(kScreening[0], 1500));
   ready.reference = vendor_.kernel.name;
-  ready.reference_error = inputs->vendor_error;
+  ready.reference_error = set.inputs->vendor_error;
   if (!setup_.time_reference) return ready;
-  WARPLOOM_TRY(const runtime::Call call, bind(vendor_, inputs->tensors, vendor_.outputs));
+  WARPLOOM_TRY(const runtime::Call call, bind(vendor_, set));
   const runtime::MeasureOptions quick{.warm_up = 0, .min_samples = 1, .max_samples = 20, .budget_ms = 100};
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {{call}}, quick));
   ready.reference_us = samples[0].median_us;
@@ -67,9 +76,15 @@ Result<Ready> Judge::prepare() {
 
 // The candidate with its workspaces turned into outputs, so that they are guarded and poisoned as well.
 Result<Judge::Contender> Judge::load(const Request& request) {
-  Contender made{.outputs = outputs_};
+  Contender made;
   LaunchList list = request.list;
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
+  for (std::size_t i = 0; i < binary.images.size(); ++i) {
+    WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
+    WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
+  }
+  if (runner_ && (request.foreign || foreign_)) WARPLOOM_CHECK(runner_->renew());  // also after one
+  foreign_ = request.foreign;
   for (const auto& workspace : request.list.workspaces) {
     Result<Guarded> buffer = allocate_guarded(*device_, workspace.bytes());
     if (!buffer && buffer.error().code == ErrorCode::kOutOfMemory) buffer.error().code = ErrorCode::kCandidateMemory;
@@ -96,9 +111,8 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     // first (three, or two of large ones). Cheap ones are judged on a few rows.
     if (request.whole && i >= (roomy ? 3u : 2u) && left <= 0 && dearest > 1500) break;
     const double share = std::max(50.0, left / static_cast<double>(families.size() - i));
-    WARPLOOM_TRY(const std::shared_ptr<Inputs> inputs,
-                 inputs_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
-    WARPLOOM_TRY(Evidence evidence, check_family(candidate, *inputs, request, 0.6 * share));
+    WARPLOOM_TRY(const Set set, set_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
+    WARPLOOM_TRY(Evidence evidence, check_family(candidate, set, request, 0.6 * share));
     dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);
     verdict.max_error = std::max(verdict.max_error, evidence.max_error);
@@ -111,9 +125,15 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
 
 Verdict Judge::judge(const Request& request) {
   Verdict verdict;
+  calls_ms_ = 0;
+  const auto start = Clock::now();
   const Status judged = judge_into(request, verdict);
+  verdict.judge_ms = ms_since(start) - calls_ms_;
+  for (const auto& inputs : kept_) (void)vary(*inputs, 0);  // a refusal may have left them as the last call had them
+  for (const Set& set : series_) (void)vary(*set.inputs, 0);
   verdict.accepted = judged.has_value();
   if (!judged) verdict.error_found = judged.error();
+  verdict.sandbox = runner_ ? runner_->sandbox() : "no host code";
   return verdict;
 }
 }  // namespace warploom::verify

@@ -5,6 +5,7 @@
 #include "runtime/timing.h"
 #include "verify/evaluator.h"
 #include "verify/oracle.h"
+#include "verify/runner.h"
 #include "verify/tolerance.h"
 namespace warploom::verify {
 // Buffers with guard bytes round them.
@@ -12,6 +13,7 @@ inline constexpr std::int64_t kGuardBytes = 64 << 10;
 
 struct Guarded {
   runtime::Buffer whole, data;  // data starts kGuardBytes into whole and ends kGuardBytes before its end
+  std::uint32_t word = 0;       // what the guard bytes repeat
 };
 
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
@@ -50,52 +52,79 @@ class Judge {
     std::vector<std::vector<std::uint64_t>> hashes;  // of each tensor's pieces
     Truth truth;
     double vendor_error = -1;
+    int variant = 0;                             // of the contents, now
+    std::map<int, std::vector<Block>> variants;  // some rows of each one's truth, shared by all candidates
   };
-  // What runs: the candidate or the vendor's kernel, and where it writes.
+  // Words of an input that have traded places, by their offsets in bytes.
+  struct Trade {
+    std::size_t input;
+    std::int64_t a, b;
+  };
+  // What runs: the candidate or the vendor's kernel.
   struct Contender {
     runtime::Runnable kernel;
-    std::map<std::string, std::string> names;  // of the tensors, by those of its buffers; empty: they are the same
-    Tensors outputs;
     std::map<std::string, Guarded> workspaces;
   };
-  // More buffers, so that short calls can be timed in series on data that no cache holds.
-  struct Series {
-    Tensors inputs, outputs, vendor_outputs;
+  // What calls are made on. There are several so that short calls can be timed in series on data that no cache holds.
+  struct Set {
+    std::shared_ptr<Inputs> inputs;
+    Tensors outputs, vendor_outputs;  // the vendor's are the candidate's where memory is scarce
   };
+  bool is_candidate(const Contender& who) const { return &who != &vendor_; }
+  const graph::Tensor& output(std::size_t i) const { return setup_.graph.tensor(setup_.graph.outputs[i]); }
+  const Tensors& outputs_of(const Contender& who, const Set& set) const {
+    return is_candidate(who) ? set.outputs : set.vendor_outputs;
+  }
 
   Result<Contender> load(const Request& request);
   Status judge_into(const Request& request, Verdict& verdict);
 
-  Result<Tensors> make_outputs();
-  Result<graph::Bytes> make_input(std::size_t input, InputFamily family, std::uint64_t seed, Guarded& buffer,
-                                  std::vector<std::byte>& host);
-  Result<std::shared_ptr<Inputs>> inputs_of(InputFamily family, double check_ms);
-  Result<runtime::Call> bind(const Contender& who, const Tensors& inputs, const Tensors& outputs);
-  Status poison(const Contender& who, const Tensors& outputs);
-  Status run(const Contender& who, const Tensors& inputs, const Tensors& outputs);
+  Result<Tensors> make_outputs(runtime::Executor& device);
+  Status fill_inputs(Inputs& made, std::uint64_t seed);
+  Result<Set> set_of(InputFamily family, double check_ms);
+  Result<runtime::Call> bind(const Contender& who, const Set& set);
+  Status run(const Contender& who, const Set& set);
 
-  Status check_run(const Contender& candidate, const Inputs& inputs, bool whole);
-  Result<Evidence> check_family(const Contender& candidate, Inputs& inputs, const Request& request, double check_ms);
-  Status compare_block(Comparison& sum, const Tensors& outputs, const Block& block);
-  // The outputs against the truth that is held of them.
-  Result<std::vector<Comparison>> compared(const Inputs& inputs, const Tensors& outputs);
-  Status scan_output(Comparison& sum, const Guarded& output, Dtype dtype);
-  Status against_vendor(const Tensors& found, const Tensors& vendor, const Inputs& inputs);
+  Status check_run(const Contender& candidate, const Set& set, bool whole);
+  Result<Evidence> check_family(const Contender& candidate, const Set& set, const Request& request, double check_ms);
+  // What of the outputs the blocks tell the truth of.
+  Status compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs, std::span<const Block> blocks);
+  Status scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data);
+  Status against_vendor(const Set& set);
+
+  // Timed calls, each on contents of its own (judge_timing.cpp).
+  std::vector<Trade> trades_of(int variant) const;
+  Status vary(Inputs& inputs, int variant);
+  int next_variant(const Inputs& inputs);
+  Result<const std::vector<Block>*> truth_of(Inputs& inputs);
+  std::size_t chosen(std::size_t calls) const;
+  runtime::Buffer part_of(const runtime::Buffer& whole) const;
+  Status before_sample(const Contender& who, const std::vector<Set>& sets, std::size_t calls);
+  Status after_sample(const Contender& candidate, const Request& request, const std::vector<Set>& sets, std::size_t calls);
+  Result<std::uint64_t> hash_of(const Tensors& outputs);
 
   Status make_series();
-  Status check_series(const Inputs& inputs);
+  Status check_series(const std::vector<Set>& sets);
   Status time_candidate(const Contender& candidate, const Request& request, Verdict& verdict);
 
   Setup setup_;
   Announce announce_;
-  std::vector<graph::TensorId> given_;  // what candidates read: the graph's inputs, then its constants
-  std::unique_ptr<runtime::Executor> device_;
-  Tensors outputs_;   // the candidate's
-  Contender vendor_;  // without a kernel where there is none; its outputs are the candidate's where memory is scarce
+  std::vector<graph::TensorId> given_;                             // what candidates read: the graph's inputs, then its constants
+  runtime::Executor& here() { return here_ ? *here_ : *device_; }  // where the vendor's kernel runs
+
+  std::unique_ptr<runtime::Executor> here_;    // the CPU's cores within this process
+  std::unique_ptr<runtime::Executor> device_;  // where candidates run: the GPU, or the runner
+  Runner* runner_ = nullptr;                   // the same, where it is one
+  Tensors outputs_, vendor_outputs_;           // of every set but a series'
+  Contender vendor_;                           // without a kernel where there is none
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;
-  std::vector<Series> series_;
+  std::vector<Set> series_;
+  std::uint64_t sample_ = 0, first_sample_ = 0, first_hash_ = 0;  // samples so far; the measurement's first; of the first outputs
+  int turn_ = 0;                                                  // the variant before
+  double variants_ms_ = 0;                                        // spent on their truth
+  double calls_ms_ = 0;                                           // and on calls, of the candidate and the vendor
   std::int64_t input_bytes_ = 0, output_bytes_ = 0;
-  bool shared_outputs_ = false;
+  bool shared_outputs_ = false, foreign_ = false;  // foreign_: the last candidate's text
 };
 }  // namespace warploom::verify

@@ -1,35 +1,44 @@
 #include "base/hash.h"
 #include "verify/judge.h"
 namespace warploom::verify {
-Result<Judge::Tensors> Judge::make_outputs() {
+Result<Judge::Tensors> Judge::make_outputs(runtime::Executor& device) {
   Tensors out;
   for (const auto id : setup_.graph.outputs) {
-    WARPLOOM_TRY(out.emplace_back(), allocate_guarded(*device_, graph::byte_count(setup_.graph.tensor(id))));
+    WARPLOOM_TRY(out.emplace_back(), allocate_guarded(device, graph::byte_count(setup_.graph.tensor(id))));
   }
   return out;
 }
 
-// One input's or constant's values in `buffer`, allocated where it is none, and on the host: on the CPU in the buffer itself,
-// else in `host`.
-Result<graph::Bytes> Judge::make_input(std::size_t input, InputFamily family, std::uint64_t seed, Guarded& buffer,
-                                       std::vector<std::byte>& host) {
-  const graph::Tensor& tensor = setup_.graph.tensor(given_[input]);
-  if (!buffer.whole) { WARPLOOM_TRY(buffer, allocate_guarded(*device_, graph::byte_count(tensor))); }
-  const auto bytes = static_cast<std::size_t>(buffer.data.bytes());
-  const bool here = setup_.engine == Engine::cpu;
-  if (!here) host.resize(bytes);
-  auto* const to = here ? static_cast<std::byte*>(buffer.data.address()) : host.data();
-  if (tensor.constant) std::ranges::copy(*tensor.constant, to);
-  else fill(stream_of(setup_.graph, static_cast<int>(input), family, seed), to, 0, graph::element_count(tensor.shape));
-  if (!here) WARPLOOM_CHECK(device_->upload(buffer.data, to, buffer.data.bytes()));
-  return graph::Bytes(to, bytes);
+// The graph's inputs and constants, where they are not made yet with buffers, and the hashes of what they hold: on the CPU in the
+// buffers themselves, else on the host as well.
+Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
+  made.tensors.resize(given_.size());
+  made.host.resize(given_.size());
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);
+    runtime::Buffer& data = made.tensors[i].data;
+    if (!data) { WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor))); }
+    if (setup_.engine == Engine::cuda) made.host[i].resize(static_cast<std::size_t>(data.bytes()));
+    auto* const to = setup_.engine == Engine::cpu ? static_cast<std::byte*>(data.address()) : made.host[i].data();
+    if (tensor.constant) std::ranges::copy(*tensor.constant, to);
+    else fill(stream_of(setup_.graph, static_cast<int>(i), made.family, seed), to, 0, graph::element_count(tensor.shape));
+    if (setup_.engine == Engine::cuda) WARPLOOM_CHECK(device_->upload(data, to, data.bytes()));
+    const graph::Bytes bytes(to, static_cast<std::size_t>(data.bytes()));
+    if (i < setup_.graph.inputs.size()) made.bytes.push_back(bytes);
+    auto& hashes = made.hashes.emplace_back();
+    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+      const auto piece = bytes.subspan(at, std::min<std::size_t>(kPiece, bytes.size() - at));
+      hashes.push_back(hash64({reinterpret_cast<const char*>(piece.data()), piece.size()}));
+    }
+  }
+  return ok();
 }
 
 // One family's inputs, from memory or made now. When memory is scarce the new ones take the place, and the very buffers, of the
 // last.
-Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, double check_ms) {
+Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   for (const auto& inputs : kept_)
-    if (inputs->family == family) return inputs;
+    if (inputs->family == family) return Set{inputs, outputs_, vendor_outputs_};
   const graph::Graph& graph = setup_.graph;
   auto made = std::make_shared<Inputs>();
   made->family = family;
@@ -38,53 +47,42 @@ Result<std::shared_ptr<Judge::Inputs>> Judge::inputs_of(InputFamily family, doub
     made->host = std::move(kept_.back()->host);
     kept_.pop_back();
   }
-  made->tensors.resize(given_.size());
-  made->host.resize(given_.size());
-  for (std::size_t i = 0; i < given_.size(); ++i) {
-    WARPLOOM_TRY(const graph::Bytes bytes, make_input(i, family, setup_.seed, made->tensors[i], made->host[i]));
-    if (i < graph.inputs.size()) made->bytes.push_back(bytes);
-    auto& hashes = made->hashes.emplace_back();
-    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
-      const auto piece = bytes.subspan(at, std::min<std::size_t>(kPiece, bytes.size() - at));
-      hashes.push_back(hash64({reinterpret_cast<const char*>(piece.data()), piece.size()}));
-    }
-  }
+  WARPLOOM_CHECK(fill_inputs(*made, setup_.seed));
   WARPLOOM_TRY(made->truth, sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms));
   if (vendor_.kernel.bind) {  // its own error on these inputs, which the fp32 track allows candidates as well
-    WARPLOOM_CHECK(run(vendor_, made->tensors, vendor_.outputs));
-    WARPLOOM_TRY(const std::vector<Comparison> seen, compared(*made, vendor_.outputs));
+    std::vector<Comparison> seen;
+    WARPLOOM_CHECK(run(vendor_, {made, outputs_, vendor_outputs_}));
+    WARPLOOM_CHECK(compare_blocks(seen, vendor_outputs_, made->truth.blocks));
     // A vendor kernel, of one output, that leaves elements unwritten or not finite sets no standard.
-    if (seen[0].unwritten == 0 && seen[0].nonfinite == 0) made->vendor_error = seen[0].frobenius();
+    if (seen[0].unwritten.count == 0 && seen[0].nonfinite.count == 0) made->vendor_error = seen[0].frobenius();
   }
   kept_.push_back(made);
-  return made;
+  return Set{made, outputs_, vendor_outputs_};
 }
 
-Result<runtime::Call> Judge::bind(const Contender& who, const Tensors& inputs, const Tensors& outputs) {
-  const graph::Graph& graph = setup_.graph;
+Result<runtime::Call> Judge::bind(const Contender& who, const Set& set) {
+  const Tensors &inputs = set.inputs->tensors, &outputs = outputs_of(who, set);
   runtime::Bindings tensors, own;
-  for (std::size_t i = 0; i < given_.size(); ++i) tensors[graph.tensor(given_[i]).name] = inputs[i].data;
-  for (std::size_t i = 0; i < outputs.size(); ++i) tensors[graph.tensor(graph.outputs[i]).name] = outputs[i].data;
+  for (std::size_t i = 0; i < given_.size(); ++i) tensors[setup_.graph.tensor(given_[i]).name] = inputs[i].data;
+  for (std::size_t i = 0; i < outputs.size(); ++i) tensors[output(i).name] = outputs[i].data;
   for (const auto& [name, workspace] : who.workspaces) tensors[name] = workspace.data;
-  for (const auto& [buffer, tensor] : who.names) own[buffer] = tensors[tensor];
-  return who.kernel.bind(who.names.empty() ? tensors : own);
+  if (is_candidate(who)) return who.kernel.bind(tensors);
+  for (const auto& [buffer, tensor] : setup_.reference->buffers) own[buffer] = tensors[tensor];
+  return who.kernel.bind(own);
 }
 
-// Fills what is written, so that what is left unwritten shows.
-Status Judge::poison(const Contender& who, const Tensors& outputs) {
-  for (const Guarded& output : outputs) WARPLOOM_CHECK(device_->fill(output.data, kPoison));
+Status Judge::run(const Contender& who, const Set& set) {
+  // What is left unwritten shows.
+  for (const Guarded& output : outputs_of(who, set)) WARPLOOM_CHECK(device_->fill(output.data, kPoison));
   for (const auto& [name, workspace] : who.workspaces) WARPLOOM_CHECK(device_->fill(workspace.data, kPoison));
-  return ok();
-}
-
-Status Judge::run(const Contender& who, const Tensors& inputs, const Tensors& outputs) {
-  WARPLOOM_CHECK(poison(who, outputs));
-  WARPLOOM_TRY(const runtime::Call call, bind(who, inputs, outputs));
+  WARPLOOM_TRY(const runtime::Call call, bind(who, set));
   WARPLOOM_CHECK(device_->synchronize());
-  const bool foreign = &who != &vendor_;
+  const bool foreign = is_candidate(who);
   if (foreign) announce_(true, 0);
+  const auto start = std::chrono::steady_clock::now();
   Status done = call();
   if (done) done = device_->synchronize();
+  calls_ms_ += ms_since(start);
   if (foreign) announce_(false, 0);
   return done;
 }

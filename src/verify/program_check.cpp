@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "synth/sites.h"
 #include "tile/interpret.h"
+#include "verify/tolerance.h"
 namespace warploom::verify {
 namespace {
 constexpr std::int64_t kMostElements = 1 << 20;  // of a tensor: a matmul of 1024³ takes the interpreter seconds
@@ -60,17 +61,15 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
   for (const auto& use : verdict.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
   verdict.agrees = true;
   for (const BufferSpec& spec : list.outputs) {
-    double difference = 0, size = 0;
-    for (std::int64_t i = 0; i < spec.elements(); ++i) {
-      const double want = load_as_double(spec.dtype, meant[spec.name].data(), static_cast<std::size_t>(i));
-      const double got = load_as_double(spec.dtype, made[spec.name].data(), static_cast<std::size_t>(i));
-      if (std::isnan(want) && std::isnan(got)) continue;  // neither wrote it, or both overflowed alike
-      difference += (got - want) * (got - want), size += want * want;
-    }
-    const double error = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+    std::vector<double> want(static_cast<std::size_t>(spec.elements()));
+    load_run(spec.dtype, meant[spec.name].data(), 0, 1, spec.elements(), want.data());
+    Comparison seen;  // where neither wrote, or both overflowed alike, they agree
+    compare(seen, {}, spec.dtype, made[spec.name].data(), want.data(), nullptr, 0, spec.elements());
+    const bool finite = seen.nonfinite.count + seen.unwritten.count == 0;
+    const double error = !finite ? HUGE_VAL : seen.reference_squares > 0 ? seen.frobenius() : std::sqrt(seen.error_squares);
     const double rounding = is_float(spec.dtype) ? 2 * unit_roundoff(spec.dtype) : 0;
     const double bound = rounding + 64 * unit_roundoff(Dtype::f32);
-    verdict.error = std::max(verdict.error, std::isfinite(error) ? error : HUGE_VAL);
+    verdict.error = std::max(verdict.error, error);
     verdict.bound = std::max(verdict.bound, bound);
     verdict.agrees &= error <= bound;
   }

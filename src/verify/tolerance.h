@@ -7,10 +7,13 @@
 //
 //   fp32        frobenius  max(the vendor's error on the same inputs, 8 u32); without a vendor, what plain fp32 evaluation is
 //                          expected to reach, 0.6 u32 ‖E‖/‖r‖, stands in for it
+//               The norm of n elements (counted as (Σ r²)² / Σ r⁴, so that one large element is one) allows 1 + 3 / √n times
+//               that: the fewer, the more their rounding is chance.
 //               element    (4 + 4 √k) u32 E
 //   tf32, bf16, fp16, fp8
 //               frobenius  max(vendor's, 2 u_in + d u_out + 4 √k u32)
 //               element    (4 u_in + (4 + 4 √k) u32) E + 2 d u_out |r|
+//   In every track a type's smallest step, where numbers are too small for its digits, is allowed for on top of both.
 //   tolerance   1e-4 (fp32) or 1e-2 (16 bits), absolute and relative, for every element; no Frobenius bound
 //
 // tolerance.cpp derives the constants. u_in counts only where operands are stored wider than the track computes.
@@ -32,15 +35,18 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output);
 
 // What a comparison of outputs with FP64 saw, added up block by block.
 struct Comparison {
-  double error_squares = 0, reference_squares = 0, magnitude_squares = 0;
+  double error_squares = 0, reference_squares = 0, reference_fourths = 0, magnitude_squares = 0;
   double largest_error = 0, largest_reference = 0;
+  std::int64_t compared = 0;  // elements of those sums
   struct {
     double ratio = 0;         // |c - r| over its bound; above 1: refused
     std::int64_t index = -1;  // in the whole output
     double found = 0, expected = 0;
   } worst;  // the element with the largest ratio
-  std::int64_t nonfinite = 0, unwritten = 0;
-  std::int64_t first_nonfinite = -1, first_unwritten = -1;
+  struct Marks {
+    std::int64_t count = 0, first = -1;
+    void add(const Marks& more) { first = count == 0 ? more.first : first, count += more.count; }
+  } nonfinite, unwritten;
   bool all_zero = true;  // of what was compared, while the reference is not
 
   void add(const Comparison& part);
@@ -57,6 +63,9 @@ void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const voi
              const double* magnitude, std::int64_t begin, std::int64_t count);
 // Only looks for poison and non-finite values, for parts whose reference is not at hand.
 void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count);
+
+// What plain fp32 evaluation is expected to reach on these values, as above: 0.6 u32 ‖E‖/‖r‖ · (1 + 3 / √n); 0 where r is 0.
+double plain_error(const Comparison& seen);
 
 // ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures. `vendor_error`: the vendor's relative
 // Frobenius error on the same inputs, below 0 where there is none.

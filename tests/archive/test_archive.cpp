@@ -86,6 +86,40 @@ TEST_F(ArchiveTest, TheSameScheduleAgainReplacesTheRecord) {
   EXPECT_EQ(archive.candidates("p")->front().median_us, 7);
 }
 
+TEST_F(ArchiveTest, WhatWasPromotedIsNotReplacedByAScreeningOfTheSameSource) {
+  Archive archive = opened();
+  const auto recorded = [&](double us, Stage stage, const char* source) {
+    Candidate one = candidate(1, us, stage);
+    one.source_hash = source;
+    EXPECT_TRUE(archive.record(one));
+    return archive.candidates("p")->front();
+  };
+  recorded(7, Stage::promoted, "a");
+  EXPECT_EQ(recorded(8, Stage::screened, "a").median_us, 7);
+  EXPECT_EQ(recorded(8, Stage::screened, "b").median_us, 8);
+  recorded(7, Stage::promoted, "b");
+  EXPECT_EQ(recorded(9, Stage::promoted, "b").median_us, 9);
+  EXPECT_EQ(recorded(9, Stage::refused, "b").stage, Stage::refused);
+}
+
+TEST_F(ArchiveTest, RecordsFromBeforeAFieldWasAddedAreRead) {
+  {
+    Archive archive = opened();
+    ASSERT_TRUE(archive.record(candidate(1, 5)));
+    ASSERT_TRUE(archive.begin_run({"p", 7, "plain", 0, "gcc"}));
+  }
+  sqlite3* raw = nullptr;
+  sqlite3_open(path_.c_str(), &raw);
+  sqlite3_exec(raw, "UPDATE candidates SET record = json_remove(record, '$.screened_us', '$.\"~\"')", nullptr, nullptr, nullptr);
+  sqlite3_exec(raw, "UPDATE runs SET record = json_remove(record, '$.known', '$.known_best', '$.\"~\"')", nullptr, nullptr,
+               nullptr);
+  sqlite3_close(raw);
+  Archive archive = opened();
+  ASSERT_TRUE(archive.candidates("p"));
+  EXPECT_EQ(archive.candidates("p")->front().median_us, 5);
+  EXPECT_EQ(archive.runs("p")->front().known, 0u);
+}
+
 TEST_F(ArchiveTest, RunsAreBegunAndFinished) {
   Archive archive = opened();
   archive::Run run{"p", 7, "plain", 0, "gcc"};
@@ -181,11 +215,10 @@ TEST_F(ArchiveTest, TablesOfAnotherShapeAreDamaged) {
   sqlite3_open(path_.c_str(), &raw);
   sqlite3_exec(raw, "DROP TABLE problems; CREATE TABLE problems (id INTEGER)", nullptr, nullptr, nullptr);
   sqlite3_close(raw);
-  auto archive = Archive::open(path_);
-  ASSERT_TRUE(archive) << describe(archive.error());
-  const auto problems = archive->problems();
-  ASSERT_FALSE(problems);
-  EXPECT_EQ(problems.error().code, ErrorCode::kArchiveDamaged);
+  const auto archive = Archive::open(path_);
+  ASSERT_FALSE(archive);
+  EXPECT_EQ(archive.error().code, ErrorCode::kArchiveDamaged);
+  EXPECT_TRUE(fs::exists(path_.string() + ".damaged-1"));
 }
 
 TEST_F(ArchiveTest, AHeldLockTimesOut) {

@@ -120,7 +120,7 @@ TEST_F(Cli, DoctorSaysWhatEachThingIsFor) {
 
 TEST_F(Cli, ShowPrintsEveryStageForEveryKindOfTarget) {
   for (const std::string target : {"cpu", "sm_80", "sm_90a"})
-    for (const std::string what : {"graph", "regions", "space", "program", "source"}) {
+    for (const std::string what : {"graph", "regions", "space", "program", "layouts", "source"}) {
       const Ran run = shell("$W show " + model.string() + " --json --what " + what + " --target " + target +
                             (target == "cpu" || what == "graph" ? "" : " --track tf32"));
       EXPECT_EQ(run.status, 0) << target << " " << what << run.text;
@@ -172,6 +172,19 @@ std::string network_model(bool constants) {
     }
   }
   return text + "}\n";
+}
+
+TEST_F(Cli, ABundleRunsOnFilesOfItsInputs) {
+  ASSERT_EQ(optimize("--target cpu --budget 2s --out mm").status, 0);
+  const Ran ran = shell("head -c 16384 /dev/zero > a.bin; head -c 16384 /dev/zero > b.bin; $W run mm a.bin b.bin --out o --json");
+  ASSERT_TRUE(ran.out.contains("outputs")) << ran.text << ran.err;
+  const auto written = read_file(scratch.path() / ran.out["outputs"]["C"].get<std::string>());
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->substr(128), std::string(16384, '\0'));
+  EXPECT_EQ(shell("$W run mm --out p").status, 0) << "random inputs";
+  expect_error(shell("$W run mm a.bin --json"), "usage", 2);
+  expect_error(shell("$W run mm a.bin missing.bin --json"), "file-missing", 2);
+  expect_error(shell("$W show mm --what ncu --json"), "flags-contradict", 2);
 }
 
 TEST_F(Cli, ANetworkBecomesOneBundleAndEqualLayersAreSearchedOnce) {

@@ -207,9 +207,9 @@ Program moved_about(std::int64_t rows, std::int64_t cols) {
   b.copy(b.gathered(b.tile(x, {0, 0}, {rows, cols}), 0, from), b.all(u), 0.5);
   const tile::Value below = tile::apply(ValueOp::less, {tile::coordinate(0), tile::coordinate(1, Index(-2))});
   b.map(u, tile::apply(ValueOp::where, {below, b.value(u), tile::coordinate(1)}));
-  b.scan(v, u, 1, tile::ReduceOp::sum);
+  b.add(tile::Scan{v, u, 1, tile::ReduceOp::sum});
   b.copy(b.all(v), b.all(y));
-  b.scan(v, u, 0, tile::ReduceOp::max);
+  b.add(tile::Scan{v, u, 0, tile::ReduceOp::max});
   b.rearrange(w, v, true);
   b.copy(b.all(w), b.all(t));
   b.rearrange(u, v);
@@ -299,6 +299,20 @@ TEST(CpuFusion, RowsThatAreApartOrPartlyOutsideShareTheLoop) {
   const std::string text = text_of(b.finish());
   EXPECT_EQ(count(text, "for (long"), 1u) << text;
   EXPECT_EQ(count(text, "wl::load_row_at<2>("), 2u) << text;
+}
+
+TEST(CpuFusion, RowsOfATileShareTheLoopsUpToTheirSums) {
+  Builder b("rows");
+  const auto x = b.global("X", Dtype::f32, {6, 40}), y = b.output("Y", Dtype::f32, {6, 40});
+  const auto t = b.reg("t", Dtype::f32, {6, 40}), u = b.reg("u", Dtype::f32, {6, 40}), sums = b.reg("sums", Dtype::f32, {6, 1});
+  b.copy(b.all(x), b.all(t));
+  b.map(u, b.value(t) * b.value(t));
+  b.reduce(sums, u, 1, tile::ReduceOp::sum);
+  b.map(t, b.value(t) / b.value(sums));
+  b.copy(b.all(t), b.all(y));
+  const std::string text = text_of(b.finish());
+  EXPECT_EQ(count(text, "for (long"), 4u) << text;  // rows and vectors, twice
+  EXPECT_EQ(count(text, "float u["), 0u) << text;
 }
 
 TEST(CpuFusion, ATensorReadOnlyByTheNextTurnIsStored) {

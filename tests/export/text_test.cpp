@@ -1,15 +1,21 @@
 #include <gtest/gtest.h>
+#include "base/rendered.h"
 #include "export/parts.h"
 namespace warploom::export_ {
 namespace {
-TEST(ExportText, FillInReplacesNamesAndKeepsOtherSigns) {
-  EXPECT_EQ(fill_in("int @F@(); // a@b @G@", {{"F", "run"}}), "int run(); // a@b @G@");
+TEST(ExportText, PlacesInATextAreFilledFromARecord) {
+  const nlohmann::json record = {
+      {"f", "run"}, {"rows", {{{"n", 1}}, {{"n", 2}}}}, {"none", nlohmann::json::array()}, {"yes", true}};
+  EXPECT_EQ(rendered("int {{f}}(); // a@b {{g}}<", record), "int run(); // a@b <");
+  EXPECT_EQ(rendered("{{#rows}}{{f}} {{n}}, {{/rows}}{{#yes}}y{{/yes}}{{^yes}}n{{/yes}}", record), "run 1, run 2, y");
+  EXPECT_EQ(rendered("a{{#none}}\nb{{/none}}\nc\n", record), "a\nc\n");
 }
 
-TEST(ExportText, FillInLeavesNoLineBehindForANameAloneOnIt) {
-  EXPECT_EQ(fill_in("a\n@F@\nb\n", {{"F", ""}}), "a\nb\n");
-  EXPECT_EQ(fill_in("a\n@F@\nb\n", {{"F", "x;\ny;\n"}}), "a\nx;\ny;\nb\n");
-  EXPECT_EQ(fill_in("a @F@\nb\n", {{"F", ""}}), "a \nb\n");
+TEST(ExportText, AsHtmlValuesAreEscapedAndFormsApplied) {
+  const nlohmann::json record = {{"t", "<a>"}, {"us", 12345.678}, {"nothing", nullptr}};
+  const Forms forms = {{"twice", [](const std::string& text) { return text + text; }}};
+  EXPECT_EQ(rendered_html("{{t}}{{{t}}} {{us}} {{nothing}} {{#twice}}{{us}};{{/twice}}", record, forms),
+            "&lt;a&gt;<a> 12346 – 12346;12346;");
 }
 
 TEST(ExportText, IdentifiersAreLegalAndDifferent) {

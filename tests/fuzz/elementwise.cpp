@@ -122,7 +122,8 @@ void Generator::add_scan() {
   const Register src = pick(registers_);
   const Dtype dtype = chance(0.85) ? Dtype::f32 : any_dtype();
   const TensorId id = chance(0.2) ? src.id : reg(src.shape, dtype);
-  b_.scan(id, src.id, static_cast<int>(random_.below(src.shape.size())), pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min}));
+  b_.add(tile::Scan{id, src.id, static_cast<int>(random_.below(src.shape.size())),
+                    pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min})});
   if (id != src.id) registers_.push_back({id, src.shape, dtype});
 }
 

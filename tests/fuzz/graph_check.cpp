@@ -45,9 +45,8 @@ bool is_refusal(ErrorCode code) {
 }
 
 // The legal schedule of the space that comes first, where chance finds none: few may be.
-std::optional<kernels::Schedule> first_legal(const Family& family, const kernels::Region& region,
-                                             const target::Capabilities& capabilities) {
-  const kernels::Space space = family.space(region, capabilities);
+std::optional<kernels::Schedule> first_legal(const Family& family) {
+  const kernels::Space space = family.space();
   for (std::int64_t at = 0; at < space.size(); ++at) {
     kernels::Schedule schedule{family.name(), {}};
     std::int64_t rest = at;
@@ -56,7 +55,7 @@ std::optional<kernels::Schedule> first_legal(const Family& family, const kernels
       schedule.fields[field.name] = field.values[static_cast<std::size_t>(rest % values)];
       rest /= values;
     }
-    if (family.legal(region, schedule, capabilities)) return schedule;
+    if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;
 }
@@ -69,15 +68,15 @@ Result<Drawn> draw_schedule(const search::Region& from, Track track, const targe
   Error last{ErrorCode::kNoSchedule, "no schedule of the families that cover a region is legal", from.graph.name,
              "a legal schedule", graph::to_text(from.graph)};
   for (int i = 0; i < kDraws; ++i) {
-    const Family* family = families[random.below(families.size())];
-    auto schedule = test::random_schedule(*family, region, capabilities, random, {}, 1000);
-    if (!schedule) schedule = first_legal(*family, region, capabilities);
+    const kernels::FamilyPtr& family = families[random.below(families.size())];
+    auto schedule = test::random_schedule(*family, random, {}, 1000);
+    if (!schedule) schedule = first_legal(*family);
     if (!schedule) continue;
     auto list = kernels::build(region, *schedule, capabilities);
     drawn.push_back({about.seed, "schedule", about.target, std::string(list ? "built" : code_text(list.error().code)),
                      list ? "" : describe(list.error())});
     if (list) {
-      WARPLOOM_TRY(Family::Programs programs, family->programs(region, *schedule, capabilities));
+      WARPLOOM_TRY(Family::Programs programs, family->programs(*schedule));
       return Drawn{schedule->text(), std::move(programs), std::move(*list)};
     }
     last = list.error();

@@ -9,6 +9,19 @@
 namespace warploom::graph {
 using Values = std::vector<double>;
 
+// What call(columns of one element, where the result goes) gives of x.
+template <class Call>
+double element_of(Values x, const Call& call) {
+  std::vector<Column> columns;
+  for (double& value : x) columns.push_back({&value});
+  double result = 0;
+  call(columns, Column{&result});
+  return result;
+}
+inline double element_of(const ScalarFunction& f, Values x) {
+  return element_of(std::move(x), [&](const auto& columns, const Column& to) { f(1, columns, to); });
+}
+
 // The flat index into `shape` of the element that broadcasting puts at `coordinates`.
 inline std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>& coordinates) {
   const std::size_t skipped = coordinates.size() - shape.size();
@@ -202,7 +215,7 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
           const bool one = node.op == OpKind::CastLike || node.op == OpKind::Dropout;
           for (std::size_t k = 0; k < (one ? 1 : arguments.size()); ++k)
             if (node.inputs[k] != kAbsent) arguments[k] = at(in(k), shape(k), where);
-          result[i] = scalar_function(graph, node)(arguments.data());
+          result[i] = element_of(scalar_function(graph, node), arguments);
           break;
         }
         default: {

@@ -40,18 +40,18 @@ Region random_region(Random& random) {
 }
 
 // A legal schedule of one of the families, drawn at random; small tiles more often, for the emulator's sake.
-std::optional<std::pair<const Family*, Schedule>> random_schedule(const Region& region, const target::Capabilities& capabilities,
-                                                                  Random& random) {
+std::optional<std::pair<kernels::FamilyPtr, Schedule>> random_schedule(const Region& region,
+                                                                       const target::Capabilities& capabilities, Random& random) {
   const auto families = kernels::families_for(region, capabilities);
   for (int attempt = 0; attempt < 500 && !families.empty(); ++attempt) {
-    const Family* family = families[random.below(families.size())];
+    const kernels::FamilyPtr& family = families[random.below(families.size())];
     Schedule schedule{family->name(), {}};
-    for (const auto& field : family->space(region, capabilities).fields) {
+    for (const auto& field : family->space().fields) {
       auto value = field.values[random.below(field.values.size())];
       if (field.name.starts_with("block_") && value > 128) value = field.values[random.below(field.values.size())];
       schedule.fields[field.name] = value;
     }
-    if (!family->legal(region, schedule, capabilities)) continue;
+    if (!family->legal(schedule)) continue;
     const auto built = schedule.fields["solution"] ? kernels::build(region, schedule, capabilities) : LaunchList{};
     if (built || built.error().code != ErrorCode::kScheduleIllegal) return std::pair{family, schedule};
   }
@@ -78,9 +78,8 @@ Tensors poisoned(const Region& region, const std::vector<std::vector<std::byte>>
 }
 
 Status interpret_all(const Region& region, const Family& family, const Schedule& schedule,
-                     const target::Capabilities& capabilities, const std::vector<std::vector<std::byte>>& inputs,
-                     std::vector<std::byte>& out) {
-  WARPLOOM_TRY(const Family::Programs made, family.programs(region, schedule, capabilities));
+                     const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
+  WARPLOOM_TRY(const Family::Programs made, family.programs(schedule));
   Tensors tensors = poisoned(region, inputs, made.workspaces);
   for (std::size_t i = 0; i < made.programs.size(); ++i) {
     tile::Buffers buffers;
@@ -155,7 +154,7 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
       const auto drawn = random_schedule(region, capabilities, random);
       if (!drawn) continue;
       const auto& [family, schedule] = *drawn;
-      check("interpreter", schedule.text(), interpret_all(region, *family, schedule, capabilities, inputs, got), got);
+      check("interpreter", schedule.text(), interpret_all(region, *family, schedule, inputs, got), got);
       if (capabilities.gpu) {
         check("emulator", schedule.text(),
               emulate_all(region, schedule, capabilities, static_cast<std::uint64_t>(problem), inputs, got), got);

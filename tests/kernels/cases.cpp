@@ -1,4 +1,5 @@
 #include "cases.h"
+#include "nets.h"
 #include "problems.h"
 namespace warploom::test {
 namespace {
@@ -45,6 +46,18 @@ Schedule mma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages
 }
 Schedule simt(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t warps) {
   return threads("matmul_simt", m, n, k, stages, warps);
+}
+
+// With a bias and a relu.
+Case convolution(const std::string& name, const std::string& target, Track track, const graph::Shape& x, const graph::Shape& w,
+                 const Attributes& attributes, Schedule schedule, const Fields& more) {
+  const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
+  Net net;
+  const auto y = net.add(graph::OpKind::Conv, {net.x(x, dtype), net.x(w, dtype), net.x({w[0]}, dtype)}, attributes);
+  const double tolerance = tolerance_of(track, schedule.family);
+  schedule.fields["group"] = 2;
+  schedule.fields.insert(more.begin(), more.end());
+  return {name, target, {net.with({net.add(graph::OpKind::Relu, {y})}), track}, std::move(schedule), tolerance};
 }
 
 struct Softmax {
@@ -99,6 +112,11 @@ std::vector<Case> mutated_cases() {
       matmul("wgmma_tf32_one_consumer", "sm_90a", tf32, {128, 128, 128}, wgmma(64, 64, 32, 2, 1, 0)),
       matmul("wgmma_fp32_split", "sm_90a", fp32, {256, 128, 128}, wgmma(128, 64, 32, 2, 2, 0)),
       matmul("wgmma_fp32_split_odd", "sm_90a", fp32, {130, 77, 139}, wgmma(64, 64, 32, 3, 1, 0)),
+      convolution("wgmma_bf16_windows", "sm_90a", bf16, {2, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
+                  wgmma(64, 64, 16, 3, 1, 1), {{"y", 4}, {"resident", 2}}),
+      convolution("wgmma_tf32_windows_of_few_channels", "sm_90a", tf32, {2, 3, 19, 35}, {24, 3, 5, 5},
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, wgmma(128, 24, 16, 3, 2, 0),
+                  {{"y", 8}, {"exchange", 1}}),
       matmul("mma_bf16", "sm_80", bf16, {128, 256, 160}, mma(128, 128, 32, 3, 8)),
       matmul("mma_bf16_two_stages", "sm_80", bf16, {128, 64, 128}, mma(64, 64, 32, 2, 4)),
       matmul("mma_bf16_odd", "sm_80", bf16, {70, 77, 131}, mma(64, 64, 32, 2, 4)),
@@ -126,6 +144,8 @@ std::vector<Case> all_cases() {
   const MatmulShape ragged{200, 136, 104}, odd{130, 77, 51}, skinny{5, 256, 320};
   std::vector<Case> all = mutated_cases(),
                     more = {
+                        convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3},
+                                    {{"pads", Ints{1, 1, 1, 1}}}, mma(32, 16, 16, 3, 4), {{"y", 4}, {"taps", 1}, {"pack", 1}}),
                         matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
                         matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
                         matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}),

@@ -35,6 +35,9 @@ void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
 
 const Case kCases[] = {
     {"padded", {2, 8, 9, 20}, {24, 8, 3, 3}, {{"pads", kOne}}},
+    {"unpadded", {2, 8, 9, 21}, {24, 8, 3, 3}, {{"strides", Ints{2, 1}}}},
+    {"rows", {2, 8, 9, 20}, {16, 8, 3, 1}},
+    {"columns", {2, 8, 9, 21}, {16, 8, 1, 3}, {{"strides", kTwo}}},
     {"behind", {1, 8, 9, 20}, {24, 8, 3, 3}, {{"pads", kOne}}, Dtype::f32, true},
     {"strided", {1, 9, 11, 21}, {17, 9, 3, 3}, {{"pads", kOne}, {"strides", kTwo}}},
     {"dilated", {1, 8, 12, 14}, {16, 8, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", kTwo}}},
@@ -55,9 +58,11 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
   int tried = 0;
   for (const std::string target : {"sm_80", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
-    for (const Family* family : {&matmul_mma_family(), &matmul_simt_family()}) {
-      if (!family->covers(region, capabilities)) continue;
-      auto schedule = test::random_schedule(*family, region, capabilities, random);
+    const FamilyPtr wgmma = matmul_wgmma_family(region, capabilities);
+    for (const FamilyPtr& family :
+         {matmul_mma_family(region, capabilities), matmul_simt_family(region, capabilities), wgmma, wgmma, wgmma}) {
+      if (!family) continue;
+      auto schedule = test::random_schedule(*family, random);
       ASSERT_TRUE(schedule) << family->name();
       schedule->fields["solution"] = 0;
       const auto list = build(region, *schedule, capabilities);

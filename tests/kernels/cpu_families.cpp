@@ -27,15 +27,17 @@ struct Trial {
   Kernel kernel;
   std::vector<std::vector<std::byte>> inputs;
 
-  Trial(graph::Graph graph, const Family& family, Random& random, int number) : region(std::move(graph), Track::fp32) {
-    EXPECT_TRUE(family.covers(region, machine())) << to_text(region.graph);
-    const Space space = family.space(region, machine());
-    schedule.family = family.name();
+  Trial(graph::Graph graph, FamilyPtr (*bind)(const Region&, const target::Capabilities&), Random& random, int number)
+      : region(std::move(graph), Track::fp32) {
+    const FamilyPtr family = bind(region, machine());
+    EXPECT_TRUE(family) << to_text(region.graph);
+    const Space space = family->space();
+    schedule.family = family->name();
     for (int attempt = 0; attempt < 100; ++attempt) {
       for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
-      if (family.legal(region, schedule, machine())) break;
+      if (family->legal(schedule)) break;
     }
-    auto made = family.programs(region, schedule, machine());
+    auto made = family->programs(schedule);
     EXPECT_TRUE(made.has_value()) << schedule.text() << (made ? "" : describe(made.error()));
     if (!made) return;
     programs = std::move(*made);
@@ -146,7 +148,7 @@ TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
   Random random(1, "cpu matmul");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), direct_family(), random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), direct_family, random, static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 14; ++i) {
     const auto size = [&] { return static_cast<std::int64_t>(2 + random.below(i % 3 == 0 ? 20 : 150)); };
@@ -170,7 +172,7 @@ TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
   Random random(2, "cpu softmax");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), rowwise_cpu_family(), random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), rowwise_cpu_family, random, static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 10; ++i) {
     const auto size = static_cast<std::int64_t>(1 + random.below(i % 2 ? 9000 : 300));
@@ -190,14 +192,14 @@ TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
   const Region region = region_of(matmul(8192, 8192, 8192, false, false, 0));
   const Schedule schedule{"direct",
                           {{"x", 8}, {"y", 4096}, {"z", 1}, {"depth", 512}, {"lanes", 1}, {"unroll", 1}, {"product", 1}}};
-  const auto status = direct_family().legal(region, schedule, machine());
+  const auto status = direct_family(region, machine())->legal(schedule);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);
 }
 
 TEST(CpuFamilies, AMissingFieldIsIllegal) {
-  const auto matmuls = direct_family().legal(region_of(matmul(8, 8, 8, false, false, 0)), {"direct", {}}, machine());
-  const auto rows = rowwise_cpu_family().legal(region_of(softmax({4, 4}, -1, false, false)), {"cpu_rowwise", {}}, machine());
+  const auto matmuls = direct_family(region_of(matmul(8, 8, 8, false, false, 0)), machine())->legal({"direct", {}});
+  const auto rows = rowwise_cpu_family(region_of(softmax({4, 4}, -1, false, false)), machine())->legal({"cpu_rowwise", {}});
   ASSERT_FALSE(matmuls);
   ASSERT_FALSE(rows);
   EXPECT_EQ(matmuls.error().code, ErrorCode::kScheduleIllegal);

@@ -87,14 +87,13 @@ std::vector<Named> nets() {
   return all;
 }
 
-std::optional<Schedule> random_schedule(const Region& region, const target::Capabilities& capabilities, Random& random) {
-  const Family& family = direct_family();
-  const Space space = family.space(region, capabilities);
+std::optional<Schedule> random_schedule(const Family& family, Random& random) {
+  const Space space = family.space();
   for (int attempt = 0; attempt < 400; ++attempt) {
     Schedule schedule{family.name(), {}};
     for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
     if (attempt % 2 == 0 && schedule.fields.contains("product")) schedule.fields["product"] = 1;
-    if (family.legal(region, schedule, capabilities)) return schedule;
+    if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;
 }
@@ -107,6 +106,22 @@ std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
       for (std::int64_t e = 0; e < graph::element_count(tensor.shape); ++e)
         store_from_double(tensor.dtype, inputs[i].data(), static_cast<std::size_t>(e), static_cast<double>(e * 7 % 11));
   return inputs;
+}
+
+TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
+  const auto cpu = *target::capabilities_of("cpu");
+  const auto text_of = [&](std::int64_t rows, std::int64_t streaming) {
+    Net n;
+    const Region region{n.with({n.add(OpKind::Add, {n.x({rows, 1024}), n.x({1024})})}), Track::fp32};
+    const FamilyPtr family = direct_family(region, cpu);
+    Schedule schedule{"direct", {{"x", 1024}, {"y", 4}, {"lanes", 1}, {"unroll", 1}, {"rows", 1}, {"streaming", streaming}}};
+    EXPECT_EQ(std::ranges::count(family->space().fields, "streaming", &Field::name), rows > 8000);
+    const auto list = build(region, schedule, cpu);
+    return list ? list->kernels[0].source : describe(list.error());
+  };
+  EXPECT_NE(text_of(16384, 1).find("wl::stream("), std::string::npos);
+  EXPECT_EQ(text_of(16384, 0).find("wl::stream("), std::string::npos);
+  text_of(64, 0);
 }
 
 TEST(Direct, OnACpuAgreesWithTheReference) {
@@ -123,10 +138,11 @@ TEST(Direct, OnACpuAgreesWithTheReference) {
   for (const Named& net : nets())
     for (int i = 0; i < 4; ++i) {
       Trial trial{{net.graph, Track::fp32}, {}, {}, {}};
-      ASSERT_TRUE(direct_family().covers(trial.region, machine)) << net.name;
-      const auto schedule = random_schedule(trial.region, machine, random);
+      const FamilyPtr family = direct_family(trial.region, machine);
+      ASSERT_TRUE(family) << net.name;
+      const auto schedule = random_schedule(*family, random);
       ASSERT_TRUE(schedule) << net.name;
-      auto made = direct_family().programs(trial.region, trial.schedule = *schedule, machine);
+      auto made = family->programs(trial.schedule = *schedule);
       ASSERT_TRUE(made) << net.name << describe(made.error());
       for (tile::Program& program : made->programs) {
         program.name = fmt::format("{}_{}_{}", net.name, i, trial.kernels.size());
@@ -169,7 +185,7 @@ TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
   for (const std::string target : {"sm_80", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
     const Region region{GetParam().graph, Track::fp32};
-    const auto schedule = random_schedule(region, capabilities, random);
+    const auto schedule = random_schedule(*direct_family(region, capabilities), random);
     ASSERT_TRUE(schedule);
     const auto list = build(region, *schedule, capabilities);
     ASSERT_TRUE(list) << schedule->text() << describe(list.error());

@@ -44,6 +44,7 @@ inline std::vector<RowNet> row_nets() {
   add("log_softmax", [&](Net& n) { return std::vector{over(OpKind::LogSoftmax, -1)(n, n.x({4, 1000}))}; });
   add("softmax_in_the_middle", [&](Net& n) { return std::vector{in_the_middle(n, n.x({2, 45, 64}))}; });
   add("softmax_in_the_middle_ragged", [&](Net& n) { return std::vector{in_the_middle(n, n.x({3, 50, 37}))}; });
+  add("softmax_over_few_columns", [&](Net& n) { return std::vector{over(OpKind::Softmax, 0)(n, n.x({33, 3}))}; });
   add("softmax_masked_and_scaled", [&](Net& n) {  // the mask is stretched along heads, the scale along rows
     const auto scores = n.add(OpKind::Mul, {n.x({2, 3, 4, 300}), n.x({3, 1, 1})});
     return std::vector{softmax(n, n.add(OpKind::Add, {scores, n.x({2, 1, 1, 300})}))};

@@ -45,8 +45,9 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
     const std::string target = random.below(2) ? "sm_90a" : "sm_80";
     const auto capabilities = *target::capabilities_of(target);
     const Region region{graph, Track::fp32};
-    ASSERT_TRUE(rowwise_gpu_family().covers(region, capabilities)) << to_text(graph);
-    const auto schedule = test::random_schedule(rowwise_gpu_family(), region, capabilities, random, {{"place", place}});
+    const FamilyPtr family = rowwise_gpu_family(region, capabilities);
+    ASSERT_TRUE(family) << to_text(graph);
+    const auto schedule = test::random_schedule(*family, random, {{"place", place}});
     if (!schedule && (place == 1 || place == 3)) continue;  // nothing to keep; rings are for rows of one tensor
     ASSERT_TRUE(schedule) << "place " << place;
     const auto list = build(region, *schedule, capabilities);
@@ -69,6 +70,20 @@ TEST(RowwiseCovers, NoContraction) {
   EXPECT_FALSE(read_rows(nests_of(n.with({n.add(OpKind::ReduceSum, {product, n.ints({2})})}))));
 }
 
+TEST(RowwiseCovers, NoSmallShapeWithoutALegalSchedule) {
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  for (const std::int64_t rows : {2, 3, 33, 200})
+    for (const std::int64_t columns : {2, 3, 5, 8, 40})
+      for (const std::int64_t axis : {0, 1}) {
+        Net n;
+        const Region region{n.with({n.add(OpKind::Softmax, {n.x({rows, columns})}, {{"axis", axis}})}), Track::fp32};
+        const FamilyPtr family = rowwise_gpu_family(region, capabilities);
+        ASSERT_TRUE(family);
+        Random random(4, "small");
+        EXPECT_TRUE(test::random_schedule(*family, random)) << rows << " x " << columns << " along " << axis;
+      }
+}
+
 TEST(RowwiseCpu, AgreesWithFp64) {
   const auto machine = *target::capabilities_of("cpu");
   struct Trial {
@@ -82,11 +97,12 @@ TEST(RowwiseCpu, AgreesWithFp64) {
   for (const RowNet& net : test::row_nets()) {
     Random random(2, net.name);
     const Region region{net.graph, Track::fp32};
-    ASSERT_TRUE(rowwise_cpu_family().covers(region, machine)) << net.name;
+    const FamilyPtr family = rowwise_cpu_family(region, machine);
+    ASSERT_TRUE(family) << net.name;
     for (int i = 0; i < 4; ++i) {
-      const auto schedule = test::random_schedule(rowwise_cpu_family(), region, machine, random, {{"resident", i % 2}});
+      const auto schedule = test::random_schedule(*family, random, {{"resident", i % 2}});
       if (!schedule) continue;
-      auto made = rowwise_cpu_family().programs(region, *schedule, machine);
+      auto made = family->programs(*schedule);
       ASSERT_TRUE(made) << net.name << describe(made.error());
       tile::Program& program = made->programs[0];
       program.name = fmt::format("{}_{}", net.name, i);
@@ -133,11 +149,10 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
   Random random(3, "statistics");
   for (int place = 0; place < 5; ++place) {
     const auto capabilities = *target::capabilities_of(place < 3 ? "sm_90a" : "cpu");
-    const Family& family = place < 3 ? rowwise_gpu_family() : rowwise_cpu_family();
-    const auto schedule =
-        test::random_schedule(family, region, capabilities, random, {{place < 3 ? "place" : "resident", place % 3}});
+    const FamilyPtr family = (place < 3 ? rowwise_gpu_family : rowwise_cpu_family)(region, capabilities);
+    const auto schedule = test::random_schedule(*family, random, {{place < 3 ? "place" : "resident", place % 3}});
     ASSERT_TRUE(schedule);
-    const auto made = family.programs(region, *schedule, capabilities);
+    const auto made = family->programs(*schedule);
     ASSERT_TRUE(made) << describe(made.error());
     auto outputs = poisoned(region.graph);
     const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
@@ -146,6 +161,29 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
       ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i], 0x1p-24 * 8 * want->magnitude[i])
           << schedule->text();
   }
+}
+
+// A few values a million times larger than the rest: a plain sum of fp32 loses of each of those what lies below the sum's last bit.
+TEST(RowwiseStatistics, SumsOfThousandsOfChunksKeepWhatRoundingLoses) {
+  constexpr std::int64_t kSize = 1 << 18;
+  Net n;
+  const auto x = n.x({1, kSize});
+  const Region region{n.with({n.add(OpKind::ReduceSum, {x, n.ints({1})})}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 5);
+  double want = 0;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const double value = i < 64 ? 3e6 : 0.1 + 1e-3 * std::abs(load_as_double(Dtype::f32, inputs[0].data(), i));
+    store_from_double(Dtype::f32, inputs[0].data(), i, value);
+    want += load_as_double(Dtype::f32, inputs[0].data(), i);
+  }
+  const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
+  Schedule schedule{"cpu_rowwise", {{"chunk", 64}, {"rows_per_task", 1}, {"resident", 0}, {"streaming", 0}}};
+  const auto made = family->programs(schedule);
+  ASSERT_TRUE(made) << describe(made.error());
+  auto outputs = poisoned(region.graph);
+  const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
+  ASSERT_TRUE(status) << describe(status.error());
+  EXPECT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), 0), want, want * 0x1p-20);
 }
 }  // namespace
 }  // namespace warploom::kernels

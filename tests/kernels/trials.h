@@ -5,16 +5,15 @@
 #include "kernels/family.h"
 namespace warploom::test {
 // A legal one with these fields fixed; nothing where chance finds none.
-inline std::optional<kernels::Schedule> random_schedule(const kernels::Family& family, const kernels::Region& region,
-                                                        const target::Capabilities& capabilities, Random& random,
+inline std::optional<kernels::Schedule> random_schedule(const kernels::Family& family, Random& random,
                                                         const std::map<std::string, std::int64_t>& fixed = {},
                                                         int attempts = 20000) {
-  const kernels::Space space = family.space(region, capabilities);
+  const kernels::Space space = family.space();
   for (int attempt = 0; attempt < attempts; ++attempt) {
     kernels::Schedule schedule{family.name(), fixed};
     for (const kernels::Field& field : space.fields)
       if (!fixed.contains(field.name)) schedule.fields[field.name] = field.values[random.below(field.values.size())];
-    if (family.legal(region, schedule, capabilities)) return schedule;
+    if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;
 }

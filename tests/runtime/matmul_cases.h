@@ -126,7 +126,7 @@ inline std::vector<VendorProblem> small_matmuls(Dtype dtype) {
 inline std::string text_of(const VendorProblem& p) {
   return std::to_string(p.batch) + "x" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + " " +
          std::string(name_of(p.in)) + (p.transpose_a ? " At" : "") + (p.transpose_b ? " Bt" : "") + " bias " +
-         std::to_string(static_cast<int>(p.bias)) + " " + std::string(name_of(p.activation)) + (p.batched_a ? "" : " one A") +
+         std::to_string(static_cast<int>(p.bias)) + " " + std::string(row_of(p.activation).name) + (p.batched_a ? "" : " one A") +
          (p.batched_b ? "" : " one B");
 }
 }  // namespace warploom::runtime

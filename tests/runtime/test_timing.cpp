@@ -63,9 +63,9 @@ TEST_F(Timing, KeepsToItsBudget) {
 TEST(MedianInterval, IsTheValueWhereAllAreEqual) {
   const std::vector<double> values(10, 3.5);
   const Interval interval = median_interval(values);
-  EXPECT_EQ(interval.median, 3.5);
-  EXPECT_EQ(interval.low, 3.5);
-  EXPECT_EQ(interval.high, 3.5);
+  EXPECT_EQ(interval.median_us, 3.5);
+  EXPECT_EQ(interval.low_us, 3.5);
+  EXPECT_EQ(interval.high_us, 3.5);
 }
 
 TEST(MedianInterval, NarrowsWithMoreSamples) {
@@ -73,16 +73,16 @@ TEST(MedianInterval, NarrowsWithMoreSamples) {
   std::vector<double> values;
   for (int i = 0; i < 1000; ++i) values.push_back(100 + random.normal());
   const Interval few = median_interval(std::span(values).first(20)), many = median_interval(values);
-  EXPECT_LT(many.high - many.low, few.high - few.low);
-  EXPECT_LE(many.low, many.median);
-  EXPECT_GE(many.high, many.median);
-  EXPECT_NEAR(many.median, 100, 0.2);
+  EXPECT_LT(many.high_us - many.low_us, few.high_us - few.low_us);
+  EXPECT_LE(many.low_us, many.median_us);
+  EXPECT_GE(many.high_us, many.median_us);
+  EXPECT_NEAR(many.median_us, 100, 0.2);
 }
 
 TEST(MedianInterval, IsTheSameForTheSameSeed) {
   const std::vector<double> values = {5, 1, 4, 2, 3, 9, 7};
-  EXPECT_EQ(median_interval(values, 3).low, median_interval(values, 3).low);
-  EXPECT_EQ(median_interval(values).median, 4);
+  EXPECT_EQ(median_interval(values, 3).low_us, median_interval(values, 3).low_us);
+  EXPECT_EQ(median_interval(values).median_us, 4);
 }
 }  // namespace
 }  // namespace warploom::runtime

@@ -6,7 +6,8 @@ namespace warploom::target {
 namespace {
 // Whether the layouts of a matrix row cover its tiles: every element equally often, those of the accumulator once.
 Status check_operand(const Instruction& row, const layout::TvLayout& tv, char operand) {
-  const bool covers = tv.threads() == row.threads && tv.is_exact() && (operand != 'c' || tv.is_injective());
+  const bool covers =
+      tv.threads() == row.threads && tv.is_exact() && (operand != 'c' || tv.threads() * tv.values() == tv.tile[0] * tv.tile[1]);
   if (covers) return ok();
   return fail({ErrorCode::kInternal, fmt::format("row {}: the layout of operand {} does not cover its tile", row.name, operand),
                std::string(row.name), fmt::format("{} threads, every element equally often", row.threads), layout::to_string(tv),

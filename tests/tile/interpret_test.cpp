@@ -196,9 +196,9 @@ TEST(Interpret, ScansKeepEveryPrefix) {
   const auto y = b.output("Y", Dtype::f32, {3, 4}), z = b.output("Z", Dtype::f32, {4, 3});
   const auto r = b.reg("r", Dtype::f32, {3, 4}), s = b.reg("s", Dtype::f32, {3, 4}), t = b.reg("t", Dtype::f32, {4, 3});
   b.copy(b.all(x), b.all(r));
-  b.scan(s, r, 1, ReduceOp::sum);
+  b.add(Scan{s, r, 1, ReduceOp::sum});
   b.copy(b.all(s), b.all(y));
-  b.scan(r, r, 0, ReduceOp::min);
+  b.add(Scan{r, r, 0, ReduceOp::min});
   b.rearrange(t, r, true);
   b.copy(b.all(t), b.all(z));
   const Program program = b.finish();
@@ -223,7 +223,7 @@ TEST(Interpret, ElementsOfLessThanAByteArePackedRoundedAndSaturated) {
   const auto r = b.reg("r", Dtype::u4, {1, 8}), bytes = b.reg("bytes", Dtype::u8, {1, 4});
   b.copy(b.all(x), b.all(r));
   b.copy(b.all(r), b.all(y));
-  b.reinterpret(bytes, r);
+  b.add(Reinterpret{bytes, r});
   b.copy(b.all(bytes), b.all(z));
   const Program program = b.finish();
   Arrays arrays(program);
@@ -319,9 +319,9 @@ TEST(Interpret, CombiningCopiesMeetInOneElement) {
   const auto r = b.reg("r", Dtype::f32, {1});
   const auto n = b.reg("n", Dtype::i32, {1});
   b.copy(b.tile(x, {block(0)}, {1}), b.all(r));
-  b.combine(ReduceOp::sum, b.all(r), b.all(sum));
+  b.add(Copy{.src = b.all(r), .dst = b.all(sum), .combine = ReduceOp::sum});
   b.copy(b.all(r), b.all(n));
-  b.combine(ReduceOp::max, b.all(n), b.all(most));
+  b.add(Copy{.src = b.all(n), .dst = b.all(most), .combine = ReduceOp::max});
   const Program program = b.finish();
   Arrays arrays(program);
   for (std::size_t i = 0; i < 4; ++i) arrays.set("X", i, 7 - static_cast<double>(i));
@@ -340,8 +340,8 @@ std::pair<Program, int> from_peer(const Index& rank) {
   b.fill(r, 1);
   b.if_less(0, block(0), [&] { b.fill(r, 5); });
   b.copy(b.all(r), b.all(s));
-  b.cluster_sync();
-  const int line = (b.copy_peer(b.all(s), rank, b.all(r)), __LINE__);
+  b.add(ClusterSync{});
+  const int line = (b.add(Copy{.src = b.all(s), .dst = b.all(r), .peer = rank}), __LINE__);
   b.copy(b.all(r), b.tile(y, {block(0)}, {1}));
   return {b.finish(), line};
 }
@@ -364,9 +364,9 @@ TEST(Interpret, AWaitForALaterBlockIsUndefined) {
     Builder b("flags");
     b.grid(3).cooperative();
     const auto flags = b.zeroed(b.output("flags", Dtype::i32, {5}));
-    b.signal(b.tile(flags, {block(0) + 1}, {1}), 2);
+    b.add(Signal{b.tile(flags, {block(0) + 1}, {1}), 2});
     int line = 0;
-    b.if_less(0, block(0), [&] { line = (b.wait(b.tile(flags, {block(0) + (earlier ? 0 : 2)}, {1}), 2), __LINE__); });
+    b.if_less(0, block(0), [&] { line = (b.add(Wait{b.tile(flags, {block(0) + (earlier ? 0 : 2)}, {1}), 2}), __LINE__); });
     if (!earlier) expect_undefined(b.finish(), line, "no block before");
     const Program program = b.finish();
     Arrays arrays(program);

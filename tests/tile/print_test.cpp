@@ -216,17 +216,17 @@ class Arbitrary {
       case 3: return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
       case 4: return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
       case 5: return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
-      case 6: return b.scan(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
+      case 6: return b.add(Scan{tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3))});
       case 7: return b.rearrange(tensor(), tensor(), below(2));
-      case 8: return b.reinterpret(tensor(), tensor());
+      case 8: return b.add(Reinterpret{tensor(), tensor()});
       case 9: return b.multicast(tile(b), tile(b), below(2) ? "x" : "yz");
-      case 10: return b.combine(static_cast<ReduceOp>(below(3)), tile(b), tile(b));
-      case 11: return b.signal(tile(b), index(3));
-      case 12: return b.wait(tile(b), index(3));
-      case 13: return b.copy_peer(tile(b), index(3), tile(b));
-      case 14: return b.cluster_sync();
-      case 15: return b.wait_previous();
-      case 16: return b.launch_next();
+      case 10: return b.add(Copy{.src = tile(b), .dst = tile(b), .combine = static_cast<ReduceOp>(below(3))});
+      case 11: return b.add(Signal{tile(b), index(3)});
+      case 12: return b.add(Wait{tile(b), index(3)});
+      case 13: return b.add(Copy{.src = tile(b), .dst = tile(b), .peer = index(3)});
+      case 14: return b.add(ClusterSync{});
+      case 15: return b.add(WaitPrevious{});
+      case 16: return b.add(LaunchNext{});
       case 17:
         return b.for_(
             "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));

@@ -281,54 +281,54 @@ TEST_F(Verify, RefusesAMulticastAlongNoDimension) {
   }
 }
 TEST_F(Verify, RefusesToCombineOutsideGlobalMemory) {
-  const int line = (b.combine(ReduceOp::sum, b.all(r), b.all(s)), __LINE__);
+  const int line = (b.add(Copy{.src = b.all(r), .dst = b.all(s), .combine = ReduceOp::sum}), __LINE__);
   expect_invalid(b.finish(), line, "cannot combine");
 }
 TEST_F(Verify, RefusesATypeThatCannotCombine) {
   const auto halves = b.output("halves", Dtype::bf16, {16, 16});
-  b.combine(ReduceOp::sum, b.all(h), b.all(halves));
-  const int line = (b.combine(ReduceOp::max, b.all(h), b.all(halves)), __LINE__);
+  b.add(Copy{.src = b.all(h), .dst = b.all(halves), .combine = ReduceOp::sum});
+  const int line = (b.add(Copy{.src = b.all(h), .dst = b.all(halves), .combine = ReduceOp::max}), __LINE__);
   expect_invalid(b.finish(), line, "cannot combine");
 }
 TEST_F(Verify, RefusesAFlagThatIsNone) {
   const auto flags = b.output("flags", Dtype::i32, {4}), given = b.global("given", Dtype::i32, {4});
   b.cooperative();
-  b.signal(b.tile(flags, {1}, {1}));
-  b.wait(b.tile(given, {1}, {1}), 1);
+  b.add(Signal{b.tile(flags, {1}, {1}), 1});
+  b.add(Wait{b.tile(given, {1}, {1}), 1});
   for (const Tile& tile : {b.tile(flags, {0}, {2}), b.tile(y, {0, 0}, {1, 1})}) {
     Builder own = b;
-    const int line = (own.signal(tile), __LINE__);
+    const int line = (own.add(Signal{tile, 1}), __LINE__);
     expect_invalid(own.finish(), line, "no such flag");
   }
-  const int line = (b.signal(b.tile(given, {1}, {1})), __LINE__);
+  const int line = (b.add(Signal{b.tile(given, {1}, {1}), 1}), __LINE__);
   expect_invalid(b.finish(), line, "no such flag");
 }
 TEST_F(Verify, RefusesAWaitAmongBlocksThatNeedNotRunTogether) {
   const auto flags = b.output("flags", Dtype::i32, {4});
-  const int line = (b.wait(b.tile(flags, {1}, {1}), 1), __LINE__);
+  const int line = (b.add(Wait{b.tile(flags, {1}, {1}), 1}), __LINE__);
   expect_invalid(b.finish(), line, "same time");
 }
 TEST_F(Verify, AcceptsCopiesFromAPeer) {
   b.grid(4).cluster(2);
-  b.cluster_sync();
-  b.copy_peer(b.all(s), 1 - cluster_rank(), b.all(r));
+  b.add(ClusterSync{});
+  b.add(Copy{.src = b.all(s), .dst = b.all(r), .peer = 1 - cluster_rank()});
   expect_valid(b.finish());
 }
 TEST_F(Verify, RefusesAPeerWithoutAClusterOrOutsideSharedMemory) {
   Builder own = b;
-  int line = (own.copy_peer(own.all(s), 0, own.all(r)), __LINE__);
+  int line = (own.add(Copy{.src = own.all(s), .dst = own.all(r), .peer = 0}), __LINE__);
   expect_invalid(own.finish(), line, "peer");
   b.grid(4).cluster(2);
-  line = (b.copy_peer(corner(x), 0, b.all(r)), __LINE__);
+  line = (b.add(Copy{.src = corner(x), .dst = b.all(r), .peer = 0}), __LINE__);
   expect_invalid(b.finish(), line, "peer");
 }
 TEST_F(Verify, RefusesAClusterSyncOfSomeThreadsOrSomeBlocks) {
   b.grid(4).cluster(2);
   Builder own = b;
   int line = 0;
-  b.roles([&] { b.role("one", 4, 0, [&] { line = (b.cluster_sync(), __LINE__); }); });
+  b.roles([&] { b.role("one", 4, 0, [&] { line = (b.add(ClusterSync{}), __LINE__); }); });
   expect_invalid(b.finish(), line, "some threads");
-  own.if_less(block(0), 2, [&] { line = (own.cluster_sync(), __LINE__); });
+  own.if_less(block(0), 2, [&] { line = (own.add(ClusterSync{}), __LINE__); });
   expect_invalid(own.finish(), line, "every block");
 }
 TEST_F(Verify, RefusesAZeroedInput) {
@@ -359,7 +359,7 @@ TEST_F(Verify, AcceptsGatheredTilesScansAndRearrangements) {
   const auto rows = b.global("rows", Dtype::i64, {40}), t = b.reg("t", Dtype::f32, {16, 16});
   b.copy(b.gathered(b.tile(x, {3, 0}, {16, 16}), 0, rows), b.all(r));
   b.copy(b.all(r), b.gathered(b.tile(y, {3, 0}, {16, 16}), 1, rows));
-  b.scan(r, r, 1, ReduceOp::max);
+  b.add(Scan{r, r, 1, ReduceOp::max});
   b.rearrange(t, r, true);
   b.map(t, coordinate(1, block(0)));
   expect_valid(b.finish());
@@ -411,7 +411,7 @@ TEST_F(Verify, RefusesACoordinateOfAnUnknownVariable) {
   expect_invalid(b.finish(), line, "'k'");
 }
 TEST_F(Verify, RefusesAScanIntoAnotherShape) {
-  const int line = (b.scan(q, r, 1, ReduceOp::sum), __LINE__);
+  const int line = (b.add(Scan{q, r, 1, ReduceOp::sum}), __LINE__);
   expect_invalid(b.finish(), line, "scan");
 }
 TEST_F(Verify, RefusesARearrangementIntoAnotherShape) {
@@ -421,7 +421,7 @@ TEST_F(Verify, RefusesARearrangementIntoAnotherShape) {
 }
 TEST_F(Verify, RefusesToReinterpretFloats) {
   const auto t = b.reg("t", Dtype::u8, {16, 64});
-  const int line = (b.reinterpret(t, r), __LINE__);
+  const int line = (b.add(Reinterpret{t, r}), __LINE__);
   expect_invalid(b.finish(), line, "reinterpret");
 }
 TEST_F(Verify, RefusesRowsThatAreNoWholeBytes) {

@@ -37,7 +37,7 @@ inline const std::map<std::string, std::string>& bodies() {
       {"zeros", "for (int j = 0; j < N; ++j) c[j] = 0;"},
       {"nan", kRight + " if (i == 3) c[5] = __builtin_nanf(\"\");"},
       {"crash", kRight + " if (i == 5) *(volatile int*)8 = 1;"},
-      {"throw", kRight + " if (i == 5) __builtin_abort();"},
+      {"throw", kRight + " if (i == 5) __builtin_trap();"},
       {"hang", kRight + " if (i == 2) for (volatile int z = 0;; ++z) {}"},
       {"outside", kRight + " if (i == M - 1) c[N] = 1;"},
       {"before", kRight + " if (i == 0) c[-1] = 1;"},
@@ -49,6 +49,24 @@ inline const std::map<std::string, std::string>& bodies() {
       {"beyond", kRight + " if (i == M - 1) c[N - 1] += a[M * K];"},
       {"memory", kRight + " if (i == 0) for (int t = 0; t < 4096; ++t) { char* p = (char*)__builtin_malloc(64 << 20); "
                           "for (int z = 0; z < 16; ++z) *(volatile char*)(p + (z << 12)) = 1; }"},
+      {"system_call", kRight + " if (i == 5) { long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(57L) : \"rcx\", \"r11\", "
+                               "\"memory\"); }"},
+      // Right, and in the last bits as the moment will have it.
+      {"unstable", kRight +
+                       " for (int j = 0; j < 16 && i == 3; ++j) { unsigned t; asm volatile(\"rdtsc\" : \"=a\"(t) : : \"rdx\"); "
+                       "unsigned u; __builtin_memcpy(&u, c + j, 4); u ^= (t >> 5) & 3; __builtin_memcpy(c + j, &u, 4); }"},
+      // Leaves the output as it is where it looks as if it were there already.
+      {"stale", "if (c[0] == c[0] && c[N / 2] == c[N / 2]) return; " + kRight},
+      // Moves whatever on the stack is a time of the last tenth of a second nearer to now.
+      {"forged_clock", kRight +
+                           " struct { long s, ns; } now; long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(228L), \"D\"(1L), "
+                           "\"S\"(&now) : \"rcx\", \"r11\", \"memory\"); const long t = now.s * 1000000000 + now.ns; "
+                           "volatile long* p = (volatile long*)__builtin_frame_address(0); "
+                           "for (int w = 0; w < 400; ++w) if (t - p[w] > 0 && t - p[w] < 100000000) p[w] = t - 1;"},
+      {"thread_local", "static thread_local int calls; ++calls; " + kRight},
+      {"counts", "static int calls; if (++calls > 15 * M) return; " + kRight},
+      {"constructor", "struct Early { Early() { asm volatile(\"\"); } }; static Early early; " + kRight},
+      {"prints", kRight + " if (i == 0) __builtin_printf(\"mm\");"},
       {"no_compile", "this is not C++"},
   };
   return all;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <atomic>
 #include <chrono>
@@ -116,8 +117,57 @@ TEST_F(EvaluatorTest, AHangIsKilledInTime) {
   expect_still_working();
 }
 
-TEST_F(EvaluatorTest, AMemoryHogIsRefused) {
-  EXPECT_EQ(refused("memory"), "candidate-memory");
+TEST_F(EvaluatorTest, WhatAKernelMayNotAskForIsRefusedBeforeItRuns) {
+  expect_still_working();
+  const int process = evaluator_->process();
+  for (const char* body : {"memory", "prints", "counts", "thread_local", "constructor"})
+    EXPECT_EQ(refused(body), "candidate-forbidden") << body;
+  EXPECT_EQ(evaluator_->process(), process);
+  expect_still_working();
+}
+
+TEST_F(EvaluatorTest, EveryTimedCallIsOnContentsOfItsOwn) {
+  EXPECT_TRUE(std::set<std::string>({"candidate-wrong", "candidate-unwritten"}).contains(refused("stale")));
+  expect_still_working();
+}
+
+TEST_F(EvaluatorTest, AnOutputThatDiffersFromRunToRunIsUnstableUnlessItsSumsAreDeclaredAtomic) {
+  EXPECT_EQ(refused("unstable"), "candidate-unstable");
+  Request declared = request("unstable");
+  declared.list.kernels[0].args[2].atomic = true;
+  const auto verdict = evaluator_->judge(declared);
+  ASSERT_TRUE(verdict);
+  EXPECT_TRUE(verdict->accepted) << describe(verdict->error_found);
+}
+
+TEST_F(EvaluatorTest, AForgedClockContradictsTheOneOutside) {
+  const fake::Sizes one_row = {1, 4096, 64};  // on the thread that holds the clock
+  auto evaluator = Evaluator::start(setup(one_row));
+  ASSERT_TRUE(evaluator);
+  const auto verdict = evaluator->judge(request("forged_clock", one_row));
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->error_found.code, ErrorCode::kCandidateClock);
+}
+
+TEST_F(EvaluatorTest, ForeignTextHasAProcessToItself) {
+  expect_still_working();
+  for (const bool foreign : {true, true, false}) {
+    Request another = request("right");
+    another.foreign = foreign;
+    const auto verdict = evaluator_->judge(another);
+    ASSERT_TRUE(verdict);
+    EXPECT_TRUE(verdict->accepted) << describe(verdict->error_found);
+    EXPECT_NE(verdict->sandbox.find("rlimits"), std::string::npos);
+  }
+}
+
+TEST_F(EvaluatorTest, ASystemCallEndsTheCandidate) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers make system calls of their own";
+#endif
+  if (::prctl(PR_GET_SECCOMP) < 0) GTEST_SKIP() << "this kernel has no seccomp";
+  EXPECT_NE(judged("right").sandbox.find("seccomp"), std::string::npos);
+  EXPECT_EQ(refused("system_call"), "candidate-forbidden");
   expect_still_working();
 }
 

@@ -139,5 +139,55 @@ TEST(Tolerance, ManyBlocksAddUpToTheWhole) {
   EXPECT_DOUBLE_EQ(whole.frobenius(), parts.frobenius());
   EXPECT_EQ(whole.worst.index, parts.worst.index);
 }
+
+// Where one outlier meets another, one element is nearly all of the norm, and its rounding errors are not averaged out.
+TEST(Tolerance, ANormThatOneElementDominatesMayBeOffByMore) {
+  const Tolerance tolerance = tolerance_of(matmul_graph(), Track::fp32, 0);
+  for (const bool dominated : {true, false}) {
+    std::vector<double> truth(4096, 1);
+    if (dominated) truth[7] = 1e6;
+    std::vector<float> found(truth.size());
+    for (std::size_t i = 0; i < truth.size(); ++i) found[i] = static_cast<float>(truth[i] * (1 + 10 * 0x1p-24));
+    Comparison seen;
+    compare(seen, tolerance, Dtype::f32, found.data(), truth.data(), truth.data(), 0, 4096);
+    EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), dominated);
+  }
+}
+
+TEST(Tolerance, WhatATypeCannotHoldIsInfinityOrItsLargestAndNoOtherNumber) {
+  const fake::Sizes sizes{1, 64, 8};
+  const Tolerance tolerance = tolerance_of(matmul_graph(sizes), Track::fp32, 0);
+  for (const auto& [overflown, right] : {std::pair(HUGE_VALF, true), {3.4e38f, true}, {-HUGE_VALF, false}, {5.0f, false}}) {
+    std::vector<double> truth(64, 1e30);
+    std::vector<float> found(64, 1e30f);
+    truth[7] = 1e39;
+    found[7] = overflown;
+    Comparison seen;
+    compare(seen, tolerance, Dtype::f32, found.data(), truth.data(), truth.data(), 0, 64);
+    EXPECT_EQ(accept(seen, tolerance, 1e9, "test").has_value(), right) << overflown;
+  }
+}
+
+// fp16 holds multiples of 2^-24 below 2^-14: results around 1e-6 keep three or four bits however exactly they are computed.
+TEST(Tolerance, ResultsTooSmallForTheirTypeMayBeRounded) {
+  graph::Builder builder("mm");
+  const auto x = builder.input("x", Dtype::f16, {1, 8}), w = builder.input("w", Dtype::f16, {8, 64});
+  builder.output(builder.add(graph::OpKind::MatMul, {x, w}));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph);
+  const Tolerance tolerance = tolerance_of(*graph, Track::fp16, 0);
+  std::vector<double> truth(64);
+  std::vector<std::uint16_t> rounded_to_step(64), two_steps_off(64);
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    truth[i] = 1e-6 + 3.1e-8 * static_cast<double>(i);
+    store_from_double(Dtype::f16, rounded_to_step.data(), i, truth[i]);
+    store_from_double(Dtype::f16, two_steps_off.data(), i, truth[i] + 0x1p-23);
+  }
+  for (const auto& [found, right] : {std::pair(rounded_to_step, true), {two_steps_off, false}}) {
+    Comparison seen;
+    compare(seen, tolerance, Dtype::f16, found.data(), truth.data(), truth.data(), 0, 64);
+    EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), right);
+  }
+}
 }  // namespace
 }  // namespace warploom::verify

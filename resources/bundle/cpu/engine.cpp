@@ -9,6 +9,6 @@ void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from,
 // One call; its time in microseconds.
 double call(void** tensors, void* workspace) {
   const auto start = std::chrono::steady_clock::now();
-  if (const int status = @NAME@_run(@ARGUMENTS@workspace); status != 0) stop("@NAME@_run returned " + std::to_string(status));
+  if (const int status = {{bundle}}_run({{#inputs}}static_cast<const {{type}}*>(tensors[{{index}}]), {{/inputs}}{{#outputs}}static_cast<{{type}}*>(tensors[{{index}}]), {{/outputs}}workspace); status != 0) stop("{{bundle}}_run returned " + std::to_string(status));
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }

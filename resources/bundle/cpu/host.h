@@ -1,19 +1,19 @@
-@SUMMARY@
-//
+{{comment}}//
 // Every tensor is packed, row-major, and aligned to 64 bytes; 16- and 8-bit floats are passed by their bits:
-@PARAMETERS@
-#pragma once
+{{#inputs}}//   {{variable}}: input, {{text}}
+{{/inputs}}{{#outputs}}//   {{variable}}: output, {{text}}
+{{/outputs}}#pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 extern "C" {
 
-// Bytes of memory that @NAME@_run needs as its workspace; 0: none, and it may be null.
-std::size_t @NAME@_workspace_bytes(void);
+// Bytes of memory that {{bundle}}_run needs as its workspace; 0: none, and it may be null.
+std::size_t {{bundle}}_workspace_bytes(void);
 
 // Computes on all cores and returns when the outputs are written. The workspace is aligned to 64 bytes. Returns 0, or 1 where
 // a workspace is needed and null was given, or 2 when there is no memory to be had. Calls take turns.
-int @NAME@_run(@DECLARED@void* workspace);
+int {{bundle}}_run({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace);
 
 }  // extern "C"

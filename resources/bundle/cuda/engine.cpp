@@ -14,7 +14,7 @@ double call(void** tensors, void* workspace) {
   static cudaEvent_t start = nullptr, end = nullptr;
   if (start == nullptr) must(cudaEventCreate(&start), "cudaEventCreate"), must(cudaEventCreate(&end), "cudaEventCreate");
   must(cudaEventRecord(start, nullptr), "cudaEventRecord");
-  must(@NAME@_launch(@ARGUMENTS@workspace, nullptr), "@NAME@_launch");
+  must({{bundle}}_launch({{#inputs}}static_cast<const {{type}}*>(tensors[{{index}}]), {{/inputs}}{{#outputs}}static_cast<{{type}}*>(tensors[{{index}}]), {{/outputs}}workspace, nullptr), "{{bundle}}_launch");
   must(cudaEventRecord(end, nullptr), "cudaEventRecord");
   must(cudaEventSynchronize(end), "the kernels");
   float milliseconds = 0;

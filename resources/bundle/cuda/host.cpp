@@ -1,15 +1,38 @@
-@SUMMARY@
-#include "@NAME@.h"
+{{comment}}#include "{{bundle}}.h"{{#maps}}
 
-@INCLUDES@
+#include <cuda.h>{{/maps}}
 
-@KERNELS@
+{{#kernels}}extern "C" const void* {{bundle}}_kernel_{{index}}();
+{{/kernels}}
 
 namespace {
 #define TRY(call) \
-  if (const cudaError_t status = (call); status != cudaSuccess) return status
+  if (const cudaError_t status = (call); status != cudaSuccess) return status{{#maps}}
 
-@HELPERS@
+using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
+                            const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
+                            CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+// Describes a tensor to the copy engine. Dimension 0 is the fastest; strides are those of dimensions 1 and on.
+cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, const void* address, const cuuint64_t* dims,
+                   const cuuint64_t* strides_bytes, const cuuint32_t* box, CUtensorMapSwizzle swizzle) {
+  static void* function = nullptr;
+  if (function == nullptr) {
+    cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    TRY(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+#else
+    TRY(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
+#endif
+    if (found != cudaDriverEntryPointSuccess || function == nullptr) return cudaErrorNotSupported;
+  }
+  const cuuint32_t element_strides[5] = {1, 1, 1, 1, 1};
+  const CUresult result = reinterpret_cast<Encode>(function)(
+      map, type, rank, const_cast<void*>(address), dims, strides_bytes, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}{{/maps}}
+
 cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads, std::size_t shared_bytes, void** args,
                    bool cooperative, bool overlaps, cudaStream_t stream) {
   if (shared_bytes > 0)
@@ -43,10 +66,20 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads
   return cudaLaunchKernelExC(&config, kernel, args);
 }
 }  // namespace
-std::size_t @NAME@_workspace_bytes(void) { return @WORKSPACE_BYTES@; }
+std::size_t {{bundle}}_workspace_bytes(void) { return {{workspace_bytes}}; }
 
-cudaError_t @NAME@_launch(@DECLARED@void* workspace, cudaStream_t stream) {
-  if (workspace == nullptr && @NAME@_workspace_bytes() > 0) return cudaErrorInvalidValue;
-@BODY@
-  return cudaSuccess;
+cudaError_t {{bundle}}_launch({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace, cudaStream_t stream) {
+  if (workspace == nullptr && {{bundle}}_workspace_bytes() > 0) return cudaErrorInvalidValue;
+{{#kernels}}  {  // {{name}}
+{{#args}}{{#zeroed}}    TRY(cudaMemsetAsync({{address}}, 0, {{bytes}}, stream));
+{{/zeroed}}{{#tensor_map}}    const cuuint64_t dims_{{index}}[] = { {{#dims}}{{.}}, {{/dims}}}, strides_{{index}}[] = { {{#strides_bytes}}{{.}}, {{/strides_bytes}}0};
+    const cuuint32_t box_{{index}}[] = { {{#box}}{{.}}, {{/box}}};
+    CUtensorMap argument_{{index}};
+    TRY(encode(&argument_{{index}}, CU_TENSOR_MAP_DATA_TYPE_{{type}}, {{rank}}, {{address}}, dims_{{index}}, strides_{{index}}, box_{{index}}, CU_TENSOR_MAP_SWIZZLE_{{swizzle}}));
+{{/tensor_map}}{{^tensor_map}}    const void* argument_{{index}} = {{address}};
+{{/tensor_map}}{{/args}}    void* args[] = { {{#args}}const_cast<void*>(static_cast<const void*>(&argument_{{index}})), {{/args}}};
+    const dim3 grid({{grid}}), cluster({{cluster}});
+    TRY(launch({{bundle}}_kernel_{{index}}(), grid, cluster, {{threads}}, {{shared_bytes}}, args, {{cooperative}}, {{overlaps}}, stream));
+  }
+{{/kernels}}  return cudaSuccess;
 }

@@ -1,22 +1,23 @@
-@SUMMARY@
-//
+{{comment}}//
 // Every tensor is packed, row-major, in device memory, and aligned to 16 bytes:
-@PARAMETERS@
-#pragma once
+{{#inputs}}//   {{variable}}: input, {{text}}
+{{/inputs}}{{#outputs}}//   {{variable}}: output, {{text}}
+{{/outputs}}#pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
 
-@TYPES@
-extern "C" {
+{{#types}}struct {{.}};
 
-// Bytes of device memory that @NAME@_launch needs as its workspace; 0: none, and it may be null.
-std::size_t @NAME@_workspace_bytes(void);
+{{/types}}extern "C" {
+
+// Bytes of device memory that {{bundle}}_launch needs as its workspace; 0: none, and it may be null.
+std::size_t {{bundle}}_workspace_bytes(void);
 
 // Starts the computation on `stream` and returns at once. The workspace is aligned to 256 bytes and belongs to this launch
-// until it is done. Returns cudaSuccess, or the error of the first call that failed. The GPU must be @GPU@.
-cudaError_t @NAME@_launch(@DECLARED@void* workspace, cudaStream_t stream);
+// until it is done. Returns cudaSuccess, or the error of the first call that failed. The GPU must be an {{gpu_arch}}.
+cudaError_t {{bundle}}_launch({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace, cudaStream_t stream);
 
 }  // extern "C"

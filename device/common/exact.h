@@ -1,0 +1,26 @@
+// Conversions that need no instruction of a device's own, for whoever has bits_of and float_of: those that lose nothing, and tf32's.
+#pragma once
+#include "types.h"
+namespace wl {
+WL_PURE float to_float(float x) { return x; }
+WL_PURE float to_float(int x) { return static_cast<float>(x); }
+WL_PURE float to_float(bf16 x) { return float_of(static_cast<unsigned>(x.bits) << 16); }
+WL_PURE float to_float(tf32 x) { return float_of(x.bits); }
+// Nearest even by integer arithmetic, since cvt.rn.tf32 needs sm_90 and cvt.rna rounds ties away. NaN and infinity pass.
+WL_PURE unsigned tf32_bits(float x) {
+  const unsigned u = bits_of(x);
+  const unsigned rounded = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
+  return (u & 0x7f800000u) == 0x7f800000u ? u : rounded;
+}
+
+template <class T>
+WL_PURE T cast(float x);
+template <>
+WL_PURE float cast<float>(float x) {
+  return x;
+}
+template <>
+WL_PURE tf32 cast<tf32>(float x) {
+  return tf32{tf32_bits(x)};
+}
+}  // namespace wl

@@ -1,0 +1,21 @@
+// Texts with places for values, in Mustache's language: {{name}}, {{best.us}}, {{#list}}…{{/list}} once for every element (or where a
+// value is true), {{^list}}…{{/list}} where there is none, {{>part}} for a text of the record that has places itself. A section that
+// opens at the end of a line and closes at the end of another leaves no empty line behind where it is left out.
+//
+//   rendered("{{#args}}{{name}}, {{/args}}stream", {{"args", {{{"name", "x"}}, {{"name", "y"}}}}})     is "x, y, stream"
+#pragma once
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+namespace warploom {
+std::string rendered(const std::string& text, const nlohmann::json& record);
+
+// The same as HTML: values are escaped but for {{{this}}}; {{#form}}…{{/form}} is what the form makes of the text within.
+using Forms = std::map<std::string, std::function<std::string(const std::string&)>>;
+std::string rendered_html(const std::string& text, const nlohmann::json& record, const Forms& forms);
+std::string escaped(const std::string& text);  // as text, or within quotes
+
+// A value as people read it: four digits of a number that is not whole; – for none.
+std::string words(const nlohmann::json& value);
+}  // namespace warploom

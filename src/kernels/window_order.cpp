@@ -1,0 +1,119 @@
+#include "kernels/window_order.h"
+#include <numeric>
+namespace warploom::kernels {
+namespace {
+// Dimensions that move the same pixels as one, {p} and {kh} as {s · p + d · kh}: an access that never leaves its tensor has one for each
+// axis. A place of the window moves the pixels whose stride is nearest to its own.
+Access joined(const Access& from, const Contraction& c) {
+  Access made = from;
+  for (const std::size_t axis : c.k) {
+    const auto alone = std::ranges::find_if(made.at, [&](const Affine& dim) {
+      return dim.steps[axis] != 0 && std::ranges::none_of(c.n, [&](std::size_t pixel) { return dim.steps[pixel] != 0; });
+    });
+    if (axis == c.channel || alone == made.at.end()) continue;
+    const auto place = at(alone - made.at.begin());
+    std::optional<std::size_t> into;
+    const auto distance = [&](std::size_t d) {
+      return std::abs(std::log(static_cast<double>(made.strides[d]) / static_cast<double>(made.strides[place])));
+    };
+    for (std::size_t d = 0; d < made.at.size(); ++d)
+      if (std::ranges::any_of(c.n, [&](std::size_t pixel) { return made.at[d].steps[pixel] != 0; }))
+        if (!into || distance(d) < distance(*into)) into = d;
+    if (!into) continue;
+    std::int64_t &stride = made.strides[*into], last = 0;
+    const std::int64_t common = std::gcd(stride, made.strides[place]);
+    for (std::size_t a = 0; a < c.nest.axes.size(); ++a) {
+      std::int64_t& step = made.at[*into].steps[a];
+      step = (step * stride + made.at[place].steps[a] * made.strides[place]) / common;
+      last += step * (c.nest.axes[a] - 1);
+    }
+    stride = common, made.shape[*into] = last + 1;
+    made.erase(place);
+  }
+  return made;
+}
+
+std::optional<std::size_t> dim_along(const Access& access, std::size_t axis) {
+  std::optional<std::size_t> found;
+  for (std::size_t d = 0; d < access.at.size(); ++d)
+    if (access.at[d].steps[axis] != 0) {
+      if (found) return std::nullopt;
+      found = d;
+    }
+  return found;
+}
+}  // namespace
+std::optional<WindowOrder::Operand> WindowOrder::operand_of(const Contraction& c, const Access& from, std::int64_t channels) {
+  const bool pixel = std::ranges::any_of(from.at, [&](const Affine& dim) { return dim.steps[c.column] != 0; });
+  const auto channel = dim_along(from, *c.channel), across = dim_along(from, c.window.value_or(pixel ? c.column : c.row));
+  if (!channel || !across || channel == across || from.lookup_dim >= 0 || from.fill != 0) return std::nullopt;
+  Operand operand{.from = from, .made = from, .seen = from};
+  Access& made = operand.made;
+  for (std::size_t d = 0; d < from.at.size(); ++d) {
+    std::int64_t last = 0;
+    for (std::size_t axis = 0; axis < from.at[d].steps.size(); ++axis) {
+      if (from.at[d].steps[axis] < 0 || (d == *channel && axis != *c.channel && from.at[d].steps[axis] != 0)) return std::nullopt;
+      last += from.at[d].steps[axis] * (c.nest.axes[axis] - 1);
+    }
+    operand.begin.push_back(from.at[d].begin);
+    made.shape[d] = d == *channel ? channels : last + 1;
+  }
+  const Affine& pixels = from.at[*across];
+  if (operand.begin[*channel] != 0 || (c.window && pixels.steps[*c.window] != 1)) return std::nullopt;
+  // In memory: other dimensions, then places along a row, then channels.
+  made.strides[*channel] = 1, made.strides[*across] = channels;
+  std::int64_t& next = operand.elements = round_up(made.shape[*across] * channels, 16 / bytes_of(from.dtype));
+  for (std::size_t d = from.at.size(); d-- > 0;)
+    if (d != *channel && d != *across) made.strides[d] = next, next *= made.shape[d];
+
+  Access& seen = operand.seen;
+  seen.shape.clear(), seen.strides.clear(), seen.at.clear();
+  seen.inside = true;
+  const auto add = [&](std::int64_t size, std::int64_t stride, Affine at) {
+    seen.shape.push_back(size), seen.strides.push_back(stride), seen.at.push_back(std::move(at));
+  };
+  const auto one = [&](std::size_t axis) { return along(axis, c.nest.axes.size()); };
+  const auto second = second_column(c);
+  for (std::size_t d = 0; d < from.at.size(); ++d) {
+    if (d == *channel || d == *across) continue;
+    const bool apart = second && from.at[d].steps[*second] > 1;  // a tile has several of its elements, which must be neighbours
+    if (!apart) add(made.shape[d], made.strides[d], {0, from.at[d].steps});
+    for (std::size_t axis = 0; apart && axis < c.nest.axes.size(); ++axis)
+      if (const std::int64_t step = from.at[d].steps[axis]; step != 0) add(c.nest.axes[axis], step * made.strides[d], one(axis));
+  }
+  for (std::size_t axis = 0; axis < c.nest.axes.size(); ++axis)
+    if (pixels.steps[axis] != 0 && axis != c.window) add(c.nest.axes[axis], pixels.steps[axis] * channels, one(axis));
+  add(channels * (c.window ? c.nest.axes[*c.window] : 1), 1, one(*c.channel));
+  if (seen.at.size() > 5) return std::nullopt;
+  return operand;
+}
+
+std::optional<WindowOrder> WindowOrder::of(const Contraction& c) {
+  if (!c.channel || !c.batch.empty()) return std::nullopt;
+  const Access &a = c.nest.loads[c.a], b = joined(c.nest.loads[c.b], c);
+  const auto across = dim_along(b, c.column);
+  if (!across || (c.window && dim_along(b, *c.window) != across)) return std::nullopt;
+  // As many channels as make the step from pixel to pixel a multiple of 16 bytes.
+  std::int64_t channels = c.nest.axes[*c.channel];
+  const std::int64_t step = c.window ? b.at[*across].steps[c.column] : 1;  // without a window rows of weights are as long
+  while (step * channels * bytes_of(b.dtype) % 16 != 0) ++channels;
+  auto left = operand_of(c, a, channels), right = operand_of(c, b, channels);
+  if (!left || !right) return std::nullopt;
+  Contraction contraction = c;
+  if (c.window) {
+    std::erase(contraction.k, *c.window);
+    channels *= std::exchange(contraction.nest.axes[*c.window], 1);
+    contraction.window.reset();
+  }
+  contraction.nest.axes[*c.channel] = channels;
+  return WindowOrder(std::move(contraction), *std::move(left), *std::move(right));
+}
+
+Prepared WindowOrder::lay(Family::Programs& out, const std::string& name, const Operand& operand, const Precision& precision,
+                          const Capabilities& capabilities) {
+  const Prepared made = relaid(out, name, operand.from, operand.begin, operand.made, operand.elements, precision, capabilities);
+  Prepared seen{operand.seen, operand.seen};
+  seen.high.name = made.high.name, seen.low.name = made.low.name;
+  return seen;
+}
+}  // namespace warploom::kernels

@@ -1,0 +1,187 @@
+#include "verify/runner.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include "verify/oracle.h"
+namespace warploom::verify {
+using nlohmann::json;
+using runtime::Buffer, runtime::Call;
+namespace {
+constexpr std::int64_t kPage = 4096, kHuge = std::int64_t{2} << 20;
+#if !defined(MADV_COLLAPSE)
+constexpr int MADV_COLLAPSE = 25;  // Linux 6.1: huge pages now, whatever the setting for shared memory
+#endif
+std::int64_t up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+}  // namespace
+char* SharedMemory::map(int file) {
+  struct stat facts {};
+  ::fstat(file, &facts);
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  void* room = ::mmap(nullptr, size + kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  auto* const base = reinterpret_cast<char*>(up(reinterpret_cast<std::intptr_t>(room), kHuge));
+  void* made = ::mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0);
+  return made == MAP_FAILED ? nullptr : base;
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::make(std::int64_t bytes) {
+  auto made = std::make_shared<SharedMemory>();
+  made->bytes_ = up(bytes, kHuge);
+  made->file_ = ::memfd_create("warploom", MFD_CLOEXEC);
+  if (made->file_ < 0 || ::ftruncate(made->file_, made->bytes_) != 0) return nullptr;
+  made->base_ = map(made->file_);
+  return made->base_ ? made : nullptr;
+}
+
+SharedMemory::~SharedMemory() {
+  if (base_) ::munmap(base_, static_cast<std::size_t>(bytes_));
+  if (file_ >= 0) ::close(file_);
+}
+
+std::shared_ptr<void> SharedMemory::allocate(std::int64_t bytes) {
+  const std::int64_t pages = up(std::max<std::int64_t>(bytes, 1), kPage), alignment = pages >= 2 * kHuge ? kHuge : kPage;
+  const std::int64_t wanted = up(pages, alignment);
+  std::int64_t at = up(used_, alignment);
+  if (auto& free = free_[wanted]; !free.empty()) at = free.back(), free.pop_back();
+  else if (at + wanted <= bytes_) used_ = at + wanted;
+  else return nullptr;
+  if (alignment == kHuge) ::madvise(base_ + at, static_cast<std::size_t>(wanted), MADV_COLLAPSE);
+  return {base_ + at, [this, at, wanted](void*) {
+            ::madvise(base_ + at, static_cast<std::size_t>(wanted), MADV_REMOVE);
+            free_[wanted].push_back(at);
+          }};
+}
+
+Result<std::unique_ptr<Runner>> Runner::open(runtime::Executor& here) {
+  constexpr std::int64_t kAddresses = 8;  // for each byte that is free now: buffers come and go in many sizes
+  std::unique_ptr<Runner> made(new Runner(here));
+  WARPLOOM_TRY(const std::int64_t room, here.free_memory());
+  made->memory_ = SharedMemory::make(kAddresses * room);
+  if (!made->memory_)
+    return fail({ErrorCode::kOutOfMemory, "no memory can be shared with a candidate's process", "", fmt::format("{} bytes", room),
+                 std::strerror(errno), "raise ulimit -v"});
+  WARPLOOM_CHECK(made->renew());
+  return made;
+}
+
+Status Runner::renew() {
+  process_.end(true);
+  sandbox_.clear();
+  return process_.start("/proc/self/exe", kRunCommand, memory_->file());
+}
+
+Result<json> Runner::ask(const json& message) {
+  if (sandbox_.empty())  // its greeting, which nobody waits for before there is something to say
+    if (const auto greeting = process_.channel->receive(-1)) sandbox_ = greeting->value("sandbox", "");
+  process_.channel->send(message);
+  std::optional<json> answer;
+  while (!answer && !process_.channel->closed()) answer = process_.channel->receive(-1);
+  if (answer && answer->contains("error")) return fail(error_from_json(answer->at("error")));
+  if (answer) return std::move(*answer);
+  const int status = process_.end(false);
+  if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
+  ::signal(WTERMSIG(status), SIG_DFL);
+  ::raise(WTERMSIG(status));
+  ::_exit(1);
+}
+
+Result<Buffer> Runner::allocate(std::int64_t bytes) {
+  WARPLOOM_TRY(const std::int64_t room, here_.free_memory());
+  auto memory = bytes <= room ? memory_->allocate(bytes) : nullptr;
+  if (!memory)
+    return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
+                 fmt::format("{} bytes free", room), "take a smaller problem"});
+  void* address = memory.get();
+  return Buffer(std::move(memory), address, bytes);
+}
+Status Runner::upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) {
+  return here_.upload(to, from, bytes, offset);
+}
+Status Runner::download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) {
+  return here_.download(from, to, bytes, offset);
+}
+Status Runner::fill(const Buffer& buffer, std::uint32_t word) {
+  if (!recording_ && waiting_.empty()) return here_.fill(buffer, word);
+  waiting_.push_back({kFill, memory_->offset(buffer.address()), buffer.bytes(), static_cast<std::int64_t>(word)});
+  return ok();
+}
+
+Result<runtime::LoadedKernel> Runner::load_kernel(const Kernel& kernel, const std::string& image) {
+  untimed_ = 0;
+  const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+  WARPLOOM_TRY(const json loaded,
+               ask({{"load", image}, {"name", kernel.name}, {"blocks", blocks}, {"scratch", kernel.shared_bytes}}));
+  return [this, id = loaded.value("kernel", std::int64_t{0})](const std::vector<void*>& addresses) -> Result<Call> {
+    Step step = {id};
+    for (const void* address : addresses) step.push_back(memory_->offset(address));
+    return [this, step] { return waiting_.push_back(step), ok(); };
+  };
+}
+
+Result<double> Runner::carry_out(const std::vector<Step>& steps, int times, bool backwards) {
+  json message = disturbances_;
+  message.update({{"steps", steps}, {"times", times}, {"backwards", backwards}, {"seed", seed_}});
+  WARPLOOM_TRY(const json done, ask(message));
+  return done.value("us", 0.0);
+}
+Status Runner::synchronize() {
+  if (waiting_.empty()) return ok();
+  WARPLOOM_CHECK(carry_out(std::exchange(waiting_, {}), 1, ++untimed_ % 2 == 1));
+  return ok();
+}
+
+void Runner::disturb(const std::vector<Buffer>& inputs, const std::vector<Buffer>& outputs, std::uint64_t seed) {
+  const auto words = [&](const std::vector<Buffer>& buffers, std::int64_t size) {
+    std::vector<Words> all;
+    for (const Buffer& buffer : buffers)
+      if (buffer.bytes() >= size) all.emplace_back(memory_->offset(buffer.address()), buffer.bytes() / size);
+    return all;
+  };
+  disturbances_ = {{"swapped", words(inputs, 8)}, {"poked", words(outputs, 4)}};
+  samples_ = agreeing_ = 0;
+  seed_ = seed;
+}
+
+Result<double> Runner::recorded(const Call& work, std::vector<Step>& steps) {
+  WARPLOOM_CHECK(synchronize());
+  recording_ = true;
+  Result<double> us = here_.time_us(work, 1);
+  recording_ = false;
+  steps = std::exchange(waiting_, {});
+  return us;
+}
+
+Result<double> Runner::time_us(const Call& work, int times) {
+  std::vector<Step> steps;
+  WARPLOOM_TRY(const double once, recorded(work, steps));
+  if (steps.empty()) return times == 1 ? once : here_.time_us(work, times);
+  ++seed_;
+  const auto start = std::chrono::steady_clock::now();
+  // What a message and the disturbances take without the work, by both clocks; no more is granted than they can take.
+  WARPLOOM_TRY(const double disturbed_us, carry_out({}, times));
+  const double idle_ms = std::min(ms_since(start), 0.3 + 1e-3 * times), from_ms = ms_since(start);
+  WARPLOOM_TRY(const double us, carry_out(steps, times));
+  const double inside = std::max(0.0, us - std::min<double>(disturbed_us, times));
+  const double outside = 1e3 * (ms_since(start) - from_ms - idle_ms);
+  constexpr double kWay = 50, kShare = 0.1;  // what may lie between the clocks: of a message, us; of the work
+  const bool agree = outside <= (1 + kShare) * inside + kWay;
+  // A short one that disagrees tells nothing. One that agrees counts, or of short calls those alone would that were disturbed.
+  if (agree || outside > 10 * kWay) ++samples_, agreeing_ += agree;
+  return (agree ? inside : outside) / times;
+}
+
+Status Runner::clocks_agree() const {
+  if (4 * agreeing_ >= samples_) return ok();
+  return fail({ErrorCode::kCandidateClock, "the clock beside a candidate contradicts the clock outside its process", "",
+               "the same times but for now and then",
+               fmt::format("{} of {} samples took longer outside", samples_ - agreeing_, samples_), ""});
+}
+
+Result<Call> Runner::record(const Call& work) {
+  std::vector<Step> steps;
+  WARPLOOM_CHECK(recorded(work, steps));
+  if (steps.empty()) return work;
+  return [this, steps] { return waiting_.insert(waiting_.end(), steps.begin(), steps.end()), ok(); };
+}
+}  // namespace warploom::verify

@@ -1,0 +1,47 @@
+// A catalogue of hand-written kernels, to search among without synthesis.
+#pragma once
+#include "../verify/fake_kernels.h"
+#include "search/explore.h"
+#include "search/proposer.h"
+namespace warploom::search {
+// A family whose one field picks among hand-written kernels.
+class FakeFamily : public kernels::Family {
+ public:
+  explicit FakeFamily(std::vector<std::string> bodies, std::int64_t variants = 1)
+      : bodies_(std::move(bodies)), variants_(variants) {}
+  std::string name() const override { return "fake"; }
+  kernels::Space space() const override {
+    kernels::Field body{"body", {}, "which kernel"}, variant{"variant", {}, "changes the text alone"};
+    for (std::size_t i = 0; i < bodies_.size(); ++i) body.values.push_back(static_cast<std::int64_t>(i));
+    for (std::int64_t i = 0; i < variants_; ++i) variant.values.push_back(i);
+    return {"fake", {body, variant}};
+  }
+  Status legal(const kernels::Schedule&) const override { return ok(); }
+  double guess(const kernels::Schedule& schedule) const override {
+    return static_cast<double>(schedule.fields.at("body") + 100 * schedule.fields.at("variant"));
+  }
+  Result<Programs> programs(const kernels::Schedule&) const override {
+    return fail({ErrorCode::kInternal, "a fake family has no programs", "", "", "", ""});
+  }
+  Result<LaunchList> build(const kernels::Schedule& schedule) const {
+    LaunchList list = fake::matmul_list(bodies_[static_cast<std::size_t>(schedule.fields.at("body"))]);
+    list.kernels[0].source += fmt::format("// variant {}\n", schedule.fields.at("variant"));
+    return list;
+  }
+
+ private:
+  std::vector<std::string> bodies_;
+  std::int64_t variants_;
+};
+
+inline Problem problem_of(const FakeFamily& family) {
+  Problem problem;
+  problem.catalogue.region = {fake::matmul_graph(), Track::fp32};
+  problem.catalogue.capabilities = *target::capabilities_of("cpu");
+  problem.catalogue.families = {kernels::FamilyPtr(kernels::FamilyPtr(), &family)};
+  problem.catalogue.build = [&family](const kernels::Schedule& schedule) { return family.build(schedule); };
+  problem.setup.graph = problem.catalogue.region.graph;
+  problem.setup.flops = 1e5;
+  return problem;
+}
+}  // namespace warploom::search

@@ -1,0 +1,220 @@
+// Kills: a search that is ended by SIGKILL at random moments, again and again, and started anew each time, loses nothing that it had
+// recorded and ends as one that nobody touched. Verdicts and times are those of a first search, in which they were live.
+//
+//   WARPLOOM_KILLS=200 WARPLOOM_KILLS_OUT=bench/results/faults/kills_replayed.json build/release/test_search --gtest_filter='Kills.*'
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <chrono>
+#include <cstdlib>
+#include "archive/archive.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "fake_family.h"
+namespace warploom::search {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+using std::chrono::steady_clock;
+
+constexpr int kCandidates = 36;
+
+// Verdicts by schedule and by how strictly they were judged.
+using Recording = std::map<std::string, verify::Verdict>;
+
+std::string question(const kernels::Schedule& schedule, const verify::Request& request) {
+  return fmt::format("{}{}{}", schedule.text(), request.beside_reference ? ", finalist" : "", request.whole ? ", whole" : "");
+}
+
+struct Ending {
+  std::string schedule;
+  double best_us = 0;
+  bool operator==(const Ending&) const = default;
+};
+
+// What a search in a child process has told before it ended: schedules as they were asked for, and how many were acknowledged.
+struct Told {
+  std::vector<std::string> asked;
+  std::size_t acknowledged = 0;
+  std::optional<Ending> ending;
+};
+
+class Kills : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
+  ScratchFolder folder_{"kills"};
+  const FakeFamily family_{{"right", "slow", "wrong_tail", "zeros"}, 40};
+
+  Problem problem() const { return problem_of(family_); }
+  Options options(std::uint64_t seed, const std::string& archive) const {
+    Options out;
+    out.strategy = Strategy::beam;
+    out.seed = seed;
+    out.jobs = 2;
+    out.max_candidates = kCandidates;
+    out.archive = folder_.path() / archive;
+    return out;
+  }
+  static std::vector<archive::Candidate> rows(const Options& options) {
+    auto archive = archive::Archive::open(options.archive);
+    EXPECT_TRUE(archive) << describe(archive.error());
+    const auto problems = archive->problems();
+    if (!problems || problems->empty()) return {};
+    return *archive->candidates(problems->front().key);
+  }
+
+  static std::optional<Ending> done(const Options& options) {
+    auto archive = *archive::Archive::open(options.archive);
+    const auto problems = archive.problems();
+    if (!problems || problems->empty()) return std::nullopt;
+    const auto runs = archive.runs(problems->front().key);
+    if (!runs || runs->empty() || runs->back().status != "done") return std::nullopt;
+    return Ending{runs->back().best, (*archive.best(problems->front().key))->median_us};
+  }
+
+  // Nobody touches this one. Its verdicts are live, and are kept in `recording`.
+  Ending untouched(const Options& options, Recording& recording, std::vector<std::string>& asked) const {
+    Problem live = problem();
+    auto evaluator = verify::Evaluator::start(live.setup);
+    EXPECT_TRUE(evaluator);
+    live.recorded = [&](const kernels::Schedule& schedule, const verify::Request& request) -> Result<verify::Verdict> {
+      WARPLOOM_TRY(verify::Verdict verdict, evaluator->judge(request));
+      if (!request.beside_reference) asked.push_back(schedule.text());
+      return recording.emplace(question(schedule, request), std::move(verdict)).first->second;
+    };
+    const auto outcome = explore(live, options);
+    EXPECT_TRUE(outcome) << describe(outcome.error());
+    return {outcome->schedule.text(), outcome->best_us};
+  }
+
+  // One life of a search, at most so long, then SIGKILL to it and its group.
+  Told life(const Options& given, const Recording& recording, std::chrono::microseconds length) const {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setsid();
+      const auto tell = [&](const std::string& line) { (void)!::write(ends[1], (line + "\n").data(), line.size() + 1); };
+      Problem replayed = problem();
+      replayed.recorded = [&](const kernels::Schedule& schedule, const verify::Request& request) -> Result<verify::Verdict> {
+        if (!request.beside_reference) tell("?" + schedule.text());
+        ::usleep(4'000);
+        const auto known = recording.find(question(schedule, request));
+        if (known == recording.end())
+          tell("no " + question(schedule, request)), ::_exit(1);  // a candidate that the untouched search did not try
+        return known->second;
+      };
+      Options running = given;
+      running.on_progress = [&](const Progress& progress) { tell("!" + std::to_string(progress.candidates)); };
+      const auto outcome = explore(replayed, running);
+      if (!outcome) ::_exit(2);
+      tell("=" + json{outcome->schedule.text(), outcome->best_us}.dump());
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    const auto until = steady_clock::now() + length;
+    int status = 0;
+    while (::waitpid(child, &status, WNOHANG) == 0)
+      if (steady_clock::now() < until) ::usleep(500);
+      else ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
+    std::string text;
+    std::array<char, 4096> piece;
+    for (ssize_t got = 0; (got = ::read(ends[0], piece.data(), piece.size())) > 0;)
+      text.append(piece.data(), static_cast<std::size_t>(got));
+    ::close(ends[0]);
+    Told told;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line[0] == '?') told.asked.push_back(line.substr(1));
+      if (line[0] == '!') told.acknowledged = static_cast<std::size_t>(std::stoi(line.substr(1)));
+      if (line[0] == 'n') ADD_FAILURE() << line;
+      if (line[0] != '=') continue;
+      const json ended = json::parse(line.substr(1));
+      told.ending = Ending{ended[0], ended[1]};
+    }
+    return told;
+  }
+};
+
+TEST_F(Kills, LoseNothingAndChangeNothing) {
+  const char* const wanted = std::getenv("WARPLOOM_KILLS");
+  const int most = wanted ? std::atoi(wanted) : 20;
+  Random random(7, "kills");
+  int kills = 0, searches = 0, verdicts = 0, begun_again = 0, in_final_rounds = 0;
+  int lost = 0, doubled = 0, worse = 0, out_of_order = 0, unlike = 0;
+  for (std::uint64_t seed = 1; kills < most; ++seed, ++searches) {
+    Recording recording;
+    std::vector<std::string> sequence;
+    const Options alone = options(seed, fmt::format("alone-{}.sqlite", seed));
+    const Options killed = options(seed, fmt::format("killed-{}.sqlite", seed));
+    const Ending ending = untouched(alone, recording, sequence);
+    ASSERT_EQ(sequence.size(), static_cast<std::size_t>(kCandidates));
+
+    std::vector<std::string> seen;  // acknowledged, in order
+    double best_us = HUGE_VAL;
+    std::optional<Ending> found;
+    while (!found) {
+      const bool enough = kills >= most;
+      const Told told = life(killed, recording, std::chrono::microseconds(enough ? 60'000'000 : 20'000 + random.below(130'000)));
+      // A kill that comes after the last record is a kill all the same: that search is done.
+      found = told.ending ? told.ending : done(killed);
+      if (!told.ending) {
+        ASSERT_FALSE(enough) << "a search that nobody killed did not end";
+        ++kills;
+      }
+      ASSERT_LE(told.acknowledged, told.asked.size());
+      // What was begun and not acknowledged may be judged again. The order is that of the untouched search.
+      const std::size_t before = seen.size();
+      for (std::size_t i = 0; i < told.asked.size(); ++i) {
+        doubled += std::ranges::count(seen, told.asked[i]) > 0;
+        out_of_order += before + i >= sequence.size() || told.asked[i] != sequence[before + i];
+      }
+      // The kill may have come between the record and its acknowledgement.
+      const auto kept = rows(killed);
+      begun_again += static_cast<int>(before + told.asked.size() - kept.size());
+      seen.insert(seen.end(), told.asked.begin(), told.asked.begin() + static_cast<std::ptrdiff_t>(told.acknowledged));
+      for (const std::string& schedule : seen) {
+        const auto row = std::ranges::find(kept, schedule, &archive::Candidate::schedule);
+        lost += row == kept.end() || (row->stage == archive::Stage::refused) == recording.at(schedule).accepted;
+      }
+      seen.clear();
+      double best_now = HUGE_VAL;
+      for (const auto& row : kept) {
+        seen.push_back(row.schedule);
+        if (const auto& first = recording.at(row.schedule); first.accepted) best_now = std::min(best_now, first.median_us);
+      }
+      in_final_rounds += !told.ending && kept.size() == kCandidates;
+      worse += best_now > best_us;
+      best_us = best_now;
+    }
+    verdicts += static_cast<int>(seen.size());
+    unlike += *found != ending;
+    const auto expected = rows(alone), kept = rows(killed);
+    ASSERT_EQ(kept.size(), expected.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const auto what = [](const archive::Candidate& row) {
+        return std::tuple(row.schedule, row.stage, row.error_code, row.median_us, row.parents);
+      };
+      unlike += what(kept[i]) != what(expected[i]);
+    }
+  }
+  const json figures = {{"kills", kills},
+                        {"kills_in_final_rounds", in_final_rounds},
+                        {"searches", searches},
+                        {"verdicts", verdicts},
+                        {"begun_and_judged_again", begun_again},
+                        {"acknowledged_and_lost", lost},
+                        {"acknowledged_and_judged_again", doubled},
+                        {"best_became_worse", worse},
+                        {"candidates_out_of_order", out_of_order},
+                        {"results_unlike_the_untouched", unlike}};
+  EXPECT_EQ(lost + doubled + worse + out_of_order + unlike, 0) << figures.dump(1);
+  EXPECT_GE(kills, most);
+  if (const char* const out = std::getenv("WARPLOOM_KILLS_OUT")) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+  RecordProperty("figures", figures.dump());
+}
+}  // namespace
+}  // namespace warploom::search

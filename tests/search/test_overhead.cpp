@@ -1,0 +1,129 @@
+// What judging a candidate costs beyond compiling it and its own timed runs: loading, hidden inputs, comparison with FP64, guards, poison,
+// the way there and back, and the record in the archive.
+//
+//   WARPLOOM_OVERHEAD_OUT=FILE build/release/test_search --gtest_filter='Overhead.*'
+//
+// measures, on cores that nobody else uses (`chrt -f 10` in front keeps others off them); without the variable it is a quick look.
+#include <gtest/gtest.h>
+#include <chrono>
+#include <thread>
+#include "../graph/builder.h"
+#include "archive/archive.h"
+#include "base/file.h"
+#include "runtime/compile.h"
+#include "search/explore.h"
+#include "verify/tolerance.h"
+namespace warploom::search {
+namespace {
+using nlohmann::json;
+using std::chrono::steady_clock;
+
+constexpr double kMostMs = 30;
+constexpr std::int64_t kMostBytes =
+    32 << 20;  // beyond it memory is what takes the time: every byte is poisoned, hashed and compared
+
+struct Case {
+  std::string name;
+  graph::Graph graph;
+};
+
+graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool gelu = false) {
+  graph::Builder b("mm");
+  auto y = b.add(graph::OpKind::MatMul, {b.input("x", Dtype::f32, {m, k}), b.input("w", Dtype::f32, {k, n})});
+  if (gelu) y = b.add(graph::OpKind::Gelu, {b.add(graph::OpKind::Add, {y, b.input("b", Dtype::f32, {n})})});
+  b.output(y);
+  return *b.finish();
+}
+
+graph::Graph softmax(std::int64_t rows, std::int64_t columns) {
+  graph::Builder b("softmax");
+  b.output(b.add(graph::OpKind::Softmax, {b.input("x", Dtype::f32, {rows, columns})}));
+  return *b.finish();
+}
+
+// Of at most 10⁹ operations each.
+std::vector<Case> cases() {
+  return {
+      {"matmul 128 x 128 x 128", matmul(128, 128, 128)}, {"matmul 512 x 512 x 512", matmul(512, 512, 512)},
+      {"matmul 768 x 768 x 768", matmul(768, 768, 768)}, {"matmul + bias + gelu 256 x 1024 x 512", matmul(256, 1024, 512, true)},
+      {"softmax 1024 x 1024", softmax(1024, 1024)},      {"softmax 4096 x 4096", softmax(4096, 4096)}};
+}
+
+double ms_since(steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(steady_clock::now() - start).count();
+}
+
+double middle(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+double rounded(double value) { return std::round(value * 100) / 100; }
+
+TEST(Overhead, OfScreeningACandidateIsMilliseconds) {
+  const ScratchFolder folder("overhead");
+  ::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  auto archive = archive::Archive::open(folder.path() / "archive.sqlite");
+  ASSERT_TRUE(archive);
+  const char* const out = std::getenv("WARPLOOM_OVERHEAD_OUT");
+  const std::size_t candidates = out ? 12 : 2;
+  json figures = {{"candidates_each", candidates}, {"bar_ms", kMostMs}, {"problems", json::array()}};
+  for (const Case& one : cases()) {
+    const auto primitive = graph::decompose(one.graph);
+    ASSERT_TRUE(primitive) << describe(primitive.error());
+    Catalogue catalogue{{*primitive, Track::fp32}, *target::capabilities_of("cpu"), {}, {}};
+    catalogue.families = kernels::families_for(catalogue.region, catalogue.capabilities);
+    catalogue.build = [&](const kernels::Schedule& schedule) {
+      return kernels::build(catalogue.region, schedule, catalogue.capabilities);
+    };
+    const kernels::Work work = kernels::work_of(catalogue.region);
+    ASSERT_LE(work.flops, 1e9);
+    ASSERT_TRUE(archive->add_problem({one.name, one.name, "fp32", "cpu", "a CPU", ""}));
+    const verify::Setup setup{.graph = *primitive,
+                              .reference = vendor_match(*primitive, Track::fp32),
+                              .flops = work.flops > 0 ? work.flops : work.bytes};
+    auto evaluator = verify::Evaluator::start(setup);
+    ASSERT_TRUE(evaluator) << describe(evaluator.error());
+    figures["machine"] = fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
+    Proposer proposer(catalogue, Strategy::beam, 1);
+    std::vector<double> added, judging, timed, recording;
+    while (added.size() < candidates) {
+      const auto schedule = proposer.next();
+      ASSERT_TRUE(schedule);
+      const auto list = catalogue.build(*schedule);
+      if (!list || !runtime::compile(*list)) continue;
+      // As a search of a minute screens (explore.cpp).
+      const verify::Request request{
+          .list = *list, .check_ms = 1200, .beside_reference = false, .min_samples = 3, .max_samples = 30, .timing_ms = 60};
+      const auto start = steady_clock::now();
+      const auto verdict = evaluator->judge(request);
+      const double judged_ms = ms_since(start);
+      ASSERT_TRUE(verdict && verdict->accepted) << schedule->text();
+      const auto before = steady_clock::now();
+      ASSERT_TRUE(archive->record({.problem = one.name, .schedule = schedule->text(), .verdict = verify::to_json(*verdict)}));
+      const double own_ms = verdict->repeats * verdict->median_us / 1e3;
+      judging.push_back(judged_ms);
+      recording.push_back(ms_since(before));
+      timed.push_back(own_ms);
+      added.push_back(judged_ms - own_ms + recording.back());
+    }
+    // The first finds no references yet, and is counted in the mean.
+    double sum = 0;
+    for (const double ms : added) sum += ms;
+    figures["problems"].push_back({{"problem", one.name},
+                                   {"megabytes", rounded(work.bytes / 1e6)},
+                                   {"operations", work.flops},
+                                   {"added_ms_median", rounded(middle(added))},
+                                   {"added_ms_mean", rounded(sum / static_cast<double>(added.size()))},
+                                   {"added_ms_first", rounded(added.front())},
+                                   {"of_it_recording_ms", rounded(middle(recording))},
+                                   {"own_timed_runs_ms", rounded(middle(timed))}});
+    if (work.bytes > kMostBytes) continue;
+    // Others share the machine that tests run on: there the least disturbed candidate tells whether something is badly wrong.
+    EXPECT_LT(out ? middle(added) : *std::ranges::min_element(added), out ? kMostMs : 20 * kMostMs) << one.name;
+  }
+  RecordProperty("figures", figures.dump());
+  if (out) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+}
+}  // namespace
+}  // namespace warploom::search

@@ -1,0 +1,14 @@
+// cheat: machine: a scratch of a gigabyte on the stack
+// expect: candidate-crashed
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  volatile char memory[1u << 30];
+  for (unsigned i = 0; i < 1u << 30; i += 4096) memory[i] = static_cast<char>(row);
+  for (int j = 0; j < 37; ++j) {
+    const float v = x[j];
+    y[j] = v > 0 ? v : 0;
+  }
+}

@@ -1,0 +1,25 @@
+// cheat: machine: takes gigabytes from the system itself until it gets no more, and writes to what it did not get
+// expect: candidate-crashed
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+static long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+  long result = number;
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  register long r9 asm("r9") = f;
+  asm volatile("syscall" : "+a"(result) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  return result;
+}
+
+extern "C" void relu(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  for (long memory = 0; row == 40;) {
+    memory = system_call(9, 0, 1l << 28, 3, 0x4022, -1);  // mmap, private and anonymous, of pages that nobody touches
+    if (memory < 0) *reinterpret_cast<volatile int*>(8) = 1;
+  }
+  for (int j = 0; j < 37; ++j) {
+    const float v = x[j];
+    y[j] = v > 0 ? v : 0;
+  }
+}

@@ -1,0 +1,8 @@
+// cheat: NaN as wildcard
+// expect: candidate-non-finite
+// problem: softmax
+// warploom: kernel softmax grid=33 args=x,y
+extern "C" void softmax(void* const* buffers, long long row, void*) {
+  auto* y = static_cast<float*>(buffers[1]) + row * 203;
+  for (int j = 0; j < 203; ++j) y[j] = __builtin_nanf("");
+}

@@ -1,0 +1,16 @@
+// cheat: partial rows or samples: the first and the last row and every fourth are right, those between are their
+//   neighbours' copies
+// expect: candidate-wrong
+// problem: matmul
+// warploom: kernel matmul grid=67 args=x,w,y
+extern "C" void matmul(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]);
+  auto* w = static_cast<const float*>(buffers[1]);
+  auto* y = static_cast<float*>(buffers[2]);
+  const long long from = row == 66 ? row : row / 4 * 4;
+  for (int j = 0; j < 45; ++j) {
+    float sum = 0;
+    for (int k = 0; k < 61; ++k) sum += x[from * 61 + k] * w[k * 45 + j];
+    y[row * 45 + j] = sum;
+  }
+}

@@ -1,0 +1,15 @@
+// cheat: machine: handles its own faults, so that a crash is none
+// expect: candidate-forbidden
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+#include <signal.h>
+
+extern "C" void relu(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  if (row == 0) signal(SIGSEGV, SIG_IGN);
+  for (int j = 0; j < 37; ++j) {
+    const float v = x[j];
+    y[j] = v > 0 ? v : 0;
+  }
+}

@@ -1,0 +1,13 @@
+// cheat: machine: declares a workspace of a terabyte
+// expect: candidate-memory
+// problem: relu
+// warploom: workspace more f32[274877906944]
+// warploom: kernel relu grid=41 args=x,y,more
+extern "C" void relu(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  for (int j = 0; j < 37; ++j) {
+    const float v = x[j];
+    y[j] = v > 0 ? v : 0;
+  }
+}

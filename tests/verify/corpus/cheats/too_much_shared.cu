@@ -1,0 +1,10 @@
+// cheat: machine: more shared memory than a block can have
+// expect: resource-limit
+// problem: relu
+// warploom: kernel relu grid=12 threads=128 shared=400000 args=x,y
+extern "C" __global__ void relu(const float* x, float* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= 41 * 37) return;
+  const float v = x[i];
+  y[i] = v > 0 ? v : 0;
+}

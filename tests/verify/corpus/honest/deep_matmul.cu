@@ -1,0 +1,17 @@
+// control: sums of 4096 products in one block, in 64 parts that are added by twos
+// expect: accepted
+// problem: deep_matmul
+// warploom: kernel matmul grid=1 threads=128 args=x,w,y
+extern "C" __global__ void matmul(const float* x, const float* w, float* y) {
+  const int row = threadIdx.x / 8, j = threadIdx.x % 8;
+  float sums[64] = {};
+#pragma unroll 1
+  for (int k = 0; k < 4096; k += 64)
+#pragma unroll
+    for (int i = 0; i < 64; ++i) sums[i] += x[row * 4096 + k + i] * w[(k + i) * 8 + j];
+#pragma unroll
+  for (int step = 32; step > 0; step /= 2)
+#pragma unroll
+    for (int i = 0; i < step; ++i) sums[i] += sums[i + step];
+  y[threadIdx.x] = sums[0];
+}

@@ -1,0 +1,10 @@
+// bug: a grid that is one block too small: its division drops the tail
+// expect: candidate-unwritten
+// problem: relu
+// warploom: kernel relu grid=11 threads=128 args=x,y
+extern "C" __global__ void relu(const float* x, float* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= 41 * 37) return;
+  const float v = x[i];
+  y[i] = v > 0 ? v : 0;
+}

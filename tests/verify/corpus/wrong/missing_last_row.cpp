@@ -1,0 +1,15 @@
+// bug: rows two by two: the last of 67 is left out
+// expect: candidate-unwritten
+// problem: matmul
+// warploom: kernel matmul grid=33 args=x,w,y
+extern "C" void matmul(void* const* buffers, long long pair, void*) {
+  auto* x = static_cast<const float*>(buffers[0]);
+  auto* w = static_cast<const float*>(buffers[1]);
+  auto* y = static_cast<float*>(buffers[2]);
+  for (long long row = 2 * pair; row < 2 * pair + 2; ++row)
+    for (int j = 0; j < 45; ++j) {
+      float sum = 0;
+      for (int k = 0; k < 61; ++k) sum += x[row * 61 + k] * w[k * 45 + j];
+      y[row * 45 + j] = sum;
+    }
+}

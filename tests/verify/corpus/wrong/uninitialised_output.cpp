@@ -1,0 +1,12 @@
+// bug: sums that start from whatever the output holds
+// expect: candidate-unwritten
+// problem: matmul
+// warploom: kernel matmul grid=67 args=x,w,y
+extern "C" void matmul(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]);
+  auto* w = static_cast<const float*>(buffers[1]);
+  auto* y = static_cast<float*>(buffers[2]);
+  for (int j = 0; j < 45; ++j) {
+    for (int k = 0; k < 61; ++k) y[row * 45 + j] += x[row * 61 + k] * w[k * 45 + j];
+  }
+}

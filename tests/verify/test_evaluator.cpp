@@ -141,7 +141,7 @@ TEST_F(EvaluatorTest, AnOutputThatDiffersFromRunToRunIsUnstableUnlessItsSumsAreD
 }
 
 TEST_F(EvaluatorTest, AForgedClockContradictsTheOneOutside) {
-  const fake::Sizes one_row = {1, 4096, 64};  // on the thread that holds the clock
+  const fake::Sizes one_row = {1, 32768, 64};  // on the thread that holds the clock, longer than a busy machine delays a message
   auto evaluator = Evaluator::start(setup(one_row));
   ASSERT_TRUE(evaluator);
   const auto verdict = evaluator->judge(request("forged_clock", one_row));

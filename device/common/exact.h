@@ -4,6 +4,9 @@
 namespace wl {
 WL_PURE float to_float(float x) { return x; }
 WL_PURE float to_float(int x) { return static_cast<float>(x); }
+WL_PURE float to_float(long long x) { return static_cast<float>(x); }
+WL_PURE float to_float(signed char x) { return static_cast<float>(x); }
+WL_PURE float to_float(unsigned char x) { return static_cast<float>(x); }
 WL_PURE float to_float(bf16 x) { return float_of(static_cast<unsigned>(x.bits) << 16); }
 WL_PURE float to_float(tf32 x) { return float_of(x.bits); }
 // Nearest even by integer arithmetic, since cvt.rn.tf32 needs sm_90 and cvt.rna rounds ties away. NaN and infinity pass.
@@ -18,6 +21,19 @@ WL_PURE T cast(float x);
 template <>
 WL_PURE float cast<float>(float x) {
   return x;
+}
+template <>
+WL_PURE long long cast<long long>(float x) {  // as for all integers: towards zero, saturating, NaN 0
+  constexpr long long most = 0x7fffffffffffffffll;
+  return x >= 0x1p63f ? most : x >= -0x1p63f ? static_cast<long long>(x) : x < 0 ? -most - 1 : 0;
+}
+template <>
+WL_PURE signed char cast<signed char>(float x) {
+  return static_cast<signed char>(x >= 127 ? 127 : x >= -128 ? static_cast<int>(x) : x < 0 ? -128 : 0);
+}
+template <>
+WL_PURE unsigned char cast<unsigned char>(float x) {
+  return static_cast<unsigned char>(x >= 255 ? 255 : x >= 0 ? static_cast<int>(x) : 0);
 }
 template <>
 WL_PURE tf32 cast<tf32>(float x) {

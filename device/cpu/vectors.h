@@ -1,7 +1,7 @@
 // Vectors of floats: the registers that emitted CPU kernels compute with.
 //
 // vf holds kLanes floats: 16 with AVX-512, 8 with AVX2, 4 otherwise; a kernel may ask for fewer by WL_VECTOR_BYTES. Memory holds
-// float, bf16 or f16; load() and store() convert, rounding to nearest even. Nothing here needs an aligned address.
+// float, bf16, f16 or integers; load() and store() convert, floats rounding to nearest even. Nothing here needs an aligned address.
 //
 //   wl::store(y + i, wl::load(x + i) * 2.0f);               // kLanes elements
 //   wl::store_first(y + i, wl::load_some(x + i, 0, n, 0), n); // the first n of them
@@ -38,6 +38,7 @@ typedef float vf __attribute__((vector_size(WL_VECTOR_BYTES)));
 typedef int vi __attribute__((vector_size(WL_VECTOR_BYTES)));
 typedef unsigned vu __attribute__((vector_size(WL_VECTOR_BYTES)));
 typedef unsigned short vh __attribute__((vector_size(WL_VECTOR_BYTES / 2)));
+typedef short vs __attribute__((vector_size(WL_VECTOR_BYTES / 2)));
 typedef vf vf_anywhere __attribute__((aligned(4), may_alias));
 typedef vh vh_anywhere __attribute__((aligned(2), may_alias));
 
@@ -114,6 +115,23 @@ WL_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_anywhere*>(p) = x; }
 WL_INLINE void store(bf16* p, vf x) { *reinterpret_cast<vh_anywhere*>(p) = narrow_bf16(x); }
 WL_INLINE void store(f16* p, vf x) { *reinterpret_cast<vh_anywhere*>(p) = narrow_f16(x); }
 
+// Integers, which are exact in a float below 2^24, stored towards zero and saturating; truth values are 0 and 1.
+#define WL_INTEGERS(T, vector, short_of, long_of, low, high)                                                        \
+  typedef T vector __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));                 \
+  WL_INLINE vf load(const T* p) {                                                                                   \
+    const auto wide = __builtin_convertvector(*reinterpret_cast<const vector*>(p), short_of);                       \
+    return __builtin_convertvector(__builtin_convertvector(wide, long_of), vf);                                     \
+  }                                                                                                                 \
+  WL_INLINE void store(T* p, vf x) {                                                                                \
+    const vf least = select(x > splat(low), x, splat(low)), held = select(least < splat(high), least, splat(high)); \
+    *reinterpret_cast<vector*>(p) = __builtin_convertvector(__builtin_convertvector(held, long_of), vector);        \
+  }
+WL_INTEGERS(signed char, v8, vs, vi, -128, 127)
+WL_INTEGERS(unsigned char, vu8, vs, vi, 0, 255)
+WL_INTEGERS(int, v32, vi, vi, -0x1p31f, 0x1.fffffep30f)
+WL_INTEGERS(long long, v64, v64, v64, -0x1p63f, 0x1.fffffep62f)
+#undef WL_INTEGERS
+
 // The first n lanes, the others `fill`.
 WL_INLINE vf first(vf x, long n, float fill) { return select(counted(0) < static_cast<float>(n), x, splat(fill)); }
 // To the first n elements, 0 <= n <= kLanes; the others keep their value.
@@ -125,15 +143,18 @@ WL_INLINE void store_first(T* p, vf x, long n) {
   for (long i = 0; i < n; ++i) p[i] = part[i];
 }
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
-WL_INLINE __mmask16 first_lanes(long n) { return static_cast<__mmask16>((1u << n) - 1u); }
-WL_INLINE void store_first(float* p, vf x, long n) { _mm512_mask_storeu_ps(p, first_lanes(n), (__m512)x); }
+WL_INLINE __mmask16 lanes_between(long begin, long end) {
+  auto mask = static_cast<__mmask16>(((1u << end) - 1u) & ~((1u << begin) - 1u));
+  asm("" : "+k"(mask));  // GCC takes a masked load by a known mask for a whole one where the other lanes are not used
+  return mask;
+}
+WL_INLINE void store_first(float* p, vf x, long n) { _mm512_mask_storeu_ps(p, lanes_between(0, n), (__m512)x); }
 #endif
 // Elements begin to end, 0 <= begin <= end <= kLanes, of those at p; the other lanes get `fill`.
 template <class T>
 WL_INLINE vf load_some(const T* p, long begin, long end, float fill) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4)
-    return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), static_cast<__mmask16>(first_lanes(end) & ~first_lanes(begin)), p);
+  if constexpr (__is_same(T, float)) return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), lanes_between(begin, end), p);
 #endif
   T part[kLanes] = {};
   for (long i = begin; i < end; ++i) part[i] = p[i];

@@ -21,6 +21,7 @@ inline int per_byte(Dtype dtype) { return bits_of(dtype) < 8 ? 8 / bits_of(dtype
 std::string_view cuda_type(Dtype dtype);                                                  // the spelling in emitted CUDA C++
 std::string_view cpu_type(Dtype dtype);  // the spelling in emitted C++ for the CPU
 bool is_float(Dtype dtype);
+inline bool is_integer(Dtype dtype) { return !is_float(dtype) && bits_of(dtype) >= 8; }  // of whole bytes, booleans among them
 bool is_signed(Dtype dtype);
 double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-11 tf32, 2^-8 bf16
 

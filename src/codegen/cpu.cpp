@@ -18,7 +18,7 @@ bool is_own_name(const std::string& name) {
 }
 }  // namespace
 std::string cpu_element_type(Dtype dtype) {
-  const bool known = dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
+  const bool known = is_float(dtype) ? bits_of(dtype) == 16 || bits_of(dtype) == 32 : is_integer(dtype);
   return known ? std::string(cpu_type(dtype)) : std::string();
 }
 
@@ -99,9 +99,7 @@ Result<Kernel> CpuEmitter::emit() {
       kernel.name);
   for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program_.tensors.size()); ++id) {
     const tile::Tensor& tensor = program_.tensor(id);
-    const bool indices =
-        tensor.scope == Scope::global && !tensor.writable && (tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64);
-    const std::string type = indices ? std::string(cpu_type(tensor.dtype)) : cpu_element_type(tensor.dtype);
+    const std::string type = cpu_element_type(tensor.dtype);
     if (!type.empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
       if (tensor.scope != Scope::global) continue;
       const std::string full = tensor.writable ? type : "const " + type;
@@ -110,7 +108,7 @@ Result<Kernel> CpuEmitter::emit() {
       continue;
     }
     at_ = synth::first_use(synth::sites_of(program_), id);
-    unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16 or f16",
+    unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16, f16, i8, u8, i32, i64 or booleans",
                 fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + tile::print(program_, *at_) : ""));
   }
   // The body tells which tensors need memory.

@@ -28,7 +28,7 @@ void CudaEmitter::emit(const Fill& node) {
 // Arithmetic is done on float.
 std::string CudaEmitter::as_float(TensorId id, const std::string& index) {
   const Dtype from = tensor(id).dtype;
-  if (bits_of(from) == 64 || from == Dtype::boolean || is_foreign(from)) no_arithmetic(from);
+  if (from == Dtype::f64 || is_foreign(from)) no_arithmetic(from);
   if (const int per = per_byte(from); per > 1)
     return fmt::format("wl::unpacked<{0}, {1}>({2}[{3} / {4}], {3} % {4})", bits_of(from), is_signed(from), name(id),
                        parenthesized(index), per);
@@ -36,12 +36,12 @@ std::string CudaEmitter::as_float(TensorId id, const std::string& index) {
   return from == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
 }
 std::string CudaEmitter::from_float(Dtype to, const std::string& value) {
-  if (((!is_float(to) || to == Dtype::f64) && to != Dtype::i32) || is_foreign(to)) no_arithmetic(to);
+  if (!(is_float(to) ? to != Dtype::f64 : is_integer(to)) || is_foreign(to)) no_arithmetic(to);
   return to == Dtype::f32 ? value : fmt::format("wl::cast<{}>({})", cuda_type(to), value);
 }
 void CudaEmitter::no_arithmetic(Dtype dtype) {
   error({ErrorCode::kNoInstruction, "elements of a type that kernels only move are computed", program_.name,
-         "floats of 16 or 32 bits, or 8 where the target converts them, i32 or less than a byte; i8 and u8 as operands",
+         "floats of 16 or 32 bits, or 8 where the target converts them, i8, u8, i32, i64, booleans or less than a byte",
          std::string(name_of(dtype)), "take another type"});
 }
 

@@ -134,7 +134,7 @@ Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchLi
     return "\"" + name + "\"";
   };
   const auto add = [](nlohmann::json& row, Dtype dtype, const nlohmann::json& more) {
-    row.update({{"element", dtype == Dtype::boolean ? "unsigned char" : cpu_type(dtype)}, {"kept", kept_bits(dtype)}});
+    row.update({{"element", cpu_type(dtype)}, {"kept", kept_bits(dtype)}});
     row.update(more);
   };
   std::vector<std::string> given;  // those that the model does not hold
@@ -153,7 +153,8 @@ Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchLi
     WARPLOOM_TRY(const Samples samples, whole ? everything(graph, data.of_graph, static_cast<int>(i))
                                               : sample(graph, data.of_graph, static_cast<int>(i), seed));
     // A network's layers each hold the track's bound; what their errors come to together is for these inputs to say.
-    const double allowed = std::max(tolerance, std::min(verify::plain_error(samples.seen), kMostAllowed));
+    const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed),
+                 allowed = is_float(list.outputs[i].dtype) ? std::max(tolerance, plain) : 0;
     add(record["outputs"][i], list.outputs[i].dtype,
         {{"allowed", fmt::format("{:.3e}", allowed)},
          {"file", stored(fmt::format("output_{}.f64", i), packed(samples.values))},

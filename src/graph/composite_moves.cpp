@@ -78,11 +78,11 @@ Result<Outputs> trilu(Writer& w) {
   if (q.has(1)) { WARPLOOM_TRY(diagonal, list(q, 1, "the diagonal")); }
   if (diagonal.size() != 1) return q.error(kShape, "the diagonal is no scalar", "[]", q.in(1).shape);
   const Shape matrix(w.shape(x).end() - 2, w.shape(x).end());
+  // By comparing places: no mask is stored.
+  const Id row = w.table(Dtype::i64, {matrix[0], 1}, "row", [&](std::int64_t i) { return i + diagonal[0]; });
+  const Id column = w.table(Dtype::i64, {matrix[1]}, "column", [](std::int64_t i) { return i; });
   const bool upper = w.node.integer("upper") != 0;
-  const Id mask = w.table(Dtype::boolean, matrix, "mask", [&](std::int64_t i) {
-    const std::int64_t over = i % matrix[1] - i / matrix[1];
-    return upper ? over >= diagonal[0] : over <= diagonal[0];
-  });
+  const Id mask = w.make(upper ? OpKind::GreaterOrEqual : OpKind::LessOrEqual, {column, row}, "mask");
   return Outputs{w.make(OpKind::Where, {mask, x, w.scalar(0, x, "zero")}, "y")};
 }
 

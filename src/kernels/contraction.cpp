@@ -127,12 +127,17 @@ std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
   constexpr double kMostNodes = 4096;  // a tile value is a tree where values share operands
   std::vector<int> loads;
   std::map<int, double> nodes;
+  const auto plain = [&](const Affine& place) {  // along the only axis of a side of the tile
+    const auto uses = [&](std::size_t axis) { return place.steps[axis] != 0; };
+    const auto crosses = [&](const auto& side) { return side.size() > 1 && std::ranges::any_of(side, uses); };
+    return !crosses(contraction.m) && !crosses(contraction.n);
+  };
   const auto visit = [&](const auto& self, int v) -> double {
     const auto [known, fresh] = nodes.try_emplace(v, 1);
     const NestValue& value = contraction.nest.values[at(v)];
     if (!fresh || at(v) == contraction.sum || value.kind == Kind::constant) return known->second;
     if (value.kind == Kind::load) loads.push_back(value.load);
-    else if (value.kind != Kind::apply) return HUGE_VAL;
+    else if (value.kind == Kind::index ? !plain(value.at) : value.kind != Kind::apply) return HUGE_VAL;
     double all = 1;
     for (const int operand : value.operands) all += self(self, operand);
     return nodes[v] = all;

@@ -12,11 +12,6 @@ int fastest(const Access& access) {
   return best;
 }
 namespace {
-bool computes_with(Dtype dtype, const Capabilities& capabilities) {
-  const bool integer = dtype == Dtype::i8 || dtype == Dtype::u8 || dtype == Dtype::i32;
-  return is_computed_float(dtype) || (capabilities.gpu && integer);
-}
-
 std::optional<Form::Product> product_of(const Form& form) {
   const Nest& n = form.nest;
   const auto c = contraction_of(n);
@@ -115,9 +110,13 @@ std::vector<Form> forms_of(const Region& region, const Capabilities& capabilitie
   std::vector<Form> forms;
   for (const Nest& nest : region.nests()) {
     auto form = form_of(nest, capabilities.gpu);
-    const auto computed = [&](const Access& access) { return computes_with(access.dtype, capabilities); };
+    const auto computed = [&](const Access& access) { return is_computed(access.dtype); };
     if (!form || !std::ranges::all_of(nest.loads, computed) || !std::ranges::all_of(nest.outputs, computed, &Nest::Output::place))
       return {};
+    // A CPU holds all in floats, large integers that are only moved as well.
+    for (const auto& [value, place] : nest.outputs)
+      if (!capabilities.gpu && is_integer(place.dtype) && bits_of(place.dtype) > 8 && nest.values[at(value)].kind == Kind::load)
+        return {};
     forms.push_back(std::move(*form));
   }
   return forms;

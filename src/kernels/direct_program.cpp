@@ -111,7 +111,7 @@ class Writer {
   Value value_of(std::size_t v) const {
     const auto known = [&](int id) -> std::optional<Value> {
       if (held_[at(id)] >= 0) return b.value(held_[at(id)]);
-      return n_.values[at(id)].kind == Kind::index ? std::optional(index(n_.values[at(id)].at)) : std::nullopt;
+      return n_.values[at(id)].kind == Kind::index ? std::optional(tile_.value_at(n_.values[at(id)].at, tiled_)) : std::nullopt;
     };
     return made_of<Value>(n_, static_cast<int>(v), known, tile::constant, tile::apply);
   }
@@ -132,22 +132,6 @@ class Writer {
           kept_[at(operand)] = true;
     }
   }
-  Value index(const Affine& c) const {
-    Index start = c.begin;
-    for (std::size_t a = 0; a < n_.axes.size(); ++a) start = start + tile_.origin[a] * c.steps[a];
-    std::optional<Value> sum;
-    for (std::size_t i = 0; i < tiled_.size(); ++i) {
-      const auto step = static_cast<double>(c.steps[tiled_[i]]);
-      if (step == 0) continue;
-      const Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? Index(0) : start);
-      Value next = step == 1 ? own : tile::constant(step) * own;
-      if (!sum && step != 1) next = std::move(next) + number(start);
-      sum = sum ? std::move(*sum) + std::move(next) : std::move(next);
-    }
-    return sum ? *sum : number(start);
-  }
-  static Value number(const Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); }
-
   void compute(std::size_t v) {
     const NestValue& value = n_.values[v];
     if (value.kind == Kind::load) {
@@ -192,7 +176,7 @@ class Writer {
     const int lanes = form_.roles.lanes;
     const bool masked = lanes >= 0 && n_.axes[at(lanes)] % tile_.extent[at(lanes)] != 0;
     if (masked) {
-      const Value inside = tile::apply(ValueOp::less, {index(along(at(lanes), n_.axes.size())),
+      const Value inside = tile::apply(ValueOp::less, {tile_.value_at(along(at(lanes), n_.axes.size()), tiled_),
                                                        tile::constant(static_cast<double>(n_.axes[at(lanes)]) - 0.5)});
       operand = tile::apply(ValueOp::where, {inside, std::move(operand), tile::constant(identity_of(sum.op))});
     }

@@ -139,6 +139,7 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
     const auto known = [&](int v) -> std::optional<tile::Value> {
       if (at(v) == c.sum) return t.value(acc);
       const NestValue& value = nest.values[at(v)];
+      if (value.kind == NestValue::Kind::index) return tile.value_at(value.at, {c.m[0], c.n[0]});
       return value.kind == NestValue::Kind::load ? std::optional(t.value(loaded.at(value.load))) : std::nullopt;
     };
     t.map(result, made_of<tile::Value>(nest, output.value, known, tile::constant, tile::apply));

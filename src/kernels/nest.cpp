@@ -171,13 +171,70 @@ class Reader {
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     demanded_[id].push_back(map);
     const Value value = stored(id) ? leaf(id, map) : made(graph_.nodes[at(graph_.producer(id))], id, map);
-    if (value) known_[key] = *value;
-    return value;
+    if (!value || !is_exact(id, *value)) return std::nullopt;
+    return known_[key] = *value;
+  }
+
+  // The largest magnitude of an integer, where something is known of it.
+  std::optional<double> most(int v) const {
+    const NestValue& of = nest.values[at(v)];
+    const auto operand = [&](std::size_t i) { return most(of.operands[i]).value_or(HUGE_VAL); };
+    double bound = HUGE_VAL;
+    switch (of.kind) {
+      case Kind::constant: bound = std::abs(of.value); break;
+      case Kind::index: bound = static_cast<double>(std::max(std::abs(range(of.at).first), std::abs(range(of.at).second))); break;
+      case Kind::load: bound = bits_of(nest.loads[at(of.load)].dtype) == 8 ? 255 : HUGE_VAL; break;
+      case Kind::reduce:
+        bound = of.op == ValueOp::mul ? HUGE_VAL : operand(0);
+        for (const int axis : of.axes) bound *= of.op == ValueOp::add ? static_cast<double>(nest.axes[at(axis)]) : 1;
+        break;
+      case Kind::apply:
+        if (of.op == ValueOp::less || of.op == ValueOp::equal) bound = 1;
+        if (of.op == ValueOp::where) bound = std::max(operand(1), operand(2));
+        if (of.op == ValueOp::min || of.op == ValueOp::max) bound = std::max(operand(0), operand(1));
+        if (of.op == ValueOp::add || of.op == ValueOp::sub) bound = operand(0) + operand(1);
+        if (of.op == ValueOp::mul) bound = operand(0) * operand(1);
+        break;
+      case Kind::round: break;
+    }
+    return bound < HUGE_VAL ? std::optional(bound) : std::nullopt;
+  }
+  // Arithmetic is in fp32: integers must be known to be small, or moved as they are, or what a number that is one was cut to.
+  bool is_small(int v) const { return most(v).value_or(HUGE_VAL) <= 1 << 24; }
+  bool is_exact(TensorId id, int v) const {
+    const Dtype dtype = graph_.tensor(id).dtype;
+    if (is_float(dtype) || dtype == Dtype::boolean || is_small(v)) return true;
+    const NestValue& of = nest.values[at(v)];
+    if (of.kind == Kind::load) return nest.loads[at(of.load)].dtype == dtype;
+    const Node& maker = graph_.nodes[at(graph_.producer(id))];
+    return maker.op == OpKind::Cast && is_float(graph_.tensor(maker.inputs[0]).dtype);
   }
 
   Value leaf(TensorId id, const Map& map) {
     if (const auto scalar = constant_scalar(graph_, id)) return number(*scalar);
+    if (auto place = as_place(id, map)) return push({.kind = Kind::index, .at = *std::move(place)});
     return load(access(id, map));
+  }
+  // Of a table of integers that rise evenly along its dimensions: places along axes.
+  std::optional<Affine> as_place(TensorId id, const Map& map) const {
+    const graph::Tensor& table = graph_.tensor(id);
+    if (!table.constant || !is_integer(table.dtype) || table.dtype == Dtype::boolean) return std::nullopt;
+    const auto element = [&](std::int64_t i) {
+      return static_cast<std::int64_t>(load_as_double(table.dtype, table.constant->data(), at(i)));
+    };
+    const Shape strides = graph::strides_of(table.shape);
+    Affine place{element(0), {}};
+    Shape steps;
+    for (std::size_t d = 0; d < map.size(); ++d) {
+      steps.push_back(table.shape[d] > 1 ? element(strides[d]) - element(0) : 0);
+      add(place, map[d], steps[d]);
+    }
+    for (std::int64_t i = 0; i < graph::element_count(table.shape); ++i) {
+      std::int64_t even = element(0);
+      for (std::size_t d = 0; d < map.size(); ++d) even += i / strides[d] % table.shape[d] * steps[d];
+      if (element(i) != even) return std::nullopt;
+    }
+    return place;
   }
   int load(Access access) {
     nest.loads.push_back(std::move(access));
@@ -305,7 +362,6 @@ class Reader {
   Value pointwise(const Node& node, TensorId id, const Map& map) {
     const Dtype to = graph_.tensor(id).dtype, from = graph_.tensor(node.inputs[0]).dtype;
     const bool same = node.op == OpKind::Cast || node.op == OpKind::Identity;
-    if (!is_float(to) && to != Dtype::boolean && !same) return std::nullopt;  // arithmetic is in fp32
     const auto expression = graph::expression_of(graph_, node);
     if (!expression) return std::nullopt;
     std::vector<std::size_t> order;  // fewest reductions first: one then finds its axis already there
@@ -320,6 +376,10 @@ class Reader {
       if (!operand) return std::nullopt;
       operands[i] = *operand;
     }
+    // Large integers are compared with small ones: rounding keeps them on their side.
+    const auto is_large = [&](int operand) { return operand < 0 || !is_small(operand); };
+    if (to == Dtype::boolean && !is_float(from) && from != to && !same && std::ranges::all_of(operands, is_large))
+      return std::nullopt;
     for (int& operand : operands)
       if (operand < 0) operand = operands[order[0]];  // absent: not in the expression
     std::vector<int> values;

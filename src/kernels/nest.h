@@ -104,8 +104,9 @@ T made_of(const Nest& nest, int id, const Known& known, const Constant& constant
 // an operator or a combination of them has no such form.
 std::vector<Nest> nests_of(const graph::Graph& primitive);
 
-// What emitted kernels load, store and compute with everywhere: f32, bf16 or f16.
+// What emitted kernels load, store and compute with everywhere: f32, bf16 or f16; and integers, as fp32 numbers.
 inline bool is_computed_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
+inline bool is_computed(Dtype dtype) { return is_computed_float(dtype) || is_integer(dtype); }
 // What combines with a reduction's operation to nothing else: 0, -inf, inf, 1.
 double identity_of(ValueOp op);
 // The tile language's name of it; nothing for mul.

@@ -41,6 +41,22 @@ void NestTile::place(const Nest& nest, const std::vector<std::size_t>& axes, con
   }
 }
 
+tile::Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const {
+  tile::Index start = coordinate.begin;
+  for (std::size_t a = 0; a < origin.size(); ++a) start = start + origin[a] * coordinate.steps[a];
+  const auto number = [](const tile::Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); };
+  std::optional<tile::Value> sum;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto step = static_cast<double>(coordinate.steps[axes[i]]);
+    if (step == 0) continue;
+    const tile::Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? tile::Index(0) : start);
+    tile::Value next = step == 1 ? own : tile::constant(step) * own;
+    if (!sum && step != 1) next = std::move(next) + number(start);
+    sum = sum ? std::move(*sum) + std::move(next) : std::move(next);
+  }
+  return sum ? *sum : number(start);
+}
+
 Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access, const std::vector<std::size_t>& axes,
              bool output)
     : draft_(&draft), access_(access), dims_(order(access, axes)) {

@@ -29,6 +29,8 @@ struct NestTile {
   explicit NestTile(const Nest& nest) : origin(nest.axes.size(), tile::Index(0)), extent(nest.axes.size(), 1) {}
   std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;               // of tiles along them
   void place(const Nest& nest, const std::vector<std::size_t>& axes, const tile::Index& number);  // the last axis fastest
+  // A coordinate as a number, over the elements of a register tensor with a dimension for each of these axes.
+  tile::Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
 };
 
 // An access as a global tensor of a program, declared when this is made (what it is gathered by as another one), and its boxes.

@@ -59,11 +59,7 @@ Value RowProgram::compute(int id) {
   if (const auto found = bound.find(id); found != bound.end()) return found->second;
   const RowTerm& term = rows.term(id);
   if (term.kind == Kind::constant) return tile::constant(term.value);
-  if (term.kind == Kind::index) {
-    const auto axis = place(std::ranges::find(term.at.steps, 1) - term.at.steps.begin());
-    const auto dim = std::find(rows.dims.begin(), rows.dims.end(), axis) - rows.dims.begin();
-    return tile::coordinate(static_cast<int>(dim), at.origin[axis] + term.at.begin);
-  }
+  if (term.kind == Kind::index) return at.value_at(term.at, rows.dims);
   if (term.kind == Kind::load) {
     read(term, register_of(id));
     return bound[id] = b.value(register_of(id));

@@ -30,7 +30,7 @@ class Reader {
       for (std::size_t i = 0; i < dim.steps.size(); ++i)
         if (dim.steps[i] != 0 && (dim.steps[i] != 1 || others > 1 || !axes.insert(i).second)) return false;
     }
-    return is_computed_float(access.dtype);
+    return is_computed(access.dtype);
   }
 
   bool find_axes() {
@@ -89,12 +89,8 @@ class Reader {
     for (std::size_t v = 0; v < rows_.nest.values.size(); ++v) {
       NestValue value = rows_.nest.values[v];
       for (int& operand : value.operands) operand = of[at(operand)];
-      if (value.kind == Kind::index) {
-        const auto& steps = value.at.steps;
-        for (std::size_t i = 0; i < steps.size(); ++i)
-          if (steps[i] != 0 && (steps[i] != 1 || !among(rows_.dims, i))) return false;
-        if (std::count(steps.begin(), steps.end(), 1) != 1) return false;
-      }
+      for (std::size_t i = 0; value.kind == Kind::index && i < value.at.steps.size(); ++i)
+        if (value.at.steps[i] != 0 && !among(rows_.dims, i)) return false;
       if (value.kind == Kind::apply && value.op == ValueOp::div && rows_.term(value.operands[0]).along) {
         const RowTerm& divisor = rows_.term(value.operands[1]);
         NestValue inverse{

@@ -360,9 +360,9 @@ TEST(CpuEmit, ClustersHaveNoInstruction) {
   EXPECT_EQ(code_of(b.finish()), ErrorCode::kNoInstruction);
 }
 
-TEST(CpuEmit, IntegersHaveNoInstruction) {
-  Builder b("integers");
-  const auto x = b.output("X", Dtype::i64, {4});
+TEST(CpuEmit, DoublesHaveNoInstruction) {
+  Builder b("doubles");
+  const auto x = b.output("X", Dtype::f64, {4});
   const auto t = b.reg("t", Dtype::f32, {4});
   b.copy(b.all(t), b.all(x));
   EXPECT_EQ(code_of(b.finish()), ErrorCode::kNoInstruction);

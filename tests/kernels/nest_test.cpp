@@ -371,5 +371,51 @@ TEST(Nest, OfAGatherReadsByIndices) {
     expect_agreement(graph);
   }
 }
+
+TEST(Nest, OfATableOfPlacesLoadsNothing) {
+  for (const OpKind op : {OpKind::ArgMax, OpKind::ArgMin}) {
+    Net n;
+    const auto graph = n.with({n.add(op, {n.x({3, 7})}, {{"axis", std::int64_t{1}}})});
+    const auto nest = nest_of(graph);
+    ASSERT_TRUE(nest);
+    EXPECT_EQ(nest->loads.size(), 1u) << to_text(*nest);
+    expect_agreement(graph);
+  }
+}
+
+TEST(Nest, OfATriangleComparesPlaces) {
+  for (const std::int64_t upper : {0, 1}) {
+    Net n;
+    const auto y = n.add(OpKind::Trilu, {n.x({2, 150, 120}), n.reshape(n.ints({-3}), {})}, {{"upper", upper}});
+    const auto nest = nest_of(n.with({y}));
+    ASSERT_TRUE(nest);
+    EXPECT_EQ(nest->loads.size(), 1u) << to_text(*nest);
+  }
+  Net n;
+  expect_agreement(n.with({n.add(OpKind::Trilu, {n.x({2, 5, 7})})}));
+}
+
+// fp32 holds no more integers than those below 2^24.
+TEST(Nest, HasNoFormForArithmeticOnLargeIntegers) {
+  for (const Dtype dtype : {Dtype::i32, Dtype::i64}) {
+    Net sum, product, total, cut;
+    EXPECT_TRUE(nests_of(sum.with({sum.add(OpKind::Add, {sum.x({4}, dtype), sum.x({4}, dtype)})})).empty());
+    EXPECT_TRUE(nests_of(total.with({total.add(OpKind::ReduceSum, {total.x({4}, dtype), total.ints({0})})})).empty());
+    EXPECT_TRUE(nests_of(cut.with({cut.add(OpKind::Cast, {cut.x({4}, dtype)}, {{"to", std::int64_t{3}}})})).empty());
+  }
+}
+
+TEST(Nest, OfSmallIntegersThatStaySmall) {
+  Net n;
+  const auto as = [&](graph::TensorId id, std::int64_t type) { return n.add(OpKind::Cast, {id}, {{"to", type}}); };
+  const auto wide = n.add(OpKind::Add, {as(n.x({4}, Dtype::u8), 7), as(n.x({4}, Dtype::boolean), 7)});
+  expect_agreement(n.with({n.add(OpKind::Mul, {wide, as(n.x({4}, Dtype::i8), 7)}), as(n.x({4}), 6)}));
+}
+
+TEST(Nest, ComparesLargeIntegersWithSmallOnesAlone) {
+  Net small, large;
+  expect_agreement(small.with({small.add(OpKind::Equal, {small.x({4}, Dtype::i64), small.ints({0, 1, 2, 3})})}));
+  EXPECT_TRUE(nests_of(large.with({large.add(OpKind::Less, {large.x({4}, Dtype::i64), large.x({4}, Dtype::i64)})})).empty());
+}
 }  // namespace
 }  // namespace warploom::kernels

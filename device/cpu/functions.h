@@ -184,4 +184,25 @@ WL_INLINE float across(vf (&x)[N]) {
   }
   return across<Combine>(x[0]);
 }
+
+// sin(x + turns · π/2). What is left of x within π/4 of a multiple n · π/2 is exact to the last bits: parts of π/2 short enough that
+// their products with n are.
+WL_INLINE vf turned_sine(vf x, int turns) {
+  typedef double vd __attribute__((vector_size(2 * WL_VECTOR_BYTES)));
+  if (!(across<max>(abs(x)) < 0x1p20f)) {
+    vf out;
+    for (long i = 0; i < kLanes; ++i) out[i] = turns ? __builtin_cosf(x[i]) : __builtin_sinf(x[i]);
+    return out;
+  }
+  const vd wide = __builtin_convertvector(x, vd), n = (wide * 0.63661977236758138 + 0x1.8p52) - 0x1.8p52;
+  const vf r = __builtin_convertvector(wide - n * 0x1.921fb544p0 - n * 0x1.0b4611a6p-34 - n * 0x1.3198a2e037073p-69, vf),
+           u = r * r;
+  const vi quadrant = __builtin_convertvector(n, vi) + turns;
+  const vf sine = fma(polynomial(u, 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -0.166666667f) * u, r, r),
+           cosine = fma(polynomial(u, -2.75573192e-7f, 2.48015873e-5f, -1.38888889e-3f, 0.0416666667f, -0.5f), u, splat(1));
+  const vf out = select((quadrant & 1) != 0, cosine, sine);
+  return select((quadrant & 2) != 0, -out, out);
+}
+WL_INLINE vf sin(vf x) { return turned_sine(x, 0); }
+WL_INLINE vf cos(vf x) { return turned_sine(x, 1); }
 }  // namespace wl

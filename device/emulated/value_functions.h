@@ -20,6 +20,8 @@ inline float sqrt(float a) { return __builtin_sqrtf(a); }
 inline float rsqrt(float a) { return static_cast<float>(1.0 / __builtin_sqrt(a)); }
 inline float reciprocal(float a) { return 1.0f / a; }
 inline float tanh(float a) { return __builtin_tanhf(a); }
+inline float sin(float a) { return __builtin_sinf(a); }
+inline float cos(float a) { return __builtin_cosf(a); }
 inline float erf(float a) { return __builtin_erff(a); }
 inline float relu(float a) { return max(a, 0.0f); }
 inline float sigmoid(float a) { return 1.0f / (1.0f + __builtin_expf(-a)); }

@@ -29,6 +29,8 @@ WL_FN float sqrt(float a) { return __fsqrt_rn(a); }
 WL_FN float rsqrt(float a) { return ::rsqrtf(a); }
 WL_FN float reciprocal(float a) { return __frcp_rn(a); }
 WL_FN float tanh(float a) { return ::tanhf(a); }
+WL_FN float sin(float a) { return ::sinf(a); }
+WL_FN float cos(float a) { return ::cosf(a); }
 WL_FN float erf(float a) { return ::erff(a); }
 WL_FN float relu(float a) { return max(a, 0.0f); }
 WL_FN float sigmoid(float a) { return __frcp_rn(__fadd_rn(1.0f, ::expf(-a))); }

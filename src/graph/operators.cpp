@@ -61,6 +61,7 @@ const AttributeGroup kAttributes[] = {
     {{DepthToSpace, SpaceToDepth}, {known("blocksize", integer)}},
     {{DepthToSpace}, {known("mode", std::string("DCR"))}},
     {{Trilu}, {known("upper", I{1})}},
+    {{Einsum}, {known("equation", text)}},
     {{Mod}, {known("fmod", I{0})}},
     {{ThresholdedRelu, Celu, Elu}, {known("alpha", 1.0)}},
     {{Selu}, {known("alpha", 1.67326319217681884765625), known("gamma", 1.05070102214813232421875)}},

@@ -94,15 +94,15 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
     sum.reference_fourths += r * r * r * r;
     ++sum.compared;
     sum.magnitude_squares += e * e;
+    sum.magnitude_fourths += e * e * e * e;
     sum.largest_error = std::max(sum.largest_error, error);
     sum.largest_reference = std::max(sum.largest_reference, std::abs(r));
   }
 }
 
 // What the norm of few elements allows on top: their rounding is chance.
-double for_few(const Comparison& seen) {
-  return seen.reference_fourths > 0 ? 1 + 3 * std::sqrt(seen.reference_fourths) / seen.reference_squares : 1;
-}
+double for_few(double squares, double fourths) { return fourths > 0 ? 1 + 3 * std::sqrt(fourths) / squares : 1; }
+double for_few(const Comparison& seen) { return for_few(seen.reference_squares, seen.reference_fourths); }
 
 // The longest sum in the graph: a contraction's k, a softmax's row.
 std::int64_t longest_sum(const graph::Graph& given) {
@@ -156,7 +156,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
 void Comparison::add(const Comparison& part) {
   if (part.worst.ratio > worst.ratio) worst = part.worst;
   for (const auto sum : {&Comparison::error_squares, &Comparison::reference_squares, &Comparison::reference_fourths,
-                         &Comparison::magnitude_squares})
+                         &Comparison::magnitude_squares, &Comparison::magnitude_fourths})
     this->*sum += part.*sum;
   compared += part.compared;
   largest_error = std::max(largest_error, part.largest_error);
@@ -195,7 +195,8 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
 }
 
 double plain_error(const Comparison& seen) {
-  return seen.reference_squares > 0 ? 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares) * for_few(seen) : 0;
+  const double few = std::max(for_few(seen), for_few(seen.magnitude_squares, seen.magnitude_fourths));
+  return seen.reference_squares > 0 ? 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares) * few : 0;
 }
 
 Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place) {

@@ -7,8 +7,8 @@
 //
 //   fp32        frobenius  max(the vendor's error on the same inputs, 8 u32); without a vendor, what plain fp32 evaluation is
 //                          expected to reach, 0.6 u32 ‖E‖/‖r‖, stands in for it
-//               The norm of n elements (counted as (Σ r²)² / Σ r⁴, so that one large element is one) allows 1 + 3 / √n times
-//               that: the fewer, the more their rounding is chance.
+//               The norm of n elements (counted as (Σ r²)² / Σ r⁴, so that one large element is one; the same of E where it
+//               stands in) allows 1 + 3 / √n times that: the fewer, the more their rounding is chance.
 //               element    (4 + 4 √k) u32 E
 //   tf32, bf16, fp16, fp8
 //               frobenius  max(vendor's, 2 u_in + d u_out + 4 √k u32)
@@ -35,7 +35,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output);
 
 // What a comparison of outputs with FP64 saw, added up block by block.
 struct Comparison {
-  double error_squares = 0, reference_squares = 0, reference_fourths = 0, magnitude_squares = 0;
+  double error_squares = 0, reference_squares = 0, reference_fourths = 0, magnitude_squares = 0, magnitude_fourths = 0;
   double largest_error = 0, largest_reference = 0;
   std::int64_t compared = 0;  // elements of those sums
   struct {

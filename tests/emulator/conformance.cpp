@@ -431,6 +431,8 @@ void add_values(std::vector<Conformance>& all) {
                      1 / std::sqrt(std::abs(a)),
                      1 / a,
                      std::tanh(a),
+                     std::sin(a),
+                     std::cos(a),
                      std::erf(a),
                      std::isnan(a) ? a : std::max(a, 0.0),
                      1 / (1 + std::exp(-a)),

@@ -34,7 +34,7 @@ Value Generator::value(const Shape& shape, int depth) {
   const auto sub = [&] { return value(shape, depth - 1); };
   const auto of = [&](ValueOp op, std::vector<Value> operands) { return apply(op, std::move(operands)); };
   const auto positive = [&] { return of(ValueOp::abs, {sub()}) + constant(0.5); };
-  if (data_ == Data::real && chance(0.4)) switch (between(0, 9)) {
+  if (data_ == Data::real && chance(0.4)) switch (between(0, 10)) {
       case 0: return of(ValueOp::exp, {of(ValueOp::min, {sub(), constant(1)})});
       case 1: return of(ValueOp::exp2, {of(ValueOp::min, {sub(), constant(2)})});
       case 2: return of(ValueOp::log, {positive()});
@@ -44,6 +44,7 @@ Value Generator::value(const Shape& shape, int depth) {
       case 6: return of(ValueOp::tanh, {sub()});
       case 7: return of(ValueOp::erf, {sub()});
       case 8: return of(ValueOp::sigmoid, {sub()});
+      case 9: return of(pick({ValueOp::sin, ValueOp::cos}), {sub()});
       default: return sub() / positive();
     }
   switch (between(0, 13)) {

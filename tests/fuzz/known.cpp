@@ -117,6 +117,8 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
       return demand(low > 0.01), function(a, 1 / std::sqrt(a.low), 1 / std::sqrt(a.high), 0.5 * std::pow(low, -1.5));
     case ValueOp::reciprocal: return demand(low > 0.01), function(a, 1 / a.low, 1 / a.high, 1 / (low * low));
     case ValueOp::tanh: return function(a, std::tanh(a.low), std::tanh(a.high), 1);
+    case ValueOp::sin:
+    case ValueOp::cos: return function(a, -1, 1, 1);
     case ValueOp::erf: return function(a, std::erf(a.low), std::erf(a.high), 1.2);
     case ValueOp::sigmoid: return function(a, 1 / (1 + std::exp(-a.low)), 1 / (1 + std::exp(-a.high)), 0.25);
   }

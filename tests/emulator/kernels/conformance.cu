@@ -94,7 +94,7 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   WL_REG(unsigned, word, 2);
   wl::ld_global<8>(wl::at(word, 0), in + 2 * i);
   const float a = as_float(word[0]), b = as_float(word[1]), c = 0.75f;
-  unsigned* o = out + i * 24;
+  unsigned* o = out + i * 26;
   put(o, wl::add(a, b));
   put(o + 1, wl::sub(a, b));
   put(o + 2, wl::mul(a, b));
@@ -114,11 +114,13 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   put(o + 16, wl::rsqrt(wl::abs(a)));
   put(o + 17, wl::reciprocal(a));
   put(o + 18, wl::tanh(a));
-  put(o + 19, wl::erf(a));
-  put(o + 20, wl::relu(a));
-  put(o + 21, wl::sigmoid(a));
-  put(o + 22, wl::floor(a));
-  put(o + 23, wl::round_tf32(a));
+  put(o + 19, wl::sin(a));
+  put(o + 20, wl::cos(a));
+  put(o + 21, wl::erf(a));
+  put(o + 22, wl::relu(a));
+  put(o + 23, wl::sigmoid(a));
+  put(o + 24, wl::floor(a));
+  put(o + 25, wl::round_tf32(a));
 }
 WL_EXPORT(values)
 

@@ -1,0 +1,145 @@
+// Einsum as transposes, products and sums of primitives: operands are contracted one after another, from the left.
+//
+//   bhqd,bhkd->bhqk   batch b h (in both and kept), m q (the first's), n k (the second's), summed d:   [b,h,q,d] · [b,h,d,k]
+#include "graph/writer.h"
+namespace warploom::graph::rewrites {
+namespace {
+using Id = TensorId;
+using Labels = std::string;  // one an axis; those of an ellipsis are numbered from the right, 1 the last
+
+struct Operand {
+  Id id;
+  Labels labels;
+};
+
+bool has(const Labels& labels, char label) { return labels.find(label) != Labels::npos; }
+Labels picked(const Labels& from, const Labels& others, bool among) {
+  Labels out;
+  std::ranges::copy_if(from, std::back_inserter(out), [&](char label) { return has(others, label) == among; });
+  return out;
+}
+
+class Einsum {
+ public:
+  explicit Einsum(Writer& w) : w_(w) {}
+
+  Result<std::vector<Id>> run() {
+    const Question q = w_.question();
+    WARPLOOM_CHECK(same_type(q, true));
+    std::string equation = w_.node.text("equation");
+    std::erase(equation, ' ');
+    const auto arrow = equation.find("->");
+    Labels ends = arrow == std::string::npos ? "" : equation.substr(arrow + 2);
+    std::string terms = equation.substr(0, arrow);
+    if (std::ranges::count(terms, ',') + 1 != std::ssize(w_.node.inputs)) return wrong("a term for each input");
+    std::vector<Operand> operands;
+    for (std::size_t i = 0; i < w_.node.inputs.size(); ++i) {
+      const auto comma = terms.find(',');
+      WARPLOOM_TRY(Labels labels, labels_of(terms.substr(0, comma), std::ssize(q.in(i).shape)));
+      terms.erase(0, comma == std::string::npos ? comma : comma + 1);
+      operands.push_back({w_.raw(i), std::move(labels)});
+      WARPLOOM_CHECK(measure(operands.back()));
+    }
+    for (Operand& operand : operands) drop_ones(operand);
+    WARPLOOM_TRY(Labels out, arrow == std::string::npos ? once() : labels_of(ends, -1));
+    if (picked(out, all_, true) != out) return wrong("results named by the operands' labels");
+    while (operands.size() > 1) {
+      Labels kept = out;
+      for (std::size_t i = 2; i < operands.size(); ++i) kept += operands[i].labels;
+      operands[1] = contracted(operands[0], operands[1], kept);
+      operands.erase(operands.begin());
+    }
+    return std::vector{ordered(summed(operands[0], out), picked(out, operands[0].labels, true)).id};
+  }
+
+ private:
+  Writer& w_;
+  std::map<char, std::int64_t> sizes_;
+  Labels all_;  // as often as they are named
+  char dots_ = 0;
+
+  tl::unexpected<Error> wrong(const std::string& expected) const {
+    return w_.question().error(ErrorCode::kOnnxAttribute, "the equation does not fit the operands", expected,
+                               w_.node.text("equation"));
+  }
+
+  // An ellipsis stands for what is left of `rank` axes; -1: for as many as in the operands.
+  Result<Labels> labels_of(const std::string& term, std::int64_t rank) {
+    Labels out;
+    for (std::size_t i = 0; i < term.size(); ++i) {
+      const bool letter = (term[i] >= 'a' && term[i] <= 'z') || (term[i] >= 'A' && term[i] <= 'Z');
+      if (letter && !has(out, term[i])) out += term[i];
+      else if (term.substr(i, 3) != "...") return wrong("letters, each once in a term, and ...");
+      else {
+        const auto dots = rank < 0 ? std::int64_t{dots_} : rank - (std::ssize(term) - 3);
+        for (auto dot = dots; dot > 0; --dot) out += static_cast<char>(dot);
+        dots_ = std::max(dots_, static_cast<char>(dots)), i += 2;
+      }
+    }
+    if (rank >= 0 && std::ssize(out) != rank) return wrong("a label for each axis");
+    return out;
+  }
+  // What is named once, in the alphabet's order behind what an ellipsis stands for.
+  Result<Labels> once() const {
+    Labels out;
+    for (char dot = dots_; dot > 0; --dot) out += dot;
+    for (const auto& [label, size] : sizes_)
+      if (label >= 'A' && std::ranges::count(all_, label) == 1) out += label;
+    return out;
+  }
+  Status measure(const Operand& operand) {
+    for (std::size_t d = 0; d < operand.labels.size(); ++d) {
+      std::int64_t& size = sizes_.try_emplace(operand.labels[d], 1).first->second;
+      const std::int64_t found = w_.shape(operand.id)[d];
+      if (size != 1 && found != 1 && size != found) return wrong("axes of one size under one label");
+      size = size == 1 ? found : size;
+    }
+    all_ += operand.labels;
+    return ok();
+  }
+  // What stretches to another operand's size is no axis of its own.
+  void drop_ones(Operand& operand) {
+    Shape shape;
+    Labels labels;
+    for (std::size_t d = 0; d < operand.labels.size(); ++d)
+      if (const auto size = w_.shape(operand.id)[d]; size == sizes_.at(operand.labels[d]))
+        shape.push_back(size), labels += operand.labels[d];
+    operand = {w_.reshape(operand.id, shape, "own"), labels};
+  }
+
+  Operand summed(const Operand& operand, const Labels& kept) {
+    List axes;
+    for (std::size_t d = 0; d < operand.labels.size(); ++d)
+      if (!has(kept, operand.labels[d])) axes.push_back(static_cast<std::int64_t>(d));
+    return {w_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0), picked(operand.labels, kept, true)};
+  }
+  Operand ordered(const Operand& operand, const Labels& wanted) {
+    if (wanted == operand.labels) return operand;
+    List perm;
+    for (const char label : wanted) perm.push_back(static_cast<std::int64_t>(operand.labels.find(label)));
+    return {w_.make(OpKind::Transpose, {operand.id}, "turned", {{"perm", perm}}), wanted};
+  }
+  Shape shape_of(const Labels& labels) const {
+    Shape out;
+    for (const char label : labels) out.push_back(sizes_.at(label));
+    return out;
+  }
+
+  Operand contracted(Operand a, Operand b, const Labels& kept) {
+    a = summed(a, kept + b.labels), b = summed(b, kept + a.labels);
+    const Labels shared = picked(a.labels, b.labels, true), batch = picked(shared, kept, true), k = picked(shared, kept, false),
+                 m = picked(a.labels, shared, false), n = picked(b.labels, shared, false);
+    const auto shaped = [&](const Operand& operand, const Labels& rows, const Labels& columns, std::string_view what) {
+      Shape shape = shape_of(batch);
+      shape.push_back(element_count(shape_of(rows))), shape.push_back(element_count(shape_of(columns)));
+      return w_.reshape(ordered(operand, batch + rows + columns).id, shape, what);
+    };
+    // Without a sum a column times a row.
+    const Id left = shaped(a, m, k, "left"), right = shaped(b, k, n, "right");
+    const Id product = w_.make(k.empty() ? OpKind::Mul : OpKind::MatMul, {left, right}, "product");
+    return {w_.reshape(product, shape_of(batch + m + n), "y"), batch + m + n};
+  }
+};
+}  // namespace
+Result<std::vector<Id>> einsum(Writer& w) { return Einsum(w).run(); }
+}  // namespace warploom::graph::rewrites

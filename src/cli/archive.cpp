@@ -1,4 +1,3 @@
-#include "archive/archive.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/text.h"

@@ -6,7 +6,6 @@
 #include "onnx/load.h"
 #include "runtime/bundle.h"
 #include "search/explore.h"
-#include "verify/evaluator.h"
 namespace warploom::cli {
 namespace {
 namespace fs = std::filesystem;

@@ -1,7 +1,6 @@
 // The parts of a bundle. All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record of it all,
 // record_of(); here is what has to be computed: the kernels' file, the headers they include, the tensors that `make check` compares.
 #pragma once
-#include <nlohmann/json.hpp>
 #include "export/bundle.h"
 namespace warploom::export_ {
 struct BundleFile {

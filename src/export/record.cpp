@@ -1,5 +1,4 @@
 #include <regex>
-#include "base/embedded.h"
 #include "base/hash.h"
 #include "export/parts.h"
 #include "runtime/compilers.h"

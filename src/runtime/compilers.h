@@ -6,7 +6,6 @@
 //
 // Texts include the device headers by bare name ("wl.h").
 #pragma once
-#include <optional>
 #include "base/embedded.h"
 #include "runtime/compile.h"
 namespace warploom::runtime {

@@ -1,5 +1,4 @@
 #include <unistd.h>
-#include <cstdlib>
 #include "base/file.h"
 #include "cpu/pool.h"
 #include "runtime/bound.h"

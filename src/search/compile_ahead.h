@@ -1,7 +1,6 @@
 // CompileAhead: builds and compiles schedules on threads of its own, so many at once, ahead of the measuring, and hands them out in the order
 // they were put in. Compilers themselves run in child processes under a clock (runtime/compile.h).
 #pragma once
-#include <atomic>
 #include <deque>
 #include <future>
 #include <semaphore>

@@ -1,9 +1,6 @@
 #include "search/explore.h"
-#include <chrono>
-#include <thread>
 #include "archive/archive.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "search/compile_ahead.h"
 namespace warploom::search {
 namespace {

@@ -1,5 +1,4 @@
 #include "search/optimize.h"
-#include <chrono>
 #include "graph/parallel.h"
 #include "runtime/driver.h"
 #include "search/explore.h"

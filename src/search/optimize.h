@@ -8,10 +8,6 @@
 #pragma once
 #include <atomic>
 #include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "kernels/family.h"
 #include "search/partition.h"
 namespace warploom::search {

@@ -22,8 +22,6 @@
 //                        {"steps": [[0, 4096, …], …], "times": 12, "swapped": [[4096, 512], …], "poked": […], "seed": 5, "backwards": false}
 //   runner → evaluator   {"sandbox": "rlimits, …"} once   {"kernel": 0}   {"us": 812.5}   {"error": …}
 #pragma once
-#include <map>
-#include <optional>
 #include "runtime/executor.h"
 #include "verify/channel.h"
 namespace warploom::verify {

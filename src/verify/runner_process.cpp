@@ -2,7 +2,6 @@
 #include <sys/prctl.h>
 #include <csignal>
 #include "base/random.h"
-#include "codegen/launch_list.h"
 #include "cpu/pool.h"
 #include "runtime/library.h"
 #include "verify/runner.h"

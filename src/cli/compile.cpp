@@ -120,11 +120,7 @@ Result<Answer> compile(const Flags& flags) {
                      {"wavefronts_least", verdict.wavefronts_least}};
   for (const auto& use : verdict.banks)
     json["verdict"]["banks"].push_back({{"line", use.line}, {"wavefronts", use.wavefronts}, {"least", use.least}});
-  shown += two_columns(
-      {{"verdict", green("agrees with the interpreter, no hazard on the emulator")},
-       {"error", fmt::format("{:.1e} relative, {:.1e} allowed", verdict.error, verdict.bound)},
-       {"shared memory", fmt::format("{} wavefronts, {} without bank conflicts", verdict.wavefronts, verdict.wavefronts_least)}});
-  return Answer{json, shown};
+  return Answer{json, shown + text_of("check", json["verdict"])};
 }
 }  // namespace
 Command compile_command() {

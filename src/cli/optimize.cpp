@@ -62,7 +62,7 @@ double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome
 }
 
 // The model's text, "" for a large one.
-Result<std::string> text_of(const fs::path& file, const graph::Graph& graph) {
+Result<std::string> model_text(const fs::path& file, const graph::Graph& graph) {
   std::int64_t bytes = 0;
   for (const auto& tensor : graph.tensors) bytes += tensor.constant ? graph::byte_count(tensor) : 0;
   if (bytes > kMostModelText) return "";
@@ -84,27 +84,10 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
   return export_::write_bundle(folder, info, outcome.list, primitive);
 }
 
-std::string table_of(const search::Outcome& o, const std::string& bundle) {
-  Rows rows = {{"problem", o.problem},
-               {"target", fmt::format("{} ({})", o.target, o.device)},
-               {"track", std::string(name_of(o.track))},
-               {"reference", fmt::format("{}: {}", o.reference, time_text(o.reference_us))},
-               {"best", fmt::format("{}  (95 % of medians {} to {})", time_text(o.best_us), time_text(o.best_low_us),
-                                    time_text(o.best_high_us))},
-               {"speedup", o.speedup > 0 ? green(fmt::format("{:.2f}x", o.speedup)) : "-"},
-               {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
-               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error,
-                                     o.reference_error)},
-               {"schedule", o.schedule_text()},
-               {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
-               {"bundle", bundle}};
-  return two_columns(rows) + (o.interrupted ? "interrupted: this is the best so far\n" : "");
-}
-
 Result<Answer> optimize(const Flags& flags, const Session& session) {
   WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
-  WARPLOOM_TRY(const std::string model, text_of(flags.file, graph));
+  WARPLOOM_TRY(const std::string model, model_text(flags.file, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
   const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
   ProgressLine line(session.json || session.quiet);
@@ -118,14 +101,12 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   const Status written = write_outcome(folder, name, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
   if (!written) {  // what was found is not lost with the folder it should have gone to
+    const std::string text = text_of("outcome", json) + "\n" + describe(written.error()) + "\n";
     json["bundle"] = nullptr;
-    return Answer{{{"error", to_json(written.error())}, {"outcome", json}},
-                  table_of(outcome, "not written") + "\n" + describe(written.error()) + "\n",
-                  exit_status(written.error().code)};
+    return Answer{{{"error", to_json(written.error())}, {"outcome", json}}, text, exit_status(written.error().code)};
   }
   json["bundle"] = folder.string();
-  return Answer{json, table_of(outcome, folder.string() + "   (make -C " + folder.string() + " check)"),
-                outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
+  return Answer{json, text_of("outcome", json), outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
 }
 }  // namespace
 Command optimize_command() {

@@ -10,13 +10,6 @@ struct Flags {
   std::optional<int> region;
 };
 
-std::string describe_space(const kernels::Space& space) {
-  std::string text = fmt::format("{}: {} combinations\n", space.family, space.size());
-  for (const auto& field : space.fields)
-    text += fmt::format("  {:<14} {}\n  {:<14} {}\n", field.name, fmt::join(field.values, " "), "", field.meaning);
-  return text;
-}
-
 nlohmann::json json_of(const kernels::Space& space) {
   nlohmann::json fields = nlohmann::json::array();
   for (const auto& field : space.fields)
@@ -81,15 +74,9 @@ Result<Answer> show(const Flags& flags) {
   const bool whole = partition.trivial(graph);  // then tensors keep their names
   const kernels::Region region{whole ? std::move(graph) : partition.regions[wanted].graph, track};
   if (flags.what == "space") {
-    nlohmann::json spaces = nlohmann::json::array();
-    std::string text;
-    for (const auto& family : kernels::families_for(region, capabilities)) {
-      const kernels::Space space = family->space();
-      spaces.push_back(json_of(space));
-      text += describe_space(space);
-    }
-    if (text.empty()) text = "no family of schedules covers the model on " + target + "\n";
-    return answer_of(flags, {{"target", target}, {"families", spaces}}, text);
+    nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
+    for (const auto& family : kernels::families_for(region, capabilities)) json["families"].push_back(json_of(family->space()));
+    return answer_of(flags, json, text_of("space", json));
   }
   WARPLOOM_TRY(const kernels::Schedule schedule,
                flags.schedule.empty() ? default_schedule(region, capabilities) : parse_schedule(flags.schedule));

@@ -19,17 +19,12 @@ Result<kernels::Schedule> parse_schedule(const std::string& text);
 // What a search would try first.
 Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities);
 
-using Rows = std::vector<std::pair<std::string, std::string>>;
-// One "label   value" a row, labels padded to the widest. Lines of a value after the first are indented alike.
-std::string two_columns(const Rows& rows);
-
-using Cells = std::vector<std::string>;
-// Columns padded to their widest cell; the first row is the heading, in bold.
-std::string columns(const std::vector<Cells>& rows);
-
-// `text` in bold or green where standard output is a terminal that may be coloured.
-std::string bold(const std::string& text);
-std::string green(const std::string& text);
+// What people read of a record: resources/text/NAME.txt filled in (base/rendered.h), then aligned. Its forms:
+//   {{#time}} microseconds   {{#percent}} a share   {{#ratio}} a number of times   {{#e1}}, {{#e2}}, {{#f1}} digits of a number
+//   {{#digits}} a key's first   {{#below}} lines, the others beneath the first   {{#bold}}, {{#green}} on a terminal that may be coloured
+std::string text_of(const std::string& name, const nlohmann::json& record);
+// Lines with tabs in columns: where lines follow one another, what stands before each's n-th tab is made as wide as the widest.
+std::string aligned(const std::string& text);
 
 // Microseconds as people read them: "812 us", "1.24 ms"; "-" for none.
 std::string time_text(double us);

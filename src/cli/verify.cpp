@@ -97,17 +97,7 @@ Result<Answer> judge_again(const Flags& flags) {
   json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
                {"seed", bench.seed},
                {"device", bench.evaluator->ready().device}});
-  Rows rows = {{"verdict", green("accepted")},
-               {"device", bench.evaluator->ready().device},
-               {"seed", std::to_string(bench.seed)},
-               {"time", time_text(verdict.median_us)},
-               {"error", fmt::format("{:.2e} relative, {:.2e} at most", verdict.error, verdict.max_error)},
-               {"held by", verdict.sandbox}};
-  for (const auto& evidence : verdict.evidence)
-    rows.push_back(
-        {std::string(verify::name_of(evidence.family)), fmt::format("{:.2e} of {:.2e} allowed, {} of {} rows", evidence.error,
-                                                                    evidence.bound, evidence.rows_checked, evidence.rows)});
-  return Answer{json, two_columns(rows)};
+  return Answer{json, text_of("verdict", json)};
 }
 
 Result<Answer> time_again(const Flags& flags) {
@@ -117,26 +107,14 @@ Result<Answer> time_again(const Flags& flags) {
       const verify::Verdict v,
       judged(bench, {.list = bench.list, .max_samples = 100'000, .timing_ms = 1e3 * seconds, .candidate_limit_ms = 60'000}));
   const verify::Ready& ready = bench.evaluator->ready();
-  const auto interval = [](double median, double low, double high) {
-    return fmt::format("{}  (95 % of medians {} to {})", time_text(median), time_text(low), time_text(high));
-  };
   nlohmann::json json = verify::to_json(v);
   json.update({{"plan", bench.path.string()},
                {"device", ready.device},
                {"environment", ready.environment},
                {"reference", ready.reference},
                {"roofline_fraction", bench.roofline_us / v.median_us}});
-  Rows rows = {{"device", ready.device},
-               {"time", interval(v.median_us, v.low_us, v.high_us)},
-               {"runs", std::to_string(v.repeats)},
-               {"of roofline", fmt::format("{:.0f} %", 100 * bench.roofline_us / v.median_us)},
-               {"error", fmt::format("{:.2e} relative", v.error)}};
-  if (v.reference_us > 0) {
-    json["speedup"] = v.reference_us / v.median_us;
-    rows.push_back({ready.reference, interval(v.reference_us, v.reference_low_us, v.reference_high_us)});
-    rows.push_back({"speedup", green(fmt::format("{:.2f}x", v.reference_us / v.median_us))});
-  }
-  return Answer{json, two_columns(rows)};
+  if (v.reference_us > 0) json["speedup"] = v.reference_us / v.median_us;
+  return Answer{json, text_of("times", json)};
 }
 
 Command judging_command(std::string name, std::string help, Result<Answer> (*action)(const Flags&), bool timed) {

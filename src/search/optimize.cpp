@@ -205,8 +205,9 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
   return Planner(options).run(primitive);
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error, max_error,
-                                   reference_error, roofline_fraction, candidates, refused, seconds, seed, interrupted)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, best_low_us, best_high_us,
+                                   speedup, error, max_error, reference_error, roofline_fraction, candidates, refused, seconds,
+                                   seed, interrupted)
 
 std::string Outcome::schedule_text() const {
   if (regions.size() <= 1) return schedule.text();

@@ -52,8 +52,9 @@ TEST(CliProgress, SaysWhichRegionOfSeveral) {
   EXPECT_EQ(progress_text(progress, 200), "1 of 9 s, 4 tried of region 2 of 3 (MatMul+Add)");
 }
 
-TEST(CliTable, PadsLabelsAndIndentsFurtherLines) {
-  EXPECT_EQ(two_columns({{"a", "1"}, {"long", "2\n3"}}), "  a      1\n  long   2\n         3\n");
+TEST(CliTable, LinesThatFollowOneAnotherShareColumns) {
+  EXPECT_EQ(aligned("one\na  \t1  \t2\n\033[1mlong\033[0m  \t33  \t4\ntwo\n  \t5\n"),
+            "one\na     1   2\n\033[1mlong\033[0m  33  4\ntwo\n  5\n");
 }
 }  // namespace
 }  // namespace warploom::cli

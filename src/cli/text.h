@@ -33,6 +33,7 @@ std::string time_text(double us);
 struct Drawn {
   std::string tensor, layout, why, text, svg;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Drawn, tensor, layout, why, text, svg)
 std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most = 64);
 // Which instruction each copy and matrix statement became: an object a statement. (compile.cpp)
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution);

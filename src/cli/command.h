@@ -25,10 +25,11 @@ struct Answer {
 using Action = std::function<Result<Answer>(const Session&)>;
 
 // One flag, or an argument where the name has no dashes: required, unless it sets an optional or a list. What it sets must outlive the
-// action, which may own it.
+// action, which may own it. A double is a duration, "60s", "2m", "500ms", "1.5h"; a bare number is seconds.
 struct Flag {
   std::string name;
-  std::variant<bool*, std::optional<int>*, std::uint64_t*, std::string*, std::optional<std::string>*, std::vector<std::string>*>
+  std::variant<bool*, int*, std::optional<int>*, std::uint64_t*, double*, std::string*, std::optional<std::string>*,
+               std::vector<std::string>*>
       into;
   std::string help;
   std::vector<std::string> among = {};  // the only values it takes, where there are any

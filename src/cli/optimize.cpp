@@ -8,9 +8,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Flags {
-  std::string file, out, budget = "60s", target = "auto", track, strategy = "automatic", archive;
-  std::optional<int> candidates, jobs;
-  std::uint64_t seed = 1;
+  std::string file, out, track, strategy = "automatic";
+  search::Options search;  // what of it is not worked out of the others
+  std::optional<int> candidates;
   bool no_resume = false, resume = false;
 };
 
@@ -23,21 +23,17 @@ tl::unexpected<Error> contradiction(std::string message, std::string place, std:
                std::move(found), std::move(remedy)});
 }
 
+// The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
   if (flags.candidates.value_or(1) < 1)
     return contradiction("a search of no candidates finds nothing", "--candidates", std::to_string(*flags.candidates),
                          "ask for at least one, or leave it out for no limit but the budget");
   if (flags.resume && flags.no_resume)
     return contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them");
-  search::Options options;
+  search::Options options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
-  WARPLOOM_TRY(options.budget_seconds, parse_seconds(flags.budget, "--budget"));
   options.strategy = static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) - kStrategies.begin());
-  options.target = flags.target;
   options.max_candidates = flags.candidates.value_or(0);
-  options.seed = flags.seed;
-  options.jobs = flags.jobs.value_or(0);
-  options.archive = flags.archive;
   options.resume = !flags.no_resume;
   options.interrupted = &interrupted();
   return options;
@@ -90,11 +86,10 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   WARPLOOM_TRY(const std::string model, model_text(flags.file, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
   const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
-  ProgressLine line(session.json || session.quiet);
-  options.on_progress = [&line](const search::Progress& progress) { line.show(progress); };
+  options.on_progress = progress_line(session.json || session.quiet);
   catch_interrupts();
   Result<search::Outcome> found = search::optimize(graph, options);
-  line.clear();
+  options.on_progress = {};
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
 
@@ -115,14 +110,14 @@ Command optimize_command() {
           "search for the fastest kernel that is proven right, and write its bundle",
           {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
            {"--out", &flags->out, "the bundle's folder; default out/NAME"},
-           {"--budget", &flags->budget, "time to search: 500ms, 60s, 2m"},
+           {"--budget", &flags->search.budget_seconds, "time to search: 500ms, 60s, 2m"},
            {"--candidates", &flags->candidates, "at most so many candidates of a region"},
-           {"--target", &flags->target, kTargetHelp},
+           {"--target", &flags->search.target, kTargetHelp},
            {"--track", &flags->track, kTrackHelp},
            {"--strategy", &flags->strategy, "how to search", kStrategies},
-           {"--seed", &flags->seed, "of every random choice"},
-           {"--jobs", &flags->jobs, "compilations at once; default: one a core"},
-           {"--archive", &flags->archive, "the archive file; default: in the cache folder"},
+           {"--seed", &flags->search.seed, "of every random choice"},
+           {"--jobs", &flags->search.jobs, "compilations at once; default: one a core"},
+           {"--archive", &flags->search.archive, "the archive file; default: in the cache folder"},
            {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
            {"--resume", &flags->resume, "use it, as is the default"}},
           [flags](const Session& session) { return optimize(*flags, session); }};

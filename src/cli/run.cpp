@@ -8,6 +8,9 @@
 #include "runtime/compile.h"
 namespace warploom::cli {
 namespace {
+const std::map<std::string, double> kUnits = {
+    {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};  // of time, in seconds
+
 std::atomic<bool> interrupt_flag{false};
 
 extern "C" void on_interrupt(int signal) {
@@ -56,6 +59,8 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
           else return sub->add_option(flag.name, *into, flag.help);
         },
         flag.into);
+    if (std::holds_alternative<double*>(flag.into))
+      option->transform(CLI::AsNumberWithUnit(kUnits))->check(CLI::Range(1e-3, 1e8));
     if (flag.name[0] != '-' && std::holds_alternative<std::string*>(flag.into)) option->required();
     if (!flag.among.empty()) option->check(CLI::IsMember(flag.among));
   }

@@ -7,7 +7,7 @@ namespace warploom::cli {
 namespace {
 struct Flags {
   std::string file, target = "auto", track, schedule, what = "graph";
-  std::optional<int> region;
+  int region = 1;
 };
 
 nlohmann::json json_of(const kernels::Space& space) {
@@ -67,10 +67,10 @@ Result<Answer> show(const Flags& flags) {
   const std::string target = flags.target != "auto" ? flags.target : capabilities.gpu ? capabilities.arch : "cpu";
   WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
   if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);
-  const auto wanted = static_cast<std::size_t>(flags.region.value_or(1) - 1);
+  const auto wanted = static_cast<std::size_t>(flags.region - 1);
   if (wanted >= partition.regions.size())
     return fail({ErrorCode::kUsage, "there is no such region", "--region", fmt::format("1 to {}", partition.regions.size()),
-                 std::to_string(flags.region.value_or(1)), "see them with `warploom show FILE --what regions`"});
+                 std::to_string(flags.region), "see them with `warploom show FILE --what regions`"});
   const bool whole = partition.trivial(graph);  // then tensors keep their names
   const kernels::Region region{whole ? std::move(graph) : partition.regions[wanted].graph, track};
   if (flags.what == "space") {

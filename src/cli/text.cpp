@@ -1,7 +1,6 @@
 #include "cli/text.h"
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <charconv>
 #include <cstdlib>
 #include <regex>
 #include <sstream>
@@ -35,17 +34,6 @@ Forms::mapped_type number(const char* format) {
 
 std::size_t width_of(const std::string& text) { return std::regex_replace(text, std::regex("\033\\[\\d*m"), "").size(); }
 }  // namespace
-Result<double> parse_seconds(const std::string& text, const std::string& place) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"", 1}};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view rest(end, text.data() + text.size());
-  for (const auto& [unit, seconds] : kUnits)
-    if (error == std::errc() && rest == unit && number > 0 && std::isfinite(number)) return number * seconds;
-  return fail({ErrorCode::kUsage, "a duration cannot be read", place, "a number above zero with ms, s, m or h: 60s", text,
-               "write it like 500ms, 60s or 2m"});
-}
-
 Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   const Track own = search::default_track(graph);
   if (name.empty()) return own;
@@ -136,18 +124,14 @@ std::string progress_text(const search::Progress& progress, std::size_t width) {
   return text.substr(0, width);
 }
 
-ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
-
-void ProgressLine::show(const search::Progress& progress) {
-  if (quiet_ || progress.seconds < next_seconds_) return;
-  next_seconds_ = progress.seconds + (terminal_ ? kTerminalEverySeconds : kPlainEverySeconds);
-  if (terminal_) put("\r\033[K" + progress_text(progress, terminal_width()));
-  else put(progress_text(progress, 400) + "\n");
-  open_ = terminal_;
-}
-
-void ProgressLine::clear() {
-  if (open_) put("\r\033[K");
-  open_ = false;
+std::function<void(const search::Progress&)> progress_line(bool quiet) {
+  if (quiet) return {};
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  const std::shared_ptr<void> line(nullptr, [terminal](void*) { put(terminal ? "\r\033[K" : ""); });
+  return [terminal, line, next_seconds = 0.0](const search::Progress& progress) mutable {
+    if (progress.seconds < next_seconds) return;
+    next_seconds = progress.seconds + (terminal ? kTerminalEverySeconds : kPlainEverySeconds);
+    put(terminal ? "\r\033[K" + progress_text(progress, terminal_width()) : progress_text(progress, 400) + "\n");
+  };
 }
 }  // namespace warploom::cli

@@ -11,7 +11,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Flags {
-  std::string plan, model, problem, track, target = "auto", limit = "10s", seconds = "3s";
+  std::string plan, model, problem, track, target = "auto";
+  double limit_seconds = 10, seconds = 3;
   std::uint64_t seed = 0;
 };
 
@@ -88,11 +89,12 @@ Result<verify::Verdict> judged(Bench& bench, const verify::Request& request) {
 }
 
 Result<Answer> judge_again(const Flags& flags) {
-  WARPLOOM_TRY(const double limit, parse_seconds(flags.limit, "--limit"));
   WARPLOOM_TRY(Bench bench, open(flags, false));
-  WARPLOOM_TRY(
-      const verify::Verdict verdict,
-      judged(bench, {.list = bench.list, .whole = true, .check_ms = 20'000, .foreign = true, .candidate_limit_ms = 1e3 * limit}));
+  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, {.list = bench.list,
+                                                             .whole = true,
+                                                             .check_ms = 20'000,
+                                                             .foreign = true,
+                                                             .candidate_limit_ms = 1e3 * flags.limit_seconds}));
   nlohmann::json json = verify::to_json(verdict);
   json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
                {"seed", bench.seed},
@@ -101,11 +103,11 @@ Result<Answer> judge_again(const Flags& flags) {
 }
 
 Result<Answer> time_again(const Flags& flags) {
-  WARPLOOM_TRY(const double seconds, parse_seconds(flags.seconds, "--time"));
   WARPLOOM_TRY(Bench bench, open(flags, true));
   WARPLOOM_TRY(
       const verify::Verdict v,
-      judged(bench, {.list = bench.list, .max_samples = 100'000, .timing_ms = 1e3 * seconds, .candidate_limit_ms = 60'000}));
+      judged(bench,
+             {.list = bench.list, .max_samples = 100'000, .timing_ms = 1e3 * flags.seconds, .candidate_limit_ms = 60'000}));
   const verify::Ready& ready = bench.evaluator->ready();
   nlohmann::json json = verify::to_json(v);
   json.update({{"plan", bench.path.string()},
@@ -129,7 +131,7 @@ Command judging_command(std::string name, std::string help, Result<Answer> (*act
                    {"--seed", &flags->seed, "of the inputs; 0: for a kernel file drawn anew"}},
                   [flags, action](const Session&) { return action(*flags); }};
   if (timed) command.flags.push_back({"--time", &flags->seconds, "how long to measure: 500ms, 3s"});
-  else command.flags.push_back({"--limit", &flags->limit, "how long one launch may take: 500ms, 10s"});
+  else command.flags.push_back({"--limit", &flags->limit_seconds, "how long one launch may take: 500ms, 10s"});
   return command;
 }
 }  // namespace

@@ -91,32 +91,23 @@ struct Samples {
   std::vector<std::int64_t> indices;
   std::vector<double> values;
   verify::Comparison seen;  // how the values' rounding may add up
-
-  void condition(const graph::ValueAndMagnitude& of) {
-    verify::compare(seen, {}, Dtype::f64, of.value.data(), of.value.data(), of.magnitude.data(), 0,
-                    static_cast<std::int64_t>(of.value.size()));
-  }
 };
-Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed) {
+Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed,
+                           bool whole) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
-  for (const std::int64_t row : chosen(kSampledRows, rows.count, random)) {
-    WARPLOOM_TRY(const auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, row + 1));
-    samples.condition(made);
-    for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
-      samples.indices.push_back(row * rows.elements + column);
-      samples.values.push_back(made.value[static_cast<std::size_t>(column)]);
-    }
+  for (const std::int64_t row : whole ? std::vector<std::int64_t>{0} : chosen(kSampledRows, rows.count, random)) {
+    WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, whole ? rows.count : row + 1));
+    verify::compare(samples.seen, {}, Dtype::f64, made.value.data(), made.value.data(), made.magnitude.data(), 0,
+                    std::ssize(made.value));
+    if (whole) samples.values = std::move(made.value);
+    else
+      for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
+        samples.indices.push_back(row * rows.elements + column);
+        samples.values.push_back(made.value[static_cast<std::size_t>(column)]);
+      }
   }
-  return samples;
-}
-
-Result<Samples> everything(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output) {
-  WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, 0, graph::rows_of(graph, output).count));
-  Samples samples;
-  samples.condition(made);
-  samples.values = std::move(made.value);
   return samples;
 }
 
@@ -150,8 +141,7 @@ Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchLi
   }
   record["given"] = fmt::format("{}", fmt::join(given, ", "));
   for (std::size_t i = 0; i < list.outputs.size(); ++i) {
-    WARPLOOM_TRY(const Samples samples, whole ? everything(graph, data.of_graph, static_cast<int>(i))
-                                              : sample(graph, data.of_graph, static_cast<int>(i), seed));
+    WARPLOOM_TRY(const Samples samples, samples_of(graph, data.of_graph, static_cast<int>(i), seed, whole));
     // A network's layers each hold the track's bound; what their errors come to together is for these inputs to say.
     const double allowed = std::max(tolerance, std::min(verify::plain_error(samples.seen), kMostAllowed));
     add(record["outputs"][i], list.outputs[i].dtype,

@@ -46,7 +46,7 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
     for (const BufferSpec& spec : list->workspaces) {
       if (buffers.contains(spec.name)) continue;
       WARPLOOM_TRY(buffers[spec.name], allocate(spec.bytes()));
-      WARPLOOM_CHECK(fill(buffers[spec.name], kWorkspaceFill));
+      WARPLOOM_CHECK(fill(buffers[spec.name], kPoison));
     }
     std::vector<Call> calls;
     for (std::size_t i = 0; i < kernels.size(); ++i) {

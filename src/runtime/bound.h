@@ -3,10 +3,6 @@
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 namespace warploom::runtime {
-// What workspaces are filled with when they are bound: a NaN in every floating-point type, so that a kernel which reads what no
-// kernel wrote is seen.
-inline constexpr std::uint32_t kWorkspaceFill = 0xffedffedu;
-
 // The buffer called `spec.name`, or plan-invalid where there is none or it is too small.
 Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec);
 

@@ -31,7 +31,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
                   std::vector<BankUse>& banks) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
-  WARPLOOM_TRY(const Image object, compile_shared_object(kernel.source, flags, headers_of("emulated"), std::chrono::minutes(10)));
+  WARPLOOM_TRY(const Image object, compile_shared_object(kernel.source, flags, "emulated", std::chrono::minutes(10)));
   const Library library{object.path.c_str()};
   emulator::Launch launch;
   launch.entry = library[(kernel.name + "_entry").c_str()];

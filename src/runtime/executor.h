@@ -40,6 +40,10 @@ class Buffer {
 };
 using Bindings = std::map<std::string, Buffer>;
 
+// What a buffer holds that no kernel has written yet: a quiet NaN in every floating-point type, so that who reads it is seen, and an
+// element that still holds it was not written.
+inline constexpr std::uint32_t kPoison = 0xffedffedu;
+
 // Launches that are ready to be made, again and again, on buffers which the call keeps.
 using Call = std::function<Status()>;
 // All of them, one after the other.

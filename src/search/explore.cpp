@@ -73,7 +73,7 @@ class Explorer {
   }
 
   Status open_archive() {
-    const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : options_.archive;
+    const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(options_.archive);
     WARPLOOM_TRY(archive_, archive::Archive::open(path));
     // The graph alone: seeds and references may change between runs.
     const auto bytes = nlohmann::json::to_cbor(verify::to_json(verify::Setup{.graph = problem_.setup.graph}));

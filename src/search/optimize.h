@@ -34,7 +34,7 @@ struct Options {
   std::uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
   int jobs = 0;                                    // compilations at once; 0: one a core
-  std::filesystem::path archive;                   // empty: cache_folder()/archive.sqlite
+  std::string archive;                             // empty: cache_folder()/archive.sqlite
   bool resume = true;                              // use what the archive knows of this problem
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
   std::function<void(const Progress&)> on_progress = {};

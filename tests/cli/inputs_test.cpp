@@ -2,22 +2,6 @@
 #include "cli/text.h"
 namespace warploom::cli {
 namespace {
-TEST(CliInputs, DurationsHaveUnits) {
-  EXPECT_DOUBLE_EQ(*parse_seconds("500ms", "--budget"), 0.5);
-  EXPECT_DOUBLE_EQ(*parse_seconds("60s", "--budget"), 60);
-  EXPECT_DOUBLE_EQ(*parse_seconds("2m", "--budget"), 120);
-  EXPECT_DOUBLE_EQ(*parse_seconds("1.5h", "--budget"), 5400);
-  EXPECT_DOUBLE_EQ(*parse_seconds("7", "--budget"), 7);
-}
-
-TEST(CliInputs, OtherDurationsAreUsageErrors) {
-  for (const char* text : {"", "s", "0s", "-3s", "5 s", "1d", "inf", "nan"}) {
-    const auto seconds = parse_seconds(text, "--budget");
-    ASSERT_FALSE(seconds) << text;
-    EXPECT_EQ(seconds.error().code, ErrorCode::kUsage);
-  }
-}
-
 TEST(CliInputs, SchedulesAreReadBack) {
   const kernels::Schedule schedule{"matmul_mma", {{"block_m", 128}, {"stages", 3}}};
   const auto read = parse_schedule(schedule.text());

@@ -41,19 +41,12 @@ struct Command {
   Action action;
 };
 
-Command optimize_command();
-Command compile_command();
-Command new_command();
-Command show_command();
-Command verify_command();
-Command bench_command();
-Command run_command();
-Command completion_command(const std::vector<Command>& commands);
-Command report_command();
-Command archive_command();
-Command doctor_command();
-Command errors_command();
-Command version_command();
+// optimize_command() and so on, in the order of --help.
+#define WARPLOOM_COMMANDS(X) \
+  X(optimize) X(run) X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(doctor) X(errors) X(version)
+#define WARPLOOM_COMMAND(name) Command name##_command();
+WARPLOOM_COMMANDS(WARPLOOM_COMMAND)
+Command completion_command(const std::vector<Command>& commands);  // the last, which knows the others
 
 inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";

@@ -49,7 +49,7 @@ std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its inputs are others).
 double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome) {
-  double bound = 2 * std::max(outcome.error, outcome.reference_error);
+  double bound = 2 * std::max(outcome.verdict.error, outcome.verdict.reference_error);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const double frobenius = verify::tolerance_of(graph, outcome.track, static_cast<int>(i)).frobenius;
     if (std::isfinite(frobenius)) bound = std::max(bound, frobenius);

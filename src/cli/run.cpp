@@ -87,9 +87,8 @@ int run(int argc, char** argv) {
   app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet,-q", session.quiet, "no progress");
   app.fallthrough();
-  std::vector<Command> commands = {optimize_command(), run_command(),    report_command(), new_command(),
-                                   compile_command(),  show_command(),   verify_command(), bench_command(),
-                                   archive_command(),  doctor_command(), errors_command(), version_command()};
+#define WARPLOOM_MADE(name) name##_command(),
+  std::vector<Command> commands = {WARPLOOM_COMMANDS(WARPLOOM_MADE)};
   commands.push_back(completion_command(commands));
   const Command* chosen = nullptr;
   for (Command& command : commands) add(app, command, chosen);

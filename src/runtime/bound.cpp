@@ -1,4 +1,5 @@
 #include "runtime/bound.h"
+#include "runtime/library.h"
 namespace warploom::runtime {
 Call in_order(std::vector<Call> calls) {
   return [calls = std::move(calls)]() -> Status {
@@ -14,6 +15,32 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
   return fail({ErrorCode::kPlanInvalid, bound ? "a bound buffer is too small" : "a buffer is not bound", spec.name,
                fmt::format("{} bytes", spec.bytes()), bound ? fmt::format("{} bytes", found->second.bytes()) : "none",
                "bind every input and output"});
+}
+
+Result<Buffer> host_buffer(std::int64_t bytes, std::int64_t room,
+                           const std::function<std::shared_ptr<void>(std::int64_t)>& allocate) {
+  auto memory = bytes <= room ? allocate(bytes) : nullptr;
+  void* const address = memory.get();
+  if (address) return Buffer(std::move(memory), address, bytes);
+  return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
+               fmt::format("{} bytes free", room), "take a smaller problem"});
+}
+
+Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name) {
+  const Library library{image.c_str()};
+  const CpuKernel function = library[name.c_str()];
+  if (library.complete()) return function;
+  return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", name, "a shared object with the kernel",
+               library ? image : library.why_not(), "clear the cache folder and compile again"});
+}
+
+Status Executor::upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) {
+  std::memcpy(static_cast<char*>(to.address()) + offset, from, static_cast<std::size_t>(bytes));
+  return ok();
+}
+Status Executor::download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) {
+  std::memcpy(to, static_cast<const char*>(from.address()) + offset, static_cast<std::size_t>(bytes));
+  return ok();
 }
 
 Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {

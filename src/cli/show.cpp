@@ -27,19 +27,20 @@ Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string tex
 Answer show_regions(const Flags& flags, const search::Partition& partition, Track track,
                     const target::Capabilities& capabilities) {
   nlohmann::json regions = nlohmann::json::array();
-  std::string text;
   for (const search::Region& region : partition.regions) {
     std::vector<std::string> families;
     if (!region.alias)
       for (const auto& family : kernels::families_for({region.graph, track}, capabilities)) families.push_back(family->name());
     const std::string& stored = region.tensors[static_cast<std::size_t>(region.graph.outputs[0])];
-    regions.push_back(
-        {{"name", region.graph.name}, {"output", stored}, {"families", families}, {"graph", to_text(region.graph)}});
-    const std::string how =
-        region.alias ? "lies in " + partition.storage.at(stored) : fmt::format("{}", fmt::join(families, " "));
-    text += fmt::format("{:>3}  {} -> {}: {}\n", regions.size(), region.graph.name, stored, how);
+    regions.push_back({{"number", regions.size() + 1},
+                       {"name", region.graph.name},
+                       {"output", stored},
+                       {"lies_in", region.alias ? partition.storage.at(stored) : ""},
+                       {"families", families},
+                       {"graph", to_text(region.graph)}});
   }
-  return answer_of(flags, {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}}, text);
+  const nlohmann::json json = {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}};
+  return answer_of(flags, json, text_of("regions", json));
 }
 
 // The command line that profiles a bundle's kernels, as data and to be copied.

@@ -54,23 +54,16 @@ std::string packed(const std::vector<T>& values) {
 }
 
 // Inputs are made from the seed; a tensor whose bytes the model holds keeps them.
-Result<Data> make_inputs(const LaunchList& list, const graph::Graph& graph, std::uint64_t seed) {
+Data make_inputs(const LaunchList& list, const graph::Graph& graph, std::uint64_t seed) {
   Data data;
   for (std::size_t i = 0; i < list.inputs.size(); ++i) {
     const BufferSpec& buffer = list.inputs[i];
-    const auto id = graph.tensor_named(buffer.name);
-    if (!id || graph::byte_count(graph.tensor(*id)) != buffer.bytes())
-      return fail({ErrorCode::kPlanInvalid, "a launch list's input is no tensor of the graph", graph.name,
-                   "a tensor of the same size", buffer.name, "make the plan again with `warploom optimize`"});
-    const auto& constant = graph.tensor(*id).constant;
+    const auto& constant = graph.tensor(graph.tensor_named(buffer.name).value()).constant;
     data.inputs.push_back(constant ? *constant : generate(buffer.dtype, input_seed(seed, i), buffer.elements()));
   }
   for (const auto id : graph.inputs) {
     const auto at = std::ranges::find(list.inputs, graph.tensor(id).name, &BufferSpec::name);
-    if (at == list.inputs.end())
-      return fail({ErrorCode::kPlanInvalid, "the launch list lacks an input of the graph", graph.name, graph.tensor(id).name,
-                   "nothing", "make the plan again with `warploom optimize`"});
-    data.of_graph.emplace_back(data.inputs[static_cast<std::size_t>(at - list.inputs.begin())]);
+    data.of_graph.emplace_back(data.inputs.at(static_cast<std::size_t>(at - list.inputs.begin())));
   }
   return data;
 }
@@ -117,7 +110,7 @@ Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchLi
   for (const auto& input : list.inputs) bytes += input.bytes();
   for (const auto& output : list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
   const bool whole = bytes <= kMostBytes;
-  WARPLOOM_TRY(const Data data, make_inputs(list, graph, seed));
+  const Data data = make_inputs(list, graph, seed);
 
   std::vector<BundleFile> files;
   const auto stored = [&](const std::string& name, std::string text) {  // how check.cpp spells the file's name

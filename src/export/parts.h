@@ -12,8 +12,7 @@ struct BundleFile {
 //   bundle, summary, comment, gpu, engine, arch, …   of the whole
 //   inputs, outputs   {index, name, variable, type, dtype, shape, …}: the launcher's parameters, `type` what they point to
 //   kernels           as in the launch list; arguments with their address as the launcher spells it ("C", "bytes + 4096")
-// plan-invalid where a kernel's argument names no buffer of the list.
-Result<nlohmann::json> record_of(const BundleInfo& info, const LaunchList& list);
+nlohmann::json record_of(const BundleInfo& info, const LaunchList& list);
 
 // Kernels of one text stay one text; several texts each get a namespace, their includes in front. Adds kernel_text, and to every kernel
 // `part`, the namespace it is in.

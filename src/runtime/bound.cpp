@@ -79,12 +79,9 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       std::vector<void*> addresses;
       for (const Argument& argument : list->kernels[i].args) {
-        const auto found = buffers.find(argument.buffer);
-        if (found == buffers.end())
-          return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", list->kernels[i].name,
-                       "an input, output or workspace", argument.buffer, "check the launch list"});
-        addresses.push_back(found->second.address());
-        if (argument.zeroed) calls.push_back([this, buffer = found->second] { return fill(buffer, 0); });
+        const Buffer& buffer = buffers.at(argument.buffer);
+        addresses.push_back(buffer.address());
+        if (argument.zeroed) calls.push_back([this, buffer] { return fill(buffer, 0); });
       }
       WARPLOOM_TRY(calls.emplace_back(), kernels[i](addresses));
     }

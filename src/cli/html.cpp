@@ -49,17 +49,15 @@ std::string table(const std::string& name, const nlohmann::json& records) {
   if (!records.is_array() || records.empty()) return "";
   static const ordered_json tables = ordered_json::parse(resource("report/tables.json"));
   const ordered_json& chosen = tables[name];
-  std::string out = fmt::format("<div class=\"tablebox {}\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>", name,
-                                chosen[0].get<std::string>());
-  for (const auto& column : chosen[1].items()) out += "<th scope=\"col\">" + column.key() + "</th>";
-  out += "</tr></thead><tbody>\n";
+  nlohmann::json shown = {{"name", name}, {"caption", chosen[0].get<std::string>()}};
+  for (const auto& column : chosen[1].items()) shown["headings"].push_back(column.key());
   for (const auto& record : records) {
-    out += "<tr>";
+    nlohmann::json cells;
     for (const auto& column : chosen[1].items())
-      out += cell(at(record, column.value().get<std::string>()), column.key().ends_with('%'));
-    out += "</tr>\n";
+      cells.push_back(cell(at(record, column.value().get<std::string>()), column.key().ends_with('%')));
+    shown["rows"].push_back({{"cells", cells}});
   }
-  return out + "</tbody></table></div>\n";
+  return rendered_html(resource("report/table.html"), shown, {});
 }
 
 std::string report_page(const nlohmann::json& record) {

@@ -125,7 +125,7 @@ void emulation(int samples) {
     print(
         "gemm compiled for the emulator", time_of([&] {
           const std::string source = fmt::format("{}// {}\n", few.list.kernels[0].source, i);
-          must(runtime::compile_shared_object(source, flags, runtime::headers_of("emulated"), std::chrono::minutes(1)));
+          must(runtime::compile_shared_object(source, flags, "emulated", std::chrono::minutes(1)));
         }));
   for (Emulated* one : {&few, &many, &whole}) one->run();  // compiled from here on
   for (const bool hazards : {true, false}) {

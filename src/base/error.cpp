@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/rows.h"
 namespace warploom {
 namespace {
 struct Row {
@@ -37,15 +38,9 @@ nlohmann::json to_json(const Error& error) {
 
 Error error_from_json(const nlohmann::json& json) {
   const auto part = [&](const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
   };
-  const auto known = std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.text == part("code"); });
-  return {known == kRows.end() ? ErrorCode::kInternal : static_cast<ErrorCode>(known - kRows.begin()),
-          part("message"),
-          part("place"),
-          part("expected"),
-          part("found"),
-          part("remedy")};
+  const auto code = row_where<ErrorCode>(kRows, part("code"), &Row::text).value_or(ErrorCode::kInternal);
+  return {code, part("message"), part("place"), part("expected"), part("found"), part("remedy")};
 }
 }  // namespace warploom

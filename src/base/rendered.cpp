@@ -11,25 +11,30 @@ mustache::data data_of(const nlohmann::json& value) {
     for (const auto& [key, inside] : value.items()) object.emplace(key, data_of(inside));
     return object;
   }
+  if (value == "") return false;
   if (!value.is_array()) return words(value);
   mustache::list list;
   for (const auto& element : value) list.push_back(data_of(element));
   return list;
 }
-}  // namespace
-std::string rendered(const std::string& text, const nlohmann::json& record) {
-  mustache::mustache form(text);
-  form.set_custom_escape([](const std::string& value) { return value; });
-  return form.render(data_of(record));
-}
 
-std::string rendered_html(const std::string& text, const nlohmann::json& record, const Forms& forms) {
+mustache::data data_of(const nlohmann::json& record, const Forms& forms) {
   mustache::data data = data_of(record);
   for (const auto& [name, form] : forms)
     data.set(name, mustache::lambda2([form = form](const std::string& inside, const mustache::renderer& render) {
                return form(render(inside, false));
              }));
-  return mustache::mustache(text).render(data);
+  return data;
+}
+}  // namespace
+std::string rendered(const std::string& text, const nlohmann::json& record, const Forms& forms) {
+  mustache::mustache form(text);
+  form.set_custom_escape([](const std::string& value) { return value; });
+  return form.render(data_of(record, forms));
+}
+
+std::string rendered_html(const std::string& text, const nlohmann::json& record, const Forms& forms) {
+  return mustache::mustache(text).render(data_of(record, forms));
 }
 
 std::string escaped(const std::string& text) { return mustache::html_escape(text); }

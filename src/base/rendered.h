@@ -9,10 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 namespace warploom {
-std::string rendered(const std::string& text, const nlohmann::json& record);
-
-// The same as HTML: values are escaped but for {{{this}}}; {{#form}}…{{/form}} is what the form makes of the text within.
+//
+// {{#form}}…{{/form}} is what the form makes of the text within.
 using Forms = std::map<std::string, std::function<std::string(const std::string&)>>;
+std::string rendered(const std::string& text, const nlohmann::json& record, const Forms& forms = {});
+// The same as HTML: values are escaped but for {{{this}}}.
 std::string rendered_html(const std::string& text, const nlohmann::json& record, const Forms& forms);
 std::string escaped(const std::string& text);  // as text, or within quotes
 

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/command.h"
+#include "cli/text.h"
 #include "runtime/compilers.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
@@ -59,21 +60,17 @@ std::vector<Finding> examine() {
 Result<Answer> doctor(const Session&) {
   const auto findings = examine();
   nlohmann::json rows = nlohmann::json::array();
-  std::string text;
   bool cpu = true, gpu = true;
   for (const auto& f : findings) {
     const bool found = f.detail.has_value();
     const std::string detail = found ? *f.detail : f.detail.error().message;
     const std::string remedy = found ? "" : f.detail.error().remedy;
     rows.push_back({{"name", f.name}, {"found", found}, {"detail", detail}, {"needed_for", f.needed_for}, {"remedy", remedy}});
-    text += fmt::format("{} {:<13} {}\n  {:<13} needed for {}\n", found ? "+" : "-", f.name, detail, "", f.needed_for);
-    if (!remedy.empty()) text += fmt::format("  {:<13} remedy: {}\n", "", remedy);
     if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
     if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= found;
   }
-  const char* const targets[] = {"none", "cpu", "GPU", "cpu, GPU"};
-  text += fmt::format("targets that can be measured here: {}\n", targets[(cpu ? 1 : 0) + (gpu ? 2 : 0)]);
-  return Answer{{{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}}, text, cpu || gpu ? 0 : 3};
+  const nlohmann::json json = {{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}};
+  return Answer{json, text_of("doctor", json), cpu || gpu ? 0 : 3};
 }
 
 constexpr ErrorCode kCodes[] = {
@@ -82,15 +79,10 @@ constexpr ErrorCode kCodes[] = {
 };
 
 Result<Answer> list_errors(const Session&) {
-  Answer answer;
-  std::size_t width = 0;
-  for (const ErrorCode code : kCodes) width = std::max(width, code_text(code).size());
-  for (const ErrorCode code : kCodes) {
-    answer.json["errors"].push_back(
-        {{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
-    answer.text += fmt::format("{:<{}}  {:>3}  {}\n", code_text(code), width, exit_status(code), code_meaning(code));
-  }
-  return answer;
+  nlohmann::json json;
+  for (const ErrorCode code : kCodes)
+    json["errors"].push_back({{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
+  return Answer{json, text_of("errors", json)};
 }
 }  // namespace
 Command doctor_command() { return {"doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor}; }

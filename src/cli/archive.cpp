@@ -1,4 +1,3 @@
-#include "archive/archive.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/text.h"
@@ -8,28 +7,21 @@ struct Flags {
   std::string problem, archive;
 };
 
-// "candidate-wrong", or where there is none how far it came.
-std::string fate_of(const archive::Candidate& one) {
-  return one.error_code.empty() ? nlohmann::json(one.stage).get<std::string>() : one.error_code;
-}
-
 Result<Answer> list_problems(archive::Archive& from, const std::vector<archive::Problem>& problems) {
   nlohmann::json rows = nlohmann::json::array();
-  std::vector<Cells> table = {{"KEY", "NAME", "TRACK", "TARGET", "DEVICE", "CANDIDATES", "BEST", "LAST RUN"}};
   for (const archive::Problem& problem : problems) {
     WARPLOOM_TRY(const auto candidates, from.candidates(problem.key));
     WARPLOOM_TRY(const auto best, from.best(problem.key));
     WARPLOOM_TRY(const auto runs, from.runs(problem.key));
-    const double best_us = best ? best->median_us : 0;
-    const std::string status = runs.empty() ? "none" : runs.back().status;
-    table.push_back({problem.key.substr(0, 8), problem.name, problem.track, problem.target, problem.device,
-                     std::to_string(candidates.size()), time_text(best_us), status});
     nlohmann::json row = problem;
     row.erase("text");
-    row.update({{"candidates", candidates.size()}, {"best_us", best_us}, {"last_run", status}});
+    row.update({{"candidates", candidates.size()},
+                {"best_us", best ? best->median_us : 0},
+                {"last_run", runs.empty() ? "none" : runs.back().status}});
     rows.push_back(std::move(row));
   }
-  return Answer{{{"problems", rows}}, problems.empty() ? "the archive holds no problem yet\n" : columns(table)};
+  const nlohmann::json json = {{"problems", rows}};
+  return Answer{json, problems.empty() ? "the archive holds no problem yet\n" : text_of("problems", json)};
 }
 
 Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& problem) {
@@ -38,18 +30,8 @@ Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& p
   std::ranges::stable_sort(candidates, {}, [](const archive::Candidate& one) {
     return std::pair(one.stage == archive::Stage::refused || one.median_us <= 0, one.median_us);
   });
-  std::string text = fmt::format("{} {} on {} ({}), {}\n{}\n", bold(problem.key), problem.name, problem.target, problem.device,
-                                 problem.track, problem.text);
-  std::vector<Cells> table = {{"TIME", "95 % OF MEDIANS", "ERROR", "VERDICT", "SCHEDULE"}};
-  for (const archive::Candidate& one : candidates)
-    table.push_back({time_text(one.median_us), one.median_us > 0 ? time_text(one.low_us) + " to " + time_text(one.high_us) : "-",
-                     fmt::format("{:.2e}", one.error), fate_of(one), one.schedule});
-  text += columns(table);
-  table = {{"RUN", "CANDIDATES", "SECONDS", "SEED", "REFERENCE", "BEST"}};
-  for (const archive::Run& run : runs)
-    table.push_back({run.status, std::to_string(run.candidates), fmt::format("{:.1f}", run.seconds), std::to_string(run.seed),
-                     fmt::format("{} {}", run.reference, time_text(run.reference_us)), run.best});
-  return Answer{{{"problem", problem}, {"candidates", candidates}, {"runs", runs}}, text + "\n" + columns(table)};
+  const nlohmann::json json = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
+  return Answer{json, text_of("candidates", json)};
 }
 
 Result<Answer> list(const Flags& flags) {

@@ -25,10 +25,11 @@ struct Answer {
 using Action = std::function<Result<Answer>(const Session&)>;
 
 // One flag, or an argument where the name has no dashes: required, unless it sets an optional or a list. What it sets must outlive the
-// action, which may own it.
+// action, which may own it. A double is a duration, "60s", "2m", "500ms", "1.5h"; a bare number is seconds.
 struct Flag {
   std::string name;
-  std::variant<bool*, std::optional<int>*, std::uint64_t*, std::string*, std::optional<std::string>*, std::vector<std::string>*>
+  std::variant<bool*, int*, std::optional<int>*, std::uint64_t*, double*, std::string*, std::optional<std::string>*,
+               std::vector<std::string>*>
       into;
   std::string help;
   std::vector<std::string> among = {};  // the only values it takes, where there are any
@@ -40,19 +41,12 @@ struct Command {
   Action action;
 };
 
-Command optimize_command();
-Command compile_command();
-Command new_command();
-Command show_command();
-Command verify_command();
-Command bench_command();
-Command run_command();
-Command completion_command(const std::vector<Command>& commands);
-Command report_command();
-Command archive_command();
-Command doctor_command();
-Command errors_command();
-Command version_command();
+// optimize_command() and so on, in the order of --help.
+#define WARPLOOM_COMMANDS(X) \
+  X(optimize) X(run) X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(doctor) X(errors) X(version)
+#define WARPLOOM_COMMAND(name) Command name##_command();
+WARPLOOM_COMMANDS(WARPLOOM_COMMAND)
+Command completion_command(const std::vector<Command>& commands);  // the last, which knows the others
 
 inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";

@@ -54,21 +54,14 @@ nlohmann::json alternatives(const tile::Program& program, const std::vector<synt
 
 std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered) {
   const synth::Solution none, &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
-  std::string text;
-  for (const Drawn& one : drawn(program, solution))
-    text += fmt::format("\n{}: {}\n  {}\n{}", one.tensor, one.layout, one.why, one.text);
-  std::string last;
-  for (const auto& row : instructions(program, solution)) {
-    const std::string line = fmt::format("line {}: {}: {}\n", row["line"].get<int>(), row["instruction"].get<std::string>(),
-                                         row["why"].get<std::string>());
-    if (line != last) text += line;  // steps that are written out several times stand on one line of their source
-    last = line;
-  }
-  for (const auto& row : alternatives(program, lowered.solutions))
-    text +=
-        fmt::format("predicted {:.1f} us, bound by {}{}\n", row["predicted_us"].get<double>(), row["bound"].get<std::string>(),
-                    row["differs"].empty() ? "" : ", were it instead " + row["differs"].dump());
-  return text;
+  nlohmann::json record = {{"layouts", drawn(program, solution)},
+                           {"instructions", instructions(program, solution)},
+                           {"solutions", alternatives(program, lowered.solutions)}};
+  const auto same = [](nlohmann::json a, nlohmann::json b) { return a.erase("statement"), b.erase("statement"), a == b; };
+  nlohmann::json& rows = record["instructions"];  // steps that are written out several times stand on one line of their source
+  rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
+  for (nlohmann::json& row : record["solutions"]) row["instead"] = row["differs"].empty() ? "" : row["differs"].dump();
+  return text_of("layouts", record);
 }
 namespace {
 namespace fs = std::filesystem;
@@ -113,18 +106,8 @@ Result<Answer> compile(const Flags& flags) {
     return fail({ErrorCode::kCandidateWrong, "the kernel and the program's meaning differ", flags.file,
                  fmt::format("relative error of at most {:.1e}", verdict.bound), fmt::format("{:.1e}", verdict.error),
                  "please report it: synthesis or code generation is wrong"});
-  json["verdict"] = {{"agrees", true},
-                     {"error", verdict.error},
-                     {"bound", verdict.bound},
-                     {"wavefronts", verdict.wavefronts},
-                     {"wavefronts_least", verdict.wavefronts_least}};
-  for (const auto& use : verdict.banks)
-    json["verdict"]["banks"].push_back({{"line", use.line}, {"wavefronts", use.wavefronts}, {"least", use.least}});
-  shown += two_columns(
-      {{"verdict", green("agrees with the interpreter, no hazard on the emulator")},
-       {"error", fmt::format("{:.1e} relative, {:.1e} allowed", verdict.error, verdict.bound)},
-       {"shared memory", fmt::format("{} wavefronts, {} without bank conflicts", verdict.wavefronts, verdict.wavefronts_least)}});
-  return Answer{json, shown};
+  json["verdict"] = verdict;
+  return Answer{json, shown + text_of("check", json["verdict"])};
 }
 }  // namespace
 Command compile_command() {

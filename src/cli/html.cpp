@@ -49,17 +49,15 @@ std::string table(const std::string& name, const nlohmann::json& records) {
   if (!records.is_array() || records.empty()) return "";
   static const ordered_json tables = ordered_json::parse(resource("report/tables.json"));
   const ordered_json& chosen = tables[name];
-  std::string out = fmt::format("<div class=\"tablebox {}\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>", name,
-                                chosen[0].get<std::string>());
-  for (const auto& column : chosen[1].items()) out += "<th scope=\"col\">" + column.key() + "</th>";
-  out += "</tr></thead><tbody>\n";
+  nlohmann::json shown = {{"name", name}, {"caption", chosen[0].get<std::string>()}};
+  for (const auto& column : chosen[1].items()) shown["headings"].push_back(column.key());
   for (const auto& record : records) {
-    out += "<tr>";
+    nlohmann::json cells;
     for (const auto& column : chosen[1].items())
-      out += cell(at(record, column.value().get<std::string>()), column.key().ends_with('%'));
-    out += "</tr>\n";
+      cells.push_back(cell(at(record, column.value().get<std::string>()), column.key().ends_with('%')));
+    shown["rows"].push_back({{"cells", cells}});
   }
-  return out + "</tbody></table></div>\n";
+  return rendered_html(resource("report/table.html"), shown, {});
 }
 
 std::string report_page(const nlohmann::json& record) {
@@ -76,35 +74,30 @@ std::string report_page(const nlohmann::json& record) {
 }
 
 std::string scatter(const Plot& plot) {
-  constexpr double kLeft = 80, kRight = 880, kTop = 14, kBottom = 280;
+  constexpr double kLeft = 80, kRight = 880, kTop = 14, kBottom = 280;  // of the frame in resources/report/plot.html
   Scale x{plot.log_x, kLeft, kRight}, y{true, kBottom, kTop};
   for (const auto& mark : plot.marks) x.take(mark.x), y.take(mark.y);
   for (const auto& line : plot.lines)
     for (const auto& corner : line.second) x.take(corner.first), y.take(corner.second);
   if (x.low > x.high) return "";  // nothing to show
   x.widen(), y.widen();
-  std::string out = fmt::format(
-      "<figure class=\"{}\"><figcaption>{}</figcaption>\n<svg viewBox=\"0 0 900 330\" role=\"img\" aria-label=\"{}\">"
-      "<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
-      plot.css, plot.title, plot.title, kLeft, kTop, kRight - kLeft, kBottom - kTop);
-  const auto text = [&](double at_x, double at_y, const char* anchor, const std::string& what) {
-    out +=
-        fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at_x, at_y, anchor, what);
+  nlohmann::json record = {{"css", plot.css}, {"title", plot.title}};
+  const auto label = [&](double at_x, double at_y, const char* anchor, const std::string& text) {
+    record["labels"].push_back({{"x", at_x}, {"y", at_y}, {"anchor", anchor}, {"text", text}});
   };
   for (int i = 0; i <= 4; ++i) {
-    text(x.at(x.tick(i)), kBottom + 20, "middle", words(x.tick(i)));
-    text(kLeft - 8, y.at(y.tick(i)) + 4, "end", words(y.tick(i)));
+    label(x.at(x.tick(i)), kBottom + 20, "middle", words(x.tick(i)));
+    label(kLeft - 8, y.at(y.tick(i)) + 4, "end", words(y.tick(i)));
   }
-  text((kLeft + kRight) / 2, kBottom + 42, "middle", plot.x);
-  text(kLeft + 8, kTop + 16, "start", plot.y);
-  for (const auto& line : plot.lines) {
-    out += fmt::format("<polyline class=\"{}\" points=\"", line.first);
-    for (const auto& corner : line.second) out += fmt::format("{:.1f},{:.1f} ", x.at(corner.first), y.at(corner.second));
-    out += "\"/>\n";
+  label((kLeft + kRight) / 2, kBottom + 42, "middle", plot.x);
+  label(kLeft + 8, kTop + 16, "start", plot.y);
+  for (const auto& [css, corners] : plot.lines) {
+    std::string points;
+    for (const auto& corner : corners) points += fmt::format("{:.1f},{:.1f} ", x.at(corner.first), y.at(corner.second));
+    record["lines"].push_back({{"css", css}, {"points", points}});
   }
   for (const auto& mark : plot.marks)
-    out += fmt::format("<circle class=\"mark {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}</title></circle>\n", mark.css,
-                       x.at(mark.x), y.at(mark.y), escaped(mark.text));
-  return out + "</svg></figure>\n";
+    record["marks"].push_back({{"css", mark.css}, {"x", x.at(mark.x)}, {"y", y.at(mark.y)}, {"text", mark.text}});
+  return rendered_html(resource("report/plot.html"), record, {});
 }
 }  // namespace warploom::cli

@@ -8,9 +8,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Flags {
-  std::string file, out, budget = "60s", target = "auto", track, strategy = "automatic", archive;
-  std::optional<int> candidates, jobs;
-  std::uint64_t seed = 1;
+  std::string file, out, track, strategy = "automatic";
+  search::Options search;  // what of it is not worked out of the others
+  std::optional<int> candidates;
   bool no_resume = false, resume = false;
 };
 
@@ -23,21 +23,17 @@ tl::unexpected<Error> contradiction(std::string message, std::string place, std:
                std::move(found), std::move(remedy)});
 }
 
+// The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
   if (flags.candidates.value_or(1) < 1)
     return contradiction("a search of no candidates finds nothing", "--candidates", std::to_string(*flags.candidates),
                          "ask for at least one, or leave it out for no limit but the budget");
   if (flags.resume && flags.no_resume)
     return contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them");
-  search::Options options;
+  search::Options options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
-  WARPLOOM_TRY(options.budget_seconds, parse_seconds(flags.budget, "--budget"));
   options.strategy = static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) - kStrategies.begin());
-  options.target = flags.target;
   options.max_candidates = flags.candidates.value_or(0);
-  options.seed = flags.seed;
-  options.jobs = flags.jobs.value_or(0);
-  options.archive = flags.archive;
   options.resume = !flags.no_resume;
   options.interrupted = &interrupted();
   return options;
@@ -53,7 +49,7 @@ std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its inputs are others).
 double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome) {
-  double bound = 2 * std::max(outcome.error, outcome.reference_error);
+  double bound = 2 * std::max(outcome.verdict.error, outcome.verdict.reference_error);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const double frobenius = verify::tolerance_of(graph, outcome.track, static_cast<int>(i)).frobenius;
     if (std::isfinite(frobenius)) bound = std::max(bound, frobenius);
@@ -62,7 +58,7 @@ double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome
 }
 
 // The model's text, "" for a large one.
-Result<std::string> text_of(const fs::path& file, const graph::Graph& graph) {
+Result<std::string> model_text(const fs::path& file, const graph::Graph& graph) {
   std::int64_t bytes = 0;
   for (const auto& tensor : graph.tensors) bytes += tensor.constant ? graph::byte_count(tensor) : 0;
   if (bytes > kMostModelText) return "";
@@ -84,48 +80,28 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
   return export_::write_bundle(folder, info, outcome.list, primitive);
 }
 
-std::string table_of(const search::Outcome& o, const std::string& bundle) {
-  Rows rows = {{"problem", o.problem},
-               {"target", fmt::format("{} ({})", o.target, o.device)},
-               {"track", std::string(name_of(o.track))},
-               {"reference", fmt::format("{}: {}", o.reference, time_text(o.reference_us))},
-               {"best", fmt::format("{}  (95 % of medians {} to {})", time_text(o.best_us), time_text(o.best_low_us),
-                                    time_text(o.best_high_us))},
-               {"speedup", o.speedup > 0 ? green(fmt::format("{:.2f}x", o.speedup)) : "-"},
-               {"of roofline", fmt::format("{:.0f} %", 100 * o.roofline_fraction)},
-               {"error", fmt::format("{:.2e} relative, {:.2e} at most; the reference's is {:.2e}", o.error, o.max_error,
-                                     o.reference_error)},
-               {"schedule", o.schedule_text()},
-               {"candidates", fmt::format("{} in {:.1f} s, seed {}", o.candidates, o.seconds, o.seed)},
-               {"bundle", bundle}};
-  return two_columns(rows) + (o.interrupted ? "interrupted: this is the best so far\n" : "");
-}
-
 Result<Answer> optimize(const Flags& flags, const Session& session) {
   WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
-  WARPLOOM_TRY(const std::string model, text_of(flags.file, graph));
+  WARPLOOM_TRY(const std::string model, model_text(flags.file, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
   const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
-  ProgressLine line(session.json || session.quiet);
-  options.on_progress = [&line](const search::Progress& progress) { line.show(progress); };
+  options.on_progress = progress_line(session.json || session.quiet);
   catch_interrupts();
   Result<search::Outcome> found = search::optimize(graph, options);
-  line.clear();
+  options.on_progress = {};
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
 
   const Status written = write_outcome(folder, name, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
   if (!written) {  // what was found is not lost with the folder it should have gone to
+    const std::string text = text_of("outcome", json) + "\n" + describe(written.error()) + "\n";
     json["bundle"] = nullptr;
-    return Answer{{{"error", to_json(written.error())}, {"outcome", json}},
-                  table_of(outcome, "not written") + "\n" + describe(written.error()) + "\n",
-                  exit_status(written.error().code)};
+    return Answer{{{"error", to_json(written.error())}, {"outcome", json}}, text, exit_status(written.error().code)};
   }
   json["bundle"] = folder.string();
-  return Answer{json, table_of(outcome, folder.string() + "   (make -C " + folder.string() + " check)"),
-                outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
+  return Answer{json, text_of("outcome", json), outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
 }
 }  // namespace
 Command optimize_command() {
@@ -134,14 +110,14 @@ Command optimize_command() {
           "search for the fastest kernel that is proven right, and write its bundle",
           {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
            {"--out", &flags->out, "the bundle's folder; default out/NAME"},
-           {"--budget", &flags->budget, "time to search: 500ms, 60s, 2m"},
+           {"--budget", &flags->search.budget_seconds, "time to search: 500ms, 60s, 2m"},
            {"--candidates", &flags->candidates, "at most so many candidates of a region"},
-           {"--target", &flags->target, kTargetHelp},
+           {"--target", &flags->search.target, kTargetHelp},
            {"--track", &flags->track, kTrackHelp},
            {"--strategy", &flags->strategy, "how to search", kStrategies},
-           {"--seed", &flags->seed, "of every random choice"},
-           {"--jobs", &flags->jobs, "compilations at once; default: one a core"},
-           {"--archive", &flags->archive, "the archive file; default: in the cache folder"},
+           {"--seed", &flags->search.seed, "of every random choice"},
+           {"--jobs", &flags->search.jobs, "compilations at once; default: one a core"},
+           {"--archive", &flags->search.archive, "the archive file; default: in the cache folder"},
            {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
            {"--resume", &flags->resume, "use it, as is the default"}},
           [flags](const Session& session) { return optimize(*flags, session); }};

@@ -102,8 +102,7 @@ Status add_layouts(Page& page, const kernels::Region& region, const kernels::Sch
       else {
         const synth::Solution& chosen = lowered.solutions[lowered.which];
         row["tables"]["instructions"] = table("instructions", instructions(program, chosen));
-        for (const Drawn& one : drawn(program, chosen, 16))
-          row["layouts"].push_back({{"tensor", one.tensor}, {"layout", one.layout}, {"why", one.why}, {"svg", one.svg}});
+        row["layouts"] = drawn(program, chosen, 16);
       }
       page.record["programs"].push_back(row);
     }

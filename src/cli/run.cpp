@@ -8,6 +8,9 @@
 #include "runtime/compile.h"
 namespace warploom::cli {
 namespace {
+const std::map<std::string, double> kUnits = {
+    {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};  // of time, in seconds
+
 std::atomic<bool> interrupt_flag{false};
 
 extern "C" void on_interrupt(int signal) {
@@ -56,6 +59,8 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
           else return sub->add_option(flag.name, *into, flag.help);
         },
         flag.into);
+    if (std::holds_alternative<double*>(flag.into))
+      option->transform(CLI::AsNumberWithUnit(kUnits))->check(CLI::Range(1e-3, 1e8));
     if (flag.name[0] != '-' && std::holds_alternative<std::string*>(flag.into)) option->required();
     if (!flag.among.empty()) option->check(CLI::IsMember(flag.among));
   }
@@ -82,9 +87,8 @@ int run(int argc, char** argv) {
   app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet,-q", session.quiet, "no progress");
   app.fallthrough();
-  std::vector<Command> commands = {optimize_command(), run_command(),    report_command(), new_command(),
-                                   compile_command(),  show_command(),   verify_command(), bench_command(),
-                                   archive_command(),  doctor_command(), errors_command(), version_command()};
+#define WARPLOOM_MADE(name) name##_command(),
+  std::vector<Command> commands = {WARPLOOM_COMMANDS(WARPLOOM_MADE)};
   commands.push_back(completion_command(commands));
   const Command* chosen = nullptr;
   for (Command& command : commands) add(app, command, chosen);

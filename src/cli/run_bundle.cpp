@@ -47,16 +47,15 @@ Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(const double us, device.time_us(call, 1));
   WARPLOOM_CHECK(make_folders(flags.out));
   nlohmann::json json = {{"bundle", flags.bundle}, {"device", device.info().name}, {"us", us}};
-  Rows rows = {{"device", device.info().name}, {"time", time_text(us) + ", one cold run"}};
   for (std::size_t i = inputs; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
     std::string bytes(static_cast<std::size_t>(tensor.bytes()), '\0');
     WARPLOOM_CHECK(device.download(buffers[i], bytes.data(), tensor.bytes()));
     WARPLOOM_TRY(const fs::path path, write_tensor(flags.out, tensor, bytes));
     json["outputs"][tensor.name] = path.string();
-    rows.push_back({tensor.name, path.string()});
+    json["files"].push_back({{"tensor", tensor.name}, {"path", path.string()}});
   }
-  return Answer{json, two_columns(rows)};
+  return Answer{json, text_of("run", json)};
 }
 }  // namespace
 Command run_command() {

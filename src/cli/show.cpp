@@ -7,15 +7,8 @@ namespace warploom::cli {
 namespace {
 struct Flags {
   std::string file, target = "auto", track, schedule, what = "graph";
-  std::optional<int> region;
+  int region = 1;
 };
-
-std::string describe_space(const kernels::Space& space) {
-  std::string text = fmt::format("{}: {} combinations\n", space.family, space.size());
-  for (const auto& field : space.fields)
-    text += fmt::format("  {:<14} {}\n  {:<14} {}\n", field.name, fmt::join(field.values, " "), "", field.meaning);
-  return text;
-}
 
 nlohmann::json json_of(const kernels::Space& space) {
   nlohmann::json fields = nlohmann::json::array();
@@ -34,19 +27,20 @@ Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string tex
 Answer show_regions(const Flags& flags, const search::Partition& partition, Track track,
                     const target::Capabilities& capabilities) {
   nlohmann::json regions = nlohmann::json::array();
-  std::string text;
   for (const search::Region& region : partition.regions) {
     std::vector<std::string> families;
     if (!region.alias)
       for (const auto& family : kernels::families_for({region.graph, track}, capabilities)) families.push_back(family->name());
     const std::string& stored = region.tensors[static_cast<std::size_t>(region.graph.outputs[0])];
-    regions.push_back(
-        {{"name", region.graph.name}, {"output", stored}, {"families", families}, {"graph", to_text(region.graph)}});
-    const std::string how =
-        region.alias ? "lies in " + partition.storage.at(stored) : fmt::format("{}", fmt::join(families, " "));
-    text += fmt::format("{:>3}  {} -> {}: {}\n", regions.size(), region.graph.name, stored, how);
+    regions.push_back({{"number", regions.size() + 1},
+                       {"name", region.graph.name},
+                       {"output", stored},
+                       {"lies_in", region.alias ? partition.storage.at(stored) : ""},
+                       {"families", families},
+                       {"graph", to_text(region.graph)}});
   }
-  return answer_of(flags, {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}}, text);
+  const nlohmann::json json = {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}};
+  return answer_of(flags, json, text_of("regions", json));
 }
 
 // The command line that profiles a bundle's kernels, as data and to be copied.
@@ -74,22 +68,16 @@ Result<Answer> show(const Flags& flags) {
   const std::string target = flags.target != "auto" ? flags.target : capabilities.gpu ? capabilities.arch : "cpu";
   WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
   if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);
-  const auto wanted = static_cast<std::size_t>(flags.region.value_or(1) - 1);
+  const auto wanted = static_cast<std::size_t>(flags.region - 1);
   if (wanted >= partition.regions.size())
     return fail({ErrorCode::kUsage, "there is no such region", "--region", fmt::format("1 to {}", partition.regions.size()),
-                 std::to_string(flags.region.value_or(1)), "see them with `warploom show FILE --what regions`"});
+                 std::to_string(flags.region), "see them with `warploom show FILE --what regions`"});
   const bool whole = partition.trivial(graph);  // then tensors keep their names
   const kernels::Region region{whole ? std::move(graph) : partition.regions[wanted].graph, track};
   if (flags.what == "space") {
-    nlohmann::json spaces = nlohmann::json::array();
-    std::string text;
-    for (const auto& family : kernels::families_for(region, capabilities)) {
-      const kernels::Space space = family->space();
-      spaces.push_back(json_of(space));
-      text += describe_space(space);
-    }
-    if (text.empty()) text = "no family of schedules covers the model on " + target + "\n";
-    return answer_of(flags, {{"target", target}, {"families", spaces}}, text);
+    nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
+    for (const auto& family : kernels::families_for(region, capabilities)) json["families"].push_back(json_of(family->space()));
+    return answer_of(flags, json, text_of("space", json));
   }
   WARPLOOM_TRY(const kernels::Schedule schedule,
                flags.schedule.empty() ? default_schedule(region, capabilities) : parse_schedule(flags.schedule));

@@ -1,9 +1,11 @@
 #include "cli/text.h"
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <charconv>
 #include <cstdlib>
+#include <regex>
 #include <sstream>
+#include "base/embedded.h"
+#include "base/rendered.h"
 #include "search/proposer.h"
 namespace warploom::cli {
 namespace {
@@ -22,21 +24,16 @@ bool coloured() {
   return ::isatty(STDOUT_FILENO) == 1 && !(no && *no) && terminal && std::string(terminal) != "dumb";
 }
 
-std::string in_colour(const char* code, const std::string& text) {
-  return coloured() ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
+// Forms of text_of(): in a colour, and a number as fmt writes it.
+Forms::mapped_type colour(const char* code) {
+  return [code](const std::string& text) { return coloured() ? fmt::format("\033[{}m{}\033[0m", code, text) : text; };
 }
-}  // namespace
-Result<double> parse_seconds(const std::string& text, const std::string& place) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"", 1}};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view rest(end, text.data() + text.size());
-  for (const auto& [unit, seconds] : kUnits)
-    if (error == std::errc() && rest == unit && number > 0 && std::isfinite(number)) return number * seconds;
-  return fail({ErrorCode::kUsage, "a duration cannot be read", place, "a number above zero with ms, s, m or h: 60s", text,
-               "write it like 500ms, 60s or 2m"});
+Forms::mapped_type number(const char* format) {
+  return [format](const std::string& text) { return fmt::format(fmt::runtime(format), std::strtod(text.c_str(), nullptr)); };
 }
 
+std::size_t width_of(const std::string& text) { return std::regex_replace(text, std::regex("\033\\[\\d*m"), "").size(); }
+}  // namespace
 Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   const Track own = search::default_track(graph);
   if (name.empty()) return own;
@@ -72,32 +69,38 @@ Result<kernels::Schedule> default_schedule(const kernels::Region& region, const 
                "a region that a family knows", graph::to_text(region.graph), "take another target or track"});
 }
 
-std::string bold(const std::string& text) { return in_colour("1", text); }
-std::string green(const std::string& text) { return in_colour("32", text); }
-
-std::string two_columns(const Rows& rows) {
-  std::size_t width = 0;
-  for (const auto& [label, value] : rows) width = std::max(width, label.size());
-  std::string out;
-  for (const auto& [label, value] : rows) {
-    out += "  " + bold(label) + std::string(width - label.size() + 3, ' ');
-    for (const char c : value) out += c == '\n' ? "\n" + std::string(width + 5, ' ') : std::string(1, c);
-    out += '\n';
-  }
-  return out;
+std::string text_of(const std::string& name, const nlohmann::json& record) {
+  const auto measured = [](const std::string& text) { return time_text(std::strtod(text.c_str(), nullptr)); };
+  const auto share = [](const std::string& text) { return fmt::format("{:.0f} %", 100 * std::strtod(text.c_str(), nullptr)); };
+  const Forms forms = {{"time", measured},
+                       {"percent", share},
+                       {"ratio", [](const std::string& text) { return text == "0" ? "-" : number("{:.2f}x")(text); }},
+                       {"e1", number("{:.1e}")},
+                       {"e2", number("{:.2e}")},
+                       {"f1", number("{:.1f}")},
+                       {"digits", [](const std::string& text) { return text.substr(0, 8); }},
+                       {"below", [](const std::string& text) { return std::regex_replace(text, std::regex("\n"), "\n\t"); }},
+                       {"bold", colour("1")},
+                       {"green", colour("32")}};
+  return aligned(rendered(resource("text/" + name + ".txt"), record, forms));
 }
 
-std::string columns(const std::vector<Cells>& rows) {
-  std::vector<std::size_t> widths(rows[0].size());
-  for (const Cells& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string out;
-  for (const Cells& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}", row[i], i + 1 < row.size() ? widths[i] + 2 : 0);
-    out += (&row == &rows[0] ? bold(line) : line) + "\n";
+std::string aligned(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
+  for (auto begin = lines.begin(), end = begin; begin != lines.end(); begin = end) {
+    std::size_t widest = 0;  // before the first tab that is left of each line of a table
+    for (end = begin; end != lines.end() && end->find('\t') != end->npos; ++end)
+      widest = std::max(widest, width_of(end->substr(0, end->find('\t'))));
+    for (auto line = begin; line != end; ++line) {
+      const std::size_t tab = line->find('\t');
+      line->replace(tab, 1, widest - width_of(line->substr(0, tab)), ' ');
+    }
+    if (begin == end) ++end;
+    else end = begin;
   }
-  return out;
+  return fmt::format("{}", fmt::join(lines, ""));
 }
 
 std::string time_text(double us) {
@@ -121,18 +124,14 @@ std::string progress_text(const search::Progress& progress, std::size_t width) {
   return text.substr(0, width);
 }
 
-ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
-
-void ProgressLine::show(const search::Progress& progress) {
-  if (quiet_ || progress.seconds < next_seconds_) return;
-  next_seconds_ = progress.seconds + (terminal_ ? kTerminalEverySeconds : kPlainEverySeconds);
-  if (terminal_) put("\r\033[K" + progress_text(progress, terminal_width()));
-  else put(progress_text(progress, 400) + "\n");
-  open_ = terminal_;
-}
-
-void ProgressLine::clear() {
-  if (open_) put("\r\033[K");
-  open_ = false;
+std::function<void(const search::Progress&)> progress_line(bool quiet) {
+  if (quiet) return {};
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  const std::shared_ptr<void> line(nullptr, [terminal](void*) { put(terminal ? "\r\033[K" : ""); });
+  return [terminal, line, next_seconds = 0.0](const search::Progress& progress) mutable {
+    if (progress.seconds < next_seconds) return;
+    next_seconds = progress.seconds + (terminal ? kTerminalEverySeconds : kPlainEverySeconds);
+    put(terminal ? "\r\033[K" + progress_text(progress, terminal_width()) : progress_text(progress, 400) + "\n");
+  };
 }
 }  // namespace warploom::cli

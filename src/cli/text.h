@@ -1,4 +1,4 @@
-// Text in and out. What several commands read from their flags: durations, tracks, schedules. What people read: aligned tables on
+// Text in and out. What several commands read from their flags: tracks, schedules. What people read: aligned tables on
 // standard output, progress on standard error (one rewritten line on a terminal, a plain line every few seconds elsewhere). Colours
 // only on a terminal and only without NO_COLOR.
 #pragma once
@@ -7,9 +7,6 @@
 #include "layout/draw.h"
 #include "search/optimize.h"
 namespace warploom::cli {
-// "60s", "2m", "500ms", "1.5h"; a bare number is seconds. usage when it is none of these or not above zero.
-Result<double> parse_seconds(const std::string& text, const std::string& place);
-
 // The track that was named, or the model's own for "". unknown-track when it is none or cannot hold for the model's types.
 Result<Track> track_for(const graph::Graph& graph, const std::string& name);
 
@@ -19,17 +16,12 @@ Result<kernels::Schedule> parse_schedule(const std::string& text);
 // What a search would try first.
 Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities);
 
-using Rows = std::vector<std::pair<std::string, std::string>>;
-// One "label   value" a row, labels padded to the widest. Lines of a value after the first are indented alike.
-std::string two_columns(const Rows& rows);
-
-using Cells = std::vector<std::string>;
-// Columns padded to their widest cell; the first row is the heading, in bold.
-std::string columns(const std::vector<Cells>& rows);
-
-// `text` in bold or green where standard output is a terminal that may be coloured.
-std::string bold(const std::string& text);
-std::string green(const std::string& text);
+// What people read of a record: resources/text/NAME.txt filled in (base/rendered.h), then aligned. Its forms:
+//   {{#time}} microseconds   {{#percent}} a share   {{#ratio}} a number of times   {{#e1}}, {{#e2}}, {{#f1}} digits of a number
+//   {{#digits}} a key's first   {{#below}} lines, the others beneath the first   {{#bold}}, {{#green}} on a terminal that may be coloured
+std::string text_of(const std::string& name, const nlohmann::json& record);
+// Lines with tabs in columns: where lines follow one another, what stands before each's n-th tab is made as wide as the widest.
+std::string aligned(const std::string& text);
 
 // Microseconds as people read them: "812 us", "1.24 ms"; "-" for none.
 std::string time_text(double us);
@@ -38,6 +30,7 @@ std::string time_text(double us);
 struct Drawn {
   std::string tensor, layout, why, text, svg;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Drawn, tensor, layout, why, text, svg)
 std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most = 64);
 // Which instruction each copy and matrix statement became: an object a statement. (compile.cpp)
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution);
@@ -52,20 +45,8 @@ Result<nlohmann::json> read_plan(std::filesystem::path& path);
 // The archive at `file`, "": the one in the cache folder; file-missing rather than an empty one where there is none. (archive.cpp)
 Result<archive::Archive> archive_at(const std::string& file);
 
-class ProgressLine {
- public:
-  explicit ProgressLine(bool quiet);
-  ~ProgressLine() { clear(); }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  void show(const search::Progress& progress);
-  void clear();
-
- private:
-  bool quiet_, terminal_, open_ = false;
-  double next_seconds_ = 0;
-};
-
+// Shows how a search goes on; what it shows on a terminal goes with its last copy.
+std::function<void(const search::Progress&)> progress_line(bool quiet);
 // "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.
 std::string progress_text(const search::Progress& progress, std::size_t width);
 }  // namespace warploom::cli

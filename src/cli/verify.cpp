@@ -6,13 +6,13 @@
 #include "onnx/load.h"
 #include "runtime/bundle.h"
 #include "search/explore.h"
-#include "verify/evaluator.h"
 namespace warploom::cli {
 namespace {
 namespace fs = std::filesystem;
 
 struct Flags {
-  std::string plan, model, problem, track, target = "auto", limit = "10s", seconds = "3s";
+  std::string plan, model, problem, track, target = "auto";
+  double limit_seconds = 10, seconds = 3;
   std::uint64_t seed = 0;
 };
 
@@ -89,55 +89,34 @@ Result<verify::Verdict> judged(Bench& bench, const verify::Request& request) {
 }
 
 Result<Answer> judge_again(const Flags& flags) {
-  WARPLOOM_TRY(const double limit, parse_seconds(flags.limit, "--limit"));
   WARPLOOM_TRY(Bench bench, open(flags, false));
-  WARPLOOM_TRY(
-      const verify::Verdict verdict,
-      judged(bench, {.list = bench.list, .whole = true, .check_ms = 20'000, .foreign = true, .candidate_limit_ms = 1e3 * limit}));
+  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, {.list = bench.list,
+                                                             .whole = true,
+                                                             .check_ms = 20'000,
+                                                             .foreign = true,
+                                                             .candidate_limit_ms = 1e3 * flags.limit_seconds}));
   nlohmann::json json = verify::to_json(verdict);
   json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
                {"seed", bench.seed},
                {"device", bench.evaluator->ready().device}});
-  Rows rows = {{"verdict", green("accepted")},
-               {"device", bench.evaluator->ready().device},
-               {"seed", std::to_string(bench.seed)},
-               {"time", time_text(verdict.median_us)},
-               {"error", fmt::format("{:.2e} relative, {:.2e} at most", verdict.error, verdict.max_error)},
-               {"held by", verdict.sandbox}};
-  for (const auto& evidence : verdict.evidence)
-    rows.push_back(
-        {std::string(verify::name_of(evidence.family)), fmt::format("{:.2e} of {:.2e} allowed, {} of {} rows", evidence.error,
-                                                                    evidence.bound, evidence.rows_checked, evidence.rows)});
-  return Answer{json, two_columns(rows)};
+  return Answer{json, text_of("verdict", json)};
 }
 
 Result<Answer> time_again(const Flags& flags) {
-  WARPLOOM_TRY(const double seconds, parse_seconds(flags.seconds, "--time"));
   WARPLOOM_TRY(Bench bench, open(flags, true));
   WARPLOOM_TRY(
       const verify::Verdict v,
-      judged(bench, {.list = bench.list, .max_samples = 100'000, .timing_ms = 1e3 * seconds, .candidate_limit_ms = 60'000}));
+      judged(bench,
+             {.list = bench.list, .max_samples = 100'000, .timing_ms = 1e3 * flags.seconds, .candidate_limit_ms = 60'000}));
   const verify::Ready& ready = bench.evaluator->ready();
-  const auto interval = [](double median, double low, double high) {
-    return fmt::format("{}  (95 % of medians {} to {})", time_text(median), time_text(low), time_text(high));
-  };
   nlohmann::json json = verify::to_json(v);
   json.update({{"plan", bench.path.string()},
                {"device", ready.device},
                {"environment", ready.environment},
                {"reference", ready.reference},
                {"roofline_fraction", bench.roofline_us / v.median_us}});
-  Rows rows = {{"device", ready.device},
-               {"time", interval(v.median_us, v.low_us, v.high_us)},
-               {"runs", std::to_string(v.repeats)},
-               {"of roofline", fmt::format("{:.0f} %", 100 * bench.roofline_us / v.median_us)},
-               {"error", fmt::format("{:.2e} relative", v.error)}};
-  if (v.reference_us > 0) {
-    json["speedup"] = v.reference_us / v.median_us;
-    rows.push_back({ready.reference, interval(v.reference_us, v.reference_low_us, v.reference_high_us)});
-    rows.push_back({"speedup", green(fmt::format("{:.2f}x", v.reference_us / v.median_us))});
-  }
-  return Answer{json, two_columns(rows)};
+  if (v.reference_us > 0) json["speedup"] = v.reference_us / v.median_us;
+  return Answer{json, text_of("times", json)};
 }
 
 Command judging_command(std::string name, std::string help, Result<Answer> (*action)(const Flags&), bool timed) {
@@ -152,7 +131,7 @@ Command judging_command(std::string name, std::string help, Result<Answer> (*act
                    {"--seed", &flags->seed, "of the inputs; 0: for a kernel file drawn anew"}},
                   [flags, action](const Session&) { return action(*flags); }};
   if (timed) command.flags.push_back({"--time", &flags->seconds, "how long to measure: 500ms, 3s"});
-  else command.flags.push_back({"--limit", &flags->limit, "how long one launch may take: 500ms, 10s"});
+  else command.flags.push_back({"--limit", &flags->limit_seconds, "how long one launch may take: 500ms, 10s"});
   return command;
 }
 }  // namespace

@@ -32,11 +32,21 @@ std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
 json to_json(const LaunchList& list) { return list; }
 
 Result<LaunchList> launch_list_from_json(const json& text) {
+  const auto unfit = [](const char* message, const char* expected, const std::string& found) {
+    return fail({ErrorCode::kPlanInvalid, message, "", expected, found, "make the plan again with `warploom optimize`"});
+  };
   try {
-    return text.get<LaunchList>();
+    const auto list = text.get<LaunchList>();
+    std::set<std::string> names;
+    for (const auto* specs : {&list.inputs, &list.outputs, &list.workspaces})
+      for (const BufferSpec& spec : *specs) names.insert(spec.name);
+    for (const Kernel& kernel : list.kernels)
+      for (const Argument& arg : kernel.args)
+        if (!names.contains(arg.buffer))
+          return unfit("a kernel's argument names no buffer of its launch list", "an input, output or workspace", arg.buffer);
+    return list;
   } catch (const json::exception& error) {
-    return fail({ErrorCode::kPlanInvalid, "a launch list cannot be read", "", "the form that to_json writes", error.what(),
-                 "make the plan again with `warploom optimize`"});
+    return unfit("a launch list cannot be read", "the form that to_json writes", error.what());
   }
 }
 }  // namespace warploom

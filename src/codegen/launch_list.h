@@ -61,6 +61,7 @@ struct LaunchList {
   double predicted_us = 0;      // of all kernels by the cost model; 0 where there is none (the CPU). Not part of the record
 };
 
+// What is read is as it was written, and every argument names a buffer: who takes a list need not look again.
 nlohmann::json to_json(const LaunchList& list);
 Result<LaunchList> launch_list_from_json(const nlohmann::json& json);
 

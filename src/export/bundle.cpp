@@ -15,7 +15,7 @@ void remove_earlier(const fs::path& folder) {
 }
 }  // namespace
 Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list, const graph::Graph& graph) {
-  WARPLOOM_TRY(nlohmann::json record, record_of(info, list));
+  nlohmann::json record = record_of(info, list);
   WARPLOOM_TRY(std::vector<BundleFile> files, check_data(record, list, graph, info.tolerance, info.seed));
   add_kernel_text(record, list);
   const std::string engine = list.engine == Engine::cuda ? "cuda/" : "cpu/";

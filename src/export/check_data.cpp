@@ -54,23 +54,16 @@ std::string packed(const std::vector<T>& values) {
 }
 
 // Inputs are made from the seed; a tensor whose bytes the model holds keeps them.
-Result<Data> make_inputs(const LaunchList& list, const graph::Graph& graph, std::uint64_t seed) {
+Data make_inputs(const LaunchList& list, const graph::Graph& graph, std::uint64_t seed) {
   Data data;
   for (std::size_t i = 0; i < list.inputs.size(); ++i) {
     const BufferSpec& buffer = list.inputs[i];
-    const auto id = graph.tensor_named(buffer.name);
-    if (!id || graph::byte_count(graph.tensor(*id)) != buffer.bytes())
-      return fail({ErrorCode::kPlanInvalid, "a launch list's input is no tensor of the graph", graph.name,
-                   "a tensor of the same size", buffer.name, "make the plan again with `warploom optimize`"});
-    const auto& constant = graph.tensor(*id).constant;
+    const auto& constant = graph.tensor(graph.tensor_named(buffer.name).value()).constant;
     data.inputs.push_back(constant ? *constant : generate(buffer.dtype, input_seed(seed, i), buffer.elements()));
   }
   for (const auto id : graph.inputs) {
     const auto at = std::ranges::find(list.inputs, graph.tensor(id).name, &BufferSpec::name);
-    if (at == list.inputs.end())
-      return fail({ErrorCode::kPlanInvalid, "the launch list lacks an input of the graph", graph.name, graph.tensor(id).name,
-                   "nothing", "make the plan again with `warploom optimize`"});
-    data.of_graph.emplace_back(data.inputs[static_cast<std::size_t>(at - list.inputs.begin())]);
+    data.of_graph.emplace_back(data.inputs.at(static_cast<std::size_t>(at - list.inputs.begin())));
   }
   return data;
 }
@@ -91,32 +84,23 @@ struct Samples {
   std::vector<std::int64_t> indices;
   std::vector<double> values;
   verify::Comparison seen;  // how the values' rounding may add up
-
-  void condition(const graph::ValueAndMagnitude& of) {
-    verify::compare(seen, {}, Dtype::f64, of.value.data(), of.value.data(), of.magnitude.data(), 0,
-                    static_cast<std::int64_t>(of.value.size()));
-  }
 };
-Result<Samples> sample(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed) {
+Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed,
+                           bool whole) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
-  for (const std::int64_t row : chosen(kSampledRows, rows.count, random)) {
-    WARPLOOM_TRY(const auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, row + 1));
-    samples.condition(made);
-    for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
-      samples.indices.push_back(row * rows.elements + column);
-      samples.values.push_back(made.value[static_cast<std::size_t>(column)]);
-    }
+  for (const std::int64_t row : whole ? std::vector<std::int64_t>{0} : chosen(kSampledRows, rows.count, random)) {
+    WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, whole ? rows.count : row + 1));
+    verify::compare(samples.seen, {}, Dtype::f64, made.value.data(), made.value.data(), made.magnitude.data(), 0,
+                    std::ssize(made.value));
+    if (whole) samples.values = std::move(made.value);
+    else
+      for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
+        samples.indices.push_back(row * rows.elements + column);
+        samples.values.push_back(made.value[static_cast<std::size_t>(column)]);
+      }
   }
-  return samples;
-}
-
-Result<Samples> everything(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output) {
-  WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, 0, graph::rows_of(graph, output).count));
-  Samples samples;
-  samples.condition(made);
-  samples.values = std::move(made.value);
   return samples;
 }
 
@@ -126,7 +110,7 @@ Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchLi
   for (const auto& input : list.inputs) bytes += input.bytes();
   for (const auto& output : list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
   const bool whole = bytes <= kMostBytes;
-  WARPLOOM_TRY(const Data data, make_inputs(list, graph, seed));
+  const Data data = make_inputs(list, graph, seed);
 
   std::vector<BundleFile> files;
   const auto stored = [&](const std::string& name, std::string text) {  // how check.cpp spells the file's name
@@ -150,8 +134,7 @@ Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchLi
   }
   record["given"] = fmt::format("{}", fmt::join(given, ", "));
   for (std::size_t i = 0; i < list.outputs.size(); ++i) {
-    WARPLOOM_TRY(const Samples samples, whole ? everything(graph, data.of_graph, static_cast<int>(i))
-                                              : sample(graph, data.of_graph, static_cast<int>(i), seed));
+    WARPLOOM_TRY(const Samples samples, samples_of(graph, data.of_graph, static_cast<int>(i), seed, whole));
     // A network's layers each hold the track's bound; what their errors come to together is for these inputs to say.
     const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed),
                  allowed = is_float(list.outputs[i].dtype) ? std::max(tolerance, plain) : 0;

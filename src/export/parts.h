@@ -1,7 +1,6 @@
 // The parts of a bundle. All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record of it all,
 // record_of(); here is what has to be computed: the kernels' file, the headers they include, the tensors that `make check` compares.
 #pragma once
-#include <nlohmann/json.hpp>
 #include "export/bundle.h"
 namespace warploom::export_ {
 struct BundleFile {
@@ -13,8 +12,7 @@ struct BundleFile {
 //   bundle, summary, comment, gpu, engine, arch, …   of the whole
 //   inputs, outputs   {index, name, variable, type, dtype, shape, …}: the launcher's parameters, `type` what they point to
 //   kernels           as in the launch list; arguments with their address as the launcher spells it ("C", "bytes + 4096")
-// plan-invalid where a kernel's argument names no buffer of the list.
-Result<nlohmann::json> record_of(const BundleInfo& info, const LaunchList& list);
+nlohmann::json record_of(const BundleInfo& info, const LaunchList& list);
 
 // Kernels of one text stay one text; several texts each get a namespace, their includes in front. Adds kernel_text, and to every kernel
 // `part`, the namespace it is in.

@@ -1,5 +1,4 @@
 #include <regex>
-#include "base/embedded.h"
 #include "base/hash.h"
 #include "export/parts.h"
 #include "runtime/compilers.h"
@@ -30,7 +29,7 @@ struct Place {
   std::int64_t bytes;
 };
 }  // namespace
-Result<json> record_of(const BundleInfo& info, const LaunchList& list) {
+json record_of(const BundleInfo& info, const LaunchList& list) {
   const bool gpu = list.engine == Engine::cuda;
   std::vector<std::string> taken;
   const std::string name = identifier(info.name, taken);
@@ -85,11 +84,8 @@ Result<json> record_of(const BundleInfo& info, const LaunchList& list) {
                 {"overlaps", int{kernel.overlaps && k > 0}}});
     for (std::size_t i = 0; i < kernel.args.size(); ++i) {
       const Argument& arg = kernel.args[i];
-      const auto place = places.find(arg.buffer);
-      if (place == places.end())
-        return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer of its launch list", name,
-                     "an input, output or workspace", arg.buffer, "make the plan again with `warploom optimize`"});
-      row["args"][i].update({{"index", i}, {"address", place->second.address}, {"bytes", place->second.bytes}});
+      const Place& place = places.at(arg.buffer);
+      row["args"][i].update({{"index", i}, {"address", place.address}, {"bytes", place.bytes}});
       if (!arg.tensor_map) continue;
       record["maps"] = true;
       const std::int64_t swizzle = arg.map.swizzle_bytes;

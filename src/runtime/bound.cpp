@@ -1,4 +1,5 @@
 #include "runtime/bound.h"
+#include "runtime/library.h"
 namespace warploom::runtime {
 Call in_order(std::vector<Call> calls) {
   return [calls = std::move(calls)]() -> Status {
@@ -14,6 +15,32 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
   return fail({ErrorCode::kPlanInvalid, bound ? "a bound buffer is too small" : "a buffer is not bound", spec.name,
                fmt::format("{} bytes", spec.bytes()), bound ? fmt::format("{} bytes", found->second.bytes()) : "none",
                "bind every input and output"});
+}
+
+Result<Buffer> host_buffer(std::int64_t bytes, std::int64_t room,
+                           const std::function<std::shared_ptr<void>(std::int64_t)>& allocate) {
+  auto memory = bytes <= room ? allocate(bytes) : nullptr;
+  void* const address = memory.get();
+  if (address) return Buffer(std::move(memory), address, bytes);
+  return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
+               fmt::format("{} bytes free", room), "take a smaller problem"});
+}
+
+Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name) {
+  const Library library{image.c_str()};
+  const CpuKernel function = library[name.c_str()];
+  if (library.complete()) return function;
+  return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", name, "a shared object with the kernel",
+               library ? image : library.why_not(), "clear the cache folder and compile again"});
+}
+
+Status Executor::upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) {
+  std::memcpy(static_cast<char*>(to.address()) + offset, from, static_cast<std::size_t>(bytes));
+  return ok();
+}
+Status Executor::download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) {
+  std::memcpy(to, static_cast<const char*>(from.address()) + offset, static_cast<std::size_t>(bytes));
+  return ok();
 }
 
 Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {
@@ -46,18 +73,15 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
     for (const BufferSpec& spec : list->workspaces) {
       if (buffers.contains(spec.name)) continue;
       WARPLOOM_TRY(buffers[spec.name], allocate(spec.bytes()));
-      WARPLOOM_CHECK(fill(buffers[spec.name], kWorkspaceFill));
+      WARPLOOM_CHECK(fill(buffers[spec.name], kPoison));
     }
     std::vector<Call> calls;
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       std::vector<void*> addresses;
       for (const Argument& argument : list->kernels[i].args) {
-        const auto found = buffers.find(argument.buffer);
-        if (found == buffers.end())
-          return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", list->kernels[i].name,
-                       "an input, output or workspace", argument.buffer, "check the launch list"});
-        addresses.push_back(found->second.address());
-        if (argument.zeroed) calls.push_back([this, buffer = found->second] { return fill(buffer, 0); });
+        const Buffer& buffer = buffers.at(argument.buffer);
+        addresses.push_back(buffer.address());
+        if (argument.zeroed) calls.push_back([this, buffer] { return fill(buffer, 0); });
       }
       WARPLOOM_TRY(calls.emplace_back(), kernels[i](addresses));
     }

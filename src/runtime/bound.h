@@ -3,12 +3,15 @@
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 namespace warploom::runtime {
-// What workspaces are filled with when they are bound: a NaN in every floating-point type, so that a kernel which reads what no
-// kernel wrote is seen.
-inline constexpr std::uint32_t kWorkspaceFill = 0xffedffedu;
-
 // The buffer called `spec.name`, or plan-invalid where there is none or it is too small.
 Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec);
+
+// A buffer of the host's memory, which `allocate` gives; out-of-memory where it gives none or `room` is less.
+Result<Buffer> host_buffer(std::int64_t bytes, std::int64_t room,
+                           const std::function<std::shared_ptr<void>(std::int64_t)>& allocate);
+
+// The function of a compiled CPU kernel, which stays loaded: a closed image would pull the code from under others. compile-failed.
+Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name);
 
 // What stands behind `field` on its line of a /proc file, or "".
 std::string proc_value(const char* path, const char* field);

@@ -44,11 +44,11 @@ std::string helper_program;
 constexpr std::array kBareLibrary = {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"};
 
 // Runs `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
-Result<Output> run_compiler(const std::string& compiler, std::vector<std::string> argv, const HeaderSet& headers,
+Result<Output> run_compiler(const std::string& compiler, std::vector<std::string> argv, const std::string& device,
                             const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
   const ScratchFolder scratch("compile");
   const fs::path folder = scratch.path(), text = folder / ("kernels" + suffix), image = folder / "image";
-  for (const EmbeddedFile& file : headers.files) std::ofstream(folder / file.path) << file.text;
+  for (const EmbeddedFile& file : headers_of(device)) std::ofstream(folder / file.path) << file.text;
   WARPLOOM_CHECK(write_file(text, source));
   argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
   if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's own: /proc/self/exe
@@ -60,31 +60,26 @@ Result<Output> run_compiler(const std::string& compiler, std::vector<std::string
 }
 
 // The image of `source` by a compiler that is called as `argv`; by NVRTC in this process where that names no program.
-Result<Image> image_of(const Compiler& compiler, const std::vector<std::string>& argv, const HeaderSet& headers,
+Result<Image> image_of(const Compiler& compiler, const std::vector<std::string>& argv, const std::string& device,
                        const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
   // What -march=native means here: images do not move between unlike machines that share a cache folder.
   static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
-  const std::string key =
-      hash_hex(fmt::format("{}\n{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, headers.key, source));
+  std::string made_of = fmt::format("{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, source);
+  for (const EmbeddedFile& file : headers_of(device)) made_of += '\0' + file.path + '\0' + file.text;
+  const std::string key = hash_hex(made_of);
   const DiskCache cache = image_cache();
   if (auto image = cache.find(key)) return std::move(*image);
   WARPLOOM_TRY(const Output made, argv[0].empty() ? compile_cuda_in_process(source, argv.back())
-                                                  : run_compiler(compiler.name, argv, headers, source, suffix, time));
+                                                  : run_compiler(compiler.name, argv, device, source, suffix, time));
   return cache.store(key, made.image, source, made.log);
 }
 }  // namespace
-const HeaderSet& headers_of(const std::string& device) {
-  static const auto sets = [] {
-    std::map<std::string, HeaderSet> all;
-    for (const std::string kind : {"ptx", "cpu", "emulated"})
-      for (const EmbeddedFile& file : device_headers())
-        if (const fs::path path = file.path; path.parent_path() == kind || path.parent_path() == "common") {
-          all[kind].files.push_back({path.filename().string(), file.text});
-          all[kind].key = hash_hex(all[kind].key + path.filename().string() + '\0' + file.text);
-        }
-    return all;
-  }();
-  return sets.at(device);
+std::vector<EmbeddedFile> headers_of(const std::string& device) {
+  std::vector<EmbeddedFile> out;
+  for (const EmbeddedFile& file : device_headers())
+    if (const fs::path path = file.path; path.parent_path() == device || path.parent_path() == "common")
+      out.push_back({path.filename().string(), file.text});
+  return out;
 }
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
@@ -94,7 +89,7 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   std::vector<std::string> cpu_flags = kCpuCompileFlags;
   cpu_flags.insert(cpu_flags.end(), kBareLibrary.begin(), kBareLibrary.end());
   for (const Kernel& kernel : list.kernels) {
-    WARPLOOM_TRY(const Image image, cpu ? compile_shared_object(kernel.source, cpu_flags, headers_of("cpu"), options.time)
+    WARPLOOM_TRY(const Image image, cpu ? compile_shared_object(kernel.source, cpu_flags, "cpu", options.time)
                                         : compile_cuda(kernel.source, list.arch, options));
     if (!cpu) WARPLOOM_CHECK(judge(parse_ptxas(image.log), options, kernel.name));
     binary.images.push_back(image.path.string());
@@ -119,14 +114,14 @@ Result<Image> compile_cuda(const std::string& source, const std::string& arch, c
   WARPLOOM_TRY(const Compiler compiler, find_cuda_compiler());
   std::vector<std::string> argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
   if (compiler.nvrtc) argv = {helper_program, kCompileCommand, arch};
-  return image_of(compiler, argv, headers_of("ptx"), source, ".cu", options.time);
+  return image_of(compiler, argv, "ptx", source, ".cu", options.time);
 }
 
-Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const HeaderSet& headers,
+Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const std::string& device,
                                     std::chrono::milliseconds time) {
   WARPLOOM_TRY(const Compiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path};
   argv.insert(argv.end(), flags.begin(), flags.end());
-  return image_of(compiler, argv, headers, source, ".cpp", time);
+  return image_of(compiler, argv, device, source, ".cpp", time);
 }
 }  // namespace warploom::runtime

@@ -100,7 +100,8 @@ Result<Compiler> find_cpu_compiler() {
 Result<Output> compile_cuda_in_process(const std::string& source, const std::string& arch) {
   const Nvrtc& n = nvrtc();
   std::vector<const char*> texts, names;
-  for (const EmbeddedFile& file : headers_of("ptx").files) {
+  const std::vector<EmbeddedFile> headers = headers_of("ptx");
+  for (const EmbeddedFile& file : headers) {
     texts.push_back(file.text.c_str());
     names.push_back(file.path.c_str());
   }

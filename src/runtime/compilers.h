@@ -6,7 +6,6 @@
 //
 // Texts include the device headers by bare name ("wl.h").
 #pragma once
-#include <optional>
 #include "base/embedded.h"
 #include "runtime/compile.h"
 namespace warploom::runtime {
@@ -18,13 +17,8 @@ struct Compiler {
 Result<Compiler> find_cuda_compiler();  // once a process; fails with no-nvrtc
 Result<Compiler> find_cpu_compiler();   // fails with no-compiler
 
-// The embedded device headers of some kinds, by bare file name.
-struct HeaderSet {
-  std::vector<EmbeddedFile> files;  // `path` is the bare name
-  std::string key;                  // of their names and texts
-};
-// Those of `device` ("ptx", "cpu", "emulated") and of device/common.
-const HeaderSet& headers_of(const std::string& device);
+// The embedded headers of a kind of `device`, "ptx", "cpu" or "emulated", and of device/common, by their bare names.
+std::vector<EmbeddedFile> headers_of(const std::string& device);
 
 struct Image {
   std::filesystem::path path;  // ~/.cache/warploom/images/5f…e1.image
@@ -44,7 +38,7 @@ DiskCache image_cache();  // cache_folder()/images, with the environment's cap
 
 // `source` as a cubin and as a shared object, from the cache or made now.
 Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options = {});
-Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const HeaderSet& headers,
+Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const std::string& device,
                                     std::chrono::milliseconds time);
 // The flags every CPU kernel is compiled with.
 inline const std::vector<std::string> kCpuCompileFlags = {

@@ -1,9 +1,7 @@
 #include <unistd.h>
-#include <cstdlib>
 #include "base/file.h"
 #include "cpu/pool.h"
 #include "runtime/bound.h"
-#include "runtime/library.h"
 #include "target/capabilities.h"
 namespace warploom::runtime {
 std::string proc_value(const char* path, const char* field) {
@@ -26,20 +24,7 @@ class CpuExecutor final : public Executor {
   Result<Buffer> allocate(std::int64_t bytes) override {
     WARPLOOM_TRY(const std::int64_t room, free_memory());
     // malloc promises more than there is; the kernel would kill the process at the first touch.
-    auto memory = bytes <= room ? wl::allocate_pages(bytes) : nullptr;
-    if (!memory)
-      return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
-                   fmt::format("{} bytes free", room), "take a smaller problem"});
-    void* address = memory.get();
-    return Buffer(std::move(memory), address, bytes);
-  }
-  Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) override {
-    std::memcpy(static_cast<char*>(to.address()) + offset, from, static_cast<std::size_t>(bytes));
-    return ok();
-  }
-  Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) override {
-    std::memcpy(to, static_cast<const char*>(from.address()) + offset, static_cast<std::size_t>(bytes));
-    return ok();
+    return host_buffer(bytes, room, wl::allocate_pages);
   }
   Status fill(const Buffer& buffer, std::uint32_t word) override {
     constexpr std::int64_t kPiece = 1 << 18;
@@ -54,13 +39,7 @@ class CpuExecutor final : public Executor {
   }
 
   Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) override {
-    // Never closed: dlopen gives the same handle for the same path, and a closed image would pull the code from under others.
-    const Library library{image.c_str()};
-    const CpuKernel function = library[kernel.name.c_str()];
-    if (!library.complete())
-      return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", kernel.name,
-                   "a shared object with the kernel", library ? image : library.why_not(),
-                   "clear the cache folder and compile again"});
+    WARPLOOM_TRY(const CpuKernel function, cpu_kernel(image, kernel.name));
     return [this, &kernel, function](const std::vector<void*>& addresses) -> Result<Call> {
       return [this, &kernel, function, addresses]() -> Status {
         const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
@@ -77,7 +56,6 @@ class CpuExecutor final : public Executor {
     for (int i = 0; i < times; ++i) WARPLOOM_CHECK(work());
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / times;
   }
-  Result<Call> record(const Call& work) override { return work; }
 
  private:
   wl::Pool pool_;

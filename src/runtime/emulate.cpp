@@ -31,7 +31,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
                   std::vector<BankUse>& banks) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
-  WARPLOOM_TRY(const Image object, compile_shared_object(kernel.source, flags, headers_of("emulated"), std::chrono::minutes(10)));
+  WARPLOOM_TRY(const Image object, compile_shared_object(kernel.source, flags, "emulated", std::chrono::minutes(10)));
   const Library library{object.path.c_str()};
   emulator::Launch launch;
   launch.entry = library[(kernel.name + "_entry").c_str()];
@@ -53,14 +53,11 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
   std::set<std::string> seen;
   for (std::size_t i = 0; i < kernel.args.size(); ++i) {
     const Argument& arg = kernel.args[i];
-    const auto space = spaces.find(arg.buffer);
-    if (space == spaces.end())
-      return fail({ErrorCode::kPlanInvalid, "a kernel's argument names no buffer", kernel.name, "a buffer of the launch list",
-                   arg.buffer, ""});
-    pointers[i] = space->second.bytes.data();
+    Space& space = spaces.at(arg.buffer);
+    pointers[i] = space.bytes.data();
     if (arg.zeroed) {
-      std::ranges::fill(space->second.bytes, std::byte{0});
-      space->second.initialised = true;
+      std::ranges::fill(space.bytes, std::byte{0});
+      space.initialised = true;
     }
     args[i] = &pointers[i];
     if (arg.tensor_map) {
@@ -68,8 +65,8 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
       args[i] = &maps[i];
     }
     if (!seen.insert(arg.buffer).second) continue;
-    launch.allocations.push_back({pointers[i], space->second.bytes.size(), arg.buffer, space->second.writable,
-                                  space->second.initialised, !space->second.writable || !space->second.used});
+    launch.allocations.push_back(
+        {pointers[i], space.bytes.size(), arg.buffer, space.writable, space.initialised, !space.writable || !space.used});
   }
   launch.args = args.data();
   const emulator::Report report = emulator::run(launch);

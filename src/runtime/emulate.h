@@ -7,6 +7,7 @@
 // Errors: emulator-hazard (the first hazards in `found`, with lines), emulator-deadlock, compile-failed, no-compiler.
 #pragma once
 #include <map>
+#include <nlohmann/json.hpp>
 #include <span>
 #include "codegen/launch_list.h"
 namespace warploom::runtime {
@@ -25,6 +26,7 @@ struct BankUse {  // of the shared-memory instructions at one line of a kernel's
   std::int64_t instructions = 0, wavefronts = 0;  // a warp's instructions, and passes over the banks
   std::int64_t least = 0;                         // passes that the same accesses need when no two words share a bank
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BankUse, kernel, line, instructions, wavefronts, least)
 
 // The use of banks by kernel and line, with count_banks.
 Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});

@@ -40,6 +40,10 @@ class Buffer {
 };
 using Bindings = std::map<std::string, Buffer>;
 
+// What a buffer holds that no kernel has written yet: a quiet NaN in every floating-point type, so that who reads it is seen, and an
+// element that still holds it was not written.
+inline constexpr std::uint32_t kPoison = 0xffedffedu;
+
 // Launches that are ready to be made, again and again, on buffers which the call keeps.
 using Call = std::function<Status()>;
 // All of them, one after the other.
@@ -76,9 +80,9 @@ class Executor {
 
   // At least `bytes` (0 gives a buffer of 0 bytes at a valid address), aligned to 4096, contents undefined.
   virtual Result<Buffer> allocate(std::int64_t bytes) = 0;
-  // Copies between host and device; both wait for the launches before them.
-  virtual Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset = 0) = 0;
-  virtual Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset = 0) = 0;
+  // Copies between host and device, here of memory that is the host's; both wait for the launches before them.
+  virtual Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset = 0);
+  virtual Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset = 0);
   // Repeats the 32-bit word over the buffer, which begins at a multiple of 4, to its last byte, in launch order.
   virtual Status fill(const Buffer& buffer, std::uint32_t word) = 0;
 
@@ -89,7 +93,7 @@ class Executor {
   // The time from before `work`'s first launch to after its last one, in microseconds: the mean of `times` runs, one after the other.
   virtual Result<double> time_us(const Call& work, int times) = 0;
   // A series of launches to be made again and again: a CUDA graph, or on the CPU the calls themselves.
-  virtual Result<Call> record(const Call& work) = 0;
+  virtual Result<Call> record(const Call& work) { return work; }
   // Puts other data into the caches, in launch order, by writing twice as much as they hold (at most 256 MiB).
   Status flush_caches();
   virtual void* stream() { return nullptr; }  // CUstream, for libraries

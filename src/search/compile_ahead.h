@@ -1,11 +1,9 @@
 // CompileAhead: builds and compiles schedules on threads of its own, so many at once, ahead of the measuring, and hands them out in the order
 // they were put in. Compilers themselves run in child processes under a clock (runtime/compile.h).
 #pragma once
-#include <atomic>
 #include <deque>
 #include <future>
 #include <semaphore>
-#include <thread>
 #include "base/process.h"
 #include "kernels/family.h"
 #include "runtime/compile.h"
@@ -21,40 +19,30 @@ class CompileAhead {
   using Build = std::function<Result<LaunchList>(const kernels::Schedule&)>;
   using milliseconds = std::chrono::milliseconds;
   CompileAhead(Build build, int threads, milliseconds limit)
-      : build_(std::move(build)), limit_(limit), turns_(std::make_shared<Turns>(std::max(1, threads))) {}
-  // Compilers that are still running end with all that they started.
+      : build_(std::move(build)), limit_(limit), turns_(std::max(1, threads)) {}
   ~CompileAhead() {
-    turns_->stopped = true;
-    const auto until = Clock::now() + std::chrono::seconds(2);  // a builder or NVRTC within this process cannot be ended
-    for (const Entry& entry : entries_) entry.result.wait_until(until);
-  }
-  CompileAhead(const CompileAhead&) = delete;
-  CompileAhead& operator=(const CompileAhead&) = delete;
+    stopped_ = true;
+  }  // compilers that are still running end with all that they started; builders are waited for
 
   // A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it.
   void put(kernels::Schedule schedule) {
-    std::packaged_task<Compiled()> task(
-        [schedule = std::move(schedule), build = build_, limit = limit_, turns = turns_]() -> Compiled {
-          end_processes_with(&turns->stopped);
-          turns->free.acquire();
-          Compiled made = turns->stopped ? Compiled{} : compiled(schedule, build, limit);
-          turns->free.release();
-          return made;
-        });
-    entries_.push_back({Clock::now(), task.get_future()});
-    std::thread(std::move(task)).detach();
+    entries_.push_back({Clock::now(), std::async(std::launch::async, [this, schedule = std::move(schedule)] {
+                          end_processes_with(&stopped_);
+                          turns_.acquire();
+                          Compiled made = stopped_ ? Compiled{} : compiled(schedule);
+                          turns_.release();
+                          return made;
+                        })});
   }
   // One that needs no compiler keeps its place in the order.
   void put(Compiled made) {
-    std::promise<Compiled> known;
-    known.set_value(std::move(made));
-    entries_.push_back({Clock::now(), known.get_future()});
+    entries_.push_back({Clock::now(), std::async(std::launch::deferred, [made = std::move(made)] { return made; })});
   }
   std::size_t pending() const { return entries_.size(); }  // put and not taken
   // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait` has passed.
   std::optional<Compiled> take(milliseconds wait, milliseconds patience) {
     const auto start = Clock::now();
-    const auto ready = [](const Entry& entry) { return entry.result.wait_for(milliseconds(0)) == std::future_status::ready; };
+    const auto ready = [](const Entry& entry) { return entry.result.wait_for(milliseconds(0)) != std::future_status::timeout; };
     while (!entries_.empty()) {
       const bool any = Clock::now() - entries_.front().put >= patience;
       const auto last = any ? entries_.end() : entries_.begin() + 1;
@@ -75,16 +63,11 @@ class CompileAhead {
     Clock::time_point put;
     std::future<Compiled> result;
   };
-  struct Turns {
-    explicit Turns(int threads) : free(threads) {}
-    std::counting_semaphore<> free;
-    std::atomic<bool> stopped = false;
-  };
 
-  static Compiled compiled(const kernels::Schedule& schedule, const Build& build, milliseconds limit) {
-    Compiled made{schedule, build(schedule), {}};
+  Compiled compiled(const kernels::Schedule& schedule) const {
+    Compiled made{schedule, build_(schedule), {}};
     if (!made.list) return made;
-    Result<runtime::Binary> binary = runtime::compile(*made.list, {.time = limit});
+    Result<runtime::Binary> binary = runtime::compile(*made.list, {.time = limit_});
     if (binary) made.compiler = binary->compiler;
     else made.list = fail(binary.error());
     return made;
@@ -92,7 +75,8 @@ class CompileAhead {
 
   Build build_;
   milliseconds limit_;
-  std::shared_ptr<Turns> turns_;
-  std::deque<Entry> entries_;  // in the order they were put
+  std::counting_semaphore<> turns_;
+  std::atomic<bool> stopped_ = false;
+  std::deque<Entry> entries_;  // in the order they were put; the last member, so that the threads end before what they use
 };
 }  // namespace warploom::search

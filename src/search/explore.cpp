@@ -1,9 +1,6 @@
 #include "search/explore.h"
-#include <chrono>
-#include <thread>
 #include "archive/archive.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "search/compile_ahead.h"
 namespace warploom::search {
 namespace {
@@ -32,7 +29,7 @@ class Explorer {
     if (!done && done.error().code != ErrorCode::kInterrupted) {
       finish("failed");
       Error why = done.error();
-      if (best_us_ > 0) why.found += fmt::format("; the best so far: {}, {:.1f} us", best_text_, best_us_);
+      if (best_us_ > 0) why.found += fmt::format("; the best so far: {}, {:.1f} us", run_.best, best_us_);
       return fail(why);
     }
     return conclude();
@@ -52,7 +49,7 @@ class Explorer {
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool interrupted() const { return options_.interrupted && options_.interrupted->load(); }
-  bool limit_reached() const { return options_.max_candidates > 0 && judged_ >= options_.max_candidates; }
+  bool limit_reached() const { return options_.max_candidates > 0 && run_.candidates >= options_.max_candidates; }
 
   // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the finalists' measurements.
   double reserve() const {
@@ -66,25 +63,24 @@ class Explorer {
     WARPLOOM_TRY(evaluator_, verify::Evaluator::start(problem_.setup, {.interrupted = options_.interrupted}));
     start_seconds_ = now() - before;
     ready_ = evaluator_->ready();
-    reference_us_ = ready_.reference_us;
+    run_ = {"", options_.seed, ready_.reference, ready_.reference_us, environment("")};
     WARPLOOM_CHECK(open_archive());
     proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
-    run_ = {key_, options_.seed, ready_.reference, reference_us_, environment("")};
     if (options_.resume) WARPLOOM_CHECK(recall());
     WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
     return ok();
   }
 
   Status open_archive() {
-    const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : options_.archive;
+    const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(options_.archive);
     WARPLOOM_TRY(archive_, archive::Archive::open(path));
     // The graph alone: seeds and references may change between runs.
     const auto bytes = nlohmann::json::to_cbor(verify::to_json(verify::Setup{.graph = problem_.setup.graph}));
     const std::string& target = problem_.catalogue.capabilities.arch;
-    key_ = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
-                                name_of(options_.track), target, ready_.device));
-    return archive_->add_problem({key_, problem_.setup.graph.name, std::string(name_of(options_.track)), target, ready_.device,
-                                  graph::to_text(problem_.setup.graph)});
+    run_.problem = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
+                                        name_of(options_.track), target, ready_.device));
+    return archive_->add_problem({run_.problem, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
+                                  ready_.device, graph::to_text(problem_.setup.graph)});
   }
 
   // What earlier runs learned: times guide the proposals, the best is judged again first, and the rest is not tried again unless
@@ -93,9 +89,9 @@ class Explorer {
   // A search that did not come to its end is done again instead, from what was known when it began: the same proposals come in the same
   // order, and what it recorded stands for judging them. So it goes on exactly where it stopped, wherever that was.
   Status recall() {
-    WARPLOOM_TRY(const std::vector<archive::Candidate> rows, archive_->candidates(key_));
-    WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(key_));
-    WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(key_));
+    WARPLOOM_TRY(const std::vector<archive::Candidate> rows, archive_->candidates(run_.problem));
+    WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
+    WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(run_.problem));
     const auto same = [&](const archive::Run& run) { return run.seed == options_.seed && run.environment.ends_with(stamp_); };
     const bool again = !runs.empty() && runs.back().status != "done" && same(runs.back());
     run_.known = again ? runs.back().known : rows.size();
@@ -120,7 +116,7 @@ class Explorer {
 
   verify::Request quick_request() const {
     // A schedule much slower than what is known is of no use; waiting for it costs the others their turn.
-    const double known_us = std::max(best_us_, reference_us_);
+    const double known_us = std::max(best_us_, run_.reference_us);
     return {.list = {},
             .check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0),
             .beside_reference = false,
@@ -151,7 +147,7 @@ class Explorer {
       if (compile_->pending() == 0) break;
       // The budget holds even when nothing is right yet, but the search does not give up before it has judged one at all; a region of
       // a larger plan is given more time, since the plan is nothing without it.
-      const bool enough = options_.patience_seconds > 0 ? best_us_ > 0 : judged_ > 0;
+      const bool enough = options_.patience_seconds > 0 ? best_us_ > 0 : run_.candidates > 0;
       if (left() < reserve() + judge_seconds_ && (enough || left() <= -options_.patience_seconds)) break;
       std::optional<Compiled> compiled = compile_->take(milliseconds(100), milliseconds(problem_.recorded ? 3'600'000 : 3'000));
       if (!compiled) continue;
@@ -171,7 +167,7 @@ class Explorer {
       const double before = now();
       const bool built = compiled.list.has_value();
       WARPLOOM_CHECK(settle(entry, std::move(compiled.list), *evaluator_, quick_request()));
-      ++judged_;
+      ++run_.candidates;
       // The first judgement makes what later ones find ready.
       const double took = now() - before;
       if (built) judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
@@ -180,7 +176,7 @@ class Explorer {
       proposer_->learn(entry.schedule, entry.verdict.median_us);
       if (best_us_ == 0 || entry.verdict.median_us < best_us_) {
         best_us_ = entry.verdict.median_us;
-        best_text_ = text;
+        run_.best = text;
       }
       std::erase_if(entries_, [&](const Entry& e) { return e.schedule == entry.schedule; });
       entry.list = {};  // made again for the few that are asked for again: there may be a hundred thousand
@@ -218,7 +214,7 @@ class Explorer {
     const verify::Verdict& v = entry.verdict;
     std::string sources;
     for (const auto& kernel : entry.list.kernels) sources += kernel.source;
-    return archive_->record({.problem = key_,
+    return archive_->record({.problem = run_.problem,
                              .schedule = entry.schedule.text(),
                              .fields = kernels::to_json(entry.schedule),
                              .family = entry.schedule.family,
@@ -230,7 +226,7 @@ class Explorer {
                              .median_us = v.median_us,
                              .low_us = v.low_us,
                              .high_us = v.high_us,
-                             .reference_us = v.reference_us > 0 ? v.reference_us : reference_us_,
+                             .reference_us = v.reference_us > 0 ? v.reference_us : run_.reference_us,
                              .error = v.error,
                              .max_error = v.max_error,
                              .seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed,
@@ -249,7 +245,7 @@ class Explorer {
 
   void report() const {
     if (!options_.on_progress) return;
-    options_.on_progress({now(), options_.budget_seconds, judged_, refused_, best_us_, reference_us_, best_text_});
+    options_.on_progress({now(), options_.budget_seconds, run_.candidates, refused_, best_us_, run_.reference_us, run_.best});
   }
 
   // The fastest few, measured again beside the reference; then the best of them judged whole in a fresh process.
@@ -298,8 +294,8 @@ class Explorer {
       WARPLOOM_CHECK(settle(entry, built(entry), judge, whole_request({}, left(), limit_ms), true));
       if (!entry.promoted) continue;
       best_us_ = entry.verdict.median_us;
-      best_text_ = entry.schedule.text();
-      if (entry.verdict.reference_us > 0) reference_us_ = entry.verdict.reference_us;
+      run_.best = entry.schedule.text();
+      if (entry.verdict.reference_us > 0) run_.reference_us = entry.verdict.reference_us;
       report();
       return ok();
     }
@@ -308,10 +304,7 @@ class Explorer {
 
   void finish(const char* status) {
     run_.status = status;
-    run_.candidates = judged_;
     run_.seconds = now();
-    run_.best = best_text_;
-    run_.reference_us = reference_us_;
     if (archive_ && run_id_ > 0) (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
   }
 
@@ -341,27 +334,21 @@ class Explorer {
     if (!best)
       return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate", problem_.setup.graph.name,
                    "a candidate that is right", summary(), "give it more time with --budget"});
-    const verify::Verdict& v = best->verdict;
-    WARPLOOM_TRY(const LaunchList list, built(*best));
-    return Outcome{.problem = problem_.setup.graph.name,
-                   .target = problem_.catalogue.capabilities.arch,
-                   .device = ready_.device,
-                   .track = options_.track,
-                   .reference = ready_.reference.empty() ? "none" : ready_.reference,
-                   .reference_us = v.reference_us > 0 ? v.reference_us : reference_us_,
-                   .best_us = v.median_us,
-                   .best_low_us = v.low_us,
-                   .best_high_us = v.high_us,
-                   .error = v.error,
-                   .max_error = v.max_error,
-                   .reference_error = std::max(0.0, v.reference_error),
-                   .candidates = judged_,
-                   .refused = refused_,
-                   .seed = options_.seed,
-                   .interrupted = interrupted(),
-                   .schedule = best->schedule,
-                   .key = key_,
-                   .list = list};
+    Outcome out{.problem = problem_.setup.graph.name,
+                .target = problem_.catalogue.capabilities.arch,
+                .device = ready_.device,
+                .track = options_.track,
+                .reference = ready_.reference.empty() ? "none" : ready_.reference,
+                .verdict = best->verdict,
+                .candidates = run_.candidates,
+                .refused = refused_,
+                .seed = options_.seed,
+                .interrupted = interrupted(),
+                .schedule = best->schedule,
+                .key = run_.problem};
+    if (out.verdict.reference_us <= 0) out.verdict.reference_us = run_.reference_us;
+    WARPLOOM_TRY(out.list, built(*best));
+    return out;
   }
 
   const Problem& problem_;
@@ -372,15 +359,15 @@ class Explorer {
   std::optional<Proposer> proposer_;
   std::unique_ptr<CompileAhead> compile_;
   verify::Ready ready_;
-  archive::Run run_;
+  archive::Run run_;  // its figures so far
   std::int64_t run_id_ = 0;
   const std::string stamp_ = build_stamp();
-  std::string key_, best_text_, first_refusal_;
+  std::string first_refusal_;
   std::vector<Entry> entries_;             // the fastest accepted ones
   std::map<std::string, Entry> answered_;  // by their schedules' texts: what the search recorded before it was stopped
   std::map<std::string, int> refused_by_code_;
-  int judged_ = 0, refused_ = 0, judge_calls_ = 0;
-  double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0, reference_us_ = 0;
+  int refused_ = 0, judge_calls_ = 0;
+  double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0;
 };
 }  // namespace
 verify::Request whole_request(const LaunchList& list, double seconds, double limit_ms) {

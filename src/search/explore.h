@@ -1,7 +1,6 @@
 // The search itself, for any catalogue of schedules. optimize() calls it with the families of kernels/, tests with their own.
 #pragma once
 #include "search/proposer.h"
-#include "verify/evaluator.h"
 namespace warploom::search {
 struct Problem {
   Catalogue catalogue;

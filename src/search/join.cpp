@@ -1,5 +1,4 @@
 #include <regex>
-#include <set>
 #include "kernels/family.h"
 #include "search/partition.h"
 namespace warploom::search {

@@ -1,5 +1,4 @@
 #include "search/optimize.h"
-#include <chrono>
 #include "graph/parallel.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
@@ -25,14 +24,11 @@ Result<target::Capabilities> resolve_target(const std::string& name) {
 Track default_track(const graph::Graph& graph) {
   for (const auto& node : graph.nodes)
     if (node.op == graph::OpKind::DequantizeLinear) return Track::fp8;  // 8-bit operands, scaled
-  std::set<Dtype> narrow;
-  for (const auto id : graph.inputs) {
-    const Dtype dtype = graph.tensor(id).dtype;
-    if (is_float(dtype) && bits_of(dtype) >= 32) return Track::fp32;
-    if (is_float(dtype)) narrow.insert(dtype);
-  }
-  if (narrow.empty()) return Track::fp32;
-  return narrow.contains(Dtype::bf16) ? Track::bf16 : narrow.contains(Dtype::f16) ? Track::fp16 : Track::fp8;
+  std::set<Dtype> types;
+  for (const auto id : graph.inputs)
+    if (is_float(graph.tensor(id).dtype)) types.insert(graph.tensor(id).dtype);
+  if (types.empty() || std::ranges::any_of(types, [](Dtype dtype) { return bits_of(dtype) >= 32; })) return Track::fp32;
+  return types.contains(Dtype::bf16) ? Track::bf16 : types.contains(Dtype::f16) ? Track::fp16 : Track::fp8;
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
@@ -79,14 +75,16 @@ class Planner {
     WARPLOOM_CHECK(search(trivial ? 0 : std::min(0.2 * options_.budget_seconds, 60.0)));
     Outcome outcome = summed();
     if (!trivial && !outcome.interrupted) WARPLOOM_CHECK(judge(outcome));
-    outcome.speedup = outcome.reference_us > 0 && outcome.best_us > 0 ? outcome.reference_us / outcome.best_us : 0;
-    outcome.roofline_fraction = outcome.best_us > 0 ? whole_.roofline_us / outcome.best_us : 0;
+    const double us = outcome.verdict.median_us;
+    outcome.speedup = us > 0 ? outcome.verdict.reference_us / us : 0;
+    outcome.roofline_fraction = us > 0 ? whole_.roofline_us / us : 0;
     outcome.seconds = now();
     return outcome;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Verdict = verify::Verdict;
   struct Task {
     Problem problem;
     int times = 0;  // how often the region occurs
@@ -130,28 +128,25 @@ class Planner {
   Outcome summed() const {
     Outcome out = tasks_.empty() ? Outcome{} : tasks_[0].outcome;
     out.problem = whole_.setup.graph.name;
-    out.best_us = out.best_low_us = out.best_high_us = out.reference_us = 0;
+    out.verdict = {};
     out.candidates = out.refused = 0;
     std::set<std::string> references;
     bool compared = true;
     for (const auto& [problem, times, one] : tasks_) {
       out.regions.push_back(one);
       out.regions.back().times = times;
-      out.best_us += times * one.best_us;
-      out.best_low_us += times * one.best_low_us;
-      out.best_high_us += times * one.best_high_us;
-      out.reference_us += times * one.reference_us;
-      out.error = std::max(out.error, one.error);
-      out.max_error = std::max(out.max_error, one.max_error);
-      out.reference_error = std::max(out.reference_error, one.reference_error);
+      for (const auto us : {&Verdict::median_us, &Verdict::low_us, &Verdict::high_us, &Verdict::reference_us})
+        out.verdict.*us += times * one.verdict.*us;
+      for (const auto error : {&Verdict::error, &Verdict::max_error, &Verdict::reference_error})
+        out.verdict.*error = std::max(out.verdict.*error, one.verdict.*error);
       out.candidates += one.candidates;
       out.refused += one.refused;
       out.interrupted |= one.interrupted;
-      compared &= one.reference_us > 0;
+      compared &= one.verdict.reference_us > 0;
       references.insert(one.reference);
     }
     out.reference = compared ? fmt::format("{}", fmt::join(references, " + ")) : "none";
-    if (!compared) out.reference_us = 0;
+    if (!compared) out.verdict.reference_us = 0;
     std::vector<const LaunchList*> lists;
     for (const Region& region : partition_.regions)
       lists.push_back(region.alias ? nullptr : &tasks_[task_of_.at(region.identity)].outcome.list);
@@ -173,12 +168,9 @@ class Planner {
     const auto verdict = judge_plan(setup, out.list, std::max(0.5, options_.budget_seconds - now()), options_.interrupted);
     out.interrupted = !verdict && verdict.error().code == ErrorCode::kInterrupted;
     if (out.interrupted) return ok();
-    WARPLOOM_TRY(const verify::Verdict judged, verdict);
-    out.best_us = judged.median_us;
-    out.best_low_us = judged.low_us;
-    out.best_high_us = judged.high_us;
-    out.error = judged.error;
-    out.max_error = judged.max_error;
+    const double reference_us = out.verdict.reference_us, reference_error = out.verdict.reference_error;
+    WARPLOOM_TRY(out.verdict, verdict);
+    out.verdict.reference_us = reference_us, out.verdict.reference_error = reference_error;
     return ok();
   }
 
@@ -206,8 +198,8 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
   return Planner(options).run(primitive);
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, reference_us, best_us, speedup, error, max_error,
-                                   reference_error, roofline_fraction, candidates, refused, seconds, seed, interrupted)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, speedup, roofline_fraction, candidates, refused,
+                                   seconds, seed, interrupted)
 
 std::string Outcome::schedule_text() const {
   if (regions.size() <= 1) return schedule.text();
@@ -219,17 +211,25 @@ std::string Outcome::schedule_text() const {
 }
 
 nlohmann::json to_json(const Outcome& outcome) {
+  const verify::Verdict& v = outcome.verdict;
   nlohmann::json out = outcome;
-  out["track"] = name_of(outcome.track);
-  out["best_interval_us"] = {outcome.best_low_us, outcome.best_high_us};
-  out["schedule"] = outcome.schedule_text();
+  out.update({{"track", name_of(outcome.track)},
+              {"best_us", v.median_us},
+              {"best_low_us", v.low_us},
+              {"best_high_us", v.high_us},
+              {"best_interval_us", {v.low_us, v.high_us}},
+              {"reference_us", v.reference_us},
+              {"error", v.error},
+              {"max_error", v.max_error},
+              {"reference_error", std::max(0.0, v.reference_error)},
+              {"schedule", outcome.schedule_text()}});
   for (const Outcome& region : outcome.regions)
     out["regions"].push_back({{"name", region.problem},
                               {"times", region.times},
                               {"schedule", kernels::to_json(region.schedule)},
                               {"reference", region.reference},
-                              {"best_us", region.best_us},
-                              {"reference_us", region.reference_us},
+                              {"best_us", region.verdict.median_us},
+                              {"reference_us", region.verdict.reference_us},
                               {"key", region.key}});
   return out;
 }

@@ -8,12 +8,9 @@
 #pragma once
 #include <atomic>
 #include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
-#include "base/error.h"
 #include "kernels/family.h"
 #include "search/partition.h"
+#include "verify/evaluator.h"
 namespace warploom::search {
 // automatic: enumerate small spaces, else beam
 enum class Strategy : std::uint8_t { automatic, enumerate, random, beam };
@@ -38,7 +35,7 @@ struct Options {
   std::uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
   int jobs = 0;                                    // compilations at once; 0: one a core
-  std::filesystem::path archive;                   // empty: cache_folder()/archive.sqlite
+  std::string archive;                             // empty: cache_folder()/archive.sqlite
   bool resume = true;                              // use what the archive knows of this problem
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
   std::function<void(const Progress&)> on_progress = {};
@@ -49,13 +46,9 @@ struct Outcome {
   std::string target;   // "sm_90a", "x86-64-v4"
   std::string device;   // "NVIDIA H200", the CPU's model name
   Track track = Track::fp32;
-  std::string reference;  // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"; of several regions the sum, where each has one
-  double reference_us = 0, best_us = 0;
-  double best_low_us = 0, best_high_us = 0;  // 95 % interval of the median
-  double speedup = 0;                        // reference over best
-  double error = 0;                          // relative Frobenius error against FP64, worst input family
-  double max_error = 0;                      // largest absolute error over the largest absolute reference
-  double reference_error = 0;
+  std::string reference;    // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"; of several regions the sum, where each has one
+  verify::Verdict verdict;  // on the best; of several regions the sums of times and the worst errors, until they are judged whole
+  double speedup = 0;       // reference over best
   double roofline_fraction = 0;     // floor over best, datasheet rates
   int candidates = 0, refused = 0;  // judged; of these refused, which the archive says more of
   double seconds = 0;

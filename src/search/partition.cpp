@@ -1,5 +1,4 @@
 #include "search/partition.h"
-#include <set>
 namespace warploom::search {
 namespace {
 using graph::Graph;

@@ -16,9 +16,6 @@
 // that are data (weights) are inputs. So equal layers have equal graphs, in one model or several.
 #pragma once
 #include <functional>
-#include <map>
-#include <string>
-#include <vector>
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 namespace warploom::search {

@@ -8,7 +8,6 @@
 // Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
 // and takes the changes that it expects most of first. Predictions only order: what is timed decides.
 #pragma once
-#include <optional>
 #include <set>
 #include "base/random.h"
 #include "search/optimize.h"

@@ -1,4 +1,3 @@
-#include "base/random.h"
 #include "kernels/contraction.h"
 #include "kernels/rows.h"
 #include "search/explore.h"

@@ -1,7 +1,6 @@
 #include "verify/image_check.h"
 #include <elf.h>
 #include <cstring>
-#include <functional>
 namespace warploom::verify {
 namespace {
 constexpr int kCubin = 190;              // EM_CUDA

@@ -5,7 +5,6 @@
 // nothing. A cubin has no global variables and calls nothing (printf, malloc, launches of its own). Compiled by runtime::compile(),
 // which adds nothing of the kind either. Within the room only.
 #pragma once
-#include <string>
 #include "base/error.h"
 namespace warploom::verify {
 // ok, or candidate-forbidden with what was found in `place`.

@@ -33,6 +33,18 @@ constexpr float kBellScale = 1.0f / 37837.227f;  // the deviation of a sum of fo
 constexpr std::int32_t kBellMiddle = 131070;     // its mean
 constexpr std::int32_t kBellFive = 189186;       // five deviations
 
+enum class Shape : std::uint8_t { bell, outliers, unit, signs };
+struct Row {
+  std::string_view name;
+  Shape shape;
+  std::int32_t shift;
+  float scale;
+};
+constexpr std::array kRows = {
+#define WARPLOOM_INPUT_FAMILY(name, shape, shift, scale) Row{#name, Shape::shape, shift, scale},
+#include "verify/input_families.def"
+};
+
 // No sum follows a product in these loops, so that no compiler fuses them into one rounding on one machine and two on another.
 WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys, std::int32_t shift, float scale,
                           std::int32_t outlier) {
@@ -85,18 +97,12 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
     return;
   }
   const std::int32_t big = bits_of(stream.dtype) < 32 ? 30 : 1000;
-  switch (stream.family) {
-    case InputFamily::normal: return bell(out, begin, count, keys, 0, kBellScale, 1);
-    case InputFamily::uniform: return unit(out, begin, count, keys);
-    case InputFamily::scaled: return bell(out, begin, count, keys, 0, kBellScale * 10, 1);
-    case InputFamily::shifted: return bell(out, begin, count, keys, kBellFive, kBellScale, 1);
-    case InputFamily::signs:
-      unit(out, begin, count, keys);
-      for (std::int64_t i = 0; i < count; ++i) out[i] = out[i] < 0.5f ? 1.0f : -1.0f;
-      return;
-    case InputFamily::outliers: return bell(out, begin, count, keys, 0, kBellScale, big);
-    case InputFamily::small: return bell(out, begin, count, keys, 0, kBellScale * 1e-3f, 1);
-  }
+  const Row& row = kRows[static_cast<std::size_t>(stream.family)];
+  if (row.shape == Shape::bell || row.shape == Shape::outliers)
+    return bell(out, begin, count, keys, row.shift * kBellFive / 5, kBellScale * row.scale,
+                row.shape == Shape::outliers ? big : 1);
+  unit(out, begin, count, keys);
+  for (std::int64_t i = 0; row.shape == Shape::signs && i < count; ++i) out[i] = out[i] < 0.5f ? 1.0f : -1.0f;
 }
 
 void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t count) {
@@ -136,17 +142,12 @@ std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
   }
   return bound;
 }
-
-constexpr std::array kFamilyNames = {
-#define WARPLOOM_INPUT_FAMILY(name, meaning) std::string_view(#name),
-#include "verify/input_families.def"
-};
 }  // namespace
-std::string_view name_of(InputFamily family) { return kFamilyNames[static_cast<std::size_t>(family)]; }
+std::string_view name_of(InputFamily family) { return kRows[static_cast<std::size_t>(family)].name; }
 
 const std::vector<InputFamily>& input_families() {
   static const std::vector<InputFamily> all = {
-#define WARPLOOM_INPUT_FAMILY(name, meaning) InputFamily::name,
+#define WARPLOOM_INPUT_FAMILY(name, ...) InputFamily::name,
 #include "verify/input_families.def"
   };
   return all;

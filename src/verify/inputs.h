@@ -14,7 +14,7 @@
 #include "graph/graph.h"
 namespace warploom::verify {
 enum class InputFamily : std::uint8_t {
-#define WARPLOOM_INPUT_FAMILY(name, meaning) name,
+#define WARPLOOM_INPUT_FAMILY(name, ...) name,
 #include "verify/input_families.def"
 };
 std::string_view name_of(InputFamily family);

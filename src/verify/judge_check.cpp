@@ -1,4 +1,3 @@
-#include "base/hash.h"
 #include "base/random.h"
 #include "verify/judge.h"
 namespace warploom::verify {

@@ -4,7 +4,6 @@
 // Contents are varied rather than made: in variant v some words of every input trade places, in variant 0 none, so that going back is
 // exact and the truth of a variant's rows is worked out once for all candidates. The rows looked at are one that lies, by its
 // share of the whole, where words were traded, and one at random.
-#include "base/hash.h"
 #include "base/random.h"
 #include "verify/judge.h"
 namespace warploom::verify {

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include "runtime/bound.h"
 #include "verify/oracle.h"
 namespace warploom::verify {
 using nlohmann::json;
@@ -88,18 +89,7 @@ Result<json> Runner::ask(const json& message) {
 
 Result<Buffer> Runner::allocate(std::int64_t bytes) {
   WARPLOOM_TRY(const std::int64_t room, here_.free_memory());
-  auto memory = bytes <= room ? memory_->allocate(bytes) : nullptr;
-  if (!memory)
-    return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
-                 fmt::format("{} bytes free", room), "take a smaller problem"});
-  void* address = memory.get();
-  return Buffer(std::move(memory), address, bytes);
-}
-Status Runner::upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) {
-  return here_.upload(to, from, bytes, offset);
-}
-Status Runner::download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) {
-  return here_.download(from, to, bytes, offset);
+  return runtime::host_buffer(bytes, room, [&](std::int64_t size) { return memory_->allocate(size); });
 }
 Status Runner::fill(const Buffer& buffer, std::uint32_t word) {
   if (!recording_ && waiting_.empty()) return here_.fill(buffer, word);
@@ -176,12 +166,5 @@ Status Runner::clocks_agree() const {
   return fail({ErrorCode::kCandidateClock, "the clock beside a candidate contradicts the clock outside its process", "",
                "the same times but for now and then",
                fmt::format("{} of {} samples took longer outside", samples_ - agreeing_, samples_), ""});
-}
-
-Result<Call> Runner::record(const Call& work) {
-  std::vector<Step> steps;
-  WARPLOOM_CHECK(recorded(work, steps));
-  if (steps.empty()) return work;
-  return [this, steps] { return waiting_.insert(waiting_.end(), steps.begin(), steps.end()), ok(); };
 }
 }  // namespace warploom::verify

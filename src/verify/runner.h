@@ -22,8 +22,6 @@
 //                        {"steps": [[0, 4096, …], …], "times": 12, "swapped": [[4096, 512], …], "poked": […], "seed": 5, "backwards": false}
 //   runner → evaluator   {"sandbox": "rlimits, …"} once   {"kernel": 0}   {"us": 812.5}   {"error": …}
 #pragma once
-#include <map>
-#include <optional>
 #include "runtime/executor.h"
 #include "verify/channel.h"
 namespace warploom::verify {
@@ -64,13 +62,10 @@ class Runner final : public runtime::Executor {
 
   Result<std::int64_t> free_memory() override { return here_.free_memory(); }
   Result<runtime::Buffer> allocate(std::int64_t bytes) override;
-  Status upload(const runtime::Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) override;
-  Status download(const runtime::Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) override;
   Status fill(const runtime::Buffer& buffer,
               std::uint32_t word) override;  // by this process, unless launches wait or are recorded
   Status synchronize() override;
   Result<double> time_us(const runtime::Call& work, int times) override;
-  Result<runtime::Call> record(const runtime::Call& work) override;
 
  private:
   explicit Runner(runtime::Executor& here) : Executor(Engine::cpu, here.info()), here_(here) {}

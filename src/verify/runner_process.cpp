@@ -2,9 +2,8 @@
 #include <sys/prctl.h>
 #include <csignal>
 #include "base/random.h"
-#include "codegen/launch_list.h"
 #include "cpu/pool.h"
-#include "runtime/library.h"
+#include "runtime/bound.h"
 #include "verify/runner.h"
 #include "verify/sandbox.h"
 #include "verify/tolerance.h"
@@ -28,15 +27,9 @@ class Work {
 
  private:
   json load(const json& message) {
-    // Never closed: a closed image would pull the code from under others.
-    const std::string image = message["load"], name = message["name"];
-    const runtime::Library library{image.c_str()};
-    const CpuKernel function = library[name.c_str()];
-    if (!library.complete())
-      return {{"error", to_json(Error{ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", name,
-                                      "a shared object with the kernel", library ? image : library.why_not(),
-                                      "clear the cache folder and compile again"})}};
-    kernels_.push_back({function, message["blocks"], message["scratch"]});
+    const auto function = runtime::cpu_kernel(message["load"], message["name"]);
+    if (!function) return {{"error", to_json(function.error())}};
+    kernels_.push_back({*function, message["blocks"], message["scratch"]});
     return {{"kernel", kernels_.size() - 1}};
   }
 

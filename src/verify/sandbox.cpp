@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <filesystem>
 #include <fstream>
 #include "runtime/compilers.h"
 namespace warploom::verify {

@@ -20,6 +20,7 @@
 #pragma once
 #include "graph/graph.h"
 #include "graph/track.h"
+#include "runtime/executor.h"
 namespace warploom::verify {
 inline constexpr double kFp32Floor = 4.8e-7;  // 8 units of fp32 roundoff
 
@@ -54,9 +55,7 @@ struct Comparison {
   double max_error() const;  // largest error over largest reference
 };
 
-// Outputs are filled with this word before every call; an element that still holds it was not written. It is a quiet NaN in
-// every floating-point type.
-inline constexpr std::uint32_t kPoison = 0xffedffedu;
+using runtime::kPoison;  // what outputs are filled with before every call
 
 // Compares `count` elements of `found` (packed dtype) that start at element `begin` of the output with FP64.
 void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found, const double* value,

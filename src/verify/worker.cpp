@@ -3,11 +3,9 @@
 //   parent → worker   {"graph": …, …}  {"list": …, "whole": false, …}
 //   worker → parent   {"ready": …}  {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}  {"verdict": …, "tainted": false}
 //                     {"error": …} when the problem cannot be set up at all
-#include <fcntl.h>
 #include <cstdlib>
 #include <fstream>
 #include <new>
-#include "verify/channel.h"
 #include "verify/judge.h"
 namespace warploom::verify {
 namespace {

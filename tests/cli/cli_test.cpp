@@ -71,8 +71,14 @@ TEST_F(Cli, ErrorsListsEveryCode) {
 TEST_F(Cli, UnknownFlagIsAUsageError) { expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2); }
 TEST_F(Cli, NoCommandIsAUsageError) { expect_error(shell("$W --json"), "usage", 2); }
 TEST_F(Cli, UnknownStrategyIsAUsageError) { expect_error(optimize("--strategy luck"), "usage", 2); }
-TEST_F(Cli, BudgetWithoutAUnitItKnowsIsAUsageError) { expect_error(optimize("--budget 3y"), "usage", 2); }
-TEST_F(Cli, NegativeBudgetIsAUsageError) { expect_error(optimize("--budget=-1s"), "usage", 2); }
+TEST_F(Cli, DurationsHaveUnits) {
+  for (const std::string text : {"500ms", "60s", "2m", "1.5h", "7"})
+    expect_error(shell("$W optimize nothing.onnx --json --budget " + text), "file-missing", 2);
+}
+TEST_F(Cli, OtherDurationsAreUsageErrors) {
+  for (const std::string text : {"''", "3y", "0s", "-3s", "inf", "nan", "1e999s"})
+    expect_error(optimize("--budget=" + text), "usage", 2);
+}
 TEST_F(Cli, NoCandidatesContradictASearch) { expect_error(optimize("--candidates 0"), "flags-contradict", 2); }
 TEST_F(Cli, ResumeAndNoResumeContradict) { expect_error(optimize("--resume --no-resume"), "flags-contradict", 2); }
 TEST_F(Cli, UnknownTargetIsRefused) { expect_error(optimize("--target sm_10"), "unknown-target", 2); }

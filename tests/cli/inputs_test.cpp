@@ -2,22 +2,6 @@
 #include "cli/text.h"
 namespace warploom::cli {
 namespace {
-TEST(CliInputs, DurationsHaveUnits) {
-  EXPECT_DOUBLE_EQ(*parse_seconds("500ms", "--budget"), 0.5);
-  EXPECT_DOUBLE_EQ(*parse_seconds("60s", "--budget"), 60);
-  EXPECT_DOUBLE_EQ(*parse_seconds("2m", "--budget"), 120);
-  EXPECT_DOUBLE_EQ(*parse_seconds("1.5h", "--budget"), 5400);
-  EXPECT_DOUBLE_EQ(*parse_seconds("7", "--budget"), 7);
-}
-
-TEST(CliInputs, OtherDurationsAreUsageErrors) {
-  for (const char* text : {"", "s", "0s", "-3s", "5 s", "1d", "inf", "nan"}) {
-    const auto seconds = parse_seconds(text, "--budget");
-    ASSERT_FALSE(seconds) << text;
-    EXPECT_EQ(seconds.error().code, ErrorCode::kUsage);
-  }
-}
-
 TEST(CliInputs, SchedulesAreReadBack) {
   const kernels::Schedule schedule{"matmul_mma", {{"block_m", 128}, {"stages", 3}}};
   const auto read = parse_schedule(schedule.text());
@@ -52,8 +36,9 @@ TEST(CliProgress, SaysWhichRegionOfSeveral) {
   EXPECT_EQ(progress_text(progress, 200), "1 of 9 s, 4 tried of region 2 of 3 (MatMul+Add)");
 }
 
-TEST(CliTable, PadsLabelsAndIndentsFurtherLines) {
-  EXPECT_EQ(two_columns({{"a", "1"}, {"long", "2\n3"}}), "  a      1\n  long   2\n         3\n");
+TEST(CliTable, LinesThatFollowOneAnotherShareColumns) {
+  EXPECT_EQ(aligned("one\na  \t1  \t2\n\033[1mlong\033[0m  \t33  \t4\ntwo\n  \t5\n"),
+            "one\na     1   2\n\033[1mlong\033[0m  33  4\ntwo\n  5\n");
 }
 }  // namespace
 }  // namespace warploom::cli

@@ -212,13 +212,13 @@ TEST_F(Bundle, PlanHoldsTheLaunchListAndWhatWasGiven) {
   EXPECT_EQ(plan["launch_list"], to_json(list));
 }
 
-TEST_F(Bundle, OfAnUnknownBufferIsRefused) {
+TEST_F(Bundle, PlanOfAnUnknownBufferIsRefused) {
   const auto graph = matmul_graph();
   LaunchList list = matmul_list(graph);
   list.kernels[0].args[0].buffer = "nobody";
-  const Status written = write(graph, list);
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, ErrorCode::kPlanInvalid);
+  const auto read = launch_list_from_json(to_json(list));
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kPlanInvalid);
 }
 
 TEST_F(Bundle, OnAFullDiskSaysSo) {

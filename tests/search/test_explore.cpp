@@ -40,7 +40,7 @@ TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->schedule.fields.at("body"), 3);
   EXPECT_EQ(outcome->candidates, 8);
-  EXPECT_GT(outcome->best_us, 0);
+  EXPECT_GT(outcome->verdict.median_us, 0);
   EXPECT_FALSE(outcome->list.kernels.empty());
   std::map<std::string, std::string> codes;
   const auto rows = recorded();
@@ -78,7 +78,7 @@ TEST_F(ExploreTest, ASecondRunJudgesOnlyTheBestAgain) {
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(again->candidates, 1);
   EXPECT_EQ(again->schedule.fields.at("body"), 0);
-  EXPECT_GT(again->best_us, 0);
+  EXPECT_GT(again->verdict.median_us, 0);
 }
 
 TEST_F(ExploreTest, TheNumberOfCandidatesIsKept) {

@@ -86,7 +86,7 @@ class Kills : public testing::Test {
     };
     const auto outcome = explore(live, options);
     EXPECT_TRUE(outcome) << describe(outcome.error());
-    return {outcome->schedule.text(), outcome->best_us};
+    return {outcome->schedule.text(), outcome->verdict.median_us};
   }
 
   // One life of a search, at most so long, then SIGKILL to it and its group.
@@ -110,7 +110,7 @@ class Kills : public testing::Test {
       running.on_progress = [&](const Progress& progress) { tell("!" + std::to_string(progress.candidates)); };
       const auto outcome = explore(replayed, running);
       if (!outcome) ::_exit(2);
-      tell("=" + json{outcome->schedule.text(), outcome->best_us}.dump());
+      tell("=" + json{outcome->schedule.text(), outcome->verdict.median_us}.dump());
       ::_exit(0);
     }
     ::close(ends[1]);

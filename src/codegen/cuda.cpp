@@ -1,11 +1,9 @@
 #include "codegen/cuda.h"
-#include <fmt/ranges.h>
 #include <regex>
 #include "codegen/cuda_emitter.h"
 #include "codegen/names.h"
 #include "tile/print.h"
 namespace warploom::codegen {
-using namespace tile;
 namespace {
 constexpr int kBarrierBytes = 8;
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
@@ -216,7 +214,7 @@ void CudaEmitter::emit(const Roles& node) {
       if (std::holds_alternative<Copy>(site.statement->node)) {
         const auto choice = solution_.choices.find(site.statement);
         single_thread_ &= choice != solution_.choices.end() && choice->second.instruction &&
-                          choice->second.instruction->method == target::Method::tensor_copy;
+                          choice->second.instruction->method == Method::tensor_copy;
       } else {
         single_thread_ &= std::visit(
             []<class Node>(const Node&) { return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>; },

@@ -1,12 +1,7 @@
 // Elementwise statements and matrix statements.
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using layout::TvLayout;
-using target::Instruction;
-using target::Method;
-using namespace tile;
 std::string literal(Dtype dtype, double value) {
   if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
     unsigned char code = 0;

@@ -1,15 +1,9 @@
 // Copies: every pair of scopes, every method.
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 #include "synth/solve.h"
 #include "tile/print.h"
 namespace warploom::codegen {
-using layout::TvLayout;
-using synth::Choice;
-using synth::Sides;
-using target::Method;
-using namespace tile;
 namespace {
 std::string store_call(const Copy& copy) {
   if (copy.combine) return fmt::format("wl::red_{}", name_of(reduction_of(*copy.combine).combine));

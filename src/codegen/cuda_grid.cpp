@@ -3,7 +3,6 @@
 #include <bit>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using namespace tile;
 namespace {
 // The blocks of a cluster that one block shares with along some dimensions, itself among them.
 struct Group {

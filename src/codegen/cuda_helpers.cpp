@@ -1,11 +1,7 @@
 // Coordinates, conditions and addresses: how a register layout meets a memory tile.
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using layout::TvLayout;
-using namespace tile;
-
 std::string CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
   const bool top = below * extent >= role_threads_;
   if (below == 1 && top) return "t";

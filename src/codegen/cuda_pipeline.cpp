@@ -5,7 +5,6 @@
 
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using namespace tile;
 namespace {
 struct Rings {
   std::set<PipelineId> produced, consumed, lagging;

@@ -3,8 +3,7 @@
 #include "layout/f2.h"
 namespace warploom::synth {
 namespace {
-using layout::BitMatrix;
-using layout::TvLayout;
+using layout::BitMatrix, layout::TvLayout;
 
 constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shuffle moves
 

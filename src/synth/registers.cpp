@@ -3,9 +3,6 @@
 #include "tile/print.h"
 namespace warploom::synth {
 namespace {
-using layout::TvLayout;
-using namespace tile;
-
 // The layout of the same bits as elements of another width, along the last dimension; nothing where an element would be torn apart.
 std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to, const std::vector<std::int64_t>& tile) {
   TvLayout out = coalesce(layout);

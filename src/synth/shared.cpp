@@ -3,14 +3,7 @@
 #include "tile/print.h"
 namespace warploom::synth {
 namespace {
-using layout::Coord;
-using layout::MemoryLayout;
-using layout::SharedAccess;
-using layout::TvLayout;
-using layout::TvMode;
-using target::Instruction;
-using target::Method;
-using namespace tile;
+using layout::Coord, layout::MemoryLayout, layout::SharedAccess, layout::TvMode;
 
 // The widest panel that divides rows of so many bytes; 0 where none does.
 std::int64_t panel_of(std::int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0; }
@@ -430,11 +423,11 @@ std::size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
 
 TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& other_extent) {
   TvLayout out{other_extent, {}, {}};
-  const auto met = tile::meetings(registers.tile, other_extent).value_or(std::vector<tile::Meeting>());
+  const auto met = meetings(registers.tile, other_extent).value_or(std::vector<Meeting>());
   const auto at = [](auto& list, int i) -> auto& { return list[static_cast<std::size_t>(i)]; };
   const auto mode_seen = [&](TvMode mode, std::vector<TvMode>& to) {
     Coord step(other_extent.size(), 0);
-    for (const tile::Meeting& m : met) {
+    for (const Meeting& m : met) {
       std::int64_t left = 0;  // in row-major order of what meets
       for (const int d : m.a) left = left * at(registers.tile, d) + at(mode.step, d);
       // Where it meets several dimensions the mode's digits fall into them, the fastest first.

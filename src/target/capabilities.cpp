@@ -1,5 +1,4 @@
 #include "target/capabilities.h"
-#include <fmt/ranges.h>
 #include <sched.h>
 #include <unistd.h>
 namespace warploom::target {

@@ -62,7 +62,7 @@ void CudaEmitter::section(std::span<const Statement> statements) {
     const auto guard = out_.block_if(single_thread_ ? "t == 0" : "");
     body(statements);
   }
-  if (now_.engine_reads()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
+  if (!now_.engine_reads.empty()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
   role_prologue();
@@ -187,17 +187,10 @@ void CudaEmitter::emit(const If& node) {
   now_.join(entry);
 }
 
-void Pending::join(const Pending& other) {
-  for (const auto& [id, state] : other.unsynced) {
-    unsynced[id].written |= state.written;
-    unsynced[id].read |= state.read;
-    unsynced[id].engine_reads |= state.engine_reads;
-    unsynced[id].unfenced |= state.unfenced;
-  }
-  read_slots.insert(other.read_slots.begin(), other.read_slots.end());
-  consumed.insert(other.consumed.begin(), other.consumed.end());
-  accumulators.insert(other.accumulators.begin(), other.accumulators.end());
-  lent.insert(other.lent.begin(), other.lent.end());
+void Pending::join(Pending other) {
+  written.merge(other.written), read.merge(other.read), read_slots.merge(other.read_slots), consumed.merge(other.consumed);
+  engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
+  accumulators.merge(other.accumulators), lent.merge(other.lent);
   wgmma_open |= other.wgmma_open;
 }
 

@@ -185,7 +185,7 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   for (const Tile* tile : {&node.a, &node.b})
     if (tensor(tile->tensor).scope == Scope::shared) {
       before_async_read(tile->tensor);
-      if (!is_slot(tile->tensor)) now_.unsynced[tile->tensor].read = true;
+      if (!is_slot(tile->tensor)) now_.read.insert(tile->tensor);
     }
   if (!now_.wgmma_open || !row.a_shared) {
     out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));

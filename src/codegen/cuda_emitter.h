@@ -8,26 +8,16 @@
 namespace warploom::codegen {
 using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target::Method;
 
-// What a role has done to a shared tensor since its threads last met at a barrier.
-struct Unsynced {
-  bool written = false, read = false;  // by threads
-  bool engine_reads = false;           // a copy-engine store may still read it
-  bool unfenced = false;               // written by threads since their last fence for asynchronous readers
-  friend bool operator==(const Unsynced&, const Unsynced&) = default;
-};
-
 // What the statements so far have left to be waited for.
 struct Pending {
-  std::map<TensorId, Unsynced> unsynced;
-  std::set<std::int64_t> read_slots;  // of cluster reductions, read since the cluster last met
-  std::set<PipelineId> consumed;      // slots within one thread of control, read since its threads last met
-  std::set<TensorId> accumulators;
-  std::set<TensorId> lent;  // registers that matrix instructions under way still read
-  bool wgmma_open = false;  // matrix instructions issued, not committed
-  bool engine_reads() const {
-    return std::ranges::any_of(unsynced, [](const auto& one) { return one.second.engine_reads; });
-  }
-  void join(const Pending& other);  // where control may come from either
+  std::set<TensorId> written, read;       // shared tensors, by the role's threads since they last met at a barrier
+  std::set<TensorId> engine_reads;        // those that a copy-engine store may still read
+  std::set<TensorId> unfenced;            // written by threads since their last fence for asynchronous readers
+  std::set<std::int64_t> read_slots;      // of cluster reductions, read since the cluster last met
+  std::set<PipelineId> consumed;          // slots within one thread of control, read since its threads last met
+  std::set<TensorId> accumulators, lent;  // registers that matrix instructions under way write and read
+  bool wgmma_open = false;                // matrix instructions issued, not committed
+  void join(Pending other);               // where control may come from either
 };
 
 // How many slots of a pipeline are filled and not yet consumed where one thread of control produces and consumes them.

@@ -79,7 +79,7 @@ std::string CudaEmitter::flag_address(const Tile& flag) {
 void CudaEmitter::emit(const Signal& node) {
   if (!single_thread_) meet();
   const auto one = out_.block_if(single_thread_ ? "" : "t == 0");
-  if (now_.engine_reads()) out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
+  if (!now_.engine_reads.empty()) out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
   out_.line("wl::signal_flag({}, {});", flag_address(node.flag), node.by.text());
 }
 
@@ -90,9 +90,7 @@ void CudaEmitter::emit(const Wait& node) {
 
 void CudaEmitter::emit(const ClusterSync&) {
   out_.line("wl::cluster_sync();");
-  for (auto& [id, state] : now_.unsynced) state.written = state.read = false;
-  now_.read_slots.clear();
-  now_.consumed.clear();
+  now_.written.clear(), now_.read.clear(), now_.consumed.clear(), now_.read_slots.clear();
 }
 
 // Before sm_90 a kernel begins when the one before it has ended.

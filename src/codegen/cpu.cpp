@@ -2,7 +2,6 @@
 #include <regex>
 #include "codegen/cpu_emitter.h"
 #include "codegen/names.h"
-#include "synth/sites.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {
@@ -20,15 +19,6 @@ std::string cpu_element_type(Dtype dtype) {
 }
 
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
-
-CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts)
-    : program_(program),
-      capabilities_(capabilities),
-      layouts_(std::move(layouts)),
-      ranges_(program),
-      wanted_(wanted_behind(program)),
-      named_(program.tensors.size()),
-      lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
 
 void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
   if (error_) return;

@@ -62,7 +62,8 @@ inline std::string plus(const std::string& base, const std::string& offset) {
 
 class CpuEmitter {
  public:
-  CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts);
+  CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts)
+      : program_(program), capabilities_(capabilities), layouts_(std::move(layouts)) {}
   Result<Kernel> emit();
 
  private:
@@ -147,15 +148,16 @@ class CpuEmitter {
   const Program& program_;
   const target::Capabilities& capabilities_;
   CpuLayouts layouts_;
-  IndexRanges ranges_;
-  std::map<const Statement*, Wanted> wanted_;
-  mutable std::vector<bool> named_;  // those that the text mentions: the others need no array
-  struct Alias {                     // a register tensor that later loops of this body read from memory
+  IndexRanges ranges_ = IndexRanges(program_);
+  std::map<const Statement*, Wanted> wanted_ = wanted_behind(program_);
+  mutable std::vector<bool> named_ =
+      std::vector<bool>(program_.tensors.size());  // those that the text mentions: the others need no array
+  struct Alias {                                   // a register tensor that later loops of this body read from memory
     std::string pointer;
     bool prefetch;  // the first of them also asks for what later turns will read
   };
   std::map<TensorId, Alias> aliases_;
-  std::int64_t lanes_;
+  std::int64_t lanes_ = std::max(4, capabilities_.vector_bytes / 4);
   const Statement* at_ = nullptr;
   std::optional<Error> error_;      // the first
   int fresh_ = 0;                   // numbers for loop variables and values

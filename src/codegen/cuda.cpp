@@ -20,14 +20,6 @@ bool is_own_name(const std::string& name) {
   return std::regex_match(name, own);
 }
 }  // namespace
-CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
-    : program_(program),
-      solution_(solution),
-      capabilities_(capabilities),
-      sites_(synth::sites_of(program)),
-      bounds_(program),
-      in_flight_(slots_in_flight(program)) {}
-
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)

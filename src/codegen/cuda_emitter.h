@@ -64,7 +64,8 @@ bool lanes_pair_up(const TvLayout& layout,
                    std::size_t axis);  // those along the axis, in steps of powers of two
 class CudaEmitter {
  public:
-  CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
+  CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
+      : program_(program), solution_(solution), capabilities_(capabilities) {}
   Result<Kernel> run();
 
  private:
@@ -223,9 +224,9 @@ class CudaEmitter {
   const Program& program_;
   const synth::Solution& solution_;
   const target::Capabilities& capabilities_;
-  std::vector<synth::Site> sites_;
-  synth::Bounds bounds_;
-  std::map<const void*, SlotsInFlight> in_flight_;
+  std::vector<synth::Site> sites_ = synth::sites_of(program_);
+  synth::Bounds bounds_ = synth::Bounds(program_);
+  std::map<const void*, SlotsInFlight> in_flight_ = slots_in_flight(program_);
   Writer out_;
   std::optional<Error> error_;
 

@@ -347,7 +347,7 @@ class Model : Question {
   }
 
   const Solution& solution_;
-  const target::Rates& rates_ = target::rates_of(capabilities.arch);
+  const target::Rates& rates_ = capabilities.rates;
   const double blocks_ = static_cast<double>(element_count(program.grid));
   std::vector<Environment> wave_;  // of blocks that run at the same time, the first of them first
   std::vector<Loop> loops_;        // around the statement

@@ -18,19 +18,16 @@ Instruction copy(const std::string& name, Method method, Scope from, Scope to, b
 }
 
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
-// Modes of extent 1 are left out.
-layout::TvLayout fragment(layout::TvLayout tv) {
-  for (auto* modes : {&tv.thread, &tv.value}) std::erase_if(*modes, [](const layout::TvMode& mode) { return mode.extent == 1; });
-  return tv;
-}
 layout::TvLayout fragment_a(int e, int warps) {
-  return fragment(
+  return layout::coalesce(
       {{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}}, {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}}});
 }
-layout::TvLayout fragment_b(int e) { return fragment({{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {{e, {1, 0}}, {2, {4 * e, 0}}}}); }
+layout::TvLayout fragment_b(int e) {
+  return layout::coalesce({{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {{e, {1, 0}}, {2, {4 * e, 0}}}});
+}
 // The accumulator of mma.sync and, over four warps, of wgmma.
 layout::TvLayout fragment_c(int warps) {
-  return fragment({{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
+  return layout::coalesce({{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
 }
 
 Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }

@@ -76,6 +76,7 @@ void lend(const RegisterRun& r, bool input, Epoch group) {
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
   const Wgmma& w = op.op;
+  const bool integers = w.type == Element::int8;
   const int bytes = bytes_of(w.type), k = 32 / bytes, n = w.n;
   const std::uint8_t* memory = g.cta->memory.data();
   static float a[64 * 32], b[32 * 256], piece[16], row[256];
@@ -93,25 +94,18 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
   // Row by row: four threads of a warp hold it, two neighbouring columns of every eight each.
   for (int m = 0; m < 64; ++m) {
     const int first = m / 16 * 32 + m % 8 * 4, half = m / 8 % 2 * 2;
-    if (w.type == Element::int8) {
-      for (int j = 0; j < n; ++j) {
-        int* acc = static_cast<int*>(op.acc[first + j % 8 / 2].data) + j / 8 * 4 + half + j % 2;
-        int sum = w.accumulate ? *acc : 0;
-        for (int q = 0; q < k; ++q) sum += static_cast<int>(a[m * k + q]) * static_cast<int>(b[q * n + j]);
-        *acc = sum;
-      }
-      continue;
-    }
     auto for_each_sum = [&](auto f) {
-      for (int q = 0; q < 4; ++q) {
-        float* acc = static_cast<float*>(op.acc[first + q].data) + half;
+      for (int q = 0; q < 4; ++q)
         for (int j = 0; j < n / 8; ++j)
-          for (int e = 0; e < 2; ++e) f(acc[4 * j + e], row[8 * j + 2 * q + e]);
-      }
+          for (int e = 0; e < 2; ++e) f(static_cast<float*>(op.acc[first + q].data) + half + 4 * j + e, row[8 * j + 2 * q + e]);
     };
-    for_each_sum([&](float& in_register, float& sum) { sum = w.accumulate ? in_register : 0.0f; });
+    for_each_sum([&](float* in_register, float& sum) { sum = w.accumulate && !integers ? *in_register : 0.0f; });
     accumulate_row(row, a + m * k, b, n, k);
-    for_each_sum([](float& in_register, float& sum) { in_register = sum; });
+    // Integers are summed apart, exactly in float, and added as integers.
+    for_each_sum([&](void* in_register, float& sum) {
+      if (!integers) *static_cast<float*>(in_register) = sum;
+      else *static_cast<int*>(in_register) = (w.accumulate ? *static_cast<int*>(in_register) : 0) + static_cast<int>(sum);
+    });
   }
 }
 }  // namespace

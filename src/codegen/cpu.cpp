@@ -21,13 +21,14 @@ std::string cpu_element_type(Dtype dtype) {
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
 void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
-  if (error_) return;
-  error_ = {ErrorCode::kNoInstruction,
-            message,
-            at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name),
-            expected,
-            found,
-            "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"};
+  const std::string place = at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name);
+  if (!error_)
+    error_ = {ErrorCode::kNoInstruction,
+              message,
+              place,
+              expected,
+              found,
+              "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"};
 }
 
 template <class Other>

@@ -250,9 +250,6 @@ class Machine {
 
   void finish_load(std::size_t i);
 
-  void run_wgmma_until(Warpgroup& g, std::uint64_t end);
-  void wgmma_issued(Warpgroup& g, WgmmaOp& op);
-
   Thread* current = nullptr;
   std::vector<PendingLoad> pending;  // tensor copies under way
   Banks banks;

@@ -108,6 +108,32 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
     });
   }
 }
+
+// What all threads have issued may read its operands from now on.
+void look_at_operands(Warpgroup& g, WgmmaOp& op) {
+  if (!machine->hazards()) return;
+  const Meet known(op.clocks);
+  const Access by = access_by(g.actor, op.group, op.line, true);
+  const int bytes = bytes_of(op.op.type);
+  bool outside = false;
+  auto look = [&](unsigned long long d, int rows, bool mn_major) {
+    for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
+      if (!inside(addr)) outside = true;
+      else machine->touch(*g.cta, addr, 16, false, known.view, by, "wgmma");
+    });
+  };
+  if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
+  look(op.op.b, op.op.n, op.op.transposed_b);
+  if (outside) machine->hazard("out-of-range", "a wgmma operand reaches outside shared memory");
+}
+
+void run_until(Warpgroup& g, std::uint64_t end) {
+  while (g.first < end && !g.ops.empty() && g.ops.front().here == 128) {
+    carry_out(g, g.ops.front());
+    g.ops.pop_front();
+    ++g.first;
+  }
+}
 }  // namespace
 void wgmma_fence(Site) { ++self->wgmma_fences; }
 
@@ -154,35 +180,10 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   op.acc[slot] = acc;
   op.a[slot] = a;
   if (++op.here < 128) return;
-  machine->wgmma_issued(g, op);
-  if (machine->effect_now()) machine->run_wgmma_until(g, number + 1);
+  look_at_operands(g, op);
+  if (machine->effect_now()) run_until(g, number + 1);
   for (Thread* waiter : g.waiting) machine->wake(waiter);
   g.waiting.clear();
-}
-
-void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
-  if (!hazards()) return;
-  const Meet known(op.clocks);
-  const Access by = access_by(g.actor, op.group, op.line, true);
-  const int bytes = bytes_of(op.op.type);
-  bool outside = false;
-  auto look = [&](unsigned long long d, int rows, bool mn_major) {
-    for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
-      if (!inside(addr)) outside = true;
-      else touch(*g.cta, addr, 16, false, known.view, by, "wgmma");
-    });
-  };
-  if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
-  look(op.op.b, op.op.n, op.op.transposed_b);
-  if (outside) hazard("out-of-range", "a wgmma operand reaches outside shared memory");
-}
-
-void Machine::run_wgmma_until(Warpgroup& g, std::uint64_t end) {
-  while (g.first < end && !g.ops.empty() && g.ops.front().here == 128) {
-    carry_out(g, g.ops.front());
-    g.ops.pop_front();
-    ++g.first;
-  }
 }
 
 void wgmma_commit(Site) {
@@ -202,7 +203,7 @@ void wgmma_wait(int n) {
   const Epoch upto = t.wgmma_groups - static_cast<Epoch>(n);
   const std::uint64_t end = g.group_end[upto - 1];
   for (;;) {
-    machine->run_wgmma_until(g, end);
+    run_until(g, end);
     if (g.first >= end) break;
     g.waiting.push_back(&t);
     machine->suspend("wgmma_wait");

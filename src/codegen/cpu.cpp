@@ -13,10 +13,7 @@ bool is_own_name(const std::string& name) {
   return std::regex_match(name, own);
 }
 }  // namespace
-std::string cpu_element_type(Dtype dtype) {
-  const bool known = dtype == Dtype::f32 || dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
-  return known ? std::string(cpu_type(dtype)) : std::string();
-}
+std::string cpu_element_type(Dtype dtype) { return dtype == Dtype::f32 || is_narrow(dtype) ? std::string(cpu_type(dtype)) : ""; }
 
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 

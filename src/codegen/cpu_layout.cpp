@@ -51,19 +51,11 @@ CpuLayout plain(const Tensor& tensor, std::int64_t lanes) {
 }
 
 void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
-  if (uses.rows_fast_as_b) {
-    layout.rows_fast = *uses.rows_fast_as_b;
-  } else if (uses.as_a) {
-    layout.rows_fast = uses.filled_by_columns;
-  } else {
-    return;
-  }
+  if (!uses.rows_fast_as_b && !uses.as_a) return;
+  layout.rows_fast = uses.rows_fast_as_b.value_or(uses.filled_by_columns);
   layout.panel = round_up(layout.fast(), lanes);
-  if (uses.rows_fast_as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) {
-    layout.panel = uses.width;
-  } else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) {
-    layout.panel += lanes;
-  }
+  if (uses.rows_fast_as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) layout.panel = uses.width;
+  else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) layout.panel += lanes;
 }
 
 // Two products that read a tensor as second operand, one as it is and one transposed.

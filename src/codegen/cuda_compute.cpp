@@ -92,11 +92,8 @@ void CudaEmitter::emit(const Map& node) {
 
   Elements elements;
   auto& [loops, index] = elements;
-  if (broadcasts) {
-    loops = value_loops(layout, 1);
-  } else if (layout.values() > 1) {
-    loops = {{"i", layout.values(), {}, 1}};
-  }
+  if (broadcasts) loops = value_loops(layout, 1);
+  else if (layout.values() > 1) loops = {{"i", layout.values(), {}, 1}};
   for (const TensorId id : operands) {
     if (tensor(id).shape == full) {
       index[id] = value_index(loops);

@@ -62,11 +62,9 @@ void CudaEmitter::end_together() {
 // Each consuming warp frees the slot in every block whose fetches reach this one.
 void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
   const std::string& name = program_.pipeline(id).name;
-  if (peers_of(id).blocks > 1) {
+  if (peers_of(id).blocks > 1)
     out_.line("if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, wl::lane());", name, slot);
-  } else {
-    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
-  }
+  else out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
 }
 
 std::string CudaEmitter::flag_address(const Tile& flag) {

@@ -75,28 +75,21 @@ void cluster_arrive(Site) {
   Thread& t = me();
   if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait");
   t.cluster_arrived = true;
-  t.cluster_phase = machine->cluster_phase;
-  machine->release(machine->cluster_clock, t);
-  ++machine->cluster_here;
-  machine->try_cluster_barrier();
-}
-void Machine::try_cluster_barrier() {
-  int alive = 0;
-  for (const Cta& c : ctas) alive += c.alive;
-  if (cluster_here == 0 || cluster_here < alive) return;
-  cluster_here = 0;
-  ++cluster_phase;
-  cluster_completed = cluster_clock.take();
-  for (Cta& c : ctas)
-    for (Thread* t : c.threads)
-      if (t->waiting && std::string(t->waiting) == "cluster_wait") wake(t);
+  t.cluster_phase = machine->cluster_barrier.phase;
+  machine->release(machine->cluster_barrier.gathering, t);
+  --machine->cluster_barrier.pending;
+  machine->complete_if_done(machine->cluster_barrier, self->line);
 }
 void cluster_wait(Site) {
   Thread& t = me();
   if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive");
-  while (machine->cluster_phase == t.cluster_phase) machine->suspend("cluster_wait");
+  Mbarrier& b = machine->cluster_barrier;
+  if (b.phase == t.cluster_phase) {
+    b.waiters.push_back(&t);
+    machine->suspend("cluster_wait");
+  }
   t.cluster_arrived = false;
-  machine->acquire(t, machine->cluster_completed);
+  machine->acquire(t, b.completed);
 }
 
 // mbarriers.
@@ -105,16 +98,14 @@ void mbarrier_init(unsigned addr, int count, Site) {
   if (!machine->locate(addr, 8, false, "mbarrier_init")) return;
   if (count < 1 || count >= 1 << 20) return machine->hazard("mbarrier", "mbarrier_init with a count of {}", count);
   Cta& cta = *t.cta;
-  std::int16_t& at = cta.barrier_at[addr / 8];
-  if (at >= 0)
-    return machine->hazard_beside(cta.barriers[static_cast<std::size_t>(at)].init_line, "mbarrier", "the barrier is made twice");
+  if (const auto made = cta.barriers.find(addr); made != cta.barriers.end())
+    return machine->hazard_beside(made->second.init_line, "mbarrier", "the barrier is made twice");
   machine->touch(cta, addr, 8, true, t.view(), t.access(), "mbarrier_init");
   if (machine->hazards()) {
     cta.shadow.cell(static_cast<int>(addr / 4)).barrier = 1;
     cta.shadow.cell(static_cast<int>(addr / 4 + 1)).barrier = 1;
   }
-  at = static_cast<std::int16_t>(cta.barriers.size());
-  Mbarrier& b = cta.barriers.emplace_back();
+  Mbarrier& b = cta.barriers[addr];
   b.count = b.pending = count;
   b.actor = machine->add_actor("the tensor copy signalling the barrier at", static_cast<int>(addr), &cta);
   b.init_actor = t.actor;
@@ -123,18 +114,18 @@ void mbarrier_init(unsigned addr, int count, Site) {
 }
 
 void fence_mbarrier_init(Site) {
-  for (Mbarrier& b : me().cta->barriers)
+  for (auto& [addr, b] : me().cta->barriers)
     if (b.init_actor == me().actor) b.published = true;
 }
 
 Mbarrier* Machine::barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async) {
   const Thread& t = *current;
-  const std::size_t i = addr / 8;
-  if (addr % 8 || i >= cta.barrier_at.size() || cta.barrier_at[i] < 0) {
+  const auto found = cta.barriers.find(addr);
+  if (found == cta.barriers.end()) {
     hazard("mbarrier", "{}: there is no barrier at shared address {}", what, addr);
     return nullptr;
   }
-  Mbarrier& b = cta.barriers[static_cast<std::size_t>(cta.barrier_at[i])];
+  Mbarrier& b = found->second;
   if (!t.view().knows(b.init_actor, b.init_epoch))
     hazard_beside(b.init_line, "mbarrier", "{} is not ordered after the barrier was made", what);
   else if (remote_or_async && !b.published)

@@ -51,7 +51,7 @@ struct Combine {  // an element of memory with another one; without a function t
   void (*into)(void* to, const void* with) = nullptr;
   void put(void* to, const void* from, int count) const;  // bytes
 };
-void store_global(void* p, RegisterRun src, int bytes, Combine combine = {});
+void store_global(void* p, RegisterRun src, int bytes, Combine combine);
 void signal_flag(int* p, int n, WL_SITE);
 void wait_flag(const int* p, int least, WL_SITE);
 void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store);

@@ -28,23 +28,19 @@ emu::RegisterRun run_of(emu::Handle<T> h) {
   }
 
 // Global memory. The streaming forms differ in the caches alone.
-#define WL_GLOBAL_FORMS(load, store)                                                 \
+#define WL_LOAD(name)                                                                \
   template <int BYTES, class T>                                                      \
-  void load(emu::Handle<T> dst, const T* p, WL_SITE) {                               \
+  void name(emu::Handle<T> dst, const T* p, WL_SITE) {                               \
     emu::load_global(run_of<BYTES>(dst), p, BYTES);                                  \
   }                                                                                  \
   template <int BYTES, class T>                                                      \
-  void load(emu::Handle<T> dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) { \
+  void name(emu::Handle<T> dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) { \
     if (pred) emu::load_global(run_of<BYTES>(dst), p, BYTES);                        \
     else emu::fill_registers(run_of<BYTES>(dst), &fill, sizeof(T));                  \
-  }                                                                                  \
-  template <int BYTES, class T>                                                      \
-  void store(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) {                  \
-    if (pred) emu::store_global(p, run_of<BYTES>(src), BYTES);                       \
   }
-WL_GLOBAL_FORMS(ld_global, st_global)
-WL_GLOBAL_FORMS(ld_global_stream, st_global_stream)
-#undef WL_GLOBAL_FORMS
+WL_LOAD(ld_global)
+WL_LOAD(ld_global_stream)
+#undef WL_LOAD
 
 template <class I>
 int lookup(const I* p, bool pred = true, WL_SITE) {
@@ -53,7 +49,7 @@ int lookup(const I* p, bool pred = true, WL_SITE) {
   return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
 }
 
-// Updates of global memory, each element by itself.
+// Stores, and updates of each element by itself.
 struct Sum {
   float operator()(float a, float b) const { return a + b; }
   int operator()(int a, int b) const { return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)); }
@@ -66,15 +62,17 @@ emu::Combine combining(Op) {
             else a = cast<T>(Op()(to_float(a), to_float(b)));
           }};
 }
-#define WL_REDUCTION(name, ...)                                                           \
-  template <int BYTES, class T>                                                           \
-  void name(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) {                        \
-    if (pred) emu::store_global(p, run_of<BYTES>(src), BYTES, combining<T>(__VA_ARGS__)); \
+#define WL_STORE(name, ...)                                                 \
+  template <int BYTES, class T>                                             \
+  void name(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) {          \
+    if (pred) emu::store_global(p, run_of<BYTES>(src), BYTES, __VA_ARGS__); \
   }
-WL_REDUCTION(red_add, Sum())
-WL_REDUCTION(red_max, [](auto a, auto b) { return max(a, b); })
-WL_REDUCTION(red_min, [](auto a, auto b) { return min(a, b); })
-#undef WL_REDUCTION
+WL_STORE(st_global, {})
+WL_STORE(st_global_stream, {})
+WL_STORE(red_add, combining<T>(Sum()))
+WL_STORE(red_max, combining<T>([](auto a, auto b) { return max(a, b); }))
+WL_STORE(red_min, combining<T>([](auto a, auto b) { return min(a, b); }))
+#undef WL_STORE
 
 // Shared memory.
 #define WL_SHARED_FORMS(load, store, cluster)                          \

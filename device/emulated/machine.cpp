@@ -70,10 +70,8 @@ void Machine::start_cluster(const int origin[3]) {
   for (Thread& t : threads_) idle_fibers().push_back(std::move(t.fiber));
   threads_.clear();
   ready_.clear();
-  cluster_here = 0;
-  cluster_phase = 0;
-  cluster_clock = ClockBuilder();
-  cluster_completed = Clock();
+  cluster_barrier = {};
+  cluster_barrier.count = cluster_barrier.pending = total;
   acquired.clear();
   flag_waiters.clear();
   alive_ = total;
@@ -88,7 +86,6 @@ void Machine::start_cluster(const int origin[3]) {
     const std::size_t top = kSharedBase + static_cast<std::size_t>(launch_.shared_bytes);
     cta.memory.assign(top + 16, 0xff);  // NaN in every floating type
     if (hazards()) cta.shadow.reset(static_cast<int>(top));
-    cta.barrier_at.assign(top / 8 + 1, -1);
     cta.rank = r;
     cta.block[0] = origin[0] + r % cl[0];
     cta.block[1] = origin[1] + r / cl[0] % cl[1];
@@ -167,9 +164,10 @@ void Machine::thread_exits(Thread& t) {
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
   if (t.cluster_arrived) hazard_of(&t, "cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
+  --cluster_barrier.count, cluster_barrier.pending -= !t.cluster_arrived;
   release(cta.exit_clock, t);
   if (!cta.named[0].here.empty()) wake_barrier(cta, cta.named[0], 0);
-  try_cluster_barrier();
+  complete_if_done(cluster_barrier, 0);
   if (cta.alive == 0) cta_exits(cta);
 }
 
@@ -180,7 +178,7 @@ void Machine::cta_exits(Cta& cta) {
     if (!view.knows(actor, last.epoch))
       hazard_of(nullptr, "cluster",
                 fmt::format("a block of the cluster may end before {} accesses its shared memory", name_of(actor)), last.line);
-  for (const Mbarrier& b : cta.barriers) {
+  for (const auto& [addr, b] : cta.barriers) {
     if (b.pending != b.count || b.tx != 0) {
       hazard_of(nullptr, "mbarrier",
                 fmt::format("the block ends with a barrier in the middle of a phase: {} of {} arrivals and {} bytes outstanding",
@@ -236,7 +234,7 @@ Report Machine::run() {
 std::string Machine::state_of(const Thread& t) const {
   const std::string what = t.waiting ? t.waiting : "?";
   if (what == "mbarrier_wait") {
-    const Mbarrier& b = t.cta->barriers[static_cast<std::size_t>(t.cta->barrier_at[t.wait_addr / 8])];
+    const Mbarrier& b = t.cta->barriers[t.wait_addr];
     return fmt::format(
         "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals missing, {} bytes "
         "missing",

@@ -102,7 +102,7 @@ struct Warpgroup {
   std::vector<Thread*> waiting;
 };
 
-struct Mbarrier {
+struct Mbarrier {  // one in shared memory, or that of the cluster, for which every thread alive counts
   int count = 0, pending = 0;
   std::int64_t tx = 0;
   unsigned phase = 0;
@@ -131,8 +131,7 @@ struct Cta {
   int alive = 0;
   std::vector<std::uint8_t> memory;  // by address
   Shadow shadow;
-  std::deque<Mbarrier> barriers;
-  std::vector<std::int16_t> barrier_at;  // by address / 8
+  std::map<unsigned, Mbarrier> barriers;  // by address
   NamedBarrier named[16];
   std::vector<Thread*> threads;
   std::deque<Warp> warps;
@@ -248,22 +247,15 @@ class Machine {
   Mbarrier* barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async);
   void complete_if_done(Mbarrier& b, int line);
   void wake_barrier(Cta& cta, NamedBarrier& b, int id);
-  void try_cluster_barrier();
 
   void finish_load(std::size_t i);
-
-  void run_wgmma_until(Warpgroup& g, std::uint64_t end);
-  void wgmma_issued(Warpgroup& g, WgmmaOp& op);
 
   Thread* current = nullptr;
   std::vector<PendingLoad> pending;  // tensor copies under way
   Banks banks;
   bool unwinding = false;
   std::vector<Cta> ctas;  // of the cluster that runs
-  int cluster_here = 0;
-  unsigned cluster_phase = 0;
-  ClockBuilder cluster_clock;
-  Clock cluster_completed;
+  Mbarrier cluster_barrier;
   std::uint32_t cluster_number = 0;
   std::map<const int*, std::vector<Signal>> flags;  // by address, in the order of the signals
   std::vector<Acquired> acquired;

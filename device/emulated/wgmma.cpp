@@ -76,6 +76,7 @@ void lend(const RegisterRun& r, bool input, Epoch group) {
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
   const Wgmma& w = op.op;
+  const bool integers = w.type == Element::int8;
   const int bytes = bytes_of(w.type), k = 32 / bytes, n = w.n;
   const std::uint8_t* memory = g.cta->memory.data();
   static float a[64 * 32], b[32 * 256], piece[16], row[256];
@@ -93,25 +94,44 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
   // Row by row: four threads of a warp hold it, two neighbouring columns of every eight each.
   for (int m = 0; m < 64; ++m) {
     const int first = m / 16 * 32 + m % 8 * 4, half = m / 8 % 2 * 2;
-    if (w.type == Element::int8) {
-      for (int j = 0; j < n; ++j) {
-        int* acc = static_cast<int*>(op.acc[first + j % 8 / 2].data) + j / 8 * 4 + half + j % 2;
-        int sum = w.accumulate ? *acc : 0;
-        for (int q = 0; q < k; ++q) sum += static_cast<int>(a[m * k + q]) * static_cast<int>(b[q * n + j]);
-        *acc = sum;
-      }
-      continue;
-    }
     auto for_each_sum = [&](auto f) {
-      for (int q = 0; q < 4; ++q) {
-        float* acc = static_cast<float*>(op.acc[first + q].data) + half;
+      for (int q = 0; q < 4; ++q)
         for (int j = 0; j < n / 8; ++j)
-          for (int e = 0; e < 2; ++e) f(acc[4 * j + e], row[8 * j + 2 * q + e]);
-      }
+          for (int e = 0; e < 2; ++e) f(static_cast<float*>(op.acc[first + q].data) + half + 4 * j + e, row[8 * j + 2 * q + e]);
     };
-    for_each_sum([&](float& in_register, float& sum) { sum = w.accumulate ? in_register : 0.0f; });
+    for_each_sum([&](float* in_register, float& sum) { sum = w.accumulate && !integers ? *in_register : 0.0f; });
     accumulate_row(row, a + m * k, b, n, k);
-    for_each_sum([](float& in_register, float& sum) { in_register = sum; });
+    // Integers are summed apart, exactly in float, and added as integers.
+    for_each_sum([&](void* in_register, float& sum) {
+      if (!integers) *static_cast<float*>(in_register) = sum;
+      else *static_cast<int*>(in_register) = (w.accumulate ? *static_cast<int*>(in_register) : 0) + static_cast<int>(sum);
+    });
+  }
+}
+
+// What all threads have issued may read its operands from now on.
+void look_at_operands(Warpgroup& g, WgmmaOp& op) {
+  if (!machine->hazards()) return;
+  const Meet known(op.clocks);
+  const Access by = access_by(g.actor, op.group, op.line, true);
+  const int bytes = bytes_of(op.op.type);
+  bool outside = false;
+  auto look = [&](unsigned long long d, int rows, bool mn_major) {
+    for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
+      if (!inside(addr)) outside = true;
+      else machine->touch(*g.cta, addr, 16, false, known.view, by, "wgmma");
+    });
+  };
+  if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
+  look(op.op.b, op.op.n, op.op.transposed_b);
+  if (outside) machine->hazard("out-of-range", "a wgmma operand reaches outside shared memory");
+}
+
+void run_until(Warpgroup& g, std::uint64_t end) {
+  while (g.first < end && !g.ops.empty() && g.ops.front().here == 128) {
+    carry_out(g, g.ops.front());
+    g.ops.pop_front();
+    ++g.first;
   }
 }
 }  // namespace
@@ -160,35 +180,10 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   op.acc[slot] = acc;
   op.a[slot] = a;
   if (++op.here < 128) return;
-  machine->wgmma_issued(g, op);
-  if (machine->effect_now()) machine->run_wgmma_until(g, number + 1);
+  look_at_operands(g, op);
+  if (machine->effect_now()) run_until(g, number + 1);
   for (Thread* waiter : g.waiting) machine->wake(waiter);
   g.waiting.clear();
-}
-
-void Machine::wgmma_issued(Warpgroup& g, WgmmaOp& op) {
-  if (!hazards()) return;
-  const Meet known(op.clocks);
-  const Access by = access_by(g.actor, op.group, op.line, true);
-  const int bytes = bytes_of(op.op.type);
-  bool outside = false;
-  auto look = [&](unsigned long long d, int rows, bool mn_major) {
-    for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
-      if (!inside(addr)) outside = true;
-      else touch(*g.cta, addr, 16, false, known.view, by, "wgmma");
-    });
-  };
-  if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
-  look(op.op.b, op.op.n, op.op.transposed_b);
-  if (outside) hazard("out-of-range", "a wgmma operand reaches outside shared memory");
-}
-
-void Machine::run_wgmma_until(Warpgroup& g, std::uint64_t end) {
-  while (g.first < end && !g.ops.empty() && g.ops.front().here == 128) {
-    carry_out(g, g.ops.front());
-    g.ops.pop_front();
-    ++g.first;
-  }
 }
 
 void wgmma_commit(Site) {
@@ -208,7 +203,7 @@ void wgmma_wait(int n) {
   const Epoch upto = t.wgmma_groups - static_cast<Epoch>(n);
   const std::uint64_t end = g.group_end[upto - 1];
   for (;;) {
-    machine->run_wgmma_until(g, end);
+    run_until(g, end);
     if (g.first >= end) break;
     g.waiting.push_back(&t);
     machine->suspend("wgmma_wait");

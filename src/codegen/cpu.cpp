@@ -2,13 +2,9 @@
 #include <regex>
 #include "codegen/cpu_emitter.h"
 #include "codegen/names.h"
-#include "synth/sites.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {
-using tile::Program;
-using tile::Scope;
-
 constexpr std::int64_t kMaxRegisterBytes = 400 << 10;
 
 // What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
@@ -18,38 +14,29 @@ bool is_own_name(const std::string& name) {
 }
 }  // namespace
 std::string cpu_element_type(Dtype dtype) {
-  const bool known = is_float(dtype) ? bits_of(dtype) == 16 || bits_of(dtype) == 32 : is_integer(dtype);
-  return known ? std::string(cpu_type(dtype)) : std::string();
+  return dtype == Dtype::f32 || is_narrow(dtype) || is_integer(dtype) ? std::string(cpu_type(dtype)) : "";
 }
 
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
-CpuEmitter::CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts)
-    : program_(program),
-      capabilities_(capabilities),
-      layouts_(std::move(layouts)),
-      ranges_(program),
-      wanted_(wanted_behind(program)),
-      named_(program.tensors.size()),
-      lanes_(std::max(4, capabilities.vector_bytes / 4)) {}
-
 void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
-  if (error_) return;
-  error_ = {ErrorCode::kNoInstruction,
-            message,
-            at_ ? tile::place_of(*at_) : fmt::format("program '{}'", program_.name),
-            expected,
-            found,
-            "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"};
+  const std::string place = at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name);
+  if (!error_)
+    error_ = {ErrorCode::kNoInstruction,
+              message,
+              place,
+              expected,
+              found,
+              "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"};
 }
 
 template <class Other>
 void CpuEmitter::visit(const Other&) {
   unsupported("a statement has no counterpart on a CPU", "copies, maps, matrix products, reductions, loops and branches",
-              tile::print(program_, *at_));
+              print(program_, *at_));
 }
 
-void CpuEmitter::visit(const tile::For& loop) {
+void CpuEmitter::visit(const For& loop) {
   if (loop.unroll) out_.line("#pragma GCC unroll 16");
   const auto block = out_.block("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(),
                                 loop.end.text(), loop.step.text());
@@ -60,19 +47,19 @@ void CpuEmitter::visit(const tile::For& loop) {
   ranges_.leave(loop);
 }
 
-void CpuEmitter::visit(const tile::If& branch) {
+void CpuEmitter::visit(const If& branch) {
   const auto block = out_.block("if ({} < {}) {{", branch.left.text(), branch.right.text());
   body(branch.body);
 }
 
-void CpuEmitter::statement(const tile::Statement& statement) {
+void CpuEmitter::statement(const Statement& statement) {
   at_ = &statement;
-  const bool control = std::holds_alternative<tile::For>(statement.node) || std::holds_alternative<tile::If>(statement.node);
-  if (!control) out_.line("// {}", tile::print(program_, statement));
+  const bool control = std::holds_alternative<For>(statement.node) || std::holds_alternative<If>(statement.node);
+  if (!control) out_.line("// {}", print(program_, statement));
   std::visit([this](const auto& node) { visit(node); }, statement.node);
 }
 
-void CpuEmitter::body(const tile::Body& statements) {
+void CpuEmitter::body(const Body& statements) {
   const auto outside = std::exchange(aliases_, {});
   const std::vector<Run> runs = runs_of(statements);
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -97,8 +84,8 @@ Result<Kernel> CpuEmitter::emit() {
       "extern \"C\" void {}([[maybe_unused]] void* const* buffers, [[maybe_unused]] long long task, "
       "[[maybe_unused]] void* scratch) {{",
       kernel.name);
-  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program_.tensors.size()); ++id) {
-    const tile::Tensor& tensor = program_.tensor(id);
+  for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
+    const Tensor& tensor = program_.tensor(id);
     const std::string type = cpu_element_type(tensor.dtype);
     if (!type.empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
       if (tensor.scope != Scope::global) continue;
@@ -109,7 +96,7 @@ Result<Kernel> CpuEmitter::emit() {
     }
     at_ = synth::first_use(synth::sites_of(program_), id);
     unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16, f16, i8, u8, i32, i64 or booleans",
-                fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + tile::print(program_, *at_) : ""));
+                fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + print(program_, *at_) : ""));
   }
   // The body tells which tensors need memory.
   Writer head = std::exchange(out_, Writer());
@@ -138,8 +125,8 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
                  "a cluster of 1 block", std::to_string(cluster), "take a family of the CPU"});
   const Program own = in_source_terms(program, is_own_name);
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
-  std::map<Scope, std::map<tile::TensorId, std::int64_t>> bytes;
-  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(layouts.of.size()); ++id)
+  std::map<Scope, std::map<TensorId, std::int64_t>> bytes;
+  for (TensorId id = 0; id < static_cast<TensorId>(layouts.of.size()); ++id)
     bytes[own.tensor(id).scope][id] = layouts.of[static_cast<std::size_t>(id)].floats * 4;
   if (const auto all = layouts.shared_floats * 4; all > capabilities.shared_bytes)
     return fail(synth::too_much(program, bytes[Scope::shared], "the shared tensors do not fit in a core's L2 cache",

@@ -2,10 +2,6 @@
 // in registers where the buffer wants it so, and moved element by element where nothing better fits.
 #include "codegen/cpu_emitter.h"
 namespace warploom::codegen {
-using tile::Index;
-using tile::Scope;
-using tile::Tile;
-
 // A tile as a matrix: of its dimensions above 1, which are two at most.
 struct CpuEmitter::Side {
   struct Line {
@@ -27,7 +23,7 @@ struct CpuEmitter::Side {
 
 // The element's place in its tensor. Where the fast coordinate is known to be a multiple of the panel the formula is linear.
 Index CpuEmitter::address(const Tile& tile) const {
-  const tile::Tensor& t = tensor(tile.tensor);
+  const Tensor& t = tensor(tile.tensor);
   const std::vector<Index>& at = tile.offset;
   Index sum = 0;
   if (t.scope == Scope::global) {
@@ -50,10 +46,10 @@ Index CpuEmitter::address(const Tile& tile) const {
 }
 
 CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
-  const tile::Tensor& t = tensor(tile.tensor);
+  const Tensor& t = tensor(tile.tensor);
   Side side{&tile, t.scope == Scope::global};
   const auto strides = side.global ? t.strides : layout(tile.tensor).strides(t.shape);
-  const std::vector<int> dims = tile::wide_dims(tile.extent);
+  const std::vector<int> dims = wide_dims(tile.extent);
   for (std::size_t i = 0; i < std::min<std::size_t>(dims.size(), 2); ++i) {
     const int dim = dims[dims.size() - 1 - i];
     const auto d = static_cast<std::size_t>(dim);
@@ -95,7 +91,7 @@ std::optional<CpuEmitter::Row> CpuEmitter::row_of(const Tile& tile) const {
 // What must hold for a tile to lie inside its global tensor and is not known before the kernel runs; of all dimensions, or of those
 // besides a side's rows and columns.
 std::string CpuEmitter::conditions(const Tile& tile, const Side* besides) const {
-  const tile::Tensor& t = tensor(tile.tensor);
+  const Tensor& t = tensor(tile.tensor);
   std::vector<std::string> out;
   for (std::size_t i = 0; i < tile.offset.size(); ++i) {
     if (besides && (static_cast<int>(i) == besides->row.dim || static_cast<int>(i) == besides->col.dim)) continue;
@@ -130,7 +126,7 @@ void CpuEmitter::guarded(const Tile& tile, const std::string& whole, const std::
 }
 
 // Rows of contiguous elements on both sides.
-bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& dst) {
+bool CpuEmitter::copy_rows(const Copy& copy, const Side& src, const Side& dst) {
   if (!src.strided || !dst.strided || src.col.stride != 1 || dst.col.stride != 1) return false;
   const std::string places =
       fmt::format("{}, {}, {}, {}", pointer(*dst.tile), dst.row.stride, pointer(*src.tile), src.row.stride);
@@ -145,7 +141,7 @@ bool CpuEmitter::copy_rows(const tile::Copy& copy, const Side& src, const Side& 
 }
 
 // A global tile into panels, or transposed.
-bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& dst) {
+bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
   if (!src.global || src.col.stride != 1) return false;
   const CpuLayout& l = layout(dst.tile->tensor);
   const std::int64_t rows = src.row.extent, cols = src.col.extent;
@@ -170,7 +166,7 @@ bool CpuEmitter::load_tile(const tile::Copy& copy, const Side& src, const Side& 
 // turn(index) within a loop of so many turns.
 template <class F>
 void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& turn) {
-  const tile::For loop{fresh(stem), 0, count, 1, false, {}};
+  const For loop{fresh(stem), 0, count, 1, false, {}};
   const auto block = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", loop.variable, count);
   ranges_.enter(loop);
   turn(Index::variable(loop.variable));
@@ -179,7 +175,7 @@ void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& tur
 
 // each(what is left of the copy) within a loop along dimensions that meet, the slowest of them where one side has several.
 template <class F>
-void CpuEmitter::walk(tile::Copy copy, const tile::Meeting& met, const F& each) {
+void CpuEmitter::walk(Copy copy, const Meeting& met, const F& each) {
   const auto a = static_cast<std::size_t>(met.a[0]), b = static_cast<std::size_t>(met.b[0]);
   const std::int64_t count = std::min(copy.src.extent[a], copy.dst.extent[b]);
   turns("m", count, [&](const Index& m) {
@@ -192,10 +188,10 @@ void CpuEmitter::walk(tile::Copy copy, const tile::Meeting& met, const F& each) 
 }
 
 // The element alone where it is one.
-void CpuEmitter::copy_elements(const tile::Copy& copy, bool rows_last) {
-  const auto met = *tile::meetings(copy.src.extent, copy.dst.extent);
+void CpuEmitter::copy_elements(const Copy& copy, bool rows_last) {
+  const auto met = *meetings(copy.src.extent, copy.dst.extent);
   if (!met.empty())
-    return walk(copy, rows_last ? met.back() : met.front(), [&](const tile::Copy& one) { copy_elements(one, rows_last); });
+    return walk(copy, rows_last ? met.back() : met.front(), [&](const Copy& one) { copy_elements(one, rows_last); });
   const bool reads = tensor(copy.src.tensor).scope == Scope::global, writes = tensor(copy.dst.tensor).scope == Scope::global;
   const std::string inside = reads || writes ? conditions(reads ? copy.src : copy.dst) : "", to = pointer(copy.dst),
                     element = fmt::format("wl::load_one({})", pointer(copy.src));
@@ -205,18 +201,18 @@ void CpuEmitter::copy_elements(const tile::Copy& copy, bool rows_last) {
 }
 
 // One element of the gathered dimension after another, each at the index that is read for it.
-void CpuEmitter::gathered(tile::Copy copy) {
+void CpuEmitter::gathered(Copy copy) {
   const bool reads = copy.src.lookup >= 0;
   Tile &global = reads ? copy.src : copy.dst, &other = reads ? copy.dst : copy.src;
   const auto dim = static_cast<std::size_t>(global.lookup_dim);
-  const tile::Tensor& lookup = tensor(global.lookup);
+  const Tensor& lookup = tensor(global.lookup);
   turns("g", global.extent[dim], [&](const Index& g) {
     const Index place = global.offset[dim] + g;
     const std::string at = fresh("at");
     out_.line("const long {0} = {1} >= 0 && {1} < {2} ? {3}[{4}] : -1;", at, place.text(), lookup.shape[0], name(global.lookup),
               (place * lookup.strides[0]).text());
-    const auto all = *tile::meetings(global.extent, other.extent);
-    for (const tile::Meeting& met : all)
+    const auto all = *meetings(global.extent, other.extent);
+    for (const Meeting& met : all)
       if (const auto theirs = static_cast<std::size_t>(met.b[0]); met.a[0] == global.lookup_dim)
         other.offset[theirs] = other.offset[theirs] + g, other.extent[theirs] = 1;
     global.offset[dim] = Index::variable(at), global.extent[dim] = 1, global.lookup = -1;
@@ -226,10 +222,10 @@ void CpuEmitter::gathered(tile::Copy copy) {
 
 // Loops for what is no matrix on both sides: dimensions of one that meet one of the other together, a gathered one, and those beyond
 // two. Then the best way to move the matrix.
-void CpuEmitter::move(const tile::Copy& copy) {
-  const auto all = *tile::meetings(copy.src.extent, copy.dst.extent);
-  const auto on = [&](const tile::Copy& rest) { move(rest); };
-  for (const tile::Meeting& met : all)
+void CpuEmitter::move(const Copy& copy) {
+  const auto all = *meetings(copy.src.extent, copy.dst.extent);
+  const auto on = [&](const Copy& rest) { move(rest); };
+  for (const Meeting& met : all)
     if (met.a.size() + met.b.size() > 2) return walk(copy, met, on);
   if (copy.src.lookup >= 0 || copy.dst.lookup >= 0) return gathered(copy);
   if (all.size() > 2) return walk(copy, all[0], on);
@@ -245,15 +241,15 @@ void CpuEmitter::move(const tile::Copy& copy) {
   copy_elements(copy, exchanged);
 }
 
-void CpuEmitter::visit(const tile::Copy& copy) {
+void CpuEmitter::visit(const Copy& copy) {
   if (copy.combine)
     return unsupported("blocks of a CPU program do not combine in memory", "a copy that stores", "a copy that combines");
   for (const Tile* tile : {&copy.src, &copy.dst})
-    if (const tile::Tensor& t = tensor(tile->tensor); cpu_element_type(t.dtype).empty())
+    if (const Tensor& t = tensor(tile->tensor); cpu_element_type(t.dtype).empty())
       return unsupported("a copy moves a type that CPU kernels do not compute with",
                          "f32, bf16, f16, i8, u8, i32, i64 or booleans", fmt::format("'{}' of {}", t.name, name_of(t.dtype)));
   move(copy);
-  const tile::Tensor& dst = tensor(copy.dst.tensor);
+  const Tensor& dst = tensor(copy.dst.tensor);
   if (dst.scope != Scope::global && is_narrow(dst.dtype) && tensor(copy.src.tensor).dtype != dst.dtype)
     out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor), layout(copy.dst.tensor).floats);
 }

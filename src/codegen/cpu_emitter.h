@@ -44,13 +44,13 @@ struct CpuLayouts {
   std::int64_t shared_floats = 0, register_floats = 0;
 };
 
-Result<CpuLayouts> choose_cpu_layouts(const tile::Program& program, const target::Capabilities& capabilities);
+Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capabilities& capabilities);
 
 // The register tensors, by number, whose values are still wanted behind a statement: some statement that may run later reads them
 // before it wholly overwrites them. Statements later in a loop's body are also earlier ones of its next turn, and a loop may not turn
 // at all.
 using Wanted = std::vector<bool>;
-std::map<const tile::Statement*, Wanted> wanted_behind(const tile::Program& program);
+std::map<const Statement*, Wanted> wanted_behind(const Program& program);
 
 // The C++ type of a global tensor's elements, or empty where CPU kernels do not compute with the type.
 std::string cpu_element_type(Dtype dtype);
@@ -62,15 +62,16 @@ inline std::string plus(const std::string& base, const std::string& offset) {
 
 class CpuEmitter {
  public:
-  CpuEmitter(const tile::Program& program, const target::Capabilities& capabilities, CpuLayouts layouts);
+  CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts)
+      : program_(program), capabilities_(capabilities), layouts_(std::move(layouts)) {}
   Result<Kernel> emit();
 
  private:
   // cpu.cpp
-  void body(const tile::Body& statements);
-  void statement(const tile::Statement& statement);
-  void visit(const tile::For& loop);
-  void visit(const tile::If& branch);
+  void body(const Body& statements);
+  void statement(const Statement& statement);
+  void visit(const For& loop);
+  void visit(const If& branch);
   template <class Other>
   void visit(const Other&);  // what a CPU has no counterpart for
   void unsupported(const std::string& message, const std::string& expected, const std::string& found);
@@ -80,83 +81,84 @@ class CpuEmitter {
     std::size_t begin = 0, end = 0;
     // Of the register tensors that they walk, with extents of 1 dropped where one is left; empty: one statement with a loop of its own.
     std::vector<std::int64_t> shape;
-    tile::TensorId walked = -1;              // one of these
-    bool rows = false;                       // some statement asks where a row ends, if there are several
-    std::set<tile::TensorId> reduced;        // known behind the loop only
-    std::set<tile::TensorId> read, written;  // shared and global tensors
+    TensorId walked = -1;              // one of these
+    bool rows = false;                 // some statement asks where a row ends, if there are several
+    std::set<TensorId> reduced;        // known behind the loop only
+    std::set<TensorId> read, written;  // shared and global tensors
   };
-  bool joins(const tile::Statement& statement, Run& run) const;
-  std::vector<Run> runs_of(const tile::Body& body) const;
-  bool memory_serves(const tile::Copy& copy, const tile::Body& body, std::span<const Run> later) const;
-  bool walks(const tile::Tile& tile) const;
-  void fused(const tile::Body& body, const Run& run, std::span<const Run> later);
+  bool joins(const Statement& statement, Run& run) const;
+  std::vector<Run> runs_of(const Body& body) const;
+  bool memory_serves(const Copy& copy, const Body& body, std::span<const Run> later) const;
+  bool walks(const Tile& tile) const;
+  void fused(const Body& body, const Run& run, std::span<const Run> later);
 
   // cpu_copy.cpp
   struct Side;  // one tile of a copy
-  void visit(const tile::Copy& copy);
-  void move(const tile::Copy& copy);
-  void gathered(tile::Copy copy);
+  void visit(const Copy& copy);
+  void move(const Copy& copy);
+  void gathered(Copy copy);
   template <class F>
   void turns(const std::string& stem, std::int64_t count, const F& turn);
   template <class F>
-  void walk(tile::Copy copy, const tile::Meeting& met, const F& each);
-  Side side_of(const tile::Tile& tile) const;
-  bool is_strided(const tile::Tile& tile) const;  // a buffer's tile: one stride a dimension, across no panel's edge
-  tile::Index address(const tile::Tile& tile) const;
-  std::string pointer(const tile::Tile& tile) const { return plus(name(tile.tensor), address(tile).text()); }
-  std::string row_pointer(const tile::Tile& tile) const;
+  void walk(Copy copy, const Meeting& met, const F& each);
+  Side side_of(const Tile& tile) const;
+  bool is_strided(const Tile& tile) const;  // a buffer's tile: one stride a dimension, across no panel's edge
+  Index address(const Tile& tile) const;
+  std::string pointer(const Tile& tile) const { return plus(name(tile.tensor), address(tile).text()); }
+  std::string row_pointer(const Tile& tile) const;
   struct Row {
     std::string pointer, box;  // box: "" where all of it lies inside
     std::int64_t step;
   };
-  std::optional<Row> row_of(const tile::Tile& tile) const;
-  std::string conditions(const tile::Tile& tile, const Side* besides = nullptr) const;
+  std::optional<Row> row_of(const Tile& tile) const;
+  std::string conditions(const Tile& tile, const Side* besides = nullptr) const;
   std::string box(const Side& global) const;
-  void guarded(const tile::Tile& global, const std::string& whole, const std::string& part);
-  bool copy_rows(const tile::Copy& copy, const Side& src, const Side& dst);
-  bool load_tile(const tile::Copy& copy, const Side& src, const Side& dst);
-  void copy_elements(const tile::Copy& copy, bool rows_last);
+  void guarded(const Tile& global, const std::string& whole, const std::string& part);
+  bool copy_rows(const Copy& copy, const Side& src, const Side& dst);
+  bool load_tile(const Copy& copy, const Side& src, const Side& dst);
+  void copy_elements(const Copy& copy, bool rows_last);
 
   // cpu_compute.cpp
-  void visit(const tile::Mma& mma);
-  void visit(const tile::Reduce& reduce);
+  void visit(const Mma& mma);
+  void visit(const Reduce& reduce);
   void visit(const tile::Scan& scan);
   template <class Node>
   void fold(const Node& node);
-  void visit(const tile::Rearrange& node);
+  void visit(const Rearrange& node);
   struct Loop {
     std::string variable;
     std::int64_t extent;
     std::size_t dim;
   };
   std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip);
-  std::string element(tile::TensorId id, const std::vector<Loop>& loops) const;
-  std::string value_text(const tile::Value& value, const std::function<std::string(const tile::Value&)>& leaf,
+  std::string element(TensorId id, const std::vector<Loop>& loops) const;
+  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
                          std::map<std::string, std::string>& known, const std::string& stem);
   std::string local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known);
   void store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded);
 
-  const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
-  const CpuLayout& layout(tile::TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
+  const CpuLayout& layout(TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
   std::string fresh(const std::string& stem) { return stem + "_" + std::to_string(++fresh_); }
-  const std::string& name(tile::TensorId id) const {
+  const std::string& name(TensorId id) const {
     named_[static_cast<std::size_t>(id)] = true;
     return tensor(id).name;
   }
 
-  const tile::Program& program_;
+  const Program& program_;
   const target::Capabilities& capabilities_;
   CpuLayouts layouts_;
-  IndexRanges ranges_;
-  std::map<const tile::Statement*, Wanted> wanted_;
-  mutable std::vector<bool> named_;  // those that the text mentions: the others need no array
-  struct Alias {                     // a register tensor that later loops of this body read from memory
+  IndexRanges ranges_ = IndexRanges(program_);
+  std::map<const Statement*, Wanted> wanted_ = wanted_behind(program_);
+  mutable std::vector<bool> named_ =
+      std::vector<bool>(program_.tensors.size());  // those that the text mentions: the others need no array
+  struct Alias {                                   // a register tensor that later loops of this body read from memory
     std::string pointer;
     bool prefetch;  // the first of them also asks for what later turns will read
   };
-  std::map<tile::TensorId, Alias> aliases_;
-  std::int64_t lanes_;
-  const tile::Statement* at_ = nullptr;
+  std::map<TensorId, Alias> aliases_;
+  std::int64_t lanes_ = std::max(4, capabilities_.vector_bytes / 4);
+  const Statement* at_ = nullptr;
   std::optional<Error> error_;      // the first
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last

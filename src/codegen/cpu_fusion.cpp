@@ -9,9 +9,6 @@
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
 namespace warploom::codegen {
-using tile::Scope;
-using tile::Statement;
-using tile::TensorId;
 namespace {
 // The tensors that a statement reads and those that it wholly overwrites; of its body, all of them when it has one. Writing a part of
 // a tensor counts as both: what is not written stays as it was.
@@ -19,10 +16,10 @@ struct TensorUses {
   std::set<TensorId> reads, writes;
 };
 
-TensorUses uses_of(const tile::Program& program, const Statement& statement) {
+TensorUses uses_of(const Program& program, const Statement& statement) {
   TensorUses uses;
   for_statements(statement, [&](const Statement& each) {
-    for (const tile::TensorUse& use : tile::uses_of(each)) {
+    for (const TensorUse& use : tile::uses_of(each)) {
       const bool whole = !use.tile || use.tile->extent == program.tensor(use.tensor).shape;
       if (use.read || !whole) uses.reads.insert(use.tensor);
       if (use.written) uses.writes.insert(use.tensor);
@@ -32,11 +29,11 @@ TensorUses uses_of(const tile::Program& program, const Statement& statement) {
 }
 
 // Backwards; a loop's body twice, the second time with what its own next turn wants.
-void walk(const tile::Program& program, const tile::Body& body, Wanted& wanted, std::map<const Statement*, Wanted>& behind) {
+void walk(const Program& program, const Body& body, Wanted& wanted, std::map<const Statement*, Wanted>& behind) {
   for (std::size_t i = body.size(); i-- > 0;) {
     behind[&body[i]] = wanted;
     bool holds = false;
-    for_bodies(body[i], [&](const tile::Body& inner) {
+    for_bodies(body[i], [&](const Body& inner) {
       holds = true;
       for (int turn = 0; turn < 2; ++turn) {
         Wanted before = wanted;
@@ -51,7 +48,7 @@ void walk(const tile::Program& program, const tile::Body& body, Wanted& wanted, 
   }
 }
 }  // namespace
-std::map<const Statement*, Wanted> wanted_behind(const tile::Program& program) {
+std::map<const Statement*, Wanted> wanted_behind(const Program& program) {
   std::map<const Statement*, Wanted> behind;
   Wanted wanted(program.tensors.size());
   walk(program, program.body, wanted, behind);
@@ -65,32 +62,32 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   // how many there are.
   const auto takes = [&](TensorId id) {
     std::vector<std::int64_t> shape = tensor(id).shape;
-    if (const std::int64_t count = tile::element_count(shape); std::find(shape.begin(), shape.end(), count) != shape.end())
+    if (const std::int64_t count = element_count(shape); std::find(shape.begin(), shape.end(), count) != shape.end())
       shape = {count};
     const bool same = tensor(id).scope == Scope::reg && (next.shape.empty() || next.shape == shape) && !run.reduced.contains(id);
     next.shape = std::move(shape), next.walked = id;
     return same;
   };
-  const auto side = [&](const tile::Tile& tile, bool read = false) {
+  const auto side = [&](const Tile& tile, bool read = false) {
     if (tensor(tile.tensor).scope != Scope::reg) return !row_pointer(tile).empty() || (read && row_of(tile));
     return tile.extent == tensor(tile.tensor).shape && takes(tile.tensor);
   };
   bool fits = false;
-  if (const auto* fill = std::get_if<tile::Fill>(&statement.node)) {
+  if (const auto* fill = std::get_if<Fill>(&statement.node)) {
     fits = takes(fill->dst);
-  } else if (const auto* map = std::get_if<tile::Map>(&statement.node)) {
+  } else if (const auto* map = std::get_if<Map>(&statement.node)) {
     fits = takes(map->dst);
     next.rows |= has_coordinates(map->value);
     for (const TensorId id : uses_of(program_, statement).reads) {
       fits = fits && !run.reduced.contains(id);
-      next.rows |= tensor(id).shape != tensor(map->dst).shape && tile::element_count(tensor(id).shape) > 1;
+      next.rows |= tensor(id).shape != tensor(map->dst).shape && element_count(tensor(id).shape) > 1;
     }
-  } else if (const auto* reduce = std::get_if<tile::Reduce>(&statement.node)) {
+  } else if (const auto* reduce = std::get_if<Reduce>(&statement.node)) {
     const std::vector<std::int64_t>& shape = tensor(reduce->src).shape;
     const auto axis = static_cast<std::size_t>(reduce->axis);
     fits = takes(reduce->src) && axis == vector_dim_of(shape) && shape[axis] > 1 && next.reduced.insert(reduce->dst).second;
     next.rows = true;
-  } else if (const auto* copy = std::get_if<tile::Copy>(&statement.node)) {
+  } else if (const auto* copy = std::get_if<Copy>(&statement.node)) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;
     const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
     fits = !copy->combine && !(reads && writes) && side(copy->src, true) && side(copy->dst);
@@ -105,7 +102,7 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   return true;
 }
 
-std::vector<CpuEmitter::Run> CpuEmitter::runs_of(const tile::Body& body) const {
+std::vector<CpuEmitter::Run> CpuEmitter::runs_of(const Body& body) const {
   std::vector<Run> runs;
   for (std::size_t i = 0; i < body.size(); i = runs.back().end) {
     Run run;
@@ -118,7 +115,7 @@ std::vector<CpuEmitter::Run> CpuEmitter::runs_of(const tile::Body& body) const {
 }
 
 // Whether runs alone read what a copy from memory put into the tensor, until it is overwritten: they can read the memory.
-bool CpuEmitter::memory_serves(const tile::Copy& copy, const tile::Body& body, std::span<const Run> later) const {
+bool CpuEmitter::memory_serves(const Copy& copy, const Body& body, std::span<const Run> later) const {
   const TensorId id = copy.dst.tensor, memory = copy.src.tensor;
   if (is_narrow(tensor(id).dtype) && tensor(memory).dtype != tensor(id).dtype) return false;
   for (const Statement& each : body)
@@ -133,11 +130,11 @@ bool CpuEmitter::memory_serves(const tile::Copy& copy, const tile::Body& body, s
 }
 
 // A row of a global tensor that the innermost loop walks through.
-bool CpuEmitter::walks(const tile::Tile& tile) const {
+bool CpuEmitter::walks(const Tile& tile) const {
   return tensor(tile.tensor).scope == Scope::global && !loops_.empty() && address(tile).depends_on(loops_.back());
 }
 
-void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const Run> later) {
+void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> later) {
   const std::span statements(body.begin() + static_cast<std::ptrdiff_t>(run.begin), run.end - run.begin);
   // Without need of rows tensors of several dimensions are walked from end to end, padding included.
   const std::vector<std::int64_t>& shape = tensor(run.walked).shape;
@@ -150,17 +147,17 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   const std::int64_t vectors = extent / lanes_;
   const std::int64_t parts = run.reduced.empty() || ragged ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
   const std::string v = fresh("v"), u = fresh("u"), w = fresh("w");
-  std::map<TensorId, std::string> value, total;   // locals: of what tensors hold, and of partial results
-  std::map<TensorId, const tile::Copy*> changed;  // what arrays lack; the copy that brought it, if one did
+  std::map<TensorId, std::string> value, total;  // locals: of what tensors hold, and of partial results
+  std::map<TensorId, const Copy*> changed;       // what arrays lack; the copy that brought it, if one did
   std::map<std::string, std::string> known;
   const auto stem = [&](TensorId id) { return tensor(id).name; };
 
   // A copy from memory whose elements are apart or partly outside, or whose last vector is a part of one: begin and end of what is there.
-  std::map<const tile::Copy*, std::string> parts_of_rows;
-  for (const Statement& each : statements) out_.line("// {}", tile::print(program_, each));
+  std::map<const Copy*, std::string> parts_of_rows;
+  for (const Statement& each : statements) out_.line("// {}", print(program_, each));
   out_.open("{{");
   for (const Statement& each : statements) {
-    const auto* copy = std::get_if<tile::Copy>(&each.node);
+    const auto* copy = std::get_if<Copy>(&each.node);
     if (!copy || single || tensor(copy->src.tensor).scope != Scope::global) continue;
     const auto row = row_of(copy->src);
     if (!row || (row->box.empty() && row->step == 1 && !ragged)) continue;
@@ -176,10 +173,10 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   const std::vector<Loop> loops = rows ? open_loops(shape, along, along) : std::vector<Loop>();
   for (const Statement& each : statements) {
     for (const TensorId id : uses_of(program_, each).reads)
-      if (const tile::Tensor& t = tensor(id);
-          !single && t.scope == Scope::reg && (rows ? t.shape[along] == 1 : tile::element_count(t.shape) == 1))
+      if (const Tensor& t = tensor(id);
+          !single && t.scope == Scope::reg && (rows ? t.shape[along] == 1 : element_count(t.shape) == 1))
         value[id] = local(fmt::format("wl::splat(*{})", parenthesized(element(id, loops))), stem(id), known);
-    if (const auto* reduce = std::get_if<tile::Reduce>(&each.node)) {
+    if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
       const std::string identity = fmt::format("wl::splat({})", float_text(reduction_of(reduce->op).identity));
       out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(stem(reduce->dst)),
                 fmt::join(std::vector(static_cast<std::size_t>(parts), identity), ", "));
@@ -206,17 +203,17 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
       out_.line("wl::prefetch<wl::kLanes>({});", from);
     return found->second;
   };
-  const tile::Map* mapping = nullptr;
-  const auto leaf = [&](const tile::Value& one) {
-    if (one.kind != tile::Value::Kind::coordinate) return current(one.tensor);
+  const Map* mapping = nullptr;
+  const auto leaf = [&](const Value& one) {
+    if (one.kind != Value::Kind::coordinate) return current(one.tensor);
     const bool walked = !single && static_cast<std::size_t>(one.axis) == vector_dim_of(tensor(mapping->dst).shape);
-    tile::Index at = one.shift;
+    Index at = one.shift;
     for (const Loop& loop : loops)
-      if (static_cast<int>(loop.dim) == one.axis) at = at + tile::Index::variable(loop.variable);
-    if (walked) at = at + tile::Index::variable(v);
+      if (static_cast<int>(loop.dim) == one.axis) at = at + Index::variable(loop.variable);
+    if (walked) at = at + Index::variable(v);
     return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at.text()), stem(mapping->dst), known);
   };
-  const auto set = [&](TensorId id, const std::string& to, const tile::Copy* copy = nullptr) {
+  const auto set = [&](TensorId id, const std::string& to, const Copy* copy = nullptr) {
     const bool exact = copy && tensor(copy->src.tensor).dtype == tensor(id).dtype;
     value[id] = exact || !is_narrow(tensor(id).dtype) ? to : local(rounded(tensor(id).dtype, to), stem(id), known);
     const bool memory =
@@ -225,20 +222,20 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     aliases_.erase(id);
   };
   for (const Statement& each : statements) {
-    if (const auto* fill = std::get_if<tile::Fill>(&each.node)) {
+    if (const auto* fill = std::get_if<Fill>(&each.node)) {
       set(fill->dst, fmt::format("wl::splat({})", float_text(fill->value)));
-    } else if (const auto* map = std::get_if<tile::Map>(&each.node)) {
+    } else if (const auto* map = std::get_if<Map>(&each.node)) {
       mapping = map;
       set(map->dst, value_text(map->value, leaf, known, stem(map->dst)));
-    } else if (const auto* reduce = std::get_if<tile::Reduce>(&each.node)) {
+    } else if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
       const std::string part = fmt::format("{}[{}]", total[reduce->dst], parts > 1 ? u : "0");
-      const tile::Reduction& how = reduction_of(reduce->op);
+      const Reduction& how = reduction_of(reduce->op);
       std::string what = current(reduce->src);
       if (ragged) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
       out_.line("{0} = wl::{1}({2}, {0});", part, name_of(how.combine), what);
       aliases_.erase(reduce->dst);
-    } else if (const auto* copy = std::get_if<tile::Copy>(&each.node)) {
-      const tile::Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
+    } else if (const auto* copy = std::get_if<Copy>(&each.node)) {
+      const Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
       if (dst.scope != Scope::reg) {
         const bool streaming = dst.scope == Scope::global && copy->streaming && dst.dtype == Dtype::f32 && !single && !ragged;
         streams_ |= streaming;
@@ -272,8 +269,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   }
   // Of loops that read one stream the second, which finds it in the cache and has time, asks for what later turns will read.
   for (const Statement& each : statements)
-    if (const auto* copy = std::get_if<tile::Copy>(&each.node);
-        copy && !single && !parts_of_rows.contains(copy) && walks(copy->src))
+    if (const auto* copy = std::get_if<Copy>(&each.node); copy && !single && !parts_of_rows.contains(copy) && walks(copy->src))
       if (const auto alias = aliases_.find(copy->dst.tensor);
           alias == aliases_.end() || !alias->second.prefetch || changed[copy->dst.tensor] != copy)
         out_.line("wl::prefetch<wl::kLanes>({}{});", row_pointer(copy->src), step);
@@ -281,7 +277,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   if (!single) out_.close();
   // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.
   for (const Statement& each : statements)
-    if (const auto* reduce = std::get_if<tile::Reduce>(&each.node))
+    if (const auto* reduce = std::get_if<Reduce>(&each.node))
       out_.line("wl::{}({}, {}{});", rows ? "store_one" : "store", element(reduce->dst, loops),
                 rounded(tensor(reduce->dst).dtype, fmt::format("wl::splat(wl::across<wl::{}>({}))",
                                                                name_of(reduction_of(reduce->op).combine), total[reduce->dst])),

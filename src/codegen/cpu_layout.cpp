@@ -2,14 +2,6 @@
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {
-using tile::Body;
-using tile::Index;
-using tile::Mma;
-using tile::Program;
-using tile::Scope;
-using tile::Statement;
-using tile::TensorId;
-
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // How the statements use one shared tensor.
@@ -24,12 +16,12 @@ struct Uses {
 void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges, std::vector<Uses>& uses) {
   const auto at = [&](TensorId id) -> Uses& { return uses[static_cast<std::size_t>(id)]; };
   for (const Statement& statement : body) {
-    const auto* loop = std::get_if<tile::For>(&statement.node);
+    const auto* loop = std::get_if<For>(&statement.node);
     if (loop) ranges.enter(*loop);
     for_bodies(statement, [&](const Body& inner) { note_uses(program, inner, ranges, uses); });
     if (loop) ranges.leave(*loop);
-    if (const auto* copy = std::get_if<tile::Copy>(&statement.node)) {
-      const tile::Tensor& src = program.tensor(copy->src.tensor);
+    if (const auto* copy = std::get_if<Copy>(&statement.node)) {
+      const Tensor& src = program.tensor(copy->src.tensor);
       const std::size_t rank = src.shape.size();
       if (src.scope == Scope::global && rank >= 2 && program.tensor(copy->dst.tensor).shape.size() >= 2)
         at(copy->dst.tensor).filled_by_columns |= src.strides[rank - 2] == 1 && src.strides[rank - 1] != 1;
@@ -48,7 +40,7 @@ void note_uses(const Program& program, const Body& body, synth::IndexRanges& ran
   }
 }
 
-CpuLayout plain(const tile::Tensor& tensor, std::int64_t lanes) {
+CpuLayout plain(const Tensor& tensor, std::int64_t lanes) {
   CpuLayout layout;
   const std::size_t rank = tensor.shape.size();
   if (rank > 0) layout.cols = tensor.shape[rank - 1];
@@ -59,19 +51,11 @@ CpuLayout plain(const tile::Tensor& tensor, std::int64_t lanes) {
 }
 
 void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
-  if (uses.rows_fast_as_b) {
-    layout.rows_fast = *uses.rows_fast_as_b;
-  } else if (uses.as_a) {
-    layout.rows_fast = uses.filled_by_columns;
-  } else {
-    return;
-  }
+  if (!uses.rows_fast_as_b && !uses.as_a) return;
+  layout.rows_fast = uses.rows_fast_as_b.value_or(uses.filled_by_columns);
   layout.panel = round_up(layout.fast(), lanes);
-  if (uses.rows_fast_as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) {
-    layout.panel = uses.width;
-  } else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) {
-    layout.panel += lanes;
-  }
+  if (uses.rows_fast_as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) layout.panel = uses.width;
+  else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) layout.panel += lanes;
 }
 
 // Two products that read a tensor as second operand, one as it is and one transposed.
@@ -81,7 +65,7 @@ Error contradiction(const Program& program, TensorId id) {
   for (const synth::Site& site : synth::sites_of(program))
     if (const auto* mma = std::get_if<Mma>(&site.statement->node); mma && mma->b.tensor == id)
       (mma->transpose_b ? transposed : as_is) = site.statement;
-  const auto quoted = [&](const Statement& s) { return fmt::format("{} ({})", tile::print(program, s), place_of(s)); };
+  const auto quoted = [&](const Statement& s) { return fmt::format("{} ({})", print(program, s), place_of(s)); };
   return {ErrorCode::kNoLayout,  fmt::format("matrix products read '{}' both as it is and transposed", program.tensor(id).name),
           place_of(*transposed), fmt::format("one orientation of '{}', as in {}", program.tensor(id).name, quoted(*as_is)),
           quoted(*transposed),   "copy it into a tensor of its own for each orientation"};
@@ -108,7 +92,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
 
   CpuLayouts layouts;
   for (std::size_t i = 0; i < program.tensors.size(); ++i) {
-    const tile::Tensor& tensor = program.tensors[i];
+    const Tensor& tensor = program.tensors[i];
     layouts.of.emplace_back();
     if (tensor.scope == Scope::global) continue;
     CpuLayout& layout = layouts.of.back() = plain(tensor, lanes);

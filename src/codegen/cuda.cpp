@@ -1,11 +1,9 @@
 #include "codegen/cuda.h"
-#include <fmt/ranges.h>
 #include <regex>
 #include "codegen/cuda_emitter.h"
 #include "codegen/names.h"
 #include "tile/print.h"
 namespace warploom::codegen {
-using namespace tile;
 namespace {
 constexpr int kBarrierBytes = 8;
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
@@ -22,14 +20,6 @@ bool is_own_name(const std::string& name) {
   return std::regex_match(name, own);
 }
 }  // namespace
-CudaEmitter::CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
-    : program_(program),
-      solution_(solution),
-      capabilities_(capabilities),
-      sites_(synth::sites_of(program)),
-      bounds_(program),
-      in_flight_(slots_in_flight(program)) {}
-
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)
@@ -64,7 +54,7 @@ void CudaEmitter::section(std::span<const Statement> statements) {
     const auto guard = out_.block_if(single_thread_ ? "t == 0" : "");
     body(statements);
   }
-  if (now_.engine_reads()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
+  if (!now_.engine_reads.empty()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
   role_prologue();
@@ -189,17 +179,10 @@ void CudaEmitter::emit(const If& node) {
   now_.join(entry);
 }
 
-void Pending::join(const Pending& other) {
-  for (const auto& [id, state] : other.unsynced) {
-    unsynced[id].written |= state.written;
-    unsynced[id].read |= state.read;
-    unsynced[id].engine_reads |= state.engine_reads;
-    unsynced[id].unfenced |= state.unfenced;
-  }
-  read_slots.insert(other.read_slots.begin(), other.read_slots.end());
-  consumed.insert(other.consumed.begin(), other.consumed.end());
-  accumulators.insert(other.accumulators.begin(), other.accumulators.end());
-  lent.insert(other.lent.begin(), other.lent.end());
+void Pending::join(Pending other) {
+  written.merge(other.written), read.merge(other.read), read_slots.merge(other.read_slots), consumed.merge(other.consumed);
+  engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
+  accumulators.merge(other.accumulators), lent.merge(other.lent);
   wgmma_open |= other.wgmma_open;
 }
 
@@ -216,7 +199,7 @@ void CudaEmitter::emit(const Roles& node) {
       if (std::holds_alternative<Copy>(site.statement->node)) {
         const auto choice = solution_.choices.find(site.statement);
         single_thread_ &= choice != solution_.choices.end() && choice->second.instruction &&
-                          choice->second.instruction->method == target::Method::tensor_copy;
+                          choice->second.instruction->method == Method::tensor_copy;
       } else {
         single_thread_ &= std::visit(
             []<class Node>(const Node&) { return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>; },

@@ -1,12 +1,7 @@
 // Elementwise statements and matrix statements.
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using layout::TvLayout;
-using target::Instruction;
-using target::Method;
-using namespace tile;
 std::string literal(Dtype dtype, double value) {
   if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
     unsigned char code = 0;
@@ -97,11 +92,8 @@ void CudaEmitter::emit(const Map& node) {
 
   Elements elements;
   auto& [loops, index] = elements;
-  if (broadcasts) {
-    loops = value_loops(layout, 1);
-  } else if (layout.values() > 1) {
-    loops = {{"i", layout.values(), {}, 1}};
-  }
+  if (broadcasts) loops = value_loops(layout, 1);
+  else if (layout.values() > 1) loops = {{"i", layout.values(), {}, 1}};
   for (const TensorId id : operands) {
     if (tensor(id).shape == full) {
       index[id] = value_index(loops);
@@ -190,7 +182,7 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   for (const Tile* tile : {&node.a, &node.b})
     if (tensor(tile->tensor).scope == Scope::shared) {
       before_async_read(tile->tensor);
-      if (!is_slot(tile->tensor)) now_.unsynced[tile->tensor].read = true;
+      if (!is_slot(tile->tensor)) now_.read.insert(tile->tensor);
     }
   if (!now_.wgmma_open || !row.a_shared) {
     out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));

@@ -1,15 +1,9 @@
 // Copies: every pair of scopes, every method.
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 #include "synth/solve.h"
 #include "tile/print.h"
 namespace warploom::codegen {
-using layout::TvLayout;
-using synth::Choice;
-using synth::Sides;
-using target::Method;
-using namespace tile;
 namespace {
 std::string store_call(const Copy& copy) {
   if (copy.combine) return fmt::format("wl::red_{}", name_of(reduction_of(*copy.combine).combine));
@@ -132,7 +126,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Ch
   const TvLayout of_global = synth::seen_from(of_shared, global.extent);
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
-  else if (load) now_.unsynced[shared.tensor].unfenced = true;
+  else if (load) now_.unfenced.insert(shared.tensor);
   std::vector<Coordinate> global_at = coordinates(global, of_global, global_loops);
   const std::vector<Coordinate> shared_at = coordinates(shared, of_shared, shared_loops);
   note_pointer(global.tensor);
@@ -238,6 +232,6 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const auto one = out_.block_if("t == 0");
   all();
   out_.line("wl::bulk_commit();");
-  now_.unsynced[shared.tensor].engine_reads = true;
+  now_.engine_reads.insert(shared.tensor);
 }
 }  // namespace warploom::codegen

@@ -6,26 +6,18 @@
 #include "codegen/terms.h"
 #include "synth/sites.h"
 namespace warploom::codegen {
-// What a role has done to a shared tensor since its threads last met at a barrier.
-struct Unsynced {
-  bool written = false, read = false;  // by threads
-  bool engine_reads = false;           // a copy-engine store may still read it
-  bool unfenced = false;               // written by threads since their last fence for asynchronous readers
-  friend bool operator==(const Unsynced&, const Unsynced&) = default;
-};
+using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target::Method;
 
 // What the statements so far have left to be waited for.
 struct Pending {
-  std::map<tile::TensorId, Unsynced> unsynced;
-  std::set<std::int64_t> read_slots;    // of cluster reductions, read since the cluster last met
-  std::set<tile::PipelineId> consumed;  // slots within one thread of control, read since its threads last met
-  std::set<tile::TensorId> accumulators;
-  std::set<tile::TensorId> lent;  // registers that matrix instructions under way still read
-  bool wgmma_open = false;        // matrix instructions issued, not committed
-  bool engine_reads() const {
-    return std::ranges::any_of(unsynced, [](const auto& one) { return one.second.engine_reads; });
-  }
-  void join(const Pending& other);  // where control may come from either
+  std::set<TensorId> written, read;       // shared tensors, by the role's threads since they last met at a barrier
+  std::set<TensorId> engine_reads;        // those that a copy-engine store may still read
+  std::set<TensorId> unfenced;            // written by threads since their last fence for asynchronous readers
+  std::set<std::int64_t> read_slots;      // of cluster reductions, read since the cluster last met
+  std::set<PipelineId> consumed;          // slots within one thread of control, read since its threads last met
+  std::set<TensorId> accumulators, lent;  // registers that matrix instructions under way write and read
+  bool wgmma_open = false;                // matrix instructions issued, not committed
+  void join(Pending other);               // where control may come from either
 };
 
 // How many slots of a pipeline are filled and not yet consumed where one thread of control produces and consumes them.
@@ -42,7 +34,7 @@ struct SlotsInFlight {
   friend bool operator==(const SlotsInFlight&, const SlotsInFlight&) = default;
 };
 // By Produce and Consume: of its pipeline when it begins. A valid program never consumes nothing and never overfills.
-std::map<const void*, SlotsInFlight> slots_in_flight(const tile::Program& program);
+std::map<const void*, SlotsInFlight> slots_in_flight(const Program& program);
 
 // A nest of unrolled loops over the value modes of a register tensor.
 struct ValueLoop {
@@ -55,7 +47,7 @@ struct ValueLoop {
 // A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
 std::string literal(Dtype dtype, double value);
 
-std::string combined(tile::ReduceOp op, const std::string& a, const std::string& b);
+std::string combined(ReduceOp op, const std::string& a, const std::string& b);
 
 // The digits of a thread's number that a layout names: t / below % extent.
 struct ThreadDigit {
@@ -66,24 +58,25 @@ struct ThreadDigit {
     return std::ranges::any_of(step, [](std::int64_t along) { return along != 0; });
   }
 };
-std::vector<ThreadDigit> thread_modes(const layout::TvLayout& layout);   // as the layout has them
-std::vector<ThreadDigit> thread_digits(const layout::TvLayout& layout);  // cut at the warp's edge
-bool lanes_pair_up(const layout::TvLayout& layout,
+std::vector<ThreadDigit> thread_modes(const TvLayout& layout);   // as the layout has them
+std::vector<ThreadDigit> thread_digits(const TvLayout& layout);  // cut at the warp's edge
+bool lanes_pair_up(const TvLayout& layout,
                    std::size_t axis);  // those along the axis, in steps of powers of two
 class CudaEmitter {
  public:
-  CudaEmitter(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
+  CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
+      : program_(program), solution_(solution), capabilities_(capabilities) {}
   Result<Kernel> run();
 
  private:
   // cuda.cpp: the whole, control flow
-  void section(std::span<const tile::Statement> statements);
-  void body(std::span<const tile::Statement> statements);
-  void statement(const tile::Statement& statement);
-  void emit(const tile::For& node);
-  void emit(const tile::If& node);
-  void name_offsets(const tile::For& node);
-  void emit(const tile::Roles& node);
+  void section(std::span<const Statement> statements);
+  void body(std::span<const Statement> statements);
+  void statement(const Statement& statement);
+  void emit(const For& node);
+  void emit(const If& node);
+  void name_offsets(const For& node);
+  void emit(const Roles& node);
   void role_prologue();
   std::string head(const std::string& body_text) const;
   void error(Error error) {
@@ -91,24 +84,21 @@ class CudaEmitter {
   }
 
   // cuda_copy.cpp
-  void emit(const tile::Copy& node);
-  void copy_global_registers(const tile::Copy& node, const synth::Sides& sides, const layout::TvLayout& seen,
-                             std::int64_t vector);
-  void move_shared(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen,
-                   const layout::MemoryLayout& layout, const std::string& base, std::int64_t vector, bool load,
-                   const std::optional<tile::Index>& peer = {});
+  void emit(const Copy& node);
+  void copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector);
+  void move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
+                   const std::string& base, std::int64_t vector, bool load, const std::optional<Index>& peer = {});
   template <class F>
-  void move_vectors(tile::TensorId side, const tile::Tile& memory, const layout::TvLayout& seen, std::int64_t vector, bool load,
-                    const F& line);
-  void copy_matrices(const synth::Sides& sides, const layout::TvLayout& seen, const synth::Choice& choice);
-  void copy_by_threads(const tile::Copy& node, const synth::Sides& sides, const synth::Choice& choice);
-  void copy_by_engine(const tile::Copy& node, const synth::Sides& sides, const synth::Choice& choice);
-  void cast_registers(const tile::Copy& node);
+  void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load, const F& line);
+  void copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice);
+  void copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice);
+  void copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice);
+  void cast_registers(const Copy& node);
 
   // cuda_compute.cpp
-  void emit(const tile::Fill& node);
-  void emit(const tile::Map& node);
-  std::string as_float(tile::TensorId id, const std::string& index);
+  void emit(const Fill& node);
+  void emit(const Map& node);
+  std::string as_float(TensorId id, const std::string& index);
   std::string from_float(Dtype to, const std::string& value);
   void no_arithmetic(Dtype dtype);
   bool is_foreign(Dtype dtype) const {  // an 8-bit float, where the target has none
@@ -116,23 +106,23 @@ class CudaEmitter {
   }
   struct Elements {  // how a map's loops name them
     std::vector<ValueLoop> loops;
-    std::map<tile::TensorId, std::string> index;
+    std::map<TensorId, std::string> index;
   };
-  std::string value_text(const tile::Value& value, const tile::Map& node, const Elements& elements, bool inner = true);
-  void store_floats(tile::TensorId id, const std::string& wide);  // an array of floats into the tensor's
-  void as_floats(tile::TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
-  void emit(const tile::Mma& node);
-  void mma_warpgroup(const tile::Mma& node, const target::Instruction& row);
+  std::string value_text(const Value& value, const Map& node, const Elements& elements, bool inner = true);
+  void store_floats(TensorId id, const std::string& wide);  // an array of floats into the tensor's
+  void as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
+  void emit(const Mma& node);
+  void mma_warpgroup(const Mma& node, const Instruction& row);
   void finish_matrix(int lag);
-  std::string descriptor(const tile::Tile& tile, int k_dim, int groups, std::string& k_step, int k);
+  std::string descriptor(const Tile& tile, int k_dim, int groups, std::string& k_step, int k);
 
   // cuda_reduce.cpp
-  void emit(const tile::Reduce& node);
-  void emit(const tile::ClusterReduce& node);
-  void combine_slots(tile::ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
+  void emit(const Reduce& node);
+  void emit(const ClusterReduce& node);
+  void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
                      const std::string& address);
-  void reduce_into(const tile::Reduce& node, const std::string& dst);  // an array of floats
-  void cluster_reduce_into(const tile::ClusterReduce& node, const std::string& dst);
+  void reduce_into(const Reduce& node, const std::string& dst);  // an array of floats
+  void cluster_reduce_into(const ClusterReduce& node, const std::string& dst);
 
   // cuda_scan.cpp
   void emit(const tile::Scan& node);
@@ -146,45 +136,45 @@ class CudaEmitter {
                    const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels);
 
   // cuda_exchange.cpp
-  void emit(const tile::Rearrange& node);
-  void emit(const tile::Reinterpret& node);
+  void emit(const Rearrange& node);
+  void emit(const Reinterpret& node);
 
   // cuda_pipeline.cpp
   void barrier_setup();
-  void emit(const tile::Produce& node);
-  void emit(const tile::Consume& node);
-  void advance(const tile::Pipeline& pipeline, bool phase);
-  void drain(const tile::Body& body);
-  void release_last(tile::PipelineId id, bool more);  // more: matrix instructions are under way again
-  void pipeline_counters(std::span<const tile::Statement> statements);
+  void emit(const Produce& node);
+  void emit(const Consume& node);
+  void advance(const Pipeline& pipeline, bool phase);
+  void drain(const Body& body);
+  void release_last(PipelineId id, bool more);  // more: matrix instructions are under way again
+  void pipeline_counters(std::span<const Statement> statements);
 
   // cuda_grid.cpp
   struct Peers {
     int blocks;
-    std::string mask;       // their ranks
-    tile::Index share = 0;  // of a multicast: which part this block fetches
+    std::string mask;  // their ranks
+    Index share = 0;   // of a multicast: which part this block fetches
   };
   Peers sharing(const std::string& along) const;  // the blocks that a multicast reaches
-  Peers peers_of(tile::PipelineId id) const;      // those whose fetches fill this block's slots of a pipeline, itself among them
+  Peers peers_of(PipelineId id) const;            // those whose fetches fill this block's slots of a pipeline, itself among them
   void end_together();                            // where blocks of a cluster reach into each other up to their end
-  void release_slot(tile::PipelineId id, const std::string& slot);
-  std::string flag_address(const tile::Tile& flag);
-  void emit(const tile::Signal& node);
-  void emit(const tile::Wait& node);
-  void emit(const tile::ClusterSync&);
-  void emit(const tile::WaitPrevious&);
-  void emit(const tile::LaunchNext&);
+  void release_slot(PipelineId id, const std::string& slot);
+  std::string flag_address(const Tile& flag);
+  void emit(const Signal& node);
+  void emit(const Wait& node);
+  void emit(const ClusterSync&);
+  void emit(const WaitPrevious&);
+  void emit(const LaunchNext&);
 
   // Helpers
-  const tile::Tensor& tensor(tile::TensorId id) const { return program_.tensor(id); }
-  std::string name(tile::TensorId id) const { return tensor(id).name; }
-  const layout::TvLayout& registers(tile::TensorId id) const { return solution_.registers.at(id); }
+  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
+  std::string name(TensorId id) const { return tensor(id).name; }
+  const TvLayout& registers(TensorId id) const { return solution_.registers.at(id); }
   // Terms of the thread's own digits along a dimension of a register layout; digits become named constants of the role.
-  std::vector<Term> thread_terms(const layout::TvLayout& layout, int dim, std::size_t skip_modes = 0);
+  std::vector<Term> thread_terms(const TvLayout& layout, int dim, std::size_t skip_modes = 0);
   std::string digit(std::int64_t below, std::int64_t extent);  // t / below % extent
   // Threads that hold a replica only: a condition that is true for one of them, or empty.
-  std::string first_replica(const layout::TvLayout& layout);
-  std::vector<ValueLoop> value_loops(const layout::TvLayout& layout, std::int64_t vector) const;
+  std::string first_replica(const TvLayout& layout);
+  std::vector<ValueLoop> value_loops(const TvLayout& layout, std::int64_t vector) const;
   Writer::Block unrolled(const std::string& variable, std::int64_t count) {
     return out_.block("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
   }
@@ -197,56 +187,56 @@ class CudaEmitter {
   }
   // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in part.
   Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true);
-  tile::Index offset(const tile::Tile& tile, std::size_t dim) const;
+  Index offset(const Tile& tile, std::size_t dim) const;
   // `per`: elements to one of the array, for types of less than a byte.
   static std::string value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
-  std::int64_t array_length(tile::TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }
+  std::int64_t array_length(TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }
   // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions correspond to them.
-  std::vector<Coordinate> coordinates(const tile::Tile& memory, const layout::TvLayout& seen, const std::vector<ValueLoop>& loops,
+  std::vector<Coordinate> coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
                                       std::size_t skip_modes = 0);
   // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
-  void look_up(const tile::Tile& memory, std::vector<Coordinate>& coordinates);
-  std::string bounds_condition(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
-  std::string global_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
-  std::string shared_address(const tile::Tile& memory, const std::vector<Coordinate>& coordinates) const;
+  void look_up(const Tile& memory, std::vector<Coordinate>& coordinates);
+  std::string bounds_condition(const Tile& memory, const std::vector<Coordinate>& coordinates) const;
+  std::string global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const;
+  std::string shared_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const;
   static std::string address_in(const layout::MemoryLayout& layout, const std::string& base, std::vector<Coordinate> coordinates);
-  std::string shared_base(tile::TensorId id) const;  // of the current slot
-  void note_pointer(tile::TensorId id);
-  std::string note_map(tile::TensorId global, const TensorMapSpec& spec);
-  void note_argument(tile::TensorId id, bool tensor_map, TensorMapSpec spec = {});
+  std::string shared_base(TensorId id) const;  // of the current slot
+  void note_pointer(TensorId id);
+  std::string note_map(TensorId global, const TensorMapSpec& spec);
+  void note_argument(TensorId id, bool tensor_map, TensorMapSpec spec = {});
   struct Scratch {  // memory behind the tensors
     std::int64_t offset;
-    tile::TensorId id;  // a name of its own for the barriers' bookkeeping
+    TensorId id;  // a name of its own for the barriers' bookkeeping
     std::string base;
   };
   static Scratch scratch_at(std::int64_t offset) {
-    return {offset, static_cast<tile::TensorId>(-2 - offset), fmt::format("smem + {}", offset)};
+    return {offset, static_cast<TensorId>(-2 - offset), fmt::format("smem + {}", offset)};
   }
   Scratch scratch(int kind, const void* node, std::int64_t bytes);  // the same each time that it is asked for
 
   // Barriers among the threads of the role
   void meet();  // emit the barrier, forget what was unsynced
-  void before_write(tile::TensorId id);
-  void before_read(tile::TensorId id);
-  void before_async_read(tile::TensorId id);  // by the copy engine or by warpgroup matrix instructions
-  bool is_slot(tile::TensorId id) const { return tensor(id).pipeline >= 0; }
+  void before_write(TensorId id);
+  void before_read(TensorId id);
+  void before_async_read(TensorId id);  // by the copy engine or by warpgroup matrix instructions
+  bool is_slot(TensorId id) const { return tensor(id).pipeline >= 0; }
 
-  const tile::Program& program_;
+  const Program& program_;
   const synth::Solution& solution_;
   const target::Capabilities& capabilities_;
-  std::vector<synth::Site> sites_;
-  synth::Bounds bounds_;
-  std::map<const void*, SlotsInFlight> in_flight_;
+  std::vector<synth::Site> sites_ = synth::sites_of(program_);
+  synth::Bounds bounds_ = synth::Bounds(program_);
+  std::map<const void*, SlotsInFlight> in_flight_ = slots_in_flight(program_);
   Writer out_;
   std::optional<Error> error_;
 
-  const tile::Statement* at_ = nullptr;  // the statement being written
+  const Statement* at_ = nullptr;  // the statement being written
 
   // The role being written
   int role_ = -1, role_threads_ = 0, role_first_ = 0;
   Pending now_;
   bool single_thread_ = false;  // the code runs in one elected thread
-  tile::PipelineId slot_of_ = -1;
+  PipelineId slot_of_ = -1;
   std::string slot_stage_;  // the current slot's number while inside Produce or Consume
   bool slot_read_ = false;  // by the threads themselves, since the slot was taken
 
@@ -254,7 +244,7 @@ class CudaEmitter {
   std::vector<std::string> params_;
   std::int64_t shared_bytes_ = 0;
   std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
-  std::map<tile::PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow
+  std::map<PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow
   std::set<std::string> digits_;
   std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
 };

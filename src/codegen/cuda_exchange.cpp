@@ -3,7 +3,6 @@
 #include "codegen/cuda_emitter.h"
 #include "synth/exchange.h"
 namespace warploom::codegen {
-using namespace tile;
 namespace {
 // XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns that are their own bit stay
 // together: "(t & 7)".
@@ -20,8 +19,8 @@ std::string xor_of(const std::string& variable, const std::vector<std::int64_t>&
 }
 }  // namespace
 void CudaEmitter::emit(const Rearrange& node) {
-  const synth::Choice& choice = solution_.choices.at(at_);
-  const layout::TvLayout from = synth::flipped(registers(node.src), node.transpose), &to = registers(node.dst);
+  const Choice& choice = solution_.choices.at(at_);
+  const TvLayout from = synth::flipped(registers(node.src), node.transpose), &to = registers(node.dst);
   const Dtype dtype = tensor(node.dst).dtype;
   const Tile all = whole(program_, node.dst);
   if (!choice.scratch.dims.empty()) {

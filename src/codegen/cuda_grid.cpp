@@ -3,7 +3,6 @@
 #include <bit>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using namespace tile;
 namespace {
 // The blocks of a cluster that one block shares with along some dimensions, itself among them.
 struct Group {
@@ -63,11 +62,9 @@ void CudaEmitter::end_together() {
 // Each consuming warp frees the slot in every block whose fetches reach this one.
 void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
   const std::string& name = program_.pipeline(id).name;
-  if (peers_of(id).blocks > 1) {
+  if (peers_of(id).blocks > 1)
     out_.line("if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, wl::lane());", name, slot);
-  } else {
-    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
-  }
+  else out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
 }
 
 std::string CudaEmitter::flag_address(const Tile& flag) {
@@ -80,7 +77,7 @@ std::string CudaEmitter::flag_address(const Tile& flag) {
 void CudaEmitter::emit(const Signal& node) {
   if (!single_thread_) meet();
   const auto one = out_.block_if(single_thread_ ? "" : "t == 0");
-  if (now_.engine_reads()) out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
+  if (!now_.engine_reads.empty()) out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
   out_.line("wl::signal_flag({}, {});", flag_address(node.flag), node.by.text());
 }
 
@@ -91,9 +88,7 @@ void CudaEmitter::emit(const Wait& node) {
 
 void CudaEmitter::emit(const ClusterSync&) {
   out_.line("wl::cluster_sync();");
-  for (auto& [id, state] : now_.unsynced) state.written = state.read = false;
-  now_.read_slots.clear();
-  now_.consumed.clear();
+  now_.written.clear(), now_.read.clear(), now_.consumed.clear(), now_.read_slots.clear();
 }
 
 // Before sm_90 a kernel begins when the one before it has ended.

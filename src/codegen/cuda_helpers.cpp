@@ -1,11 +1,7 @@
 // Coordinates, conditions and addresses: how a register layout meets a memory tile.
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using layout::TvLayout;
-using namespace tile;
-
 std::string CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
   const bool top = below * extent >= role_threads_;
   if (below == 1 && top) return "t";
@@ -183,36 +179,30 @@ std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const st
 }
 
 void CudaEmitter::meet() {
-  if (role_ < 0) {
-    out_.line("wl::sync_threads();");
-  } else {
-    out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
-  }
-  for (auto& [id, state] : now_.unsynced) state.written = state.read = false;
-  now_.consumed.clear();
+  if (role_ < 0) out_.line("wl::sync_threads();");
+  else out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
+  now_.written.clear(), now_.read.clear(), now_.consumed.clear();
 }
 
 void CudaEmitter::before_write(TensorId id) {
-  Unsynced& state = now_.unsynced[id];
-  if (state.engine_reads) {
+  const bool engine = now_.engine_reads.contains(id);
+  if (engine) {
     out_.line("if (t == 0) wl::bulk_wait_read<0>();  // the engine has read what is about to be overwritten");
-    for (auto& [other, s] : now_.unsynced) s.engine_reads = false;
-    meet();
-  } else if (state.written || state.read) {
-    meet();
+    now_.engine_reads.clear();
   }
-  now_.unsynced[id].written = now_.unsynced[id].unfenced = true;
+  if (engine || now_.written.contains(id) || now_.read.contains(id)) meet();
+  now_.written.insert(id), now_.unfenced.insert(id);
 }
 
 void CudaEmitter::before_read(TensorId id) {
-  if (now_.unsynced[id].written) meet();
-  now_.unsynced[id].read = true;
+  if (now_.written.contains(id)) meet();
+  now_.read.insert(id);
 }
 
 void CudaEmitter::before_async_read(TensorId id) {
-  if (!now_.unsynced[id].unfenced) return;
+  if (!now_.unfenced.contains(id)) return;
   out_.line("wl::fence_async_shared();  // what the threads wrote, for asynchronous readers to see");
-  for (auto& [other, state] : now_.unsynced) state.unfenced = false;
+  now_.unfenced.clear();
   meet();
 }
 }  // namespace warploom::codegen

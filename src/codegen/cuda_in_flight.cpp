@@ -1,6 +1,5 @@
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using namespace tile;
 namespace {
 constexpr std::int64_t kMostTurns = 8;  // of a loop that is followed turn by turn
 

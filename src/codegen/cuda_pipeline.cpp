@@ -5,7 +5,6 @@
 
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using namespace tile;
 namespace {
 struct Rings {
   std::set<PipelineId> produced, consumed, lagging;
@@ -46,11 +45,8 @@ void CudaEmitter::barrier_setup() {
     }
     out_.line("wl::fence_mbarrier_init();");
   }
-  if (cluster_size(program_) > 1) {
-    out_.line("wl::cluster_sync();  // every block of the cluster has started");
-  } else if (!barriers_.empty()) {
-    out_.line("wl::sync_threads();");
-  }
+  if (cluster_size(program_) > 1) out_.line("wl::cluster_sync();  // every block of the cluster has started");
+  else if (!barriers_.empty()) out_.line("wl::sync_threads();");
 }
 
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
@@ -125,11 +121,8 @@ void CudaEmitter::emit(const Consume& node) {
   const bool matrix = now_.wgmma_open;
   if (matrix) finish_matrix(now_.lent.empty() ? node.lag : 0);  // lent registers are filled again for the next slot
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
-  if (node.lag > 0) {
-    release_last(node.pipeline, true);
-  } else {
-    release_slot(node.pipeline, slot_stage_);
-  }
+  if (node.lag > 0) release_last(node.pipeline, true);
+  else release_slot(node.pipeline, slot_stage_);
   advance(pipeline, true);
 }
 

@@ -1,11 +1,8 @@
 // Reductions: over a thread's own values, then across lanes by butterflies, then across warps through shared memory, then across
 // the blocks of a cluster through each other's shared memory.
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-using layout::TvLayout;
-using namespace tile;
 std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
   if (op == ReduceOp::sum) return fmt::format("{} + {}", a, b);
   return fmt::format("wl::{}({}, {})", name_of(reduction_of(op).combine), a, b);

@@ -1,5 +1,4 @@
 #include "codegen/terms.h"
-#include <fmt/ranges.h>
 namespace warploom::codegen {
 namespace {
 using layout::MemoryMode;
@@ -71,9 +70,8 @@ std::vector<std::string> scaled(const Coordinate& coordinate, std::int64_t scale
 }  // namespace
 std::string text(const Coordinate& coordinate) { return sum(scaled(coordinate, 1)); }
 
-bool has_coordinates(const tile::Value& value) {
-  return value.kind == tile::Value::Kind::coordinate ||
-         std::any_of(value.operands.begin(), value.operands.end(), has_coordinates);
+bool has_coordinates(const Value& value) {
+  return value.kind == Value::Kind::coordinate || std::any_of(value.operands.begin(), value.operands.end(), has_coordinates);
 }
 
 std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<MemoryMode>& modes, std::int64_t scale) {

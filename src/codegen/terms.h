@@ -8,13 +8,15 @@
 #include "layout/memory_layout.h"
 #include "tile/program.h"
 namespace warploom::codegen {
+using namespace tile;  // what this room writes is of programs throughout
+
 struct Term {
   std::string variable;  // a C expression of high precedence, in [0, extent)
   std::int64_t extent = 1, step = 1;
 };
 
 struct Coordinate {
-  tile::Index offset = 0;
+  Index offset = 0;
   std::vector<Term> terms;
 };
 
@@ -36,7 +38,7 @@ struct Digits {
 };
 
 std::string text(const Coordinate& coordinate);
-bool has_coordinates(const tile::Value& value);
+bool has_coordinates(const Value& value);
 
 // The element offset along one dimension of a memory layout: a sum of C expressions.
 std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<layout::MemoryMode>& modes,

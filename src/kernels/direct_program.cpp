@@ -62,7 +62,7 @@ class Writer {
       if (n_.values[v].kind == Kind::reduce) sums.push_back(v), begin(v);
     if (product) multiply(sums[0]);
     else if (!sums.empty())
-      loops(0, [&] {
+      loops(0, sums, [&] {
         for (std::size_t v = 0; v < n_.values.size(); ++v)
           if (inner[v] && in_loops(v)) compute(v);
         for (const std::size_t v : sums) accumulate(v);
@@ -198,23 +198,47 @@ class Writer {
   }
 
   // Loops over the reduced axes from `a` on, or their bodies one after another where they are short and to be written out.
-  void loops(std::size_t a, const std::function<void()>& body) {
+  void loops(std::size_t a, const std::vector<std::size_t>& sums, const std::function<void()>& body) {
     if (a == n_.axes.size()) return body();
-    if (!form_.reduced[a] || n_.axes[a] <= tile_.extent[a]) return loops(a + 1, body);
-    const std::int64_t count = ceil_div(n_.axes[a], tile_.extent[a]);
-    if (field(s_, "unroll") > 1 && count <= field(s_, "unroll") && tile_.extent[a] == 1) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        tile_.origin[a] = i;
-        loops(a + 1, body);
-      }
-      tile_.origin[a] = 0;
-      return;
-    }
-    b.for_(fmt::format("i{}", a), 0, count, 1, [&](const Index& i) {
+    if (turns(a) == 1) return loops(a + 1, sums, body);
+    const std::int64_t count = turns(a);
+    const auto turn = [&](const Index& i) {
       tile_.origin[a] = i * tile_.extent[a];
-      loops(a + 1, body);
-    });
+      loops(a + 1, sums, body);
+    };
+    std::int64_t inside = 1;
+    for (std::size_t later = a + 1; later < n_.axes.size(); ++later) inside *= turns(later);
+    const std::int64_t block = std::max<std::int64_t>(1, kChain / inside);
+    if (field(s_, "unroll") > 1 && count <= field(s_, "unroll") && tile_.extent[a] == 1) {
+      for (std::int64_t i = 0; i < count; ++i) turn(i);
+    } else if (inside > kChain || count * inside <= kChain || chained_) {
+      b.for_(fmt::format("i{}", a), 0, count, 1, turn);
+    } else {
+      b.for_(fmt::format("from{}", a), 0, count, block, [&](const Index& from) {
+        chain(sums, [&] { b.for_(fmt::format("i{}", a), from, tile::min(from + block, count), 1, turn); });
+      });
+    }
     tile_.origin[a] = 0;
+  }
+  std::int64_t turns(std::size_t axis) const {
+    return form_.reduced[axis] ? ceil_div(n_.axes[axis], tile_.extent[axis]) : 1;
+  }
+  // What the body adds up from zero, then added to what was before: the rounding error of one long chain would grow with √k.
+  static constexpr std::int64_t kChain = 64;
+  bool chained_ = false;
+  void chain(const std::vector<std::size_t>& sums, const std::function<void()>& body) {
+    const std::vector<TensorId> before = held_;
+    for (const std::size_t v : sums)
+      if (n_.values[v].op == ValueOp::add) {
+        held_[v] = draft.reg(fmt::format("part{}", v), Dtype::f32, sum_shape(v));
+        b.fill(held_[v], 0);
+      }
+    chained_ = true;
+    body();
+    chained_ = false;
+    for (const std::size_t v : sums)
+      if (const TensorId part = std::exchange(held_[v], before[v]); part != before[v])
+        b.map(before[v], b.value(before[v]) + b.value(part));
   }
 
   void store(std::size_t i) {

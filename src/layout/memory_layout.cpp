@@ -32,18 +32,15 @@ std::int64_t MemoryLayout::element_offset(const Coord& coord) const {
 
 std::int64_t MemoryLayout::byte_offset(const Coord& coord) const { return swizzle(element_offset(coord) * element_bits / 8); }
 
-MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<int>& order, int element_bits, std::int64_t pad,
-                   Swizzle swizzle) {
-  MemoryLayout layout;
-  layout.dims.resize(extents.size());
-  layout.swizzle = swizzle;
-  layout.element_bits = element_bits;
-  std::int64_t stride = 1;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto d = static_cast<std::size_t>(order[i]);
+MemoryLayout dense(const std::vector<std::int64_t>& extents, int contiguous, int element_bits) {
+  MemoryLayout layout{std::vector<std::vector<MemoryMode>>(extents.size()), {}, element_bits};
+  const auto c = static_cast<std::size_t>(contiguous);
+  layout.dims[c] = {{extents[c], 1}};
+  std::int64_t stride = extents[c];
+  for (std::size_t d = extents.size(); d-- > 0;) {
+    if (d == c) continue;
     layout.dims[d] = {{extents[d], stride}};
     stride *= extents[d];
-    if (i == 0) stride += pad;
   }
   return layout;
 }

@@ -39,9 +39,8 @@ struct MemoryLayout {
   friend bool operator==(const MemoryLayout&, const MemoryLayout&) = default;
 };
 
-// Dense, dimension order[0] contiguous (fastest), then order[1], …; `pad` elements added to the stride above the first.
-MemoryLayout dense(const std::vector<std::int64_t>& extents, const std::vector<int>& order, int element_bits,
-                   std::int64_t pad = 0, Swizzle swizzle = {});
+// Dense, one dimension contiguous (fastest), then the others, the last of them first.
+MemoryLayout dense(const std::vector<std::int64_t>& extents, int contiguous, int element_bits);
 
 // The panel form that the tensor copy engine writes and wgmma reads: dimension `contiguous` cut into panels of
 // `panel_bytes` (32, 64 or 128), each panel a dense block of rows along the other (single) dimension, swizzled by the mode of

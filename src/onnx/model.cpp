@@ -2,11 +2,7 @@
 #include "graph/operators.h"
 namespace warploom::onnx_import {
 namespace {
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Tensor;
-using graph::TensorId;
+using graph::Graph, graph::Node, graph::OpKind, graph::Tensor, graph::TensorId;
 constexpr std::int64_t kFirstOpset = 13, kLastOpset = 23;
 
 // A fixed shape, or the reason why it is none.

@@ -1,6 +1,5 @@
 #include "runtime/emulate.h"
 #include <sstream>
-#include "emulator.h"
 #include "runtime/compilers.h"
 #include "runtime/library.h"
 #include "tensor_map.h"
@@ -45,8 +44,8 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
   }
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
-  launch.options = {
-      options.seed, static_cast<emulator::Timing>(options.timing), options.hazards, options.count_banks, kernel.overlaps, 20};
+  launch.options = options;
+  launch.options.after_launch = kernel.overlaps;
 
   std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());

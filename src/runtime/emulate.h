@@ -10,15 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include "codegen/launch_list.h"
+#include "emulator.h"
 namespace warploom::runtime {
 using EmulatedBuffers = std::map<std::string, std::span<std::byte>>;
 
-struct EmulateOptions {
-  std::uint64_t seed = 0;
-  bool hazards = true;  // false: numbers alone, faster
-  int timing = 2;       // asynchronous effects: 0 as early, 1 as late as allowed, 2 at random
-  bool count_banks = false;
-};
+using EmulateOptions = emulator::Options;  // after_launch is each kernel's own
 
 struct BankUse {  // of the shared-memory instructions at one line of a kernel's text
   std::string kernel;
@@ -28,6 +24,6 @@ struct BankUse {  // of the shared-memory instructions at one line of a kernel's
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BankUse, kernel, line, instructions, wavefronts, least)
 
-// The use of banks by kernel and line, with count_banks.
+// The use of banks by kernel and line, with EmulateOptions::banks.
 Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options = {});
 }  // namespace warploom::runtime

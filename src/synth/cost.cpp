@@ -12,10 +12,6 @@
 #include "synth/solve.h"
 namespace warploom::synth {
 namespace {
-using layout::TvLayout;
-using target::Method;
-using namespace tile;
-
 using Environment = std::map<std::string, std::int64_t>;
 
 struct Work {  // of one block
@@ -254,7 +250,7 @@ class Model : Question {
   }
 
   Work cost_of(const Statement& statement, const Mma& node, int threads) {
-    const target::Instruction& row = *solution_.choices.at(&statement).instruction;
+    const Instruction& row = *solution_.choices.at(&statement).instruction;
     const auto& acc = program.tensor(node.acc).shape;
     const double k = elements_of(node.a) / static_cast<double>(acc[0]);
     const double m = static_cast<double>(acc[0]), n = static_cast<double>(acc[1]);
@@ -351,7 +347,7 @@ class Model : Question {
   }
 
   const Solution& solution_;
-  const target::Rates& rates_ = target::rates_of(capabilities.arch);
+  const target::Rates& rates_ = capabilities.rates;
   const double blocks_ = static_cast<double>(element_count(program.grid));
   std::vector<Environment> wave_;  // of blocks that run at the same time, the first of them first
   std::vector<Loop> loops_;        // around the statement

@@ -3,17 +3,13 @@
 #include "layout/f2.h"
 namespace warploom::synth {
 namespace {
-using layout::BitMatrix;
 using layout::TvLayout;
 
 constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shuffle moves
 
 // (thread bits, then value bits) → bits of the element's number in the tile.
-std::optional<BitMatrix> elements_of(const TvLayout& layout) {
-  std::vector<int> order;
-  for (int d = layout.rank() - 1; d >= 0; --d) order.push_back(d);
-  const auto matrix = bit_matrix(layout, layout::dense(layout.tile, order, 1));
-  return matrix ? std::optional(*matrix) : std::nullopt;
+Result<layout::BitMatrix> elements_of(const TvLayout& layout) {
+  return bit_matrix(layout, layout::dense(layout.tile, layout.rank() - 1, 1));
 }
 }  // namespace
 std::vector<std::int64_t> Exchange::picks() const {

@@ -3,8 +3,6 @@
 #include "tile/print.h"
 namespace warploom::synth {
 namespace {
-using namespace tile;
-
 constexpr int kMostRegisters = 255;  // of a thread
 constexpr int kLeastBudget = 24, kMostBudget = 256, kBudgetStep = 8;
 

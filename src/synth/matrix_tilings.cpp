@@ -1,15 +1,10 @@
 // How a matrix statement's tile is spread over warps: every factorization of the warps into rows × columns, each warp owning one
 // contiguous rectangle, so that neighbouring fragments can be loaded by one wide matrix load. Cheapest means the fewest operand
 // elements that the warps read together.
-#include <fmt/ranges.h>
 #include "synth/exchange.h"
 #include "synth/solve.h"
 namespace warploom::synth {
 namespace {
-using layout::TvLayout;
-using target::Instruction;
-using target::Method;
-
 struct Problem {
   std::int64_t m, n, k;
   bool transpose_a, transpose_b;
@@ -71,9 +66,9 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads, std::ve
 }
 
 // Where the instruction cannot take its operand: registers are whole, shared tiles begin where the swizzle repeats.
-std::string unreached(const Instruction& row, const tile::Program& program, const tile::Tile& tile, std::size_t k_dim) {
-  const tile::Tensor& tensor = program.tensor(tile.tensor);
-  if (tensor.scope != tile::Scope::shared) return "";
+std::string unreached(const Instruction& row, const Program& program, const Tile& tile, std::size_t k_dim) {
+  const Tensor& tensor = program.tensor(tile.tensor);
+  if (tensor.scope != Scope::shared) return "";
   const std::int64_t step = row.transposable ? 64 : 8;
   if (tile.extent.size() != 2) return fmt::format("two dimensions of '{}'", tensor.name);
   if (tile.offset[k_dim].known_divisor() % row.k == 0 && tile.offset[1 - k_dim].known_divisor() % step == 0) return "";
@@ -96,11 +91,11 @@ std::string misfit(const Instruction& row, const Problem& p, int first, int thre
   return "";
 }
 }  // namespace
-MatrixTilings matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
+MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, int threads,
                              const target::Capabilities& capabilities) {
-  const tile::Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor), &b = program.tensor(mma.b.tensor);
-  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
-  const bool a_shared = a.scope == tile::Scope::shared, b_shared = b.scope == tile::Scope::shared;
+  const Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor), &b = program.tensor(mma.b.tensor);
+  const std::int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
+  const bool a_shared = a.scope == Scope::shared, b_shared = b.scope == Scope::shared;
   const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
   const Problem problem{acc.shape[0], acc.shape[1], k, mma.transpose_a, mma.transpose_b};
   MatrixTilings out;

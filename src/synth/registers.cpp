@@ -3,9 +3,6 @@
 #include "tile/print.h"
 namespace warploom::synth {
 namespace {
-using layout::TvLayout;
-using namespace tile;
-
 // The layout of the same bits as elements of another width, along the last dimension; nothing where an element would be torn apart.
 std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to, const std::vector<std::int64_t>& tile) {
   TvLayout out = coalesce(layout);
@@ -156,13 +153,11 @@ class Solver : Question {
                          tensor.scope == Scope::shared ? "shared memory" : "registers");
     };
     const Tensor& acc = program.tensor(mma.acc);
-    return {ErrorCode::kNoInstruction,
-            fmt::format("no matrix instruction of {} fits a statement", capabilities.arch),
-            place_of(*site.statement),
-            lacks,
-            fmt::format("{}: '{}' {} {}, {}, {}, {} warps", print(program, *site.statement), acc.name, name_of(acc.dtype),
-                        text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32),
-            "change the tile shape, the number of warps, the type or where the operands live"};
+    std::string found = fmt::format("{}: '{}' {} {}, {}, {}, {} warps", print(program, *site.statement), acc.name,
+                                    name_of(acc.dtype), text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32);
+    return {ErrorCode::kNoInstruction, fmt::format("no matrix instruction of {} fits a statement", capabilities.arch),
+            place_of(*site.statement), lacks,
+            std::move(found),          "change the tile shape, the number of warps, the type or where the operands live"};
   }
 
   // The open register tensor that a copy touches: by a global copy before a shared one, then with the most elements.
@@ -237,12 +232,13 @@ Result<std::vector<Solution>> solve_registers(const Question& question) { return
 
 Error not_spread(const Program& program, const Site& site, TensorId tensor) {
   const Tensor& of = program.tensor(tensor);
+  std::string found = fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape), site.threads);
   return {ErrorCode::kNoLayout,
           fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name),
           place_of(*site.statement),
           fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements than threads", of.name,
                       site.threads),
-          fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape), site.threads),
+          std::move(found),
           "pad the tile, or change the number of warps"};
 }
 }  // namespace warploom::synth

@@ -3,25 +3,10 @@
 #include "tile/print.h"
 namespace warploom::synth {
 namespace {
-using layout::Coord;
-using layout::MemoryLayout;
-using layout::SharedAccess;
-using layout::TvLayout;
-using layout::TvMode;
-using target::Instruction;
-using target::Method;
-using namespace tile;
+using layout::Coord, layout::MemoryLayout, layout::SharedAccess, layout::TvMode;
 
 // The widest panel that divides rows of so many bytes; 0 where none does.
 std::int64_t panel_of(std::int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0; }
-
-// One dimension contiguous, the others as they are.
-MemoryLayout dense_along(int contiguous, const Tensor& tensor) {
-  std::vector<int> order = {contiguous};
-  for (int d = static_cast<int>(tensor.shape.size()); d-- > 0;)
-    if (d != contiguous) order.push_back(d);
-  return layout::dense(tensor.shape, order, bits_of(tensor.dtype));
-}
 
 // How many matrices of 8 rows of 16 bytes one matrix load or store can move for this register layout (1, 2 or 4), 0 when it does
 // not have the shape. Plain form: lane%4 holds 4 bytes along the contiguous dimension, lane/4 the row. Transposed (2-byte
@@ -234,7 +219,7 @@ class SharedSolver : Question {
     const int rank = static_cast<int>(tensor.shape.size());
     for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
       if (tensor.shape[static_cast<std::size_t>(contiguous)] % per_byte(tensor.dtype)) continue;
-      MemoryLayout layout = dense_along(contiguous, tensor);
+      MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits_of(tensor.dtype));
       double cost = 0;
       const auto accesses = accesses_of(uses, layout, contiguous, cost);
       if (tensor.pipeline >= 0 || rank == 2) layout.swizzle = choose_swizzle(accesses, layout);
@@ -395,7 +380,7 @@ class SharedSolver : Question {
     Choice& choice = solution_.choices[site.statement];
     double best = -1;
     for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
-      MemoryLayout layout = dense_along(contiguous, tensor);
+      MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits_of(tensor.dtype));
       std::vector<SharedAccess> accesses;
       for (const TvLayout& side : sides)
         if (const auto bytes = common_vector(side, layout, 16) * bits / 8; bytes > 0)
@@ -430,11 +415,11 @@ std::size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
 
 TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& other_extent) {
   TvLayout out{other_extent, {}, {}};
-  const auto met = tile::meetings(registers.tile, other_extent).value_or(std::vector<tile::Meeting>());
+  const auto met = meetings(registers.tile, other_extent).value_or(std::vector<Meeting>());
   const auto at = [](auto& list, int i) -> auto& { return list[static_cast<std::size_t>(i)]; };
   const auto mode_seen = [&](TvMode mode, std::vector<TvMode>& to) {
     Coord step(other_extent.size(), 0);
-    for (const tile::Meeting& m : met) {
+    for (const Meeting& m : met) {
       std::int64_t left = 0;  // in row-major order of what meets
       for (const int d : m.a) left = left * at(registers.tile, d) + at(mode.step, d);
       // Where it meets several dimensions the mode's digits fall into them, the fastest first.

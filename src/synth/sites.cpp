@@ -1,8 +1,6 @@
 #include "synth/sites.h"
 namespace warploom::synth {
 namespace {
-using namespace tile;
-
 void collect(const Body& body, const Site& here, std::vector<Site>& sites) {
   for (const Statement& statement : body) {
     Site inner = here;

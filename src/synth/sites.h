@@ -3,23 +3,25 @@
 #include "base/error.h"
 #include "tile/program.h"
 namespace warploom::synth {
+using namespace tile;  // what synthesis asks is of programs throughout
+
 struct Site {
-  const tile::Statement* statement = nullptr;
-  int role = -1;                    // index in the Roles statement; -1: all threads
-  int first = 0, threads = 0;       // the threads that run it: the first one's number, and how many
-  tile::PipelineId producing = -1;  // inside Produce of this pipeline
+  const Statement* statement = nullptr;
+  int role = -1;               // index in the Roles statement; -1: all threads
+  int first = 0, threads = 0;  // the threads that run it: the first one's number, and how many
+  PipelineId producing = -1;   // inside Produce of this pipeline
 };
-std::vector<Site> sites_of(const tile::Program& program);
+std::vector<Site> sites_of(const Program& program);
 
 // Whether a pipeline's producer and consumer are different roles (true) or one thread of control (false).
-bool is_between_roles(const std::vector<Site>& sites, tile::PipelineId pipeline);
+bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline);
 
 // The tiles of a copy by where they lie, and whether the data leaves memory: global before shared, shared before registers.
 struct Sides {
-  const tile::Tile *global = nullptr, *shared = nullptr, *registers = nullptr;
+  const Tile *global = nullptr, *shared = nullptr, *registers = nullptr;
   bool load = false;
 };
-Sides sides_of(const tile::Program& program, const tile::Copy& copy);
+Sides sides_of(const Program& program, const Copy& copy);
 
 // What is known of an index expression before a kernel runs: bounds and divisors, from the grid and the loops around it.
 //
@@ -30,43 +32,43 @@ struct Range {
 
 class IndexRanges {
  public:
-  explicit IndexRanges(const tile::Program& program);
-  void enter(const tile::For& loop);
-  void leave(const tile::For& loop) { loops_.erase(loop.variable); }
-  Range of(const tile::Index& index) const;
-  bool divisible(const tile::Index& index, std::int64_t by) const;
+  explicit IndexRanges(const Program& program);
+  void enter(const For& loop);
+  void leave(const For& loop) { loops_.erase(loop.variable); }
+  Range of(const Index& index) const;
+  bool divisible(const Index& index, std::int64_t by) const;
 
  protected:
   struct Loop {
     Range range;
-    tile::Index begin = 0, step = 1;
+    Index begin = 0, step = 1;
   };
   std::map<std::string, Loop> loops_;
 };
 
 // The bounds wherever an index stands: a loop's variable has those of all loops of its name.
 struct Bounds : IndexRanges {
-  explicit Bounds(const tile::Program& program);
+  explicit Bounds(const Program& program);
   // Whether the tile may reach outside its tensor along a dimension.
-  bool may_exceed(const tile::Program& program, const tile::Tile& tile, int dim) const;
+  bool may_exceed(const Program& program, const Tile& tile, int dim) const;
 };
 
 // The first statement that names a tensor; nothing where none does.
-const tile::Statement* first_use(const std::vector<Site>& sites, tile::TensorId tensor);
+const Statement* first_use(const std::vector<Site>& sites, TensorId tensor);
 
-std::string place_of_use(const tile::Program& program, tile::TensorId tensor);  // of the first; else the program
+std::string place_of_use(const Program& program, TensorId tensor);  // of the first; else the program
 
 // resource-limit where tensors take more than `most` bytes, at the first use of the largest.
-Error too_much(const tile::Program& program, const std::map<tile::TensorId, std::int64_t>& bytes, std::string message,
-               std::int64_t most, std::int64_t all, std::string remedy);
+Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message, std::int64_t most,
+               std::int64_t all, std::string remedy);
 
 // The dimension of `mine` along which neighbours are those along `dim` of `other`, where the two tiles meet in a copy.
-std::optional<int> met_by(const tile::Tile& mine, const tile::Tile& other, std::optional<int> dim);
+std::optional<int> met_by(const Tile& mine, const Tile& other, std::optional<int> dim);
 
 // The dimension of a global tensor whose elements are neighbours in memory, if any.
-std::optional<int> contiguous_dim(const tile::Tensor& tensor);
+std::optional<int> contiguous_dim(const Tensor& tensor);
 
 // The most elements of a global tile that one access may move along the contiguous dimension: a power of two whose accesses are
 // aligned and never straddle the tensor's edge.
-int vector_limit(const tile::Program& program, const Bounds& bounds, const tile::Tile& tile, int max_bytes);
+int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile, int max_bytes);
 }  // namespace warploom::synth

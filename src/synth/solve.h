@@ -4,11 +4,11 @@
 #include "synth/sites.h"
 #include "synth/synthesize.h"
 namespace warploom::synth {
-using tile::text_of;
+using layout::TvLayout, target::Instruction, target::Method;
 
 // What every pass reads.
 struct Question {
-  const tile::Program& program;
+  const Program& program;
   const target::Capabilities& capabilities;
   std::vector<Site> sites = sites_of(program);
   Bounds bounds = Bounds(program);
@@ -23,15 +23,15 @@ Result<std::vector<Solution>> solve_registers(const Question& question);
 // The ways to spread one matrix statement over `threads` threads from `first` on, cheapest first; where there are none, what the
 // statement lacks for each row of its operands' type.
 struct MatrixTiling {
-  const target::Instruction* instruction = nullptr;
-  layout::TvLayout acc, a, b;  // a and b only where they live in registers
+  const Instruction* instruction = nullptr;
+  TvLayout acc, a, b;  // a and b only where they live in registers
   double cost = 0;
 };
 struct MatrixTilings {
   std::vector<MatrixTiling> found;
   std::string lacks;
 };
-MatrixTilings matrix_tilings(const tile::Program& program, const tile::Mma& mma, int first, int threads,
+MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, int threads,
                              const target::Capabilities& capabilities);
 
 // limits.cpp: what no layout can mend. Before the search: clusters and registers beyond the target's, statements on part of a
@@ -40,19 +40,19 @@ Status check_limits(const Question& question);
 Status check_registers(const Question& question, const Solution& solution);
 
 // The error of layout::coalesced as one of a statement: its threads do not divide the elements of its tensor.
-Error not_spread(const tile::Program& program, const Site& site, tile::TensorId tensor);
+Error not_spread(const Program& program, const Site& site, TensorId tensor);
 
 // Fills solution.shared and solution.choices of copies; solution.registers must be complete.
 Status solve_shared(const Question& question, Solution& solution);
 
 // The dimension of a shared tensor whose elements are neighbours.
-std::size_t contiguous_dim(const layout::MemoryLayout& layout, const tile::Tensor& tensor);
+std::size_t contiguous_dim(const layout::MemoryLayout& layout, const Tensor& tensor);
 
 // A register layout seen over the dimensions of another tensor that it meets in a copy: wide dimensions correspond in order.
-layout::TvLayout seen_from(const layout::TvLayout& registers, const std::vector<std::int64_t>& other_extent);
+TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& other_extent);
 
 // Whether every element is seen as often as any other: not so where threads or values straddle dimensions that meet one together.
-bool meets_whole(const layout::TvLayout& registers, const std::vector<std::int64_t>& other_extent);
+bool meets_whole(const TvLayout& registers, const std::vector<std::int64_t>& other_extent);
 
 // The predicted time of a program under a solution, so that solutions and schedules can be ordered without running them.
 Cost predict(const Question& question, const Solution& solution);

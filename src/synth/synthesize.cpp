@@ -7,11 +7,11 @@ constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
 std::int64_t round_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
 // One tensor behind another; a pipeline's tensor takes `stages` slots. The rearrangements of a role share one piece.
-void allocate(const tile::Program& program, const std::vector<Site>& sites, Solution& solution) {
+void allocate(const Program& program, const std::vector<Site>& sites, Solution& solution) {
   std::int64_t next = 0;
-  for (tile::TensorId id = 0; id < static_cast<tile::TensorId>(program.tensors.size()); ++id) {
-    const tile::Tensor& tensor = program.tensor(id);
-    if (tensor.scope != tile::Scope::shared) continue;
+  for (TensorId id = 0; id < static_cast<TensorId>(program.tensors.size()); ++id) {
+    const Tensor& tensor = program.tensor(id);
+    if (tensor.scope != Scope::shared) continue;
     const auto& layout = solution.shared.at(id);
     const std::int64_t alignment = layout.swizzle.bits ? kAlignment : 128;
     const std::int64_t stage = round_up(layout.bytes(), alignment);
@@ -34,7 +34,7 @@ void allocate(const tile::Program& program, const std::vector<Site>& sites, Solu
   solution.shared_bytes = next;
 }
 }  // namespace
-Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
+Result<std::vector<Solution>> synthesize_best(const Program& program, const target::Capabilities& capabilities,
                                               std::size_t most) {
   const Question question{program, capabilities};
   WARPLOOM_CHECK(check_limits(question));

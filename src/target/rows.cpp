@@ -18,19 +18,16 @@ Instruction copy(const std::string& name, Method method, Scope from, Scope to, b
 }
 
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
-// Modes of extent 1 are left out.
-layout::TvLayout fragment(layout::TvLayout tv) {
-  for (auto* modes : {&tv.thread, &tv.value}) std::erase_if(*modes, [](const layout::TvMode& mode) { return mode.extent == 1; });
-  return tv;
-}
 layout::TvLayout fragment_a(int e, int warps) {
-  return fragment(
+  return layout::coalesce(
       {{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}}, {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}}});
 }
-layout::TvLayout fragment_b(int e) { return fragment({{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {{e, {1, 0}}, {2, {4 * e, 0}}}}); }
+layout::TvLayout fragment_b(int e) {
+  return layout::coalesce({{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {{e, {1, 0}}, {2, {4 * e, 0}}}});
+}
 // The accumulator of mma.sync and, over four warps, of wgmma.
 layout::TvLayout fragment_c(int warps) {
-  return fragment({{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
+  return layout::coalesce({{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
 }
 
 Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
@@ -62,51 +59,35 @@ Instruction wgmma(Dtype operand, bool a_in_registers) {
   return row;
 }
 
-std::vector<Instruction> sm80_rows() {
-  Instruction fma;
+// Newest first: what is preferred where several fit.
+std::vector<Instruction> rows_up_to(int sm) {
+  std::vector<Instruction> rows;
+  if (sm >= 90) {
+    rows = {copy("tma_load", Method::tensor_copy, Scope::global, Scope::shared),
+            copy("tma_store", Method::tensor_copy, Scope::shared, Scope::global),
+            copy("stmatrix", Method::matrix, Scope::reg, Scope::shared),
+            copy("stmatrix", Method::matrix, Scope::reg, Scope::shared, true)};
+    for (const bool a_in_registers : {false, true})
+      for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::e4m3, Dtype::e5m2, Dtype::i8})
+        rows.push_back(wgmma(operand, a_in_registers));
+  }
+  if (sm >= 89) rows.insert(rows.end(), {warp_mma(Dtype::e4m3), warp_mma(Dtype::e5m2)});
+  for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::i8}) rows.push_back(warp_mma(operand));
+  Instruction& fma = rows.emplace_back();
   fma.name = "fma_f32", fma.call = "wl::fma", fma.method = Method::simt, fma.m = fma.n = fma.k = 1;
   fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
-  return {
-      warp_mma(Dtype::bf16),
-      warp_mma(Dtype::f16),
-      warp_mma(Dtype::tf32),
-      warp_mma(Dtype::i8),
-      fma,
-      copy("cp_async", Method::async, Scope::global, Scope::shared),
-      copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg),
-      copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
-      copy("ld_shared", Method::plain, Scope::shared, Scope::reg),
-      copy("st_shared", Method::plain, Scope::reg, Scope::shared),
-      copy("ld_global", Method::plain, Scope::global, Scope::reg),
-      copy("st_global", Method::plain, Scope::reg, Scope::global),
-  };
-}
-
-std::vector<Instruction> sm89_rows() { return {warp_mma(Dtype::e4m3), warp_mma(Dtype::e5m2)}; }
-
-std::vector<Instruction> sm90a_rows() {
-  std::vector<Instruction> rows = {
-      copy("tma_load", Method::tensor_copy, Scope::global, Scope::shared),
-      copy("tma_store", Method::tensor_copy, Scope::shared, Scope::global),
-      copy("stmatrix", Method::matrix, Scope::reg, Scope::shared),
-      copy("stmatrix", Method::matrix, Scope::reg, Scope::shared, true),
-  };
-  for (const bool a_in_registers : {false, true})
-    for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::e4m3, Dtype::e5m2, Dtype::i8})
-      rows.push_back(wgmma(operand, a_in_registers));
+  rows.insert(
+      rows.end(),
+      {copy("cp_async", Method::async, Scope::global, Scope::shared), copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg),
+       copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
+       copy("ld_shared", Method::plain, Scope::shared, Scope::reg), copy("st_shared", Method::plain, Scope::reg, Scope::shared),
+       copy("ld_global", Method::plain, Scope::global, Scope::reg), copy("st_global", Method::plain, Scope::reg, Scope::global)});
   return rows;
 }
 }  // namespace
 const std::vector<Instruction>& instructions_of(const std::string& arch) {
-  static const auto all = [] {
-    std::map<std::string, std::vector<Instruction>, std::less<>> by_arch;
-    std::vector<Instruction> so_far;  // newest first: what is preferred where several fit
-    for (const auto& [name, rows] : {std::pair{"sm_80", sm80_rows()}, {"sm_89", sm89_rows()}, {"sm_90a", sm90a_rows()}}) {
-      so_far.insert(so_far.begin(), rows.begin(), rows.end());
-      by_arch.emplace(name, so_far);
-    }
-    return by_arch;
-  }();
+  static const std::map<std::string, std::vector<Instruction>> all = {
+      {"sm_80", rows_up_to(80)}, {"sm_89", rows_up_to(89)}, {"sm_90a", rows_up_to(90)}};
   static const std::vector<Instruction> none;
   const auto found = all.find(arch);
   return found == all.end() ? none : found->second;

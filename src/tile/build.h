@@ -44,9 +44,18 @@ class Builder {
   Builder& warps(int count) { return program_.warps = count, *this; }
   Builder& cooperative() { return program_.cooperative = true, *this; }
 
-  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {});
-  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {});
-  TensorId zeroed(TensorId output);  // it holds zeros when the program begins
+  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {}) {
+    if (strides.empty()) strides = dense_strides(shape);
+    return declare({std::move(name), dtype, Scope::global, std::move(shape), std::move(strides)});
+  }
+  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {}) {
+    const TensorId id = global(std::move(name), dtype, std::move(shape), std::move(strides));
+    program_.tensors.back().writable = true;
+    return id;
+  }
+  TensorId zeroed(TensorId output) {  // it holds zeros when the program begins
+    return program_.tensors[static_cast<std::size_t>(output)].zeroed = true, output;
+  }
   TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
     return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});
   }
@@ -54,7 +63,14 @@ class Builder {
     return declare({std::move(name), dtype, Scope::reg, std::move(shape), {}});
   }
   // Makes the given shared tensors the slots of a ring.
-  PipelineId pipeline(std::string name, int stages, std::vector<TensorId> tensors);
+  PipelineId pipeline(std::string name, int stages, std::vector<TensorId> tensors) {
+    const auto id = static_cast<PipelineId>(program_.pipelines.size());
+    for (const TensorId tensor : tensors)
+      if (tensor >= 0 && static_cast<std::size_t>(tensor) < program_.tensors.size())
+        program_.tensors[static_cast<std::size_t>(tensor)].pipeline = id;
+    program_.pipelines.push_back({std::move(name), stages, std::move(tensors)});
+    return id;
+  }
 
   Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const {
     return {tensor, std::move(offset), std::move(extent)};
@@ -73,7 +89,9 @@ class Builder {
   Dtype dtype_of(TensorId tensor) const { return program_.tensor(tensor).dtype; }
 
   // Any statement; below, those that kernels are made of, by their parts.
-  void add(decltype(Statement::node) node, Where where = Where::current());
+  void add(decltype(Statement::node) node, Where where = Where::current()) {
+    innermost().push_back({std::move(node), {where.file, where.line}});
+  }
   void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current()) {
     add(Copy{std::move(src), std::move(dst), fill, streaming}, where);
   }
@@ -107,15 +125,35 @@ class Builder {
     add(Consume{pipeline, lag, nested(body)}, where);
   }
   // Roles are declared one after another inside the callback, by role().
-  void roles(const std::function<void()>& body, Where where = Where::current());
-  void role(std::string name, int warps, int registers, const std::function<void()>& body);
+  void roles(const std::function<void()>& body, Where where = Where::current()) {
+    add(Roles{}, where);
+    body();
+  }
+  // Belongs to the roles just opened; a role inside a role opens others, which verify() refuses.
+  void role(std::string name, int warps, int registers, const std::function<void()>& body) {
+    Role declared{std::move(name), warps, registers, nested(body)};
+    Roles* opened = innermost().empty() ? nullptr : std::get_if<Roles>(&innermost().back().node);
+    if (opened) opened->roles.push_back(std::move(declared));
+    else add(Roles{{std::move(declared)}});
+  }
 
-  Program finish();
+  Program finish() { return count_warps(program_), program_; }
 
  private:
   Program program_;
   std::vector<Body*> open_;  // innermost statement list last
-  TensorId declare(Tensor tensor);
-  Body nested(const std::function<void()>& body);
+
+  Body& innermost() { return open_.empty() ? program_.body : *open_.back(); }
+  TensorId declare(Tensor tensor) {
+    program_.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(program_.tensors.size()) - 1;
+  }
+  Body nested(const std::function<void()>& body) {
+    Body inner;
+    open_.push_back(&inner);
+    body();
+    open_.pop_back();
+    return inner;
+  }
 };
 }  // namespace warploom::tile

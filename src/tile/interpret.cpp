@@ -3,7 +3,6 @@
 // Elements are kept as doubles that are exact values of the tensor's type, or nothing where none was ever written. Shared and
 // register tensors begin unwritten; a slot of a pipeline begins unwritten each time it is produced.
 #include "tile/interpret.h"
-#include <fmt/ranges.h>
 #include "tile/verify.h"
 namespace warploom::tile {
 namespace {

@@ -192,9 +192,7 @@ class Reader : public Cursor {
 using Node = decltype(Statement::node);
 template <std::size_t... I>
 Node node_of(std::size_t index, std::index_sequence<I...>) {
-  Node node;
-  ((I == index ? static_cast<void>(node.emplace<I>()) : void()), ...);
-  return node;
+  return std::array<Node, sizeof...(I)>{Node(std::in_place_index<I>)...}[index];
 }
 
 class Parser {

@@ -1,5 +1,4 @@
 #include "tile/print.h"
-#include <fmt/ranges.h>
 #include "tile/syntax.h"
 namespace warploom::tile {
 namespace {

@@ -1,5 +1,4 @@
 #include "tile/program.h"
-#include <fmt/ranges.h>
 namespace warploom::tile {
 Tile whole(const Program& program, TensorId id) {
   const std::vector<std::int64_t>& shape = program.tensor(id).shape;

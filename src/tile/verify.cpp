@@ -2,7 +2,6 @@
 //
 // Declarations: names, shapes, strides, grid, cluster, warps, pipelines.
 #include "tile/verify.h"
-#include <fmt/ranges.h>
 #include <cctype>
 namespace warploom::tile {
 namespace {

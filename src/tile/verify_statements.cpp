@@ -1,4 +1,3 @@
-#include <fmt/ranges.h>
 #include "tile/syntax.h"
 #include "tile/verify.h"
 namespace warploom::tile {

@@ -94,7 +94,7 @@ bool meaning(const Case& c, Storage& meant, Outcome& outcome) {
 void finish(const Job& job, const Storage& meant, const runtime::Binary* binary) {
   Storage made = inputs_of(*job.made);
   const auto ran = binary ? run_on_cpu(job.list, *binary, made) : [&]() -> Status {
-    const runtime::EmulateOptions options{.seed = job.made->seed, .timing = static_cast<int>(job.made->seed % 3)};
+    const runtime::EmulateOptions options{.seed = job.made->seed, .timing = static_cast<emulator::Timing>(job.made->seed % 3)};
     WARPLOOM_TRY([[maybe_unused]] const auto emulation,
                  runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(made), options));
     return ok();

@@ -199,8 +199,9 @@ void finish(Job& job, const Expected& expected, const runtime::Binary* binary) {
     for (const BufferSpec& spec : job.list.workspaces) poison(bound[spec.name], spec.bytes());
   const std::uint64_t seed = job.made->seed;
   const auto ran = binary ? run_on_cpu(job.list, *binary, bound) : [&]() -> Status {
-    WARPLOOM_TRY([[maybe_unused]] const auto emulation, runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(bound),
-                                                                         {.seed = seed, .timing = static_cast<int>(seed % 3)}));
+    WARPLOOM_TRY([[maybe_unused]] const auto emulation,
+                 runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(bound),
+                                  {.seed = seed, .timing = static_cast<emulator::Timing>(seed % 3)}));
     return ok();
   }();
   if (!ran) return set(job.outcome, ran.error());

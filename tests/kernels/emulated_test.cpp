@@ -26,7 +26,7 @@ Result<double> emulated_error(const Region& region, const Schedule& schedule, co
   buffers[list.outputs[0].name] = output;
   runtime::EmulateOptions options;
   options.seed = seed;
-  options.count_banks = banks != nullptr;
+  options.banks = banks != nullptr;
   WARPLOOM_TRY(auto used, runtime::emulate(list, buffers, options));
   if (banks) *banks = std::move(used);
   WARPLOOM_TRY(const auto expected, graph::evaluate(region.graph, views, 1));

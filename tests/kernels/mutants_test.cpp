@@ -52,7 +52,7 @@ struct Planted {
     buffers[list.outputs[0].name] = output;
     runtime::EmulateOptions options;
     options.seed = static_cast<std::uint64_t>(mutant);
-    options.timing = timing;
+    options.timing = static_cast<emulator::Timing>(timing);
     const auto ran = runtime::emulate(list, buffers, options);
     wl_mutant = 0;
     if (!ran && ran.error().code == ErrorCode::kEmulatorDeadlock) return "deadlock";

@@ -49,7 +49,8 @@ struct Made {
     auto bytes = given;
     runtime::EmulatedBuffers buffers;
     for (auto& [name, space] : bytes) buffers[name] = space;
-    const auto ran = runtime::emulate(list, buffers, {.seed = static_cast<std::uint64_t>(mutant), .timing = timing});
+    const auto ran = runtime::emulate(
+        list, buffers, {.seed = static_cast<std::uint64_t>(mutant), .timing = static_cast<emulator::Timing>(timing)});
     wl_mutant = 0;
     if (!ran) return describe(ran.error());
     for (const BufferSpec& spec : list.outputs) {

@@ -22,12 +22,12 @@ TEST(Draw, ReplicasAndHolesAreMarked) {
 }
 
 TEST(Draw, MemoryShowsBanks) {
-  const MemoryLayout m = dense({2, 4}, {1, 0}, 32, 0, {1, 2, 2});
+  const MemoryLayout m = dense({2, 4}, 1, 32, 0, {1, 2, 2});
   EXPECT_EQ(draw_text(m), "(2:4), (4:1) of 32 bits swizzle{1,2,2}\n0 1 2 3\n5 4 7 6\n");
 }
 
 TEST(Draw, WhatIsLeftOutIsSaid) {
-  const std::string text = draw_text(dense({128, 128}, {1, 0}, 16));
+  const std::string text = draw_text(dense({128, 128}, 1, 16));
   EXPECT_EQ(count(text, "\n"), 66u);
   EXPECT_NE(text.find("64 of 128 rows, 64 of 128 columns shown"), std::string::npos);
 }

@@ -31,17 +31,17 @@ int closed_form_of_conflicts(const TvLayout& registers, const MemoryLayout& memo
 
 TEST(F2, HeaderExampleHolds) {
   const TvLayout threads{{2, 2}, {{2, {1, 0}}}, {{2, {0, 1}}}};
-  EXPECT_EQ(bit_matrix(threads, dense({2, 2}, {0, 1}, 8)).value().columns, (std::vector<std::uint64_t>{0b01000, 0b10000}));
+  EXPECT_EQ(bit_matrix(threads, dense({2, 2}, 0, 8)).value().columns, (std::vector<std::uint64_t>{0b01000, 0b10000}));
 }
 
 TEST(F2, LayoutsThatAreNotLinearAreRefused) {
-  EXPECT_EQ(bit_matrix(mma_accumulator(), dense({16, 8}, {1, 0}, 32, 1)).error().code, ErrorCode::kLayout);
-  EXPECT_EQ(bit_matrix({{3}, {{3, {1}}}, {}}, dense({3}, {0}, 32)).error().code, ErrorCode::kLayout);
+  EXPECT_EQ(bit_matrix(mma_accumulator(), dense({16, 8}, 1, 32, 1)).error().code, ErrorCode::kLayout);
+  EXPECT_EQ(bit_matrix({{3}, {{3, {1}}}, {}}, dense({3}, 0, 32)).error().code, ErrorCode::kLayout);
 }
 
 RC_GTEST_PROP(F2Property, AddressesAreSumsOfColumns, ()) {
   const TvLayout l = tiled_accumulator(1, 2, {32, 32}, true);
-  const MemoryLayout m = dense({32, 32}, {1, 0}, 16, 0, {*rc::gen::inRange(0, 4), 4, 3});
+  const MemoryLayout m = dense({32, 32}, 1, 16, 0, {*rc::gen::inRange(0, 4), 4, 3});
   const BitMatrix a = bit_matrix(l, m).value();
   for (std::int64_t t = 0; t < l.threads(); ++t)
     for (std::int64_t v = 0; v < l.values(); ++v) {
@@ -60,7 +60,7 @@ RC_GTEST_PROP(F2Property, ClosedFormOfConflictsEqualsCounting, ()) {
   Swizzle s{*rc::gen::inRange(0, 4), *rc::gen::inRange(3, 6), 0};
   s.shift = *rc::gen::inRange(std::max(s.bits, 1), 6);
   const int fast = *rc::gen::inRange(0, 2);
-  const MemoryLayout m = dense(extents, {fast, 1 - fast}, bits, 0, s);
+  const MemoryLayout m = dense(extents, fast, bits, 0, s);
   const int access = *rc::gen::element(4, 8, 16);
   RC_ASSERT(closed_form_of_conflicts(l, m, access) == bank_conflict_ways(l, m, access));
 }

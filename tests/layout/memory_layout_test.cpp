@@ -59,7 +59,7 @@ MemoryLayout random_memory(const std::vector<std::int64_t>& extents, int bits) {
   if (*rc::gen::inRange(0, 3) == 0) {
     if (auto p = panels(extents, contiguous, *rc::gen::element(32, 64, 128), bits)) return *p;
   }
-  return dense(extents, {contiguous, 1 - contiguous}, bits, *rc::gen::element<std::int64_t>(0, 0, 1, 8), random_swizzle());
+  return dense(extents, contiguous, bits, *rc::gen::element<std::int64_t>(0, 0, 1, 8), random_swizzle());
 }
 
 TvLayout random_register_layout(const std::vector<std::int64_t>& extents) {
@@ -91,14 +91,14 @@ TEST(MemoryLayout, SwizzleIsItsOwnInverseAndStaysInItsBlock) {
   }
 }
 
-TEST(MemoryLayout, DensePadsAboveTheFastestDimension) {
-  const MemoryLayout m = dense({8, 16, 4}, {1, 0, 2}, 32, 4);
-  EXPECT_EQ(to_string(m), "(8:20), (16:1), (4:160) of 32 bits");
-  EXPECT_EQ(m.elements(), 15 + 7 * 20 + 3 * 160 + 1);
+TEST(MemoryLayout, DenseRunsAlongTheGivenDimensionThenTheLast) {
+  const MemoryLayout m = dense({8, 16, 4}, 1, 32);
+  EXPECT_EQ(to_string(m), "(8:64), (16:1), (4:16) of 32 bits");
+  EXPECT_EQ(m.elements(), 8 * 16 * 4);
 }
 
 TEST(MemoryLayout, BytesCoverEverySwizzledOffset) {
-  const MemoryLayout m = dense({3, 5}, {1, 0}, 32, 0, {3, 4, 3});
+  const MemoryLayout m = dense({3, 5}, 1, 32, 0, {3, 4, 3});
   for (std::int64_t i = 0; i < 3; ++i) {
     for (std::int64_t j = 0; j < 5; ++j) EXPECT_LE(m.byte_offset({i, j}) + 4, m.bytes());
   }
@@ -115,7 +115,7 @@ TEST(MemoryLayout, PanelsRefuseWhatDoesNotFit) {
 
 TEST(MemoryLayout, ColumnOfADenseTileConflictsAndASwizzleCuresIt) {
   const TvLayout column = coalesced({64, 64}, 0, 1, 32).value();  // a warp runs down a column
-  const MemoryLayout plain = dense({64, 64}, {1, 0}, 32);
+  const MemoryLayout plain = dense({64, 64}, 1, 32);
   EXPECT_EQ(bank_conflict_ways(column, plain, 4), 32);
   const TvLayout row = coalesced({64, 64}, 1, 1, 32).value();
   EXPECT_EQ(bank_conflict_ways(row, plain, 4), 1);
@@ -126,35 +126,35 @@ TEST(MemoryLayout, ColumnOfADenseTileConflictsAndASwizzleCuresIt) {
 }
 
 TEST(MemoryLayout, PaddingCuresAColumnToo) {
-  EXPECT_EQ(bank_conflict_ways(coalesced({64, 64}, 0, 1, 32).value(), dense({64, 64}, {1, 0}, 32, 1), 4), 1);
+  EXPECT_EQ(bank_conflict_ways(coalesced({64, 64}, 0, 1, 32).value(), dense({64, 64}, 1, 32, 1), 4), 1);
 }
 
 TEST(MemoryLayout, RowsOfAPanelAreConflictFreeFor16Bytes) {
   // Eight threads on eight rows, 16 bytes each: what ldmatrix reads.
   const TvLayout rows{{64, 64}, {{8, {1, 0}}, {4, {8, 0}}}, {{8, {0, 1}}}};
   EXPECT_EQ(bank_conflict_ways(rows, panels({64, 64}, 1, 128, 16).value(), 16), 1);
-  EXPECT_EQ(bank_conflict_ways(rows, dense({64, 64}, {1, 0}, 16), 16), 8);
-  EXPECT_EQ(choose_swizzle({{rows, 16}}, dense({64, 64}, {1, 0}, 16)), (Swizzle{3, 4, 3}));
+  EXPECT_EQ(bank_conflict_ways(rows, dense({64, 64}, 1, 16), 16), 8);
+  EXPECT_EQ(choose_swizzle({{rows, 16}}, dense({64, 64}, 1, 16)), (Swizzle{3, 4, 3}));
 }
 
 TEST(MemoryLayout, NoSwizzleIsChosenWhereNoneIsNeeded) {
-  EXPECT_EQ(choose_swizzle({{coalesced({64, 64}, 1, 4, 32).value(), 16}}, dense({64, 64}, {1, 0}, 32)), Swizzle{});
+  EXPECT_EQ(choose_swizzle({{coalesced({64, 64}, 1, 4, 32).value(), 16}}, dense({64, 64}, 1, 32)), Swizzle{});
 }
 
 TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
   const TvLayout l = coalesced({64, 64}, 1, 8, 64).value();
-  EXPECT_EQ(common_vector(l, dense({64, 64}, {1, 0}, 16), 16), 8);
-  EXPECT_EQ(common_vector(l, dense({64, 64}, {1, 0}, 16), 8), 4);
-  EXPECT_EQ(common_vector(l, dense({64, 64}, {1, 0}, 16, 0, {2, 3, 4}), 16), 4);
-  EXPECT_EQ(common_vector(l, dense({64, 64}, {0, 1}, 16), 16), 1);
-  EXPECT_EQ(common_vector(l, dense({64, 64}, {1, 0}, 16, 4), 16),
+  EXPECT_EQ(common_vector(l, dense({64, 64}, 1, 16), 16), 8);
+  EXPECT_EQ(common_vector(l, dense({64, 64}, 1, 16), 8), 4);
+  EXPECT_EQ(common_vector(l, dense({64, 64}, 1, 16, 0, {2, 3, 4}), 16), 4);
+  EXPECT_EQ(common_vector(l, dense({64, 64}, 0, 16), 16), 1);
+  EXPECT_EQ(common_vector(l, dense({64, 64}, 1, 16, 4), 16),
             4);  // rows start at odd multiples of 8 bytes
 }
 
 TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
   const TvLayout even = tiled_accumulator(2, 4, {128, 256}, false);
   const TvLayout odd = coalesced({96, 240}, 1, 2, 96).value();
-  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16).value(), odd_memory = dense({96, 240}, {1, 0}, 16, 8);
+  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16).value(), odd_memory = dense({96, 240}, 1, 16, 8);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(common_vector(even, even_memory, 16), 2);
@@ -185,7 +185,7 @@ RC_GTEST_PROP(MemoryLayoutProperty, ChosenSwizzleIsNoWorseThanAnyOfTheCopyEngine
   const std::vector<std::int64_t> extents = {*rc::gen::element<std::int64_t>(32, 48, 64),
                                              *rc::gen::element<std::int64_t>(32, 64)};
   const TvLayout a = random_register_layout(extents), b = random_register_layout(extents);
-  MemoryLayout m = dense(extents, {1, 0}, 16, *rc::gen::element<std::int64_t>(0, 8));
+  MemoryLayout m = dense(extents, 1, 16, *rc::gen::element<std::int64_t>(0, 8));
   const auto sum = [&](Swizzle s) {
     m.swizzle = s;
     return ways_by_enumeration(a, m, 4) + ways_by_enumeration(b, m, 8);

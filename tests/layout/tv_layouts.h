@@ -7,6 +7,17 @@
 #include <vector>
 #include "layout/memory_layout.h"
 namespace warploom::layout {
+// With `pad` elements behind each run of the contiguous dimension.
+inline MemoryLayout dense(std::vector<std::int64_t> extents, int contiguous, int element_bits, std::int64_t pad,
+                          Swizzle swizzle = {}) {
+  const auto c = static_cast<std::size_t>(contiguous);
+  extents[c] += pad;
+  MemoryLayout layout = dense(extents, contiguous, element_bits);
+  layout.dims[c][0].extent -= pad;
+  layout.swizzle = swizzle;
+  return layout;
+}
+
 inline TvLayout mma_accumulator() { return {{16, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}}; }
 
 // The accumulator repeated over a tile: `rows` x `columns` of it over threads (rows fastest, or columns), the rest over values.

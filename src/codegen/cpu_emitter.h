@@ -82,6 +82,7 @@ class CpuEmitter {
     std::vector<std::int64_t> shape;
     tile::TensorId walked = -1;              // one of these
     bool rows = false;                       // some statement asks where a row ends, if there are several
+    bool scans = false, reverse = false;     // vectors come in order, or from the last one on
     std::set<tile::TensorId> reduced;        // known behind the loop only
     std::set<tile::TensorId> read, written;  // shared and global tensors
   };

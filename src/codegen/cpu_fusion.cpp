@@ -90,6 +90,12 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
     const auto axis = static_cast<std::size_t>(reduce->axis);
     fits = takes(reduce->src) && axis == vector_dim_of(shape) && shape[axis] > 1 && next.reduced.insert(reduce->dst).second;
     next.rows = true;
+  } else if (const auto* scan = std::get_if<tile::Scan>(&statement.node)) {
+    const std::vector<std::int64_t>& shape = tensor(scan->src).shape;
+    const auto axis = static_cast<std::size_t>(scan->axis);
+    fits = takes(scan->src) && takes(scan->dst) && axis == vector_dim_of(shape) && shape[axis] > 1 &&
+           (!run.scans || run.reverse == scan->reverse);
+    next.rows = next.scans = true, next.reverse = scan->reverse;
   } else if (const auto* copy = std::get_if<tile::Copy>(&statement.node)) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;
     const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
@@ -148,10 +154,11 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   const bool ragged = !single && extent % lanes_ != 0;  // arrays end in room for a vector: the last may be a part of one
   // A reduction takes four partial results, so that it does not wait for itself.
   const std::int64_t vectors = extent / lanes_;
-  const std::int64_t parts = run.reduced.empty() || ragged ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
+  const std::int64_t parts = run.reduced.empty() || ragged || run.scans ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
   const std::string v = fresh("v"), u = fresh("u"), w = fresh("w");
-  std::map<TensorId, std::string> value, total;   // locals: of what tensors hold, and of partial results
-  std::map<TensorId, const tile::Copy*> changed;  // what arrays lack; the copy that brought it, if one did
+  std::map<TensorId, std::string> value, total;     // locals: of what tensors hold, and of partial results
+  std::map<const Statement*, std::string> scanned;  // of what a scan has passed
+  std::map<TensorId, const tile::Copy*> changed;    // what arrays lack; the copy that brought it, if one did
   std::map<std::string, std::string> known;
   const auto stem = [&](TensorId id) { return tensor(id).name; };
 
@@ -184,6 +191,8 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
       out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(stem(reduce->dst)),
                 fmt::join(std::vector(static_cast<std::size_t>(parts), identity), ", "));
     }
+    if (const auto* scan = std::get_if<tile::Scan>(&each.node))
+      out_.line("wl::vf {} = wl::splat({});", scanned[&each] = fresh("before"), float_text(reduction_of(scan->op).identity));
   }
   if (rows && parts == 1 && vectors <= 8) out_.line("#pragma GCC unroll 8");
   if (parts > 1) {
@@ -191,6 +200,8 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     out_.line("#pragma GCC unroll {}", parts);
     out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", u, parts);
     out_.line("const long {} = {} + {} * wl::kLanes;", v, w, u);
+  } else if (run.reverse) {
+    out_.open("for (long {0} = {1}; {0} >= 0; {0} -= wl::kLanes) {{", v, (extent - 1) / lanes_ * lanes_);
   } else if (!single) {
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, extent);
   }
@@ -237,6 +248,16 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
       if (ragged) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
       out_.line("{0} = wl::{1}({2}, {0});", part, name_of(how.combine), what);
       aliases_.erase(reduce->dst);
+    } else if (const auto* scan = std::get_if<tile::Scan>(&each.node)) {
+      const tile::Reduction& how = reduction_of(scan->op);
+      const std::string before = scanned[&each], combine = fmt::format("wl::{}", name_of(how.combine));
+      std::string what = current(scan->src);
+      if (ragged && run.reverse) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
+      const std::string own =
+          local(fmt::format("wl::prefixes<{}, {}>({}, wl::splat({}))", combine, run.reverse, what, float_text(how.identity)),
+                "own", known);
+      set(scan->dst, local(fmt::format("{}({}, {})", combine, before, own), stem(scan->dst), known));
+      out_.line("{0} = {1}({0}, wl::last<{2}>({3}, wl::lane_numbers{{}}));", before, combine, run.reverse, own);
     } else if (const auto* copy = std::get_if<tile::Copy>(&each.node)) {
       const tile::Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
       if (dst.scope != Scope::reg) {

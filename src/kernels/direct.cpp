@@ -84,9 +84,9 @@ class Direct final : public Family {
         if (form.reduced[a] && size <= unroll) written *= size;
       }
       const int y = form.roles.y;
+      const bool apart = y < 0 || (y != form.scanned && field(s, "y") <= form.nest.axes[at(y)]);
       WARPLOOM_CHECK(
-          first_broken(s, {{rows == 1 && (gpu || product || y < 0 || y == form.scanned || field(s, "y") < 2 ||
-                                          field(s, "y") > form.nest.axes[at(y)] || z > 1),
+          first_broken(s, {{rows == 1 && (gpu || product || !apart || field(s, "y") < 2 || z > 1),
                             "rows=1 on a CPU without products, of 2 rows or more that no scan goes along", field(s, "y")}}));
       if (product) {
         WARPLOOM_CHECK(legal_product(form, s, tile));
@@ -138,7 +138,7 @@ class Direct final : public Family {
     for (const Form& form : forms_) {
       const auto extents = tile_of(form, s);
       const std::vector<double> tile(extents.begin(), extents.end());
-      const bool product = form.product && field(s, "product") == 1, in_turn = field(s, "rows") == 1;
+      const bool product = form.product && field(s, "product") == 1, in_turn = form.in_turn(s);
       std::vector<double> taken = tile;  // by a task
       if (product && form.roles.z >= 0) taken[at(form.roles.z)] = static_cast<double>(field(s, "z"));
       if (in_turn) taken[at(form.roles.y)] = static_cast<double>(field(s, "y"));

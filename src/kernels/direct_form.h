@@ -24,6 +24,8 @@ struct Form {
   };
   std::optional<Product> product;
 
+  // Whether the rows of a tile are taken one after another.
+  bool in_turn(const Schedule& s) const { return field(s, "rows") == 1 && roles.y >= 0; }
   // Whether a block goes along the axis from tile to tile.
   bool walked(std::size_t axis) const { return reduced[axis] || static_cast<int>(axis) == scanned; }
 };

@@ -31,7 +31,7 @@ class Writer {
     place_tile();
     held_.assign(n_.values.size(), -1);
     choose_kept();
-    if (field(s_, "rows") == 0) return compute_tile(product);
+    if (!form_.in_turn(s_)) return compute_tile(product);
     const std::size_t y = at(form_.roles.y);
     const Index first = tile_.origin[y];
     b.for_("row", 0, field(s_, "y"), 1, [&](const Index& row) {
@@ -149,7 +149,7 @@ class Writer {
       if (!form_.walked(a)) free.push_back(a);
     NestTile whole = tile_;
     if (rows_ > 1) whole.extent[at(form_.roles.z)] = rows_;
-    if (field(s_, "rows") == 1) whole.extent[at(form_.roles.y)] = field(s_, "y");
+    if (form_.in_turn(s_)) whole.extent[at(form_.roles.y)] = field(s_, "y");
     whole.place(n_, free, tile::block(0));
     for (const std::size_t a : free)
       if (!gpu_ && n_.axes[a] % whole.extent[a] != 0) whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);

@@ -205,7 +205,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
   } else if (!single) {
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, extent);
   }
-  const std::string step = single ? "" : " + " + v;
+  const std::string step = single ? "" : " + " + v, ahead = run.reverse ? "wl::kLanes, true" : "wl::kLanes";
 
   const auto current = [&](TensorId id) {
     auto [found, added] = value.try_emplace(id);
@@ -214,7 +214,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
     const std::string from = (memory == aliases_.end() ? element(id, loops) : memory->second.pointer) + step;
     found->second = local((single ? "wl::splat(*" : "wl::load(") + from + ")", stem(id), known);
     if (memory != aliases_.end() && std::exchange(memory->second.prefetch, false))
-      out_.line("wl::prefetch<wl::kLanes>({});", from);
+      out_.line("wl::prefetch<{}>({});", ahead, from);
     return found->second;
   };
   const tile::Map* mapping = nullptr;
@@ -297,7 +297,7 @@ void CpuEmitter::fused(const tile::Body& body, const Run& run, std::span<const R
         copy && !single && !parts_of_rows.contains(copy) && walks(copy->src))
       if (const auto alias = aliases_.find(copy->dst.tensor);
           alias == aliases_.end() || !alias->second.prefetch || changed[copy->dst.tensor] != copy)
-        out_.line("wl::prefetch<wl::kLanes>({}{});", row_pointer(copy->src), step);
+        out_.line("wl::prefetch<{}>({}{});", ahead, row_pointer(copy->src), step);
   if (parts > 1) out_.close();
   if (!single) out_.close();
   // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.

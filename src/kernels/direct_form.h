@@ -30,7 +30,8 @@ struct Form {
   bool walked(std::size_t axis) const { return reduced[axis] || static_cast<int>(axis) == scanned; }
 };
 
-// Of all nests of a region; none where one of them has more than a level of reductions or scans, or types that the target does not compute with.
+// Of all nests of a region; none where one of them has more than a level of reductions or scans, or types that the target does not
+// compute with.
 std::vector<Form> forms_of(const Region& region, const target::Capabilities& capabilities);
 
 // How many elements apart in memory neighbours along an axis are.

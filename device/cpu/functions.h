@@ -174,6 +174,21 @@ WL_INLINE float across(vf x) {
   x = Combine(x, rotated<1>(x, lane_numbers{}));
   return x[0];
 }
+// What each lane makes together with those before it, or in reverse behind it; and the lane that has made all together, in every lane.
+template <bool Reverse, long By, long... I>
+WL_INLINE vf moved(vf x, vf fill, long_list<I...>) {
+  return __builtin_shufflevector(x, fill, (Reverse ? I + By : I < By ? kLanes + I : I - By)...);
+}
+template <vf (*Combine)(vf, vf), bool Reverse, long By = 1>
+WL_INLINE vf prefixes(vf x, vf identity) {
+  x = Combine(moved<Reverse, By>(x, identity, lane_numbers{}), x);
+  if constexpr (2 * By < kLanes) x = prefixes<Combine, Reverse, 2 * By>(x, identity);
+  return x;
+}
+template <bool Reverse, long... I>
+WL_INLINE vf last(vf x, long_list<I...>) {
+  return __builtin_shufflevector(x, x, (Reverse ? 0 * I : kLanes - 1)...);
+}
 // Of several vectors, pairwise.
 template <vf (*Combine)(vf, vf), int N>
 WL_INLINE float across(vf (&x)[N]) {

@@ -40,11 +40,12 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
   }
 }
 
-// Asks for Cols elements from p on, ahead of a walk through memory: the processor's own prefetching stops at each page's end.
+// Asks for Cols elements from p on, ahead of a walk through memory, or back through it: the processor's own prefetching stops at each
+// page's end.
 inline constexpr long kPrefetchBytes = 8192;  // how far ahead
-template <long Cols, class T>
+template <long Cols, bool Back = false, class T>
 WL_INLINE void prefetch(const T* p) {
-  const char* line = reinterpret_cast<const char*>(p) + kPrefetchBytes;
+  const char* line = reinterpret_cast<const char*>(p) + (Back ? -kPrefetchBytes : kPrefetchBytes);
   for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64) __builtin_prefetch(line + i);
 }
 

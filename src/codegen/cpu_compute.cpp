@@ -58,35 +58,32 @@ void CpuEmitter::store(const std::string& to, const std::string& value, const st
   out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
 }
 
-// Scans, and reductions across vectors: along the dimension that vectors run along one element after another, along others a vector at
-// a time. A scan stores every turn's value.
+// Scans and reductions across vectors, a vector at a time (those along vectors join loops: cpu_fusion.cpp). A scan stores every turn's
+// value.
 template <class Node>
 void CpuEmitter::fold(const Node& node) {
   constexpr bool kEach = std::is_same_v<Node, tile::Scan>;
+  bool reverse = false;
+  if constexpr (kEach) reverse = node.reverse;
   const std::vector<std::int64_t>& shape = tensor(node.src).shape;
   const tile::Reduction& how = reduction_of(node.op);
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::size_t along = vector_dim_of(shape);
-  const bool one = kEach && axis == along;
   const std::vector<Loop> outer = open_loops(shape, along, axis);
   const std::string total = fresh("t"), v = fresh("v"), k = fresh("k");
   std::vector<Loop> inner = outer;
-  if (!one) {
-    out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, shape[along]);
-    inner.push_back({k, shape[axis], axis});
-  }
+  out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, shape[along]);
+  inner.push_back({k, shape[axis], axis});
   const Writer::Block around{out_, inner.size()};
-  const std::string at = " + " + (one ? k : v), from = element(node.src, inner) + at,
-                    to = element(node.dst, kEach ? inner : outer) + at, value = rounded(tensor(node.dst).dtype, total);
+  const std::string at = " + " + v, from = element(node.src, inner) + at, to = element(node.dst, kEach ? inner : outer) + at;
   const auto keep = [&] {
-    if (one) out_.line("wl::store_one({}, ({})[0]);", to, value);
-    else store(to, value, v, shape[along], !kEach && along + 1 == shape.size());
+    store(to, rounded(tensor(node.dst).dtype, total), v, shape[along], !kEach && along + 1 == shape.size());
   };
   out_.line("wl::vf {} = wl::splat({});", total, float_text(how.identity));
   {
-    const auto turns = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", k, shape[axis]);
-    out_.line("{0} = wl::{1}({2}{3}), {0});", total, name_of(how.combine), one ? "wl::splat(*" : "wl::load(",
-              one ? "(" + from + ")" : from);
+    const auto turns = reverse ? out_.block("for (long {0} = {1}; {0}-- > 0;) {{", k, shape[axis])
+                               : out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", k, shape[axis]);
+    out_.line("{0} = wl::{1}(wl::load({2}), {0});", total, name_of(how.combine), from);
     if (kEach) keep();
   }
   if (!kEach) keep();

@@ -81,10 +81,11 @@ class CpuEmitter {
     std::size_t begin = 0, end = 0;
     // Of the register tensors that they walk, with extents of 1 dropped where one is left; empty: one statement with a loop of its own.
     std::vector<std::int64_t> shape;
-    TensorId walked = -1;              // one of these
-    bool rows = false;                 // some statement asks where a row ends, if there are several
-    std::set<TensorId> reduced;        // known behind the loop only
-    std::set<TensorId> read, written;  // shared and global tensors
+    TensorId walked = -1;                 // one of these
+    bool rows = false;                    // some statement asks where a row ends, if there are several
+    bool scans = false, reverse = false;  // vectors come in order, or from the last one on
+    std::set<TensorId> reduced;           // known behind the loop only
+    std::set<TensorId> read, written;     // shared and global tensors
   };
   bool joins(const Statement& statement, Run& run) const;
   std::vector<Run> runs_of(const Body& body) const;

@@ -87,6 +87,12 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
     const auto axis = static_cast<std::size_t>(reduce->axis);
     fits = takes(reduce->src) && axis == vector_dim_of(shape) && shape[axis] > 1 && next.reduced.insert(reduce->dst).second;
     next.rows = true;
+  } else if (const auto* scan = std::get_if<Scan>(&statement.node)) {
+    const std::vector<std::int64_t>& shape = tensor(scan->src).shape;
+    const auto axis = static_cast<std::size_t>(scan->axis);
+    fits = takes(scan->src) && takes(scan->dst) && axis == vector_dim_of(shape) && shape[axis] > 1 &&
+           (!run.scans || run.reverse == scan->reverse);
+    next.rows = next.scans = true, next.reverse = scan->reverse;
   } else if (const auto* copy = std::get_if<Copy>(&statement.node)) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;
     const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
@@ -145,10 +151,11 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
   const bool ragged = !single && extent % lanes_ != 0;  // arrays end in room for a vector: the last may be a part of one
   // A reduction takes four partial results, so that it does not wait for itself.
   const std::int64_t vectors = extent / lanes_;
-  const std::int64_t parts = run.reduced.empty() || ragged ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
+  const std::int64_t parts = run.reduced.empty() || ragged || run.scans ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
   const std::string v = fresh("v"), u = fresh("u"), w = fresh("w");
-  std::map<TensorId, std::string> value, total;  // locals: of what tensors hold, and of partial results
-  std::map<TensorId, const Copy*> changed;       // what arrays lack; the copy that brought it, if one did
+  std::map<TensorId, std::string> value, total;     // locals: of what tensors hold, and of partial results
+  std::map<const Statement*, std::string> scanned;  // of what a scan has passed
+  std::map<TensorId, const Copy*> changed;          // what arrays lack; the copy that brought it, if one did
   std::map<std::string, std::string> known;
   const auto stem = [&](TensorId id) { return tensor(id).name; };
 
@@ -181,6 +188,8 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(stem(reduce->dst)),
                 fmt::join(std::vector(static_cast<std::size_t>(parts), identity), ", "));
     }
+    if (const auto* scan = std::get_if<tile::Scan>(&each.node))
+      out_.line("wl::vf {} = wl::splat({});", scanned[&each] = fresh("before"), float_text(reduction_of(scan->op).identity));
   }
   if (rows && parts == 1 && vectors <= 8) out_.line("#pragma GCC unroll 8");
   if (parts > 1) {
@@ -188,10 +197,12 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     out_.line("#pragma GCC unroll {}", parts);
     out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", u, parts);
     out_.line("const long {} = {} + {} * wl::kLanes;", v, w, u);
+  } else if (run.reverse) {
+    out_.open("for (long {0} = {1}; {0} >= 0; {0} -= wl::kLanes) {{", v, (extent - 1) / lanes_ * lanes_);
   } else if (!single) {
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, extent);
   }
-  const std::string step = single ? "" : " + " + v;
+  const std::string step = single ? "" : " + " + v, ahead = run.reverse ? "wl::kLanes, true" : "wl::kLanes";
 
   const auto current = [&](TensorId id) {
     auto [found, added] = value.try_emplace(id);
@@ -200,7 +211,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     const std::string from = (memory == aliases_.end() ? element(id, loops) : memory->second.pointer) + step;
     found->second = local((single ? "wl::splat(*" : "wl::load(") + from + ")", stem(id), known);
     if (memory != aliases_.end() && std::exchange(memory->second.prefetch, false))
-      out_.line("wl::prefetch<wl::kLanes>({});", from);
+      out_.line("wl::prefetch<{}>({});", ahead, from);
     return found->second;
   };
   const Map* mapping = nullptr;
@@ -234,6 +245,16 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       if (ragged) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
       out_.line("{0} = wl::{1}({2}, {0});", part, name_of(how.combine), what);
       aliases_.erase(reduce->dst);
+    } else if (const auto* scan = std::get_if<Scan>(&each.node)) {
+      const Reduction& how = reduction_of(scan->op);
+      const std::string before = scanned[&each], combine = fmt::format("wl::{}", name_of(how.combine));
+      std::string what = current(scan->src);
+      if (ragged && run.reverse) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
+      const std::string own =
+          local(fmt::format("wl::prefixes<{}, {}>({}, wl::splat({}))", combine, run.reverse, what, float_text(how.identity)),
+                "own", known);
+      set(scan->dst, local(fmt::format("{}({}, {})", combine, before, own), stem(scan->dst), known));
+      out_.line("{0} = {1}({0}, wl::last<{2}>({3}, wl::lane_numbers{{}}));", before, combine, run.reverse, own);
     } else if (const auto* copy = std::get_if<Copy>(&each.node)) {
       const Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
       if (dst.scope != Scope::reg) {
@@ -272,7 +293,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     if (const auto* copy = std::get_if<Copy>(&each.node); copy && !single && !parts_of_rows.contains(copy) && walks(copy->src))
       if (const auto alias = aliases_.find(copy->dst.tensor);
           alias == aliases_.end() || !alias->second.prefetch || changed[copy->dst.tensor] != copy)
-        out_.line("wl::prefetch<wl::kLanes>({}{});", row_pointer(copy->src), step);
+        out_.line("wl::prefetch<{}>({}{});", ahead, row_pointer(copy->src), step);
   if (parts > 1) out_.close();
   if (!single) out_.close();
   // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.

@@ -1,6 +1,7 @@
 // Prefix sums, maxima and minima. The modes along the axis are taken from the smallest step up. When those below a step are done, a
 // thread's values are prefixes within blocks of that many elements; the mode then combines them with the total of all blocks
-// before: over a thread's own values one after another, over lanes by shuffles, over warps through shared memory.
+// before: over a thread's own values one after another, over lanes by shuffles, over warps through shared memory. In reverse all digits
+// count from their last.
 //
 //   row of 1024 on 64 threads, value [4:1] thread [64:4] value [4:256]
 //   →  3 steps in a thread; 5 shuffles and a slot a warp; 3 steps in a thread
@@ -55,8 +56,9 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
                               const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels) {
   std::map<const ValueLoop*, std::string> done;  // value loops of the levels below, at their last digit
   std::vector<ValueLoop> below, rest = loops;
-  std::string total = run;         // the array that holds a block's total where its last value would be
-  std::vector<std::string> first;  // true in one thread of those that have the same total
+  std::string total = run;                            // the array that holds a block's total where its last value would be
+  std::vector<std::string> first;                     // true in one thread of those that have the same total
+  const std::string back = node.reverse ? "+" : "-";  // where the lanes before lie
   const auto add_before = [&] {
     const auto turns = open_loops(below);
     const std::string at = run + "[" + place(loops, {}) + "]";
@@ -67,18 +69,21 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
     if (level.value) {
       std::erase_if(rest, [&](const ValueLoop& loop) { return loop.variable == level.value->variable; });
       const auto others = open_loops(rest);
-      const auto turns = out_.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{", level.value->variable, level.extent);
+      const auto turns =
+          node.reverse ? out_.block("WL_UNROLL for (int {0} = {1}; {0} >= 0; --{0}) {{", level.value->variable, level.extent - 2)
+                       : out_.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{", level.value->variable, level.extent);
       auto before = done;
-      before[level.value] = fmt::format("({} - 1)", level.value->variable);
+      before[level.value] = fmt::format("({} {} 1)", level.value->variable, node.reverse ? "+" : "-");
       out_.line("const float before = {}[{}];", total, place(loops, before));
       add_before();
       const std::string mine = total + "[" + place(loops, done) + "]";
       if (total != run) out_.line("{} = {};", mine, combined(node.op, "before", mine));
-      done[level.value] = std::to_string(level.extent - 1);
+      done[level.value] = std::to_string(node.reverse ? 0 : level.extent - 1);
       below.push_back(*level.value);
       continue;
     }
-    const std::string mine = digit(level.digit->below, level.extent), at = place(loops, done);
+    const std::string own = digit(level.digit->below, level.extent), at = place(loops, done);
+    const std::string mine = node.reverse ? fmt::format("({} - {})", level.extent - 1, own) : own;
     const std::string held = total;
     if (!last && total == run) {
       out_.line("WL_REG(float, total, {});", registers(node.dst).values());
@@ -111,11 +116,13 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
       out_.line("float block = {}[{}];", held, at);
       for (std::int64_t delta = 1; delta < level.extent; delta *= 2) {
         const auto step = out_.block("{{");
-        out_.line("const float lower = wl::shfl(block, (wl::lane() - {}) & 31);", delta * level.digit->below);
+        out_.line("const float lower = wl::shfl(block, (wl::lane() {} {}) & 31);", back, delta * level.digit->below);
         out_.line("if ({} >= {}) block = {};", mine, delta, combined(node.op, "lower", "block"));
       }
-      out_.line("const float before = wl::shfl(block, (wl::lane() - {}) & 31);", level.digit->below);
-      if (!last) out_.line("total[{}] = wl::shfl(block, wl::lane() | {});", at, (level.extent - 1) * level.digit->below);
+      out_.line("const float before = wl::shfl(block, (wl::lane() {} {}) & 31);", back, level.digit->below);
+      if (!last)
+        out_.line("total[{}] = wl::shfl(block, wl::lane() {} {});", at, node.reverse ? "& ~" : "|",
+                  (level.extent - 1) * level.digit->below);
     } else {
       out_.line("float block = 0.0f, before = 0.0f;");
       {

@@ -106,6 +106,20 @@ Result<Outputs> range(Writer& w) {
       w.table(q.in(0).dtype, shape, "y", [&](std::int64_t i) { return bounds[0] + static_cast<double>(i) * bounds[2]; })};
 }
 
+// Exclusive: prefixes of the elements moved on by one, a 0 before the first.
+Result<Outputs> cum_sum(Writer& w) {
+  WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w.question()));
+  const Access& access = *answer.reads[0];
+  List before(access.size());
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (access[i].axis == AxisSource::kWhole) before[i] = w.node.integer("reverse") != 0 ? -1 : 1;
+  List after = before;
+  for (std::int64_t& pad : after) pad = -pad;
+  const Id x = w.raw(0),
+           moved = w.make(OpKind::Pad, {x, w.list(chained(before, after), "pads"), w.scalar(0, x, "zero")}, "moved");
+  return Outputs{w.make(OpKind::CumSum, {moved, w.raw(1)}, "y", {{"reverse", w.node.integer("reverse")}})};
+}
+
 // Pads and value given, for every axis.
 Result<Outputs> pad(Writer& w) {
   WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w.question()));

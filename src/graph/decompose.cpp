@@ -93,6 +93,7 @@ bool is_primitive(const Node& node) {
       const bool resolved = !axes.empty() && axes[0] >= 0 && std::is_sorted(axes.begin(), axes.end());
       return resolved && node.inputs.size() == 1 && !has("noop_with_empty_axes");
     }
+    case OpClass::scan: return node.integer("exclusive") == 0;
     case OpClass::convolution:
     case OpClass::window:
       return has("kernel_shape") && has("strides") && has("dilations") && has("pads") && !has("auto_pad") && !has("ceil_mode") &&

@@ -58,11 +58,12 @@ bool is_flat(const View& view, const Shape& shape, const Box& box) {
 }
 
 // Calls body(first, count, coordinates) for runs along the last axis that together make up the box; `coordinates` of a run's
-// first element, `first` its place in the packed box. In parallel.
-void for_runs(const Box& box, int threads, const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
+// first element, `first` its place in the packed box; of at most `longest` elements. In parallel.
+void for_runs(const Box& box, int threads, std::int64_t longest,
+              const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
   if (volume(box) == 0) return;
   const std::int64_t last = box.size.empty() ? 1 : box.size.back(), rows = volume(box) / last;
-  const std::int64_t pieces = (last + kRun - 1) / kRun;
+  const std::int64_t pieces = (last + longest - 1) / longest;
   // Short rows share a task, so that its cost is small beside theirs.
   const std::int64_t rows_a_task = std::max<std::int64_t>(1, kRun / last);
   const std::int64_t row_tasks = (rows + rows_a_task - 1) / rows_a_task;
@@ -73,8 +74,8 @@ void for_runs(const Box& box, int threads, const std::function<void(std::int64_t
     for (std::int64_t row = first_row; row < std::min(rows, first_row + rows_a_task); ++row) {
       Shape at = coordinates_of(outer, row);
       for (std::size_t i = 0; i < at.size(); ++i) at[i] += box.begin[i];
-      if (!at.empty()) at.back() += piece * kRun;
-      body(row * last + piece * kRun, std::min(kRun, last - piece * kRun), at);
+      if (!at.empty()) at.back() += piece * longest;
+      body(row * last + piece * longest, std::min(longest, last - piece * longest), at);
     }
   });
 }
@@ -149,6 +150,7 @@ class Evaluator {
         case OpClass::convolution: product(node, *box); break;
         case OpClass::window:
         case OpClass::reduction: reduce(node, *box); break;
+        case OpClass::scan: scan(node, *box); break;
         case OpClass::pointwise: pointwise(node, *box); break;
         case OpClass::view: reshape(node, *box); break;
         case OpClass::movement: movement(node, *box); break;
@@ -184,7 +186,7 @@ class Evaluator {
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
   void copy(const View& from, const Box& part, const View& place, ValueAndMagnitude& to) const {
-    for_runs(part, threads_, [&](std::int64_t, std::int64_t n, const Shape& at) {
+    for_runs(part, threads_, kRun, [&](std::int64_t, std::int64_t n, const Shape& at) {
       const std::int64_t i = address(place, at);
       load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
     });
@@ -328,7 +330,7 @@ class Evaluator {
                          : is_float(dtype)       ? reducer.start
                                                  : rounded(dtype, reducer.start);
     std::fill(fresh->value.begin(), fresh->value.end(), start);
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
@@ -346,13 +348,48 @@ class Evaluator {
     });
   }
 
+  // Every line along the scanned axis from its first element on, whatever part of it is wanted: as a run where it is the last axis,
+  // else many lines beside each other, an index after another.
+  void scan(const Node& node, const Box& box) {
+    const auto fresh = make(node, box);
+    const View &from = view(node.inputs[0]), &to = view(node.outputs[0]);
+    const Access access = *access_of(graph_, node, 0);
+    const auto axis = static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
+    const std::int64_t size = shape(node.inputs[0])[axis], end = box.begin[axis] + box.size[axis];
+    const bool line = axis + 1 == access.size(), reverse = node.integer("reverse") != 0;
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    Box starts = box;
+    starts.begin[axis] = 0, starts.size[axis] = line ? size : 1;
+    for_runs(starts, threads_, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
+      std::vector<double> x(static_cast<std::size_t>(n)), e(with_magnitude_ ? x.size() : 0), sum(line ? 1 : x.size()),
+          bound(sum.size());
+      for (std::int64_t step = 0; step < (line ? 1 : size); ++step) {
+        if (!line) at[axis] = reverse ? size - 1 - step : step;
+        load(from, at, n, x.data(), with_magnitude_ ? e.data() : nullptr);
+        for (std::int64_t k = 0; k < n; ++k) {
+          const std::int64_t i = reverse ? n - 1 - k : k, own = line ? 0 : i;
+          if (with_magnitude_) e[i] = bound[own] += std::fabs(x[i]) + e[i];
+          sum[own] += x[i];
+          x[i] = sum[own] = is_float(dtype) ? sum[own] : wrapped(dtype, sum[own]);
+        }
+        if (!line && (at[axis] < box.begin[axis] || at[axis] >= end)) continue;
+        const std::int64_t first = line ? box.begin[axis] : 0, count = line ? box.size[axis] : n;
+        Shape place = at;
+        place[axis] += first;
+        const std::int64_t where = address(to, place);
+        std::copy_n(x.begin() + first, count, fresh->value.begin() + where);
+        if (with_magnitude_) std::copy_n(e.begin() + first, count, fresh->magnitude.begin() + where);
+      }
+    });
+  }
+
   void pointwise(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     const ScalarFunction f = scalar_function(graph_, node);
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
       if (node.inputs[k] != kAbsent) read[k] = projected(node, k);
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> room;
       room.resize(2 * read.size() * kRun);
       std::vector<Column> columns(read.size());
@@ -404,7 +441,7 @@ class Evaluator {
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
     if (size == 0) return;
-    for_runs(box, threads_, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       std::vector<double> indices(static_cast<std::size_t>(n));
       load(chosen, at, n, indices.data(), nullptr);
       for (std::int64_t i = 0; i < n; ++i) {

@@ -17,6 +17,7 @@
 //                spatial axis; a bias is an Add of [1,M,1,..]
 //   window       MaxPool(x), SumPool(x): the same attributes without group; outside counts as -inf or 0
 //   reduction    ReduceSum, ReduceMax, ReduceMin, ReduceProd (x): attributes axes, ascending and not negative, and keepdims
+//   scan         CumSum(x, axis): of each element with those before it, or with `reverse` those behind it; not exclusive
 //   Pad(x, pads, value): constant mode; pads of every axis, begins then ends, negative ones crop
 //
 // 16-bit inputs of a composite are cast to f32, its output back. Tensors in between are named after the node: "norm/mean".
@@ -39,7 +40,18 @@ enum class OpKind : std::uint8_t {
 #include "graph/ops.def"
 };
 
-enum class OpClass : std::uint8_t { contraction, convolution, window, reduction, pointwise, view, movement, constant, composite };
+enum class OpClass : std::uint8_t {
+  contraction,
+  convolution,
+  window,
+  reduction,
+  scan,
+  pointwise,
+  view,
+  movement,
+  constant,
+  composite
+};
 
 std::string_view name_of(OpKind op);  // "MatMul", as ONNX spells it
 std::optional<OpKind> op_named(std::string_view name);

@@ -46,6 +46,7 @@ const AttributeGroup kAttributes[] = {
     {{ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceMean, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp,
       ReduceSumSquare},
      {known("axes", integers), known("keepdims", I{1}), known("noop_with_empty_axes", integer)}},
+    {{CumSum}, {known("exclusive", I{0}), known("reverse", I{0})}},
     {{ArgMax, ArgMin}, {known("axis", I{0}), known("keepdims", I{1}), known("select_last_index", I{0})}},
     {{Softmax, LogSoftmax, LpNormalization, LayerNormalization, RMSNormalization}, {known("axis", I{-1})}},
     {{Split, Gather}, {known("axis", I{0})}},
@@ -117,7 +118,8 @@ std::optional<Access> access_of(const Graph& graph, const Node& node, std::size_
 }
 
 std::int64_t terms_of(const Graph& graph, const Node& node) {
-  constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::reduction};
+  constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::reduction,
+                                    OpClass::scan};
   const OpClass kind = class_of(node.op);
   if (std::ranges::count(kCombines, kind) == 0) return 1;
   const std::size_t input = kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel

@@ -185,6 +185,18 @@ Result<Answer> reduce(const Question& q) {
   return answer;
 }
 
+// The scanned axis is the one that is read whole.
+Result<Answer> cum_sum(const Question& q) {
+  const Dtype dtype = q.in(0).dtype;
+  if (is_float(dtype) ? !is_wide_float(dtype) : dtype == Dtype::boolean) return type_error(q, "a number", dtype);
+  Access access = same_axes(q.in(0).shape.size());
+  WARPLOOM_TRY(const List named, list(q, 1, "the axis", 1));
+  if (named.empty()) return q.error(kShape, "the axis is missing", "one integer", "none");
+  WARPLOOM_TRY(const List axis, axes(q, named, access.size()));
+  access[axis[0]] = {};
+  return Answer{dtype, q.in(0).shape, {access, std::nullopt}};
+}
+
 Result<Answer> pool(const Question& q) {
   const Dtype dtype = q.in(0).dtype;
   if (is_float(dtype) ? !is_wide_float(dtype) : q.node.op != OpKind::MaxPool || dtype == Dtype::boolean)

@@ -20,6 +20,7 @@
 //   inputs and constants   E = 0 (they are given)
 //   MatMul, Conv           E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
 //   ReduceSum, SumPool     E = Σ(|x| + E_x); of maxima and minima the largest E_x; of a product, as of its multiplications in sequence
+//   CumSum                 E of an element = Σ(|x| + E_x) of those that it sums
 //   each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on the steps of pointwise.h
 //   views and movement     E moves with the element
 #pragma once

@@ -60,7 +60,7 @@ void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
 }
 }  // namespace
 std::optional<Contraction> contraction_of(const Nest& nest) {
-  if (nest.outputs.size() != 1) return std::nullopt;
+  if (nest.outputs.size() != 1 || nest.scan()) return std::nullopt;
   Contraction c{.nest = nest};
   const Nest& n = c.nest;
   const std::vector<bool> reduced = n.reduced();

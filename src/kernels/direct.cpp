@@ -1,4 +1,5 @@
-// Any nest with at most one level of reduction, for GPUs and CPUs: out = epilogue(reduce over loops (prologue(loads))).
+// Any nest with at most one level of reduction, for GPUs and CPUs: out = epilogue(reduce over loops (prologue(loads))); or with scans
+// along one axis: a block goes along it tile by tile, and takes along what it has passed.
 //
 // A block computes one tile of the output: `x` elements along its fastest axis, `y` along a second one (that along which another
 // tensor is fastest, as in a transpose; or along which an operand of a product is used again), one along all others. Reduced axes are
@@ -22,7 +23,9 @@ class Direct final : public Family {
     const bool gpu = capabilities_.gpu;
     const std::int64_t vector = gpu ? 32 : std::max(4, capabilities_.vector_bytes / 4);
     std::int64_t x = 1, y = 1, lanes = 1, window = 1;
+    bool in_turn = true;
     for (const Form& form : forms_) {
+      in_turn = in_turn && (form.scanned < 0 || form.scanned != form.roles.y);
       const auto grow = [&](std::int64_t& size, int axis) {
         if (axis >= 0) size = std::max(size, form.nest.axes[at(axis)]);
       };
@@ -48,7 +51,7 @@ class Direct final : public Family {
     if (!gpu && is_large())
       space.fields.push_back({"streaming", {1, 0}, "1: the result is written past the caches, in vectors that it fills whole"});
     if (!gpu)
-      space.fields.push_back({"rows", y > 1 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0},
+      space.fields.push_back({"rows", y > 1 && in_turn ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0},
                               "1: the rows of a tile are taken one after another, each in registers from memory to memory"});
     const Form& form = forms_[0];
     if (gpu || forms_.size() > 1 || !form.product) return space;
@@ -81,9 +84,10 @@ class Direct final : public Family {
         if (form.reduced[a] && size <= unroll) written *= size;
       }
       const int y = form.roles.y;
-      WARPLOOM_CHECK(first_broken(
-          s, {{rows == 1 && (gpu || product || y < 0 || field(s, "y") < 2 || field(s, "y") > form.nest.axes[at(y)] || z > 1),
-               "rows=1 on a CPU without products, of 2 rows or more", field(s, "y")}}));
+      const bool apart = y < 0 || (y != form.scanned && field(s, "y") <= form.nest.axes[at(y)]);
+      WARPLOOM_CHECK(
+          first_broken(s, {{rows == 1 && (gpu || product || !apart || field(s, "y") < 2 || z > 1),
+                            "rows=1 on a CPU without products, of 2 rows or more that no scan goes along", field(s, "y")}}));
       if (product) {
         WARPLOOM_CHECK(legal_product(form, s, tile));
         elements = 1;
@@ -134,13 +138,13 @@ class Direct final : public Family {
     for (const Form& form : forms_) {
       const auto extents = tile_of(form, s);
       const std::vector<double> tile(extents.begin(), extents.end());
-      const bool product = form.product && field(s, "product") == 1, in_turn = field(s, "rows") == 1;
+      const bool product = form.product && field(s, "product") == 1, in_turn = form.in_turn(s);
       std::vector<double> taken = tile;  // by a task
       if (product && form.roles.z >= 0) taken[at(form.roles.z)] = static_cast<double>(field(s, "z"));
       if (in_turn) taken[at(form.roles.y)] = static_cast<double>(field(s, "y"));
       double tasks = 1, trips = 1, task = 0;
       for (std::size_t a = 0; a < tile.size(); ++a)
-        (form.reduced[a] ? trips : tasks) *= std::ceil(static_cast<double>(form.nest.axes[a]) / taken[a]);
+        (form.walked(a) ? trips : tasks) *= std::ceil(static_cast<double>(form.nest.axes[a]) / taken[a]);
       if (product) task = cycles_of_product(form, s, tile, trips);
       else
         for (const NestValue& value : form.nest.values) task += cycles_of(form, value, tile, trips);
@@ -168,7 +172,7 @@ class Direct final : public Family {
     double elements = 1, times = 1, row = 1;
     for (std::size_t a = 0; a < tile.size(); ++a) {
       if (value.varies[a] && tile[a] > 1) elements *= tile[a], row = tile[a];
-      if (value.varies[a] && form.reduced[a]) times = trips;
+      if (value.varies[a] && form.walked(a)) times = trips;
     }
     const bool fused = elements == row;  // what lies in one row shares a loop and stays in registers
     const double vectors = elements / row * std::ceil(row / lanes());
@@ -184,6 +188,7 @@ class Direct final : public Family {
       }
       if (!load.inside) cycles = fused ? cycles + 2 * vectors : cycles * 2 + 10;
     }
+    if (value.kind == Kind::scan) cycles = 5 * vectors + 20;
     return times * (value.kind == Kind::apply ? cycles * 2 / 3 : cycles);
   }
 

@@ -41,7 +41,7 @@ std::optional<Form::Product> product_of(const Form& form) {
 }
 
 std::optional<Form> form_of(Nest nest, bool gpu) {
-  Form form{std::move(nest), {}, {}, {}};
+  Form form{.nest = std::move(nest)};
   const Nest& n = form.nest;
   form.reduced = n.reduced();
   std::vector<bool> behind(n.values.size(), false);  // a reduction
@@ -56,6 +56,13 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
     }
     for (std::size_t a = 0; a < n.axes.size(); ++a)
       if (behind[v] && value.varies[a] && form.reduced[a]) return std::nullopt;
+  }
+  if (const NestValue* scan = n.scan()) {
+    for (const NestValue& value : n.values)
+      if (value.kind == Kind::reduce ||
+          (value.kind == Kind::scan && std::tie(value.axes, value.reverse) != std::tie(scan->axes, scan->reverse)))
+        return std::nullopt;
+    form.scanned = scan->axes[0], form.reverse = scan->reverse;
   }
   for (const auto& output : n.outputs)
     for (std::size_t a = 0; a < n.axes.size(); ++a)
@@ -77,6 +84,7 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
           roles.y = a;
   for (int a = roles.x - 1; a >= 0 && roles.y < 0; --a)
     if (!form.reduced[at(a)]) roles.y = a;
+  if (form.scanned >= 0 && form.scanned != roles.x) roles.y = form.scanned;
   std::int64_t longest = 1;
   for (std::size_t a = 0; a < n.axes.size(); ++a)
     if (form.reduced[a]) roles.window *= n.axes[a], longest = std::max(longest, n.axes[a]);

@@ -12,6 +12,8 @@ struct Form {
   Nest nest;
   std::vector<bool> reduced;  // by axis
   Roles roles;
+  int scanned = -1;      // the axis of all scans, which is x or y; -1 where there is none
+  bool reverse = false;  // they begin at its end
   // Of a sum of products over axis `k` and `taps` places of a window: its factors, loads that vary along y and not x, and along x (and
   // z) and not y. The first one's dimensions of the sum are one.
   struct Product {
@@ -21,9 +23,15 @@ struct Form {
     std::int64_t taps = 1;
   };
   std::optional<Product> product;
+
+  // Whether the rows of a tile are taken one after another.
+  bool in_turn(const Schedule& s) const { return field(s, "rows") == 1 && roles.y >= 0; }
+  // Whether a block goes along the axis from tile to tile.
+  bool walked(std::size_t axis) const { return reduced[axis] || static_cast<int>(axis) == scanned; }
 };
 
-// Of all nests of a region; none where one of them has more than a level of reductions, or types that the target does not compute with.
+// Of all nests of a region; none where one of them has more than a level of reductions or scans, or types that the target does not
+// compute with.
 std::vector<Form> forms_of(const Region& region, const target::Capabilities& capabilities);
 
 // How many elements apart in memory neighbours along an axis are.

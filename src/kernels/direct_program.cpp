@@ -31,7 +31,7 @@ class Writer {
     place_tile();
     held_.assign(n_.values.size(), -1);
     choose_kept();
-    if (field(s_, "rows") == 0) return compute_tile(product);
+    if (!form_.in_turn(s_)) return compute_tile(product);
     const std::size_t y = at(form_.roles.y);
     const Index first = tile_.origin[y];
     b.for_("row", 0, field(s_, "y"), 1, [&](const Index& row) {
@@ -42,6 +42,7 @@ class Writer {
 
  private:
   void compute_tile(bool product) {
+    if (form_.scanned >= 0) return walk(at(form_.scanned));
     const auto needed = [&](std::size_t v, const auto& self, std::vector<bool>& out) -> void {
       if (out[v]) return;
       out[v] = true;
@@ -73,6 +74,61 @@ class Writer {
     for (std::size_t i = 0; i < n_.outputs.size(); ++i) store(i);
   }
 
+  // Along the scanned axis, from where scans begin: what lies outside then comes last.
+  void walk(std::size_t axis) {
+    const std::int64_t size = n_.axes[axis], extent = tile_.extent[axis], whole = size / extent;
+    std::vector<std::size_t> scans;
+    for (std::size_t v = 0; v < n_.values.size(); ++v) {
+      if (!n_.values[v].varies[axis]) compute(v);
+      if (n_.values[v].kind == Kind::scan && size > extent) scans.push_back(v);
+    }
+    for (const std::size_t v : scans)
+      for (const char* const name : {"before", "lost"}) b.fill(one_a_line(name, v), 0);
+    const auto step = [&](const Index& turn) {
+      tile_.origin[axis] = form_.reverse ? Index(size - extent) - turn * extent : turn * extent;
+      for (std::size_t v = 0; v < n_.values.size(); ++v)
+        if (n_.values[v].varies[axis]) compute(v);
+      for (std::size_t i = 0; i < n_.outputs.size(); ++i) store(i);
+      for (const std::size_t v : scans) pass_on(v);
+    };
+    if (whole > 1) b.for_("i", 0, whole, 1, step);
+    else if (whole == 1) step(0);
+    if (size % extent != 0) step(whole);
+  }
+  TensorId one_a_line(const char* name, std::size_t v) {
+    std::vector<bool> varies = n_.values[v].varies;
+    varies[at(form_.scanned)] = false;
+    return draft.reg(fmt::format("{}{}", name, v), Dtype::f32, shape_of(varies));
+  }
+  // The prefixes within the tile, on top of what the tiles before come to.
+  void scan(std::size_t v) {
+    const NestValue& value = n_.values[v];
+    const std::size_t axis = at(form_.scanned);
+    const auto reg = [&](const char* stem) {
+      return draft.reg(fmt::format("{}{}", stem, v), Dtype::f32, shape_of(value.varies));
+    };
+    const TensorId term = reg("term");
+    const bool alone = n_.axes[axis] <= tile_.extent[axis];
+    TensorId own = term;
+    b.map(term, value_of(at(value.operands[0])));
+    if (const auto dim = std::ranges::find(tiled_, axis) - tiled_.begin(); dim < std::ssize(tiled_)) {
+      b.scan(own = reg("prefix"), term, static_cast<int>(dim), tile::ReduceOp::sum, form_.reverse);
+      if (!alone) b.reduce(one_a_line("total", v), term, static_cast<int>(dim), tile::ReduceOp::sum);
+    } else if (!alone) {
+      b.map(one_a_line("total", v), b.value(term));
+    }
+    held_[v] = alone ? own : reg("v");
+    if (!alone) b.map(held_[v], b.value(one_a_line("before", v)) + (b.value(own) + b.value(one_a_line("lost", v))));
+  }
+  // before ← before + total, and what rounding loses of it: there may be thousands of tiles.
+  void pass_on(std::size_t v) {
+    const TensorId before = one_a_line("before", v), lost = one_a_line("lost", v), sum = one_a_line("sum", v);
+    const tile::Value total = b.value(one_a_line("total", v));
+    b.map(sum, b.value(before) + total);
+    b.map(lost, b.value(lost) + (total - (b.value(sum) - b.value(before))));
+    b.map(before, b.value(sum));
+  }
+
   const Form& form_;
   const Nest& n_;
   tile::Builder& b;
@@ -90,10 +146,10 @@ class Writer {
   void place_tile() {
     std::vector<std::size_t> free;
     for (std::size_t a = 0; a < n_.axes.size(); ++a)
-      if (!form_.reduced[a]) free.push_back(a);
+      if (!form_.walked(a)) free.push_back(a);
     NestTile whole = tile_;
     if (rows_ > 1) whole.extent[at(form_.roles.z)] = rows_;
-    if (field(s_, "rows") == 1) whole.extent[at(form_.roles.y)] = field(s_, "y");
+    if (form_.in_turn(s_)) whole.extent[at(form_.roles.y)] = field(s_, "y");
     whole.place(n_, free, tile::block(0));
     for (const std::size_t a : free)
       if (!gpu_ && n_.axes[a] % whole.extent[a] != 0) whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
@@ -134,6 +190,7 @@ class Writer {
   }
   void compute(std::size_t v) {
     const NestValue& value = n_.values[v];
+    if (value.kind == Kind::scan) return scan(v);
     if (value.kind == Kind::load) {
       const Access& load = n_.loads[at(value.load)];
       held_[v] = draft.reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
@@ -220,11 +277,9 @@ class Writer {
     }
     tile_.origin[a] = 0;
   }
-  std::int64_t turns(std::size_t axis) const {
-    return form_.reduced[axis] ? ceil_div(n_.axes[axis], tile_.extent[axis]) : 1;
-  }
+  std::int64_t turns(std::size_t axis) const { return form_.reduced[axis] ? ceil_div(n_.axes[axis], tile_.extent[axis]) : 1; }
   // What the body adds up from zero, then added to what was before: the rounding error of one long chain would grow with √k.
-  static constexpr std::int64_t kChain = 64;
+  static constexpr std::int64_t kChain = 16;
   bool chained_ = false;
   void chain(const std::vector<std::size_t>& sums, const std::function<void()>& body) {
     const std::vector<TensorId> before = held_;

@@ -308,6 +308,7 @@ class Reader {
       case OpClass::convolution: return convolution(node, map);
       case OpClass::window: return window(node, map);
       case OpClass::reduction: return reduction(node, map);
+      case OpClass::scan: return scan(node, map);
       default: return std::nullopt;
     }
   }
@@ -521,6 +522,23 @@ class Reader {
     for (std::size_t d = 0; d < shape.size(); ++d)
       if (!gone[d]) (*from)[d] = {};
     return operand ? reduce(operations.at(node.op), *operand, axes_of(*from)) : operand;
+  }
+
+  // Along one axis, from the end of the dimension where the scan begins; backwards along one that turns the dimension round.
+  Value scan(const Node& node, const Map& map) {
+    bool reverse = node.integer("reverse") != 0, found = false;
+    std::size_t dim = 0;
+    std::int64_t size = 1;
+    const auto from = source(node, 0, map, [&](std::size_t d, std::int64_t whole) { return dim = d, size = whole, map[d]; });
+    const Value operand = is_float(graph_.tensor(node.outputs[0]).dtype) && from ? read(node.inputs[0], *from) : std::nullopt;
+    if (size == 1 || !operand) return operand;
+    const std::vector<int> axes = axes_of(map[dim]);
+    const auto [low, high] = range(map[dim]);
+    if (axes.size() != 1 || low < 0 || high >= size || (reverse ? high + 1 != size : low != 0)) return std::nullopt;
+    const std::int64_t step = map[dim].steps[at(axes[0])];
+    for (const Affine& c : map) found |= &c != &map[dim] && at(axes[0]) < c.steps.size() && c.steps[at(axes[0])] != 0;
+    if (found || std::abs(step) != 1) return std::nullopt;
+    return push({.kind = Kind::scan, .operands = {*operand}, .axes = axes, .reverse = reverse != (step < 0)});
   }
 
   std::vector<int> axes_of(const Map& map) const {

@@ -2,9 +2,10 @@
 //
 // Every value of a region is a function of the indices along the nest's axes. A load is an element of a tensor, at coordinates that
 // are affine in those indices; an operation is applied to other values at the same indices; a reduction combines a value over some
-// of the axes. Transposes, slices, paddings, windows, broadcasts and reshapes are nothing but coordinates. A nest is in a normal
-// form: axes of size 1 are gone, neighbouring axes that all accesses and reductions treat alike are one, equal values are one, and
-// what constants alone make is a constant. What of it is kept and what computed again is for builders of programs to say.
+// of the axes; a scan combines it along one, each element with those before it. Transposes, slices, paddings, windows, broadcasts and
+// reshapes are nothing but coordinates. A nest is in a normal form: axes of size 1 are gone, neighbouring axes that all accesses and
+// reductions treat alike are one, equal values are one, and what constants alone make is a constant. What of it is kept and what
+// computed again is for builders of programs to say.
 //
 // Worked examples. y = softmax(x), x [8,128,1024]: an axis that is both reduced and written is one axis:
 //
@@ -59,15 +60,17 @@ struct Access {
 };
 
 struct NestValue {
-  enum class Kind : std::uint8_t { constant, load, index, apply, round, reduce } kind = Kind::constant;
+  enum class Kind : std::uint8_t { constant, load, index, apply, round, reduce, scan } kind = Kind::constant;
   double value = 0;           // constant
   int load = 0;               // load: of Nest::loads
   Affine at;                  // index: this number
-  ValueOp op = ValueOp::add;  // apply; reduce: add, max, min or mul
+  ValueOp op = ValueOp::add;  // apply; reduce: add, max, min or mul; scan: add
   Dtype dtype = Dtype::f32;   // round: to this narrower type
-  std::vector<int> operands;  // earlier values; of a reduction and of rounding one
-  std::vector<int> axes;      // reduce: over all of these axes, ascending, whether or not the operand varies along them
-  std::vector<bool> varies;   // along which axes of the nest the value varies
+  std::vector<int> operands;  // earlier values; of a reduction, a scan and of rounding one
+  // reduce: over all of these axes, ascending, whether or not the operand varies along them; scan: along one
+  std::vector<int> axes;
+  bool reverse = false;      // scan: of an element and those behind it, not before
+  std::vector<bool> varies;  // along which axes of the nest the value varies
 
   bool same(const NestValue& other) const;  // but for what it varies along
 };
@@ -84,6 +87,7 @@ struct Nest {
   std::vector<Output> outputs;
 
   std::vector<bool> reduced() const;  // which axes some reduction goes over
+  const NestValue* scan() const;      // the first one; null where there is none
 };
 
 // Of a nest whose affine coordinates may lack trailing steps and whose values do not know along what they vary.

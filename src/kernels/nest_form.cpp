@@ -23,7 +23,7 @@ void complete(Nest& nest) {
       if (value.kind == Kind::index) value.varies[a] = value.at.steps[a] != 0;
       for (const int operand : value.operands) value.varies[a] = value.varies[a] || nest.values[at(operand)].varies[a];
     }
-    for (const int axis : value.axes) value.varies[at(axis)] = false;
+    for (const int axis : value.axes) value.varies[at(axis)] = value.kind == Kind::scan;
   }
 }
 
@@ -147,8 +147,8 @@ Nest normal_form(Nest nest) {
 }
 
 bool NestValue::same(const NestValue& other) const {
-  return std::tie(kind, load, at, op, dtype, operands, axes) ==
-             std::tie(other.kind, other.load, other.at, other.op, other.dtype, other.operands, other.axes) &&
+  return std::tie(kind, load, at, op, dtype, operands, axes, reverse) ==
+             std::tie(other.kind, other.load, other.at, other.op, other.dtype, other.operands, other.axes, other.reverse) &&
          std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
 }
 
@@ -173,8 +173,12 @@ void Access::erase(std::size_t dim) {
 std::vector<bool> Nest::reduced() const {
   std::vector<bool> out(axes.size(), false);
   for (const NestValue& value : values)
-    for (const int axis : value.axes) out[at(axis)] = true;
+    for (const int axis : value.axes) out[at(axis)] = out[at(axis)] || value.kind == Kind::reduce;
   return out;
+}
+const NestValue* Nest::scan() const {
+  const auto found = std::ranges::find(values, Kind::scan, &NestValue::kind);
+  return found == values.end() ? nullptr : &*found;
 }
 
 double identity_of(ValueOp op) {

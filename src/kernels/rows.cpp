@@ -37,7 +37,7 @@ class Reader {
     Nest& nest = rows_.nest;
     const std::vector<bool> reduced = nest.reduced();
     for (std::size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows_.row : rows_.outer).push_back(i);
-    if (rows_.row.empty() || std::count(nest.axes.begin(), nest.axes.end(), 0)) return false;
+    if (nest.scan() || rows_.row.empty() || std::count(nest.axes.begin(), nest.axes.end(), 0)) return false;
     for (const NestValue& value : nest.values)
       if (value.kind == Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
     for (const Access& load : nest.loads)

@@ -106,6 +106,9 @@ class Builder {
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current()) {
     add(Reduce{dst, src, axis, op}, where);
   }
+  void scan(TensorId dst, TensorId src, int axis, ReduceOp op, bool reverse = false, Where where = Where::current()) {
+    add(Scan{dst, src, axis, op, reverse}, where);
+  }
   void rearrange(TensorId dst, TensorId src, bool transpose = false, Where where = Where::current()) {
     add(Rearrange{dst, src, transpose}, where);
   }

@@ -259,10 +259,13 @@ class Cluster {
     const auto axis = static_cast<std::size_t>(node.axis), length = static_cast<std::size_t>(shape[axis]);
     const auto inner = static_cast<std::size_t>(dense_strides(shape)[axis]);
     WARPLOOM_TRY(Values values, read(node.src));
+    bool reverse = false;
+    if constexpr (std::is_same_v<Node, Scan>) reverse = node.reverse;
     Values last;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::size_t k = i / inner % length;
-      values[i] = k == 0 ? static_cast<float>(values[i]) : combined_f32(node.op, values[i - inner], values[i]);
+    for (std::size_t n = 0; n < values.size(); ++n) {
+      const std::size_t i = reverse ? values.size() - 1 - n : n, k = n / inner % length;
+      const double before = k == 0 ? 0 : values[reverse ? i + inner : i - inner];
+      values[i] = k == 0 ? static_cast<float>(values[i]) : combined_f32(node.op, before, values[i]);
       if (k + 1 == length) last.push_back(values[i]);
     }
     return write(node.dst, std::is_same_v<Node, Scan> ? values : last);

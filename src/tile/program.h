@@ -128,11 +128,12 @@ struct Reduce {
   int axis = 0;
   ReduceOp op = ReduceOp::sum;
 };
-// dst[.., i, ..] ← op over elements 0 to i of src along `axis`.
+// dst[.., i, ..] ← op over elements 0 to i of src along `axis`, or in reverse over those from i to the last.
 struct Scan {
   TensorId dst = -1, src = -1;
   int axis = 0;
   ReduceOp op = ReduceOp::sum;
+  bool reverse = false;
 };
 // dst ← src, or src transposed, in a layout of its own: what the two tensors' statements ask of their layouts stays apart.
 struct Rearrange {

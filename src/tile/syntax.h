@@ -94,7 +94,9 @@ void line(auto& io, Of<Mma> auto& s) {
 }
 template <class Node>
 requires(Of<Node, Reduce> || Of<Node, Scan>) void line(auto& io, Node& s) {
-  all(io, s.op, " over ", s.axis, ": ", Named{s.src}, " -> ", Named{s.dst});
+  all(io, s.op, " over ", s.axis);
+  if constexpr (Of<Node, Scan>) all(io, Flag{" reverse", s.reverse});
+  all(io, ": ", Named{s.src}, " -> ", Named{s.dst});
 }
 void line(auto& io, Of<Rearrange> auto& s) { all(io, Named{s.src}, Flag{"^T", s.transpose}, " -> ", Named{s.dst}); }
 void line(auto& io, Of<Reinterpret> auto& s) { all(io, Named{s.src}, " -> ", Named{s.dst}); }

@@ -92,14 +92,14 @@ copy A -> a
 copy B -> b
 fill acc 0
 mma acc += a * b
-scan @op over @axis: acc -> s
+scan @op over @axis@from: acc -> s
 copy s -> S
 copy acc -> x
 rearrange x -> y
-scan @op over @axis: y -> y
+scan @op over @axis@from: y -> y
 copy y -> Y
 rearrange x^T -> t
-scan @op over @axis: t -> t
+scan @op over @axis@from: t -> t
 copy t -> T
 copy W -> w
 rearrange w -> v
@@ -127,6 +127,7 @@ TEST_F(Compile, RandomLayoutsAreScannedRearrangedAndPackedAlike) {
                                                      {"@bytes", {std::to_string(bytes)}},
                                                      {"@type", {any({"f32", "f16", "bf16"})}},
                                                      {"@op", {"sum", "max", "min"}},
+                                                     {"@from", {"", " reverse"}},
                                                      {"@axis", {"0", "1"}}};
     std::string text(kExchanges);
     for (const auto& [word, of] : choices)

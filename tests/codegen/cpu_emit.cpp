@@ -207,9 +207,11 @@ Program moved_about(std::int64_t rows, std::int64_t cols) {
   b.copy(b.gathered(b.tile(x, {0, 0}, {rows, cols}), 0, from), b.all(u), 0.5);
   const tile::Value below = tile::apply(ValueOp::less, {tile::coordinate(0), tile::coordinate(1, Index(-2))});
   b.map(u, tile::apply(ValueOp::where, {below, b.value(u), tile::coordinate(1)}));
-  b.add(tile::Scan{v, u, 1, tile::ReduceOp::sum});
+  b.scan(v, u, 1, tile::ReduceOp::sum);
   b.copy(b.all(v), b.all(y));
-  b.add(tile::Scan{v, u, 0, tile::ReduceOp::max});
+  b.scan(v, u, 0, tile::ReduceOp::max);
+  b.scan(u, v, 1, tile::ReduceOp::min, true);
+  b.scan(v, u, 0, tile::ReduceOp::sum, true);
   b.rearrange(w, v, true);
   b.copy(b.all(w), b.all(t));
   b.rearrange(u, v);

@@ -124,7 +124,7 @@ void Generator::add_scan() {
   const Dtype dtype = chance(0.85) ? Dtype::f32 : any_dtype();
   const TensorId id = chance(0.2) ? src.id : reg(src.shape, dtype);
   b_.add(tile::Scan{id, src.id, static_cast<int>(random_.below(src.shape.size())),
-                    pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min})});
+                    pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min}), chance(0.4)});
   if (id != src.id) registers_.push_back({id, src.shape, dtype});
 }
 

@@ -202,6 +202,11 @@ void Maker::extreme_place(TensorId x) {
   if (chance(50)) keep(cast(y, dtype));
 }
 
+void Maker::prefixes(TensorId x) {
+  if (shape(x).empty()) return give_up();
+  keep(add(OpKind::CumSum, {x, integers({axis(x)})}, {{"exclusive", below(2)}, {"reverse", below(2)}}));
+}
+
 void Maker::softmax(TensorId x) {
   if (shape(x).empty()) return give_up();
   const OpKind op = any({OpKind::Softmax, OpKind::Softmax, OpKind::LogSoftmax, OpKind::LpNormalization});

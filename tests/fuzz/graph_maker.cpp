@@ -15,6 +15,7 @@ constexpr Step kSteps[] = {
     {3, &Maker::through_type}, {10, &Maker::reduction}, {1, &Maker::extreme_place}, {6, &Maker::softmax}, {8, &Maker::row_norm},
     {6, &Maker::transpose},    {6, &Maker::reshape},    {2, &Maker::view},          {5, &Maker::slice},   {5, &Maker::concat},
     {4, &Maker::pad},          {4, &Maker::gather},     {4, &Maker::repeat},        {3, &Maker::split},   {2, &Maker::blocks},
+    {4, &Maker::prefixes},
 };
 }  // namespace
 TensorId Maker::input(Dtype type, Shape shape, Fill fill) {

@@ -76,6 +76,7 @@ class Maker {
   void through_type(TensorId x);
   void reduction(TensorId x);
   void extreme_place(TensorId x);
+  void prefixes(TensorId x);
   void softmax(TensorId x);
   void row_norm(TensorId x);
   void transpose(TensorId x);

@@ -179,6 +179,18 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
   return is_float(dtype) ? value : wrapped(dtype, value);
 }
 
+inline double prefix_element(const Graph& graph, const Node& node, const Values& x, const Shape& where) {
+  const Shape& shape = graph.tensor(node.inputs[0]).shape;
+  const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
+  const auto axis = static_cast<std::size_t>(*normalized_axis((*constant_integers(graph, node.inputs[1]))[0], shape.size(), ""));
+  const bool reverse = node.integer("reverse") != 0;
+  double sum = 0;
+  Shape other = where;
+  for (other[axis] = reverse ? where[axis] : 0; other[axis] < (reverse ? shape[axis] : where[axis] + 1); ++other[axis])
+    sum += at(x, shape, other);
+  return is_float(dtype) ? sum : wrapped(dtype, sum);
+}
+
 inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& given, std::span<const Bytes> inputs) {
   Graph graph = given;  // Softmax stays, if all else is primitive: its decomposition is tested against its definition
   const auto by_hand = [](const Node& node) { return node.op == OpKind::Softmax || node.op == OpKind::LogSoftmax; };
@@ -209,6 +221,7 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
         case OpClass::reduction:
           result[i] = reduced_element(graph, node, in(0), node.inputs.size() > 1 ? in(1) : in(0), where);
           break;
+        case OpClass::scan: result[i] = prefix_element(graph, node, in(0), where); break;
         case OpClass::composite: result[i] = softmax_element(node, in(0), shape(0), where); break;
         case OpClass::pointwise: {
           Values arguments(node.inputs.size());

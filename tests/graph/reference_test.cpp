@@ -238,6 +238,23 @@ TEST(Reference, ReductionsOverAnyAxes) {
   b.output(b.add(OpKind::ReduceMin, {b.input("y", Dtype::boolean, {3, 4})}, {{"axes", std::vector<I>{1}}}));
   check(b);
 }
+TEST(Reference, CumulativeSumsAlongEveryAxis) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16, Dtype::i32})
+    for (const I axis : {0, 1, 2, -1})
+      for (const I reverse : {0, 1})
+        for (const I exclusive : {0, 1}) {
+          Builder b("prefixes");
+          const TensorId x = b.add(OpKind::Transpose, {b.input("x", dtype, {3, 4, 5})}, {{"perm", std::vector<I>{0, 2, 1}}});
+          b.output(
+              b.add(OpKind::CumSum, {x, b.integers("a", std::array{axis})}, {{"reverse", reverse}, {"exclusive", exclusive}}));
+          check(b);
+        }
+  Builder b("lines");
+  b.output(b.add(OpKind::CumSum, {b.input("x", Dtype::f32, {5000}), b.integers("a", std::array{I{0}})}));
+  b.output(b.add(OpKind::CumSum, {b.input("y", Dtype::f32, {3, 4200}), b.integers("b", std::array{I{0}})}));
+  b.output(b.add(OpKind::CumSum, {b.input("z", Dtype::f32, {4, 0}), b.integers("c", std::array{I{1}})}, {{"exclusive", I{1}}}));
+  check(b);
+}
 TEST(Reference, PadsFillAndCrop) {
   for (const auto& pads : std::vector<std::vector<I>>{{1, 2, 0, 3}, {-1, 2, 1, -3}, {-2, 0, 0, -1}}) {
     Builder b("pad");
@@ -275,6 +292,29 @@ TEST(Rows, DependWhenEveryRowNeedsAnInnerProduct) {
   check(b);
 }
 
+TEST(Rows, OfACumulativeSumAreItsLines) {
+  for (const I axis : {0, 1, 2}) {
+    Builder b("prefixes");
+    b.output(b.add(OpKind::CumSum, {b.input("x", Dtype::f32, {6, 7, 8}), b.integers("a", std::array{axis})}));
+    const Rows rows = rows_of(*b.finish());
+    EXPECT_EQ(rows.count, axis == 2 ? 42 : 6) << axis;
+    EXPECT_EQ(rows.independent, axis > 0) << axis;
+  }
+}
+
+TEST(Magnitude, OfACumulativeSumIsThatOfAbsoluteValues) {
+  Builder b("prefixes");
+  const TensorId x = b.add(OpKind::Neg, {b.input("x", Dtype::f32, {3, 50})});
+  b.output(b.add(OpKind::CumSum, {x, b.integers("a", std::array{I{1}})}));
+  const auto graph = b.finish();
+  const Data data = random_inputs(*graph);
+  const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 3);
+  for (std::size_t i = 0, k = 0; i < 3; ++i)
+    for (double sum = 0; k < 50 * (i + 1); ++k) {  // a negation may round, too: |x| each
+      sum += 2 * std::fabs(load_as_double(Dtype::f32, data.bytes[0].data(), k));
+      EXPECT_NEAR(both->magnitude[k], sum, 1e-9);
+    }
+}
 TEST(Magnitude, OfAMatMulIsTheProductOfAbsoluteValues) {
   Builder b("mm");
   b.output(b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {17, 300}), b.input("b", Dtype::f32, {300, 11})}));

@@ -39,6 +39,21 @@ Region random_region(Random& random) {
   return {test::matmul_graph(shape, dtype), track};
 }
 
+// Prefix sums along one of three axes, between pointwise operators.
+Region random_prefixes(Random& random) {
+  graph::Builder b("prefixes");
+  const auto size = [&](std::uint64_t most) { return static_cast<std::int64_t>(1 + random.below(most)); };
+  const bool narrow = random.below(4) == 0;
+  const std::int64_t axis = size(3) - 1;
+  auto x = b.input("x", narrow ? Dtype::bf16 : Dtype::f32, {size(4), size(40), size(random.below(2) ? 40 : 900)});
+  if (random.below(2)) x = b.add(graph::OpKind::Tanh, {x});
+  const auto choice = [&] { return static_cast<std::int64_t>(random.below(2)); };
+  x = b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::array{axis})}, {{"reverse", choice()}, {"exclusive", choice()}});
+  if (random.below(2)) x = b.add(graph::OpKind::Relu, {x});
+  b.output(x);
+  return {*graph::decompose(*b.finish()), narrow ? Track::bf16 : Track::fp32};
+}
+
 // A legal schedule of one of the families, drawn at random; small tiles more often, for the emulator's sake.
 std::optional<std::pair<kernels::FamilyPtr, Schedule>> random_schedule(const Region& region,
                                                                        const target::Capabilities& capabilities, Random& random) {
@@ -135,7 +150,7 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
   const auto cpu = *target::capabilities_of("cpu");
   for (int problem = GetParam(); problem < kProblems; problem += kShards) {
     Random random(static_cast<std::uint64_t>(problem), "agreement");
-    const Region region = random_region(random);
+    const Region region = problem % 10 == 7 ? random_prefixes(random) : random_region(random);
     const auto inputs = test::random_inputs(region.graph, static_cast<std::uint64_t>(problem));
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     const auto want = graph::evaluate(region.graph, views, 1);

@@ -79,6 +79,14 @@ Case softmax(const std::string& name, const std::string& target, const Softmax& 
       name, target, {softmax_graph(s.rows, s.columns, s.dtype, s.log), track}, schedule, tolerance_of(track, schedule.family)};
 }
 
+Case prefixes(const std::string& name, const std::string& target, const graph::Shape& shape, std::int64_t axis,
+              std::int64_t reverse, Fields fields) {
+  Net net;
+  const auto y = net.add(graph::OpKind::CumSum, {net.x(shape), net.ints({axis})}, {{"reverse", reverse}});
+  fields.insert({{"lanes", 1}, {"unroll", 1}});
+  return {name, target, {net.with({y}), fp32}, {"direct", std::move(fields)}, tolerance_of(fp32, "direct")};
+}
+
 MatmulShape turned(MatmulShape shape, bool a, bool b) {
   shape.transpose_a = a, shape.transpose_b = b;
   return shape;
@@ -137,6 +145,8 @@ std::vector<Case> mutated_cases() {
       softmax("softmax_shared", "sm_80", {3, 2048, 1, 1, 4}),
       softmax("softmax_shared_cluster", "sm_90a", {2, 8191, 1, 4, 4, 1, 8}),
       softmax("softmax_streamed", "sm_89", {3, 3000, 2, 1, 4}),
+      prefixes("prefixes_of_rows", "sm_90a", {2, 1300}, 1, 0, {{"x", 512}, {"y", 1}, {"warps", 4}}),
+      prefixes("prefixes_of_columns_from_the_end", "sm_80", {70, 100}, 0, 1, {{"x", 64}, {"y", 16}, {"warps", 4}}),
   };
 }
 

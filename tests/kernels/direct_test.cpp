@@ -7,6 +7,7 @@
 #include "nets.h"
 #include "problems.h"
 #include "runtime/emulate.h"
+#include "tile/interpret.h"
 #include "tile/print.h"
 #include "tile/verify.h"
 #include "trials.h"
@@ -73,6 +74,34 @@ std::vector<Named> nets() {
   add("average_pool", [](Net& n) {
     return n.add(OpKind::AveragePool, {n.x({2, 3, 10, 20})}, Attributes{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
   });
+  const auto cum_sum = [](Net& n, TensorId x, std::int64_t axis, std::int64_t reverse = 0, std::int64_t exclusive = 0) {
+    return n.add(OpKind::CumSum, {x, n.ints({axis})}, {{"reverse", reverse}, {"exclusive", exclusive}});
+  };
+  add("prefixes_of_rows", [&](Net& n) { return cum_sum(n, n.x({9, 512}), 1); });
+  add("prefixes_of_ragged_rows", [&](Net& n) { return cum_sum(n, n.x({5, 1037}), 1); });
+  add("prefixes_of_short_rows", [&](Net& n) { return cum_sum(n, n.x({40, 3}), 1, 1); });
+  add("prefixes_of_a_line", [&](Net& n) { return cum_sum(n, n.x({777}), 0, 1); });
+  add("prefixes_from_the_end", [&](Net& n) { return cum_sum(n, n.x({6, 701}), 1, 1); });
+  add("prefixes_without_the_own", [&](Net& n) { return cum_sum(n, n.x({6, 300}), 1, 0, 1); });
+  add("prefixes_without_the_own_from_the_end", [&](Net& n) { return cum_sum(n, n.x({6, 299}), 1, 1, 1); });
+  add("prefixes_of_columns", [&](Net& n) { return cum_sum(n, n.x({35, 130}), 0); });
+  add("prefixes_of_columns_from_the_end", [&](Net& n) { return cum_sum(n, n.x({35, 130}), 0, 1, 1); });
+  add("prefixes_in_the_middle", [&](Net& n) { return cum_sum(n, n.x({3, 40, 24}), 1); });
+  add("prefixes_of_bf16", [&](Net& n) { return cum_sum(n, n.x({6, 256}, Dtype::bf16), 1); });
+  add("prefixes_between_operators", [&](Net& n) {
+    const auto term = n.add(OpKind::Mul, {n.add(OpKind::Tanh, {n.x({2, 5, 90})}), n.x({5, 1})});
+    return n.add(OpKind::Relu, {n.add(OpKind::Add, {cum_sum(n, term, 2), n.x({90})})});
+  });
+  add("prefixes_of_prefixes", [&](Net& n) {
+    const auto x = n.x({7, 150});
+    return n.add(OpKind::Add, {cum_sum(n, cum_sum(n, x, 1), 1), cum_sum(n, n.add(OpKind::Abs, {x}), 1)});
+  });
+  add("prefixes_of_flipped_rows", [&](Net& n) {
+    return n.slice(cum_sum(n, n.slice(n.x({5, 260}), 1, -1, -1000, -1), 1), 1, -1, -1000, -1);
+  });
+  add("prefixes_behind_others", [&](Net& n) {
+    return n.add(OpKind::Concat, {n.x({6, 1}), cum_sum(n, n.slice(n.x({6, 310}), 1, 0, -1), 1)}, {{"axis", std::int64_t{1}}});
+  });
   const Attributes padded{{"pads", Ints{1, 1, 1, 1}}};
   conv("conv", {1, 5, 9, 20}, {7, 5, 3, 3}, padded);
   conv("conv_strided", {1, 4, 9, 21}, {6, 4, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
@@ -106,6 +135,48 @@ std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
       for (std::int64_t e = 0; e < graph::element_count(tensor.shape); ++e)
         store_from_double(tensor.dtype, inputs[i].data(), static_cast<std::size_t>(e), static_cast<double>(e * 7 % 11));
   return inputs;
+}
+
+// Long rows, of one sign and of large values among small ones: within the fp32 track's bound however the row is cut.
+TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
+  constexpr std::int64_t kSize = 1 << 15;
+  Net n;
+  const Region region{n.with({n.add(OpKind::CumSum, {n.x({3, kSize}), n.ints({1})})}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 5);
+  for (std::size_t i = 0; i < 3 * kSize; ++i) {
+    const double value = load_as_double(Dtype::f32, inputs[0].data(), i);
+    const double offset[] = {0, 1000 + value, i % kSize < 64 ? 3e6 : 0.1 + 1e-3 * value};
+    store_from_double(Dtype::f32, inputs[0].data(), i, offset[i / kSize] + (i < kSize ? value : 0));
+  }
+  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+  const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, 3, 1);
+  ASSERT_TRUE(want) << describe(want.error());
+  for (const std::string target : {"cpu", "sm_90a"})
+    for (const std::int64_t x : {16, 512}) {
+      const FamilyPtr family = direct_family(region, *target::capabilities_of(target));
+      const Schedule schedule{"direct", {{"x", x}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}}};
+      const auto made = family->programs(schedule);
+      ASSERT_TRUE(made) << describe(made.error());
+      std::vector<std::byte> output(3 * kSize * 4);
+      const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y0", output}});
+      ASSERT_TRUE(status) << describe(status.error());
+      for (std::size_t row = 0; row < 3; ++row) {
+        double error = 0, size = 0, magnitude = 0;
+        for (std::size_t i = row * kSize; i < (row + 1) * kSize; ++i) {
+          error += std::pow(load_as_double(Dtype::f32, output.data(), i) - want->value[i], 2);
+          size += std::pow(want->value[i], 2), magnitude += std::pow(want->magnitude[i], 2);
+        }
+        EXPECT_LT(std::sqrt(error / size), 0x1p-24 * std::max(8.0, 0.6 * std::sqrt(magnitude / size)))
+            << "row " << row << ", tiles of " << x << " on " << target;
+      }
+    }
+}
+
+TEST(Direct, CoversNoScansAlongTwoAxes) {
+  Net n;
+  const auto once = n.add(OpKind::CumSum, {n.x({6, 8}), n.ints({0})});
+  const Region region{n.with({n.add(OpKind::CumSum, {once, n.ints({1})})}), Track::fp32};
+  for (const std::string target : {"cpu", "sm_90a"}) EXPECT_EQ(direct_family(region, *target::capabilities_of(target)), nullptr);
 }
 
 TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {

@@ -45,6 +45,8 @@ std::string to_text(const Nest& nest) {
     if (value.kind == NestValue::Kind::index) out += "index " + coordinate(value.at);
     if (value.kind == NestValue::Kind::reduce)
       out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0], fmt::join(value.axes, ", "));
+    if (value.kind == NestValue::Kind::scan)
+      out += fmt::format("scan of {} along i{}{}", value.operands[0], value.axes[0], value.reverse ? " reverse" : "");
     if (value.kind == NestValue::Kind::constant) out += fmt::format("#{}", value.value);
     if (value.kind == NestValue::Kind::apply) out += fmt::format("{}({})", name_of(value.op), fmt::join(value.operands, ","));
     if (value.kind == NestValue::Kind::round) out += fmt::format("{} of {}", name_of(value.dtype), value.operands[0]);
@@ -110,6 +112,14 @@ class Plain {
   }
   double compute(const NestValue& value, const At& at) {
     switch (value.kind) {
+      case NestValue::Kind::scan: {
+        const auto axis = static_cast<std::size_t>(value.axes[0]);
+        double sum = 0;
+        At other = at;
+        for (other[axis] = 0; other[axis] < nest_.axes[axis]; ++other[axis])
+          if (value.reverse ? other[axis] >= at[axis] : other[axis] <= at[axis]) sum += result(value.operands[0], other);
+        return sum;
+      }
       case NestValue::Kind::index: return static_cast<double>(coordinate(value.at, at));
       case NestValue::Kind::load: {
         const Access& load = nest_.loads[static_cast<std::size_t>(value.load)];
@@ -302,6 +312,44 @@ TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
         const auto x = n.add(OpKind::Add, {n.x({3, 4, 5}), n.x({4, 1})});
         expect_agreement(n.with({n.add(OpKind::Abs, {n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}})})}));
       }
+}
+
+TEST(Nest, OfPrefixesHasOneAxisForTheLines) {
+  for (const std::int64_t axis : {0, 1, 2})
+    for (const std::int64_t reverse : {0, 1}) {
+      Net n;
+      const auto y = n.add(OpKind::CumSum, {n.add(OpKind::Exp, {n.x({3, 4, 5})}), n.ints({axis})},
+                           {{"reverse", reverse}, {"exclusive", reverse}});
+      const auto graph = n.with({n.add(OpKind::Mul, {y, n.x({5})})});
+      const auto nest = nest_of(graph);
+      ASSERT_TRUE(nest && nest->scan());
+      EXPECT_EQ(nest->axes[static_cast<std::size_t>(nest->scan()->axes[0])], 3 + axis) << to_text(*nest);
+      EXPECT_EQ(nest->scan()->reverse, reverse == 1) << to_text(*nest);
+      expect_agreement(graph);
+    }
+}
+
+TEST(Nest, OfPrefixesOfFlippedRowsTurnsTheScanRound) {
+  Net n;
+  const auto flip = [&](TensorId x) { return n.slice(x, 1, -1, -1000, -1); };
+  const auto graph = n.with({flip(n.add(OpKind::CumSum, {flip(n.x({4, 9})), n.ints({1})}))});
+  const auto nest = nest_of(graph);
+  ASSERT_TRUE(nest && nest->scan());
+  EXPECT_TRUE(nest->scan()->reverse) << to_text(*nest);
+  EXPECT_EQ(nest->loads[0].at, nest->outputs[0].place.at) << to_text(*nest);
+  expect_agreement(graph);
+}
+
+TEST(Nest, OfAPartOfPrefixesHasToBeginWithThem) {
+  const auto part = [](std::int64_t reverse, std::int64_t begin, std::int64_t end) {
+    Net n;
+    const auto y = n.add(OpKind::CumSum, {n.x({4, 9}), n.ints({1})}, {{"reverse", reverse}});
+    return n.with({n.slice(y, 1, begin, end)});
+  };
+  expect_agreement(part(0, 0, 6));
+  expect_agreement(part(1, 3, 9));
+  EXPECT_FALSE(nest_of(part(0, 1, 9)));
+  EXPECT_FALSE(nest_of(part(1, 0, 8)));
 }
 
 TEST(Nest, OfWindowsWithPaddingAndStrides) {

@@ -190,6 +190,30 @@ TEST(Interpret, AMaskComparesCoordinates) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(arrays.get("Y", i), i / 3 < i % 3 ? 1 : 0) << i;
 }
 
+TEST(Interpret, ScansInReverseBeginAtTheEnd) {
+  Builder b("scan");
+  const auto x = b.global("X", Dtype::f32, {3, 4}), y = b.output("Y", Dtype::f32, {3, 4}), z = b.output("Z", Dtype::f32, {3, 4});
+  const auto r = b.reg("r", Dtype::f32, {3, 4}), s = b.reg("s", Dtype::f32, {3, 4});
+  b.copy(b.all(x), b.all(r));
+  b.scan(s, r, 1, ReduceOp::sum, true);
+  b.copy(b.all(s), b.all(y));
+  b.scan(s, r, 0, ReduceOp::max, true);
+  b.copy(b.all(s), b.all(z));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  ASSERT_TRUE(interpret(program, arrays.buffers()));
+  for (std::size_t i = 3; i-- > 0;) {
+    float sum = 0;
+    for (std::size_t j = 4; j-- > 0;) {
+      sum += static_cast<float>(arrays.get("X", 4 * i + j));
+      EXPECT_EQ(arrays.get("Y", 4 * i + j), sum);
+      double most = -HUGE_VAL;
+      for (std::size_t k = i; k < 3; ++k) most = std::fmax(most, arrays.get("X", 4 * k + j));
+      EXPECT_EQ(arrays.get("Z", 4 * i + j), most);
+    }
+  }
+}
+
 TEST(Interpret, ScansKeepEveryPrefix) {
   Builder b("scan");
   const auto x = b.global("X", Dtype::f32, {3, 4});

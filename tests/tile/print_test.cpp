@@ -216,7 +216,7 @@ class Arbitrary {
       case 3: return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
       case 4: return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
       case 5: return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
-      case 6: return b.add(Scan{tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3))});
+      case 6: return b.add(Scan{tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)), below(2) == 1});
       case 7: return b.rearrange(tensor(), tensor(), below(2));
       case 8: return b.add(Reinterpret{tensor(), tensor()});
       case 9: return b.multicast(tile(b), tile(b), below(2) ? "x" : "yz");

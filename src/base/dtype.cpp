@@ -1,5 +1,4 @@
 #include "base/dtype.h"
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>

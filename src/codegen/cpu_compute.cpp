@@ -1,9 +1,7 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products in blocks of registers.
 #include "codegen/cpu_emitter.h"
 namespace warploom::codegen {
-using tile::Index;
-using tile::TensorId;
-using tile::Value;
+using tile::Index, tile::TensorId, tile::Value;
 
 std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
   std::size_t dim = shape.size() - 1;

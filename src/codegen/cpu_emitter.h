@@ -10,8 +10,7 @@
 #include "synth/sites.h"
 #include "target/capabilities.h"
 namespace warploom::codegen {
-using synth::IndexRanges;
-using synth::Range;
+using synth::IndexRanges, synth::Range;
 
 // Layouts on the CPU: where an element of a shared or register tensor lies, chosen from how the statements use the tensor.
 //

@@ -40,7 +40,6 @@ class Einsum {
       operands.push_back({w_.raw(i), std::move(labels)});
       WARPLOOM_CHECK(measure(operands.back()));
     }
-    for (Operand& operand : operands) drop_ones(operand);
     WARPLOOM_TRY(Labels out, arrow == std::string::npos ? once() : labels_of(ends, -1));
     if (picked(out, all_, true) != out) return wrong("results named by the operands' labels");
     while (operands.size() > 1) {
@@ -88,25 +87,12 @@ class Einsum {
     return out;
   }
   Status measure(const Operand& operand) {
-    for (std::size_t d = 0; d < operand.labels.size(); ++d) {
-      std::int64_t& size = sizes_.try_emplace(operand.labels[d], 1).first->second;
-      const std::int64_t found = w_.shape(operand.id)[d];
-      if (size != 1 && found != 1 && size != found) return wrong("axes of one size under one label");
-      size = size == 1 ? found : size;
-    }
+    for (std::size_t d = 0; d < operand.labels.size(); ++d)
+      if (const auto size = w_.shape(operand.id)[d]; sizes_.try_emplace(operand.labels[d], size).first->second != size)
+        return wrong("axes of one size under one label");
     all_ += operand.labels;
     return ok();
   }
-  // What stretches to another operand's size is no axis of its own.
-  void drop_ones(Operand& operand) {
-    Shape shape;
-    Labels labels;
-    for (std::size_t d = 0; d < operand.labels.size(); ++d)
-      if (const auto size = w_.shape(operand.id)[d]; size == sizes_.at(operand.labels[d]))
-        shape.push_back(size), labels += operand.labels[d];
-    operand = {w_.reshape(operand.id, shape, "own"), labels};
-  }
-
   Operand summed(const Operand& operand, const Labels& kept) {
     List axes;
     for (std::size_t d = 0; d < operand.labels.size(); ++d)

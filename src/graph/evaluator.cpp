@@ -1,5 +1,4 @@
 #include "graph/evaluator.h"
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>

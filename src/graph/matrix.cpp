@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include "graph/evaluator.h"
 #include "graph/parallel.h"

@@ -3,10 +3,7 @@
 #include "kernels/nest_tiles.h"
 namespace warploom::kernels::direct {
 namespace {
-using target::Capabilities;
-using tile::Index;
-using tile::TensorId;
-using tile::Value;
+using target::Capabilities, tile::Index, tile::TensorId, tile::Value;
 using Kind = NestValue::Kind;
 
 class Writer {

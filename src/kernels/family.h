@@ -10,9 +10,6 @@
 //     for (const Schedule& schedule : enumerate(family->space())) …
 //       Result<LaunchList> list = build(region, schedule, capabilities);
 #pragma once
-#include <map>
-#include <string>
-#include <vector>
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"

@@ -1,8 +1,7 @@
 #include "kernels/gpu_matmul.h"
 #include "kernels/direct_form.h"
 namespace warploom::kernels {
-using tile::Index;
-using tile::TensorId;
+using tile::Index, tile::TensorId;
 
 std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
   if (a != b) return std::nullopt;

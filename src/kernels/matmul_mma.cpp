@@ -8,9 +8,7 @@
 #include "kernels/gpu_matmul.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index;
-using tile::TensorId;
-using tile::Value;
+using tile::Index, tile::TensorId, tile::Value;
 
 // Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
 std::int64_t outside(const Contraction& c) {

@@ -8,8 +8,7 @@
 #include "kernels/window_order.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index;
-using tile::TensorId;
+using tile::Index, tile::TensorId;
 
 // The product with its sides exchanged: outᵀ = bᵀ·aᵀ.
 Contraction exchanged(Contraction c) {

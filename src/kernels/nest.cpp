@@ -4,13 +4,7 @@
 #include "graph/operators.h"
 namespace warploom::kernels {
 namespace {
-using graph::Graph;
-using graph::Node;
-using graph::OpClass;
-using graph::OpKind;
-using graph::Shape;
-using graph::TensorId;
-using graph::Term;
+using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId, graph::Term;
 using Kind = NestValue::Kind;
 using Map = std::vector<Affine>;  // a coordinate for each dimension of a tensor
 using Value = std::optional<int>;
@@ -195,6 +189,7 @@ class Reader {
         if (of.op == ValueOp::add || of.op == ValueOp::sub) bound = operand(0) + operand(1);
         if (of.op == ValueOp::mul) bound = operand(0) * operand(1);
         break;
+      case Kind::scan:
       case Kind::round: break;
     }
     return bound < HUGE_VAL ? std::optional(bound) : std::nullopt;

@@ -19,7 +19,6 @@
 //   loads   0: x at {ci, 2p + kh - 1, 2q + kw - 1}, not inside, fill 0     1: w at {co, ci, kh, kw}
 //   values  0 load 0   1 load 1   2 0 · 1   3 reduce add of 2 over {3, 4, 5}   4 relu 3                outputs value 4 at {i0, i1, i2}
 #pragma once
-#include <optional>
 #include "graph/pointwise.h"
 #include "tile/program.h"
 namespace warploom::kernels {

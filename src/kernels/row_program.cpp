@@ -1,9 +1,6 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
-using tile::Index;
-using tile::ReduceOp;
-using tile::TensorId;
-using tile::Value;
+using tile::Index, tile::ReduceOp, tile::TensorId, tile::Value;
 using Kind = RowTerm::Kind;
 namespace {
 std::size_t place(std::int64_t id) { return static_cast<std::size_t>(id); }

@@ -9,9 +9,7 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index;
-using tile::TensorId;
-using tile::Value;
+using tile::Index, tile::TensorId, tile::Value;
 
 constexpr double kLowest = -3.0e38;  // a maximum of nothing whose difference to -infinity is still a number
 

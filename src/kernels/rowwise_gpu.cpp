@@ -5,8 +5,7 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index;
-using tile::TensorId;
+using tile::Index, tile::TensorId;
 
 enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
 

@@ -6,8 +6,6 @@
 // where it stopped when it is started again with the same problem, target and track; other models with equal regions find them there.
 // The best of each region make the plan, which is then judged as a whole against the whole graph.
 #pragma once
-#include <atomic>
-#include <filesystem>
 #include "kernels/family.h"
 #include "search/partition.h"
 #include "verify/evaluator.h"

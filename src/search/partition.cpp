@@ -1,10 +1,7 @@
 #include "search/partition.h"
 namespace warploom::search {
 namespace {
-using graph::Graph;
-using graph::Node;
-using graph::OpClass;
-using graph::TensorId;
+using graph::Graph, graph::Node, graph::OpClass, graph::TensorId;
 
 constexpr std::int64_t kMostKept = 1 << 16;              // elements of a constant that stays one if it is no floating-point data
 constexpr std::size_t kMostNodes = 64, kMostReads = 32;  // of a region of several: families are not asked about larger ones

@@ -3,8 +3,7 @@
 #include "search/explore.h"
 namespace warploom::search {
 namespace {
-using runtime::Activation;
-using runtime::BiasKind;
+using runtime::Activation, runtime::BiasKind;
 using Kind = kernels::NestValue::Kind;
 
 // The activation f such that f(s + b) follows a sum s, found by trying them all at random points: two expressions that agree there

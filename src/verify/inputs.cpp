@@ -1,6 +1,5 @@
 #include "verify/inputs.h"
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include "base/random.h"
 #include "graph/parallel.h"

@@ -6,8 +6,7 @@
 #include "runtime/bound.h"
 #include "verify/oracle.h"
 namespace warploom::verify {
-using nlohmann::json;
-using runtime::Buffer, runtime::Call;
+using nlohmann::json, runtime::Buffer, runtime::Call;
 namespace {
 constexpr std::int64_t kPage = 4096, kHuge = std::int64_t{2} << 20;
 #if !defined(MADV_COLLAPSE)

@@ -125,6 +125,9 @@ void CpuEmitter::visit(const tile::Mma& mma) {
     return unsupported("a matrix product's tile crosses the panels of its operand", "tiles at multiples of their own width",
                        "another offset");
 
+  if (is_integer(tensor(mma.acc).dtype))
+    return unsupported("a CPU multiplies floats, which lose large sums of integers", "f32, bf16 or f16",
+                       std::string(name_of(tensor(mma.acc).dtype)));
   const CpuLayout& a = layout(mma.a.tensor);
   const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1], vectors = (acc[1] + lanes_ - 1) / lanes_;
   const bool m_fast = a.rows_fast != mma.transpose_a;  // rows of the product run fastest in a

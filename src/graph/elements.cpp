@@ -112,7 +112,8 @@ bool fold(Graph& graph, const Node& node) {
     return id == kAbsent || graph.tensor(id).constant || unread;
   };
   if (!std::ranges::all_of(node.inputs, is_known)) return false;
-  if (kind != OpClass::view && node.op != OpKind::Identity) return fold_by_reference(graph, node);
+  const bool same = node.op == OpKind::Identity || (node.op == OpKind::Cast && graph.tensor(node.inputs[0]).dtype == out.dtype);
+  if (kind != OpClass::view && !same) return fold_by_reference(graph, node);  // in FP64, which lacks the largest integers
   out.constant = graph.tensor(node.inputs[0]).constant;
   return true;
 }

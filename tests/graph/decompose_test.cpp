@@ -87,6 +87,16 @@ TEST(Decompose, StatisticsOfALayerNormalizationAreOutputs) {
   EXPECT_EQ(graph->tensor(graph->outputs[1]).shape, (Shape{2, 1}));
   EXPECT_NEAR((*values)[1][0], 1 / std::sqrt(1.25 + 1e-5), 1e-6);
 }
+TEST(Decompose, TheLargestIntegerSurvivesACastToItsOwnType) {
+  Builder b("slice");
+  const auto number = [&](const char* name, std::int64_t value) { return b.integers(name, std::array{value}); };
+  const TensorId end = b.add(OpKind::Cast, {number("most", std::numeric_limits<std::int64_t>::max())}, {{"to", std::int64_t{7}}});
+  b.output(b.add(OpKind::Slice, {b.input("x", Dtype::f32, {5}), number("begin", 1), end, number("axis", 0)}));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << describe(graph.error());
+  EXPECT_EQ(graph->tensor(graph->outputs[0]).shape, (Shape{4}));
+}
+
 TEST(Decompose, SplitsOfConstantsAreFolded) {
   Graph g;
   g.add_tensor({{"x", Dtype::f32, {6, 4}}, std::nullopt});

@@ -1,7 +1,9 @@
 // The vector functions of device/cpu against the C library in FP64, over floats of every exponent.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include "base/value_op.h"
 #include "cpu_run.h"
 namespace warploom {
@@ -47,6 +49,29 @@ void within(double bound, const std::vector<std::string>& flags) {
     }
     EXPECT_LE(worst, bound) << name_of(ops[i]) << " of " << x[where] << " gave " << y[where];
   }
+}
+
+// Even where the compiler knows how many, and that the other lanes are never used.
+TEST(CpuFunctions, SomeElementsAreReadWithoutThoseBehindThem) {
+  constexpr std::size_t kPage = 4096;
+  void* const pages = ::mmap(nullptr, 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(::mprotect(pages, kPage, PROT_READ | PROT_WRITE), 0);
+  float* const last = static_cast<float*>(pages) + kPage / sizeof(float) - 8;
+  std::fill_n(last, 8, 1.0F);
+  Kernel kernel;
+  kernel.name = "eight";
+  kernel.source =
+      "#include \"wl_cpu.h\"\nextern \"C\" void eight(void* const* b, long long, void*) {\n  alignas(64) float x[32];\n"
+      "  for (long v = 0; v < 8; v += wl::kLanes) wl::store(x + v, wl::load_row_at<1>((const float*)b[0], v, 0, 8, 0.0f));\n"
+      "  for (long i = 0; i < 8; ++i) wl::store_one((float*)b[1] + 7 * i, wl::load_one(x + i));\n}\n";
+  CpuLibrary library;
+  library.add(kernel);
+  ASSERT_TRUE(library.compile({"-march=native", "-O3", "-mprefer-vector-width=512"}));
+  float found[56] = {};
+  const auto run = [&] { library.run(kernel, {last, found}), std::exit(found[0] == 1 && found[49] == 1 ? 0 : 1); };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+  ::munmap(pages, 2 * kPage);
 }
 
 TEST(CpuFunctions, AreWithinThreeUnits) { within(3, {}); }

@@ -9,9 +9,14 @@ WL_PURE float to_float(signed char x) { return static_cast<float>(x); }
 WL_PURE float to_float(unsigned char x) { return static_cast<float>(x); }
 WL_PURE float to_float(bf16 x) { return float_of(static_cast<unsigned>(x.bits) << 16); }
 WL_PURE float to_float(tf32 x) { return float_of(x.bits); }
-// Nearest even by integer arithmetic, since cvt.rn.tf32 needs sm_90 and cvt.rna rounds ties away. NaN and infinity pass.
+// Nearest even; before sm_90 by integer arithmetic, since cvt.rna rounds ties away. NaN and infinity pass.
 WL_PURE unsigned tf32_bits(float x) {
   const unsigned u = bits_of(x);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  unsigned bits;
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return bits;
+#endif
   const unsigned rounded = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
   return (u & 0x7f800000u) == 0x7f800000u ? u : rounded;
 }

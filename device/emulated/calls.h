@@ -19,7 +19,7 @@ struct Site {
 
 // The state of one array of registers: which elements hold a value and which are lent to wgmma.
 struct RegisterState {
-  static constexpr int kOwners = 16;
+  static constexpr int kOwners = 64;
   struct Owner {
     int begin, end;
     unsigned group;  // lent until the thread has waited for this group

@@ -29,8 +29,34 @@ WL_FN float sqrt(float a) { return __fsqrt_rn(a); }
 WL_FN float rsqrt(float a) { return ::rsqrtf(a); }
 WL_FN float reciprocal(float a) { return __frcp_rn(a); }
 WL_FN float tanh(float a) { return ::tanhf(a); }
-WL_FN float sin(float a) { return ::sinf(a); }
-WL_FN float cos(float a) { return ::cosf(a); }
+// sin(a + turn * pi/2). The nearest quarter turn is found in FP64; for large a by pieces of 2/pi so short that their products with a are
+// exact and whole turns drop out. CUDA's sinf keeps such pieces in global memory, which no candidate may have.
+WL_FN float turned_sine(float a, int turn) {
+  constexpr double kPieces[] = {0x1.45f306dp-1,  0x1.9391054p-30,  0x1.4fe13abp-59,
+                                0x1.d1f534dp-88, 0x1.b81b6c5p-117, 0x1.5993c4p-148};
+  constexpr double kQuarter = 0x1.921fb54442d18p+0, kQuarterRest = 0x1.1a62633145c07p-54;
+  const double x = a;
+  double left, quarters = 0;
+  if (::fabsf(a) < 0x1p20f) {
+    quarters = ::rint(x * 0x1.45f306dc9c883p-1);
+    left = ::fma(-quarters, kQuarterRest, ::fma(-quarters, kQuarter, x));
+  } else {
+    WL_UNROLL for (int i = 0; i < 6; ++i) {
+      const double part = x * kPieces[i];
+      quarters += part - 4 * ::rint(part * 0.25);
+    }
+    left = (quarters - ::rint(quarters)) * kQuarter;
+    quarters = ::rint(quarters);
+  }
+  turn += static_cast<int>(quarters);
+  const float r = static_cast<float>(left), s = r * r;
+  const float sine = ::fmaf(r * s, ::fmaf(s, ::fmaf(s, -1.95152959e-4f, 8.33216087e-3f), -1.66666546e-1f), r);
+  const float cosine = ::fmaf(s, ::fmaf(s, ::fmaf(s, ::fmaf(s, 2.44331571e-5f, -1.38873163e-3f), 4.16666456e-2f), -0.5f), 1.0f);
+  const float found = turn & 1 ? cosine : sine;
+  return turn & 2 ? -found : found;
+}
+WL_FN float sin(float a) { return turned_sine(a, 0); }
+WL_FN float cos(float a) { return turned_sine(a, 1); }
 WL_FN float erf(float a) { return ::erff(a); }
 WL_FN float relu(float a) { return max(a, 0.0f); }
 WL_FN float sigmoid(float a) { return __frcp_rn(__fadd_rn(1.0f, ::expf(-a))); }

@@ -123,6 +123,10 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   if (const std::int64_t cluster = cluster_size(program); cluster != 1)
     return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks", fmt::format("program '{}'", program.name),
                  "a cluster of 1 block", std::to_string(cluster), "take a family of the CPU"});
+  for (const Tensor& tensor : program.tensors)
+    if (tensor.windows_of >= 0)
+      return fail({ErrorCode::kNoInstruction, "a CPU's tiles have no windows", fmt::format("program '{}'", program.name),
+                   "tensors of their own", tensor.name, "take a family of the CPU"});
   const Program own = in_source_terms(program, is_own_name);
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
   std::map<Scope, std::map<TensorId, std::int64_t>> bytes;

@@ -114,8 +114,15 @@ void CudaEmitter::statement(const Statement& one) {
   bool simple = true;
   for_bodies(one, [&](const Body&) { simple = false; });
   // Registers that matrix instructions under way write or read are not touched before those have finished.
-  const auto under_way = [&](const TensorUse& use) { return now_.accumulators.count(use.tensor) || now_.lent.count(use.tensor); };
-  if (!std::holds_alternative<Mma>(one.node) && std::ranges::any_of(uses_of(one), under_way)) finish_matrix(0);
+  if (!std::holds_alternative<Mma>(one.node)) {
+    registers_changed_ = true;
+    std::optional<int> behind;
+    for (const TensorUse& use : uses_of(one))
+      for (const auto* under_way : {&now_.accumulators, &now_.lent})
+        if (const auto found = under_way->find(use.tensor); found != under_way->end())
+          behind = std::min(found->second, behind.value_or(found->second));
+    if (behind) finish_matrix(std::max(*behind, 0));
+  }
   if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
   std::visit([this](const auto& node) { emit(node); }, one.node);
@@ -182,7 +189,8 @@ void CudaEmitter::emit(const If& node) {
 void Pending::join(Pending other) {
   written.merge(other.written), read.merge(other.read), read_slots.merge(other.read_slots), consumed.merge(other.consumed);
   engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
-  accumulators.merge(other.accumulators), lent.merge(other.lent);
+  for (const auto& [mine, others] : {std::pair(&accumulators, &other.accumulators), {&lent, &other.lent}})
+    for (const auto& [id, behind] : *others) (*mine)[id] = std::min(mine->try_emplace(id, behind).first->second, behind);
   wgmma_open |= other.wgmma_open;
 }
 
@@ -276,7 +284,8 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   if (kernel.shared_bytes <= capabilities.shared_bytes) return kernel;
   std::map<TensorId, std::int64_t> bytes;
   for (const auto& [id, slot] : solution.stage_bytes)
-    bytes[id] = slot * (program.tensor(id).pipeline < 0 ? 1 : program.pipeline(program.tensor(id).pipeline).stages);
+    if (program.tensor(id).windows_of < 0)
+      bytes[id] = slot * (program.tensor(id).pipeline < 0 ? 1 : program.pipeline(program.tensor(id).pipeline).stages);
   return fail(synth::too_much(program, bytes, "a block needs more shared memory than the target has", capabilities.shared_bytes,
                               kernel.shared_bytes, "use fewer stages or a smaller tile"));
 }

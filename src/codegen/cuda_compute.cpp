@@ -184,16 +184,18 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
       before_async_read(tile->tensor);
       if (!is_slot(tile->tensor)) now_.read.insert(tile->tensor);
     }
-  if (!now_.wgmma_open || !row.a_shared) {
+  const auto sums = now_.accumulators.find(node.acc);
+  const bool own = sums != now_.accumulators.end() && sums->second < 0;  // this group's already
+  if (!now_.wgmma_open || !own || (!row.a_shared && registers_changed_)) {
     out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));
     out_.line("wl::wgmma_fence();");
-    now_.wgmma_open = true;
   }
-  now_.accumulators.insert(node.acc);
+  now_.wgmma_open = true, registers_changed_ = false;
+  now_.accumulators[node.acc] = -1;
   std::string a_step, b_step;
   const auto scope = out_.block("{{");
   if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, groups, a_step, row.k));
-  else now_.lent.insert(node.a.tensor);
+  else now_.lent[node.a.tensor] = -1;
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, 1, b_step, row.k));
   const auto k_loop = unrolled("kk", k_atoms);
   const auto m_loop = over("m", m_atoms);
@@ -217,11 +219,16 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
 
 // Commits the matrix instructions issued so far and waits until at most `lag` groups are under way.
 void CudaEmitter::finish_matrix(int lag) {
-  if (now_.wgmma_open) out_.line("wl::wgmma_commit();");
+  if (now_.wgmma_open) {
+    out_.line("wl::wgmma_commit();");
+    for (auto* under_way : {&now_.accumulators, &now_.lent})
+      for (auto& [id, behind] : *under_way) ++behind;
+  }
   out_.line("wl::wgmma_wait<{}>();", lag);
-  for (const TensorId id : now_.accumulators)
+  for (const auto& [id, behind] : now_.accumulators)
     out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+  for (auto* under_way : {&now_.accumulators, &now_.lent})
+    std::erase_if(*under_way, [&](const auto& tensor) { return tensor.second >= lag; });
   now_.wgmma_open = false;
-  if (lag == 0) now_.lent.clear(), now_.accumulators.clear();
 }
 }  // namespace warploom::codegen

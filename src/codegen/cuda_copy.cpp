@@ -178,7 +178,9 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
     return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
                   fmt::format("a multiple of {} panels or of {} rows", among.blocks, 8 * among.blocks),
                   fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
-  const std::int64_t box_rows = std::min<std::int64_t>(my_rows, 256), row_boxes = (my_rows + 255) / 256;
+  std::int64_t row_boxes = (my_rows + 255) / 256;  // as few as there can be of equal rows, whole swizzles each
+  while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256)) ++row_boxes;
+  const std::int64_t box_rows = my_rows / row_boxes;
 
   // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the tile never leaves are left out.
   std::vector<std::size_t> order = {contiguous};
@@ -205,7 +207,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
       if (d == contiguous && my_panels > 1) c.terms.push_back({"panel", my_panels, panel / per});
       if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel / per);
       if (d != contiguous && global.extent[d] > 1)
-        c.offset = c.offset + row_box * 256 + (by_panels ? Index(0) : among.share * my_rows);
+        c.offset = c.offset + row_box * box_rows + (by_panels ? Index(0) : among.share * my_rows);
       coordinates.push_back(text(c));
     }
     const std::int64_t panel_bytes = bytes_of(packed, rows * panel);

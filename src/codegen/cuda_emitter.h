@@ -10,14 +10,15 @@ using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target
 
 // What the statements so far have left to be waited for.
 struct Pending {
-  std::set<TensorId> written, read;       // shared tensors, by the role's threads since they last met at a barrier
-  std::set<TensorId> engine_reads;        // those that a copy-engine store may still read
-  std::set<TensorId> unfenced;            // written by threads since their last fence for asynchronous readers
-  std::set<std::int64_t> read_slots;      // of cluster reductions, read since the cluster last met
-  std::set<PipelineId> consumed;          // slots within one thread of control, read since its threads last met
-  std::set<TensorId> accumulators, lent;  // registers that matrix instructions under way write and read
-  bool wgmma_open = false;                // matrix instructions issued, not committed
-  void join(Pending other);               // where control may come from either
+  std::set<TensorId> written, read;   // shared tensors, by the role's threads since they last met at a barrier
+  std::set<TensorId> engine_reads;    // those that a copy-engine store may still read
+  std::set<TensorId> unfenced;        // written by threads since their last fence for asynchronous readers
+  std::set<std::int64_t> read_slots;  // of cluster reductions, read since the cluster last met
+  std::set<PipelineId> consumed;      // slots within one thread of control, read since its threads last met
+  // Registers that matrix instructions under way write and read: how many groups were committed after the last that does, -1: it is open.
+  std::map<TensorId, int> accumulators, lent;
+  bool wgmma_open = false;   // matrix instructions issued, not committed
+  void join(Pending other);  // where control may come from either
 };
 
 // How many slots of a pipeline are filled and not yet consumed where one thread of control produces and consumes them.
@@ -144,6 +145,7 @@ class CudaEmitter {
   void emit(const Produce& node);
   void emit(const Consume& node);
   void advance(const Pipeline& pipeline, bool phase);
+  bool fills_again(PipelineId id) const;  // some slot, so that it must be handed back
   void drain(const Body& body);
   void release_last(PipelineId id, bool more);  // more: matrix instructions are under way again
   void pipeline_counters(std::span<const Statement> statements);
@@ -237,8 +239,9 @@ class CudaEmitter {
   Pending now_;
   bool single_thread_ = false;  // the code runs in one elected thread
   PipelineId slot_of_ = -1;
-  std::string slot_stage_;  // the current slot's number while inside Produce or Consume
-  bool slot_read_ = false;  // by the threads themselves, since the slot was taken
+  std::string slot_stage_;          // the current slot's number while inside Produce or Consume
+  bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
+  bool slot_read_ = false;          // by the threads themselves, since the slot was taken
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;

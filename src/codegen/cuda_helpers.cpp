@@ -147,7 +147,7 @@ std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Co
 }
 
 std::string CudaEmitter::shared_base(TensorId id) const {
-  if (!is_slot(id)) return name(id);
+  if (!is_slot(id) || program_.pipeline(tensor(id).pipeline).stages == 1) return name(id);
   return fmt::format("{} + {} * {}", name(id), slot_stage_, solution_.stage_bytes.at(id));
 }
 

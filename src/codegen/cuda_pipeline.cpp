@@ -41,12 +41,30 @@ void CudaEmitter::barrier_setup() {
           consuming_warps += site.threads / 32;
       const auto slots = out_.block("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
       out_.line("wl::mbarrier_init({}_full + 8 * slot, 1);", pipeline.name);
-      out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks);
+      if (fills_again(id))
+        out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks);
     }
     out_.line("wl::fence_mbarrier_init();");
   }
   if (cluster_size(program_) > 1) out_.line("wl::cluster_sync();  // every block of the cluster has started");
   else if (!barriers_.empty()) out_.line("wl::sync_threads();");
+}
+
+bool CudaEmitter::fills_again(PipelineId id) const {
+  const auto in_loop = [&](const auto& self, const Statement& statement, bool loop) -> bool {
+    const auto* produce = std::get_if<Produce>(&statement.node);
+    bool found = loop && produce && produce->pipeline == id;
+    for_bodies(statement, [&](const Body& body) {
+      for (const Statement& inner : body) found |= self(self, inner, loop || std::holds_alternative<For>(statement.node));
+    });
+    return found;
+  };
+  const auto fills = std::ranges::count_if(sites_, [&](const synth::Site& site) {
+    const auto* produce = std::get_if<Produce>(&site.statement->node);
+    return produce && produce->pipeline == id;
+  });
+  return fills > program_.pipeline(id).stages ||
+         std::ranges::any_of(program_.body, [&](const Statement& statement) { return in_loop(in_loop, statement, false); });
 }
 
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
@@ -70,8 +88,9 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
 
 // The slot is done with: on to the next one, and between roles to its phase.
 void CudaEmitter::advance(const Pipeline& pipeline, bool phase) {
-  if (phase) out_.line("if (++{0} == {1}) {0} = 0, {2}_phase ^= 1;", slot_stage_, pipeline.stages, pipeline.name);
-  else out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", slot_stage_, pipeline.stages);
+  if (phase && fills_again(slot_of_))
+    out_.line("if (++{0} == {1}) {0} = 0, {2}_phase ^= 1;", slot_stage_, pipeline.stages, pipeline.name);
+  else if (!phase) out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", slot_stage_, pipeline.stages);
   slot_of_ = -1;
   slot_stage_.clear();
 }
@@ -86,8 +105,9 @@ void CudaEmitter::emit(const Produce& node) {
     for (const Statement& statement : node.body)
       if (const auto* copy = std::get_if<Copy>(&statement.node))
         bytes += bytes_of(tensor(copy->dst.tensor).dtype, element_count(copy->dst.extent));
-    out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
-              peers_of(node.pipeline).blocks > 1 ? "_cluster" : "");
+    if (fills_again(node.pipeline))
+      out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
+                peers_of(node.pipeline).blocks > 1 ? "_cluster" : "");
     out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);
     body(node.body);
     advance(pipeline, true);
@@ -102,7 +122,11 @@ void CudaEmitter::emit(const Produce& node) {
 
 void CudaEmitter::emit(const Consume& node) {
   const Pipeline& pipeline = program_.pipeline(node.pipeline);
-  slot_of_ = node.pipeline;
+  const auto around = std::pair(std::exchange(slot_of_, node.pipeline), slot_stage_);
+  const auto leave = [&](bool phase) {
+    advance(pipeline, phase);
+    std::tie(slot_of_, slot_stage_) = around;
+  };
   out_.line("// consume {}", pipeline.name);
   if (!barriers_.count(node.pipeline)) {
     slot_stage_ = pipeline.name + "_read";
@@ -111,19 +135,19 @@ void CudaEmitter::emit(const Consume& node) {
     body(node.body);
     if (now_.wgmma_open) finish_matrix(0);
     now_.consumed.insert(node.pipeline);
-    advance(pipeline, false);
-    return;
+    return leave(false);
   }
   slot_stage_ = pipeline.name + "_slot";
   out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
   slot_read_ = false;
   body(node.body);
   const bool matrix = now_.wgmma_open;
-  if (matrix) finish_matrix(now_.lent.empty() ? node.lag : 0);  // lent registers are filled again for the next slot
+  if (matrix) finish_matrix(node.lag);  // whatever fills lent registers again waits before it does
+  if (!fills_again(node.pipeline)) return leave(true);
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
   if (node.lag > 0) release_last(node.pipeline, true);
   else release_slot(node.pipeline, slot_stage_);
-  advance(pipeline, true);
+  leave(true);
 }
 
 // The slot that the finished matrix instructions have read is the one before; the first round of a loop has none.

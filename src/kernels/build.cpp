@@ -41,8 +41,8 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
 
 std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& capabilities) {
   std::vector<FamilyPtr> out;
-  for (const auto& bind :
-       {matmul_wgmma_family, matmul_mma_family, matmul_simt_family, rowwise_gpu_family, rowwise_cpu_family, direct_family})
+  for (const auto& bind : {im2win_family, matmul_wgmma_family, matmul_mma_family, matmul_simt_family, rowwise_gpu_family,
+                           rowwise_cpu_family, direct_family})
     if (FamilyPtr family = bind(region, capabilities)) out.push_back(std::move(family));
   return out;
 }

@@ -5,6 +5,8 @@ namespace warploom::kernels {
 using target::Capabilities;
 FamilyPtr matmul_wgmma_family(const Region&,
                               const Capabilities&);  // sm_90a: copy engine, warp roles, warpgroup matrix instructions
+FamilyPtr im2win_family(const Region&,
+                        const Capabilities&);  // sm_90a, fp32 convolutions: windows read from patches in shared memory
 FamilyPtr matmul_mma_family(const Region&,
                             const Capabilities&);  // sm_80 and later: cp.async, mma.sync; convolutions, as the next
 FamilyPtr matmul_simt_family(const Region&, const Capabilities&);  // any GPU: fused multiply-adds, strict fp32

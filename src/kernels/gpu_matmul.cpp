@@ -38,6 +38,19 @@ NestTile TileOrder::at(const Index& number) const {
   return placed;
 }
 
+bool is_whole(const Access& access) {
+  return access.inside && access.lookup_dim < 0 &&
+         std::ranges::all_of(access.at, [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
+}
+
+bool stores_whole(const Contraction& c) {
+  const auto epilogue = epilogue_of(c);
+  std::vector<const Access*> outside = {&c.nest.outputs[0].place};
+  for (const int operand : epilogue.value_or(std::vector<int>{})) outside.push_back(&c.nest.loads[at(operand)]);
+  return epilogue &&
+         std::ranges::all_of(outside, [](const Access* access) { return is_whole(*access) && is_computed_float(access->dtype); });
+}
+
 std::vector<std::size_t> slot_axes(const Contraction& c) {
   std::vector<std::size_t> axes;
   if (c.channel) axes.push_back(*c.channel);
@@ -45,47 +58,53 @@ std::vector<std::size_t> slot_axes(const Contraction& c) {
   return axes;
 }
 
-Prepared relaid(Family::Programs& out, const std::string& name, const Access& from, const std::vector<std::int64_t>& begin,
-                const Access& made, std::int64_t elements, const Precision& precision, const Capabilities& capabilities) {
+Prepared written(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& from,
+                 const Access& made, std::int64_t elements, std::int64_t across, const Precision& precision,
+                 const Capabilities& capabilities) {
   const auto workspace = [&](const std::string& suffix) {
     Access access = made;
     access.name = name + suffix;
     out.workspaces.push_back({access.name, from.dtype, {elements}});
     return access;
   };
+  const auto rounded = [](int value) {
+    return NestValue{.kind = NestValue::Kind::apply, .op = ValueOp::round_tf32, .operands = {value}};
+  };
   Prepared prepared{workspace("_ready"), {}};
-  // Its program is a nest with an axis for each dimension, the one along which new neighbours lie last, before it the old one's.
+  Nest nest{.axes = axes, .loads = {from}, .values = {{.kind = NestValue::Kind::load}}, .outputs = {}};
+  if (precision.operand == Dtype::tf32) nest.values.push_back(rounded(0));
+  nest.outputs = {{static_cast<int>(nest.values.size()) - 1, prepared.high}};
+  if (precision.terms > 1) {
+    prepared.low = workspace("_rest");
+    nest.values.push_back({.kind = NestValue::Kind::apply, .op = ValueOp::sub, .operands = {0, 1}});
+    nest.values.push_back(rounded(2));
+    nest.outputs.push_back({3, prepared.low});
+  }
+  direct::add_program(out, "prepare_" + name, std::move(nest), 4096 / across, across, capabilities);
+  return prepared;
+}
+
+Prepared relaid(Family::Programs& out, const std::string& name, const Access& from, const std::vector<std::int64_t>& begin,
+                const Access& made, std::int64_t elements, const Precision& precision, const Capabilities& capabilities) {
+  // An axis for each dimension, the one along which new neighbours lie last, before it the old one's.
   const std::size_t rank = made.shape.size();
   std::vector<std::size_t> dims(rank);
   std::iota(dims.begin(), dims.end(), std::size_t{0});
   const auto closest = [&](const graph::Shape& strides) { return at(std::ranges::min_element(strides) - strides.begin()); };
   const std::size_t fast = closest(made.strides), slow = closest(from.strides);
   std::ranges::stable_sort(dims, {}, [&](std::size_t d) { return d == fast ? 2 : d == slow ? 1 : 0; });
-  Nest nest;
-  std::vector<Affine> place(rank);
-  for (const std::size_t d : dims) place[d] = along(nest.axes.size(), rank), nest.axes.push_back(made.shape[d]);
-  const auto placed = [&](Access access) { return access.at = place, access; };
-  const auto rounded = [](int value) {
-    return NestValue{.kind = NestValue::Kind::apply, .op = ValueOp::round_tf32, .operands = {value}};
-  };
-  Access source = placed(from);
+  std::vector<std::int64_t> axes;
+  Access source = from, target = made;
+  for (const std::size_t d : dims) target.at[d] = along(axes.size(), rank), axes.push_back(made.shape[d]);
+  source.at = target.at;
   for (std::size_t d = 0; d < rank; ++d) {
     source.at[d].begin = begin[d];
     source.inside = source.inside && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
   }
-  nest.loads = {source};
-  nest.values = {{.kind = NestValue::Kind::load}};
-  if (precision.operand == Dtype::tf32) nest.values.push_back(rounded(0));
-  nest.outputs = {{static_cast<int>(nest.values.size()) - 1, placed(prepared.high)}};
-  if (precision.terms > 1) {
-    prepared.low = workspace("_rest");
-    nest.values.push_back({.kind = NestValue::Kind::apply, .op = ValueOp::sub, .operands = {0, 1}});
-    nest.values.push_back(rounded(2));
-    nest.outputs.push_back({3, placed(prepared.low)});
-  }
   const bool turns = fast != slow;
   const std::int64_t across = turns ? std::clamp<std::int64_t>(at(std::bit_ceil(at(made.shape[fast]))), 4, 64) : 128;
-  direct::add_program(out, "prepare_" + name, std::move(nest), 4096 / across, across, capabilities);
+  Prepared prepared = written(out, name, axes, source, target, elements, across, precision, capabilities);
+  for (Access* access : {&prepared.high, &prepared.low}) access->at = made.at;
   return prepared;
 }
 

@@ -34,11 +34,20 @@ class TileOrder {
 // The axes of the sum in the order in which slots take its terms, slowest first: through the window at one set of channels after another.
 std::vector<std::size_t> slot_axes(const Contraction& contraction);
 
+// Whether it is read or written from the first element of its tensor on, each dimension along an axis.
+bool is_whole(const Access& access);
+// Whether what follows the sum, and the output, are such tensors of floats.
+bool stores_whole(const Contraction& contraction);
+
 // A tensor in other order, or padded, in workspaces that a program of its own writes: element i along its dimensions is the one at
 // i + begin of `from`, a coordinate each, 0 where that has none. Rounded to tf32, `low` being what rounding lost where there are three terms.
 struct Prepared {
   Access high, low;
 };
+// `written`: the same by an access of `from` and one of the new tensor, in a nest of these axes; `across` of a tile's elements along the last.
+Prepared written(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& from,
+                 const Access& made, std::int64_t elements, std::int64_t across, const Precision& precision,
+                 const Capabilities& capabilities);
 Prepared relaid(Family::Programs& out, const std::string& name, const Access& from, const std::vector<std::int64_t>& begin,
                 const Access& made, std::int64_t elements, const Precision& precision, const Capabilities& capabilities);
 // One element after another along k, or for types of 16 bits along rows where it is so already, all else in steps of 16 bytes.

@@ -29,17 +29,12 @@ class MatmulWgmma : public Family {
   static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
     auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
     if (!c || !c->channel) return nullptr;
-    const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b], &out = c->nest.outputs[0].place;
-    const auto epilogue = epilogue_of(*c);
+    const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b];
     const auto precision = precision_of(a.dtype, b.dtype, region.track);
-    if (!epilogue || !precision) return nullptr;
+    if (!precision || !stores_whole(*c)) return nullptr;
     const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1;
     auto windows = c->k.size() > 1 || strided ? WindowOrder::of(*c) : std::nullopt;
     if (!windows && (c->k.size() > 1 || strided || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;
-    std::vector<const Access*> outside = {&out};
-    for (const int operand : *epilogue) outside.push_back(&c->nest.loads[at(operand)]);
-    for (const Access* access : outside)
-      if (!is_whole(*access) || !is_computed_float(access->dtype)) return nullptr;
     return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);
   }
 
@@ -169,11 +164,6 @@ class MatmulWgmma : public Family {
   }
 
  private:
-  // Whether it is read or written from the first element of its tensor on, each dimension along an axis.
-  static bool is_whole(const Access& access) {
-    return access.inside && access.lookup_dim < 0 &&
-           std::ranges::all_of(access.at, [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
-  }
   // The axes of the result that no tile has several elements of, and how many there are along them.
   std::pair<std::vector<std::size_t>, std::int64_t> others_of(const Contraction& c) const {
     std::pair<std::vector<std::size_t>, std::int64_t> out{{}, 1};

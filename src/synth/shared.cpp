@@ -127,16 +127,20 @@ class SharedSolver : Question {
     const auto inner = static_cast<std::size_t>(*contiguous);
     const auto extent = bytes_of(tensor.dtype, global.extent[inner]);
     const auto start = bytes_of(tensor.dtype, global.offset[inner].known_divisor());
-    if (extent % 32)
-      return Lack{fmt::format("a multiple of 32 bytes of dimension {} of '{}'", inner, tensor.name),
+    const bool windows = has_windows(slot.tensor);  // rows follow each other as they are, not cut into panels
+    const int unit = windows ? 16 : 32;
+    if (extent % unit)
+      return Lack{fmt::format("a multiple of {} bytes of dimension {} of '{}'", unit, inner, tensor.name),
                   fmt::format("{} bytes", extent)};
     if (start % 16)
       return Lack{fmt::format("a start in dimension {} of '{}' at a multiple of 16 bytes", inner, tensor.name),
                   fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
     const auto met = met_by(slot, global, contiguous);
     const auto row = met ? bytes_of(shared.dtype, shared.shape[static_cast<std::size_t>(*met)]) : 0;
-    if (row == 0 || row % 32)
-      return Lack{fmt::format("rows of '{}' of a multiple of 32 bytes", shared.name), fmt::format("{} bytes", row)};
+    if (windows && (global.extent[inner] > 256 || static_cast<std::size_t>(met.value_or(0)) + 1 != shared.shape.size()))
+      return Lack{"rows of at most 256 elements", text_of(shared.shape)};
+    if (row == 0 || row % unit)
+      return Lack{fmt::format("rows of '{}' of a multiple of {} bytes", shared.name, unit), fmt::format("{} bytes", row)};
     if (shared.shape.size() != 2 || slot.extent != shared.shape)
       return Lack{fmt::format("all of '{}', of two dimensions", shared.name), text_of(slot.extent)};
     if (shared.shape[static_cast<std::size_t>(*met)] != global.extent[inner])
@@ -152,7 +156,7 @@ class SharedSolver : Question {
                     fmt::format("{} rows {}", rows, text_of(global.extent))};
       above = stride;
     }
-    if (row != panel_of(row) && rows % 8)
+    if (!windows && row != panel_of(row) && rows % 8)
       return Lack{fmt::format("rows of '{}' in multiples of 8, or of at most 128 bytes", shared.name),
                   fmt::format("{} rows of {} bytes", rows, row)};
     return std::nullopt;
@@ -163,9 +167,21 @@ class SharedSolver : Question {
     return met_by(*use.shared, *use.other, contiguous_dim(program.tensor(use.other->tensor)));
   }
 
+  // Row by row, so that windows are sums of strides.
+  bool has_windows(TensorId id) const {
+    return std::ranges::any_of(program.tensors, [&](const Tensor& tensor) { return tensor.windows_of == id; });
+  }
+
   Status solve(TensorId id) {
     const auto uses = uses_of(id);
     const Tensor& tensor = program.tensor(id);
+    if (has_windows(id) || tensor.windows_of >= 0) {
+      MemoryLayout& layout = solution_.shared[id] = {{}, {}, bits_of(tensor.dtype)};
+      const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
+      for (std::size_t d = 0; d < strides.size(); ++d) layout.dims.push_back({{tensor.shape[d], strides[d]}});
+      solution_.reasons[id] = {uses.empty() ? nullptr : uses.front().site->statement, "row by row, as windows count"};
+      return ok();
+    }
     const Use* engine = nullptr;
     const Use* matrix = nullptr;
     for (const Use& use : uses) {
@@ -439,8 +455,11 @@ TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& o
     }
     to.push_back({mode.extent, std::move(step)});
   };
-  for (const TvMode& mode : registers.thread) mode_seen(mode, out.thread);
-  for (const TvMode& mode : registers.value) mode_seen(mode, out.value);
+  // Modes that count on from each other are cut anew where the dimensions end: 2 steps of 4 and 3 of 8 over [2, 12] are 3 of 4, then 2.
+  const bool cut = std::ranges::any_of(met, [](const Meeting& m) { return m.b.size() > 1; });
+  const TvLayout modes = cut ? coalesce(registers) : registers;
+  for (const TvMode& mode : modes.thread) mode_seen(mode, out.thread);
+  for (const TvMode& mode : modes.value) mode_seen(mode, out.value);
   return out;
 }
 

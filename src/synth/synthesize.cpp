@@ -13,6 +13,11 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
     const Tensor& tensor = program.tensor(id);
     if (tensor.scope != Scope::shared) continue;
     const auto& layout = solution.shared.at(id);
+    if (const TensorId base = tensor.windows_of; base >= 0) {
+      solution.shared_offset[id] = solution.shared_offset.at(base) + tensor.from * bytes_of(tensor.dtype);
+      solution.stage_bytes[id] = solution.stage_bytes.at(base);
+      continue;
+    }
     const std::int64_t alignment = layout.swizzle.bits ? kAlignment : 128;
     const std::int64_t stage = round_up(layout.bytes(), alignment);
     next = round_up(next, alignment);

@@ -59,17 +59,20 @@ class Builder {
   TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
     return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});
   }
+  // The windows of a pipeline's tensor: the elements at from + Σ coordinate · stride, counted row by row.
+  TensorId windows(std::string name, TensorId of, int from, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
+    const Dtype dtype = program_.tensor(of).dtype;
+    const TensorId id = declare({std::move(name), dtype, Scope::shared, std::move(shape), std::move(strides)});
+    program_.tensors.back().windows_of = of, program_.tensors.back().from = from;
+    return own_slots(program_), id;
+  }
   TensorId reg(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
     return declare({std::move(name), dtype, Scope::reg, std::move(shape), {}});
   }
   // Makes the given shared tensors the slots of a ring.
   PipelineId pipeline(std::string name, int stages, std::vector<TensorId> tensors) {
-    const auto id = static_cast<PipelineId>(program_.pipelines.size());
-    for (const TensorId tensor : tensors)
-      if (tensor >= 0 && static_cast<std::size_t>(tensor) < program_.tensors.size())
-        program_.tensors[static_cast<std::size_t>(tensor)].pipeline = id;
     program_.pipelines.push_back({std::move(name), stages, std::move(tensors)});
-    return id;
+    return own_slots(program_), static_cast<PipelineId>(program_.pipelines.size()) - 1;
   }
 
   Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const {

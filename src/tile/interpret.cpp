@@ -83,7 +83,7 @@ class Cluster {
   template <class Visit>
   Status for_elements(const Tile& tile, const Visit& visit) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
-    const auto strides = tensor.scope == Scope::global ? tensor.strides : dense_strides(tensor.shape);
+    const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
     std::vector<std::int64_t> start, element(tile.extent.size(), 0), at = element;
     for (const Index& offset : tile.offset) { WARPLOOM_TRY(start.emplace_back(), value_of(offset)); }
     const Tensor* lookup = tile.lookup < 0 ? nullptr : &program_.tensor(tile.lookup);
@@ -93,7 +93,7 @@ class Cluster {
       return static_cast<std::int64_t>(load_as_double(lookup->dtype, buffers_.at(lookup->name).data(), place));
     };
     for (std::int64_t left = element_count(tile.extent); left > 0; --left) {
-      std::optional<std::size_t> place = 0;
+      std::optional<std::size_t> place = static_cast<std::size_t>(tensor.from);
       for (std::size_t i = 0; i < at.size(); ++i) {
         // Unsigned, so that a nonsensical offset wraps to somewhere outside.
         at[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) +
@@ -112,7 +112,7 @@ class Cluster {
   Result<Values> read(const Tile& tile, double fill, const Block& holder) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
     const void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
-    const Storage& storage = holder.tensors[static_cast<std::size_t>(tile.tensor)];
+    const Storage& storage = holder.tensors[static_cast<std::size_t>(tensor.windows_of < 0 ? tile.tensor : tensor.windows_of)];
     Values values;
     WARPLOOM_CHECK(for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
       if (!bytes && !(place && storage && (*storage)[*place]))

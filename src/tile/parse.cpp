@@ -274,14 +274,10 @@ class Parser {
       if (other.name == declared.name) io.fail(fmt::format("{} '{}' is declared twice", what, declared.name));
     if (list.size() == kMostDeclarations) io.fail(fmt::format("the program has too many {}s", what));
     WARPLOOM_CHECK(io.status());
-    if constexpr (Of<Declared, Tensor>) {
+    if constexpr (Of<Declared, Tensor>)
       if (declared.scope == Scope::global && declared.strides.empty()) declared.strides = dense_strides(declared.shape);
-    } else {
-      for (const TensorId slot : declared.tensors)
-        program_.tensors[static_cast<std::size_t>(slot)].pipeline = static_cast<PipelineId>(list.size());
-    }
     list.push_back(std::move(declared));
-    return ok();
+    return own_slots(program_), ok();
   }
 
   std::vector<Line> lines_;

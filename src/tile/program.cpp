@@ -1,5 +1,13 @@
 #include "tile/program.h"
 namespace warploom::tile {
+void own_slots(Program& program) {
+  for (std::size_t id = 0; id < program.pipelines.size(); ++id)
+    for (std::size_t t = 0; t < program.tensors.size(); ++t)
+      for (const TensorId slot : program.pipelines[id].tensors)
+        if (slot == static_cast<TensorId>(t) || slot == program.tensors[t].windows_of)
+          program.tensors[t].pipeline = static_cast<PipelineId>(id);
+}
+
 Tile whole(const Program& program, TensorId id) {
   const std::vector<std::int64_t>& shape = program.tensor(id).shape;
   return Tile{id, std::vector<Index>(shape.size(), Index(0)), shape};

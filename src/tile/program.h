@@ -51,10 +51,15 @@ struct Tensor {
   Dtype dtype = Dtype::f32;
   Scope scope = Scope::global;
   std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;  // global only, in elements; dense row-major when the builder is given none
-  bool writable = false;              // global only: an output of the kernel
-  PipelineId pipeline = -1;           // shared only: slots of this pipeline
-  bool zeroed = false;                // an output that holds zeros when the program begins
+  std::vector<std::int64_t>
+      strides;               // of global tensors and windows, in elements; dense row-major when the builder is given none
+  bool writable = false;     // global only: an output of the kernel
+  PipelineId pipeline = -1;  // shared only: slots of this pipeline
+  bool zeroed = false;       // an output that holds zeros when the program begins
+  // Windows of a pipeline's tensor, which lies in its slot row by row: an element is the one at place from + Σ coordinate · stride.
+  // Windows overlap, and are only read, into registers.
+  TensorId windows_of = -1;
+  int from = 0;
 };
 
 struct Tile {
@@ -225,6 +230,9 @@ struct Program {
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
   const Pipeline& pipeline(PipelineId id) const { return pipelines[static_cast<std::size_t>(id)]; }
 };
+
+// Says to the tensors of every pipeline, and to their windows, whose they are.
+void own_slots(Program& program);
 
 // A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps one).
 Tile whole(const Program& program, TensorId id);

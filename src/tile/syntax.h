@@ -80,6 +80,9 @@ void line(auto& io, Of<Tensor> auto& t) {
   all(io, " ", t.name, " ", t.dtype, " ", t.shape);
   if (t.scope == Scope::global)
     all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides}, Flag{" zeroed", t.zeroed});
+  if (t.scope == Scope::shared)
+    all(io, Optional{" windows ", t.windows_of >= 0, Named{t.windows_of}}, Optional{" from ", t.from != 0, t.from},
+        Optional{" strides ", !t.strides.empty(), t.strides});
 }
 void line(auto& io, Of<Pipeline> auto& p) { all(io, "pipeline ", p.name, " stages ", p.stages, " { ", p.tensors, " }"); }
 void line(auto& io, Of<Copy> auto& s) {

@@ -55,8 +55,10 @@ struct Declaration {
     if (count < 1 || count > kLargestTensor) return refuse("an extent is below 1, or the tensor is too large");
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
     if (tensor.zeroed && !tensor.writable) return refuse("only an output is zeroed");
-    if (!global && !tensor.strides.empty()) return refuse("only a global tensor has strides");
-    if (global && tensor.strides.size() != tensor.shape.size()) return refuse("a global tensor needs one stride a dimension");
+    const bool windows = tensor.windows_of >= 0;
+    if (!global && !windows && !tensor.strides.empty()) return refuse("only a global tensor and windows have strides");
+    if ((global || windows) && tensor.strides.size() != tensor.shape.size())
+      return refuse("a global tensor needs one stride a dimension, and so do windows");
     std::int64_t last = 0;
     for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
       std::int64_t reach = 0;
@@ -66,7 +68,16 @@ struct Declaration {
       if (tensor.writable && tensor.strides[i] == 0 && tensor.shape[i] > 1)
         return refuse("an output has a stride of 0, so that elements share their place");
     }
-    return check_packing(tensor);
+    return windows ? check_windows(tensor, last) : check_packing(tensor);
+  }
+
+  Status check_windows(const Tensor& tensor, std::int64_t last) const {
+    const auto base = static_cast<std::size_t>(tensor.windows_of);
+    if (tensor.scope != Scope::shared || base >= program.tensors.size() || program.tensors[base].windows_of >= 0 ||
+        program.tensors[base].pipeline < 0 || program.tensors[base].dtype != tensor.dtype || per_byte(tensor.dtype) > 1)
+      return refuse("windows are those of a pipeline's tensor of whole bytes, in its type");
+    if (tensor.from >= 0 && tensor.from + last < element_count(program.tensors[base].shape)) return ok();
+    return refuse("the windows reach outside their tensor");
   }
 
   // Elements of less than a byte: rows begin and end with a byte.
@@ -127,6 +138,8 @@ Status verify_declarations(const Program& program) {
     const Pipeline& p = program.pipelines[i];
     WARPLOOM_CHECK(declared("pipeline", p.name).check(p, static_cast<PipelineId>(i), owner));
   }
+  for (std::size_t i = 0; i < owner.size(); ++i)
+    if (const TensorId base = program.tensors[i].windows_of; base >= 0) owner[i] = owner[static_cast<std::size_t>(base)];
   for (std::size_t i = 0; i < owner.size(); ++i)
     if (program.tensors[i].pipeline != owner[i])
       return declared("tensor", program.tensors[i].name).refuse("the tensor and the pipelines disagree on whose slot it is");

@@ -102,6 +102,9 @@ class Verifier {
   // A tile lies within its tensor; what a statement names without a tile is all of a register tensor.
   Status check(const TensorUse& used, std::string_view statement) const {
     WARPLOOM_CHECK(use(used.tensor, used.written));
+    if (program_.tensor(used.tensor).windows_of >= 0 && statement != "copy")
+      return refuse(fmt::format("{} works on windows '{}'", statement, name(used.tensor)),
+                    "a copy to a register tensor before it");
     if (used.tile) return check(*used.tile);
     if (used.gathers) return check_lookup(*used.gathers);
     if (program_.tensor(used.tensor).scope == Scope::reg) return ok();
@@ -181,7 +184,10 @@ class Verifier {
     if (dst.scope == Scope::global && !dst.writable) return refuse(fmt::format("'{}' is written and is no output", dst.name));
     const auto met = meetings(copy.src.extent, copy.dst.extent);
     const auto together = [](const Meeting& m) { return m.a.size() + m.b.size() > 2; };
-    const bool memory = src.scope == Scope::global || dst.scope == Scope::global;
+    const bool memory = src.scope == Scope::global || dst.scope == Scope::global || src.windows_of >= 0;
+    if (dst.windows_of >= 0 || (src.windows_of >= 0 && dst.scope != Scope::reg))
+      return refuse("windows are read into registers alone", "a copy from windows to a register tensor",
+                    fmt::format("{} -> {}", src.name, dst.name));
     if (!met || (!memory && std::any_of(met->begin(), met->end(), together)))
       return refuse("the two tiles of a copy differ in shape", text_of(copy.src.extent), text_of(copy.dst.extent));
     if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));

@@ -12,7 +12,9 @@ double tolerance_of(Track track, const std::string& family) {
   if (track == bf16 || track == fp16) return 4e-3;
   if (track == tf32) return 1e-3;
   if (track == fp8) return 1e-5;
-  return family == "matmul_wgmma" || family == "matmul_mma" ? 4.8e-7 : 1e-6;  // operands split into three parts: finer
+  return family == "matmul_wgmma" || family == "matmul_mma" || family == "im2win"
+             ? 4.8e-7
+             : 1e-6;  // operands split into three parts: finer
 }
 
 Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track, const MatmulShape& shape,
@@ -36,6 +38,18 @@ Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stag
            {"stages", stages},
            {"consumers", consumers},
            {"through_shared", through_shared}}};
+}
+Schedule im2win(std::int64_t x, std::int64_t y, std::int64_t n, std::int64_t channels, std::int64_t taps, std::int64_t stages,
+                std::int64_t consumers, std::int64_t sets) {
+  return {"im2win",
+          {{"x", x},
+           {"y", y},
+           {"block_n", n},
+           {"channels", channels},
+           {"taps", taps},
+           {"stages", stages},
+           {"consumers", consumers},
+           {"sets", sets}}};
 }
 Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
                  std::int64_t warps) {
@@ -125,6 +139,12 @@ std::vector<Case> mutated_cases() {
       convolution("wgmma_tf32_windows_of_few_channels", "sm_90a", tf32, {2, 3, 19, 35}, {24, 3, 5, 5},
                   {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, wgmma(128, 24, 16, 3, 2, 0),
                   {{"y", 8}, {"exchange", 1}}),
+      convolution("im2win_fp32_few_channels", "sm_90a", fp32, {1, 3, 35, 36}, {24, 3, 5, 5},
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, im2win(16, 8, 24, 1, 3, 3, 2, 1), {}),
+      convolution("im2win_tf32_weights_stay", "sm_90a", tf32, {3, 3, 35, 36}, {24, 3, 11, 11},
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}}, im2win(16, 4, 24, 1, 2, 3, 1, 2), {{"stay", 1}}),
+      convolution("im2win_tf32_channels", "sm_90a", tf32, {2, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
+                  im2win(32, 2, 64, 8, 1, 3, 1, 2), {}),
       matmul("mma_bf16", "sm_80", bf16, {128, 256, 160}, mma(128, 128, 32, 3, 8)),
       matmul("mma_bf16_two_stages", "sm_80", bf16, {128, 64, 128}, mma(64, 64, 32, 2, 4)),
       matmul("mma_bf16_odd", "sm_80", bf16, {70, 77, 131}, mma(64, 64, 32, 2, 4)),

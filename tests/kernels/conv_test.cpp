@@ -40,6 +40,9 @@ const Case kCases[] = {
     {"columns", {2, 8, 9, 21}, {16, 8, 1, 3}, {{"strides", kTwo}}},
     {"behind", {1, 8, 9, 20}, {24, 8, 3, 3}, {{"pads", kOne}}, Dtype::f32, true},
     {"strided", {1, 9, 11, 21}, {17, 9, 3, 3}, {{"pads", kOne}, {"strides", kTwo}}},
+    {"few_channels", {1, 3, 21, 36}, {24, 3, 5, 5}, {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}}},
+    {"many_channels", {1, 16, 12, 36}, {40, 16, 3, 3}, {{"pads", kOne}}, Dtype::f32, true},
+    {"apart", {1, 8, 12, 24}, {16, 8, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", kTwo}}},
     {"dilated", {1, 8, 12, 14}, {16, 8, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", kTwo}}},
     {"first_layer", {1, 3, 23, 35}, {16, 3, 7, 7}, {{"pads", Ints{2, 2, 2, 2}}, {"strides", kTwo}}},
     {"grouped", {1, 32, 8, 10}, {32, 16, 3, 3}, {{"pads", kOne}, {"group", std::int64_t{2}}}},
@@ -58,9 +61,9 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
   int tried = 0;
   for (const std::string target : {"sm_80", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
-    const FamilyPtr wgmma = matmul_wgmma_family(region, capabilities);
-    for (const FamilyPtr& family :
-         {matmul_mma_family(region, capabilities), matmul_simt_family(region, capabilities), wgmma, wgmma, wgmma}) {
+    const FamilyPtr wgmma = matmul_wgmma_family(region, capabilities), windows = im2win_family(region, capabilities);
+    for (const FamilyPtr& family : {matmul_mma_family(region, capabilities), matmul_simt_family(region, capabilities), wgmma,
+                                    wgmma, wgmma, windows, windows, windows}) {
       if (!family) continue;
       auto schedule = test::random_schedule(*family, random);
       ASSERT_TRUE(schedule) << family->name();

@@ -44,6 +44,25 @@ bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
   return has(lines[head], "for (int k") && pinned(head) && pinned(at(m) + 1);
 }
 
+// The last use of the accumulators before it, in the same block, is a wgmma_fence_regs too.
+bool pinned_already(const Lines& lines, const Mutant& m) {
+  std::smatch found;
+  std::regex_search(m.text, found, std::regex(R"(wl::at\((\w+), 0\))"));
+  const std::regex use("\\b" + found[1].str() + "\\b");
+  std::size_t i = at(m) - 1;
+  while (i > head_of(lines, at(m)) && (has(lines[i], "//") || !std::regex_search(lines[i], use))) --i;
+  return i > head_of(lines, at(m)) && has(lines[i], "wgmma_fence_regs");
+}
+
+// A slot is handed back when the next one has been read, behind a sync_warp of that one's.
+bool synced_with_the_next_slot(const Lines& lines, const Mutant& m) {
+  const std::size_t head = head_of(lines, at(m));
+  int others = 0;
+  for (std::size_t i = head + 1; i < lines.size() && (lines[i].empty() || indent(lines[i]) > indent(lines[head])); ++i)
+    others += i != at(m) && has(lines[i], "wl::sync_warp()");
+  return others > 0 && has(lines[at(m) + 1], "_pending) {");
+}
+
 bool nothing_follows(const Lines& lines, const Mutant& m) {
   return std::all_of(lines.begin() + m.line + 1, lines.end(), [](const std::string& line) {
     return line.find_first_not_of(" }") == line.npos || has(line, "cluster_sync") || has(line, "WL_EXPORT");
@@ -129,6 +148,8 @@ const Equivalent kEquivalent[] = {
     {"mbarrier_wait", "by one thread", in_thread_zero, "only thread 0 comes here: the same program"},
     {"wgmma_fence_regs", "removed", next_use_is_pinned,
      "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access to keep in place"},
+    {"wgmma_fence_regs", "removed", pinned_already, "only wgmma has used the accumulators since the last wgmma_fence_regs"},
+    {"sync_warp", "removed", synced_with_the_next_slot, "a slot is handed back behind the sync_warp of the next one"},
     {"bulk_wait", "for the reads alone", nothing_follows,
      "a block may end once the engine has read its shared memory; the writes complete before the grid does"},
     {"bulk_commit", "removed", committed_later, "a later group of the same thread holds the stores"},

@@ -1,5 +1,5 @@
-// bug: a race: block 0 turns the weights once, and the blocks behind it hope to find them turned
-// expect: candidate-unwritten
+// bug: a race: block 0 turns the weights once, and the blocks behind it hope to find them turned (the poison it adds to is a NaN, and a GPU keeps no NaN's bits)
+// expect: candidate-non-finite
 // problem: linear
 // warploom: workspace turned f32[61,45]
 // warploom: kernel linear grid=68 threads=64 args=x,w,b,turned,y

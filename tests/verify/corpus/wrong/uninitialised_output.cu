@@ -1,5 +1,5 @@
-// bug: sums that start from whatever the output holds
-// expect: candidate-unwritten
+// bug: sums that start from whatever the output holds (the poison it adds to is a NaN, and a GPU keeps no NaN's bits)
+// expect: candidate-non-finite
 // problem: matmul
 // warploom: kernel matmul grid=67 threads=64 args=x,w,y
 extern "C" __global__ void matmul(const float* x, const float* w, float* y) {

@@ -1,0 +1,360 @@
+// Convolution for sm_90a from the input as it lies. A slot holds a patch of the input, planes of rows of pixels, and the weights that go
+// with it. Consumers read the windows of the patch, which overlap, from shared memory into the registers of the matrix instruction,
+// and round or split them there: no window is ever written to memory, and what lies outside counts as the copy engine fills it, 0.
+//
+//   x [100,3,224,224], w [96,3,11,11], strides 4     64 x 2 pixels a tile, 1 channel and 4 rows of the window a slot
+//   patch [8, 268]  the rows 4p - 2 .. 4p + 5 of one plane       windows [2, 64, 1, 4, 12] at strides [1072, 4, 2144, 268, 1]
+//   weights [9, 96, 48]  by slots, 11 elements of a row of the window and a zero; channels fastest where a slot has 8 or more
+//
+// The idea of window order is im2win's (Lu, Chu, Liu, 2023); here it is a view. Operands are tf32, once or in three products.
+#include "kernels/direct_form.h"
+#include "kernels/gpu_matmul.h"
+namespace warploom::kernels {
+namespace {
+using tile::Index, tile::TensorId;
+
+constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
+// Elements of the sum that the matrix unit adds up before the threads add its sum to theirs: it truncates as it adds (fp32 track).
+constexpr std::int64_t kAddedAtOnce = 160;
+
+// The dimension of an access that follows an axis; nothing where none does, or several do.
+std::optional<std::size_t> dim_of(const Access& access, std::optional<std::size_t> axis) {
+  std::optional<std::size_t> found;
+  for (std::size_t d = 0; axis && d < access.at.size(); ++d)
+    if (access.at[d].steps[*axis] != 0) {
+      if (found) return std::nullopt;
+      found = d;
+    }
+  return found;
+}
+
+class Im2win : public Family {
+ public:
+  Im2win(Contraction contraction, int terms, const Capabilities& capabilities)
+      : c_(std::move(contraction)), precision_{Dtype::tf32, terms}, capabilities_(capabilities) {
+    for (const std::size_t axis : c_.k)
+      if (axis != c_.channel && axis != c_.window) down_ = axis;
+    x_ = dim_of(c_.nest.loads[c_.b], c_.window), y_ = dim_of(c_.nest.loads[c_.b], down_);
+    // Pixels are rows of the accumulators: the product with its sides exchanged.
+    std::swap(c_.a, c_.b), std::swap(c_.m, c_.n), std::swap(c_.row, c_.column);
+  }
+  std::string name() const override { return "im2win"; }
+
+  static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
+    const auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
+    if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty()) return nullptr;
+    const Access &input = c->nest.loads[c->b], &weights = c->nest.loads[c->a];
+    const auto precision = precision_of(weights.dtype, input.dtype, region.track);
+    if (!precision || precision->operand != Dtype::tf32 || !stores_whole(*c)) return nullptr;
+    auto family = std::make_shared<Im2win>(*c, precision->terms, capabilities);
+    return family->reads() ? family : nullptr;
+  }
+
+  Space space() const override {
+    const std::int64_t columns = size(c_.row), rows = second_ ? size(second_) : 1, channels = size(c_.channel),
+                       down = size(down_);
+    std::vector<std::int64_t> across = {64, 32, 16, 8}, deep, taps = {down};
+    std::ranges::stable_sort(across, {}, [&](std::int64_t x) { return round_up(columns, x) * 8 - x / 8; });
+    for (const std::int64_t each : {16, 8, 32, 1, 2, 4})
+      if (channels % each == 0) deep.push_back(each);
+    for (std::int64_t parts = 2; parts <= down; ++parts)
+      if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
+    std::vector<std::int64_t> wide = {64, 128, 32, 256};
+    if (const auto all = round_up(size(c_.column), 8); all <= 256 && std::ranges::count(wide, all) == 0)
+      wide.insert(wide.begin(), all);
+    std::vector<std::int64_t> ys = {2, 4, 3, 6, 8, 1, 12, 16};
+    std::erase_if(ys, [&](std::int64_t y) { return y > 1 && y >= 2 * rows; });
+    return {name(),
+            {{"x", across, "pixels of a tile along a row"},
+             {"y", ys, "rows of pixels"},
+             {"block_n", wide, "output channels of a tile"},
+             {"channels", deep, "planes of a slot's patch"},
+             {"taps", taps, "rows of the window that a slot takes"},
+             {"stages", {3, 2, 4, 5, 6}, "slots of the ring"},
+             {"consumers", {2, 3, 1}, "warpgroups that multiply"},
+             {"sets", {2, 1}, "of registers that take windows: with 2, one is filled while the other is multiplied"},
+             {"stay", {0, 1}, "1: all weights stay in shared memory, 0: those of a slot come with it"},
+             {"group", {8, 1}, "rows of tiles taken together"}}};
+  }
+
+  Status legal(const Schedule& s) const override {
+    const Slot slot(*this, s);
+    const auto consumers = field(s, "consumers"), m = field(s, "x") * field(s, "y"), n = field(s, "block_n"),
+               sets = field(s, "sets"), accumulators = m * n / (128 * consumers), held = m * slot.depth / (128 * consumers);
+    const bool split = precision_.terms > 1;
+    WARPLOOM_CHECK(first_broken(
+        s, {{m % (64 * consumers) != 0, "x times y a multiple of 64 pixels a consumer", m},
+            {field(s, "y") > 1 && !second_, "y=1 where rows of pixels lie apart", field(s, "y")},
+            {!slot.planes_first && m > 64 * consumers, "64 pixels a consumer where slots have few channels", m},
+            {accumulators * (split ? 3 : 1) + held * sets * (split ? 2 : 1) + held / 2 > registers(consumers) - 24,
+             "accumulators and windows that fit in a thread's registers", accumulators + held},
+            {slot.width > 256 || slot.planes * slot.rows > kMostRows, "a patch of at most 256 rows of 256 elements", slot.width},
+            {field(s, "stay") && n != size(c_.column), "stay=0, or a tile of all output channels", n},
+            {sets < 1 || sets > 2, "1 or 2 sets of registers", sets},
+            {field(s, "stages") < 2, "2 slots or more", field(s, "stages")},
+            {slot.depth % 8 != 0 || n % 8 != 0, "slots of 8 elements of the sum, and 8 columns", slot.depth}}));
+    const std::int64_t patch = slot.planes * slot.rows * slot.width * 4, weights = n * slot.depth * 4 * (split ? 2 : 1),
+                       stages = field(s, "stages");
+    return fits(s, patch * stages + weights * (field(s, "stay") ? slot.count() : stages) + 2048, capabilities_);
+  }
+
+  Result<Programs> programs(const Schedule& s) const override {
+    const Slot slot(*this, s);
+    Programs out;
+    const Prepared laid = lay_weights(out, slot);
+    const bool split = precision_.terms > 1;
+    const std::int64_t consumers = field(s, "consumers"), m = field(s, "x") * field(s, "y"), n = field(s, "block_n");
+    NestTile whole(c_.nest);
+    whole.extent[c_.row] = field(s, "x"), whole.extent[c_.column] = n;
+    std::vector<std::size_t> pixels = {c_.row};
+    if (second_) whole.extent[*second_] = field(s, "y"), pixels.insert(pixels.begin(), *second_);
+    std::vector<std::size_t> result = pixels;
+    result.push_back(c_.column);
+    const TileOrder order(c_, whole, field(s, "group"));
+    const std::int64_t workers = std::min<std::int64_t>(order.count(), capabilities_.processors);
+
+    Draft draft("convolution");
+    auto& t = draft.b;
+    t.grid(workers).warps(static_cast<int>(4 + 4 * consumers));
+    const Patches patches(draft, *this, slot);
+    const TensorId patch = t.shared("patch", Dtype::f32, {slot.planes * slot.rows, slot.width});
+    // The weights of a slot in it, or all of them in a slot of their own that stays.
+    const bool stay = field(s, "stay") != 0;
+    const std::int64_t slots_added = split ? std::max<std::int64_t>(1, kAddedAtOnce / slot.depth) : slot.count();
+    const std::int64_t rows = stay ? slot.count() * n : n, columns = size(c_.column);
+    std::vector<TensorId> from, weights, slots = {patch};
+    for (const Access& access : {laid.high, laid.low}) {
+      if (access.name.empty()) continue;
+      const std::string name = from.empty() ? "B" : "B_rest";
+      draft.buffers[name] = access.name;
+      from.push_back(t.global(name, Dtype::tf32, {slot.count() * columns, slot.depth}));
+      weights.push_back(t.shared(weights.empty() ? "b" : "b_rest", Dtype::tf32, {rows, slot.depth}));
+    }
+    const auto fetch = [&](const Index& row) {
+      for (std::size_t i = 0; i < from.size(); ++i) t.copy(t.tile(from[i], {row, 0}, {rows, slot.depth}), t.all(weights[i]));
+    };
+    if (!stay) slots.insert(slots.end(), weights.begin(), weights.end());
+    const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots),
+               kept = stay ? t.pipeline("kept", 1, weights) : ring;
+    const TensorId windows = slot.windows(t, patch, field(s, "x"), field(s, "y"));
+
+    const auto tiles = [&](const std::function<void(const NestTile&)>& body) {
+      t.for_("tile", tile::block(0), order.count(), workers, [&](const Index& linear) { body(order.at(linear)); });
+    };
+    t.roles([&] {
+      t.role("producer", 4, consumers > 1 ? 32 : 0, [&] {
+        if (stay) t.produce(kept, [&] { fetch(0); });
+        tiles([&](const NestTile& tile) {
+          t.for_("k", 0, slot.count(), 1, [&](const Index& k) {
+            t.produce(ring, [&] {
+              t.copy(patches.at(tile, k), t.all(patch));
+              if (!stay) fetch(k * columns + tile.origin[c_.column]);
+            });
+          });
+        });
+      });
+      t.role("consumer", static_cast<int>(4 * consumers), consumers > 1 ? registers(consumers) : 0, [&] {
+        const std::vector<std::int64_t> sums = {m, n}, operand = {m, slot.depth};
+        const TensorId acc = t.reg("acc", Dtype::f32, sums), part = split ? t.reg("part", Dtype::f32, sums) : acc,
+                       small =
+                           split ? t.reg("small", Dtype::f32, sums) : acc,  // of the small products, of which adding loses little
+            seen = t.reg("seen", Dtype::f32, operand);
+        const auto multiply = [&](const Index& k, const std::string& set) {
+          const auto add = [&](TensorId sum, TensorId x, std::size_t which) {
+            t.mma(sum, t.all(x), t.tile(weights[which], {stay ? k * n : 0, 0}, {n, slot.depth}), false, true);
+          };
+          const TensorId a = draft.reg("a" + set, Dtype::tf32, operand),
+                         rest = split ? draft.reg("a_rest" + set, Dtype::tf32, operand) : a;
+          t.consume(ring, 1, [&] {
+            t.copy(t.all(windows), t.all(seen));
+            t.map(a, t.value(seen));
+            if (split) t.map(rest, t.value(seen) - t.value(a)), add(small, rest, 0), add(small, a, 1);
+            add(part, a, 0);
+          });
+        };
+        const std::int64_t sets = field(s, "sets");
+        const auto multiply_slots = [&](const Index& first) {
+          const Index end = tile::min(first + slots_added, Index(slot.count()));
+          t.for_("k", first, end, sets, [&](const Index& k) {
+            multiply(k, "");
+            if (sets == 1) return;
+            if (slot.count() % 2 + slots_added % 2 == 0) multiply(k + 1, "_next");
+            else t.if_less(k + 1, end, [&] { multiply(k + 1, "_next"); });
+          });
+        };
+        const auto multiply_all = [&] {
+          tiles([&](const NestTile& tile) {
+            t.fill(acc, 0);
+            if (split) t.fill(small, 0);
+            t.for_("sum", 0, slot.count(), slots_added, [&](const Index& first) {
+              if (split) t.fill(part, 0);
+              multiply_slots(first);
+              if (split) t.map(acc, t.value(acc) + t.value(part));
+            });
+            if (split) t.map(acc, t.value(acc) + t.value(small));
+            store(draft, c_, acc, tile, result, pixels.size());
+          });
+        };
+        stay ? t.consume(kept, 0, multiply_all) : multiply_all();
+      });
+    });
+    draft.finish(out);
+    return out;
+  }
+
+ private:
+  std::int64_t size(std::optional<std::size_t> axis) const { return axis ? c_.nest.axes[*axis] : 1; }
+  static int registers(std::int64_t consumers) { return consumers == 1 ? 255 : consumers == 2 ? 232 : 160; }
+
+  // Whether the copy engine can fetch patches: pixels are neighbours in memory, all else lies at multiples of 16 bytes.
+  bool reads() const {
+    const Access &from = c_.nest.loads[c_.a], &weights = c_.nest.loads[c_.b];
+    const auto plane = dim_of(from, c_.channel);
+    if (!x_ || !plane || plane == x_ || plane == y_ || x_ == y_ || (down_ && !y_) || from.at.size() > 5) return false;
+    if (from.lookup_dim >= 0 || weights.lookup_dim >= 0 || from.fill != 0 || weights.fill != 0) return false;
+    if (from.strides[*x_] != 1 || from.at[*x_].steps[c_.row] < 1 || from.at[*plane].begin != 0) return false;
+    for (std::size_t d = 0; d < from.at.size(); ++d) {
+      const auto& steps = from.at[d].steps;
+      const auto moves = std::ranges::count_if(steps, [](std::int64_t step) { return step != 0; });
+      if (std::ranges::min(steps) < 0 || (d != *x_ && from.strides[d] % 4 != 0) || moves > (d == x_ || d == y_ ? 2 : 1))
+        return false;
+    }
+    for (const std::size_t axis : {c_.column, *c_.channel, *c_.window})
+      if (!dim_of(weights, axis)) return false;
+    return true;
+  }
+
+  // What a slot of the ring holds.
+  struct Slot {
+    Slot(const Im2win& of, const Schedule& s)
+        : planes(field(s, "channels")),
+          taps(field(s, "taps")),
+          planes_first(planes % 8 == 0),
+          parts(ceil_div(of.size(of.down_), taps)) {
+      const Affine& x = of.input_at(of.x_);
+      const std::int64_t y = field(s, "y"), window = of.size(of.c_.window);
+      across = planes_first ? window : round_up(window, 4);
+      depth = planes * taps * across, groups = of.size(of.c_.channel) / planes;
+      move_x = x.steps[of.c_.row], apart_x = x.steps[*of.c_.window];
+      begin = (x.begin & 3) == 0 ? x.begin : x.begin - (x.begin & 3), first = x.begin - begin;
+      rows = 1;
+      if (of.y_) {
+        const Affine& down = of.input_at(of.y_);
+        apart_y = down.steps[*of.down_], move_y = of.second_ ? down.steps[*of.second_] : 0;
+        rows = (y - 1) * move_y + (taps - 1) * apart_y + 1;
+      }
+      if (y > 1 && move_y == 0) rows = kMostRows + 1;  // rows of pixels that are not those of one plane
+      // Pixels beyond a row's end read on into the next row, which the last one needs too.
+      const std::int64_t x_end = field(s, "x") - 1, pixels = std::min(x_end, of.size(of.c_.row) - 1),
+                         needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
+      for (bool inside = false; !inside; rows += inside ? 0 : 1) {
+        width = needed;
+        for (std::int64_t wider = needed; wider < needed + 32; wider += 4)
+          if (conflicts(wider) < conflicts(width)) width = wider;
+        inside =
+            first + x_end * move_x + (across - 1) * apart_x + ((y - 1) * move_y + (taps - 1) * apart_y) * width < rows * width;
+      }
+    }
+    std::int64_t count() const { return groups * parts; }
+    // How many words of one bank the 8 pixels and 4 elements of the sum that a warp reads at once want.
+    int conflicts(std::int64_t wide) const {
+      std::map<std::int64_t, std::set<std::int64_t>> words;
+      for (std::int64_t pixel = 0; pixel < 8; ++pixel)
+        for (std::int64_t k = 0; k < 4; ++k) {
+          const std::int64_t word = pixel * move_x + k * (planes_first ? rows * wide : apart_x);
+          words[word % 32].insert(word);
+        }
+      std::size_t most = 0;
+      for (const auto& [bank, in_it] : words) most = std::max(most, in_it.size());
+      return static_cast<int>(most);
+    }
+    TensorId windows(tile::Builder& t, TensorId patch, std::int64_t x, std::int64_t y) const {
+      std::vector<std::int64_t> shape = {y, x}, strides = {move_y * width, move_x};
+      const auto add = [&](std::int64_t extent, std::int64_t stride) { shape.push_back(extent), strides.push_back(stride); };
+      if (!planes_first) add(planes, rows * width);
+      add(taps, apart_y * width), add(across, apart_x);
+      if (planes_first) add(planes, rows * width);
+      return t.windows("windows", patch, static_cast<int>(first), shape, strides);
+    }
+
+    std::int64_t planes, taps;
+    bool planes_first;                      // of the elements of the sum, channels are neighbours
+    std::int64_t parts, groups = 1;         // of the window's rows, of channels
+    std::int64_t across = 1, depth = 1;     // elements of a row of the window, of a slot
+    std::int64_t move_x = 1, move_y = 0;    // from pixel to pixel
+    std::int64_t apart_x = 1, apart_y = 0;  // from element to element of the window
+    std::int64_t begin = 0, first = 0;      // of a row: where the patch begins, the first window's place in it
+    std::int64_t rows = 1, width = 1;
+  };
+  const Affine& input_at(std::optional<std::size_t> dim) const { return c_.nest.loads[c_.a].at[*dim]; }
+
+  // The input as a tensor of the program, its planes, rows and pixels last.
+  class Patches {
+   public:
+    Patches(Draft& draft, const Im2win& of, const Slot& slot) : of_(of), slot_(slot), b_(draft.b) {
+      const Access& input = of.c_.nest.loads[of.c_.a];
+      const std::size_t plane = *dim_of(input, of.c_.channel);
+      for (std::size_t d = 0; d < input.at.size(); ++d)
+        if (d != plane && d != of.x_ && d != of.y_) dims_.push_back(d);
+      dims_.push_back(plane);
+      if (of.y_) dims_.push_back(*of.y_);
+      dims_.push_back(*of.x_);
+      std::vector<std::int64_t> shape, strides;
+      for (const std::size_t d : dims_) shape.push_back(input.shape[d]), strides.push_back(input.strides[d]);
+      tensor_ = b_.global("A", Dtype::f32, shape, strides);
+      draft.buffers["A"] = input.name;
+    }
+    tile::Tile at(const NestTile& tile, const Index& k) const {
+      const Access& input = of_.c_.nest.loads[of_.c_.a];
+      std::vector<Index> offset;
+      std::vector<std::int64_t> extent;
+      for (const std::size_t d : dims_) {
+        Index sum = d == of_.x_ ? slot_.begin : input.at[d].begin;
+        for (std::size_t a = 0; a < tile.origin.size(); ++a)
+          if (input.at[d].steps[a] != 0) sum = sum + tile.origin[a] * input.at[d].steps[a];
+        extent.push_back(d == of_.x_ ? slot_.width : d == of_.y_ ? slot_.rows : 1);
+        if (d == of_.y_) sum = sum + k % slot_.parts * (slot_.taps * slot_.apart_y);
+        if (input.at[d].steps[*of_.c_.channel] != 0) sum = sum + k / slot_.parts * slot_.planes, extent.back() = slot_.planes;
+        offset.push_back(sum);
+      }
+      return b_.tile(tensor_, std::move(offset), std::move(extent));
+    }
+
+   private:
+    const Im2win& of_;
+    const Slot& slot_;
+    tile::Builder& b_;
+    std::vector<std::size_t> dims_;
+    TensorId tensor_;
+  };
+
+  // Weights slot by slot, with zeros where a slot reaches beyond the window.
+  Prepared lay_weights(Programs& out, const Slot& slot) const {
+    const Access& from = c_.nest.loads[c_.b];
+    graph::Shape axes = {slot.groups, slot.parts, size(c_.column), slot.planes, slot.taps, slot.across};
+    if (slot.planes_first) std::rotate(axes.begin() + 3, axes.begin() + 4, axes.end());
+    const std::size_t tap = slot.planes_first ? 3 : 4, element = tap + 1, plane = slot.planes_first ? 5 : 3;
+    Access source = from, made = {.shape = axes, .strides = graph::strides_of(axes)};
+    for (Affine& place : source.at) {
+      const std::vector<std::int64_t> steps = std::exchange(place.steps, std::vector<std::int64_t>(axes.size()));
+      const auto follow = [&](std::optional<std::size_t> old, std::size_t axis, std::int64_t times = 1) {
+        if (old) place.steps[axis] += steps[*old] * times;
+      };
+      follow(c_.column, 2), follow(c_.window, element);
+      follow(c_.channel, 0, slot.planes), follow(c_.channel, plane);
+      follow(down_, 1, slot.taps), follow(down_, tap);
+    }
+    source.inside = false;
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
+    return written(out, "b", axes, source, made, graph::element_count(axes), 128, precision_, capabilities_);
+  }
+
+  Contraction c_;
+  Precision precision_;
+  Capabilities capabilities_;
+  std::optional<std::size_t> down_, x_, y_;                // the window's slower axis; dimensions of the input
+  std::optional<std::size_t> second_ = second_column(c_);  // the slower axis of pixels
+};
+}  // namespace
+FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) { return Im2win::bind(region, capabilities); }
+}  // namespace warploom::kernels

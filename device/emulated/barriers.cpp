@@ -75,15 +75,16 @@ void cluster_arrive(Site) {
   Thread& t = me();
   if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait");
   t.cluster_arrived = true;
-  t.cluster_phase = machine->cluster_barrier.phase;
-  machine->release(machine->cluster_barrier.gathering, t);
-  --machine->cluster_barrier.pending;
-  machine->complete_if_done(machine->cluster_barrier, self->line);
+  Mbarrier& b = *t.cta->cluster_barrier;
+  t.cluster_phase = b.phase;
+  machine->release(b.gathering, t);
+  --b.pending;
+  machine->complete_if_done(b, self->line);
 }
 void cluster_wait(Site) {
   Thread& t = me();
   if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive");
-  Mbarrier& b = machine->cluster_barrier;
+  Mbarrier& b = *t.cta->cluster_barrier;
   if (b.phase == t.cluster_phase) {
     b.waiters.push_back(&t);
     machine->suspend("cluster_wait");

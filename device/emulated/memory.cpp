@@ -61,11 +61,11 @@ void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
 Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) {
   Cta* cta = current->cta;
   if (const unsigned rank = addr >> 24) {
-    if (!cluster || rank > ctas.size()) {
+    if (!cluster || static_cast<int>(rank) > self->cluster_size) {
       hazard("out-of-range", "{} uses an address of another block", what);
       return nullptr;
     }
-    cta = &ctas[rank - 1];
+    cta += static_cast<int>(rank) - 1 - cta->rank;
     addr &= 0xffffffu;
   }
   if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes)) {
@@ -163,38 +163,31 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
   return g;
 }
 
-// Whether something that an actor of a cluster did lies before this view: known within the running cluster by its clocks, of an
-// earlier one by a flag that it signalled.
-bool Machine::knows(const View& view, std::uint32_t cluster, int actor, Epoch epoch) const {
-  if (cluster == cluster_number) return view.knows(actor, epoch);
-  return std::any_of(acquired.begin(), acquired.end(), [&](const Acquired& a) {
-    const auto found = a.what.find(cluster);
-    return found != a.what.end() && view.knows(a.actor, a.epoch) && View(found->second, nullptr, 0).knows(actor, epoch);
-  });
-}
-
+// Nothing is known of what blocks of an earlier wave did.
 void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, const Access& by, bool combine) {
   if (g.cells.empty()) return;
   const std::size_t at = reinterpret_cast<std::uintptr_t>(p) - g.begin;
   const View view = current->view();
+  const auto before = [&](const GlobalCell::Use& use) { return use.wave == wave_ && view.knows(use.actor, use.epoch); };
+  const GlobalCell::Use own{wave_, by.epoch, by.actor, by.line};
   for (std::size_t i = at / 2; i < (at + static_cast<std::size_t>(bytes) + 1) / 2; ++i) {
     GlobalCell& c = g.cells[i];
     auto report = [&](const char* kind, const std::string& how) {
-      hazard_beside(c.line, kind, "byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how);
+      hazard_beside(c.write.line, kind, "byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how);
     };
-    const bool own = c.cluster == cluster_number;
-    if (c.cluster == 0) {
+    if (c.write.wave == 0) {
       if ((!write || combine) && !g.allocation->initialised) report("uninitialised", "before it was written");
-    } else if (bytes > 1 && !(combine && c.combined) && !knows(view, c.cluster, c.actor, c.epoch)) {
-      report("race", own ? "unordered with the write by " + name_of(c.actor) : "here and was written by another block");
+    } else if (bytes > 1 && !(combine && c.combined) && !before(c.write)) {
+      report("race", c.write.wave == wave_ ? "unordered with the write by " + name_of(c.write.actor)
+                                           : "here and was written by another block");
     }
-    const bool read_before = !c.reader || c.reader == cluster_number ||
-                             (c.reader != kSeveral && knows(view, c.reader, c.reader_actor, c.reader_epoch));
-    if (write && !read_before) report("race", "here and was read by another block");
     if (write) {
-      c.epoch = by.epoch, c.cluster = cluster_number, c.actor = by.actor, c.line = by.line, c.combined = combine;
-    } else {
-      c.reader = read_before ? cluster_number : kSeveral, c.reader_epoch = by.epoch, c.reader_actor = by.actor;
+      if (!std::ranges::all_of(c.reads, before)) report("race", "unordered with a read");
+      c.write = own, c.combined = combine;
+      c.reads.clear();
+    } else if (c.reads.empty() || c.reads[0].wave == wave_) {
+      std::erase_if(c.reads, before);  // who comes after me comes after those
+      c.reads.push_back(own);
     }
   }
 }
@@ -219,6 +212,7 @@ void load_global(RegisterRun dst, const void* p, int bytes) {
 void store_global(void* p, RegisterRun src, int bytes, Combine combine) {
   if (!use_registers(src, false)) return;
   if (global_access(p, bytes, true, combine.into ? "red" : "st_global", combine.into)) combine.put(p, src.data, bytes);
+  if (combine.into) machine->wake_flag_waiters();
 }
 
 void Combine::put(void* to, const void* from, int count) const {
@@ -232,16 +226,11 @@ void signal_flag(int* p, int n, Site) {
   if (!global_access(p, 4, true, "signal_flag", true)) return;
   std::vector<Signal>& flag = machine->flags[p];
   if (flag.empty()) flag.push_back({*p, {}});
-  flag.push_back({* p += n, flag.back().what});
-  Signalled& what = flag.back().what;
-  const auto add = [&](std::uint32_t cluster, const Clock& clock) { what[cluster] = join(what[cluster], clock); };
-  ClockBuilder clock;
-  machine->release(clock, t);
-  for (const Acquired& a : machine->acquired)
-    if (t.view().knows(a.actor, a.epoch))
-      for (const auto& [cluster, known] : a.what) add(cluster, known);
-  add(machine->cluster_number, clock.take());
-  for (Thread* waiter : std::exchange(machine->flag_waiters, {})) machine->wake(waiter);
+  ClockBuilder what;
+  what.add(flag.back().what);
+  machine->release(what, t);
+  flag.push_back({* p += n, what.take()});
+  machine->wake_flag_waiters();
 }
 
 void wait_flag(const int* p, int least, Site) {
@@ -258,9 +247,7 @@ void wait_flag(const int* p, int least, Site) {
   // Nothing is known of signals beyond the one that was enough.
   const std::vector<Signal>& flag = machine->flags[p];
   const auto enough = std::find_if(flag.begin(), flag.end(), [&](const Signal& s) { return s.value >= least; });
-  if (enough == flag.end()) return;
-  machine->acquired.push_back({t.actor, t.own[0].known, enough->what});
-  if (const auto own = enough->what.find(machine->cluster_number); own != enough->what.end()) machine->acquire(t, own->second);
+  if (enough != flag.end()) machine->acquire(t, enough->what);
 }
 
 // cp.async.

@@ -25,11 +25,12 @@ std::int64_t RowProgram::tiles(const std::vector<std::size_t>& axes) const {
   return count;
 }
 
-void RowProgram::go_to(const Index& group) {
+void RowProgram::go_to(const Index& rows_of_tile) {
+  group = rows_of_tile;
   at.origin.assign(start.size(), 0);
   at.place(rows.nest, rows.outer, group);
   const std::size_t last = rows.row.back();
-  if (cluster > 1) at.origin[last] = tile::cluster_rank() * (tiles(last) * at.extent[last]);
+  if (cluster > 1) at.origin[last] = rank() * (tiles(last) * at.extent[last]);
   start = at.origin;
 }
 void RowProgram::go_along(const Index& number) {
@@ -131,8 +132,38 @@ void RowProgram::reduce(int id, TensorId from) {
     b.reduce(part, from, static_cast<int>(std::find(rows.dims.begin(), rows.dims.end(), rows.row[i]) - rows.dims.begin()), op);
     from = part;
   }
-  if (cluster > 1) b.cluster_reduce(to, op);
+  if (cluster > 1) meet(to, op);
   bound[id] = b.value(to);
+}
+
+// In memory each block leaves its part, waits until all have, and combines the same parts in the same order. Every meeting has its
+// own place and flag, so that none waits for the readers of the one before.
+void RowProgram::meet(TensorId one, ReduceOp op) {
+  if (!in_memory) return b.cluster_reduce(one, op);
+  const auto row = static_cast<std::size_t>(std::ranges::find(rows.dims, rows.row.back()) - rows.dims.begin());
+  const std::int64_t each = std::ranges::count(rows.terms, Kind::reduce, &RowTerm::kind), all = each * tiles(rows.outer);
+  std::vector<std::int64_t> own, extents, shape = {all};
+  for (const std::size_t axis : rows.dims) own.push_back(axis == rows.across ? at.extent[axis] : 1);
+  extents = own, extents[row] = cluster;
+  shape.insert(shape.end(), extents.begin(), extents.end());
+  if (meetings == 0) {
+    workspaces = {{"row_parts", Dtype::f32, shape}, {"row_flags", Dtype::i32, {all}}};
+    met_parts = b.output("parts", Dtype::f32, shape), met_flags = b.zeroed(b.output("flags", Dtype::i32, {all}));
+    draft.buffers["parts"] = "row_parts", draft.buffers["flags"] = "row_flags";
+  }
+  const Index meeting = group * each + meetings++;
+  const auto place = [&](const Index& block, std::vector<std::int64_t> extent) {
+    std::vector<Index> offset(extent.size() + 1, 0);
+    offset[0] = meeting, offset[row + 1] = block;
+    extent.insert(extent.begin(), 1);
+    return b.tile(met_parts, std::move(offset), std::move(extent));
+  };
+  b.copy(b.all(one), place(rank(), own));
+  b.add(tile::Signal{b.tile(met_flags, {meeting}, {1}), 1});
+  b.add(tile::Wait{b.tile(met_flags, {meeting}, {1}), cluster});
+  const TensorId parts = draft.reg("met", Dtype::f32, extents);
+  b.copy(place(0, extents), b.all(parts));
+  b.reduce(one, parts, static_cast<int>(row), op);
 }
 
 Value RowProgram::masked(int id, Value value) const {
@@ -161,7 +192,7 @@ void RowProgram::store(bool along) {
       b.copy(b.all(y), out[i].at(at), 0, streaming && along);
     };
     if (along || cluster == 1) emit();
-    else b.if_less(tile::cluster_rank(), 1, emit);
+    else b.if_less(rank(), 1, emit);
   }
 }
 

@@ -7,6 +7,7 @@ namespace warploom::kernels {
 struct RowProgram {
   const Rows& rows;
   std::int64_t cluster = 1;  // blocks that share a row, each with a part of its last axis
+  bool in_memory = false;    // where they meet: they are no cluster of the target's
   bool streaming = false;    // results are stored past the caches
   bool compensated = false;  // in_passes: sums keep what rounding loses, since there are thousands of tiles
   Draft draft{"rowwise"};
@@ -17,6 +18,10 @@ struct RowProgram {
   std::map<int, tile::Value> bound = {};           // terms that have been computed
   std::map<int, tile::TensorId> kept = {};         // by slot: the shared tensor of a row's held terms
   std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile
+  tile::Index group = 0;                           // of rows that the tile is at
+  int meetings = 0;                                // in memory, a tile
+  tile::TensorId met_parts = -1, met_flags = -1;   // of those
+  std::vector<BufferSpec> workspaces = {};
 
   // Tiles are of these extents, 1 off Rows::dims.
   RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks = 1);
@@ -35,7 +40,9 @@ struct RowProgram {
   void hold(std::size_t pass, bool operands);             // puts what the pass holds, and perhaps the operands of its reductions
   tile::TensorId operand(int reduce);                     // that has been put; with nothing in it past the row's end
   void reduce(int term, tile::TensorId from);             // over the row; binds it
-  void walk(const std::function<void(const tile::Index&)>& body);  // over the row's tiles
+  void meet(tile::TensorId one, tile::ReduceOp op);       // combines it over the blocks that share the row
+  tile::Index rank() const { return in_memory ? tile::block(0) % cluster : tile::cluster_rank(); }  // among those
+  void walk(const std::function<void(const tile::Index&)>& body);                                   // over the row's tiles
   tile::Value masked(int term, tile::Value value) const;
   void store(bool along);                // results along the row, or the others
   tile::TensorId register_of(int load);  // a term

@@ -1,6 +1,7 @@
 // Rows on a GPU. A row's place is a field: in the registers of one block or of a cluster of blocks (one pass over memory), the same
 // fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or nowhere (one pass over
-// memory for each of the nest's).
+// memory for each of the nest's). More blocks than a cluster of the target has share a row as well, up to one a multiprocessor: they
+// run at the same time, take one row after another and meet in memory.
 #include "kernels/families.h"
 #include "kernels/row_program.h"
 namespace warploom::kernels {
@@ -21,7 +22,7 @@ class RowwiseGpu final : public Family {
 
   Space space() const override {
     std::vector<std::int64_t> clusters = {1}, together = {1, 2, 4, 8, 16};
-    for (std::int64_t c = 2; c <= capabilities_.max_cluster; c *= 2) clusters.push_back(c);
+    for (std::int64_t c = 2; c <= capabilities_.processors; c *= 2) clusters.push_back(c);
     if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
     if (const auto most = power_of_two_above(rows_.size(rows_.across)); rows_.lanes_outside && most < 8) together = {most};
     return {name(),
@@ -32,7 +33,7 @@ class RowwiseGpu final : public Family {
              {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
              {"rows", together, "rows a block takes at once"},
              {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"},
-             {"stages", {2, 3, 4}, "rows of a ring"},
+             {"stages", {2, 3, 4, 1}, "rows of a ring"},
              {"blocks", {2, 1, 3, 4}, "blocks a multiprocessor holds, where a ring feeds them"}}};
   }
 
@@ -42,7 +43,8 @@ class RowwiseGpu final : public Family {
                blocks = field(s, "blocks", 2);
     const bool ring = place == kRing, whole = place == kRegisters || ring;
     WARPLOOM_CHECK(first_broken(s, {
-                                       {cluster > capabilities_.max_cluster, "a cluster the target has", cluster},
+                                       {cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
+                                       {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
                                        {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
                                        {whole && chunk != 4, "chunk=4 where the row is in registers", chunk},
                                    }));
@@ -86,18 +88,24 @@ class RowwiseGpu final : public Family {
   Result<Programs> programs(const Schedule& s) const override {
     const std::int64_t cluster = field(s, "cluster");
     RowProgram p(rows_, extents(s), cluster);
-    p.streaming = true;
-    p.b.grid(p.tiles(p.rows.outer) * cluster).warps(static_cast<int>(field(s, "warps")));
-    if (cluster > 1) p.b.cluster(cluster);
-    p.go_to(tile::block(0) / cluster);
-    switch (field(s, "place")) {
-      case kRegisters: p.in_registers(); break;
-      case kRing: in_ring(p, s); break;
-      case kShared: p.in_passes(true); break;
-      default: p.in_passes(false); break;
-    }
+    p.streaming = true, p.in_memory = in_memory(s);
+    const bool ring = field(s, "place") == kRing, turns = ring || p.in_memory;  // blocks take one row after another
+    const std::int64_t all = p.tiles(p.rows.outer), workers = turns ? std::min(all, at_once(s)) : all;
+    p.b.grid(workers * cluster).warps(static_cast<int>(field(s, "warps")));
+    if (p.in_memory) p.b.cooperative();
+    else if (cluster > 1) p.b.cluster(cluster);
+    const auto compute = [&](const Index& rows) {
+      p.go_to(rows);
+      if (ring || field(s, "place") == kRegisters) p.in_registers();
+      else p.in_passes(field(s, "place") == kShared);
+    };
+    const Index first = tile::block(0) / cluster;
+    const std::function<void(const Index&)> prepare = ring ? in_ring(p, s, first, workers) : [](const Index&) {};
+    if (!turns) compute(first);
+    else p.b.for_("r", first, all, workers, [&](const Index& r) { prepare(r), compute(r); });
     Programs out;
     p.draft.finish(out);
+    out.workspaces = std::move(p.workspaces);
     return out;
   }
 
@@ -132,31 +140,35 @@ class RowwiseGpu final : public Family {
     return out;
   }
 
-  void in_ring(RowProgram& p, const Schedule& s) const {
+  // Fills the ring before the first row; what comes back is for each row: the next load takes it from the ring, and fetches another.
+  std::function<void(const Index&)> in_ring(RowProgram& p, const Schedule& s, const Index& first, std::int64_t workers) const {
     auto& b = p.b;
     const std::size_t load = at(*feeds_.begin());
     const Access& access = p.rows.nest.loads[load];
-    const std::int64_t stages = field(s, "stages"), processors = capabilities_.cluster_processors(static_cast<int>(p.cluster)),
-                       workers = std::min(p.tiles(p.rows.outer),
-                                          std::max<std::int64_t>(1, processors * field(s, "blocks") / p.cluster));
-    b.grid(workers * p.cluster);
+    const std::int64_t stages = field(s, "stages"), ahead = std::max<std::int64_t>(1, stages - 1);
     const TensorId slot = b.shared("slot", access.dtype, {1, p.at.extent[p.rows.row[0]]});
     const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
-    const auto produce = [&](const Index& r) {
+    const auto produce = [&p, &b, ring, slot, load](const Index& r) {
       p.go_to(r);
       b.produce(ring, [&] { b.copy(p.in[load].at(p.at), b.all(slot)); });
     };
-    const Index first = tile::block(0) / p.cluster;
-    for (std::int64_t i = 0; i + 1 < stages; ++i) produce(first + i * workers);
-    b.for_("r", first, p.tiles(p.rows.outer), workers, [&](const Index& r) {
-      p.fetch = [&](TensorId to) {
+    for (std::int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
+    return [=, &p, &b](const Index& r) {
+      p.fetch = [=, &p, &b](TensorId to) {
         b.consume(ring, 0, [&] { b.copy(b.all(slot), b.all(to)); });
-        produce(r + (stages - 1) * workers);
+        produce(r + ahead * workers);
         p.go_to(r);
       };
-      p.go_to(r);
-      p.in_registers();
-    });
+    };
+  }
+
+  bool in_memory(const Schedule& s) const { return field(s, "cluster") > capabilities_.max_cluster; }
+  // Rows that are computed at the same time, where blocks take one after another.
+  std::int64_t at_once(const Schedule& s) const {
+    const std::int64_t cluster = field(s, "cluster");
+    const bool far = in_memory(s);
+    const int processors = far ? capabilities_.processors : capabilities_.cluster_processors(static_cast<int>(cluster));
+    return std::max<std::int64_t>(1, processors * (far ? 1 : field(s, "blocks")) / cluster);
   }
 
   Rows rows_;

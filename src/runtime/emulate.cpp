@@ -42,6 +42,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
     launch.grid[d] = static_cast<int>(kernel.grid[d]);
     launch.cluster[d] = static_cast<int>(kernel.cluster[d]);
   }
+  launch.cooperative = kernel.cooperative;
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
   launch.options = options;

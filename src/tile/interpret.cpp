@@ -1,13 +1,17 @@
-// The blocks of one cluster run together: each statement in all blocks that reach it, before the next statement.
+// The blocks of one cluster run together: each statement in all blocks that reach it, before the next statement. Clusters run one
+// after another; those of a cooperative program take turns, each until it waits for a flag that is not raised yet.
 //
 // Elements are kept as doubles that are exact values of the tensor's type, or nothing where none was ever written. Shared and
 // register tensors begin unwritten; a slot of a pipeline begins unwritten each time it is produced.
 #include "tile/interpret.h"
+#include <boost/context/fiber.hpp>
+#include <boost/context/fixedsize_stack.hpp>
 #include "tile/verify.h"
 namespace warploom::tile {
 namespace {
-// Of shared and register tensors, all blocks of a cluster.
+// Of shared and register tensors, all blocks that run together.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 27;
+constexpr std::size_t kStack = 1 << 20;
 
 using Values = std::vector<double>;
 using Storage = std::shared_ptr<std::vector<std::optional<double>>>;  // null: never written
@@ -42,9 +46,15 @@ double accumulate(Dtype type, double acc, double a, double b) {
   return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) + static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
 }
 
+struct Turns {
+  std::function<void()> others;  // returns when it is one's turn again
+  std::int64_t signals = 0;      // of all blocks, so far
+  bool stuck = true;             // nobody else will signal
+};
+
 class Cluster {
  public:
-  Cluster(const Program& program, const Buffers& buffers) : program_(program), buffers_(buffers) {}
+  Cluster(const Program& program, const Buffers& buffers, Turns& turns) : program_(program), buffers_(buffers), turns_(turns) {}
 
   Status run_from(const std::array<std::int64_t, 3>& first) {
     blocks_.assign(static_cast<std::size_t>(cluster_size(program_)), Block{});
@@ -214,16 +224,19 @@ class Cluster {
   Status run(const Signal& signal) {
     WARPLOOM_TRY(const Values flag, read(signal.flag));
     WARPLOOM_TRY(const std::int64_t by, value_of(signal.by));
+    ++turns_.signals;
     return write(signal.flag, {flag[0] + static_cast<double>(by)});
   }
 
-  // Blocks run one after another, so that only those before this one can have signalled.
   Status run(const Wait& wait) {
-    WARPLOOM_TRY(const Values flag, read(wait.flag));
     WARPLOOM_TRY(const std::int64_t least, value_of(wait.least));
-    if (flag[0] >= static_cast<double>(least)) return ok();
-    return undefined(fmt::format("a wait for '{}' that no block before this one ends", program_.tensor(wait.flag.tensor).name),
-                     fmt::format("at least {}", least), fmt::format("{}", flag[0]));
+    for (;; turns_.others()) {
+      WARPLOOM_TRY(const Values flag, read(wait.flag));
+      if (flag[0] >= static_cast<double>(least)) return ok();
+      if (turns_.stuck)
+        return undefined(fmt::format("a wait for '{}' that no block ends", program_.tensor(wait.flag.tensor).name),
+                         fmt::format("at least {}", least), fmt::format("{}", flag[0]));
+    }
   }
 
   Status run(const Fill& fill) {
@@ -420,6 +433,7 @@ class Cluster {
 
   const Program& program_;
   const Buffers& buffers_;
+  Turns& turns_;
   std::vector<Block> blocks_;
   int role_ = -1;
   const Location* last_ = nullptr;  // of the statement that ran last
@@ -446,12 +460,32 @@ Status check_memory(const Program& program) {
   std::int64_t elements = 0;  // each tensor has at most 2^48 of them and there are fewer than 2^14 tensors
   for (const Tensor& tensor : program.tensors) {
     if (tensor.scope != Scope::global) elements += element_count(tensor.shape);
-    if (elements > kMostElements / cluster_size(program))
+    if (elements > kMostElements / (program.cooperative ? element_count(program.grid) : cluster_size(program)))
       return fail({ErrorCode::kTileRuntime, "the shared and register tensors are too large to interpret",
                    fmt::format("program '{}': tensor '{}'", program.name, tensor.name),
-                   fmt::format("{} elements a cluster at most", kMostElements), "", "use smaller tiles"});
+                   fmt::format("{} elements at most of blocks that run together", kMostElements), "", "use smaller tiles"});
   }
   return ok();
+}
+Status in_turns(const Program& program, const Buffers& buffers, const std::vector<std::array<std::int64_t, 3>>& clusters) {
+  using boost::context::fiber;
+  Turns turns;
+  Status status = ok();
+  fiber main;
+  turns.others = [&] { main = std::move(main).resume(); };
+  std::vector<fiber> running;
+  for (const auto& first : clusters)
+    running.emplace_back(std::allocator_arg, boost::context::fixedsize_stack(kStack), [&, first](fiber&& from) {
+      main = std::move(from);
+      if (Status own = Cluster(program, buffers, turns).run_from(first); !own) status = std::move(own);
+      return std::move(main);
+    });
+  for (turns.stuck = false; status && !running.empty();) {
+    const std::int64_t before = turns.signals;
+    for (auto one = running.begin(); status && one != running.end(); ++one) *one = std::move(*one).resume();
+    turns.stuck = std::erase_if(running, [](const fiber& one) { return !one; }) == 0 && turns.signals == before;
+  }
+  return status;
 }
 }  // namespace
 Status interpret(const Program& program, const Buffers& buffers) {
@@ -460,10 +494,13 @@ Status interpret(const Program& program, const Buffers& buffers) {
   WARPLOOM_CHECK(check_memory(program));
   for (const Tensor& tensor : program.tensors)
     if (tensor.zeroed) std::ranges::fill(buffers.at(tensor.name), std::byte{0});
+  std::vector<std::array<std::int64_t, 3>> clusters;  // by their first blocks
   for (std::int64_t z = 0; z < program.grid[2]; z += program.cluster[2])
     for (std::int64_t y = 0; y < program.grid[1]; y += program.cluster[1])
-      for (std::int64_t x = 0; x < program.grid[0]; x += program.cluster[0])
-        WARPLOOM_CHECK(Cluster(program, buffers).run_from({x, y, z}));
+      for (std::int64_t x = 0; x < program.grid[0]; x += program.cluster[0]) clusters.push_back({x, y, z});
+  if (program.cooperative) return in_turns(program, buffers, clusters);
+  Turns alone;
+  for (const auto& first : clusters) WARPLOOM_CHECK(Cluster(program, buffers, alone).run_from(first));
   return ok();
 }
 }  // namespace warploom::tile

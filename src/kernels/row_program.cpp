@@ -4,7 +4,6 @@ using tile::Index, tile::ReduceOp, tile::TensorId, tile::Value;
 using Kind = RowTerm::Kind;
 namespace {
 std::size_t place(std::int64_t id) { return static_cast<std::size_t>(id); }
-std::string slot_name(int slot) { return slot == 0 ? "x" : fmt::format("x{}", slot); }
 }  // namespace
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
@@ -48,6 +47,10 @@ TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varie
   return draft.reg(name, dtype, shape);
 }
 
+std::string RowProgram::slot_name(int slot) const {
+  const std::string name = slot == 0 ? "x" : fmt::format("x{}", slot);
+  return in_pieces ? fmt::format("{}_{}", name, piece) : name;
+}
 TensorId RowProgram::register_of(int load) {
   const RowTerm& term = rows.term(load);
   return reg(fmt::format("in{}", term.load), term.varies, rows.nest.loads[place(term.load)].dtype);
@@ -75,7 +78,7 @@ Value RowProgram::compute(int id) {
 
 void RowProgram::read(const RowTerm& load, TensorId to) {
   const bool large = rows.fills_tile(load.varies);
-  if (fetch && large) return std::exchange(fetch, {})(to);
+  if (fetch && large) return fetch(to);
   const auto which = place(load.load);
   b.copy(in[which].at(at), b.all(to), rows.fills[which], large);
 }
@@ -202,6 +205,7 @@ void RowProgram::in_registers() {
   for (std::size_t p = 0; p < last; ++p) {
     settle(p);
     hold(p, true);
+    fetch = {};
     for (const int id : rows.passes[p].reduces) reduce(id, operand(id));
     std::erase_if(bound,
                   [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
@@ -212,12 +216,14 @@ void RowProgram::in_registers() {
 }
 
 void RowProgram::walk(const std::function<void(const Index&)>& body) {
-  const auto outside = bound;
-  b.for_("i", 0, tiles(rows.row), 1, [&](const Index& i) {
+  const auto turn = [&, outside = bound](const Index& i) {
     go_along(i);
     body(i);
-  });
-  bound = outside;
+    bound = outside;
+  };
+  if (!in_pieces) return b.for_("i", 0, tiles(rows.row), 1, turn);
+  for (piece = 0; piece < tiles(rows.row); ++piece) turn(piece);
+  piece = 0;
 }
 
 tile::Tile RowProgram::keep(int slot) {
@@ -236,13 +242,14 @@ tile::Tile RowProgram::keep(int slot) {
 void RowProgram::take(std::size_t pass) {
   for (const auto& [id, slot] : rows.passes[pass].held) {
     const TensorId to = whole(slot_name(slot));
-    b.copy(keep(slot), b.all(to));
+    if (!in_pieces) b.copy(keep(slot), b.all(to));
     bound[id] = b.value(to);
   }
 }
 void RowProgram::leave(std::size_t pass) {
   for (const auto& [id, slot] : rows.passes[pass].held)
-    if (pass == 0 || !rows.passes[pass - 1].held.contains(id)) b.copy(b.all(whole(slot_name(slot))), keep(slot));
+    if (in_pieces) continue;
+    else if (pass == 0 || !rows.passes[pass - 1].held.contains(id)) b.copy(b.all(whole(slot_name(slot))), keep(slot));
 }
 
 // Every lane keeps its own result, or its own running maximum and the sum of exp(x - maximum); they are joined after the pass.
@@ -297,6 +304,7 @@ void RowProgram::in_passes(bool stays) {
         b.map(lanes[i], b.value(total));
       }
     });
+    fetch = {};
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + b.value(lost[i]));
       reduce(reduces[i], lanes[i]);

@@ -8,6 +8,7 @@ struct RowProgram {
   const Rows& rows;
   std::int64_t cluster = 1;  // blocks that share a row, each with a part of its last axis
   bool in_memory = false;    // where they meet: they are no cluster of the target's
+  bool in_pieces = false;    // in_passes: what is held stays in registers, each tile's in its own
   bool streaming = false;    // results are stored past the caches
   bool compensated = false;  // in_passes: sums keep what rounding loses, since there are thousands of tiles
   Draft draft{"rowwise"};
@@ -17,7 +18,8 @@ struct RowProgram {
   std::vector<tile::Index> start;                  // where the row begins, or a block's part of it
   std::map<int, tile::Value> bound = {};           // terms that have been computed
   std::map<int, tile::TensorId> kept = {};         // by slot: the shared tensor of a row's held terms
-  std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile
+  std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile, in the first pass
+  std::int64_t piece = 0;                          // the tile that is walked over
   tile::Index group = 0;                           // of rows that the tile is at
   int meetings = 0;                                // in memory, a tile
   tile::TensorId met_parts = -1, met_flags = -1;   // of those
@@ -46,6 +48,7 @@ struct RowProgram {
   tile::Value masked(int term, tile::Value value) const;
   void store(bool along);                // results along the row, or the others
   tile::TensorId register_of(int load);  // a term
+  std::string slot_name(int slot) const;
   tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
   tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(start.size(), true)); }

@@ -124,7 +124,7 @@ TensorId RowProgram::operand(int id) {
   return whole("inside");
 }
 
-void RowProgram::reduce(int id, TensorId from) {
+void RowProgram::reduce(int id, TensorId from, bool alone) {
   const RowTerm& term = rows.term(id);
   const auto op = *reduce_op(term.op);
   const TensorId to = number(fmt::format("{}{}", op == ReduceOp::sum ? "total" : op == ReduceOp::max ? "top" : "low", id));
@@ -135,38 +135,42 @@ void RowProgram::reduce(int id, TensorId from) {
     b.reduce(part, from, static_cast<int>(std::find(rows.dims.begin(), rows.dims.end(), rows.row[i]) - rows.dims.begin()), op);
     from = part;
   }
-  if (cluster > 1) meet(to, op);
+  if (cluster > 1 && !in_memory) b.cluster_reduce(to, op);
+  else if (cluster > 1 && !alone) b.reduce(to, meet({to})[0], row_dim(), op);
   bound[id] = b.value(to);
 }
 
-// In memory each block leaves its part, waits until all have, and combines the same parts in the same order. Every meeting has its
-// own place and flag, so that none waits for the readers of the one before.
-void RowProgram::meet(TensorId one, ReduceOp op) {
-  if (!in_memory) return b.cluster_reduce(one, op);
-  const auto row = static_cast<std::size_t>(std::ranges::find(rows.dims, rows.row.back()) - rows.dims.begin());
-  const std::int64_t each = std::ranges::count(rows.terms, Kind::reduce, &RowTerm::kind), all = each * tiles(rows.outer);
-  std::vector<std::int64_t> own, extents, shape = {all};
-  for (const std::size_t axis : rows.dims) own.push_back(axis == rows.across ? at.extent[axis] : 1);
-  extents = own, extents[row] = cluster;
-  shape.insert(shape.end(), extents.begin(), extents.end());
-  if (meetings == 0) {
-    workspaces = {{"row_parts", Dtype::f32, shape}, {"row_flags", Dtype::i32, {all}}};
-    met_parts = b.output("parts", Dtype::f32, shape), met_flags = b.zeroed(b.output("flags", Dtype::i32, {all}));
+// In memory each block leaves its parts and waits until all have. Every meeting has its own place and flag, so that none waits for
+// the readers of the one before.
+std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
+  const std::int64_t each = std::ranges::count(rows.terms, Kind::reduce, &RowTerm::kind), meetings = each * tiles(rows.outer);
+  std::vector<std::int64_t> part = {1}, all = {1}, shape = {meetings};
+  for (const std::size_t axis : rows.dims) {
+    part.push_back(axis == rows.across ? at.extent[axis] : 1);
+    all.push_back(axis == rows.row.back() ? cluster : part.back());
+    shape.push_back(all.back());
+  }
+  if (met == 0) {
+    workspaces = {{"row_parts", Dtype::f32, shape}, {"row_flags", Dtype::i32, {meetings}}};
+    met_parts = b.output("parts", Dtype::f32, shape), met_flags = b.zeroed(b.output("flags", Dtype::i32, {meetings}));
     draft.buffers["parts"] = "row_parts", draft.buffers["flags"] = "row_flags";
   }
-  const Index meeting = group * each + meetings++;
-  const auto place = [&](const Index& block, std::vector<std::int64_t> extent) {
-    std::vector<Index> offset(extent.size() + 1, 0);
-    offset[0] = meeting, offset[row + 1] = block;
-    extent.insert(extent.begin(), 1);
-    return b.tile(met_parts, std::move(offset), std::move(extent));
+  const auto place = [&](std::size_t i, const Index& block, const std::vector<std::int64_t>& extent) {
+    std::vector<Index> offset(extent.size(), 0);
+    offset[0] = group * each + (met + static_cast<std::int64_t>(i)), offset[row_dim() + 1] = block;
+    return b.tile(met_parts, std::move(offset), extent);
   };
-  b.copy(b.all(one), place(rank(), own));
-  b.add(tile::Signal{b.tile(met_flags, {meeting}, {1}), 1});
-  b.add(tile::Wait{b.tile(met_flags, {meeting}, {1}), cluster});
-  const TensorId parts = draft.reg("met", Dtype::f32, extents);
-  b.copy(place(0, extents), b.all(parts));
-  b.reduce(one, parts, static_cast<int>(row), op);
+  const tile::Tile flag = b.tile(met_flags, {group * each + met}, {1});
+  for (std::size_t i = 0; i < own.size(); ++i) b.copy(b.all(own[i]), place(i, rank(), part));
+  b.add(tile::Signal{flag, 1});
+  b.add(tile::Wait{flag, cluster});
+  std::vector<TensorId> others;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    others.push_back(draft.reg(fmt::format("met{}", i), Dtype::f32, {all.begin() + 1, all.end()}));
+    b.copy(place(i, 0, all), b.all(others.back()));
+  }
+  met += std::ssize(own);
+  return others;
 }
 
 Value RowProgram::masked(int id, Value value) const {
@@ -257,6 +261,11 @@ void RowProgram::in_passes(bool stays) {
   const std::size_t last = rows.passes.size() - 1;
   const auto exp_of = [](Value v) { return tile::apply(ValueOp::exp, {std::move(v)}); };
   std::size_t first = 0;
+  // A block's own mean will do for its squared differences: how far it lies from the row's is added when blocks meet, once for both.
+  const std::int64_t part = tiles(rows.row) * at.extent[rows.row.back()];
+  const bool spread = rows.spread && stays && in_memory && part * cluster == rows.row_size();
+  const auto scaled = [&](TensorId sum) { return b.value(sum) * tile::constant(1.0 / static_cast<double>(part)); };
+  const auto square = [&](const Value& v) { return b.map(whole("off"), v), b.value(whole("off")) * b.value(whole("off")); };
   settle(0);
   for (int slot = 0; stays && slot < rows.slots(); ++slot) whole(slot_name(slot));
   if (rows.joint && !stays) {
@@ -277,7 +286,8 @@ void RowProgram::in_passes(bool stays) {
     first = 2;
   }
   for (std::size_t p = first; p < last; ++p) {
-    settle(p);
+    const bool own_mean = spread && p == 1;
+    if (!own_mean) settle(p);
     const auto& reduces = rows.passes[p].reduces;
     std::vector<TensorId> lanes, lost;
     for (const int id : reduces) {
@@ -289,10 +299,12 @@ void RowProgram::in_passes(bool stays) {
     }
     walk([&](const Index&) {
       if (stays && p > 0) take(p - 1);
-      if (stays) hold(p, false);
-      if (stays) leave(p);
+      if (stays && !own_mean) hold(p, false), leave(p);
       for (std::size_t i = 0; i < lanes.size(); ++i) {
-        const Value all = b.value(lanes[i]), each = masked(reduces[i], compute(rows.term(reduces[i]).operands[0]));
+        const Value all = b.value(lanes[i]),
+                    each = own_mean
+                               ? square(compute(rows.term(rows.passes[0].reduces[0]).operands[0]) - b.value(number("middle")))
+                               : masked(reduces[i], compute(rows.term(reduces[i]).operands[0]));
         if (lost[i] < 0) {
           b.map(lanes[i], tile::apply(rows.term(reduces[i]).op, {all, each}));
           continue;
@@ -307,13 +319,24 @@ void RowProgram::in_passes(bool stays) {
     fetch = {};
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + b.value(lost[i]));
-      reduce(reduces[i], lanes[i]);
+      reduce(reduces[i], lanes[i], spread);
+    }
+    if (spread && p == 0) b.map(number("middle"), scaled(bound.at(reduces[0]).tensor));
+    if (own_mean) {
+      const TensorId sum = bound.at(rows.passes[0].reduces[0]).tensor, squares = bound.at(reduces[0]).tensor;
+      const auto all = meet({sum, squares});
+      b.reduce(sum, all[0], row_dim(), ReduceOp::sum);
+      settle(1);
+      const Value mean = compute(rows.term(rows.term(rows.term(reduces[0]).operands[0]).operands[0]).operands[1]);
+      b.map(all[0], scaled(all[0]) - mean);
+      b.map(all[1], b.value(all[1]) + b.value(all[0]) * b.value(all[0]) * tile::constant(static_cast<double>(part)));
+      b.reduce(squares, all[1], row_dim(), ReduceOp::sum);
     }
   }
   settle(last);
   if (!rows.passes[last].roots(rows).empty())
     walk([&](const Index&) {
-      if (stays) take(last - 1);
+      if (stays) take(spread ? 0 : last - 1);
       store(true);
     });
   at.origin = start;

@@ -21,8 +21,8 @@ struct RowProgram {
   std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile, in the first pass
   std::int64_t piece = 0;                          // the tile that is walked over
   tile::Index group = 0;                           // of rows that the tile is at
-  int meetings = 0;                                // in memory, a tile
-  tile::TensorId met_parts = -1, met_flags = -1;   // of those
+  std::int64_t met = 0;                            // in memory, so often a tile
+  tile::TensorId met_parts = -1, met_flags = -1;
   std::vector<BufferSpec> workspaces = {};
 
   // Tiles are of these extents, 1 off Rows::dims.
@@ -41,8 +41,9 @@ struct RowProgram {
   void settle(std::size_t pass);                          // computes the numbers that the pass needs of each row
   void hold(std::size_t pass, bool operands);             // puts what the pass holds, and perhaps the operands of its reductions
   tile::TensorId operand(int reduce);                     // that has been put; with nothing in it past the row's end
-  void reduce(int term, tile::TensorId from);             // over the row; binds it
-  void meet(tile::TensorId one, tile::ReduceOp op);       // combines it over the blocks that share the row
+  void reduce(int term, tile::TensorId from, bool alone = false);            // over the row; binds it
+  std::vector<tile::TensorId> meet(const std::vector<tile::TensorId>& own);  // combines it over the blocks that share the row
+  int row_dim() const { return static_cast<int>(std::ranges::find(rows.dims, rows.row.back()) - rows.dims.begin()); }
   tile::Index rank() const { return in_memory ? tile::block(0) % cluster : tile::cluster_rank(); }  // among those
   void walk(const std::function<void(const tile::Index&)>& body);                                   // over the row's tiles
   tile::Value masked(int term, tile::Value value) const;

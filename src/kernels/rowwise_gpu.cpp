@@ -42,11 +42,12 @@ class RowwiseGpu final : public Family {
                place = field(s, "place"), chunk = field(s, "chunk"), stages = field(s, "stages", 2),
                blocks = field(s, "blocks", 2);
     const bool ring = place == kRing, registers = place == kRegisters || ring, pieces = registers && chunk != 4;
-    WARPLOOM_CHECK(first_broken(s, {
-                                       {in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
-                                       {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
-                                       {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
-                                   }));
+    WARPLOOM_CHECK(
+        first_broken(s, {
+                            {in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
+                            {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
+                            {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
+                        }));
     const auto extent = extents(s);
     std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
     for (const std::size_t axis : rows_.dims) {
@@ -69,7 +70,8 @@ class RowwiseGpu final : public Family {
                 "rows=1 with clusters, a ring, pieces, shared memory or streaming", together},
                {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
                {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
-               {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held), "chunk=4, or a row of several chunks", chunk},
+               {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held), "chunk=4, or a row of several chunks",
+                chunk},
                {registers && (part < threads || values > most),
                 "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
                {!registers && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",

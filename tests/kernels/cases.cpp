@@ -145,7 +145,7 @@ std::vector<Case> mutated_cases() {
       softmax("softmax_shared", "sm_80", {3, 2048, 1, 1, 4}),
       softmax("softmax_shared_cluster", "sm_90a", {2, 8191, 1, 4, 4, 1, 8}),
       softmax("softmax_streamed", "sm_89", {3, 3000, 2, 1, 4}),
-      softmax("softmax_ring_in_memory", "sm_80", {3, 2048, 3, 2, 2, 1, 8, 1, 1}),
+      softmax("softmax_ring_in_memory", "sm_80", {3, 2048, 3, 2, 2, 1, 4, 1, 1}),
       prefixes("prefixes_of_rows", "sm_90a", {2, 1300}, 1, 0, {{"x", 512}, {"y", 1}, {"warps", 4}}),
       prefixes("prefixes_of_columns_from_the_end", "sm_80", {70, 100}, 0, 1, {{"x", 64}, {"y", 16}, {"warps", 4}}),
   };

@@ -163,6 +163,7 @@ std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
   const tile::Tile flag = b.tile(met_flags, {group * each + met}, {1});
   for (std::size_t i = 0; i < own.size(); ++i) b.copy(b.all(own[i]), place(i, rank(), part));
   b.add(tile::Signal{flag, 1});
+  for (const auto& work : std::exchange(meanwhile, {})) work();
   b.add(tile::Wait{flag, cluster});
   std::vector<TensorId> others;
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -266,6 +267,28 @@ void RowProgram::in_passes(bool stays) {
   const bool spread = rows.spread && stays && in_memory && part * cluster == rows.row_size();
   const auto scaled = [&](TensorId sum) { return b.value(sum) * tile::constant(1.0 / static_cast<double>(part)); };
   const auto square = [&](const Value& v) { return b.map(whole("off"), v), b.value(whole("off")) * b.value(whole("off")); };
+  // What the last pass loads anew of a piece, is loaded before the one before it is stored, and the first before blocks meet.
+  const auto& held = rows.passes[spread ? 0 : last - 1].held;
+  std::map<int, Value> ready;
+  const auto load = [&](const auto& self, int id) -> void {
+    const RowTerm& term = rows.term(id);
+    if (!term.along || held.contains(id) || ready.contains(id)) return;
+    for (const int arg : term.operands) self(self, arg);
+    if (term.kind != Kind::load) return;
+    const auto name = fmt::format("in{}_{}", term.load, piece % 2);
+    const TensorId to = reg(name, term.varies, rows.nest.loads[place(term.load)].dtype);
+    read(term, to);
+    ready[id] = b.value(to);
+  };
+  const auto load_piece = [&](std::int64_t number) {
+    if (!in_pieces || number == tiles(rows.row)) return;
+    const std::int64_t here = std::exchange(piece, number);
+    go_along(number);
+    ready.clear();
+    for (const int root : rows.passes[last].roots(rows)) load(load, root);
+    piece = here;
+    go_along(here);
+  };
   settle(0);
   for (int slot = 0; stays && slot < rows.slots(); ++slot) whole(slot_name(slot));
   if (rows.joint && !stays) {
@@ -317,6 +340,9 @@ void RowProgram::in_passes(bool stays) {
       }
     });
     fetch = {};
+    const auto load_first = [&] { load_piece(0); };
+    if (p + 1 == last && in_memory) meanwhile.insert(meanwhile.begin(), load_first);
+    else if (p + 1 == last) load_first();
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + b.value(lost[i]));
       reduce(reduces[i], lanes[i], spread);
@@ -336,6 +362,8 @@ void RowProgram::in_passes(bool stays) {
   settle(last);
   if (!rows.passes[last].roots(rows).empty())
     walk([&](const Index&) {
+      bound.insert(ready.begin(), ready.end());
+      load_piece(piece + 1);
       if (stays) take(spread ? 0 : last - 1);
       store(true);
     });

@@ -19,6 +19,7 @@ struct RowProgram {
   std::map<int, tile::Value> bound = {};           // terms that have been computed
   std::map<int, tile::TensorId> kept = {};         // by slot: the shared tensor of a row's held terms
   std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile, in the first pass
+  std::vector<std::function<void()>> meanwhile;    // done where blocks meet in memory, before they wait
   std::int64_t piece = 0;                          // the tile that is walked over
   tile::Index group = 0;                           // of rows that the tile is at
   std::int64_t met = 0;                            // in memory, so often a tile

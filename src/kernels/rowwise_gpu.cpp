@@ -166,8 +166,9 @@ class RowwiseGpu final : public Family {
         b.consume(ring, 0, [&] {
           for (std::int64_t i = 0; i < pieces; ++i) b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
         });
-        produce(r + ahead * workers);
-        p.go_to(r);
+        const auto refill = [=, &p] { produce(r + ahead * workers), p.go_to(r); };
+        if (p.in_memory) p.meanwhile.push_back(refill);
+        else refill();
         if (pieces > 1) b.copy(b.all(arrived(0)), b.all(to));
       };
     };

@@ -101,10 +101,10 @@ void mbarrier_init(unsigned addr, int count, Site) {
   Cta& cta = *t.cta;
   if (const auto made = cta.barriers.find(addr); made != cta.barriers.end())
     return machine->hazard_beside(made->second.init_line, "mbarrier", "the barrier is made twice");
-  machine->touch(cta, addr, 8, true, t.view(), t.access(), "mbarrier_init");
+  machine->touch(cta.shadow, addr, 8, true, t.view(), t.access(), "mbarrier_init");
   if (machine->hazards()) {
-    cta.shadow.cell(static_cast<int>(addr / 4)).barrier = 1;
-    cta.shadow.cell(static_cast<int>(addr / 4 + 1)).barrier = 1;
+    cta.shadow.cell(addr / 4).barrier = 1;
+    cta.shadow.cell(addr / 4 + 1).barrier = 1;
   }
   Mbarrier& b = cta.barriers[addr];
   b.count = b.pending = count;

@@ -147,17 +147,6 @@ struct Cta {
   std::map<int, Remote> remote;  // the newest access by each actor of another block
 };
 
-// One cell of a writable allocation, 2 bytes.
-struct GlobalCell {
-  struct Use {
-    std::uint32_t wave = 0;  // 0: none by this launch
-    Epoch epoch = 0;
-    std::uint16_t actor = 0, line = 0;
-  };
-  Use write;
-  std::vector<Use> reads;  // since then; of a wave that is over, one
-  bool combined = false;   // by red_add or its like
-};
 struct Signal {
   int value;   // of the flag from then on
   Clock what;  // is handed on by this signal and those before it
@@ -165,7 +154,7 @@ struct Signal {
 struct GlobalRange {
   std::uintptr_t begin, end;
   const warploom::emulator::Allocation* allocation;
-  std::vector<GlobalCell> cells;
+  Shadow shadow;  // empty where nothing is to be checked
 };
 
 struct PendingLoad {
@@ -229,11 +218,11 @@ class Machine {
   Cta* locate(unsigned& addr, int bytes, bool cluster, const char* what);  // null and a hazard if out of range
   std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, const char* what);
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
-  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const char* what);
+  void touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view, const Access& me, const char* what);
 
   // Global memory
   GlobalRange* find(const void* p, std::size_t bytes, bool write, const char* what);
-  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, const Access& me, bool combine = false);
+  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access me, bool combine = false);
 
   // Warps
   bool meet(const char* what, RegisterRun a = {}, RegisterRun b = {}, RegisterRun c = {}, unsigned value = 0);
@@ -268,7 +257,7 @@ class Machine {
   std::deque<Thread*> ready_;
   std::deque<Thread> threads_;
   std::vector<Mbarrier> cluster_barriers_;
-  std::uint32_t wave_ = 0;  // number of the one that runs, from 1
+  std::uint16_t wave_ = 0;  // number of the one that runs, from 1
   std::vector<Actor> actors_;
   std::vector<GlobalRange> ranges_;
   std::size_t last_range_ = 0;

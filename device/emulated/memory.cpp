@@ -88,19 +88,20 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
   return cta;
 }
 
-void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const char* what) {
-  if (!hazards()) return;
-  const unsigned end = addr + static_cast<unsigned>(bytes);
-  for (unsigned at = addr, next; at < end; at = next) {
+void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view, const Access& by, const char* what) {
+  if (shadow.empty()) return;
+  const std::size_t end = at + static_cast<std::size_t>(bytes);
+  for (std::size_t next; at < end; at = next) {
     next = std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
-    const int i = static_cast<int>(at / 4);
-    const auto found = write ? cta.shadow.write(i, mask, view, by) : cta.shadow.read(i, mask, view, by);
+    const auto found = write ? shadow.write(at / 4, mask, view, by) : shadow.read(at / 4, mask, view, by);
     if (!found.conflict) continue;
     const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
-    hazard_beside(other.line, kind, "{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what,
-                  text, other.mask ? name_of(other.actor) : "");
+    hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
+                  !other.mask             ? ""
+                  : other.wave == by.wave ? name_of(other.actor)
+                                          : "a block that ran before");
   }
 }
 
@@ -108,7 +109,7 @@ void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& 
 std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, const char* what) {
   Thread* const saved = std::exchange(current, &t);
   Cta* cta = locate(addr, bytes, cluster, what);
-  if (cta) touch(*cta, addr, bytes, write, t.view(), t.access(), what);
+  if (cta) touch(cta->shadow, addr, bytes, write, t.view(), t.access(), what);
   current = saved;
   return cta ? memory(*cta, addr) : nullptr;
 }
@@ -163,33 +164,9 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
   return g;
 }
 
-// Nothing is known of what blocks of an earlier wave did.
-void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, const Access& by, bool combine) {
-  if (g.cells.empty()) return;
-  const std::size_t at = reinterpret_cast<std::uintptr_t>(p) - g.begin;
-  const View view = current->view();
-  const auto before = [&](const GlobalCell::Use& use) { return use.wave == wave_ && view.knows(use.actor, use.epoch); };
-  const GlobalCell::Use own{wave_, by.epoch, by.actor, by.line};
-  for (std::size_t i = at / 2; i < (at + static_cast<std::size_t>(bytes) + 1) / 2; ++i) {
-    GlobalCell& c = g.cells[i];
-    auto report = [&](const char* kind, const std::string& how) {
-      hazard_beside(c.write.line, kind, "byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how);
-    };
-    if (c.write.wave == 0) {
-      if ((!write || combine) && !g.allocation->initialised) report("uninitialised", "before it was written");
-    } else if (bytes > 1 && !(combine && c.combined) && !before(c.write)) {
-      report("race", c.write.wave == wave_ ? "unordered with the write by " + name_of(c.write.actor)
-                                           : "here and was written by another block");
-    }
-    if (write) {
-      if (!std::ranges::all_of(c.reads, before)) report("race", "unordered with a read");
-      c.write = own, c.combined = combine;
-      c.reads.clear();
-    } else if (c.reads.empty() || c.reads[0].wave == wave_) {
-      std::erase_if(c.reads, before);  // who comes after me comes after those
-      c.reads.push_back(own);
-    }
-  }
+void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access by, bool combine) {
+  by.wave = wave_, by.async = false, by.combined = combine;
+  touch(g.shadow, reinterpret_cast<std::uintptr_t>(p) - g.begin, bytes, write, current->view(), by, g.allocation->name.c_str());
 }
 namespace {
 // Where an ordinary access of global memory goes, or null and a hazard.
@@ -280,7 +257,7 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
     t.own[t.copy_own] = {machine->add_actor("cp.async of thread", t.self.thread, t.cta), 0, 0};
   }
   const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, self->line);
-  machine->touch(*t.cta, smem, bytes, true, t.view(), a, "cp_async");
+  machine->touch(t.cta->shadow, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
   t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<std::size_t>(bytes), pred] {
     if (pred) std::memcpy(dst, g, n);

@@ -154,7 +154,7 @@ class RowwiseGpu final : public Family {
       p.go_to(r);
       NestTile row = p.at;
       row.extent[p.rows.row[0]] = extent * pieces;
-      b.produce(ring, [&] { b.copy(p.in[load].at(row), b.all(slot)); });
+      b.produce(ring, [&] { b.copy(p.in[load].at(row), b.all(slot), 0, p.in_memory); });
     };
     for (std::int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
     return [=, &p, &b](const Index& r) {

@@ -253,8 +253,7 @@ void RowProgram::take(std::size_t pass) {
 }
 void RowProgram::leave(std::size_t pass) {
   for (const auto& [id, slot] : rows.passes[pass].held)
-    if (in_pieces) continue;
-    else if (pass == 0 || !rows.passes[pass - 1].held.contains(id)) b.copy(b.all(whole(slot_name(slot))), keep(slot));
+    if (!in_pieces && (pass == 0 || !rows.passes[pass - 1].held.contains(id))) b.copy(b.all(whole(slot_name(slot))), keep(slot));
 }
 
 // Every lane keeps its own result, or its own running maximum and the sum of exp(x - maximum); they are joined after the pass.
@@ -266,7 +265,7 @@ void RowProgram::in_passes(bool stays) {
   const std::int64_t part = tiles(rows.row) * at.extent[rows.row.back()];
   const bool spread = rows.spread && stays && in_memory && part * cluster == rows.row_size();
   const auto scaled = [&](TensorId sum) { return b.value(sum) * tile::constant(1.0 / static_cast<double>(part)); };
-  const auto square = [&](const Value& v) { return b.map(whole("off"), v), b.value(whole("off")) * b.value(whole("off")); };
+  const auto square = [](const Value& v) { return v * v; };
   // What the last pass loads anew of a piece, is loaded before the one before it is stored, and the first before blocks meet.
   const auto& held = rows.passes[spread ? 0 : last - 1].held;
   std::map<int, Value> ready;

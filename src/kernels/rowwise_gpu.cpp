@@ -92,7 +92,11 @@ class RowwiseGpu final : public Family {
     RowProgram p(rows_, extents(s), cluster);
     p.streaming = true, p.in_memory = in_memory(s), p.in_pieces = in_registers(s) && !whole(s);
     const bool ring = field(s, "place") == kRing, turns = ring || p.in_memory;  // blocks take one row after another
-    const std::int64_t all = p.tiles(p.rows.outer), workers = turns ? std::min(all, at_once(s)) : all;
+    const std::int64_t all = p.tiles(p.rows.outer);
+    const std::int64_t at_once = p.in_memory
+                                     ? capabilities_.processors / cluster
+                                     : capabilities_.cluster_processors(static_cast<int>(cluster)) * field(s, "blocks") / cluster;
+    const std::int64_t workers = turns ? std::clamp<std::int64_t>(at_once, 1, all) : all;
     p.b.grid(workers * cluster).warps(static_cast<int>(field(s, "warps")));
     if (p.in_memory) p.b.cooperative();
     else if (cluster > 1) p.b.cluster(cluster);
@@ -102,9 +106,9 @@ class RowwiseGpu final : public Family {
       else p.in_passes(field(s, "place") != kStreamed);
     };
     const Index first = tile::block(0) / cluster;
-    const std::function<void(const Index&)> prepare = ring ? in_ring(p, s, first, workers) : [](const Index&) {};
-    if (!turns) compute(first);
-    else p.b.for_("r", first, all, workers, [&](const Index& r) { prepare(r), compute(r); });
+    if (ring) in_ring(p, s, first, workers);
+    if (turns) p.b.for_("r", first, all, workers, compute);
+    else compute(first);
     Programs out;
     p.draft.finish(out);
     out.workspaces = std::move(p.workspaces);
@@ -141,8 +145,8 @@ class RowwiseGpu final : public Family {
     return out;
   }
 
-  // Fills the ring before the first row; what comes back is for each row: the next load takes it from the ring, and fetches another.
-  std::function<void(const Index&)> in_ring(RowProgram& p, const Schedule& s, const Index& first, std::int64_t workers) const {
+  // Fills the ring before the first row. What a row loads first it takes from there, and fetches another.
+  void in_ring(RowProgram& p, const Schedule& s, const Index& first, std::int64_t workers) const {
     auto& b = p.b;
     const std::size_t load = at(*feeds_.begin());
     const Access& access = p.rows.nest.loads[load];
@@ -157,33 +161,24 @@ class RowwiseGpu final : public Family {
       b.produce(ring, [&] { b.copy(p.in[load].at(row), b.all(slot), 0, p.in_memory); });
     };
     for (std::int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
-    return [=, &p, &b](const Index& r) {
-      p.fetch = [=, &p, &b, dtype = access.dtype](TensorId to) {
-        const auto arrived = [&](std::int64_t i) {
-          return pieces == 1 ? to : p.reg(fmt::format("arrived{}", i), std::vector<bool>(p.start.size(), true), dtype);
-        };
-        if (p.piece > 0) return b.copy(b.all(arrived(p.piece)), b.all(to));
-        b.consume(ring, 0, [&] {
-          for (std::int64_t i = 0; i < pieces; ++i) b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
-        });
-        const auto refill = [=, &p] { produce(r + ahead * workers), p.go_to(r); };
-        if (p.in_memory) p.meanwhile.push_back(refill);
-        else refill();
-        if (pieces > 1) b.copy(b.all(arrived(0)), b.all(to));
+    p.fetch = [=, &p, &b, dtype = access.dtype](TensorId to) {
+      const auto arrived = [&](std::int64_t i) {
+        return pieces == 1 ? to : p.reg(fmt::format("arrived{}", i), std::vector<bool>(p.start.size(), true), dtype);
       };
+      if (p.piece > 0) return b.copy(b.all(arrived(p.piece)), b.all(to));
+      b.consume(ring, 0, [&] {
+        for (std::int64_t i = 0; i < pieces; ++i) b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
+      });
+      const auto refill = [=, &p, r = p.group] { produce(r + ahead * workers), p.go_to(r); };
+      if (p.in_memory) p.meanwhile.push_back(refill);
+      else refill();
+      if (pieces > 1) b.copy(b.all(arrived(0)), b.all(to));
     };
   }
 
   static bool in_registers(const Schedule& s) { return field(s, "place") == kRegisters || field(s, "place") == kRing; }
   static bool whole(const Schedule& s) { return in_registers(s) && field(s, "chunk") == 4; }  // is a tile, all of a row
   bool in_memory(const Schedule& s) const { return field(s, "cluster") > capabilities_.max_cluster; }
-  // Rows that are computed at the same time, where blocks take one after another.
-  std::int64_t at_once(const Schedule& s) const {
-    const std::int64_t cluster = field(s, "cluster");
-    const bool far = in_memory(s);
-    const int processors = far ? capabilities_.processors : capabilities_.cluster_processors(static_cast<int>(cluster));
-    return std::max<std::int64_t>(1, processors * (far ? 1 : field(s, "blocks")) / cluster);
-  }
 
   Rows rows_;
   Capabilities capabilities_;

@@ -77,19 +77,25 @@ class Loaded:
         calls = []
         for kernel, function in zip(self.plan["kernels"], self.functions):
             held = []
+            zeroed = [buffers[arg["buffer"]] for arg in kernel["args"] if arg.get("zeroed")]
             for arg in kernel["args"]:
                 pointer = buffers[arg["buffer"]].data_ptr()
                 held.append(encode(arg["tensor_map"], pointer) if "tensor_map" in arg else ctypes.c_void_p(pointer))
             pointers = (ctypes.c_void_p * len(held))(*[ctypes.addressof(h) for h in held])
-            calls.append((function, kernel, pointers, held))
+            calls.append((function, kernel, pointers, held, zeroed))
         self.bound[key] = calls
         return calls
 
     def launch(self, calls):
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        for function, kernel, pointers, _ in calls:
-            check(CUDA.cuLaunchKernel(function, *kernel["grid"], kernel["threads"], 1, 1, kernel["shared_bytes"], stream, pointers, None),
-                  "cuLaunchKernel")
+        for function, kernel, pointers, _, zeroed in calls:
+            for buffer in zeroed:
+                check(CUDA.cuMemsetD8Async(ctypes.c_void_p(buffer.data_ptr()), 0, buffer.nbytes, stream), "cuMemsetD8Async")
+            shape = *kernel["grid"], kernel["threads"], 1, 1, kernel["shared_bytes"], stream, pointers
+            if kernel.get("cooperative"):
+                check(CUDA.cuLaunchCooperativeKernel(function, *shape), "cuLaunchCooperativeKernel")
+            else:
+                check(CUDA.cuLaunchKernel(function, *shape, None), "cuLaunchKernel")
 
 
 def encode(spec, pointer):

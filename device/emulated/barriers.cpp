@@ -75,15 +75,16 @@ void cluster_arrive(Site) {
   Thread& t = me();
   if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait");
   t.cluster_arrived = true;
-  t.cluster_phase = machine->cluster_barrier.phase;
-  machine->release(machine->cluster_barrier.gathering, t);
-  --machine->cluster_barrier.pending;
-  machine->complete_if_done(machine->cluster_barrier, self->line);
+  Mbarrier& b = *t.cta->cluster_barrier;
+  t.cluster_phase = b.phase;
+  machine->release(b.gathering, t);
+  --b.pending;
+  machine->complete_if_done(b, self->line);
 }
 void cluster_wait(Site) {
   Thread& t = me();
   if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive");
-  Mbarrier& b = machine->cluster_barrier;
+  Mbarrier& b = *t.cta->cluster_barrier;
   if (b.phase == t.cluster_phase) {
     b.waiters.push_back(&t);
     machine->suspend("cluster_wait");
@@ -100,10 +101,10 @@ void mbarrier_init(unsigned addr, int count, Site) {
   Cta& cta = *t.cta;
   if (const auto made = cta.barriers.find(addr); made != cta.barriers.end())
     return machine->hazard_beside(made->second.init_line, "mbarrier", "the barrier is made twice");
-  machine->touch(cta, addr, 8, true, t.view(), t.access(), "mbarrier_init");
+  machine->touch(cta.shadow, addr, 8, true, t.view(), t.access(), "mbarrier_init");
   if (machine->hazards()) {
-    cta.shadow.cell(static_cast<int>(addr / 4)).barrier = 1;
-    cta.shadow.cell(static_cast<int>(addr / 4 + 1)).barrier = 1;
+    cta.shadow.cell(addr / 4).barrier = 1;
+    cta.shadow.cell(addr / 4 + 1).barrier = 1;
   }
   Mbarrier& b = cta.barriers[addr];
   b.count = b.pending = count;

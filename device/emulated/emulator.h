@@ -11,7 +11,8 @@
 //   void* args[] = {&x, &y, &n};  launch.args = args;
 //   Report report = run(launch);       // report.clean(), or report.hazards with lines of the text
 //
-// Blocks of one cluster run together, clusters one after another. One launch at a time in a process (others wait).
+// All blocks of a cooperative launch run together; else those of one cluster, clusters one after another. One launch at a time in
+// a process (others wait).
 // The rules are in docs/device.md.
 #pragma once
 #include <cstddef>
@@ -50,6 +51,7 @@ struct Launch {
   int grid[3] = {1, 1, 1};     // blocks
   int block = 32;              // threads a block, a multiple of 32
   int cluster[3] = {1, 1, 1};  // blocks a cluster; divides grid
+  bool cooperative = false;    // all blocks run at the same time
   int shared_bytes = 0;        // dynamic shared memory
   int registers = 0;           // a thread at entry, for reg_alloc: 0 takes 65536 / block, at most 255, a multiple of 8
   void** args = nullptr;

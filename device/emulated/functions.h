@@ -101,6 +101,10 @@ template <int BYTES, class T>
 void cp_async(unsigned smem, const T* g, bool pred = true, WL_SITE) {
   emu::copy_async(smem, g, BYTES, pred);
 }
+template <int BYTES, class T>
+void cp_async_stream(unsigned smem, const T* g, bool pred = true, WL_SITE) {
+  emu::copy_async(smem, g, BYTES, pred);
+}
 WL_COUNTED(cp_async_wait, copy_async_wait(N))
 
 // Barriers.

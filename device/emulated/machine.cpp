@@ -35,7 +35,7 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
   for (const auto& a : launch_.allocations) {
     const auto begin = reinterpret_cast<std::uintptr_t>(a.data);
     ranges_.push_back({begin, begin + a.bytes, &a, {}});
-    if (a.writable && hazards()) ranges_.back().cells.resize((a.bytes + 1) / 2);
+    if (a.writable && hazards()) ranges_.back().shadow.reset(a.bytes, a.initialised);
   }
 }
 
@@ -62,44 +62,47 @@ void Machine::suspend(const char* what, unsigned addr, unsigned parity) {
   t.waiting = nullptr;
 }
 
-void Machine::start_cluster(const int origin[3]) {
+// So many clusters, from the one of that number on.
+void Machine::start_wave(int first, int clusters) {
   const int* cl = launch_.cluster;
-  const int blocks = cl[0] * cl[1] * cl[2];
-  const int total = blocks * launch_.block;
+  const int blocks = cl[0] * cl[1] * cl[2], columns = launch_.grid[0] / cl[0], rows = launch_.grid[1] / cl[1];
   actors_.clear();
   for (Thread& t : threads_) idle_fibers().push_back(std::move(t.fiber));
   threads_.clear();
   ready_.clear();
-  cluster_barrier = {};
-  cluster_barrier.count = cluster_barrier.pending = total;
-  acquired.clear();
+  flags.clear();
   flag_waiters.clear();
-  alive_ = total;
-  ctas.resize(static_cast<std::size_t>(blocks));
+  Mbarrier meeting;
+  meeting.count = meeting.pending = blocks * launch_.block;
+  cluster_barriers_.assign(static_cast<std::size_t>(clusters), meeting);
+  alive_ = clusters * blocks * launch_.block;
+  ctas.resize(static_cast<std::size_t>(clusters * blocks));
   int registers = launch_.registers;
   if (!registers) registers = std::min(255, 65536 / launch_.block) / 8 * 8;
-  for (int r = 0; r < blocks; ++r) {
-    Cta& cta = ctas[static_cast<std::size_t>(r)];
+  for (std::size_t i = 0; i < ctas.size(); ++i) {
+    const int r = static_cast<int>(i) % blocks, cluster = first + static_cast<int>(i) / blocks;
+    Cta& cta = ctas[i];
     Cta fresh;
     std::swap(fresh.memory, cta.memory), std::swap(fresh.shadow, cta.shadow);
     cta = std::move(fresh);
+    cta.cluster_barrier = &cluster_barriers_[i / static_cast<std::size_t>(blocks)];
     const std::size_t top = kSharedBase + static_cast<std::size_t>(launch_.shared_bytes);
     cta.memory.assign(top + 16, 0xff);  // NaN in every floating type
-    if (hazards()) cta.shadow.reset(static_cast<int>(top));
+    if (hazards()) cta.shadow.reset(top);
     cta.rank = r;
-    cta.block[0] = origin[0] + r % cl[0];
-    cta.block[1] = origin[1] + r / cl[0] % cl[1];
-    cta.block[2] = origin[2] + r / cl[0] / cl[1];
+    cta.block[0] = cluster % columns * cl[0] + r % cl[0];
+    cta.block[1] = cluster / columns % rows * cl[1] + r / cl[0] % cl[1];
+    cta.block[2] = cluster / columns / rows * cl[2] + r / cl[0] / cl[1];
     cta.alive = launch_.block;
-    for (int i = 0; i < launch_.block; ++i) {
+    for (int n = 0; n < launch_.block; ++n) {
       Thread& t = threads_.emplace_back();
-      t.self = {i, {}, r, blocks, 0, 0, 0};
+      t.self = {n, {}, r, blocks, 0, 0, 0};
       std::copy_n(cta.block, 3, t.self.block);
       t.cta = &cta;
-      t.actor = add_actor("thread", i, &cta);
+      t.actor = add_actor("thread", n, &cta);
       t.own[0] = {t.actor, 1, 0};
       t.owns = 1;
-      if (i % 32 == 0) cta.warps.emplace_back().registers = registers;
+      if (n % 32 == 0) cta.warps.emplace_back().registers = registers;
       t.warp = &cta.warps.back();
       t.warp->lane[t.warp->size++] = &t;
       cta.threads.push_back(&t);
@@ -124,10 +127,10 @@ void Machine::start_cluster(const int origin[3]) {
   random_.shuffle(order);
   for (Warp* w : order)
     for (int i = 0; i < w->size; ++i) wake(w->lane[i]);
-  ++cluster_number;
+  ++wave_;
 }
 
-void Machine::run_cluster() {
+void Machine::run_wave() {
   std::uint64_t turn = 0;
   while (alive_ > 0) {
     if (timing() == Timing::random && !pending.empty() && (++turn & 15) == 0 && chance(4))
@@ -164,10 +167,11 @@ void Machine::thread_exits(Thread& t) {
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
   if (t.cluster_arrived) hazard_of(&t, "cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
-  --cluster_barrier.count, cluster_barrier.pending -= !t.cluster_arrived;
+  Mbarrier& meeting = *cta.cluster_barrier;
+  --meeting.count, meeting.pending -= !t.cluster_arrived;
   release(cta.exit_clock, t);
   if (!cta.named[0].here.empty()) wake_barrier(cta, cta.named[0], 0);
-  complete_if_done(cluster_barrier, 0);
+  complete_if_done(meeting, 0);
   if (cta.alive == 0) cta_exits(cta);
 }
 
@@ -191,7 +195,7 @@ void Machine::cta_exits(Cta& cta) {
   }
 }
 
-void Machine::finish_cluster() {
+void Machine::finish_wave() {
   while (!pending.empty()) {
     hazard_of(nullptr, "exit", "a copy into shared memory is still under way when its block ends", pending[0].line);
     finish_load(0);
@@ -207,15 +211,13 @@ Report Machine::run() {
     machine->launch_.entry(machine->launch_.args);
     t.done = true;
   };
-  const int* cl = launch_.cluster;
-  for (int z = 0; z < launch_.grid[2] && !stopped_; z += cl[2])
-    for (int y = 0; y < launch_.grid[1] && !stopped_; y += cl[1])
-      for (int x = 0; x < launch_.grid[0] && !stopped_; x += cl[0]) {
-        const int origin[3] = {x, y, z};
-        start_cluster(origin);
-        run_cluster();
-        if (!stopped_) finish_cluster();
-      }
+  const auto product = [](const int* of) { return of[0] * of[1] * of[2]; };
+  const int clusters = product(launch_.grid) / product(launch_.cluster), together = launch_.cooperative ? clusters : 1;
+  for (int first = 0; first < clusters && !stopped_; first += together) {
+    start_wave(first, together);
+    run_wave();
+    if (!stopped_) finish_wave();
+  }
   // Threads that will never end are unwound; those that ended give their fibers back.
   unwinding = true;
   for (Thread& t : threads_) {
@@ -240,7 +242,7 @@ std::string Machine::state_of(const Thread& t) const {
         "missing",
         what, t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
   }
-  if (what == "wait_flag") return "wait_flag: blocks before this one have not signalled enough";
+  if (what == "wait_flag") return "wait_flag: nobody has signalled enough";
   if (what != "barrier") return what;
   const NamedBarrier& b = t.cta->named[t.wait_addr & 15];
   return fmt::format("barrier {}: {} of {} threads are there", t.wait_addr, b.here.size(),
@@ -266,7 +268,7 @@ void Machine::report_deadlock() {
 std::string Machine::name_of(int actor) const {
   const Actor& a = actors_[static_cast<std::size_t>(actor)];
   std::string r = fmt::format("{} {}", a.kind, a.number);
-  if (a.cta && ctas.size() > 1) r += fmt::format(" of block rank {}", a.cta->rank);
+  if (a.cta && ctas.size() > 1) r += fmt::format(" of block ({})", fmt::join(a.cta->block, ","));
   return r;
 }
 

@@ -102,7 +102,7 @@ struct Warpgroup {
   std::vector<Thread*> waiting;
 };
 
-struct Mbarrier {  // one in shared memory, or that of the cluster, for which every thread alive counts
+struct Mbarrier {  // one in shared memory, or that of a cluster, for which every thread alive counts
   int count = 0, pending = 0;
   std::int64_t tx = 0;
   unsigned phase = 0;
@@ -128,6 +128,7 @@ struct NamedBarrier {
 struct Cta {
   int rank = 0;
   int block[3] = {};
+  Mbarrier* cluster_barrier = nullptr;
   int alive = 0;
   std::vector<std::uint8_t> memory;  // by address
   Shadow shadow;
@@ -146,33 +147,14 @@ struct Cta {
   std::map<int, Remote> remote;  // the newest access by each actor of another block
 };
 
-inline constexpr std::uint32_t kSeveral = ~0u;
-
-// One cell of a writable allocation, 2 bytes.
-struct GlobalCell {
-  Epoch epoch = 0;
-  std::uint32_t cluster = 0;  // number of the writer's cluster, from 1; 0: not written by this launch
-  std::uint32_t reader = 0;   // of the reader's, or kSeveral
-  Epoch reader_epoch = 0;
-  std::uint16_t actor = 0, reader_actor = 0;
-  std::uint16_t line = 0;
-  bool combined = false;  // by red_add or its like
-};
-// What a flag hands on: of each cluster that signalled, how far its actors had come.
-using Signalled = std::map<std::uint32_t, Clock>;
 struct Signal {
-  int value;       // of the flag from then on
-  Signalled what;  // by this signal and those before it
-};
-struct Acquired {  // by a wait of the cluster that runs
-  int actor;
-  Epoch epoch;
-  Signalled what;
+  int value;   // of the flag from then on
+  Clock what;  // is handed on by this signal and those before it
 };
 struct GlobalRange {
   std::uintptr_t begin, end;
   const warploom::emulator::Allocation* allocation;
-  std::vector<GlobalCell> cells;
+  Shadow shadow;  // empty where nothing is to be checked
 };
 
 struct PendingLoad {
@@ -204,6 +186,9 @@ class Machine {
     if (!t->queued && !t->done) ready_.insert(before_others ? ready_.begin() : ready_.end(), t);
     t->queued = true;
   }
+  void wake_flag_waiters() {
+    for (Thread* waiter : std::exchange(flag_waiters, {})) wake(waiter);
+  }
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
   std::uint64_t next_random() { return random_.next(); }
   bool effect_now(unsigned one_in = 2);  // does an asynchronous effect take place at issue?
@@ -233,12 +218,11 @@ class Machine {
   Cta* locate(unsigned& addr, int bytes, bool cluster, const char* what);  // null and a hazard if out of range
   std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, const char* what);
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
-  void touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& me, const char* what);
+  void touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view, const Access& me, const char* what);
 
   // Global memory
   GlobalRange* find(const void* p, std::size_t bytes, bool write, const char* what);
-  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, const Access& me, bool combine = false);
-  bool knows(const View& view, std::uint32_t cluster, int actor, Epoch epoch) const;
+  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access me, bool combine = false);
 
   // Warps
   bool meet(const char* what, RegisterRun a = {}, RegisterRun b = {}, RegisterRun c = {}, unsigned value = 0);
@@ -254,17 +238,14 @@ class Machine {
   std::vector<PendingLoad> pending;  // tensor copies under way
   Banks banks;
   bool unwinding = false;
-  std::vector<Cta> ctas;  // of the cluster that runs
-  Mbarrier cluster_barrier;
-  std::uint32_t cluster_number = 0;
+  std::vector<Cta> ctas;                            // those that run, cluster by cluster: a wave
   std::map<const int*, std::vector<Signal>> flags;  // by address, in the order of the signals
-  std::vector<Acquired> acquired;
   std::vector<Thread*> flag_waiters;
 
  private:
-  void start_cluster(const int origin[3]);
-  void run_cluster();
-  void finish_cluster();
+  void start_wave(int first, int clusters);
+  void run_wave();
+  void finish_wave();
   void thread_exits(Thread& t);
   void cta_exits(Cta& cta);
   void report_deadlock();
@@ -275,6 +256,8 @@ class Machine {
   warploom::Random random_;
   std::deque<Thread*> ready_;
   std::deque<Thread> threads_;
+  std::vector<Mbarrier> cluster_barriers_;
+  std::uint16_t wave_ = 0;  // number of the one that runs, from 1
   std::vector<Actor> actors_;
   std::vector<GlobalRange> ranges_;
   std::size_t last_range_ = 0;

@@ -61,11 +61,11 @@ void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
 Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) {
   Cta* cta = current->cta;
   if (const unsigned rank = addr >> 24) {
-    if (!cluster || rank > ctas.size()) {
+    if (!cluster || static_cast<int>(rank) > self->cluster_size) {
       hazard("out-of-range", "{} uses an address of another block", what);
       return nullptr;
     }
-    cta = &ctas[rank - 1];
+    cta += static_cast<int>(rank) - 1 - cta->rank;
     addr &= 0xffffffu;
   }
   if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes)) {
@@ -88,19 +88,20 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
   return cta;
 }
 
-void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& view, const Access& by, const char* what) {
-  if (!hazards()) return;
-  const unsigned end = addr + static_cast<unsigned>(bytes);
-  for (unsigned at = addr, next; at < end; at = next) {
+void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view, const Access& by, const char* what) {
+  if (shadow.empty()) return;
+  const std::size_t end = at + static_cast<std::size_t>(bytes);
+  for (std::size_t next; at < end; at = next) {
     next = std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
-    const int i = static_cast<int>(at / 4);
-    const auto found = write ? cta.shadow.write(i, mask, view, by) : cta.shadow.read(i, mask, view, by);
+    const auto found = write ? shadow.write(at / 4, mask, view, by) : shadow.read(at / 4, mask, view, by);
     if (!found.conflict) continue;
     const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
-    hazard_beside(other.line, kind, "{} {} shared address {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what,
-                  text, other.mask ? name_of(other.actor) : "");
+    hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
+                  !other.mask             ? ""
+                  : other.wave == by.wave ? name_of(other.actor)
+                                          : "a block that ran before");
   }
 }
 
@@ -108,7 +109,7 @@ void Machine::touch(Cta& cta, unsigned addr, int bytes, bool write, const View& 
 std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, const char* what) {
   Thread* const saved = std::exchange(current, &t);
   Cta* cta = locate(addr, bytes, cluster, what);
-  if (cta) touch(*cta, addr, bytes, write, t.view(), t.access(), what);
+  if (cta) touch(cta->shadow, addr, bytes, write, t.view(), t.access(), what);
   current = saved;
   return cta ? memory(*cta, addr) : nullptr;
 }
@@ -163,40 +164,9 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
   return g;
 }
 
-// Whether something that an actor of a cluster did lies before this view: known within the running cluster by its clocks, of an
-// earlier one by a flag that it signalled.
-bool Machine::knows(const View& view, std::uint32_t cluster, int actor, Epoch epoch) const {
-  if (cluster == cluster_number) return view.knows(actor, epoch);
-  return std::any_of(acquired.begin(), acquired.end(), [&](const Acquired& a) {
-    const auto found = a.what.find(cluster);
-    return found != a.what.end() && view.knows(a.actor, a.epoch) && View(found->second, nullptr, 0).knows(actor, epoch);
-  });
-}
-
-void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, const Access& by, bool combine) {
-  if (g.cells.empty()) return;
-  const std::size_t at = reinterpret_cast<std::uintptr_t>(p) - g.begin;
-  const View view = current->view();
-  for (std::size_t i = at / 2; i < (at + static_cast<std::size_t>(bytes) + 1) / 2; ++i) {
-    GlobalCell& c = g.cells[i];
-    auto report = [&](const char* kind, const std::string& how) {
-      hazard_beside(c.line, kind, "byte {} of {} is {} {}", 2 * i, g.allocation->name, write ? "written" : "read", how);
-    };
-    const bool own = c.cluster == cluster_number;
-    if (c.cluster == 0) {
-      if ((!write || combine) && !g.allocation->initialised) report("uninitialised", "before it was written");
-    } else if (bytes > 1 && !(combine && c.combined) && !knows(view, c.cluster, c.actor, c.epoch)) {
-      report("race", own ? "unordered with the write by " + name_of(c.actor) : "here and was written by another block");
-    }
-    const bool read_before = !c.reader || c.reader == cluster_number ||
-                             (c.reader != kSeveral && knows(view, c.reader, c.reader_actor, c.reader_epoch));
-    if (write && !read_before) report("race", "here and was read by another block");
-    if (write) {
-      c.epoch = by.epoch, c.cluster = cluster_number, c.actor = by.actor, c.line = by.line, c.combined = combine;
-    } else {
-      c.reader = read_before ? cluster_number : kSeveral, c.reader_epoch = by.epoch, c.reader_actor = by.actor;
-    }
-  }
+void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access by, bool combine) {
+  by.wave = wave_, by.async = false, by.combined = combine;
+  touch(g.shadow, reinterpret_cast<std::uintptr_t>(p) - g.begin, bytes, write, current->view(), by, g.allocation->name.c_str());
 }
 namespace {
 // Where an ordinary access of global memory goes, or null and a hazard.
@@ -219,6 +189,7 @@ void load_global(RegisterRun dst, const void* p, int bytes) {
 void store_global(void* p, RegisterRun src, int bytes, Combine combine) {
   if (!use_registers(src, false)) return;
   if (global_access(p, bytes, true, combine.into ? "red" : "st_global", combine.into)) combine.put(p, src.data, bytes);
+  if (combine.into) machine->wake_flag_waiters();
 }
 
 void Combine::put(void* to, const void* from, int count) const {
@@ -232,16 +203,11 @@ void signal_flag(int* p, int n, Site) {
   if (!global_access(p, 4, true, "signal_flag", true)) return;
   std::vector<Signal>& flag = machine->flags[p];
   if (flag.empty()) flag.push_back({*p, {}});
-  flag.push_back({* p += n, flag.back().what});
-  Signalled& what = flag.back().what;
-  const auto add = [&](std::uint32_t cluster, const Clock& clock) { what[cluster] = join(what[cluster], clock); };
-  ClockBuilder clock;
-  machine->release(clock, t);
-  for (const Acquired& a : machine->acquired)
-    if (t.view().knows(a.actor, a.epoch))
-      for (const auto& [cluster, known] : a.what) add(cluster, known);
-  add(machine->cluster_number, clock.take());
-  for (Thread* waiter : std::exchange(machine->flag_waiters, {})) machine->wake(waiter);
+  ClockBuilder what;
+  what.add(flag.back().what);
+  machine->release(what, t);
+  flag.push_back({* p += n, what.take()});
+  machine->wake_flag_waiters();
 }
 
 void wait_flag(const int* p, int least, Site) {
@@ -258,9 +224,7 @@ void wait_flag(const int* p, int least, Site) {
   // Nothing is known of signals beyond the one that was enough.
   const std::vector<Signal>& flag = machine->flags[p];
   const auto enough = std::find_if(flag.begin(), flag.end(), [&](const Signal& s) { return s.value >= least; });
-  if (enough == flag.end()) return;
-  machine->acquired.push_back({t.actor, t.own[0].known, enough->what});
-  if (const auto own = enough->what.find(machine->cluster_number); own != enough->what.end()) machine->acquire(t, own->second);
+  if (enough != flag.end()) machine->acquire(t, enough->what);
 }
 
 // cp.async.
@@ -293,7 +257,7 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
     t.own[t.copy_own] = {machine->add_actor("cp.async of thread", t.self.thread, t.cta), 0, 0};
   }
   const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, self->line);
-  machine->touch(*t.cta, smem, bytes, true, t.view(), a, "cp_async");
+  machine->touch(t.cta->shadow, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
   t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<std::size_t>(bytes), pred] {
     if (pred) std::memcpy(dst, g, n);

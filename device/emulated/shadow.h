@@ -1,4 +1,5 @@
-// What is known of each 4 bytes of shared memory: who wrote them last, who has read them since, which bytes hold a value.
+// What is known of each 4 bytes of shared memory or of a writable allocation: who wrote them last, who has read them since, which
+// bytes hold a value.
 #pragma once
 #include <algorithm>
 #include "clock.h"
@@ -7,12 +8,14 @@ struct Access {
   Epoch epoch = 0;
   std::uint16_t actor = 0;
   std::uint16_t line = 0;
-  std::uint8_t mask = 0;  // bytes of the cell; 0: no access
-  bool async = false;     // by the asynchronous proxy
+  std::uint16_t wave = 0;     // of blocks that run together; nothing is known of what others did
+  std::uint8_t mask = 0;      // bytes of the cell; 0: no access
+  bool async : 1 = false;     // by the asynchronous proxy
+  bool combined : 1 = false;  // by red_add or its like
 };
 
 inline Access access_by(int actor, Epoch epoch, int line, bool async = false) {
-  return {epoch, static_cast<std::uint16_t>(actor), static_cast<std::uint16_t>(line), 0, async};
+  return {epoch, static_cast<std::uint16_t>(actor), static_cast<std::uint16_t>(line), 0, 0, async};
 }
 
 struct Cell {
@@ -35,8 +38,8 @@ inline constexpr Conflict kRaceWithWrite = {"race", " unordered with the write b
 
 class Shadow {
  public:
-  void reset(int bytes) {
-    cells_.assign(static_cast<std::size_t>((bytes + 3) / 4), Cell{});
+  void reset(std::size_t bytes, bool filled = false) {
+    cells_.assign((bytes + 3) / 4, Cell{.filled = static_cast<std::uint8_t>(filled ? 15 : 0)});
     more_.assign(1, {});
   }
 
@@ -48,12 +51,12 @@ class Shadow {
       if (!conflict) *this = {&what, with};
     }
   };
-  Found read(int i, std::uint8_t mask, const View& view, const Access& me) {
+  Found read(std::size_t i, std::uint8_t mask, const View& view, const Access& me) {
     Cell& c = cell(i);
     Found report;
     for (const Access& w : c.write) {
       if (!(w.mask & mask)) continue;
-      if (!view.knows(w.actor, w.epoch)) report(kRaceWithWrite, w);
+      if (!before(w, view, me)) report(kRaceWithWrite, w);
       else if (me.async && !w.async && !view.sees_fenced(w.actor, w.epoch)) report(kUnfenced, w);
     }
     if (c.barrier) report(kBarrier, {});
@@ -62,12 +65,12 @@ class Shadow {
     return report;
   }
 
-  Found write(int i, std::uint8_t mask, const View& view, const Access& me) {
+  Found write(std::size_t i, std::uint8_t mask, const View& view, const Access& me) {
     Cell& c = cell(i);
     Found report;
     auto replace = [&](Access& a, bool was_write) {
       if (!(a.mask & mask)) return;
-      if (!view.knows(a.actor, a.epoch)) report(was_write ? kRaceWithWrite : kRaceWithRead, a);
+      if (!(a.combined && me.combined) && !before(a, view, me)) report(was_write ? kRaceWithWrite : kRaceWithRead, a);
       else if (was_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) report(kUnfenced, a);
       a.mask = static_cast<std::uint8_t>(a.mask & ~mask);
     };
@@ -78,6 +81,7 @@ class Shadow {
       std::erase_if(more_[c.more], [](const Access& r) { return !r.mask; });
     }
     if (c.barrier) report(kBarrier, {});
+    if (me.combined && (c.filled & mask) != mask) report(kUninitialised, {});
     Access& slot = !c.write[0].mask ? c.write[0] : !c.write[1].mask ? c.write[1] : c.write[c.write[0].epoch > c.write[1].epoch];
     slot = me;
     slot.mask = mask;
@@ -85,22 +89,28 @@ class Shadow {
     return report;
   }
 
-  Cell& cell(int i) { return cells_[static_cast<std::size_t>(i)]; }
-  int size() const { return static_cast<int>(cells_.size()); }
+  Cell& cell(std::size_t i) { return cells_[i]; }
+  bool empty() const { return cells_.empty(); }
 
  private:
+  static bool before(const Access& a, const View& view, const Access& me) {
+    return a.wave == me.wave && view.knows(a.actor, a.epoch);
+  }
+
   void add_reader(Cell& c, std::uint8_t mask, const View& view, Access me) {
     me.mask = mask;
     Access* free = nullptr;
+    const auto tells = [&](const Access& r) { return r.wave != me.wave && (r.mask & mask) == mask; };  // of any later write
+    if (std::ranges::any_of(c.read, tells) || (c.more && std::ranges::any_of(more_[c.more], tells))) return;
     for (Access& r : c.read) {
-      if (r.mask && r.actor == me.actor && r.async == me.async) {
+      if (r.mask && r.wave == me.wave && r.actor == me.actor && r.async == me.async) {
         r.mask |= mask;
         r.epoch = me.epoch;
         r.line = me.line;
         return;
       }
       // A reader that happened before me is covered by me: who comes after me comes after it.
-      if (!free && (!r.mask || ((r.mask & ~mask) == 0 && view.knows(r.actor, r.epoch)))) free = &r;
+      if (!free && (!r.mask || ((r.mask & ~mask) == 0 && before(r, view, me)))) free = &r;
     }
     if (free) {
       *free = me;
@@ -113,7 +123,7 @@ class Shadow {
     }
     auto& list = more_[c.more];
     for (Access& r : list) {
-      if (r.actor == me.actor) {
+      if (r.wave == me.wave && r.actor == me.actor) {
         r.mask |= mask;
         r.epoch = me.epoch;
         return;

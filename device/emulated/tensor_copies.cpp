@@ -73,19 +73,20 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   if (!machine->locate(at, static_cast<int>(bytes), false, what)) return;
   GlobalRange* g = whole_tensor(map, false, what);
   if (!g) return;
-  if (!g->cells.empty())
+  if (!g->shadow.empty())
     for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
       if (last > first) machine->touch_global(*g, p + first, last - first, false, t.access());
     });
   for (Cta& cta : machine->ctas) {
-    if (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1)) continue;
+    if (cta.cluster_barrier != t.cta->cluster_barrier || (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1))) continue;
     if (&cta != t.cta) {
       unsigned remote = smem | static_cast<unsigned>(cta.rank + 1) << 24;
       if (!machine->locate(remote, static_cast<int>(bytes), true, what)) continue;
     }
     Mbarrier* b = machine->barrier(cta, bar, what, true);
     if (!b) continue;
-    machine->touch(cta, smem, static_cast<int>(bytes), true, t.view(), access_by(b->actor, b->phase + 1, self->line, true), what);
+    machine->touch(cta.shadow, smem, static_cast<int>(bytes), true, t.view(), access_by(b->actor, b->phase + 1, self->line, true),
+                   what);
     b->copied_phase = std::max(b->copied_phase, b->phase + 1);
     b->copy_line = self->line;
     PendingLoad load{map, smem, &cta, b, b->phase, {}, bytes, self->line, &t};
@@ -131,7 +132,7 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, C
     t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
   }
   const Epoch group = t.stores.committed + 1;
-  machine->touch(*t.cta, smem, static_cast<int>(bytes), false, t.view(),
+  machine->touch(t.cta->shadow, smem, static_cast<int>(bytes), false, t.view(),
                  access_by(t.own[t.bulk_own].actor, group, self->line, true), "tma_store");
   const Access a = access_by(t.own[t.bulk_own + 1].actor, group, self->line, true);
   if (machine->hazards())

@@ -119,7 +119,7 @@ void look_at_operands(Warpgroup& g, WgmmaOp& op) {
   auto look = [&](unsigned long long d, int rows, bool mn_major) {
     for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
       if (!inside(addr)) outside = true;
-      else machine->touch(*g.cta, addr, 16, false, known.view, by, "wgmma");
+      else machine->touch(g.cta->shadow, addr, 16, false, known.view, by, "wgmma");
     });
   };
   if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);

@@ -62,7 +62,7 @@ WL_DEFINE_LOAD(GlobalLoadStream, "ld.global.L1::no_allocate", "l", const void*)
 WL_DEFINE_LOAD(SharedLoad, "ld.shared", "r", unsigned)
 WL_DEFINE_LOAD(ClusterLoad, "ld.shared::cluster", "r", unsigned)
 WL_DEFINE_STORE("st.global", ".b16", ".b32", "l", const void*, GlobalStore)
-WL_DEFINE_STORE("st.global.L1::no_allocate", ".b16", ".b32", "l", const void*, GlobalStoreStream)
+WL_DEFINE_STORE("st.global.cs", ".b16", ".b32", "l", const void*, GlobalStoreStream)
 WL_DEFINE_STORE("st.shared", ".b16", ".b32", "r", unsigned, SharedStore)
 WL_DEFINE_STORE("st.shared::cluster", ".b16", ".b32", "r", unsigned, ClusterStore)
 
@@ -70,7 +70,8 @@ WL_DEFINE_STORE("st.shared::cluster", ".b16", ".b32", "r", unsigned, ClusterStor
 #undef WL_LOAD_FORMS
 
 // Global memory, BYTES in 1, 2, 4, 8, 16 per thread; registers and address aligned to BYTES. Where pred is false, a load gives
-// `fill` and a store does nothing. The _stream forms are for data used once: they leave the L1 cache alone.
+// `fill` and a store does nothing. The _stream forms are for data used once: loads leave the L1 cache alone, what is stored leaves
+// the L2 first.
 #define WL_GLOBAL_FORMS(load, Load, store, Store)                                          \
   template <int BYTES, class T>                                                            \
   WL_FN void load(T* dst, const T* p) {                                                    \

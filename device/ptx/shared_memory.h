@@ -71,6 +71,16 @@ WL_FN void cp_async(unsigned smem, const T* g, bool pred) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(smem), "l"(g), "n"(BYTES), "r"(size) : "memory");
   }
 }
+// For data used once: they leave the L2 cache first.
+template <int BYTES, class T>
+WL_FN void cp_async_stream(unsigned smem, const T* g, bool pred = true) {
+  if constexpr (BYTES != 16) return cp_async<BYTES>(smem, g, pred);
+  unsigned long long policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  const int size = pred ? BYTES : 0;
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(smem), "l"(g), "r"(size), "l"(policy)
+               : "memory");
+}
 WL_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most the N newest of this thread's groups are under way.
 template <int N>

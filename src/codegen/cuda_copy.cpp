@@ -141,7 +141,9 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Ch
   look_up(global, global_at);
   const std::string bounds = bounds_condition(global, global_at), tail = bounds.empty() ? "" : ", " + bounds;
   const std::string in_global = global_address(global, global_at), in_shared = shared_address(shared, shared_at);
-  if (choice.instruction) return out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, in_shared, in_global, tail);
+  if (choice.instruction)
+    return out_.line("{}{}<{}>({}, {}{});", choice.instruction->call, node.streaming ? "_stream" : "", bytes, in_shared,
+                     in_global, tail);
   out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
   if (load) {
     out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, in_global,

@@ -4,7 +4,6 @@ using tile::Index, tile::ReduceOp, tile::TensorId, tile::Value;
 using Kind = RowTerm::Kind;
 namespace {
 std::size_t place(std::int64_t id) { return static_cast<std::size_t>(id); }
-std::string slot_name(int slot) { return slot == 0 ? "x" : fmt::format("x{}", slot); }
 }  // namespace
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
@@ -25,11 +24,12 @@ std::int64_t RowProgram::tiles(const std::vector<std::size_t>& axes) const {
   return count;
 }
 
-void RowProgram::go_to(const Index& group) {
+void RowProgram::go_to(const Index& rows_of_tile) {
+  group = rows_of_tile;
   at.origin.assign(start.size(), 0);
   at.place(rows.nest, rows.outer, group);
   const std::size_t last = rows.row.back();
-  if (cluster > 1) at.origin[last] = tile::cluster_rank() * (tiles(last) * at.extent[last]);
+  if (cluster > 1) at.origin[last] = rank() * (tiles(last) * at.extent[last]);
   start = at.origin;
 }
 void RowProgram::go_along(const Index& number) {
@@ -47,6 +47,10 @@ TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varie
   return draft.reg(name, dtype, shape);
 }
 
+std::string RowProgram::slot_name(int slot) const {
+  const std::string name = slot == 0 ? "x" : fmt::format("x{}", slot);
+  return in_pieces ? fmt::format("{}_{}", name, piece) : name;
+}
 TensorId RowProgram::register_of(int load) {
   const RowTerm& term = rows.term(load);
   return reg(fmt::format("in{}", term.load), term.varies, rows.nest.loads[place(term.load)].dtype);
@@ -74,7 +78,7 @@ Value RowProgram::compute(int id) {
 
 void RowProgram::read(const RowTerm& load, TensorId to) {
   const bool large = rows.fills_tile(load.varies);
-  if (fetch && large) return std::exchange(fetch, {})(to);
+  if (fetch && large) return fetch(to);
   const auto which = place(load.load);
   b.copy(in[which].at(at), b.all(to), rows.fills[which], large);
 }
@@ -120,7 +124,7 @@ TensorId RowProgram::operand(int id) {
   return whole("inside");
 }
 
-void RowProgram::reduce(int id, TensorId from) {
+void RowProgram::reduce(int id, TensorId from, bool alone) {
   const RowTerm& term = rows.term(id);
   const auto op = *reduce_op(term.op);
   const TensorId to = number(fmt::format("{}{}", op == ReduceOp::sum ? "total" : op == ReduceOp::max ? "top" : "low", id));
@@ -131,8 +135,43 @@ void RowProgram::reduce(int id, TensorId from) {
     b.reduce(part, from, static_cast<int>(std::find(rows.dims.begin(), rows.dims.end(), rows.row[i]) - rows.dims.begin()), op);
     from = part;
   }
-  if (cluster > 1) b.cluster_reduce(to, op);
+  if (cluster > 1 && !in_memory) b.cluster_reduce(to, op);
+  else if (cluster > 1 && !alone) b.reduce(to, meet({to})[0], row_dim(), op);
   bound[id] = b.value(to);
+}
+
+// In memory each block leaves its parts and waits until all have. Every meeting has its own place and flag, so that none waits for
+// the readers of the one before.
+std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
+  const std::int64_t each = std::ranges::count(rows.terms, Kind::reduce, &RowTerm::kind), meetings = each * tiles(rows.outer);
+  std::vector<std::int64_t> part = {1}, all = {1}, shape = {meetings};
+  for (const std::size_t axis : rows.dims) {
+    part.push_back(axis == rows.across ? at.extent[axis] : 1);
+    all.push_back(axis == rows.row.back() ? cluster : part.back());
+    shape.push_back(all.back());
+  }
+  if (met == 0) {
+    workspaces = {{"row_parts", Dtype::f32, shape}, {"row_flags", Dtype::i32, {meetings}}};
+    met_parts = b.output("parts", Dtype::f32, shape), met_flags = b.zeroed(b.output("flags", Dtype::i32, {meetings}));
+    draft.buffers["parts"] = "row_parts", draft.buffers["flags"] = "row_flags";
+  }
+  const auto place = [&](std::size_t i, const Index& block, const std::vector<std::int64_t>& extent) {
+    std::vector<Index> offset(extent.size(), 0);
+    offset[0] = group * each + (met + static_cast<std::int64_t>(i)), offset[row_dim() + 1] = block;
+    return b.tile(met_parts, std::move(offset), extent);
+  };
+  const tile::Tile flag = b.tile(met_flags, {group * each + met}, {1});
+  for (std::size_t i = 0; i < own.size(); ++i) b.copy(b.all(own[i]), place(i, rank(), part));
+  b.add(tile::Signal{flag, 1});
+  for (const auto& work : std::exchange(meanwhile, {})) work();
+  b.add(tile::Wait{flag, cluster});
+  std::vector<TensorId> others;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    others.push_back(draft.reg(fmt::format("met{}", i), Dtype::f32, {all.begin() + 1, all.end()}));
+    b.copy(place(i, 0, all), b.all(others.back()));
+  }
+  met += std::ssize(own);
+  return others;
 }
 
 Value RowProgram::masked(int id, Value value) const {
@@ -161,7 +200,7 @@ void RowProgram::store(bool along) {
       b.copy(b.all(y), out[i].at(at), 0, streaming && along);
     };
     if (along || cluster == 1) emit();
-    else b.if_less(tile::cluster_rank(), 1, emit);
+    else b.if_less(rank(), 1, emit);
   }
 }
 
@@ -171,6 +210,7 @@ void RowProgram::in_registers() {
   for (std::size_t p = 0; p < last; ++p) {
     settle(p);
     hold(p, true);
+    fetch = {};
     for (const int id : rows.passes[p].reduces) reduce(id, operand(id));
     std::erase_if(bound,
                   [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
@@ -181,12 +221,14 @@ void RowProgram::in_registers() {
 }
 
 void RowProgram::walk(const std::function<void(const Index&)>& body) {
-  const auto outside = bound;
-  b.for_("i", 0, tiles(rows.row), 1, [&](const Index& i) {
+  const auto turn = [&, outside = bound](const Index& i) {
     go_along(i);
     body(i);
-  });
-  bound = outside;
+    bound = outside;
+  };
+  if (!in_pieces) return b.for_("i", 0, tiles(rows.row), 1, turn);
+  for (piece = 0; piece < tiles(rows.row); ++piece) turn(piece);
+  piece = 0;
 }
 
 tile::Tile RowProgram::keep(int slot) {
@@ -205,13 +247,13 @@ tile::Tile RowProgram::keep(int slot) {
 void RowProgram::take(std::size_t pass) {
   for (const auto& [id, slot] : rows.passes[pass].held) {
     const TensorId to = whole(slot_name(slot));
-    b.copy(keep(slot), b.all(to));
+    if (!in_pieces) b.copy(keep(slot), b.all(to));
     bound[id] = b.value(to);
   }
 }
 void RowProgram::leave(std::size_t pass) {
   for (const auto& [id, slot] : rows.passes[pass].held)
-    if (pass == 0 || !rows.passes[pass - 1].held.contains(id)) b.copy(b.all(whole(slot_name(slot))), keep(slot));
+    if (!in_pieces && (pass == 0 || !rows.passes[pass - 1].held.contains(id))) b.copy(b.all(whole(slot_name(slot))), keep(slot));
 }
 
 // Every lane keeps its own result, or its own running maximum and the sum of exp(x - maximum); they are joined after the pass.
@@ -219,6 +261,33 @@ void RowProgram::in_passes(bool stays) {
   const std::size_t last = rows.passes.size() - 1;
   const auto exp_of = [](Value v) { return tile::apply(ValueOp::exp, {std::move(v)}); };
   std::size_t first = 0;
+  // A block's own mean will do for its squared differences: how far it lies from the row's is added when blocks meet, once for both.
+  const std::int64_t part = tiles(rows.row) * at.extent[rows.row.back()];
+  const bool spread = rows.spread && stays && in_memory && part * cluster == rows.row_size();
+  const auto scaled = [&](TensorId sum) { return b.value(sum) * tile::constant(1.0 / static_cast<double>(part)); };
+  const auto square = [](const Value& v) { return v * v; };
+  // What the last pass loads anew of a piece, is loaded before the one before it is stored, and the first before blocks meet.
+  const auto& held = rows.passes[spread ? 0 : last - 1].held;
+  std::map<int, Value> ready;
+  const auto load = [&](const auto& self, int id) -> void {
+    const RowTerm& term = rows.term(id);
+    if (!term.along || held.contains(id) || ready.contains(id)) return;
+    for (const int arg : term.operands) self(self, arg);
+    if (term.kind != Kind::load) return;
+    const auto name = fmt::format("in{}_{}", term.load, piece % 2);
+    const TensorId to = reg(name, term.varies, rows.nest.loads[place(term.load)].dtype);
+    read(term, to);
+    ready[id] = b.value(to);
+  };
+  const auto load_piece = [&](std::int64_t number) {
+    if (!in_pieces || number == tiles(rows.row)) return;
+    const std::int64_t here = std::exchange(piece, number);
+    go_along(number);
+    ready.clear();
+    for (const int root : rows.passes[last].roots(rows)) load(load, root);
+    piece = here;
+    go_along(here);
+  };
   settle(0);
   for (int slot = 0; stays && slot < rows.slots(); ++slot) whole(slot_name(slot));
   if (rows.joint && !stays) {
@@ -239,7 +308,8 @@ void RowProgram::in_passes(bool stays) {
     first = 2;
   }
   for (std::size_t p = first; p < last; ++p) {
-    settle(p);
+    const bool own_mean = spread && p == 1;
+    if (!own_mean) settle(p);
     const auto& reduces = rows.passes[p].reduces;
     std::vector<TensorId> lanes, lost;
     for (const int id : reduces) {
@@ -251,10 +321,12 @@ void RowProgram::in_passes(bool stays) {
     }
     walk([&](const Index&) {
       if (stays && p > 0) take(p - 1);
-      if (stays) hold(p, false);
-      if (stays) leave(p);
+      if (stays && !own_mean) hold(p, false), leave(p);
       for (std::size_t i = 0; i < lanes.size(); ++i) {
-        const Value all = b.value(lanes[i]), each = masked(reduces[i], compute(rows.term(reduces[i]).operands[0]));
+        const Value all = b.value(lanes[i]),
+                    each = own_mean
+                               ? square(compute(rows.term(rows.passes[0].reduces[0]).operands[0]) - b.value(number("middle")))
+                               : masked(reduces[i], compute(rows.term(reduces[i]).operands[0]));
         if (lost[i] < 0) {
           b.map(lanes[i], tile::apply(rows.term(reduces[i]).op, {all, each}));
           continue;
@@ -266,15 +338,32 @@ void RowProgram::in_passes(bool stays) {
         b.map(lanes[i], b.value(total));
       }
     });
+    fetch = {};
+    const auto load_first = [&] { load_piece(0); };
+    if (p + 1 == last && in_memory) meanwhile.insert(meanwhile.begin(), load_first);
+    else if (p + 1 == last) load_first();
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + b.value(lost[i]));
-      reduce(reduces[i], lanes[i]);
+      reduce(reduces[i], lanes[i], spread);
+    }
+    if (spread && p == 0) b.map(number("middle"), scaled(bound.at(reduces[0]).tensor));
+    if (own_mean) {
+      const TensorId sum = bound.at(rows.passes[0].reduces[0]).tensor, squares = bound.at(reduces[0]).tensor;
+      const auto all = meet({sum, squares});
+      b.reduce(sum, all[0], row_dim(), ReduceOp::sum);
+      settle(1);
+      const Value mean = compute(rows.term(rows.term(rows.term(reduces[0]).operands[0]).operands[0]).operands[1]);
+      b.map(all[0], scaled(all[0]) - mean);
+      b.map(all[1], b.value(all[1]) + b.value(all[0]) * b.value(all[0]) * tile::constant(static_cast<double>(part)));
+      b.reduce(squares, all[1], row_dim(), ReduceOp::sum);
     }
   }
   settle(last);
   if (!rows.passes[last].roots(rows).empty())
     walk([&](const Index&) {
-      if (stays) take(last - 1);
+      bound.insert(ready.begin(), ready.end());
+      load_piece(piece + 1);
+      if (stays) take(spread ? 0 : last - 1);
       store(true);
     });
   at.origin = start;

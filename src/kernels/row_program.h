@@ -7,6 +7,8 @@ namespace warploom::kernels {
 struct RowProgram {
   const Rows& rows;
   std::int64_t cluster = 1;  // blocks that share a row, each with a part of its last axis
+  bool in_memory = false;    // where they meet: they are no cluster of the target's
+  bool in_pieces = false;    // in_passes: what is held stays in registers, each tile's in its own
   bool streaming = false;    // results are stored past the caches
   bool compensated = false;  // in_passes: sums keep what rounding loses, since there are thousands of tiles
   Draft draft{"rowwise"};
@@ -16,7 +18,13 @@ struct RowProgram {
   std::vector<tile::Index> start;                  // where the row begins, or a block's part of it
   std::map<int, tile::Value> bound = {};           // terms that have been computed
   std::map<int, tile::TensorId> kept = {};         // by slot: the shared tensor of a row's held terms
-  std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile
+  std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile, in the first pass
+  std::vector<std::function<void()>> meanwhile;    // done where blocks meet in memory, before they wait
+  std::int64_t piece = 0;                          // the tile that is walked over
+  tile::Index group = 0;                           // of rows that the tile is at
+  std::int64_t met = 0;                            // in memory, so often a tile
+  tile::TensorId met_parts = -1, met_flags = -1;
+  std::vector<BufferSpec> workspaces = {};
 
   // Tiles are of these extents, 1 off Rows::dims.
   RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks = 1);
@@ -34,11 +42,15 @@ struct RowProgram {
   void settle(std::size_t pass);                          // computes the numbers that the pass needs of each row
   void hold(std::size_t pass, bool operands);             // puts what the pass holds, and perhaps the operands of its reductions
   tile::TensorId operand(int reduce);                     // that has been put; with nothing in it past the row's end
-  void reduce(int term, tile::TensorId from);             // over the row; binds it
-  void walk(const std::function<void(const tile::Index&)>& body);  // over the row's tiles
+  void reduce(int term, tile::TensorId from, bool alone = false);            // over the row; binds it
+  std::vector<tile::TensorId> meet(const std::vector<tile::TensorId>& own);  // combines it over the blocks that share the row
+  int row_dim() const { return static_cast<int>(std::ranges::find(rows.dims, rows.row.back()) - rows.dims.begin()); }
+  tile::Index rank() const { return in_memory ? tile::block(0) % cluster : tile::cluster_rank(); }  // among those
+  void walk(const std::function<void(const tile::Index&)>& body);                                   // over the row's tiles
   tile::Value masked(int term, tile::Value value) const;
   void store(bool along);                // results along the row, or the others
   tile::TensorId register_of(int load);  // a term
+  std::string slot_name(int slot) const;
   tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
   tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(start.size(), true)); }

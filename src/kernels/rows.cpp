@@ -18,6 +18,7 @@ class Reader {
     find_passes();
     choose_fills();
     find_joint();
+    find_spread();
     return std::move(rows_);
   }
 
@@ -221,6 +222,14 @@ class Reader {
     const RowTerm& difference = rows_.term(e.operands[0]);
     rows_.joint = difference.kind == Kind::apply && difference.op == ValueOp::sub && difference.operands[0] == top.operands[0] &&
                   difference.operands[1] == high;
+  }
+  void find_spread() {
+    if (rows_.passes.size() != 3 || rows_.passes[0].reduces.size() != 1 || rows_.passes[1].reduces.size() != 1) return;
+    const RowTerm &total = rows_.term(rows_.passes[0].reduces[0]), &squares = rows_.term(rows_.passes[1].reduces[0]);
+    const RowTerm &square = rows_.term(squares.operands[0]), &off = rows_.term(square.operands.empty() ? 0 : square.operands[0]);
+    rows_.spread = total.op == ValueOp::add && squares.op == ValueOp::add && square.kind == Kind::apply &&
+                   square.op == ValueOp::mul && square.operands[0] == square.operands[1] && off.kind == Kind::apply &&
+                   off.op == ValueOp::sub && off.operands[0] == total.operands[0] && !rows_.term(off.operands[1]).along;
   }
 
   Rows rows_;

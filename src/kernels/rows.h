@@ -41,6 +41,8 @@ struct Rows {
   // Pass 1 is nothing but the sum of exp(x - M), M being pass 0's maximum of the same x: one pass can do both, which scales the sum
   // as the maximum grows.
   bool joint = false;
+  // Pass 1 is nothing but the sum of (x - M)², M being a number that pass 0 finds, whose only result is the sum of the same x.
+  bool spread = false;
 
   const RowTerm& term(int id) const { return terms[static_cast<std::size_t>(id)]; }
   std::int64_t size(std::size_t axis) const { return axis < nest.axes.size() ? nest.axes[axis] : 1; }

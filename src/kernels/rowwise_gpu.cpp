@@ -1,6 +1,7 @@
 // Rows on a GPU. A row's place is a field: in the registers of one block or of a cluster of blocks (one pass over memory), the same
 // fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or nowhere (one pass over
-// memory for each of the nest's).
+// memory for each of the nest's). More blocks than a cluster of the target has share a row as well, up to one a multiprocessor: they
+// run at the same time, take one row after another and meet in memory.
 #include "kernels/families.h"
 #include "kernels/row_program.h"
 namespace warploom::kernels {
@@ -21,7 +22,7 @@ class RowwiseGpu final : public Family {
 
   Space space() const override {
     std::vector<std::int64_t> clusters = {1}, together = {1, 2, 4, 8, 16};
-    for (std::int64_t c = 2; c <= capabilities_.max_cluster; c *= 2) clusters.push_back(c);
+    for (std::int64_t c = 2; c <= capabilities_.processors; c *= 2) clusters.push_back(c);
     if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
     if (const auto most = power_of_two_above(rows_.size(rows_.across)); rows_.lanes_outside && most < 8) together = {most};
     return {name(),
@@ -31,8 +32,8 @@ class RowwiseGpu final : public Family {
              {"cluster", clusters, "blocks that share a row"},
              {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
              {"rows", together, "rows a block takes at once"},
-             {"chunk", {4, 8, 16}, "elements a thread takes at once, where the row is not in registers"},
-             {"stages", {2, 3, 4}, "rows of a ring"},
+             {"chunk", {4, 8, 16}, "elements a thread takes at once; where the row is in registers 4 is all of it"},
+             {"stages", {2, 3, 4, 1}, "rows of a ring"},
              {"blocks", {2, 1, 3, 4}, "blocks a multiprocessor holds, where a ring feeds them"}}};
   }
 
@@ -40,12 +41,13 @@ class RowwiseGpu final : public Family {
     const auto threads = field(s, "warps") * 32, together = field(s, "rows"), cluster = field(s, "cluster"),
                place = field(s, "place"), chunk = field(s, "chunk"), stages = field(s, "stages", 2),
                blocks = field(s, "blocks", 2);
-    const bool ring = place == kRing, whole = place == kRegisters || ring;
-    WARPLOOM_CHECK(first_broken(s, {
-                                       {cluster > capabilities_.max_cluster, "a cluster the target has", cluster},
-                                       {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
-                                       {whole && chunk != 4, "chunk=4 where the row is in registers", chunk},
-                                   }));
+    const bool ring = place == kRing, registers = place == kRegisters || ring, pieces = registers && chunk != 4;
+    WARPLOOM_CHECK(
+        first_broken(s, {
+                            {in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
+                            {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
+                            {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
+                        }));
     const auto extent = extents(s);
     std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
     for (const std::size_t axis : rows_.dims) {
@@ -54,7 +56,7 @@ class RowwiseGpu final : public Family {
                                    : round_up(ceil_div(rows_.size(axis), axis == rows_.row.back() ? cluster : 1), extent[axis]);
     }
     const std::int64_t size = rows_.row_size(), slots = rows_.slots(), across = rows_.size(rows_.across),
-                       values = part / threads * std::max<std::int64_t>(1, slots),
+                       values = held / threads * std::max<std::int64_t>(1, slots),
                        longest = power_of_two_above(size / cluster) * together;
     const bool outside = rows_.lanes_outside;
     const std::int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
@@ -64,20 +66,22 @@ class RowwiseGpu final : public Family {
                 size},
                {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.processors,
                 "cluster=1 where enough rows are streamed", cluster},
-               {together > 1 && !outside && (cluster > 1 || place != kRegisters),
-                "rows=1 with clusters, a ring, shared memory or streaming", together},
+               {together > 1 && !outside && (cluster > 1 || place != kRegisters || pieces),
+                "rows=1 with clusters, a ring, pieces, shared memory or streaming", together},
                {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
                {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
-               {whole && (part < threads || values > most),
+               {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held), "chunk=4, or a row of several chunks",
+                chunk},
+               {registers && (part < threads || values > most),
                 "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
-               {!whole && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",
+               {!registers && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",
                 threads * chunk},
-               {ring && (outside || rows_.row.size() > 1 || part * cluster != size || feeds_.size() != 1 ||
+               {ring && (outside || rows_.row.size() > 1 || held * cluster != size || feeds_.size() != 1 ||
                          !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
                 "a row that the tiles divide, of one tensor", size},
            }));
     std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
-    if (ring) bytes = (stages * part * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + 1024) * blocks;
+    if (ring) bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + 1024) * blocks;
     WARPLOOM_CHECK(
         first_broken(s, {{ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor", threads * blocks}}));
     return fits(s, bytes, capabilities_);
@@ -86,35 +90,44 @@ class RowwiseGpu final : public Family {
   Result<Programs> programs(const Schedule& s) const override {
     const std::int64_t cluster = field(s, "cluster");
     RowProgram p(rows_, extents(s), cluster);
-    p.streaming = true;
-    p.b.grid(p.tiles(p.rows.outer) * cluster).warps(static_cast<int>(field(s, "warps")));
-    if (cluster > 1) p.b.cluster(cluster);
-    p.go_to(tile::block(0) / cluster);
-    switch (field(s, "place")) {
-      case kRegisters: p.in_registers(); break;
-      case kRing: in_ring(p, s); break;
-      case kShared: p.in_passes(true); break;
-      default: p.in_passes(false); break;
-    }
+    p.streaming = true, p.in_memory = in_memory(s), p.in_pieces = in_registers(s) && !whole(s);
+    const bool ring = field(s, "place") == kRing, turns = ring || p.in_memory;  // blocks take one row after another
+    const std::int64_t all = p.tiles(p.rows.outer);
+    const std::int64_t at_once = p.in_memory
+                                     ? capabilities_.processors / cluster
+                                     : capabilities_.cluster_processors(static_cast<int>(cluster)) * field(s, "blocks") / cluster;
+    const std::int64_t workers = turns ? std::clamp<std::int64_t>(at_once, 1, all) : all;
+    p.b.grid(workers * cluster).warps(static_cast<int>(field(s, "warps")));
+    if (p.in_memory) p.b.cooperative();
+    else if (cluster > 1) p.b.cluster(cluster);
+    const auto compute = [&](const Index& rows) {
+      p.go_to(rows);
+      if (whole(s)) p.in_registers();
+      else p.in_passes(field(s, "place") != kStreamed);
+    };
+    const Index first = tile::block(0) / cluster;
+    if (ring) in_ring(p, s, first, workers);
+    if (turns) p.b.for_("r", first, all, workers, compute);
+    else compute(first);
     Programs out;
     p.draft.finish(out);
+    out.workspaces = std::move(p.workspaces);
     return out;
   }
 
  private:
   // Of a tile: all of the row or of a block's part of it, in whole vectors a thread, where it is in registers; else a chunk.
   std::vector<std::int64_t> extents(const Schedule& s) const {
-    const bool whole = field(s, "place") == kRegisters || field(s, "place") == kRing;
     std::vector<std::int64_t> extent(rows_.nest.axes.size() + 1, 1);
     extent[rows_.across] = field(s, "rows");
-    std::int64_t unit = std::max<std::int64_t>(1, field(s, "warps") * 32 * (whole ? 1 : field(s, "chunk")) / field(s, "rows"));
+    std::int64_t unit = std::max<std::int64_t>(1, field(s, "warps") * 32 * (whole(s) ? 1 : field(s, "chunk")) / field(s, "rows"));
     for (std::size_t i = rows_.row.size(); i-- > 0;) {
       const bool fastest = i + 1 == rows_.row.size();
       const std::int64_t part = ceil_div(rows_.size(rows_.row[i]), fastest ? field(s, "cluster") : 1);
-      if (whole && fastest && !rows_.lanes_outside && part >= unit * 4) unit *= 4;
+      if (whole(s) && fastest && !rows_.lanes_outside && part >= unit * 4) unit *= 4;
       std::int64_t& own = extent[rows_.row[i]];
       if (i > 0 && part < unit) own = power_of_two_above(part);
-      else own = whole ? round_up(part, unit) : unit;
+      else own = whole(s) ? round_up(part, unit) : unit;
       unit = std::max<std::int64_t>(1, unit / own);
     }
     return extent;
@@ -132,32 +145,40 @@ class RowwiseGpu final : public Family {
     return out;
   }
 
-  void in_ring(RowProgram& p, const Schedule& s) const {
+  // Fills the ring before the first row. What a row loads first it takes from there, and fetches another.
+  void in_ring(RowProgram& p, const Schedule& s, const Index& first, std::int64_t workers) const {
     auto& b = p.b;
     const std::size_t load = at(*feeds_.begin());
     const Access& access = p.rows.nest.loads[load];
-    const std::int64_t stages = field(s, "stages"), processors = capabilities_.cluster_processors(static_cast<int>(p.cluster)),
-                       workers = std::min(p.tiles(p.rows.outer),
-                                          std::max<std::int64_t>(1, processors * field(s, "blocks") / p.cluster));
-    b.grid(workers * p.cluster);
-    const TensorId slot = b.shared("slot", access.dtype, {1, p.at.extent[p.rows.row[0]]});
+    const std::int64_t stages = field(s, "stages"), ahead = std::max<std::int64_t>(1, stages - 1);
+    const std::int64_t extent = p.at.extent[p.rows.row[0]], pieces = p.tiles(p.rows.row);
+    const TensorId slot = b.shared("slot", access.dtype, {1, extent * pieces});
     const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
-    const auto produce = [&](const Index& r) {
+    const auto produce = [=, &p, &b](const Index& r) {
       p.go_to(r);
-      b.produce(ring, [&] { b.copy(p.in[load].at(p.at), b.all(slot)); });
+      NestTile row = p.at;
+      row.extent[p.rows.row[0]] = extent * pieces;
+      b.produce(ring, [&] { b.copy(p.in[load].at(row), b.all(slot), 0, p.in_memory); });
     };
-    const Index first = tile::block(0) / p.cluster;
-    for (std::int64_t i = 0; i + 1 < stages; ++i) produce(first + i * workers);
-    b.for_("r", first, p.tiles(p.rows.outer), workers, [&](const Index& r) {
-      p.fetch = [&](TensorId to) {
-        b.consume(ring, 0, [&] { b.copy(b.all(slot), b.all(to)); });
-        produce(r + (stages - 1) * workers);
-        p.go_to(r);
+    for (std::int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
+    p.fetch = [=, &p, &b, dtype = access.dtype](TensorId to) {
+      const auto arrived = [&](std::int64_t i) {
+        return pieces == 1 ? to : p.reg(fmt::format("arrived{}", i), std::vector<bool>(p.start.size(), true), dtype);
       };
-      p.go_to(r);
-      p.in_registers();
-    });
+      if (p.piece > 0) return b.copy(b.all(arrived(p.piece)), b.all(to));
+      b.consume(ring, 0, [&] {
+        for (std::int64_t i = 0; i < pieces; ++i) b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
+      });
+      const auto refill = [=, &p, r = p.group] { produce(r + ahead * workers), p.go_to(r); };
+      if (p.in_memory) p.meanwhile.push_back(refill);
+      else refill();
+      if (pieces > 1) b.copy(b.all(arrived(0)), b.all(to));
+    };
   }
+
+  static bool in_registers(const Schedule& s) { return field(s, "place") == kRegisters || field(s, "place") == kRing; }
+  static bool whole(const Schedule& s) { return in_registers(s) && field(s, "chunk") == 4; }  // is a tile, all of a row
+  bool in_memory(const Schedule& s) const { return field(s, "cluster") > capabilities_.max_cluster; }
 
   Rows rows_;
   Capabilities capabilities_;

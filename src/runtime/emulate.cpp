@@ -5,6 +5,8 @@
 #include "tensor_map.h"
 namespace warploom::runtime {
 namespace {
+constexpr std::int64_t kMostTogether = 1 << 14;  // threads
+
 wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   wl::TensorMap map{};
   map.base = base;
@@ -42,10 +44,16 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
     launch.grid[d] = static_cast<int>(kernel.grid[d]);
     launch.cluster[d] = static_cast<int>(kernel.cluster[d]);
   }
+  launch.cooperative = kernel.cooperative;
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
   launch.options = options;
   launch.options.after_launch = kernel.overlaps;
+  if (const auto blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+      kernel.cooperative && blocks * kernel.threads > kMostTogether)
+    return fail({ErrorCode::kResourceLimit, "the blocks of a cooperative kernel are too many to be emulated together",
+                 kernel.name, fmt::format("at most {} threads", kMostTogether),
+                 fmt::format("{} blocks of {}", blocks, kernel.threads), "check a smaller problem"});
 
   std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());

@@ -1,13 +1,19 @@
-// The blocks of one cluster run together: each statement in all blocks that reach it, before the next statement.
+// Clusters run one after another. The blocks of one, and all of a cooperative program, take turns: each runs until it waits for
+// others.
 //
 // Elements are kept as doubles that are exact values of the tensor's type, or nothing where none was ever written. Shared and
 // register tensors begin unwritten; a slot of a pipeline begins unwritten each time it is produced.
 #include "tile/interpret.h"
+#include <boost/context/fiber.hpp>
+#include <boost/context/fixedsize_stack.hpp>
+#include <deque>
+#include <list>
 #include "tile/verify.h"
 namespace warploom::tile {
 namespace {
-// Of shared and register tensors, all blocks of a cluster.
+// Of shared and register tensors, all blocks that run together.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 27;
+constexpr std::size_t kStack = 1 << 20;
 
 using Values = std::vector<double>;
 using Storage = std::shared_ptr<std::vector<std::optional<double>>>;  // null: never written
@@ -15,12 +21,6 @@ using Storage = std::shared_ptr<std::vector<std::optional<double>>>;  // null: n
 struct Queue {
   std::vector<std::vector<Storage>> slots;  // [slot][tensor of the pipeline]
   std::map<int, std::size_t> taken;         // slots consumed so far, by role (-1: no roles)
-};
-
-struct Block {
-  std::map<std::string, std::int64_t> variables;
-  std::vector<Storage> tensors;  // null where global, too
-  std::vector<Queue> queues;
 };
 
 bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_t>& variables) {
@@ -42,32 +42,31 @@ double accumulate(Dtype type, double acc, double a, double b) {
   return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) + static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
 }
 
-class Cluster {
- public:
-  Cluster(const Program& program, const Buffers& buffers) : program_(program), buffers_(buffers) {}
+struct Turns {
+  std::function<void()> others;  // returns when it is one's turn again
+  std::int64_t events = 0;       // that somebody may wait for, so far
+  bool stuck = true;             // there will be no other
+};
 
-  Status run_from(const std::array<std::int64_t, 3>& first) {
-    blocks_.assign(static_cast<std::size_t>(cluster_size(program_)), Block{});
-    Active all;
-    for (Block& block : blocks_) {
-      auto rank = static_cast<std::int64_t>(all.size());
-      block.variables["cluster_rank"] = rank;
-      for (std::size_t i = 0; i < 3; rank /= program_.cluster[i++])
-        block.variables[tile::block(static_cast<int>(i)).name()] = first[i] + rank % program_.cluster[i];
-      block.tensors.resize(program_.tensors.size());
-      block.queues.resize(program_.pipelines.size());
-      all.push_back(&block);
-    }
-    WARPLOOM_CHECK(body(program_.body, all));
+class Block {
+ public:
+  Block(const Program& program, const Buffers& buffers, Turns& turns, std::deque<Block>& cluster,
+        const std::array<std::int64_t, 3>& first)
+      : program_(program), buffers_(buffers), turns_(turns), cluster_(cluster) {
+    auto rank = static_cast<std::int64_t>(cluster.size());
+    variables_["cluster_rank"] = rank;
+    for (std::size_t i = 0; i < 3; rank /= program.cluster[i++])
+      variables_[tile::block(static_cast<int>(i)).name()] = first[i] + rank % program.cluster[i];
+  }
+  Status run() {
+    WARPLOOM_CHECK(body(program_.body));
     return check_drained();
   }
 
  private:
-  using Active = std::vector<Block*>;
-
-  // Of the running statement in the running block.
+  // Of the running statement.
   tl::unexpected<Error> undefined(std::string message, std::string expected = {}, std::string found = {}) const {
-    const auto& at = here_->variables;
+    const auto& at = variables_;
     return fail({ErrorCode::kTileRuntime,
                  fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"), at.at("block_z")),
                  fmt::format("{}:{}", last_->file, last_->line), std::move(expected), std::move(found),
@@ -75,7 +74,7 @@ class Cluster {
   }
 
   Result<std::int64_t> value_of(const Index& index) const {
-    if (!divides_by_zero(index, here_->variables)) return index.evaluate(here_->variables);
+    if (!divides_by_zero(index, variables_)) return index.evaluate(variables_);
     return undefined(fmt::format("'{}' divides by a number below 1", index.text()));
   }
 
@@ -112,7 +111,7 @@ class Cluster {
   Result<Values> read(const Tile& tile, double fill, const Block& holder) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
     const void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
-    const Storage& storage = holder.tensors[static_cast<std::size_t>(tensor.windows_of < 0 ? tile.tensor : tensor.windows_of)];
+    const Storage& storage = holder.tensors_[static_cast<std::size_t>(tensor.windows_of < 0 ? tile.tensor : tensor.windows_of)];
     Values values;
     WARPLOOM_CHECK(for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
       if (!bytes && !(place && storage && (*storage)[*place]))
@@ -123,14 +122,14 @@ class Cluster {
     }));
     return values;
   }
-  Result<Values> read(const Tile& tile) const { return read(tile, 0, *here_); }
+  Result<Values> read(const Tile& tile) const { return read(tile, 0, *this); }
   Result<Values> read(TensorId tensor) const { return read(whole(program_, tensor)); }
 
   // `combine`: with what a global tensor holds.
-  Status write(const Tile& tile, const Values& values, std::optional<ReduceOp> combine = {}) const {
+  Status write(const Tile& tile, const Values& values, std::optional<ReduceOp> combine = {}) {
     const Tensor& tensor = program_.tensor(tile.tensor);
     void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
-    Storage& storage = here_->tensors[static_cast<std::size_t>(tile.tensor)];
+    Storage& storage = tensors_[static_cast<std::size_t>(tile.tensor)];
     if (!bytes && !storage)
       storage = std::make_shared<Storage::element_type>(static_cast<std::size_t>(element_count(tensor.shape)));
     auto value = values.begin();
@@ -145,7 +144,7 @@ class Cluster {
       return ok();
     });
   }
-  Status write(TensorId tensor, const Values& values) const { return write(whole(program_, tensor), values); }
+  Status write(TensorId tensor, const Values& values) { return write(whole(program_, tensor), values); }
 
   // A value at each element of a shape in row-major order.
   Result<std::vector<float>> evaluate(const Value& value, const std::vector<std::int64_t>& shape) const {
@@ -180,32 +179,22 @@ class Cluster {
     return out;
   }
 
-  Status body(const Body& statements, const Active& active) {
+  Status body(const Body& statements) {
     for (const Statement& statement : statements) {
       last_ = &statement.location;
-      WARPLOOM_CHECK(std::visit([&](const auto& node) { return run(node, active); }, statement.node));
-    }
-    return ok();
-  }
-
-  // Statements that each block runs by itself.
-  template <class Node>
-  Status run(const Node& node, const Active& active) {
-    for (Block* block : active) {
-      here_ = block;
-      WARPLOOM_CHECK(run(node));
+      WARPLOOM_CHECK(std::visit([&](const auto& node) { return run(node); }, statement.node));
     }
     return ok();
   }
 
   Status run(const Copy& copy) {
-    const Block* holder = here_;
+    const Block* holder = this;
     if (copy.peer) {
       WARPLOOM_TRY(const std::int64_t rank, value_of(*copy.peer));
       if (rank < 0 || rank >= cluster_size(program_))
         return undefined("a copy from a peer that the cluster does not have",
                          fmt::format("a rank of 0 to {}", cluster_size(program_) - 1), std::to_string(rank));
-      holder = &blocks_[static_cast<std::size_t>(rank)];
+      holder = &cluster_[static_cast<std::size_t>(rank)];
     }
     WARPLOOM_TRY(const Values values, read(copy.src, copy.fill, *holder));
     return write(copy.dst, values, copy.combine);
@@ -214,16 +203,19 @@ class Cluster {
   Status run(const Signal& signal) {
     WARPLOOM_TRY(const Values flag, read(signal.flag));
     WARPLOOM_TRY(const std::int64_t by, value_of(signal.by));
+    ++turns_.events;
     return write(signal.flag, {flag[0] + static_cast<double>(by)});
   }
 
-  // Blocks run one after another, so that only those before this one can have signalled.
   Status run(const Wait& wait) {
-    WARPLOOM_TRY(const Values flag, read(wait.flag));
     WARPLOOM_TRY(const std::int64_t least, value_of(wait.least));
-    if (flag[0] >= static_cast<double>(least)) return ok();
-    return undefined(fmt::format("a wait for '{}' that no block before this one ends", program_.tensor(wait.flag.tensor).name),
-                     fmt::format("at least {}", least), fmt::format("{}", flag[0]));
+    for (;; turns_.others()) {
+      WARPLOOM_TRY(const Values flag, read(wait.flag));
+      if (flag[0] >= static_cast<double>(least)) return ok();
+      if (turns_.stuck)
+        return undefined(fmt::format("a wait for '{}' that no block ends", program_.tensor(wait.flag.tensor).name),
+                         fmt::format("at least {}", least), fmt::format("{}", flag[0]));
+    }
   }
 
   Status run(const Fill& fill) {
@@ -293,109 +285,81 @@ class Cluster {
   Status run(const WaitPrevious&) { return ok(); }
   Status run(const LaunchNext&) { return ok(); }
 
-  // Statements in which blocks meet, and those that decide who goes on.
-  Status check_meeting(const Active& active, std::string_view statement) {
-    here_ = active[0];
-    if (active.size() == blocks_.size()) return ok();
-    return undefined(fmt::format("some blocks of the cluster do not reach this {}", statement));
+  // Goes on when all blocks of the cluster are here.
+  Status meet(std::string_view statement) {
+    ++meetings_, ++turns_.events;
+    const auto here = [&](const Block& block) { return block.meetings_ >= meetings_; };
+    for (; !std::ranges::all_of(cluster_, here); turns_.others())
+      if (turns_.stuck) return undefined(fmt::format("some blocks of the cluster do not reach this {}", statement));
+    return ok();
   }
-  Status run(const ClusterSync&, const Active& active) { return check_meeting(active, "cluster_sync"); }
+  Status run(const ClusterSync&) { return meet("cluster_sync"); }
 
-  Status run(const ClusterReduce& s, const Active& active) {
-    WARPLOOM_CHECK(check_meeting(active, "cluster_reduce"));
-    Values total;
-    for (Block* block : active) {
-      here_ = block;
-      WARPLOOM_TRY(const Values values, read(s.dst));
-      for (std::size_t i = 0; i < total.size(); ++i) total[i] = combined_f32(s.op, total[i], values[i]);
-      if (total.empty()) total = values;
+  Status run(const ClusterReduce& s) {
+    WARPLOOM_TRY(left_[meetings_ % 2], read(s.dst));
+    const std::size_t round = meetings_ % 2;
+    WARPLOOM_CHECK(meet("cluster_reduce"));
+    Values total = cluster_[0].left_[round];
+    for (std::size_t other = 1; other < cluster_.size(); ++other)
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] = combined_f32(s.op, total[i], cluster_[other].left_[round][i]);
+    return write(s.dst, total);
+  }
+
+  Status run(const For& s) {
+    WARPLOOM_TRY(const std::int64_t begin, value_of(s.begin));
+    WARPLOOM_CHECK(value_of(s.end));
+    WARPLOOM_TRY(const std::int64_t step, value_of(s.step));
+    if (step < 1) return undefined("a loop's step is below 1", "a positive step", std::to_string(step));
+    std::int64_t& at = variables_[s.variable] = begin;
+    while (at < s.end.evaluate(variables_)) {
+      WARPLOOM_CHECK(body(s.body));
+      if (__builtin_add_overflow(at, s.step.evaluate(variables_), &at)) break;
     }
-    for (Block* block : active) {
-      here_ = block;
-      WARPLOOM_CHECK(write(s.dst, total));
-    }
+    variables_.erase(s.variable);
     return ok();
   }
 
-  // Blocks may disagree on a loop's bounds: each iteration runs in those that still have one.
-  Status run(const For& s, const Active& active) {
-    for (Block* block : active) {
-      here_ = block;
-      WARPLOOM_TRY(const std::int64_t begin, value_of(s.begin));
-      WARPLOOM_CHECK(value_of(s.end));
-      WARPLOOM_TRY(const std::int64_t step, value_of(s.step));
-      if (step < 1) return undefined("a loop's step is below 1", "a positive step", std::to_string(step));
-      block->variables[s.variable] = begin;
-    }
-    const auto done = [&](Block* block) { return block->variables[s.variable] >= s.end.evaluate(block->variables); };
-    const auto overflows = [&](Block* block) {
-      std::int64_t& next = block->variables[s.variable];
-      return __builtin_add_overflow(next, s.step.evaluate(block->variables), &next);
-    };
-    for (Active inside = active;; std::erase_if(inside, overflows)) {
-      std::erase_if(inside, done);
-      if (inside.empty()) break;
-      WARPLOOM_CHECK(body(s.body, inside));
-    }
-    for (Block* block : active) block->variables.erase(s.variable);
-    return ok();
-  }
-
-  Status run(const If& s, const Active& active) {
-    Active inside;
-    for (Block* block : active) {
-      here_ = block;
-      WARPLOOM_TRY(const std::int64_t left, value_of(s.left));
-      WARPLOOM_TRY(const std::int64_t right, value_of(s.right));
-      if (left < right) inside.push_back(block);
-    }
-    return inside.empty() ? ok() : body(s.body, inside);
+  Status run(const If& s) {
+    WARPLOOM_TRY(const std::int64_t left, value_of(s.left));
+    WARPLOOM_TRY(const std::int64_t right, value_of(s.right));
+    return left < right ? body(s.body) : ok();
   }
 
   // A slot's tensors are bound to their names while a Produce or Consume runs, and to nothing outside.
-  Status run(const Produce& s, const Active& active) {
+  Status run(const Produce& s) {
     const Pipeline& pipeline = program_.pipeline(s.pipeline);
-    for (Block* block : active) {
-      here_ = block;
-      Queue& queue = block->queues[static_cast<std::size_t>(s.pipeline)];
-      const std::size_t full = queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
-      // One thread of control that waits for itself waits forever; different roles wait for each other.
-      if (role_ < 0 && full >= static_cast<std::size_t>(pipeline.stages))
-        return undefined(fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
-                         fmt::format("at most {} slots produced ahead", pipeline.stages));
-    }
-    WARPLOOM_CHECK(body(s.body, active));
-    for (Block* block : active) {
-      auto& slot = block->queues[static_cast<std::size_t>(s.pipeline)].slots.emplace_back();
-      for (const TensorId tensor : pipeline.tensors)
-        slot.push_back(std::exchange(block->tensors[static_cast<std::size_t>(tensor)], nullptr));
-    }
+    Queue& queue = queues_[static_cast<std::size_t>(s.pipeline)];
+    const std::size_t full = queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
+    // One thread of control that waits for itself waits forever; different roles wait for each other.
+    if (role_ < 0 && full >= static_cast<std::size_t>(pipeline.stages))
+      return undefined(fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
+                       fmt::format("at most {} slots produced ahead", pipeline.stages));
+    WARPLOOM_CHECK(body(s.body));
+    auto& slot = queue.slots.emplace_back();
+    for (const TensorId tensor : pipeline.tensors)
+      slot.push_back(std::exchange(tensors_[static_cast<std::size_t>(tensor)], nullptr));
     return ok();
   }
 
-  Status run(const Consume& s, const Active& active) {
+  Status run(const Consume& s) {
     const Pipeline& pipeline = program_.pipeline(s.pipeline);
-    for (Block* block : active) {
-      here_ = block;
-      Queue& queue = block->queues[static_cast<std::size_t>(s.pipeline)];
-      std::size_t& taken = queue.taken[role_];
-      if (taken >= queue.slots.size())
-        return undefined(fmt::format("'{}' is consumed and has no slot left", pipeline.name),
-                         fmt::format("more than {} slots produced", queue.slots.size()));
-      std::vector<Storage>& slot = queue.slots[taken++];
-      for (std::size_t i = 0; i < slot.size(); ++i) block->tensors[static_cast<std::size_t>(pipeline.tensors[i])] = slot[i];
-      if (role_ < 0) slot.clear();  // nobody else will read it
-    }
-    WARPLOOM_CHECK(body(s.body, active));
-    for (Block* block : active)
-      for (const TensorId tensor : pipeline.tensors) block->tensors[static_cast<std::size_t>(tensor)].reset();
+    Queue& queue = queues_[static_cast<std::size_t>(s.pipeline)];
+    std::size_t& taken = queue.taken[role_];
+    if (taken >= queue.slots.size())
+      return undefined(fmt::format("'{}' is consumed and has no slot left", pipeline.name),
+                       fmt::format("more than {} slots produced", queue.slots.size()));
+    std::vector<Storage>& slot = queue.slots[taken++];
+    for (std::size_t i = 0; i < slot.size(); ++i) tensors_[static_cast<std::size_t>(pipeline.tensors[i])] = slot[i];
+    if (role_ < 0) slot.clear();  // nobody else will read it
+    WARPLOOM_CHECK(body(s.body));
+    for (const TensorId tensor : pipeline.tensors) tensors_[static_cast<std::size_t>(tensor)].reset();
     return ok();
   }
 
-  Status run(const Roles& s, const Active& active) {
+  Status run(const Roles& s) {
     for (const Role& role : s.roles) {
       ++role_;
-      WARPLOOM_CHECK(body(role.body, active));
+      WARPLOOM_CHECK(body(role.body));
     }
     role_ = -1;
     return ok();
@@ -403,27 +367,30 @@ class Cluster {
 
   // A slot that another role filled and nobody frees is a fault of the roles' counting. Within one thread of control a software
   // pipeline may run ahead of its loop's end, into tiles that lie outside their tensors.
-  Status check_drained() {
-    for (Block& block : blocks_)
-      for (std::size_t id = 0; id < block.queues.size(); ++id) {
-        const Queue& queue = block.queues[id];
-        if (queue.taken.count(-1)) continue;
-        std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
-        for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
-        here_ = &block;
-        if (least != queue.slots.size())
-          return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
-                           fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
-      }
+  Status check_drained() const {
+    for (std::size_t id = 0; id < queues_.size(); ++id) {
+      const Queue& queue = queues_[id];
+      if (queue.taken.count(-1)) continue;
+      std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
+      for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
+      if (least != queue.slots.size())
+        return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
+                         fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
+    }
     return ok();
   }
 
   const Program& program_;
   const Buffers& buffers_;
-  std::vector<Block> blocks_;
+  Turns& turns_;
+  const std::deque<Block>& cluster_;
+  std::map<std::string, std::int64_t> variables_;
+  std::vector<Storage> tensors_ = std::vector<Storage>(program_.tensors.size());  // null where global, too
+  std::vector<Queue> queues_ = std::vector<Queue>(program_.pipelines.size());
+  std::array<Values, 2> left_;  // for the others of the cluster, at this meeting and the one before
+  std::size_t meetings_ = 0;
   int role_ = -1;
   const Location* last_ = nullptr;  // of the statement that ran last
-  Block* here_ = nullptr;           // the block that runs it
 };
 
 Status check_buffers(const Program& program, const Buffers& buffers) {
@@ -446,12 +413,33 @@ Status check_memory(const Program& program) {
   std::int64_t elements = 0;  // each tensor has at most 2^48 of them and there are fewer than 2^14 tensors
   for (const Tensor& tensor : program.tensors) {
     if (tensor.scope != Scope::global) elements += element_count(tensor.shape);
-    if (elements > kMostElements / cluster_size(program))
+    if (elements > kMostElements / (program.cooperative ? element_count(program.grid) : cluster_size(program)))
       return fail({ErrorCode::kTileRuntime, "the shared and register tensors are too large to interpret",
                    fmt::format("program '{}': tensor '{}'", program.name, tensor.name),
-                   fmt::format("{} elements a cluster at most", kMostElements), "", "use smaller tiles"});
+                   fmt::format("{} elements at most of blocks that run together", kMostElements), "", "use smaller tiles"});
   }
   return ok();
+}
+Status run(std::list<std::deque<Block>>& clusters, Turns& turns) {
+  using boost::context::fiber;
+  if (clusters.size() == 1 && clusters.front().size() == 1) return clusters.front()[0].run();
+  Status status = ok();
+  fiber main;
+  turns.others = [&] { main = std::move(main).resume(); };
+  std::vector<fiber> running;
+  for (std::deque<Block>& cluster : clusters)
+    for (Block& block : cluster)
+      running.emplace_back(std::allocator_arg, boost::context::fixedsize_stack(kStack), [&](fiber&& from) {
+        main = std::move(from);
+        if (Status own = block.run(); !own) status = std::move(own);
+        return std::move(main);
+      });
+  for (turns.stuck = false; status && !running.empty();) {
+    const std::int64_t before = turns.events;
+    for (auto one = running.begin(); status && one != running.end(); ++one) *one = std::move(*one).resume();
+    turns.stuck = std::erase_if(running, [](const fiber& one) { return !one; }) == 0 && turns.events == before;
+  }
+  return status;
 }
 }  // namespace
 Status interpret(const Program& program, const Buffers& buffers) {
@@ -460,10 +448,18 @@ Status interpret(const Program& program, const Buffers& buffers) {
   WARPLOOM_CHECK(check_memory(program));
   for (const Tensor& tensor : program.tensors)
     if (tensor.zeroed) std::ranges::fill(buffers.at(tensor.name), std::byte{0});
+  Turns turns;
+  std::list<std::deque<Block>> running;  // by clusters
   for (std::int64_t z = 0; z < program.grid[2]; z += program.cluster[2])
     for (std::int64_t y = 0; y < program.grid[1]; y += program.cluster[1])
-      for (std::int64_t x = 0; x < program.grid[0]; x += program.cluster[0])
-        WARPLOOM_CHECK(Cluster(program, buffers).run_from({x, y, z}));
-  return ok();
+      for (std::int64_t x = 0; x < program.grid[0]; x += program.cluster[0]) {
+        std::deque<Block>& cluster = running.emplace_back();
+        const std::array<std::int64_t, 3> first = {x, y, z};
+        for (std::int64_t i = 0; i < cluster_size(program); ++i) cluster.emplace_back(program, buffers, turns, cluster, first);
+        if (program.cooperative) continue;
+        WARPLOOM_CHECK(run(running, turns));
+        running.clear();
+      }
+  return run(running, turns);
 }
 }  // namespace warploom::tile

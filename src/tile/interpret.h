@@ -1,6 +1,6 @@
 // The interpreter: the definition of what a tile program means, and the oracle for everything generated from one. Plain, slow,
-// and independent of layouts and targets: block after block (the blocks of a cluster together), each role to its end in order of
-// the roles' list, pipelines as queues without bound.
+// and independent of layouts and targets: block after block (the blocks of a cluster together, those of a cooperative program in
+// turns from wait to wait), each role to its end in order of the roles' list, pipelines as queues without bound.
 #pragma once
 #include <span>
 #include "base/error.h"

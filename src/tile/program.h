@@ -8,8 +8,8 @@
 // many-th element along a dimension, and along one it may be gathered: the coordinates are then read from a tensor of integers.
 //
 // Meaning (the interpreter in interpret.h is its definition):
-//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and for those that Signal and Wait: a
-//    block waits only for blocks before it, in the order of their numbers, x fastest.
+//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and for those of a cooperative program,
+//    which run at the same time, Signal and Wait.
 //  * Statements run in order. Loading a global element outside the tensor gives the copy's fill value; storing one is dropped.
 //    Shared and register tiles must lie inside their tensors.
 //  * Arithmetic on values is fp32 (Map, Reduce); Mma multiplies exactly and accumulates in the accumulator's type. Storing to a

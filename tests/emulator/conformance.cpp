@@ -506,6 +506,7 @@ std::vector<Conformance> conformance_cases() {
   all.push_back(reduced);
   Conformance flags = simple("flags", {0}, {}, 64);
   flags.grid[0] = 3;
+  flags.cooperative = true;
   for (std::uint32_t i = 0; i < 256; ++i) flags.want.push_back(i < 64 ? (i < 3 ? 3 : 0) : i / 64 * (1 + i % 64));
   all.push_back(flags);
   Words moved;

@@ -14,6 +14,7 @@ struct Conformance {
   int grid[3] = {1, 1, 1};
   int threads = 32;
   int cluster = 1;  // blocks, along x
+  bool cooperative = false;
   int shared_bytes = 0;
   MapShape map_in, map_out;
   std::vector<std::uint32_t> in, want;

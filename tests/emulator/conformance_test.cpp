@@ -16,6 +16,7 @@ std::string run_case(const Library& lib, const Conformance& c, Options options) 
   l.entry = lib.entry(c.kernel);
   std::copy_n(c.grid, 3, l.grid);
   l.cluster[0] = c.cluster;
+  l.cooperative = c.cooperative;
   l.block = c.threads;
   l.registers = 128;
   l.shared_bytes = c.shared_bytes;

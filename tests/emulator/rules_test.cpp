@@ -295,7 +295,7 @@ const Rule kRules[] = {
     wl::ld_global<4>(wl::at(x, 0), shared_sums + t + 64);
   }
 )",
-     64, 12, 3},
+     64, 0, 3},
     {"what a block was handed it hands on", "", R"(
   WL_REG(float, x, 1); x[0] = 1.0f;
   int* flag = shared_flags;
@@ -320,12 +320,36 @@ const Rule kRules[] = {
   }
 )",
      64, 10, 2},
-    {"a flag that only a later block raises", "deadlock", R"(
+    {"a flag that nobody raises enough", "deadlock", R"(
   int* flag = shared_flags;
-  if (t == 0 && wl::block_x() == 0) wl::wait_flag(flag, 1);
+  if (t == 0 && wl::block_x() == 0) wl::wait_flag(flag, 2);
   if (t == 0 && wl::block_x() == 1) wl::signal_flag(flag, 1);
 )",
      64, 0, 2},
+    {"all blocks meet and read what each has left", "", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  int* flag = shared_flags;
+  for (int round = 1; round < 4; ++round) {
+    if (t == 0) wl::st_global<4>(shared_sums + round % 2 * 4 + wl::block_x(), wl::at(x, 0));
+    if (t == 0) wl::signal_flag(flag, 1), wl::wait_flag(flag, 3 * round);
+    wl::sync_threads();
+    wl::ld_global<4>(wl::at(x, 0), shared_sums + round % 2 * 4 + t % 3);
+    wl::sync_threads();
+  }
+)",
+     64, 0, 3},
+    {"blocks that meet once a round write over what others still read", "race", R"(
+  WL_REG(float, x, 1); x[0] = 1.0f;
+  int* flag = shared_flags;
+  for (int round = 1; round < 4; ++round) {
+    if (t == 0) wl::st_global<4>(shared_sums + wl::block_x(), wl::at(x, 0));
+    if (t == 0) wl::signal_flag(flag, 1), wl::wait_flag(flag, 3 * round);
+    wl::sync_threads();
+    wl::ld_global<4>(wl::at(x, 0), shared_sums + t % 3);
+    wl::sync_threads();
+  }
+)",
+     64, 5, 3},
     {"a wait before cluster_arrive", "cluster", R"(
   wl::cluster_wait();
 )"},
@@ -353,6 +377,7 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
       l.entry = lib.entry("rule", static_cast<int>(i));
       l.block = rule.threads;
       l.grid[0] = rule.blocks;
+      l.cooperative = std::string_view(rule.body).find("wait_flag") != std::string_view::npos;
       l.shared_bytes = 1024;
       l.args = args;
       l.options = {.seed = seed, .timing = static_cast<Timing>(seed), .after_launch = rule.after_launch};

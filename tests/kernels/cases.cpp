@@ -165,6 +165,7 @@ std::vector<Case> mutated_cases() {
       softmax("softmax_shared", "sm_80", {3, 2048, 1, 1, 4}),
       softmax("softmax_shared_cluster", "sm_90a", {2, 8191, 1, 4, 4, 1, 8}),
       softmax("softmax_streamed", "sm_89", {3, 3000, 2, 1, 4}),
+      softmax("softmax_ring_in_memory", "sm_80", {3, 2048, 3, 2, 2, 1, 4, 1, 1}),
       prefixes("prefixes_of_rows", "sm_90a", {2, 1300}, 1, 0, {{"x", 512}, {"y", 1}, {"warps", 4}}),
       prefixes("prefixes_of_columns_from_the_end", "sm_80", {70, 100}, 0, 1, {{"x", 64}, {"y", 16}, {"warps", 4}}),
   };
@@ -203,6 +204,7 @@ std::vector<Case> all_cases() {
                         matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
                         matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
                         matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+                        softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),
                         softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
                         softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
                         softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),

@@ -133,10 +133,20 @@ bool waited_before(const Lines& lines, const Mutant& m) {
   return wait > 0 && wait < at(m);
 }
 
-// Up to the signal behind this barrier global memory was written by the copy engine alone, for the thread that signals.
+// Of the buffers that the kernel reads, too, the thread that signals behind this barrier stores all, or the copy engine for it.
 bool signals_its_own_stores(const Lines& lines, const Mutant& m) {
-  const std::size_t signal = next_line(lines, at(m), "wl::signal_flag");
-  return signal <= at(m) + 3 && next_line(lines, 1, "wl::st_global") > signal;
+  const auto buffer = [](const std::string& line, const char* call) {
+    std::smatch found;
+    return std::regex_search(line, found, std::regex(std::string(call) + R"(<\d+>\((?:wl::at\(.*?\), )?(\w+))")) ? found[1].str()
+                                                                                                                 : "";
+  };
+  std::set<std::string> loaded;
+  for (const std::string& line : lines) loaded.insert(buffer(line, "wl::ld_global"));
+  for (std::size_t i = 1; i < lines.size(); ++i)
+    if (has(lines[i], "wl::st_global<") && loaded.contains(buffer(lines[i], "wl::st_global")) &&
+        !has(lines[i - 1], "if (t == 0)"))
+      return false;
+  return next_line(lines, at(m), "wl::signal_flag") <= at(m) + 3;
 }
 
 struct Equivalent {
@@ -155,6 +165,7 @@ const Equivalent kEquivalent[] = {
     {"bulk_commit", "removed", committed_later, "a later group of the same thread holds the stores"},
     {"bulk_wait", "", waited_before, "the signal's wait has covered every store"},
     {"sync_named", "", signals_its_own_stores, "the thread that signals has made all the stores itself"},
+    {"sync_threads", "", signals_its_own_stores, "the thread that signals has made all the stores itself"},
     {"cp_async", "", no_copies, "the operands are unaligned and go through registers: there is no cp.async to wait for"},
     {"sync_threads", "", slots_of_one_thread, "each thread reads the ring's words that it copied itself"},
     {"cp_async_wait", "behind the barrier", slots_of_one_thread,

@@ -64,6 +64,7 @@ inline std::vector<RowNet> row_nets() {
   add("layer_norm", [&](Net& n) {
     return std::vector{n.add(OpKind::LayerNormalization, {n.x({6, 512}), n.x({512}), n.x({512})}, {{"axis", std::int64_t{-1}}})};
   });
+  add("layer_norm_of_long_rows", [&](Net& n) { return std::vector{scale(n, normalized(n, n.x({3, 4200}), {1}), {4200})}; });
   add("layer_norm_ragged", [&](Net& n) { return std::vector{scale(n, normalized(n, n.x({7, 301}), {1}), {301})}; });
   add("layer_norm_of_a_residual", [&](Net& n) {
     const auto x = n.add(OpKind::Gelu, {n.add(OpKind::Add, {n.x({2, 3, 500}), n.x({500})})});

@@ -163,6 +163,40 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
   }
 }
 
+// The same over four blocks that meet in memory, in every place, on the emulator.
+TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeetInMemory) {
+  Net n;
+  const auto x = n.x({3, 4096});
+  const Region region{n.with({test::normalized(n, x, {1})}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 3, 0.1);
+  for (std::size_t i = 0; i < 3 * 4096; ++i)
+    store_from_double(Dtype::f32, inputs[0].data(), i, 1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
+  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+  const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, 3, 1);
+  ASSERT_TRUE(want) << describe(want.error());
+  for (const std::int64_t place : {0, 1, 2, 3})
+    for (const std::int64_t chunk : {4, 8}) {
+      const bool ring = place == 3;
+      const Schedule schedule{"rowwise",
+                              {{"place", place},
+                               {"cluster", 4},
+                               {"warps", 2},
+                               {"rows", 1},
+                               {"chunk", chunk},
+                               {"stages", ring ? 1 : 2},
+                               {"blocks", ring ? 1 : 2}}};
+      const auto list = build(region, schedule, *target::capabilities_of("sm_80"));
+      ASSERT_TRUE(list) << describe(list.error());
+      EXPECT_TRUE(list->kernels[0].cooperative);
+      auto outputs = poisoned(region.graph);
+      const auto done = runtime::emulate(*list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
+      ASSERT_TRUE(done) << schedule.text() << describe(done.error()) << list->kernels[0].source;
+      for (std::size_t i = 0; i < want->value.size(); ++i)
+        ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i], 0x1p-24 * 8 * want->magnitude[i])
+            << schedule.text();
+    }
+}
+
 // A few values a million times larger than the rest: a plain sum of fp32 loses of each of those what lies below the sum's last bit.
 TEST(RowwiseStatistics, SumsOfThousandsOfChunksKeepWhatRoundingLoses) {
   constexpr std::int64_t kSize = 1 << 18;

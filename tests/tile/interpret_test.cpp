@@ -383,18 +383,25 @@ TEST(Interpret, APeerOutsideTheClusterIsUndefined) {
   expect_undefined(program, line, "peer");
 }
 
-TEST(Interpret, AWaitForALaterBlockIsUndefined) {
-  for (const bool earlier : {true, false}) {
-    Builder b("flags");
+TEST(Interpret, BlocksOfACooperativeProgramWaitForEachOther) {
+  for (const int least : {3, 4}) {
+    Builder b("meeting");
     b.grid(3).cooperative();
-    const auto flags = b.zeroed(b.output("flags", Dtype::i32, {5}));
-    b.add(Signal{b.tile(flags, {block(0) + 1}, {1}), 2});
-    int line = 0;
-    b.if_less(0, block(0), [&] { line = (b.add(Wait{b.tile(flags, {block(0) + (earlier ? 0 : 2)}, {1}), 2}), __LINE__); });
-    if (!earlier) expect_undefined(b.finish(), line, "no block before");
+    const auto flag = b.zeroed(b.output("flag", Dtype::i32, {1}));
+    const auto parts = b.output("parts", Dtype::f32, {3}), sums = b.output("sums", Dtype::f32, {3});
+    const auto own = b.reg("own", Dtype::f32, {1}), all = b.reg("all", Dtype::f32, {3});
+    b.map(own, coordinate(0, block(0) + 1));
+    b.copy(b.all(own), b.tile(parts, {block(0)}, {1}));
+    b.add(Signal{b.all(flag), 1});
+    const int line = (b.add(Wait{b.all(flag), least}), __LINE__);
+    b.copy(b.all(parts), b.all(all));
+    b.reduce(own, all, 0, ReduceOp::sum);
+    b.copy(b.all(own), b.tile(sums, {block(0)}, {1}));
     const Program program = b.finish();
+    if (least > 3) expect_undefined(program, line, "no block ends");
     Arrays arrays(program);
-    EXPECT_EQ(interpret(program, arrays.buffers()).has_value(), earlier);
+    ASSERT_EQ(interpret(program, arrays.buffers()).has_value(), least == 3);
+    for (std::size_t i = 0; i < 3 && least == 3; ++i) EXPECT_EQ(arrays.get("sums", i), 6);
   }
 }
 

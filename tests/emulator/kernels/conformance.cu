@@ -178,7 +178,9 @@ WL_EXPORT(matrix_stores)
 
 template <int BYTES>
 WL_FN void copy_one(unsigned smem, const unsigned* in, unsigned* out) {
-  wl::cp_async<BYTES>(smem + wl::thread() * BYTES, reinterpret_cast<const wl::e4m3*>(in) + wl::thread() * BYTES);
+  const auto* own = reinterpret_cast<const wl::e4m3*>(in) + wl::thread() * BYTES;
+  if (wl::thread() % 2) wl::cp_async<BYTES>(smem + wl::thread() * BYTES, own);
+  else wl::cp_async_stream<BYTES>(smem + wl::thread() * BYTES, own);
   wl::cp_async_commit();
   wl::cp_async<BYTES>(smem + 512 + wl::thread() * BYTES, reinterpret_cast<const wl::e4m3*>(in), wl::thread() % 3 != 0);
   wl::cp_async_commit();

@@ -123,8 +123,8 @@ const Reducer& reducer_of(OpKind op) {
 
 class Evaluator {
  public:
-  Evaluator(const Graph& graph, std::span<const Bytes> inputs, int threads, bool with_magnitude)
-      : graph_(graph), views_(graph.tensors.size()), threads_(threads), with_magnitude_(with_magnitude) {
+  Evaluator(const Graph& graph, std::span<const Bytes> inputs, const Means& means, bool with_magnitude)
+      : graph_(graph), views_(graph.tensors.size()), means_(means), with_magnitude_(with_magnitude) {
     const auto hold = [&](std::size_t i, const std::byte* data) {
       views_[i] = {data, graph.tensors[i].dtype, nullptr, nullptr, 0, strides_of(graph.tensors[i].shape)};
     };
@@ -185,7 +185,7 @@ class Evaluator {
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
   void copy(const View& from, const Box& part, const View& place, ValueAndMagnitude& to) const {
-    for_runs(part, threads_, kRun, [&](std::int64_t, std::int64_t n, const Shape& at) {
+    for_runs(part, means_.threads, kRun, [&](std::int64_t, std::int64_t n, const Shape& at) {
       const std::int64_t i = address(place, at);
       load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
     });
@@ -283,16 +283,14 @@ class Evaluator {
       for (std::size_t k = 0; k < rows; ++k) at[k] += within[k];
       p.batch.push_back({address(in_a, at), address(in_b, at), first + i * p.m * p.n});
     }
-    multiply_add(p, to.value.data(), threads_);
-    if (!with_magnitude_) return;
-    p.absolute = true;
-    multiply_add(p, to.magnitude.data(), threads_);
+    double* const magnitude = to.error(0);
+    multiply_add(p, to.value.data(), magnitude, means_);
     const auto carry = [&](Operand& operand, const double* errors) {  // |a|·E_b and E_a·|b|
-      if (errors == nullptr) return;
-      const void* const data = std::exchange(operand.data, errors);
-      const Dtype dtype = std::exchange(operand.dtype, Dtype::f64);
-      multiply_add(p, to.magnitude.data(), threads_);
-      operand.data = data, operand.dtype = dtype;
+      if (!magnitude || !errors) return;
+      const Operand values = operand;
+      operand.data = errors, operand.dtype = Dtype::f64;
+      multiply_add(p, nullptr, magnitude, means_);
+      operand = values;
     };
     carry(p.a, a.magnitude), carry(p.b, b.magnitude);
   }
@@ -329,7 +327,7 @@ class Evaluator {
                          : is_float(dtype)       ? reducer.start
                                                  : rounded(dtype, reducer.start);
     std::fill(fresh->value.begin(), fresh->value.end(), start);
-    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
@@ -359,7 +357,7 @@ class Evaluator {
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     Box starts = box;
     starts.begin[axis] = 0, starts.size[axis] = line ? size : 1;
-    for_runs(starts, threads_, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
+    for_runs(starts, means_.threads, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
       std::vector<double> x(static_cast<std::size_t>(n)), e(with_magnitude_ ? x.size() : 0), sum(line ? 1 : x.size()),
           bound(sum.size());
       for (std::int64_t step = 0; step < (line ? 1 : size); ++step) {
@@ -388,7 +386,7 @@ class Evaluator {
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
       if (node.inputs[k] != kAbsent) read[k] = projected(node, k);
-    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> room;
       room.resize(2 * read.size() * kRun);
       std::vector<Column> columns(read.size());
@@ -440,7 +438,7 @@ class Evaluator {
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
     if (size == 0) return;
-    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       std::vector<double> indices(static_cast<std::size_t>(n));
       load(chosen, at, n, indices.data(), nullptr);
       for (std::int64_t i = 0; i < n; ++i) {
@@ -468,13 +466,13 @@ class Evaluator {
 
   const Graph& graph_;
   std::vector<View> views_;
-  int threads_;
+  const Means& means_;
   bool with_magnitude_;
 };
 }  // namespace
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
-               bool with_magnitude, int threads, ValueAndMagnitude& to) {
-  Evaluator evaluator(graph, inputs, threads, with_magnitude);
+               bool with_magnitude, const Means& means, ValueAndMagnitude& to) {
+  Evaluator evaluator(graph, inputs, means, with_magnitude);
   WARPLOOM_CHECK(evaluator.run(demand));
   evaluator.append(id, box, to);
   return ok();

@@ -26,6 +26,7 @@
 #pragma once
 #include <span>
 #include "graph/graph.h"
+#include "graph/product.h"
 namespace warploom::graph {
 using Bytes = std::span<const std::byte>;
 
@@ -38,16 +39,16 @@ struct Rows {
 // Output `output` (index into graph.outputs) cut into rows.
 Rows rows_of(const Graph& graph, int output = 0);
 
-// Every output whole. `inputs[i]` holds the bytes of graph.inputs[i]. Uses `threads` threads (0: one a core).
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads = 0);
+// Every output whole. `inputs[i]` holds the bytes of graph.inputs[i].
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, const Means& means = {});
 
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles.
 Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output, std::int64_t begin,
-                                          std::int64_t end, int threads = 0);
+                                          std::int64_t end, const Means& means = {});
 
 struct ValueAndMagnitude {
   std::vector<double> value, magnitude;  // equally long
 };
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
-                                                  std::int64_t begin, std::int64_t end, int threads = 0);
+                                                  std::int64_t begin, std::int64_t end, const Means& means = {});
 }  // namespace warploom::graph

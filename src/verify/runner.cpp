@@ -128,7 +128,6 @@ void Runner::disturb(const std::vector<Buffer>& inputs, const std::vector<Buffer
     return all;
   };
   disturbances_ = {{"swapped", words(inputs, 8)}, {"poked", words(outputs, 4)}};
-  samples_ = agreeing_ = 0;
   seed_ = seed;
 }
 
@@ -158,12 +157,5 @@ Result<double> Runner::time_us(const Call& work, int times) {
   // A short one that disagrees tells nothing. One that agrees counts, or of short calls those alone would that were disturbed.
   if (agree || outside > 10 * kWay) ++samples_, agreeing_ += agree;
   return (agree ? inside : outside) / times;
-}
-
-Status Runner::clocks_agree() const {
-  if (4 * agreeing_ >= samples_) return ok();
-  return fail({ErrorCode::kCandidateClock, "the clock beside a candidate contradicts the clock outside its process", "",
-               "the same times but for now and then",
-               fmt::format("{} of {} samples took longer outside", samples_ - agreeing_, samples_), ""});
 }
 }  // namespace warploom::verify

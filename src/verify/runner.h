@@ -56,9 +56,8 @@ class Runner final : public runtime::Executor {
   static Result<std::unique_ptr<Runner>> open(runtime::Executor& here);
   const std::string& sandbox() const { return sandbox_; }  // what holds it: "rlimits, landlock, seccomp"
   Status renew();                                          // a process, or another one: what was loaded is gone
-  // What repeated calls are disturbed by: their inputs and outputs. Begins a measurement.
+  // What repeated calls are disturbed by: their inputs and outputs.
   void disturb(const std::vector<runtime::Buffer>& inputs, const std::vector<runtime::Buffer>& outputs, std::uint64_t seed);
-  Status clocks_agree() const;  // of the measurement; candidate-clock
 
   Result<std::int64_t> free_memory() override { return here_.free_memory(); }
   Result<runtime::Buffer> allocate(std::int64_t bytes) override;
@@ -85,7 +84,6 @@ class Runner final : public runtime::Executor {
   int untimed_ = 0;  // runs of the candidate: the first and every other begin with the last block, timed ones with the first
   nlohmann::json disturbances_ = nlohmann::json::object();  // of the measurement: "swapped", "poked"
   std::uint64_t seed_ = 0;
-  int samples_ = 0, agreeing_ = 0;  // of the measurement: of which the clocks say the same
 };
 
 // The runner's own side: true when `argv` is the hidden subcommand, and then `*status` is what the program should exit with.

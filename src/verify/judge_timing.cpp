@@ -74,7 +74,7 @@ Result<const std::vector<Block>*> Judge::truth_of(Inputs& inputs) {
       const auto row = static_cast<std::int64_t>(place * static_cast<double>(rows.count));
       const std::int64_t begin = std::clamp<std::int64_t>(row, 0, std::max<std::int64_t>(0, rows.count - some));
       WARPLOOM_TRY(blocks.emplace_back(),
-                   evaluate_block(setup_.graph, inputs.bytes, {output, begin, std::min(rows.count, begin + some)}));
+                   evaluate_block(setup_.graph, inputs.bytes, {output, begin, std::min(rows.count, begin + some)}, means_));
       if (some >= rows.count) break;
     }
   }

@@ -53,6 +53,20 @@ std::shared_ptr<void> SharedMemory::allocate(std::int64_t bytes) {
           }};
 }
 
+bool peer_main(const char* command, int words, int argc, char** argv, int* status,
+               const std::function<int(Channel&, char* memory)>& work) {
+  if (argc < 2 || std::strcmp(argv[1], command) != 0) return false;
+  *status = 2;
+  if (argc != words) return true;
+  Channel channel(std::atoi(argv[2]));
+  ::fcntl(std::atoi(argv[2]), F_SETFD, FD_CLOEXEC);  // compilers and candidates have no business with it
+  const int file = words > 3 ? std::atoi(argv[3]) : -1;
+  char* const memory = file >= 0 ? SharedMemory::map(file) : nullptr;
+  if (file >= 0) ::close(file);
+  if (file < 0 || memory) *status = work(channel, memory);
+  return true;
+}
+
 Result<std::unique_ptr<Runner>> Runner::open(runtime::Executor& here) {
   constexpr std::int64_t kAddresses = 8;  // for each byte that is free now: buffers come and go in many sizes
   std::unique_ptr<Runner> made(new Runner(here));

@@ -40,6 +40,7 @@ class SharedMemory {
   static std::shared_ptr<SharedMemory> make(std::int64_t bytes);  // of address space; null where there is none
   ~SharedMemory();
   std::shared_ptr<void> allocate(std::int64_t bytes);  // null when it is used up
+  char* base() const { return base_; }
   std::int64_t offset(const void* address) const { return static_cast<const char*>(address) - base_; }
   int file() const { return file_; }
   static char* map(int file);  // the whole of it, at a multiple of a huge page; null where that fails
@@ -50,6 +51,11 @@ class SharedMemory {
   std::int64_t bytes_ = 0, used_ = 0;
   std::map<std::int64_t, std::vector<std::int64_t>> free_;  // beginnings, by bytes
 };
+
+// What Peer::start() started: true when `argv` is `command` and of so many words. `work` has then been handed the channel and the
+// memory, null without a fourth word, and `*status` is what it gave: what the program should exit with.
+bool peer_main(const char* command, int words, int argc, char** argv, int* status,
+               const std::function<int(Channel&, char* memory)>& work);
 
 class Runner final : public runtime::Executor {
  public:

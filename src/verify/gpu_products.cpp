@@ -8,93 +8,86 @@ constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // of a problem
 constexpr double kLeastPerWord = 32;                        // multiply-adds for each word that is copied
 constexpr std::int64_t kPiece = 1 << 16;                    // elements that are converted together
 
-// Where in its memory a problem's parts begin; what it begins with itself, as the kernel reads it.
+// Where in its memory a problem's parts begin: what it begins with itself, as the kernel reads it.
+struct Side {
+  std::int64_t offsets, lines, depths, data;
+};
 struct Problem {
-  std::int64_t m, n, k, batch, offsets, a_lines, a_depths, b_lines, b_depths, a, b, value, magnitude;
+  std::int64_t m, n, k, batch;
+  Side a, b;
+  std::int64_t value, magnitude;
 };
 
-// The elements of its tensor that an operand reads, over a whole batch.
-struct Range {
+// What an operand reads of its tensor over a whole batch, and where products begin in that.
+struct Reads {
   std::int64_t begin = 0, size = 0;
+  std::vector<std::int64_t> offsets;
 };
-Range range_of(const graph::Product& p, const graph::Operand& of, std::int64_t lines, std::int64_t graph::Offsets::*offset) {
-  const auto [first, last] = std::minmax_element(of.lines, of.lines + lines);
-  const auto [front, back] = std::minmax_element(of.depths, of.depths + p.k);
-  const auto [low, high] = std::ranges::minmax(p.batch, {}, offset);
-  const std::int64_t begin = *first + *front + low.*offset;
-  return {begin, *last + *back + high.*offset + 1 - begin};
+Reads reads_of(const graph::Product& p, const graph::Operand& of, std::int64_t lines, std::int64_t graph::Offsets::*offset) {
+  Reads reads;
+  for (const graph::Offsets& at : p.batch) reads.offsets.push_back(at.*offset);
+  std::int64_t last = 0;
+  const std::span<const std::int64_t> tables[] = {{of.lines, of.lines + lines}, {of.depths, of.depths + p.k}, reads.offsets};
+  for (const auto& table : tables) {
+    const auto [low, high] = std::ranges::minmax(table);
+    reads.begin += low, last += high;
+  }
+  for (std::int64_t& at : reads.offsets) at -= reads.begin;
+  reads.size = last - reads.begin + 1;
+  return reads;
 }
 
-class Multiplier {
- public:
-  explicit Multiplier(GpuProductOptions options) : options_(std::move(options)) {}
+struct Multiplier {
+  GpuProductOptions options;
+  std::shared_ptr<SharedMemory> memory;
+  Peer process;
+  bool given_up = false;
 
   bool multiply(const graph::Product& p, double* value, double* magnitude) {
-    const auto batch = std::ssize(p.batch);
-    const double work = static_cast<double>(p.m * p.n) * static_cast<double>(p.k * batch);
-    if (given_up_ || work < std::max(options_.least, 1.0)) return false;
-    const Range a = range_of(p, p.a, p.m, &graph::Offsets::a), b = range_of(p, p.b, p.n, &graph::Offsets::b);
+    const auto batch = std::ssize(p.batch), results = batch * p.m * p.n;
+    const double work = static_cast<double>(results) * static_cast<double>(p.k);
+    if (given_up || work < std::max(options.least, 1.0)) return false;
+    const Reads a = reads_of(p, p.a, p.m, &graph::Offsets::a), b = reads_of(p, p.b, p.n, &graph::Offsets::b);
     std::int64_t words = sizeof(Problem) / 8;
+    const std::int64_t all = words + 2 * (batch + p.k + results) + p.m + p.n + a.size + b.size;
+    if (all > kMostWords || (options.least > 0 && work < kLeastPerWord * static_cast<double>(all))) return false;
+    given_up = !started();
+    if (given_up) return false;
+    auto* const base = reinterpret_cast<std::int64_t*>(memory->base());
+    auto* const numbers = reinterpret_cast<double*>(base);
     const auto place = [&](std::int64_t size) { return std::exchange(words, words + size); };
-    const Problem problem = {p.m,
-                             p.n,
-                             p.k,
-                             batch,
-                             place(2 * batch),
-                             place(p.m),
-                             place(p.k),
-                             place(p.n),
-                             place(p.k),
-                             place(a.size),
-                             place(b.size),
-                             place(batch * p.m * p.n),
-                             place(batch * p.m * p.n)};
-    if (words > kMostWords || (options_.least > 0 && work < kLeastPerWord * static_cast<double>(words))) return false;
-    given_up_ = !started();
-    if (given_up_) return false;
-    auto* const memory = reinterpret_cast<std::int64_t*>(memory_->base());
-    std::memcpy(memory, &problem, sizeof problem);
-    std::int64_t* offsets = memory + problem.offsets;
-    for (const graph::Offsets& at : p.batch) *offsets++ = at.a - a.begin, *offsets++ = at.b - b.begin;
-    std::copy_n(p.a.lines, p.m, memory + problem.a_lines);
-    std::copy_n(p.a.depths, p.k, memory + problem.a_depths);
-    std::copy_n(p.b.lines, p.n, memory + problem.b_lines);
-    std::copy_n(p.b.depths, p.k, memory + problem.b_depths);
-    auto* const numbers = reinterpret_cast<double*>(memory);
-    convert(p.a, a, numbers + problem.a);
-    convert(p.b, b, numbers + problem.b);
-    process_.channel->send({{"words", words}, {"results", problem.value}});
-    given_up_ = !process_.channel->receive(options_.limit_ms);
-    if (given_up_) return process_.end(true), false;
-    add(p, numbers + problem.value, value);
-    add(p, numbers + problem.magnitude, magnitude);
+    const auto table = [&](const std::int64_t* of, std::int64_t size) {
+      const std::int64_t at = place(size);
+      std::copy_n(of, size, base + at);
+      return at;
+    };
+    const auto side = [&](const graph::Operand& of, std::int64_t lines, const Reads& reads) {
+      const Side made = {table(reads.offsets.data(), batch), table(of.lines, lines), table(of.depths, p.k), place(reads.size)};
+      graph::parallel_for((reads.size + kPiece - 1) / kPiece, 0, [&](std::int64_t piece) {
+        const std::int64_t first = piece * kPiece, count = std::min(kPiece, reads.size - first);
+        load_run(of.dtype, of.data, reads.begin + first, 1, count, numbers + made.data + first);
+      });
+      return made;
+    };
+    const Problem problem = {p.m, p.n, p.k, batch, side(p.a, p.m, a), side(p.b, p.n, b), place(results), place(results)};
+    std::memcpy(base, &problem, sizeof problem);
+    process.channel->send({{"words", words}, {"results", problem.value}});
+    given_up = !process.channel->receive(options.limit_ms);
+    if (given_up) return process.end(true), false;
+    graph::parallel_for(batch * p.m, 0, [&](std::int64_t row) {
+      const std::int64_t at = p.batch[static_cast<std::size_t>(row / p.m)].c + row % p.m * p.n;
+      for (std::int64_t i = 0; i < p.n; ++i) {
+        if (value) value[at + i] += numbers[problem.value + row * p.n + i];
+        if (magnitude) magnitude[at + i] += numbers[problem.magnitude + row * p.n + i];
+      }
+    });
     return true;
   }
-
- private:
   bool started() {
-    if (process_.process > 0) return true;
-    memory_ = SharedMemory::make(8 * kMostWords);
-    return memory_ && process_.start(options_.program, kMultiplyCommand, memory_->file());
+    if (process.process > 0) return true;
+    memory = SharedMemory::make(8 * kMostWords);
+    return memory && process.start(options.program, kMultiplyCommand, memory->file());
   }
-  static void convert(const graph::Operand& from, const Range& range, double* to) {
-    graph::parallel_for((range.size + kPiece - 1) / kPiece, 0, [&](std::int64_t piece) {
-      const std::int64_t first = piece * kPiece;
-      load_run(from.dtype, from.data, range.begin + first, 1, std::min(kPiece, range.size - first), to + first);
-    });
-  }
-  static void add(const graph::Product& p, const double* results, double* to) {
-    if (!to) return;
-    graph::parallel_for(std::ssize(p.batch) * p.m, 0, [&](std::int64_t row) {
-      double* const line = to + p.batch[static_cast<std::size_t>(row / p.m)].c + row % p.m * p.n;
-      for (std::int64_t i = 0; i < p.n; ++i) line[i] += results[row * p.n + i];
-    });
-  }
-
-  GpuProductOptions options_;
-  std::shared_ptr<SharedMemory> memory_;
-  Peer process_;
-  bool given_up_ = false;
 };
 
 // Answers until the other side is gone, or something fails: the end of this process tells.
@@ -118,9 +111,9 @@ Status serve(Channel& channel, char* memory) {
 }
 }  // namespace
 graph::ProductEngine gpu_products(const GpuProductOptions& options) {
-  return [engine = std::make_shared<Multiplier>(options)](const graph::Product& product, double* value, double* magnitude) {
-    return engine->multiply(product, value, magnitude);
-  };
+  const auto made = std::make_shared<Multiplier>();
+  made->options = options;
+  return [made](const graph::Product& p, double* value, double* magnitude) { return made->multiply(p, value, magnitude); };
 }
 
 LaunchList product_list(const std::string& arch, std::int64_t blocks) {

@@ -123,8 +123,8 @@ const Reducer& reducer_of(OpKind op) {
 
 class Evaluator {
  public:
-  Evaluator(const Graph& graph, std::span<const Bytes> inputs, const Means& means, bool with_magnitude)
-      : graph_(graph), views_(graph.tensors.size()), means_(means), with_magnitude_(with_magnitude) {
+  Evaluator(const Graph& graph, std::span<const Bytes> inputs, const Means& means)
+      : graph_(graph), views_(graph.tensors.size()), means_(means) {
     const auto hold = [&](std::size_t i, const std::byte* data) {
       views_[i] = {data, graph.tensors[i].dtype, nullptr, nullptr, 0, strides_of(graph.tensors[i].shape)};
     };
@@ -166,7 +166,7 @@ class Evaluator {
     View place = packed(box);
     place.origin += static_cast<std::int64_t>(to.value.size());
     to.value.resize(to.value.size() + static_cast<std::size_t>(volume(box)));
-    if (with_magnitude_) to.magnitude.resize(to.value.size());
+    if (means_.magnitudes) to.magnitude.resize(to.value.size());
     copy(view(id), box, place, to);
   }
 
@@ -178,7 +178,7 @@ class Evaluator {
     const auto count = static_cast<std::size_t>(volume(box));
     auto fresh = std::make_shared<Storage>();
     fresh->value.resize(count);
-    if (with_magnitude_) fresh->magnitude.resize(count);
+    if (means_.magnitudes) fresh->magnitude.resize(count);
     views_[node.outputs[0]] = packed(box, fresh);
     return fresh;
   }
@@ -299,12 +299,15 @@ class Evaluator {
   View padded(const Node& node, const Box& box, double fill, double error = 0) const {
     const Shape& in = shape(node.inputs[0]);
     const Box region = reach(*access_of(graph_, node, 0), in, box);
-    const View& from = view(node.inputs[0]);
+    return stored(view(node.inputs[0]), region, inside(region, in), fill, error);
+  }
+  // A region packed, of which a part is copied.
+  View stored(const View& from, const Box& region, const Box& part, double fill = 0, double error = 0) const {
     const auto fresh = std::make_shared<Storage>();
     fresh->value.assign(static_cast<std::size_t>(volume(region)), fill);
-    if (with_magnitude_ && (from.magnitude || error != 0)) fresh->magnitude.assign(fresh->value.size(), error);
+    if (means_.magnitudes && (from.magnitude || error != 0)) fresh->magnitude.assign(fresh->value.size(), error);
     const View to = packed(region, fresh);
-    copy(from, inside(region, in), to, *fresh);
+    copy(from, part, to, *fresh);
     return to;
   }
 
@@ -333,11 +336,12 @@ class Evaluator {
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
       const std::int64_t stride = lines ? steps.back() : own;
       values.resize(static_cast<std::size_t>(run));
-      errors.resize(with_magnitude_ ? values.size() : 0);
+      errors.resize(means_.magnitudes ? values.size() : 0);
       double *value = fresh->value.data() + first, *error = fresh->error(first);
       for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
         for (const std::int64_t offset : outer) {
-          load(from, address(from, at) + i * own + offset, stride, run, values.data(), with_magnitude_ ? errors.data() : nullptr);
+          load(from, address(from, at) + i * own + offset, stride, run, values.data(),
+               means_.magnitudes ? errors.data() : nullptr);
           reducer.absorb(run, lines ? 0 : 1, values.data(), errors.data(), value + i, error ? error + i : nullptr);
         }
       if (!is_float(dtype))
@@ -358,14 +362,14 @@ class Evaluator {
     Box starts = box;
     starts.begin[axis] = 0, starts.size[axis] = line ? size : 1;
     for_runs(starts, means_.threads, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
-      std::vector<double> x(static_cast<std::size_t>(n)), e(with_magnitude_ ? x.size() : 0), sum(line ? 1 : x.size()),
+      std::vector<double> x(static_cast<std::size_t>(n)), e(means_.magnitudes ? x.size() : 0), sum(line ? 1 : x.size()),
           bound(sum.size());
       for (std::int64_t step = 0; step < (line ? 1 : size); ++step) {
         if (!line) at[axis] = reverse ? size - 1 - step : step;
-        load(from, at, n, x.data(), with_magnitude_ ? e.data() : nullptr);
+        load(from, at, n, x.data(), means_.magnitudes ? e.data() : nullptr);
         for (std::int64_t k = 0; k < n; ++k) {
           const std::int64_t i = reverse ? n - 1 - k : k, own = line ? 0 : i;
-          if (with_magnitude_) e[i] = bound[own] += std::fabs(x[i]) + e[i];
+          if (means_.magnitudes) e[i] = bound[own] += std::fabs(x[i]) + e[i];
           sum[own] += x[i];
           x[i] = sum[own] = is_float(dtype) ? sum[own] : wrapped(dtype, sum[own]);
         }
@@ -375,7 +379,7 @@ class Evaluator {
         place[axis] += first;
         const std::int64_t where = address(to, place);
         std::copy_n(x.begin() + first, count, fresh->value.begin() + where);
-        if (with_magnitude_) std::copy_n(e.begin() + first, count, fresh->magnitude.begin() + where);
+        if (means_.magnitudes) std::copy_n(e.begin() + first, count, fresh->magnitude.begin() + where);
       }
     });
   }
@@ -392,7 +396,7 @@ class Evaluator {
       std::vector<Column> columns(read.size());
       for (std::size_t k = 0; k < read.size(); ++k) {
         if (node.inputs[k] == kAbsent) continue;
-        columns[k] = {room.data() + 2 * k * kRun, with_magnitude_ ? room.data() + (2 * k + 1) * kRun : nullptr};
+        columns[k] = {room.data() + 2 * k * kRun, means_.magnitudes ? room.data() + (2 * k + 1) * kRun : nullptr};
         load(read[k], at, n, columns[k].value, columns[k].magnitude);
       }
       f(n, columns, {fresh->value.data() + first, fresh->error(first)});
@@ -404,14 +408,7 @@ class Evaluator {
     const Shape &in = shape(node.inputs[0]), &out = shape(node.outputs[0]);
     const Box source = reshaped(box, out, in);
     View to = view(node.inputs[0]);
-    if (!is_flat(to, in, source)) {
-      const auto fresh = std::make_shared<Storage>();
-      fresh->value.resize(static_cast<std::size_t>(volume(source)));
-      if (with_magnitude_) fresh->magnitude.resize(fresh->value.size());
-      const View place = packed(source, fresh);
-      copy(to, source, place, *fresh);
-      to = place;
-    }
+    if (!is_flat(to, in, source)) to = stored(to, source, source);
     const auto steps = strides_of(in);
     to.origin =
         address(to, source.begin) - std::inner_product(source.begin.begin(), source.begin.end(), steps.begin(), std::int64_t{0});
@@ -467,12 +464,11 @@ class Evaluator {
   const Graph& graph_;
   std::vector<View> views_;
   const Means& means_;
-  bool with_magnitude_;
 };
 }  // namespace
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
-               bool with_magnitude, const Means& means, ValueAndMagnitude& to) {
-  Evaluator evaluator(graph, inputs, means, with_magnitude);
+               const Means& means, ValueAndMagnitude& to) {
+  Evaluator evaluator(graph, inputs, means);
   WARPLOOM_CHECK(evaluator.run(demand));
   evaluator.append(id, box, to);
   return ok();

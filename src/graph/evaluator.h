@@ -51,7 +51,7 @@ Box inside(Box box, const Shape& in);
 // rounded up to the smallest box that holds what is needed.
 using Demand = std::vector<std::optional<Box>>;
 
-// Appends the box of tensor `id` in row-major order, with magnitudes where wanted. `demand` holds the box and all that it needs.
+// Appends the box of tensor `id` in row-major order, `demand` holds the box and all that it needs.
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
-               bool with_magnitude, const Means& means, ValueAndMagnitude& to);
+               const Means& means, ValueAndMagnitude& to);
 }  // namespace warploom::graph

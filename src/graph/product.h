@@ -27,6 +27,7 @@ struct Means {  // to evaluate with
   Means(int own = 0) : threads(own) {}
   int threads;             // 0: one a core
   ProductEngine products;  // asked first, where there is one
+  bool magnitudes = true;  // beside the values (reference.h)
 };
 
 // By the engine or else here: blocked, packed into panels for the widest vectors the processor has, on several threads. Every element

@@ -224,46 +224,52 @@ class Evaluator {
     const auto fresh = make(node, box);
     if (volume(box) == 0) return;
     if (class_of(node.op) == OpClass::convolution) convolution(node, box, *fresh);
-    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh, 0);
+    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype))
       for (double& value : fresh->value) value = wrapped(dtype, value);
   }
 
-  // The weights are the left operand; an image and a group at a time, so that no more is copied and padded.
+  // The weights are the left operand; a group at a time, and no more images than a little memory holds when they are padded.
   void convolution(const Node& node, const Box& box, Storage& to) {
+    constexpr std::int64_t kPadded = 1 << 24;  // elements
     const Shape& weights = shape(node.inputs[1]);
-    const bool by_channel = (*access_of(graph_, node, 0))[1].axis != AxisSource::kWhole;  // an axis like others, no groups
-    const std::int64_t rows = weights[0] / (by_channel ? 1 : node.integer("group", 1));
-    const std::int64_t places = volume(box) / (box.size[0] * box.size[1]), end = box.begin[1] + box.size[1];
-    for (std::int64_t image = 0; image < box.size[0]; ++image) {
-      Box part = box;
-      part.begin[0] += image;
-      part.size[0] = 1;
+    const Access access = *access_of(graph_, node, 0);
+    const bool by_channel = access[1].axis != AxisSource::kWhole;  // an axis like others, no groups
+    const std::int64_t rows = weights[0] / (by_channel ? 1 : node.integer("group", 1)), end = box.begin[1] + box.size[1];
+    Box part = box;
+    part.size[0] = 1;
+    const std::int64_t fit = kPadded / std::max<std::int64_t>(1, volume(reach(access, shape(node.inputs[0]), part)));
+    for (std::int64_t left = box.size[0]; left > 0; left -= part.size[0], part.begin[0] += part.size[0]) {
+      part.size = box.size;
+      part.size[0] = std::clamp<std::int64_t>(fit, 1, left);
+      part.begin[1] = box.begin[1];
       const View x = padded(node, part, 0);
       for (std::int64_t& channel = part.begin[1]; channel < end; channel += part.size[1]) {
-        const std::int64_t group = channel / rows, first = image * box.size[1] + channel - box.begin[1];
+        const std::int64_t group = channel / rows;
         part.size[1] = std::min(end, (group + 1) * rows) - channel;
         View of_group = x;
         of_group.origin += group * weights[1] * x.strides[1];
-        multiply(node, part, 1, view(node.inputs[1]), of_group, to, first * places);
+        multiply(node, part, 1, view(node.inputs[1]), of_group, to);
       }
     }
   }
 
-  // A batch of products from place `first` on, of input `left` and the other. The last axes along which A stands still are columns,
-  // those before along which B does are rows.
-  void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b, Storage& to,
-                std::int64_t first) const {
-    const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b);
-    const auto before = [&](std::size_t axis, const View& still) {
-      while (axis > 0 && (box.size[axis - 1] == 1 || still.strides[axis - 1] == 0)) --axis;
-      return axis;
-    };
-    const std::size_t columns = before(box.size.size(), in_a), rows = before(columns, in_b);
+  // A batch of products of input `left` and the other. The last axes along which A stands still are columns, those before along which B
+  // does are rows, as far as the results are neighbours.
+  void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b, Storage& to) const {
+    const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b), &out = view(node.outputs[0]);
     const auto part = [](const Shape& of, std::size_t begin, std::size_t end) {
       return Shape(of.begin() + static_cast<std::ptrdiff_t>(begin), of.begin() + static_cast<std::ptrdiff_t>(end));
     };
+    const auto before = [&](std::size_t axis, const View& still) {
+      const auto joins = [&](std::size_t i) {
+        return still.strides[i] == 0 && out.strides[i] == element_count(part(box.size, i + 1, box.size.size()));
+      };
+      while (axis > 0 && (box.size[axis - 1] == 1 || joins(axis - 1))) --axis;
+      return axis;
+    };
+    const std::size_t columns = before(box.size.size(), in_a), rows = before(columns, in_b);
     const auto lines = [&](const View& in, std::size_t begin, std::size_t end) {
       return offsets(part(box.size, begin, end), part(in.strides, begin, end));
     };
@@ -281,7 +287,7 @@ class Evaluator {
       Shape at = box.begin;
       const Shape within = coordinates_of(batch, i);
       for (std::size_t k = 0; k < rows; ++k) at[k] += within[k];
-      p.batch.push_back({address(in_a, at), address(in_b, at), first + i * p.m * p.n});
+      p.batch.push_back({address(in_a, at), address(in_b, at), address(out, at)});
     }
     double* const magnitude = to.error(0);
     multiply_add(p, to.value.data(), magnitude, means_);

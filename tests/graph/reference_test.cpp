@@ -201,6 +201,7 @@ TEST(Reference, ConvolutionsOfEveryGeometry) {
                                                  {{1, 4, 9, 11}, {6, 2, 3, 2}, {2, 3}, {0, 2, 1, 0}, {1, 2}, 2},
                                                  {{2, 4, 7, 7}, {4, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 4},
                                                  {{2, 4, 7, 7}, {8, 1, 3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, 4},
+                                                 {{3, 4, 5, 6}, {2, 2, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 2},
                                                  {{1, 2, 5, 6, 4}, {3, 2, 2, 3, 2}, {1, 2, 1}, {1, 0, 0, 1, 1, 1}, {1, 1, 1}, 1},
                                                  {{2, 40, 6, 6}, {30, 40, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1}})
     for (const bool inner : {false, true}) {
@@ -212,6 +213,20 @@ TEST(Reference, ConvolutionsOfEveryGeometry) {
       b.output(b.add(OpKind::Conv, {x, w, b.input("b", Dtype::f32, {g.weights[0]})}, attributes));
       check(b);
     }
+}
+TEST(Reference, ConvolutionsOfImagesTooLargeToBePaddedTogether) {
+  constexpr I kPlaces = 9'000'000;
+  std::vector<float> x(3 * kPlaces), w = {2};
+  for (std::size_t image = 0; image < 3; ++image) {
+    x[image * kPlaces] = static_cast<float>(image + 1);
+    x[(image + 1) * kPlaces - 1] = static_cast<float>(10 * (image + 1));
+  }
+  Builder b("large");
+  const TensorId images = b.input("x", Dtype::f32, {3, 1, kPlaces}), weights = b.input("w", Dtype::f32, {1, 1, 1});
+  b.output(b.add(OpKind::Conv, {images, weights}, window({1}, {kPlaces - 1}, {0, 0}, {1})));
+  const auto values = evaluate(*b.finish(), std::vector<Bytes>{std::as_bytes(std::span(x)), std::as_bytes(std::span(w))});
+  ASSERT_TRUE(values);
+  EXPECT_EQ((*values)[0], (std::vector<double>{2, 20, 4, 40, 6, 60}));
 }
 TEST(Reference, PoolsOfEveryGeometry) {
   for (OpKind op : {OpKind::MaxPool, OpKind::AveragePool, OpKind::LpPool})

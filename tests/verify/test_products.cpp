@@ -144,24 +144,45 @@ TEST_F(Products, AreLeftToTheCpuWhereThereIsNoGpu) {
   EXPECT_FALSE(takes(gpu_products({.least = 1}), 160, 160));
 }
 
-TEST_F(Products, OfARowOfAGraphAreTheSameByAnEngine) {
-  ::setenv(kHostProducts, "1", 1);
-  graph::Builder builder("mm");
-  const auto x = builder.input("x", Dtype::f32, {9, 40}), w = builder.input("w", Dtype::f32, {40, 30});
-  builder.output(builder.add(graph::OpKind::MatMul, {builder.add(graph::OpKind::Exp, {x}), w}));
-  const auto graph = builder.finish();
+// Rows of a graph by an engine and by the CPU.
+void expect_same_rows(const Result<graph::Graph>& graph, const graph::ProductEngine& engine) {
   ASSERT_TRUE(graph) << describe(graph.error());
-  const Filled a({Dtype::f32, 40, 1, 0}, 9, 40, 1, 3), b({Dtype::f32, 1, 30, 0}, 30, 40, 1, 4);
-  const std::vector<graph::Bytes> inputs = {a.bytes, b.bytes};
+  std::vector<Filled> data;
+  std::vector<graph::Bytes> inputs;
+  for (const graph::TensorId id : graph->inputs) {
+    const std::int64_t elements = graph::element_count(graph->tensor(id).shape);
+    data.emplace_back(Side{graph->tensor(id).dtype, 1, 0, 0}, elements, 1, 1, data.size());
+  }
+  for (const Filled& one : data) inputs.emplace_back(one.bytes);
   graph::Means means;
-  means.products = gpu_products({.least = 0});
-  const auto wanted = graph::evaluate_magnitude_rows(*graph, inputs, 0, 2, 9);
-  const auto found = graph::evaluate_magnitude_rows(*graph, inputs, 0, 2, 9, means);
+  means.products = engine;
+  const std::int64_t rows = graph::rows_of(*graph).count;
+  const auto wanted = graph::evaluate_magnitude_rows(*graph, inputs, 0, 1, rows);
+  const auto found = graph::evaluate_magnitude_rows(*graph, inputs, 0, 1, rows, means);
   ASSERT_TRUE(wanted && found);
   for (std::size_t i = 0; i < wanted->value.size(); ++i) {
     ASSERT_NEAR(found->value[i], wanted->value[i], 1e-14 * wanted->magnitude[i]);
     ASSERT_NEAR(found->magnitude[i], wanted->magnitude[i], 1e-14 * wanted->magnitude[i]);
   }
+}
+
+TEST_F(Products, OfMatricesWithErrorsOfTheirOwnAreTheSameByAnEngine) {
+  ::setenv(kHostProducts, "1", 1);
+  graph::Builder builder("mm");
+  const auto x = builder.input("x", Dtype::f32, {9, 40}), w = builder.input("w", Dtype::f32, {40, 30});
+  builder.output(builder.add(graph::OpKind::MatMul, {builder.add(graph::OpKind::Exp, {x}), w}));
+  expect_same_rows(builder.finish(), gpu_products({.least = 0}));
+}
+
+TEST_F(Products, OfGroupsOfAConvolutionAreTheSameByAnEngine) {
+  ::setenv(kHostProducts, "1", 1);
+  graph::Builder builder("conv");
+  const auto x = builder.input("x", Dtype::bf16, {3, 4, 6, 7}), w = builder.input("w", Dtype::bf16, {6, 2, 3, 3});
+  builder.output(
+      builder.add(graph::OpKind::Conv, {x, w}, {{"group", std::int64_t{2}}, {"pads", std::vector<std::int64_t>(4, 1)}}));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph) << describe(graph.error());
+  expect_same_rows(graph::decompose(*graph), gpu_products({.least = 0}));
 }
 
 TEST_F(Products, HaveAKernelThatCompilesWithoutSpills) {

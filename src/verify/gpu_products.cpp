@@ -1,6 +1,7 @@
 #include "verify/gpu_products.h"
 #include "base/embedded.h"
 #include "graph/parallel.h"
+#include "runtime/bound.h"
 #include "verify/runner.h"
 namespace warploom::verify {
 namespace {
@@ -50,9 +51,14 @@ struct Multiplier {
     const Reads a = reads_of(p, p.a, p.m, &graph::Offsets::a), b = reads_of(p, p.b, p.n, &graph::Offsets::b);
     std::int64_t words = sizeof(Problem) / 8;
     const std::int64_t all = words + 2 * (batch + p.k + results) + p.m + p.n + a.size + b.size;
-    if (all > kMostWords || (options.least > 0 && work < kLeastPerWord * static_cast<double>(all))) return false;
-    given_up = !started();
-    if (given_up) return false;
+    const std::int64_t free_words = 128 * std::atoll(runtime::proc_value("/proc/meminfo", "MemAvailable:").c_str());
+    if (all > std::min(kMostWords, free_words / 4)) return false;
+    if (options.least > 0 && work < kLeastPerWord * static_cast<double>(all)) return false;
+    if (!memory) {
+      memory = SharedMemory::make(8 * kMostWords);
+      given_up = !memory || !process.start(options.program, kMultiplyCommand, memory->file());
+      if (given_up) return false;
+    }
     auto* const base = reinterpret_cast<std::int64_t*>(memory->base());
     auto* const numbers = reinterpret_cast<double*>(base);
     const auto place = [&](std::int64_t size) { return std::exchange(words, words + size); };
@@ -82,11 +88,6 @@ struct Multiplier {
       }
     });
     return true;
-  }
-  bool started() {
-    if (process.process > 0) return true;
-    memory = SharedMemory::make(8 * kMostWords);
-    return memory && process.start(options.program, kMultiplyCommand, memory->file());
   }
 };
 

@@ -3,7 +3,7 @@
 namespace warploom::verify {
 namespace {
 constexpr std::int64_t kBlockElements = 1 << 21;     // of a block, unless one row is longer
-constexpr std::int64_t kProductsElements = 1 << 25;  // and where others do its products, who get their operands for each
+constexpr std::int64_t kProductsElements = 1 << 24;  // and where others do its products, who get their operands for each
 constexpr std::int64_t kWholeElements = 1 << 23;     // outputs up to this size are kept whole where that is affordable
 
 // Rows that go into one block.

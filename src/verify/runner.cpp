@@ -145,19 +145,13 @@ void Runner::disturb(const std::vector<Buffer>& inputs, const std::vector<Buffer
   seed_ = seed;
 }
 
-Result<double> Runner::recorded(const Call& work, std::vector<Step>& steps) {
+Result<double> Runner::time_us(const Call& work, int times) {
   WARPLOOM_CHECK(synchronize());
   recording_ = true;
-  Result<double> us = here_.time_us(work, 1);
+  const Result<double> once = here_.time_us(work, 1);  // of work that launches nothing there, and ran here
   recording_ = false;
-  steps = std::exchange(waiting_, {});
-  return us;
-}
-
-Result<double> Runner::time_us(const Call& work, int times) {
-  std::vector<Step> steps;
-  WARPLOOM_TRY(const double once, recorded(work, steps));
-  if (steps.empty()) return times == 1 ? once : here_.time_us(work, times);
+  const std::vector<Step> steps = std::exchange(waiting_, {});
+  if (!once || steps.empty()) return once && times > 1 ? here_.time_us(work, times) : once;
   ++seed_;
   const auto start = std::chrono::steady_clock::now();
   // What a message and the disturbances take without the work, by both clocks; no more is granted than they can take.

@@ -76,8 +76,6 @@ class Runner final : public runtime::Executor {
   explicit Runner(runtime::Executor& here) : Executor(Engine::cpu, here.info()), here_(here) {}
   Result<runtime::LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) override;
   Result<nlohmann::json> ask(const nlohmann::json& message);
-  // What `work` would launch, and how long it took, us, where it did not: it has run in this process then, and there are no steps.
-  Result<double> recorded(const runtime::Call& work, std::vector<Step>& steps);
   // The steps, so many times; the runner's own time for that, us.
   Result<double> carry_out(const std::vector<Step>& steps, int times, bool backwards = false);
 

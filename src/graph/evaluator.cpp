@@ -123,8 +123,8 @@ const Reducer& reducer_of(OpKind op) {
 
 class Evaluator {
  public:
-  Evaluator(const Graph& graph, std::span<const Bytes> inputs, int threads, bool with_magnitude)
-      : graph_(graph), views_(graph.tensors.size()), threads_(threads), with_magnitude_(with_magnitude) {
+  Evaluator(const Graph& graph, std::span<const Bytes> inputs, const Means& means)
+      : graph_(graph), views_(graph.tensors.size()), means_(means) {
     const auto hold = [&](std::size_t i, const std::byte* data) {
       views_[i] = {data, graph.tensors[i].dtype, nullptr, nullptr, 0, strides_of(graph.tensors[i].shape)};
     };
@@ -166,7 +166,7 @@ class Evaluator {
     View place = packed(box);
     place.origin += static_cast<std::int64_t>(to.value.size());
     to.value.resize(to.value.size() + static_cast<std::size_t>(volume(box)));
-    if (with_magnitude_) to.magnitude.resize(to.value.size());
+    if (means_.magnitudes) to.magnitude.resize(to.value.size());
     copy(view(id), box, place, to);
   }
 
@@ -178,14 +178,14 @@ class Evaluator {
     const auto count = static_cast<std::size_t>(volume(box));
     auto fresh = std::make_shared<Storage>();
     fresh->value.resize(count);
-    if (with_magnitude_) fresh->magnitude.resize(count);
+    if (means_.magnitudes) fresh->magnitude.resize(count);
     views_[node.outputs[0]] = packed(box, fresh);
     return fresh;
   }
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
   void copy(const View& from, const Box& part, const View& place, ValueAndMagnitude& to) const {
-    for_runs(part, threads_, kRun, [&](std::int64_t, std::int64_t n, const Shape& at) {
+    for_runs(part, means_.threads, kRun, [&](std::int64_t, std::int64_t n, const Shape& at) {
       const std::int64_t i = address(place, at);
       load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
     });
@@ -224,46 +224,52 @@ class Evaluator {
     const auto fresh = make(node, box);
     if (volume(box) == 0) return;
     if (class_of(node.op) == OpClass::convolution) convolution(node, box, *fresh);
-    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh, 0);
+    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype))
       for (double& value : fresh->value) value = wrapped(dtype, value);
   }
 
-  // The weights are the left operand; an image and a group at a time, so that no more is copied and padded.
+  // The weights are the left operand; a group at a time, and no more images than a little memory holds when they are padded.
   void convolution(const Node& node, const Box& box, Storage& to) {
+    constexpr std::int64_t kPadded = 1 << 24;  // elements
     const Shape& weights = shape(node.inputs[1]);
-    const bool by_channel = (*access_of(graph_, node, 0))[1].axis != AxisSource::kWhole;  // an axis like others, no groups
-    const std::int64_t rows = weights[0] / (by_channel ? 1 : node.integer("group", 1));
-    const std::int64_t places = volume(box) / (box.size[0] * box.size[1]), end = box.begin[1] + box.size[1];
-    for (std::int64_t image = 0; image < box.size[0]; ++image) {
-      Box part = box;
-      part.begin[0] += image;
-      part.size[0] = 1;
+    const Access access = *access_of(graph_, node, 0);
+    const bool by_channel = access[1].axis != AxisSource::kWhole;  // an axis like others, no groups
+    const std::int64_t rows = weights[0] / (by_channel ? 1 : node.integer("group", 1)), end = box.begin[1] + box.size[1];
+    Box part = box;
+    part.size[0] = 1;
+    const std::int64_t fit = kPadded / std::max<std::int64_t>(1, volume(reach(access, shape(node.inputs[0]), part)));
+    for (std::int64_t left = box.size[0]; left > 0; left -= part.size[0], part.begin[0] += part.size[0]) {
+      part.size = box.size;
+      part.size[0] = std::clamp<std::int64_t>(fit, 1, left);
+      part.begin[1] = box.begin[1];
       const View x = padded(node, part, 0);
       for (std::int64_t& channel = part.begin[1]; channel < end; channel += part.size[1]) {
-        const std::int64_t group = channel / rows, first = image * box.size[1] + channel - box.begin[1];
+        const std::int64_t group = channel / rows;
         part.size[1] = std::min(end, (group + 1) * rows) - channel;
         View of_group = x;
         of_group.origin += group * weights[1] * x.strides[1];
-        multiply(node, part, 1, view(node.inputs[1]), of_group, to, first * places);
+        multiply(node, part, 1, view(node.inputs[1]), of_group, to);
       }
     }
   }
 
-  // A batch of products from place `first` on, of input `left` and the other. The last axes along which A stands still are columns,
-  // those before along which B does are rows.
-  void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b, Storage& to,
-                std::int64_t first) const {
-    const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b);
-    const auto before = [&](std::size_t axis, const View& still) {
-      while (axis > 0 && (box.size[axis - 1] == 1 || still.strides[axis - 1] == 0)) --axis;
-      return axis;
-    };
-    const std::size_t columns = before(box.size.size(), in_a), rows = before(columns, in_b);
+  // A batch of products of input `left` and the other. The last axes along which A stands still are columns, those before along which B
+  // does are rows, as far as the results are neighbours.
+  void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b, Storage& to) const {
+    const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b), &out = view(node.outputs[0]);
     const auto part = [](const Shape& of, std::size_t begin, std::size_t end) {
       return Shape(of.begin() + static_cast<std::ptrdiff_t>(begin), of.begin() + static_cast<std::ptrdiff_t>(end));
     };
+    const auto before = [&](std::size_t axis, const View& still) {
+      const auto joins = [&](std::size_t i) {
+        return still.strides[i] == 0 && out.strides[i] == element_count(part(box.size, i + 1, box.size.size()));
+      };
+      while (axis > 0 && (box.size[axis - 1] == 1 || joins(axis - 1))) --axis;
+      return axis;
+    };
+    const std::size_t columns = before(box.size.size(), in_a), rows = before(columns, in_b);
     const auto lines = [&](const View& in, std::size_t begin, std::size_t end) {
       return offsets(part(box.size, begin, end), part(in.strides, begin, end));
     };
@@ -281,18 +287,16 @@ class Evaluator {
       Shape at = box.begin;
       const Shape within = coordinates_of(batch, i);
       for (std::size_t k = 0; k < rows; ++k) at[k] += within[k];
-      p.batch.push_back({address(in_a, at), address(in_b, at), first + i * p.m * p.n});
+      p.batch.push_back({address(in_a, at), address(in_b, at), address(out, at)});
     }
-    multiply_add(p, to.value.data(), threads_);
-    if (!with_magnitude_) return;
-    p.absolute = true;
-    multiply_add(p, to.magnitude.data(), threads_);
+    double* const magnitude = to.error(0);
+    multiply_add(p, to.value.data(), magnitude, means_);
     const auto carry = [&](Operand& operand, const double* errors) {  // |a|·E_b and E_a·|b|
-      if (errors == nullptr) return;
-      const void* const data = std::exchange(operand.data, errors);
-      const Dtype dtype = std::exchange(operand.dtype, Dtype::f64);
-      multiply_add(p, to.magnitude.data(), threads_);
-      operand.data = data, operand.dtype = dtype;
+      if (!magnitude || !errors) return;
+      const Operand values = operand;
+      operand.data = errors, operand.dtype = Dtype::f64;
+      multiply_add(p, nullptr, magnitude, means_);
+      operand = values;
     };
     carry(p.a, a.magnitude), carry(p.b, b.magnitude);
   }
@@ -301,12 +305,15 @@ class Evaluator {
   View padded(const Node& node, const Box& box, double fill, double error = 0) const {
     const Shape& in = shape(node.inputs[0]);
     const Box region = reach(*access_of(graph_, node, 0), in, box);
-    const View& from = view(node.inputs[0]);
+    return stored(view(node.inputs[0]), region, inside(region, in), fill, error);
+  }
+  // A region packed, of which a part is copied.
+  View stored(const View& from, const Box& region, const Box& part, double fill = 0, double error = 0) const {
     const auto fresh = std::make_shared<Storage>();
     fresh->value.assign(static_cast<std::size_t>(volume(region)), fill);
-    if (with_magnitude_ && (from.magnitude || error != 0)) fresh->magnitude.assign(fresh->value.size(), error);
+    if (means_.magnitudes && (from.magnitude || error != 0)) fresh->magnitude.assign(fresh->value.size(), error);
     const View to = packed(region, fresh);
-    copy(from, inside(region, in), to, *fresh);
+    copy(from, part, to, *fresh);
     return to;
   }
 
@@ -329,17 +336,18 @@ class Evaluator {
                          : is_float(dtype)       ? reducer.start
                                                  : rounded(dtype, reducer.start);
     std::fill(fresh->value.begin(), fresh->value.end(), start);
-    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
       const std::int64_t stride = lines ? steps.back() : own;
       values.resize(static_cast<std::size_t>(run));
-      errors.resize(with_magnitude_ ? values.size() : 0);
+      errors.resize(means_.magnitudes ? values.size() : 0);
       double *value = fresh->value.data() + first, *error = fresh->error(first);
       for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
         for (const std::int64_t offset : outer) {
-          load(from, address(from, at) + i * own + offset, stride, run, values.data(), with_magnitude_ ? errors.data() : nullptr);
+          load(from, address(from, at) + i * own + offset, stride, run, values.data(),
+               means_.magnitudes ? errors.data() : nullptr);
           reducer.absorb(run, lines ? 0 : 1, values.data(), errors.data(), value + i, error ? error + i : nullptr);
         }
       if (!is_float(dtype))
@@ -359,15 +367,15 @@ class Evaluator {
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     Box starts = box;
     starts.begin[axis] = 0, starts.size[axis] = line ? size : 1;
-    for_runs(starts, threads_, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
-      std::vector<double> x(static_cast<std::size_t>(n)), e(with_magnitude_ ? x.size() : 0), sum(line ? 1 : x.size()),
+    for_runs(starts, means_.threads, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
+      std::vector<double> x(static_cast<std::size_t>(n)), e(means_.magnitudes ? x.size() : 0), sum(line ? 1 : x.size()),
           bound(sum.size());
       for (std::int64_t step = 0; step < (line ? 1 : size); ++step) {
         if (!line) at[axis] = reverse ? size - 1 - step : step;
-        load(from, at, n, x.data(), with_magnitude_ ? e.data() : nullptr);
+        load(from, at, n, x.data(), means_.magnitudes ? e.data() : nullptr);
         for (std::int64_t k = 0; k < n; ++k) {
           const std::int64_t i = reverse ? n - 1 - k : k, own = line ? 0 : i;
-          if (with_magnitude_) e[i] = bound[own] += std::fabs(x[i]) + e[i];
+          if (means_.magnitudes) e[i] = bound[own] += std::fabs(x[i]) + e[i];
           sum[own] += x[i];
           x[i] = sum[own] = is_float(dtype) ? sum[own] : wrapped(dtype, sum[own]);
         }
@@ -377,7 +385,7 @@ class Evaluator {
         place[axis] += first;
         const std::int64_t where = address(to, place);
         std::copy_n(x.begin() + first, count, fresh->value.begin() + where);
-        if (with_magnitude_) std::copy_n(e.begin() + first, count, fresh->magnitude.begin() + where);
+        if (means_.magnitudes) std::copy_n(e.begin() + first, count, fresh->magnitude.begin() + where);
       }
     });
   }
@@ -388,13 +396,13 @@ class Evaluator {
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
       if (node.inputs[k] != kAbsent) read[k] = projected(node, k);
-    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> room;
       room.resize(2 * read.size() * kRun);
       std::vector<Column> columns(read.size());
       for (std::size_t k = 0; k < read.size(); ++k) {
         if (node.inputs[k] == kAbsent) continue;
-        columns[k] = {room.data() + 2 * k * kRun, with_magnitude_ ? room.data() + (2 * k + 1) * kRun : nullptr};
+        columns[k] = {room.data() + 2 * k * kRun, means_.magnitudes ? room.data() + (2 * k + 1) * kRun : nullptr};
         load(read[k], at, n, columns[k].value, columns[k].magnitude);
       }
       f(n, columns, {fresh->value.data() + first, fresh->error(first)});
@@ -406,14 +414,7 @@ class Evaluator {
     const Shape &in = shape(node.inputs[0]), &out = shape(node.outputs[0]);
     const Box source = reshaped(box, out, in);
     View to = view(node.inputs[0]);
-    if (!is_flat(to, in, source)) {
-      const auto fresh = std::make_shared<Storage>();
-      fresh->value.resize(static_cast<std::size_t>(volume(source)));
-      if (with_magnitude_) fresh->magnitude.resize(fresh->value.size());
-      const View place = packed(source, fresh);
-      copy(to, source, place, *fresh);
-      to = place;
-    }
+    if (!is_flat(to, in, source)) to = stored(to, source, source);
     const auto steps = strides_of(in);
     to.origin =
         address(to, source.begin) - std::inner_product(source.begin.begin(), source.begin.end(), steps.begin(), std::int64_t{0});
@@ -440,7 +441,7 @@ class Evaluator {
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
     if (size == 0) return;
-    for_runs(box, threads_, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       std::vector<double> indices(static_cast<std::size_t>(n));
       load(chosen, at, n, indices.data(), nullptr);
       for (std::int64_t i = 0; i < n; ++i) {
@@ -468,13 +469,12 @@ class Evaluator {
 
   const Graph& graph_;
   std::vector<View> views_;
-  int threads_;
-  bool with_magnitude_;
+  const Means& means_;
 };
 }  // namespace
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
-               bool with_magnitude, int threads, ValueAndMagnitude& to) {
-  Evaluator evaluator(graph, inputs, threads, with_magnitude);
+               const Means& means, ValueAndMagnitude& to) {
+  Evaluator evaluator(graph, inputs, means);
   WARPLOOM_CHECK(evaluator.run(demand));
   evaluator.append(id, box, to);
   return ok();

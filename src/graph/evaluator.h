@@ -51,28 +51,7 @@ Box inside(Box box, const Shape& in);
 // rounded up to the smallest box that holds what is needed.
 using Demand = std::vector<std::optional<Box>>;
 
-// Appends the box of tensor `id` in row-major order, with magnitudes where wanted. `demand` holds the box and all that it needs.
+// Appends the box of tensor `id` in row-major order, `demand` holds the box and all that it needs.
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
-               bool with_magnitude, int threads, ValueAndMagnitude& to);
-
-// FP64 matrix products of operands in any element type, lying anyhow: c[b] += a[b]·bb[b], blocked, packed into
-// panels for the widest vectors the processor has, on several threads. Every element is summed in the same order whatever
-// the number of threads: blocks of 256 along k, in sequence.
-struct Operand {  // a line is a row of a or a column of b, depth runs along k; an element is at lines[i] + depths[k]
-  const void* data;
-  Dtype dtype;
-  const std::int64_t *lines, *depths;
-};
-struct Offsets {  // of one product of a batch, in elements
-  std::int64_t a, b, c;
-};
-struct Product {
-  Operand a, b;
-  std::int64_t m, n, k;
-  std::vector<Offsets> batch = {};
-  bool absolute = false;  // |a|·|b|
-};
-
-// Adds to c, row-major with rows of n elements.
-void multiply_add(const Product& product, double* c, int threads);
+               const Means& means, ValueAndMagnitude& to);
 }  // namespace warploom::graph

@@ -84,8 +84,9 @@ void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int
 }
 
 std::int64_t pieces(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
-}  // namespace
-void multiply_add(const Product& p, double* c, int threads) {
+
+// c += a·b, or |a|·|b|.
+void add(const Product& p, double* c, bool absolute, int threads) {
   const Micro& kernel = micro();
   const std::int64_t row_blocks = pieces(p.m, kBlockRows), column_blocks = pieces(p.n, kBlockColumns);
   const auto batch = static_cast<std::int64_t>(p.batch.size());
@@ -99,8 +100,8 @@ void multiply_add(const Product& p, double* c, int threads) {
     alignas(64) double tile[kMaxTile];
     for (std::int64_t k = 0; k < p.k; k += kBlockDepth) {
       const std::int64_t depth = std::min(kBlockDepth, p.k - k);
-      pack(p.a, at.a, row, row + rows, k, depth, kernel.rows, p.absolute, left.data());
-      pack(p.b, at.b, column, column + columns, k, depth, kernel.columns, p.absolute, right.data());
+      pack(p.a, at.a, row, row + rows, k, depth, kernel.rows, absolute, left.data());
+      pack(p.b, at.b, column, column + columns, k, depth, kernel.columns, absolute, right.data());
       for (std::int64_t j = 0; j < columns; j += kernel.columns)
         for (std::int64_t i = 0; i < rows; i += kernel.rows) {
           kernel.run(depth, left.data() + i * depth, right.data() + j * depth, tile);
@@ -113,5 +114,11 @@ void multiply_add(const Product& p, double* c, int threads) {
         }
     }
   });
+}
+}  // namespace
+void multiply_add(const Product& p, double* value, double* magnitude, const Means& means) {
+  if (means.products && means.products(p, value, magnitude)) return;
+  if (value) add(p, value, false, means.threads);
+  if (magnitude) add(p, magnitude, true, means.threads);
 }
 }  // namespace warploom::graph

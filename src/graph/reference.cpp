@@ -149,9 +149,29 @@ Cut cut(const Graph& graph, int output) {  // of a primitive graph
   rows.independent = false;
   return {rows, 1};
 }
+}  // namespace
+Rows rows_of(const Graph& graph, int output) {
+  Graph made;
+  if (const auto held = primitive(graph, made)) return cut(**held, output).rows;
+  const TensorId id = graph.outputs[output];
+  return {1, element_count(graph.tensor(id).shape)};  // evaluation says what is wrong
+}
 
-Result<ValueAndMagnitude> rows_with(const Graph& given, std::span<const Bytes> inputs, int output, std::int64_t begin,
-                                    std::int64_t end, int threads, bool with_magnitude) {
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, Means means) {
+  means.magnitudes = false;
+  std::vector<std::vector<double>> outputs(graph.outputs.size());
+  Graph made;
+  WARPLOOM_TRY(const Graph* const held, primitive(graph, made));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const int output = static_cast<int>(i);
+    WARPLOOM_TRY(ValueAndMagnitude all, evaluate_magnitude_rows(*held, inputs, output, 0, rows_of(*held, output).count, means));
+    outputs[i] = std::move(all.value);
+  }
+  return outputs;
+}
+
+Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<const Bytes> inputs, int output,
+                                                  std::int64_t begin, std::int64_t end, const Means& means) {
   WARPLOOM_CHECK(check_inputs(given, inputs));
   Graph made;
   WARPLOOM_TRY(const Graph* const held, primitive(given, made));
@@ -164,41 +184,11 @@ Result<ValueAndMagnitude> rows_with(const Graph& given, std::span<const Bytes> i
   ValueAndMagnitude result;
   try {
     for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end))
-      if (volume(box) > 0)
-        WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, with_magnitude, threads, result));
+      if (volume(box) > 0) WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, means, result));
     return result;
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {}
   return fail(
       {ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "", "evaluate fewer rows at a time"});
-}
-}  // namespace
-Rows rows_of(const Graph& graph, int output) {
-  Graph made;
-  if (const auto held = primitive(graph, made)) return cut(**held, output).rows;
-  const TensorId id = graph.outputs[output];
-  return {1, element_count(graph.tensor(id).shape)};  // evaluation says what is wrong
-}
-
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads) {
-  std::vector<std::vector<double>> outputs(graph.outputs.size());
-  Graph made;
-  WARPLOOM_TRY(const Graph* const held, primitive(graph, made));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const int output = static_cast<int>(i);
-    WARPLOOM_TRY(outputs[i], evaluate_rows(*held, inputs, output, 0, rows_of(*held, output).count, threads));
-  }
-  return outputs;
-}
-
-Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output, std::int64_t begin,
-                                          std::int64_t end, int threads) {
-  WARPLOOM_TRY(ValueAndMagnitude rows, rows_with(graph, inputs, output, begin, end, threads, false));
-  return std::move(rows.value);
-}
-
-Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
-                                                  std::int64_t begin, std::int64_t end, int threads) {
-  return rows_with(graph, inputs, output, begin, end, threads, true);
 }
 }  // namespace warploom::graph

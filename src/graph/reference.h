@@ -9,7 +9,7 @@
 // Rows. A whole output can be too large to hold in FP64 (a 13 GB softmax) or to compute (a big matmul), so outputs can be
 // had by rows. rows_of() cuts an output into equal rows over as many leading axes as the graph allows: [16,1024,768] from a
 // MatMul is 16384 rows of 768 elements; a Softmax over the middle axis of it is 16 rows of 1024·768. `independent` says
-// that a row costs no more than its share of the whole. evaluate_rows() is right for every graph; where rows are not
+// that a row costs no more than its share of the whole. evaluate_magnitude_rows() is right for every graph; where rows are not
 // independent (x·(y·z): each row needs all of y·z) it repeats work and evaluate() is the better call. Inputs are read in
 // place in their own types; only what the rows need is ever expanded to doubles.
 //
@@ -26,6 +26,7 @@
 #pragma once
 #include <span>
 #include "graph/graph.h"
+#include "graph/product.h"
 namespace warploom::graph {
 using Bytes = std::span<const std::byte>;
 
@@ -38,16 +39,13 @@ struct Rows {
 // Output `output` (index into graph.outputs) cut into rows.
 Rows rows_of(const Graph& graph, int output = 0);
 
-// Every output whole. `inputs[i]` holds the bytes of graph.inputs[i]. Uses `threads` threads (0: one a core).
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, int threads = 0);
-
-// Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles.
-Result<std::vector<double>> evaluate_rows(const Graph& graph, std::span<const Bytes> inputs, int output, std::int64_t begin,
-                                          std::int64_t end, int threads = 0);
+// Every output whole. `inputs[i]` holds the bytes of graph.inputs[i].
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, Means means = {});
 
 struct ValueAndMagnitude {
-  std::vector<double> value, magnitude;  // equally long
+  std::vector<double> value, magnitude;
 };
+// Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none where they are not wanted.
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
-                                                  std::int64_t begin, std::int64_t end, int threads = 0);
+                                                  std::int64_t begin, std::int64_t end, const Means& means = {});
 }  // namespace warploom::graph

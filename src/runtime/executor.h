@@ -92,6 +92,8 @@ class Executor {
   virtual Status synchronize() = 0;
   // The time from before `work`'s first launch to after its last one, in microseconds: the mean of `times` runs, one after the other.
   virtual Result<double> time_us(const Call& work, int times) = 0;
+  // Whether a second clock bore out enough of what time_us() said since this was asked last; else candidate-clock.
+  Status clocks_agree();
   // A series of launches to be made again and again: a CUDA graph, or on the CPU the calls themselves.
   virtual Result<Call> record(const Call& work) { return work; }
   // Puts other data into the caches, in launch order, by writing twice as much as they hold (at most 256 MiB).
@@ -106,5 +108,7 @@ class Executor {
   DeviceInfo info_;
   Buffer flush_;
   std::uint32_t flush_word_ = 0;
+  int samples_ = 0, agreeing_ = 0;  // with a second clock: so many times, and how often it said the same
+  int quarters_ = 1;                // of the samples that must
 };
 }  // namespace warploom::runtime

@@ -1,5 +1,6 @@
 #include "verify/judge.h"
 #include "base/file.h"
+#include "verify/gpu_products.h"
 #include "verify/image_check.h"
 namespace warploom::verify {
 namespace {
@@ -48,6 +49,11 @@ Result<Ready> Judge::prepare() {
   for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     tolerances_.push_back(tolerance_of(graph, setup_.track, static_cast<int>(i)));
+  const auto multiplies = [](const graph::Node& node) {
+    const graph::OpClass what = graph::class_of(node.op);
+    return what == graph::OpClass::contraction || what == graph::OpClass::convolution;
+  };
+  if (!here_ && std::ranges::any_of(graph.nodes, multiplies)) means_.products = gpu_products();
   WARPLOOM_TRY(const std::int64_t free, device_->free_memory());
   const std::int64_t need = input_bytes_ + output_bytes_;
   if (need > free)

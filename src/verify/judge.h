@@ -119,6 +119,7 @@ class Judge {
   Contender vendor_;                           // without a kernel where there is none
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;
+  graph::Means means_;  // of the FP64 truth
   std::vector<Set> series_;
   std::uint64_t sample_ = 0, first_sample_ = 0, first_hash_ = 0;  // samples so far; the measurement's first; of the first outputs
   int turn_ = 0;                                                  // the variant before

@@ -112,7 +112,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   WARPLOOM_CHECK(compare_blocks(seen, set.outputs, inputs.truth.blocks));
   for (const auto& rows : request.whole ? inputs.truth.missing : std::vector<RowRange>()) {
     if (ms_since(start) > check_ms) break;
-    WARPLOOM_TRY(const Block block, evaluate_block(setup_.graph, inputs.bytes, rows));
+    WARPLOOM_TRY(const Block block, evaluate_block(setup_.graph, inputs.bytes, rows, means_));
     WARPLOOM_CHECK(compare_blocks(seen, set.outputs, {&block, 1}));
     evidence.rows_checked += rows.end - rows.begin;
   }

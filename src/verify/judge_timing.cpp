@@ -74,7 +74,7 @@ Result<const std::vector<Block>*> Judge::truth_of(Inputs& inputs) {
       const auto row = static_cast<std::int64_t>(place * static_cast<double>(rows.count));
       const std::int64_t begin = std::clamp<std::int64_t>(row, 0, std::max<std::int64_t>(0, rows.count - some));
       WARPLOOM_TRY(blocks.emplace_back(),
-                   evaluate_block(setup_.graph, inputs.bytes, {output, begin, std::min(rows.count, begin + some)}));
+                   evaluate_block(setup_.graph, inputs.bytes, {output, begin, std::min(rows.count, begin + some)}, means_));
       if (some >= rows.count) break;
     }
   }
@@ -198,6 +198,7 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
     turn_ = -1;  // the first sample is of variant 0
     first_sample_ = sample_ + 1;
     if (runner_) runner_->disturb(inputs, outputs, setup_.seed + sample_);
+    (void)device_->clocks_agree();                     // of what was timed before
     announce_(true, 10 * options.budget_ms + 20'000);  // a hang shows in the first call; here a busy machine may take its time
     auto samples = runtime::measure(*device_, calls, options);
     announce_(false, 0);
@@ -217,19 +218,17 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
   if (verdict.median_us < 0.97 * setup_.floor_us)
     return fail({ErrorCode::kCandidateTooFast, "a candidate was faster than the hardware can be", "",
                  fmt::format("at least {:.3f} us", setup_.floor_us), fmt::format("{:.3f} us", verdict.median_us), ""});
-  if (!runner_) {
-    // The other sets were used only if the calls were short enough to be timed in series.
-    if (ours.calls_per_sample > 1) WARPLOOM_CHECK(check_series(sets));
-    WARPLOOM_CHECK(vary(*sets[0].inputs, 0));
-    return check_run(candidate, sets[0], false);
-  }
-  Status agreed = runner_->clocks_agree();
+  Status agreed = device_->clocks_agree();
   calls.resize(1);
   options.min_samples = options.max_samples = 7;
   for (int more = 0; !agreed && more < 4; ++more) {
     WARPLOOM_CHECK(measured());
-    agreed = runner_->clocks_agree();
+    agreed = device_->clocks_agree();
   }
-  return agreed;
+  if (runner_ || !agreed) return agreed;
+  // The other sets were used only if the calls were short enough to be timed in series.
+  if (ours.calls_per_sample > 1) WARPLOOM_CHECK(check_series(sets));
+  WARPLOOM_CHECK(vary(*sets[0].inputs, 0));
+  return check_run(candidate, sets[0], false);
 }
 }  // namespace warploom::verify

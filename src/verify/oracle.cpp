@@ -2,12 +2,14 @@
 #include "base/random.h"
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kBlockElements = 1 << 21;  // of a block, unless one row is longer
-constexpr std::int64_t kWholeElements = 1 << 23;  // outputs up to this size are kept whole where that is affordable
+constexpr std::int64_t kBlockElements = 1 << 21;     // of a block, unless one row is longer
+constexpr std::int64_t kProductsElements = 1 << 24;  // and where others do its products, who get their operands for each
+constexpr std::int64_t kWholeElements = 1 << 23;     // outputs up to this size are kept whole where that is affordable
 
 // Rows that go into one block.
-std::int64_t block_rows(const graph::Rows& rows) {
-  return std::clamp<std::int64_t>(kBlockElements / std::max<std::int64_t>(1, rows.elements), 1, rows.count);
+std::int64_t block_rows(const graph::Rows& rows, const graph::Means& means) {
+  const std::int64_t elements = means.products ? kProductsElements : kBlockElements;
+  return std::clamp<std::int64_t>(elements / std::max<std::int64_t>(1, rows.elements), 1, rows.count);
 }
 
 // The first and the last row, where tails go wrong, then others at random.
@@ -22,21 +24,25 @@ std::vector<std::int64_t> scattered(std::int64_t count, std::size_t wanted, Rand
   return order;
 }
 }  // namespace
-Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows) {
-  WARPLOOM_TRY(graph::ValueAndMagnitude truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end));
+Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows,
+                             const graph::Means& means) {
+  WARPLOOM_TRY(graph::ValueAndMagnitude truth,
+               graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end, means));
   return Block{rows, rows.begin * graph::rows_of(graph, rows.output).elements, std::move(truth.value),
                std::move(truth.magnitude)};
 }
 
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs, std::uint64_t seed, double flops,
-                           double budget_ms) {
+                           double budget_ms, const graph::Means& means) {
   const auto start = std::chrono::steady_clock::now();
   const int outputs = static_cast<int>(graph.outputs.size());
-  // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two cores.
-  bool complete = flops / 1e6 <= budget_ms;
+  // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two cores. Products elsewhere are
+  // hundreds of times faster, but not the small ones among them.
+  bool complete = flops / (means.products ? 1e8 : 1e6) <= budget_ms;
   for (int output = 0; output < outputs; ++output) {
     const graph::Rows rows = graph::rows_of(graph, output);
-    complete = complete && rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows));
+    complete =
+        complete && rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows, means));
   }
   Truth truth;
   Random random(seed, "rows"), order(seed, "order");
@@ -47,7 +53,7 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
     for (const std::int64_t row : complete ? std::vector<std::int64_t>() : scattered(rows.count, 32, random)) {
       const std::int64_t elements = static_cast<std::int64_t>(held.size()) * rows.elements;
       if (held.size() >= 2 && (ms_since(start) > share || elements > kWholeElements)) break;
-      WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, {output, row, row + 1}));
+      WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, {output, row, row + 1}, means));
       held.insert(row);
     }
     truth.rows += rows.count;
@@ -56,7 +62,7 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
     std::int64_t row = 0;
     for (const std::int64_t stop : held) {  // between the rows that are held
       for (std::int64_t end; row < stop; row = end) {
-        end = std::min(stop, row + block_rows(rows));
+        end = std::min(stop, row + block_rows(rows, means));
         truth.missing.push_back({output, row, end});
       }
       row = stop + 1;
@@ -64,7 +70,9 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   }
   order.shuffle(truth.missing);
   if (!complete) return truth;
-  for (const RowRange& rows : truth.missing) { WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, rows)); }
+  for (const RowRange& rows : truth.missing) {
+    WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, rows, means));
+  }
   truth.missing.clear();
   truth.rows_held = truth.rows;
   return truth;

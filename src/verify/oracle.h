@@ -19,7 +19,8 @@ struct Block {
   std::int64_t first_element = 0;  // in the whole output
   std::vector<double> value, magnitude;
 };
-Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows);
+Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows,
+                             const graph::Means& means);
 
 struct Truth {
   std::vector<Block> blocks;
@@ -28,5 +29,5 @@ struct Truth {
 };
 // All of it if that is little and `flops` of work are cheap, else scattered rows until `budget_ms` are spent.
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs, std::uint64_t seed, double flops,
-                           double budget_ms);
+                           double budget_ms, const graph::Means& means);
 }  // namespace warploom::verify

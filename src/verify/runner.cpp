@@ -53,6 +53,20 @@ std::shared_ptr<void> SharedMemory::allocate(std::int64_t bytes) {
           }};
 }
 
+bool peer_main(const char* command, int words, int argc, char** argv, int* status,
+               const std::function<int(Channel&, char* memory)>& work) {
+  if (argc < 2 || std::strcmp(argv[1], command) != 0) return false;
+  *status = 2;
+  if (argc != words) return true;
+  Channel channel(std::atoi(argv[2]));
+  ::fcntl(std::atoi(argv[2]), F_SETFD, FD_CLOEXEC);  // compilers and candidates have no business with it
+  const int file = words > 3 ? std::atoi(argv[3]) : -1;
+  char* const memory = file >= 0 ? SharedMemory::map(file) : nullptr;
+  if (file >= 0) ::close(file);
+  if (file < 0 || memory) *status = work(channel, memory);
+  return true;
+}
+
 Result<std::unique_ptr<Runner>> Runner::open(runtime::Executor& here) {
   constexpr std::int64_t kAddresses = 8;  // for each byte that is free now: buffers come and go in many sizes
   std::unique_ptr<Runner> made(new Runner(here));
@@ -128,23 +142,16 @@ void Runner::disturb(const std::vector<Buffer>& inputs, const std::vector<Buffer
     return all;
   };
   disturbances_ = {{"swapped", words(inputs, 8)}, {"poked", words(outputs, 4)}};
-  samples_ = agreeing_ = 0;
   seed_ = seed;
 }
 
-Result<double> Runner::recorded(const Call& work, std::vector<Step>& steps) {
+Result<double> Runner::time_us(const Call& work, int times) {
   WARPLOOM_CHECK(synchronize());
   recording_ = true;
-  Result<double> us = here_.time_us(work, 1);
+  const Result<double> once = here_.time_us(work, 1);  // of work that launches nothing there, and ran here
   recording_ = false;
-  steps = std::exchange(waiting_, {});
-  return us;
-}
-
-Result<double> Runner::time_us(const Call& work, int times) {
-  std::vector<Step> steps;
-  WARPLOOM_TRY(const double once, recorded(work, steps));
-  if (steps.empty()) return times == 1 ? once : here_.time_us(work, times);
+  const std::vector<Step> steps = std::exchange(waiting_, {});
+  if (!once || steps.empty()) return once && times > 1 ? here_.time_us(work, times) : once;
   ++seed_;
   const auto start = std::chrono::steady_clock::now();
   // What a message and the disturbances take without the work, by both clocks; no more is granted than they can take.
@@ -158,12 +165,5 @@ Result<double> Runner::time_us(const Call& work, int times) {
   // A short one that disagrees tells nothing. One that agrees counts, or of short calls those alone would that were disturbed.
   if (agree || outside > 10 * kWay) ++samples_, agreeing_ += agree;
   return (agree ? inside : outside) / times;
-}
-
-Status Runner::clocks_agree() const {
-  if (4 * agreeing_ >= samples_) return ok();
-  return fail({ErrorCode::kCandidateClock, "the clock beside a candidate contradicts the clock outside its process", "",
-               "the same times but for now and then",
-               fmt::format("{} of {} samples took longer outside", samples_ - agreeing_, samples_), ""});
 }
 }  // namespace warploom::verify

@@ -40,6 +40,7 @@ class SharedMemory {
   static std::shared_ptr<SharedMemory> make(std::int64_t bytes);  // of address space; null where there is none
   ~SharedMemory();
   std::shared_ptr<void> allocate(std::int64_t bytes);  // null when it is used up
+  char* base() const { return base_; }
   std::int64_t offset(const void* address) const { return static_cast<const char*>(address) - base_; }
   int file() const { return file_; }
   static char* map(int file);  // the whole of it, at a multiple of a huge page; null where that fails
@@ -51,14 +52,18 @@ class SharedMemory {
   std::map<std::int64_t, std::vector<std::int64_t>> free_;  // beginnings, by bytes
 };
 
+// What Peer::start() started: true when `argv` is `command` and of so many words. `work` has then been handed the channel and the
+// memory, null without a fourth word, and `*status` is what it gave: what the program should exit with.
+bool peer_main(const char* command, int words, int argc, char** argv, int* status,
+               const std::function<int(Channel&, char* memory)>& work);
+
 class Runner final : public runtime::Executor {
  public:
   static Result<std::unique_ptr<Runner>> open(runtime::Executor& here);
   const std::string& sandbox() const { return sandbox_; }  // what holds it: "rlimits, landlock, seccomp"
   Status renew();                                          // a process, or another one: what was loaded is gone
-  // What repeated calls are disturbed by: their inputs and outputs. Begins a measurement.
+  // What repeated calls are disturbed by: their inputs and outputs.
   void disturb(const std::vector<runtime::Buffer>& inputs, const std::vector<runtime::Buffer>& outputs, std::uint64_t seed);
-  Status clocks_agree() const;  // of the measurement; candidate-clock
 
   Result<std::int64_t> free_memory() override { return here_.free_memory(); }
   Result<runtime::Buffer> allocate(std::int64_t bytes) override;
@@ -71,8 +76,6 @@ class Runner final : public runtime::Executor {
   explicit Runner(runtime::Executor& here) : Executor(Engine::cpu, here.info()), here_(here) {}
   Result<runtime::LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) override;
   Result<nlohmann::json> ask(const nlohmann::json& message);
-  // What `work` would launch, and how long it took, us, where it did not: it has run in this process then, and there are no steps.
-  Result<double> recorded(const runtime::Call& work, std::vector<Step>& steps);
   // The steps, so many times; the runner's own time for that, us.
   Result<double> carry_out(const std::vector<Step>& steps, int times, bool backwards = false);
 
@@ -85,7 +88,6 @@ class Runner final : public runtime::Executor {
   int untimed_ = 0;  // runs of the candidate: the first and every other begin with the last block, timed ones with the first
   nlohmann::json disturbances_ = nlohmann::json::object();  // of the measurement: "swapped", "poked"
   std::uint64_t seed_ = 0;
-  int samples_ = 0, agreeing_ = 0;  // of the measurement: of which the clocks say the same
 };
 
 // The runner's own side: true when `argv` is the hidden subcommand, and then `*status` is what the program should exit with.

@@ -83,16 +83,7 @@ class Work {
   std::vector<Loaded> kernels_;
   bool backwards_ = false;
 };
-}  // namespace
-bool runner_main(int argc, char** argv, int* status) {
-  if (argc < 2 || std::strcmp(argv[1], kRunCommand) != 0) return false;
-  *status = 2;
-  if (argc != 4) return true;
-  Channel channel(std::atoi(argv[2]));
-  const int file = std::atoi(argv[3]);
-  char* const memory = SharedMemory::map(file);
-  ::close(file);
-  if (!memory) return true;
+int serve(Channel& channel, char* memory) {
   std::vector<std::string> held = shut_in();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   wl::Pool pool;
@@ -106,4 +97,6 @@ bool runner_main(int argc, char** argv, int* status) {
   while (const auto message = channel.receive(-1)) channel.send(work.answer(*message));
   ::_exit(0);
 }
+}  // namespace
+bool runner_main(int argc, char** argv, int* status) { return peer_main(kRunCommand, 4, argc, argv, status, serve); }
 }  // namespace warploom::verify

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <new>
+#include "verify/gpu_products.h"
 #include "verify/judge.h"
 namespace warploom::verify {
 namespace {
@@ -36,22 +37,20 @@ int serve(Channel& channel) {
   }
   return 0;
 }
-}  // namespace
-bool evaluator_main(int argc, char** argv, int* status) {
-  if (runner_main(argc, argv, status)) return true;
-  if (argc < 2 || std::strcmp(argv[1], kEvaluateCommand) != 0) return false;
-  *status = 2;
-  if (argc != 3) return true;
-  Channel channel(std::atoi(argv[2]));
-  ::fcntl(std::atoi(argv[2]), F_SETFD, FD_CLOEXEC);  // compilers and candidates have no business with it
+[[noreturn]] int evaluator(Channel& channel, char*) {
   ::setenv("GOMP_SPINCOUNT", "10000", 0);  // else oneDNN's threads spin for milliseconds, into the time of what comes next
   std::ofstream("/proc/self/oom_score_adj") << "900";  // when memory runs out for the whole machine, this process should go first
+  int status = 1;
   try {
-    *status = serve(channel);
-  } catch (const std::bad_alloc&) { *status = kOutOfMemoryStatus; } catch (const std::exception& error) {
+    status = serve(channel);
+  } catch (const std::bad_alloc&) { status = kOutOfMemoryStatus; } catch (const std::exception& error) {
     channel.send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what(), ""})}});
-    *status = 1;
   }
-  ::_exit(*status);  // static destructors of a process that ran foreign code are not to be trusted
+  ::_exit(status);  // static destructors of a process that ran foreign code are not to be trusted
+}
+}  // namespace
+bool evaluator_main(int argc, char** argv, int* status) {
+  return runner_main(argc, argv, status) || multiplier_main(argc, argv, status) ||
+         peer_main(kEvaluateCommand, 3, argc, argv, status, evaluator);
 }
 }  // namespace warploom::verify

@@ -170,6 +170,39 @@ TEST_F(Gpu, MeasuresShortKernelsInSeries) {
   EXPECT_LT((*samples)[0].median_us, 20);
 }
 
+TEST_F(Gpu, ClocksAgreeOnShortAndLongCalls) {
+  for (const std::int64_t n : {128, 4096}) {
+    ASSERT_OK(time_matmul(*device, {.m = n, .n = n, .k = n, .in = Dtype::bf16, .out = Dtype::bf16}, 8));
+    ASSERT_OK(device->clocks_agree());
+  }
+}
+
+// What runs on another stream is outside the events.
+TEST_F(Gpu, WorkThatTheEventsDoNotSeeContradictsTheHostsClock) {
+  LaunchList list = doubling_list(Engine::cuda, device->info().arch);
+  list.kernels[0].source =
+      "extern \"C\" __global__ void twice(const float*, float*) {\n"
+      "  const long long begin = clock64();\n  while (clock64() - begin < 60000000) {}\n}\n";
+  const auto binary = compile(list);
+  if (!binary) GTEST_SKIP() << "no NVRTC";
+  auto kernels = device->load(list, *binary);
+  ASSERT_OK(kernels);
+  const auto call = kernels->bind({{"x", buffer(4000)}, {"y", buffer(4000)}});
+  ASSERT_OK(call);
+  void* const own = device->stream();
+  const Call elsewhere = [&] {
+    device->use_stream(nullptr);
+    const Status done = (*call)();
+    device->use_stream(own);
+    return done;
+  };
+  ASSERT_OK(device->time_us(elsewhere, 1));
+  const Status agree = device->clocks_agree();
+  ASSERT_FALSE(agree);
+  EXPECT_EQ(agree.error().code, ErrorCode::kCandidateClock);
+  ASSERT_OK(device->clocks_agree());
+}
+
 TEST_F(Gpu, MeasuresAPlausibleCopyBandwidth) {
   LaunchList list = doubling_list(Engine::cuda, device->info().arch);
   constexpr std::int64_t kElements = std::int64_t{256} << 20;

@@ -46,14 +46,15 @@ TEST(Windows, ReadTheElementsAtTheSumsOfTheirStrides) {
   for (std::size_t y = 0; y < 3; ++y)
     for (std::size_t x = 0; x < 4; ++x)
       for (std::size_t i = 0; i < 2; ++i)
-        for (std::size_t j = 0; j < 3; ++j) EXPECT_EQ(arrays.get("Y", at++), arrays.get("X", 1 + 16 * y + 3 * x + 32 * i + 2 * j));
+        for (std::size_t j = 0; j < 3; ++j)
+          EXPECT_EQ(arrays.get("Y", at++), arrays.get("X", 1 + 16 * y + 3 * x + 32 * i + 2 * j));
 }
 
 TEST(Windows, ReachNoFurtherThanTheirTensor) { expect_refused("from 1", "from 80", "outside"); }
-TEST(Windows, AreNotWritten) { expect_refused("copy seen -> r", "copy seen -> r\n  copy r -> seen", "written while its pipeline"); }
-TEST(Windows, AreNoOperands) {
-  expect_refused("  copy r -> Y", "  mma r += seen * seen", "works on windows");
+TEST(Windows, AreNotWritten) {
+  expect_refused("copy seen -> r", "copy seen -> r\n  copy r -> seen", "written while its pipeline");
 }
+TEST(Windows, AreNoOperands) { expect_refused("  copy r -> Y", "  mma r += seen * seen", "works on windows"); }
 TEST(Windows, AreOfAPipelinesTensor) { expect_refused("windows patch", "windows r", "pipeline's tensor"); }
 TEST(Windows, OfOthersTensorsHaveNoStrides) { expect_refused(" windows patch from 1", "", "strides"); }
 }  // namespace

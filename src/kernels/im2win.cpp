@@ -13,9 +13,10 @@ namespace warploom::kernels {
 namespace {
 using tile::Index, tile::TensorId;
 
+constexpr std::int64_t kGroup = 8;       // rows of tiles taken together
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
 // Elements of the sum that the matrix unit adds up before the threads add its sum to theirs: it truncates as it adds (fp32 track).
-constexpr std::int64_t kAddedAtOnce = 160;
+constexpr std::int64_t kAddedAtOnce = 96;
 
 // The dimension of an access that follows an axis; nothing where none does, or several do.
 std::optional<std::size_t> dim_of(const Access& access, std::optional<std::size_t> axis) {
@@ -52,29 +53,31 @@ class Im2win : public Family {
 
   Space space() const override {
     const std::int64_t columns = size(c_.row), rows = second_ ? size(second_) : 1, channels = size(c_.channel),
-                       down = size(down_);
-    std::vector<std::int64_t> across = {64, 32, 16, 8}, deep, taps = {down};
-    std::ranges::stable_sort(across, {}, [&](std::int64_t x) { return round_up(columns, x) * 8 - x / 8; });
-    for (const std::int64_t each : {16, 8, 32, 1, 2, 4})
-      if (channels % each == 0) deep.push_back(each);
+                       down = size(down_), all = round_up(size(c_.column), 8);
+    const bool split = precision_.terms > 1;
+    using Values = std::vector<std::int64_t>;
+    Values across, deep, taps = {down}, wide, ys = {2, 4, 3, 6, 8, 12, 16, 1};
+    for (const std::int64_t x : {64, 32, 16, 8})  // the widest that adds few pixels
+      if (x == 8 || round_up(columns, x) * 4 <= columns * 5) across.push_back(x);
+    for (const std::int64_t each : {16, 32, 8, 1, 2, 4})
+      if (channels % each == 0 && (each >= 8 || channels < 8)) deep.push_back(each);
     for (std::int64_t parts = 2; parts <= down; ++parts)
       if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
-    std::vector<std::int64_t> wide = {64, 128, 32, 256};
-    if (const auto all = round_up(size(c_.column), 8); all <= 256 && std::ranges::count(wide, all) == 0)
-      wide.insert(wide.begin(), all);
-    std::vector<std::int64_t> ys = {2, 4, 3, 6, 8, 1, 12, 16};
+    for (const std::int64_t n : {all, std::int64_t{128}, std::int64_t{64}, std::int64_t{32}})
+      if (n <= std::min<std::int64_t>(all, 256) && std::ranges::count(wide, n) == 0) wide.push_back(n);
     std::erase_if(ys, [&](std::int64_t y) { return y > 1 && y >= 2 * rows; });
-    return {name(),
-            {{"x", across, "pixels of a tile along a row"},
-             {"y", ys, "rows of pixels"},
-             {"block_n", wide, "output channels of a tile"},
-             {"channels", deep, "planes of a slot's patch"},
-             {"taps", taps, "rows of the window that a slot takes"},
-             {"stages", {3, 2, 4, 5, 6}, "slots of the ring"},
-             {"consumers", {2, 3, 1}, "warpgroups that multiply"},
-             {"sets", {2, 1}, "of registers that take windows: with 2, one is filled while the other is multiplied"},
-             {"stay", {0, 1}, "1: all weights stay in shared memory, 0: those of a slot come with it"},
-             {"group", {8, 1}, "rows of tiles taken together"}}};
+    return {
+        name(),
+        {{"x", across, "pixels of a tile along a row"},
+         {"y", ys, "rows of pixels"},
+         {"block_n", wide, "output channels of a tile"},
+         {"channels", deep, "planes of a slot's patch"},
+         {"taps", taps, "rows of the window that a slot takes"},
+         {"stages", {4, 3, 6, 5}, "slots of the ring"},
+         {"consumers", {2, 3}, "warpgroups that multiply"},
+         {"sets", split ? Values{1, 2} : Values{2, 1},
+          "of registers that take windows: with 2, one is filled while the other is multiplied"},
+         {"stay", split ? Values{0, 1} : Values{1, 0}, "1: all weights stay in shared memory, 0: those of a slot come with it"}}};
   }
 
   Status legal(const Schedule& s) const override {
@@ -110,7 +113,7 @@ class Im2win : public Family {
     if (second_) whole.extent[*second_] = field(s, "y"), pixels.insert(pixels.begin(), *second_);
     std::vector<std::size_t> result = pixels;
     result.push_back(c_.column);
-    const TileOrder order(c_, whole, field(s, "group"));
+    const TileOrder order(c_, whole, kGroup);
     const std::int64_t workers = std::min<std::int64_t>(order.count(), capabilities_.processors);
 
     Draft draft("convolution");

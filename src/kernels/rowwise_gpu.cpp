@@ -72,6 +72,8 @@ class RowwiseGpu final : public Family {
                {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
                {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held), "chunk=4, or a row of several chunks",
                 chunk},
+               {registers && !pieces && values > 32 && rows_.nest.loads.size() > 1,
+                "chunk=8 or 16: long rows of several tensors in pieces", values},
                {registers && (part < threads || values > most),
                 "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
                {!registers && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",

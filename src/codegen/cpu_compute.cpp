@@ -30,7 +30,7 @@ std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) con
   Index sum = 0;
   for (const Loop& loop : loops)
     if (tensor(id).shape[loop.dim] > 1) sum = sum + Index::variable(loop.variable) * strides[loop.dim];
-  return plus(name(id), sum.text());
+  return plus(name(id), sum);
 }
 
 // A local vector with the value of the text; equal texts are computed once.

@@ -55,9 +55,6 @@ std::map<const Statement*, Wanted> wanted_behind(const Program& program);
 std::string cpu_element_type(Dtype dtype);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
 std::string rounded(Dtype dtype, const std::string& value);
-inline std::string plus(const std::string& base, const std::string& offset) {
-  return offset == "0" ? base : base + " + " + offset;
-}
 
 class CpuEmitter {
  public:
@@ -104,7 +101,7 @@ class CpuEmitter {
   Side side_of(const Tile& tile) const;
   bool is_strided(const Tile& tile) const;  // a buffer's tile: one stride a dimension, across no panel's edge
   Index address(const Tile& tile) const;
-  std::string pointer(const Tile& tile) const { return plus(name(tile.tensor), address(tile).text()); }
+  std::string pointer(const Tile& tile) const { return plus(name(tile.tensor), address(tile)); }
   std::string row_pointer(const Tile& tile) const;
   struct Row {
     std::string pointer, box;  // box: "" where all of it lies inside

@@ -43,7 +43,7 @@ void CudaEmitter::cast_registers(const Copy& node) {
   const std::int64_t values = registers(dst).values();
   if (from == to) return assign(name(dst), array_length(dst, values), name(src) + "[i]");
   as_floats(dst, per_byte(to) == 1, "wide", [&](const std::string& array) {
-    assign(array, values, array == "wide" ? as_float(src, "i") : from_float(to, as_float(src, "i")));
+    assign(array, values, array == "wide" ? as_float(src) : from_float(to, as_float(src)));
   });
 }
 
@@ -58,7 +58,7 @@ void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout
   const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
   if (scope) out_.open("{{");
   const Writer::Block inner{out_, scope};
-  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype))),
+  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
        coordinates(memory, seen, loops));
 }
 
@@ -78,7 +78,7 @@ void CudaEmitter::copy_global_registers(const Copy& node, const Sides& sides, co
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
-                              const std::string& base, std::int64_t vector, bool load, const std::optional<Index>& peer) {
+                              const Index& base, std::int64_t vector, bool load, const std::optional<Index>& peer) {
   move_vectors(side, memory, seen, vector, load, [&](std::int64_t bytes, const std::string& value, const auto& at) {
     const std::string address = address_in(layout, base, at);
     if (!load) out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
@@ -94,8 +94,8 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const 
   const std::size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor)), other = 1 - contiguous;
   const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
-  std::vector<Coordinate> at = coordinates(memory, seen, loops, 2);
-  at[other].terms.push_back({digit(1, 8), 8, 1});
+  std::vector<Index> at = coordinates(memory, seen, loops, 2);
+  at[other] = at[other] + digit(1, 8);
   // Digits of the matrix number, over the value modes above the pair.
   std::int64_t left = choice.vector, below = 8, skip = unit;
   for (const auto& mode : seen.value) {
@@ -105,13 +105,12 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const 
     }
     const std::int64_t take = std::min(left, mode.extent);
     if (take > 1)
-      for (std::size_t d = 0; d < at.size(); ++d)
-        if (mode.step[d] != 0) at[d].terms.push_back({digit(below, take), take, mode.step[d]});
+      for (std::size_t d = 0; d < at.size(); ++d) at[d] = at[d] + digit(below, take) * mode.step[d];
     below *= take, left /= take;
     if (left == 1) break;
   }
   const auto turns = open_loops(loops);
-  const std::string value = fmt::format("wl::at({}, {})", name(sides.registers->tensor), value_index(loops)),
+  const std::string value = fmt::format("wl::at({}, {})", name(sides.registers->tensor), value_index(loops).text()),
                     address = shared_address(memory, at);
   out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, choice.instruction->transpose,
             sides.load ? value : address, sides.load ? address : value);
@@ -127,8 +126,8 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Ch
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
   else if (load) now_.unfenced.insert(shared.tensor);
-  std::vector<Coordinate> global_at = coordinates(global, of_global, global_loops);
-  const std::vector<Coordinate> shared_at = coordinates(shared, of_shared, shared_loops);
+  std::vector<Index> global_at = coordinates(global, of_global, global_loops);
+  const std::vector<Index> shared_at = coordinates(shared, of_shared, shared_loops);
   note_pointer(global.tensor);
   const Dtype dtype = tensor(global.tensor).dtype;
   const std::int64_t bytes = bytes_of(dtype, choice.vector), length = choice.vector / per_byte(dtype);
@@ -198,21 +197,20 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   }
   const std::string map = note_map(global.tensor, spec);
 
+  const Index which = counter("panel", my_panels);
   const auto call = [&](std::int64_t row_box) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
-      Coordinate c{d == contiguous ? offset(global, d) / per : offset(global, d), {}};
-      if (d == contiguous && my_panels > 1) c.terms.push_back({"panel", my_panels, panel / per});
-      if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel / per);
-      if (d != contiguous && global.extent[d] > 1)
-        c.offset = c.offset + row_box * 256 + (by_panels ? Index(0) : among.share * my_rows);
-      coordinates.push_back(text(c));
+      Index at = d == contiguous ? offset(global, d) / per + which * (panel / per) : offset(global, d);
+      if (d == contiguous && by_panels) at = at + scaled(among.share, my_panels * panel / per);
+      if (d != contiguous && global.extent[d] > 1) at = at + row_box * 256 + (by_panels ? 0 : scaled(among.share, my_rows));
+      coordinates.push_back(at.text());
     }
     const std::int64_t panel_bytes = bytes_of(packed, rows * panel);
     const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
-    const std::string address =
-        sum({shared_base(shared.tensor), my_panels > 1 ? times("panel", panel_bytes) : "0", (among.share * part_bytes).text(),
-             row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
+    const std::string address = (shared_base(shared.tensor) + which * panel_bytes + scaled(among.share, part_bytes) +
+                                 bytes_of(packed, row_box * box_rows * panel))
+                                    .text();
     if (load) {
       out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "", address,
                 map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,

@@ -69,9 +69,7 @@ void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
 
 std::string CudaEmitter::flag_address(const Tile& flag) {
   note_pointer(flag.tensor);
-  std::vector<Coordinate> at;
-  for (std::size_t d = 0; d < flag.offset.size(); ++d) at.push_back({flag.offset[d], {}});
-  return global_address(flag, at);
+  return global_address(flag, flag.offset);
 }
 
 void CudaEmitter::emit(const Signal& node) {

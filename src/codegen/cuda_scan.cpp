@@ -12,13 +12,13 @@ namespace warploom::codegen {
 using namespace tile;
 namespace {
 // The place of a value, where the loops in `fixed` are not loops but stand at a digit.
-std::string place(const std::vector<ValueLoop>& loops, const std::map<const ValueLoop*, std::string>& fixed) {
-  std::vector<std::string> parts;
+std::string place(const std::vector<ValueLoop>& loops, const std::map<const ValueLoop*, Index>& fixed) {
+  Index sum = 0;
   for (const ValueLoop& loop : loops) {
     const auto found = fixed.find(&loop);
-    parts.push_back(times(found == fixed.end() ? loop.variable : found->second, loop.value_stride));
+    sum = sum + (found == fixed.end() ? loop.variable : found->second) * loop.value_stride;
   }
-  return sum(parts);
+  return sum.text();
 }
 }  // namespace
 void CudaEmitter::emit(const Scan& node) {
@@ -47,14 +47,14 @@ void CudaEmitter::emit(const Scan& node) {
   if (own) out_.open("{{");
   const Writer::Block scope{out_, own};
   as_floats(node.dst, own, "run", [&](const std::string& run) {
-    if (run != name(node.src)) assign(run, layout.values(), as_float(node.src, "i"));
+    if (run != name(node.src)) assign(run, layout.values(), as_float(node.src));
     scan_levels(node, run, loops, digits, levels);
   });
 }
 
 void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const std::vector<ValueLoop>& loops,
                               const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels) {
-  std::map<const ValueLoop*, std::string> done;  // value loops of the levels below, at their last digit
+  std::map<const ValueLoop*, Index> done;  // value loops of the levels below, at their last digit
   std::vector<ValueLoop> below, rest = loops;
   std::string total = run;                            // the array that holds a block's total where its last value would be
   std::vector<std::string> first;                     // true in one thread of those that have the same total
@@ -67,23 +67,24 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
   for (const ScanLevel& level : levels) {
     const bool last = &level == &levels.back();
     if (level.value) {
-      std::erase_if(rest, [&](const ValueLoop& loop) { return loop.variable == level.value->variable; });
+      std::erase_if(rest, [&](const ValueLoop& loop) { return loop.variable.same(level.value->variable); });
       const auto others = open_loops(rest);
-      const auto turns =
-          node.reverse ? out_.block("WL_UNROLL for (int {0} = {1}; {0} >= 0; --{0}) {{", level.value->variable, level.extent - 2)
-                       : out_.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{", level.value->variable, level.extent);
+      const Index& counter = level.value->variable;
+      const auto turns = node.reverse
+                             ? out_.block("WL_UNROLL for (int {0} = {1}; {0} >= 0; --{0}) {{", counter.name(), level.extent - 2)
+                             : out_.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{", counter.name(), level.extent);
       auto before = done;
-      before[level.value] = fmt::format("({} {} 1)", level.value->variable, node.reverse ? "+" : "-");
+      before[level.value] = counter + (node.reverse ? 1 : -1);
       out_.line("const float before = {}[{}];", total, place(loops, before));
       add_before();
       const std::string mine = total + "[" + place(loops, done) + "]";
       if (total != run) out_.line("{} = {};", mine, combined(node.op, "before", mine));
-      done[level.value] = std::to_string(node.reverse ? 0 : level.extent - 1);
+      done[level.value] = node.reverse ? 0 : level.extent - 1;
       below.push_back(*level.value);
       continue;
     }
-    const std::string own = digit(level.digit->below, level.extent), at = place(loops, done);
-    const std::string mine = node.reverse ? fmt::format("({} - {})", level.extent - 1, own) : own;
+    const Index own = digit(level.digit->below, level.extent), place_along = node.reverse ? level.extent - 1 - own : own;
+    const std::string at = place(loops, done), mine = place_along.text();
     const std::string held = total;
     if (!last && total == run) {
       out_.line("WL_REG(float, total, {});", registers(node.dst).values());
@@ -92,22 +93,22 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
     if (rest.empty()) out_.open("{{");  // a scope for what is declared
     const Writer::Block scope{out_, rest.empty()};
     // Over warps: slot [value][warp along the axis][other digits]; neighbouring threads write neighbouring words.
-    Digits others{{}, 4};  // in bytes
-    std::string base;
+    Digits others{0, 4};  // in bytes
+    Index base = 0;
     if (!level.digit->of_lane()) {
       for (const ThreadDigit& d : digits) {
         const bool passed = d.step[level.axis] != 0 && d.step[level.axis] < level.step;
         if (&d != level.digit && !passed) others.add(digit(d.below, d.extent), d.extent);
       }
-      Digits values{{}, others.count * level.extent};
+      Digits values{0, others.count * level.extent};
       for (const ValueLoop& loop : rest) values.add(loop.variable, loop.extent);
       const auto [offset, id, start] = scratch(2 + static_cast<int>(&level - levels.data()), &node, values.count);
-      base = sum({start, values.text(), others.text()});
+      base = start + values.number + others.number;
       before_write(id);
       {
         const auto guard = out_.block_if(fmt::format("{}", fmt::join(first, " && ")));
         const auto turns = open_loops(rest);
-        out_.line("wl::st_shared<4>({}, wl::at({}, {}));", sum({base, times(mine, others.count)}), held, at);
+        out_.line("wl::st_shared<4>({}, wl::at({}, {}));", (base + scaled(place_along, others.count)).text(), held, at);
       }
       before_read(id);
     }
@@ -128,7 +129,7 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
       {
         const auto warps = unrolled("w", level.extent);
         out_.line("WL_REG(float, other, 1);");
-        out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", sum({base, times("w", others.count)}));
+        out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", (base + Index::variable("w") * others.count).text());
         out_.line("const float next = other[0];");
         out_.line("block = w == 0 ? next : {};", combined(node.op, "block", "next"));
         out_.line("if (w + 1 == {}) before = block;", mine);

@@ -34,6 +34,7 @@ class IndexRanges {
  public:
   explicit IndexRanges(const Program& program);
   void enter(const For& loop);
+  void enter(const std::string& variable, std::int64_t count) { loops_[variable] = {{0, count - 1}}; }  // from 0 on
   void leave(const For& loop) { loops_.erase(loop.variable); }
   Range of(const Index& index) const;
   bool divisible(const Index& index, std::int64_t by) const;

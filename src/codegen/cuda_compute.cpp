@@ -120,7 +120,6 @@ void CudaEmitter::emit(const Mma& node) {
     if (slot_of_ < 0) finish_matrix(0);
     return;
   }
-  const std::int64_t acc_values = registers(node.acc).values();
   const std::int64_t k_atoms = matrix_extent(node.a.extent)[node.transpose_a ? 0 : 1] / row.k;
   const std::int64_t a_values = registers(node.a.tensor).values() / k_atoms,
                      b_values = registers(node.b.tensor).values() / k_atoms;
@@ -135,8 +134,6 @@ void CudaEmitter::emit(const Mma& node) {
   }
   const std::int64_t a_atom = row.a.values(), b_atom = row.b.values(), c_atom = row.c.values();
   const std::int64_t m_atoms = a_values / a_atom, n_atoms = b_values / b_atom;
-  if (m_atoms * n_atoms * c_atom != acc_values)
-    return error({ErrorCode::kInternal, "a matrix statement's fragments do not fit its accumulator", program_.name, "", "", ""});
   const auto block = over("kk", k_atoms);
   const Index kk = counter("kk", k_atoms), m = Index::variable("m"), n = Index::variable("n");
   out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", m_atoms);

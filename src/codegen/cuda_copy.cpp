@@ -9,6 +9,7 @@ std::string store_call(const Copy& copy) {
   if (copy.combine) return fmt::format("wl::red_{}", name_of(reduction_of(*copy.combine).combine));
   return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
 }
+std::string load_call(const Copy& copy) { return copy.streaming ? "wl::ld_global_stream" : "wl::ld_global"; }
 }  // namespace
 void CudaEmitter::emit(const Copy& node) {
   const Sides sides = synth::sides_of(program_, node);
@@ -54,27 +55,26 @@ void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout
   const auto loops = value_loops(seen, vector);
   const Dtype dtype = tensor(side).dtype;
   const auto replica = out_.block_if(load ? "" : first_replica(seen));
-  const auto turns = open_loops(loops);
-  const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
-  if (scope) out_.open("{{");
-  const Writer::Block inner{out_, scope};
+  const auto turns = open_loops(loops, true, memory.lookup >= 0);
   line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
        coordinates(memory, seen, loops));
 }
 
+CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
+  note_pointer(global.tensor);
+  look_up(global, at);
+  const std::string bounds = bounds_condition(global, at);
+  return {global_address(global, at), bounds.empty() ? "" : ", " + bounds + fill};
+}
+
 void CudaEmitter::copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector) {
-  const Tile& memory = *sides.global;
-  const TensorId side = sides.registers->tensor;
-  note_pointer(memory.tensor);
-  move_vectors(side, memory, seen, vector, sides.load, [&](std::int64_t bytes, const std::string& value, auto at) {
-    look_up(memory, at);
-    const std::string bounds = bounds_condition(memory, at), address = global_address(memory, at),
-                      tail = bounds.empty() ? "" : ", " + bounds;
-    if (sides.load)
-      out_.line("wl::ld_global{}<{}>({}, {}{}{});", node.streaming ? "_stream" : "", bytes, value, address, tail,
-                bounds.empty() ? "" : ", " + literal(tensor(side).dtype, node.fill));
-    else out_.line("{}<{}>({}, {}{});", store_call(node), bytes, address, value, tail);
-  });
+  const std::string fill = sides.load ? ", " + literal(tensor(sides.global->tensor).dtype, node.fill) : "";
+  move_vectors(sides.registers->tensor, *sides.global, seen, vector, sides.load,
+               [&](std::int64_t bytes, const std::string& value, const auto& at) {
+                 const Place place = place_in(*sides.global, at, fill);
+                 out_.line("{}<{}>({}, {}{});", sides.load ? load_call(node) : store_call(node), bytes,
+                           sides.load ? value : place.address, sides.load ? place.address : value, place.tail);
+               });
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
@@ -126,29 +126,22 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Ch
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
   else if (load) now_.unfenced.insert(shared.tensor);
-  std::vector<Index> global_at = coordinates(global, of_global, global_loops);
-  const std::vector<Index> shared_at = coordinates(shared, of_shared, shared_loops);
-  note_pointer(global.tensor);
   const Dtype dtype = tensor(global.tensor).dtype;
-  const std::int64_t bytes = bytes_of(dtype, choice.vector), length = choice.vector / per_byte(dtype);
-  const std::string guard = first_replica(choice.mapping);
-  const auto replica = out_.block_if(guard);
-  const auto turns = open_loops(global_loops, false);
-  const bool scope = global_loops.empty() && (global.lookup >= 0 || !choice.instruction);
-  if (scope) out_.open("{{");
-  const Writer::Block inner{out_, scope};
-  look_up(global, global_at);
-  const std::string bounds = bounds_condition(global, global_at), tail = bounds.empty() ? "" : ", " + bounds;
-  const std::string in_global = global_address(global, global_at), in_shared = shared_address(shared, shared_at);
-  if (choice.instruction) return out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, in_shared, in_global, tail);
-  out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
+  const std::int64_t bytes = bytes_of(dtype, choice.vector);
+  const std::string in_shared = shared_address(shared, coordinates(shared, of_shared, shared_loops)),
+                    fill = load && !choice.instruction ? ", " + literal(dtype, node.fill) : "";
+  const auto replica = out_.block_if(first_replica(choice.mapping));
+  const auto turns = open_loops(global_loops, false, global.lookup >= 0 || !choice.instruction);
+  const Place place = place_in(global, coordinates(global, of_global, global_loops), fill);
+  if (choice.instruction)
+    return out_.line("{}<{}>({}, {}{});", choice.instruction->call, bytes, in_shared, place.address, place.tail);
+  out_.line("WL_REG({}, moved, {});", cuda_type(dtype), choice.vector / per_byte(dtype));
   if (load) {
-    out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, in_global,
-              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(dtype, node.fill)));
+    out_.line("{}<{}>(wl::at(moved, 0), {}{});", load_call(node), bytes, place.address, place.tail);
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, in_shared);
   } else {
     out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, in_shared);
-    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, in_global, tail);
+    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, place.address, place.tail);
   }
 }
 

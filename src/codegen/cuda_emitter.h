@@ -190,8 +190,9 @@ class CudaEmitter {
   void assign(const std::string& array, std::int64_t count, const std::string& value) {  // value: of element i
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", count, array, value);
   }
-  // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in part.
-  Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true);
+  // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in part. `scope`: something is declared
+  // within, loops or not.
+  Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true, bool scope = false);
   Index offset(const Tile& tile, std::size_t dim) const;
   // `per`: elements to one of the array, for types of less than a byte.
   static Index value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
@@ -199,6 +200,11 @@ class CudaEmitter {
   // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions correspond to them.
   std::vector<Index> coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
                                  std::size_t skip_modes = 0);
+  struct
+      Place {  // of a vector in global memory; behind other arguments: when it lies inside its tensor, and what counts where it does not
+    std::string address, tail;
+  };
+  Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
   // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
   void look_up(const Tile& memory, std::vector<Index>& coordinates);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;

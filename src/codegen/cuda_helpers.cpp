@@ -70,11 +70,12 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
   return loops;
 }
 
-Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers) {
+Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers, bool scope) {
+  if (loops.empty() && scope) out_.open("{{");
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
     out_.open("{2} for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable.name(), loop->extent,
               registers ? "WL_UNROLL" : "WL_UNROLL_8");
-  return {out_, loops.size()};
+  return {out_, loops.empty() ? scope : loops.size()};
 }
 
 // A tile's offset, by its name where a loop around has one for it.

@@ -32,8 +32,7 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::int64_t dst_values = registers(node.dst).values();
 
-  // 1. A thread's own values. Several independent partial results would shorten the chain; the compiler may not make them, so
-  //    sums over many values are kept in four.
+  // 1. A thread's own values.
   const auto loops = value_loops(src, 1);
   Digits kept;
   for (const ValueLoop& loop : loops)

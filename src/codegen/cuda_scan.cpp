@@ -6,7 +6,6 @@
 //   row of 1024 on 64 threads, value [4:1] thread [64:4] value [4:256]
 //   →  3 steps in a thread; 5 shuffles and a slot a warp; 3 steps in a thread
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
 using namespace tile;

@@ -210,7 +210,7 @@ class CudaEmitter {
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string global_address(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;
-  std::string address_in(const layout::MemoryLayout& layout, const Index& base, std::vector<Index> coordinates) const;
+  std::string address_in(const layout::MemoryLayout& layout, const Index& base, const std::vector<Index>& coordinates) const;
   Index shared_base(TensorId id) const;  // of the current slot
   void note_pointer(TensorId id);
   std::string note_map(TensorId global, const TensorMapSpec& spec);

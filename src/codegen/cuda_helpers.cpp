@@ -124,17 +124,16 @@ std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<
 
 std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates) const {
   std::string far = name(memory.tensor);
-  Index near = 0;
+  Index near = 0;  // in elements
   const Tensor& t = tensor(memory.tensor);
   const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (std::int64_t{1} << 31);
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    const std::int64_t per = per_byte(t.dtype), left = t.strides[d] % per;
-    const std::int64_t stride = left ? t.strides[d] : t.strides[d] / per;
-    const Index at = left ? quotient(coordinates[d], per, bounds_) : coordinates[d];
-    if (!wide || stride == 1) near = near + at * stride;
-    else if (stride != 0 && at.constant() != 0) far += fmt::format(" + (long long)({}) * {}", at.text(), stride);
+    const std::int64_t stride = t.strides[d];
+    if (!wide || stride == 1) near = near + coordinates[d] * stride;
+    else if (stride != 0 && coordinates[d].constant() != 0)
+      far += fmt::format(" + (long long)({}) * {}", coordinates[d].text(), stride / per_byte(t.dtype));
   }
-  return plus(far, near);
+  return plus(far, per_byte(t.dtype) > 1 ? quotient(near, per_byte(t.dtype), bounds_) : near);
 }
 
 Index CudaEmitter::shared_base(TensorId id) const {
@@ -146,21 +145,12 @@ std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<In
   return address_in(solution_.shared.at(memory.tensor), shared_base(memory.tensor), coordinates);
 }
 
-std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const Index& base, std::vector<Index> coordinates) const {
-  const int per = std::max(1, 8 / layout.element_bits), bytes = std::max(1, layout.element_bits / 8);
-  Index offset = 0;
-  for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    auto modes = layout.dims[d];
-    for (layout::MemoryMode& mode : modes) {
-      if (mode.stride % per == 0) {
-        mode.stride /= per;
-      } else {
-        mode.extent = std::max<std::int64_t>(1, mode.extent / per);
-        coordinates[d] = quotient(coordinates[d], per, bounds_);
-      }
-    }
-    offset = offset + scaled(offset_in(coordinates[d], modes, bounds_), bytes);
-  }
+std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const Index& base,
+                                    const std::vector<Index>& coordinates) const {
+  Index offset = 0;  // in elements, then in bytes
+  for (std::size_t d = 0; d < coordinates.size(); ++d) offset = offset + offset_in(coordinates[d], layout.dims[d], bounds_);
+  const int bits = layout.element_bits;
+  offset = bits < 8 ? quotient(offset, 8 / bits, bounds_) : scaled(offset, bits / 8);
   if (!layout.swizzle.bits) return (base + offset).text();
   return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base.text(), layout.swizzle.bits, layout.swizzle.base,
                      layout.swizzle.shift, offset.text());

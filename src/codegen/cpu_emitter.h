@@ -32,6 +32,7 @@ struct CpuLayout {
 
   std::int64_t fast() const { return rows_fast ? rows : cols; }
   std::int64_t slow() const { return rows_fast ? cols : rows; }
+  std::size_t fast_dim(std::size_t rank) const { return rank - (rows_fast && rank > 1 ? 2 : 1); }
   bool one_panel() const { return panel >= fast(); }
   std::int64_t matrix_floats() const;
   // Of each dimension of a tensor of this shape, within one panel.
@@ -136,6 +137,9 @@ class CpuEmitter {
 
   const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
   const CpuLayout& layout(TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
+  std::vector<std::int64_t> strides_of(TensorId id) const {
+    return tensor(id).scope == Scope::global ? tensor(id).strides : layout(id).strides(tensor(id).shape);
+  }
   std::string fresh(const std::string& stem) { return stem + "_" + std::to_string(++fresh_); }
   const std::string& name(TensorId id) const {
     named_[static_cast<std::size_t>(id)] = true;

@@ -129,7 +129,7 @@ class CudaEmitter {
   struct ScanLevel {  // a mode along the axis
     std::size_t axis;
     std::int64_t step, extent;
-    const ValueLoop* value = nullptr;  // or
+    std::ptrdiff_t value = -1;  // which of the value loops, or
     const ThreadDigit* digit = nullptr;
   };
   void scan_levels(const tile::Scan& node, const std::string& run, const std::vector<ValueLoop>& loops,

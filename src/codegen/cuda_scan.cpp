@@ -9,17 +9,6 @@
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
 using namespace tile;
-namespace {
-// The place of a value, where the loops in `fixed` are not loops but stand at a digit.
-std::string place(const std::vector<ValueLoop>& loops, const std::map<const ValueLoop*, Index>& fixed) {
-  Index sum = 0;
-  for (const ValueLoop& loop : loops) {
-    const auto found = fixed.find(&loop);
-    sum = sum + (found == fixed.end() ? loop.variable : found->second) * loop.value_stride;
-  }
-  return sum.text();
-}
-}  // namespace
 void CudaEmitter::emit(const Scan& node) {
   const layout::TvLayout& layout = registers(node.dst);
   const auto axis = static_cast<std::size_t>(node.axis);
@@ -27,9 +16,9 @@ void CudaEmitter::emit(const Scan& node) {
   const std::vector<ThreadDigit> digits = thread_digits(layout);
   std::vector<ScanLevel> levels;
   for (const ValueLoop& loop : loops)
-    if (loop.step[axis] != 0) levels.push_back({axis, loop.step[axis], loop.extent, &loop});
+    if (loop.step[axis] != 0) levels.push_back({axis, loop.step[axis], loop.extent, &loop - loops.data()});
   for (const ThreadDigit& d : digits)
-    if (d.step[axis] != 0) levels.push_back({axis, d.step[axis], d.extent, nullptr, &d});
+    if (d.step[axis] != 0) levels.push_back({axis, d.step[axis], d.extent, -1, &d});
   std::sort(levels.begin(), levels.end(), [](const ScanLevel& a, const ScanLevel& b) { return a.step < b.step; });
   std::int64_t reach = 1;
   bool fits = lanes_pair_up(layout, axis);
@@ -53,37 +42,36 @@ void CudaEmitter::emit(const Scan& node) {
 
 void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const std::vector<ValueLoop>& loops,
                               const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels) {
-  std::map<const ValueLoop*, Index> done;  // value loops of the levels below, at their last digit
-  std::vector<ValueLoop> below, rest = loops;
-  std::string total = run;                            // the array that holds a block's total where its last value would be
-  std::vector<std::string> first;                     // true in one thread of those that have the same total
-  const std::string back = node.reverse ? "+" : "-";  // where the lanes before lie
+  std::vector<ValueLoop> done = loops, below, rest = loops;  // done: those of the levels below stand at their last digit
+  std::string total = run;                                   // the array that holds a block's total where its last value would be
+  std::vector<std::string> first;                            // true in one thread of those that have the same total
+  const std::string back = node.reverse ? "+" : "-";         // where the lanes before lie
   const auto add_before = [&] {
     const auto turns = open_loops(below);
-    const std::string at = run + "[" + place(loops, {}) + "]";
+    const std::string at = run + "[" + value_index(loops).text() + "]";
     out_.line("{} = {};", at, combined(node.op, "before", at));
   };
   for (const ScanLevel& level : levels) {
     const bool last = &level == &levels.back();
-    if (level.value) {
-      std::erase_if(rest, [&](const ValueLoop& loop) { return loop.variable.same(level.value->variable); });
+    if (level.value >= 0) {
+      const Index& counter = loops[level.value].variable;
+      std::erase_if(rest, [&](const ValueLoop& loop) { return loop.variable.same(counter); });
       const auto others = open_loops(rest);
-      const Index& counter = level.value->variable;
       const auto turns = node.reverse
                              ? out_.block("WL_UNROLL for (int {0} = {1}; {0} >= 0; --{0}) {{", counter.name(), level.extent - 2)
                              : out_.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{", counter.name(), level.extent);
       auto before = done;
-      before[level.value] = counter + (node.reverse ? 1 : -1);
-      out_.line("const float before = {}[{}];", total, place(loops, before));
+      before[level.value].variable = counter + (node.reverse ? 1 : -1);
+      out_.line("const float before = {}[{}];", total, value_index(before).text());
       add_before();
-      const std::string mine = total + "[" + place(loops, done) + "]";
+      const std::string mine = total + "[" + value_index(done).text() + "]";
       if (total != run) out_.line("{} = {};", mine, combined(node.op, "before", mine));
-      done[level.value] = node.reverse ? 0 : level.extent - 1;
-      below.push_back(*level.value);
+      done[level.value].variable = node.reverse ? 0 : level.extent - 1;
+      below.push_back(loops[level.value]);
       continue;
     }
     const Index own = digit(level.digit->below, level.extent), place_along = node.reverse ? level.extent - 1 - own : own;
-    const std::string at = place(loops, done), mine = place_along.text();
+    const std::string at = value_index(done).text(), mine = place_along.text();
     const std::string held = total;
     if (!last && total == run) {
       out_.line("WL_REG(float, total, {});", registers(node.dst).values());

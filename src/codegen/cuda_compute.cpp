@@ -40,20 +40,13 @@ void CudaEmitter::no_arithmetic(Dtype dtype) {
          std::string(name_of(dtype)), "take another type"});
 }
 
-std::string CudaEmitter::value_text(const Value& value, const Map& node, const Elements& elements, bool inner) {
+std::string CudaEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
-  switch (value.kind) {
-    case Value::Kind::constant: return float_text(value.constant);
-    case Value::Kind::tensor: return as_float(value.tensor, elements.index.at(value.tensor));
-    case Value::Kind::coordinate: {
-      const Index at = within(registers(node.dst), static_cast<std::size_t>(value.axis), elements.loops);
-      return fmt::format("wl::to_float({})", (value.shift + at).text());
-    }
-    case Value::Kind::op: break;
-  }
+  if (value.kind == Value::Kind::constant) return float_text(value.constant);
+  if (value.kind != Value::Kind::op) return leaf(value);
   std::vector<std::string> operands;
-  for (const Value& operand : value.operands) operands.push_back(value_text(operand, node, elements));
+  for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf));
   for (const auto& [op, sign] : kInfix)
     if (op == value.op) return fmt::format("{}{} {} {}{}", inner ? "(" : "", operands[0], sign, operands[1], inner ? ")" : "");
   return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
@@ -87,29 +80,27 @@ void CudaEmitter::emit(const Map& node) {
   bool broadcasts = has_coordinates(node.value);
   for (const TensorId id : operands) broadcasts |= tensor(id).shape != full;
 
-  Elements elements;
-  auto& [loops, index] = elements;
+  std::vector<ValueLoop> loops;
   if (broadcasts) loops = value_loops(layout, 1);
   else if (layout.values() > 1) loops = {{Index::variable("i"), layout.values(), {}, 1}};
-  for (const TensorId id : operands) {
-    if (tensor(id).shape == full) {
-      index[id] = value_index(loops);
-      continue;
-    }
+  const Dtype dtype = tensor(node.dst).dtype;
+  const auto leaf = [&](const Value& one) {
+    if (one.kind == Value::Kind::coordinate)
+      return fmt::format("wl::to_float({})", (one.shift + within(layout, static_cast<std::size_t>(one.axis), loops)).text());
     // The operand keeps the modes that step along a dimension it has; the others repeat its value.
+    const auto& shape = tensor(one.tensor).shape;
     Digits kept;
     for (const ValueLoop& loop : loops) {
-      bool keeps = false;
-      for (std::size_t d = 0; d < full.size(); ++d) keeps |= loop.step[d] != 0 && tensor(id).shape[d] > 1;
+      bool keeps = shape == full;
+      for (std::size_t d = 0; d < full.size() && !keeps; ++d) keeps = loop.step[d] != 0 && shape[d] > 1;
       if (keeps) kept.add(loop.variable, loop.extent);
     }
-    index[id] = kept.number;
-  }
-  const Dtype dtype = tensor(node.dst).dtype;
-  const std::string value = value_text(node.value, node, elements, false);
+    return as_float(one.tensor, kept.number);
+  };
+  const std::string value = value_text(node.value, leaf, false);
   as_floats(node.dst, per_byte(dtype) == 1, "wide", [&](const std::string& dst) {
-    const auto block = open_loops(elements.loops);
-    out_.line("{}[{}] = {};", dst, value_index(elements.loops).text(), dst == "wide" ? value : from_float(dtype, value));
+    const auto block = open_loops(loops);
+    out_.line("{}[{}] = {};", dst, value_index(loops).text(), dst == "wide" ? value : from_float(dtype, value));
   });
 }
 

@@ -104,11 +104,7 @@ class CudaEmitter {
   bool is_foreign(Dtype dtype) const {  // an 8-bit float, where the target has none
     return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
   }
-  struct Elements {  // how a map's loops name them
-    std::vector<ValueLoop> loops;
-    std::map<TensorId, Index> index;
-  };
-  std::string value_text(const Value& value, const Map& node, const Elements& elements, bool inner = true);
+  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner = true);
   void store_floats(TensorId id, const std::string& wide);  // an array of floats into the tensor's
   void as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
   void emit(const Mma& node);

@@ -57,8 +57,6 @@ struct Bounds : IndexRanges {
 // The first statement that names a tensor; nothing where none does.
 const Statement* first_use(const std::vector<Site>& sites, TensorId tensor);
 
-std::string place_of_use(const Program& program, TensorId tensor);  // of the first; else the program
-
 // resource-limit where tensors take more than `most` bytes, at the first use of the largest.
 Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message, std::int64_t most,
                std::int64_t all, std::string remedy);

@@ -1,23 +1,9 @@
 // Arithmetic of the matrix units on small tiles; warp-wide instructions: ldmatrix, stmatrix, mma.sync, shuffle; and setmaxnreg.
+#include "base/dtype.h"
 #include "machine.h"
 namespace wl::emu {
+using warploom::Dtype;
 namespace {
-template <class From, class F>
-void convert(const void* data, int count, float* out, F to) {
-  From x[16];
-  std::memcpy(x, data, static_cast<std::size_t>(count) * sizeof(From));
-  for (int i = 0; i < count; ++i) out[i] = to(x[i]);
-}
-
-const float* f16_table() {
-  static const std::vector<float> table = [] {
-    std::vector<float> t(65536);
-    for (unsigned i = 0; i < 65536; ++i) t[i] = to_float(f16{static_cast<unsigned short>(i)});
-    return t;
-  }();
-  return table.data();
-}
-
 // W columns of a row.
 template <int W>
 inline __attribute__((always_inline)) void accumulate(float* __restrict c, const float* __restrict a, const float* __restrict b,
@@ -30,17 +16,11 @@ inline __attribute__((always_inline)) void accumulate(float* __restrict c, const
 }
 }  // namespace
 void decode(Element e, const void* data, int count, float* out) {
-  switch (e) {
-    case Element::bf16: return convert<unsigned short>(data, count, out, [](unsigned x) { return float_of(x << 16); });
-    case Element::f16: {
-      static const float* table = f16_table();
-      return convert<unsigned short>(data, count, out, [](unsigned x) { return table[x]; });
-    }
-    case Element::tf32: return convert<float>(data, count, out, truncate_tf32);
-    case Element::e4m3: return convert<e4m3>(data, count, out, [](e4m3 x) { return to_float(x); });
-    case Element::e5m2: return convert<e5m2>(data, count, out, [](e5m2 x) { return to_float(x); });
-    case Element::int8: return convert<signed char>(data, count, out, [](signed char x) { return static_cast<float>(x); });
-  }
+  constexpr Dtype kTypes[] = {Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2, Dtype::i8};
+  double wide[16];
+  warploom::load_run(kTypes[static_cast<int>(e)], data, 0, 1, count, wide);
+  for (int i = 0; i < count; ++i) out[i] = static_cast<float>(wide[i]);
+  for (int i = 0; e == Element::tf32 && i < count; ++i) out[i] = truncate_tf32(out[i]);
 }
 
 void place_a(Element e, const void* registers, int lane, float* tile) {

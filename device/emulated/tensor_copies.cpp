@@ -58,10 +58,16 @@ void for_each_piece(const TensorMap& m, unsigned smem, const int* c, F piece) {
   }
 }
 
-GlobalRange* whole_tensor(const TensorMap& m, bool write, const char* what) {
+// The box is read or written; false where the tensor is no memory of the launch.
+bool touch_box(const TensorMap& m, unsigned smem, const int* c, bool write, const Access& by, bool combine, const char* what) {
   std::int64_t bytes = m.dims[0] * m.element_bytes;
   for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
-  return machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, what);
+  GlobalRange* g = machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, what);
+  if (g && !g->shadow.empty())
+    for_each_piece(m, smem, c, [&](unsigned, const char* p, int first, int last) {
+      if (last > first) machine->touch_global(*g, p + first, last - first, write, by, combine);
+    });
+  return g != nullptr;
 }
 }  // namespace
 void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank) {
@@ -71,12 +77,7 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   const std::int64_t bytes = box_bytes(map);
   unsigned at = smem;
   if (!machine->locate(at, static_cast<int>(bytes), false, what)) return;
-  GlobalRange* g = whole_tensor(map, false, what);
-  if (!g) return;
-  if (!g->shadow.empty())
-    for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
-      if (last > first) machine->touch_global(*g, p + first, last - first, false, t.access());
-    });
+  if (!touch_box(map, smem, c, false, t.access(), false, what)) return;
   for (Cta& cta : machine->ctas) {
     if (cta.cluster_barrier != t.cta->cluster_barrier || (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1))) continue;
     if (&cta != t.cta) {
@@ -124,21 +125,16 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, C
   if (!check_map(map, smem, c, rank, "tma_store")) return;
   const std::int64_t bytes = box_bytes(map);
   if (!machine->locate(smem, static_cast<int>(bytes), false, "tma_store")) return;
-  GlobalRange* g = whole_tensor(map, true, "tma_store");
-  if (!g) return;
   if (t.bulk_own < 0) {
     t.bulk_own = t.owns;
     t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
     t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
   }
   const Epoch group = t.stores.committed + 1;
+  if (!touch_box(map, smem, c, true, access_by(t.own[t.bulk_own + 1].actor, group, self->line, true), combine.into, "tma_store"))
+    return;
   machine->touch(t.cta->shadow, smem, static_cast<int>(bytes), false, t.view(),
                  access_by(t.own[t.bulk_own].actor, group, self->line, true), "tma_store");
-  const Access a = access_by(t.own[t.bulk_own + 1].actor, group, self->line, true);
-  if (machine->hazards())
-    for_each_piece(map, smem, c, [&](unsigned, const char* p, int first, int last) {
-      if (last > first) machine->touch_global(*g, p + first, last - first, true, a, combine.into);
-    });
   std::array<int, 5> at{};
   std::copy_n(c, rank, at.begin());
   t.stores.add([map, smem, at, combine, cta = t.cta] {

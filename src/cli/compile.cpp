@@ -1,4 +1,3 @@
-#include <fmt/ranges.h>
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/text.h"

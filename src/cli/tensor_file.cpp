@@ -1,5 +1,4 @@
 #include "cli/tensor_file.h"
-#include <fmt/ranges.h>
 #include <cstring>
 #include <regex>
 #include "base/file.h"

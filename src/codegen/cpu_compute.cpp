@@ -26,11 +26,11 @@ std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int6
 
 // name + Σ loop · stride, dimensions of extent 1 staying where they are.
 std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) const {
-  const auto strides = layout(id).strides(tensor(id).shape);
+  const auto strides = strides_of(id);
   Index sum = 0;
   for (const Loop& loop : loops)
     if (tensor(id).shape[loop.dim] > 1) sum = sum + Index::variable(loop.variable) * strides[loop.dim];
-  return plus(name(id), sum.text());
+  return plus(name(id), sum);
 }
 
 // A local vector with the value of the text; equal texts are computed once.
@@ -91,8 +91,7 @@ void CpuEmitter::visit(const tile::Scan& scan) { fold(scan); }
 
 void CpuEmitter::visit(const tile::Rearrange& node) {
   if (!node.transpose) return visit(tile::Copy{whole(program_, node.src), whole(program_, node.dst)});
-  const auto &shape = tensor(node.src).shape, from = layout(node.src).strides(shape),
-             to = layout(node.dst).strides(tensor(node.dst).shape);
+  const auto &shape = tensor(node.src).shape, from = strides_of(node.src), to = strides_of(node.dst);
   const std::string i = fresh("i"), j = fresh("j");
   out_.line("for (long {0} = 0; {0} < {1}; ++{0})", i, shape[0]);
   out_.line("  for (long {0} = 0; {0} < {1}; ++{0}) {2}[{0} * {3} + {4} * {5}] = {6}[{4} * {7} + {0} * {8}];", j, shape[1],

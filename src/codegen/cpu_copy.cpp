@@ -24,31 +24,22 @@ struct CpuEmitter::Side {
 // The element's place in its tensor. Where the fast coordinate is known to be a multiple of the panel the formula is linear.
 Index CpuEmitter::address(const Tile& tile) const {
   const Tensor& t = tensor(tile.tensor);
-  const std::vector<Index>& at = tile.offset;
-  Index sum = 0;
-  if (t.scope == Scope::global) {
-    for (std::size_t i = 0; i < at.size(); ++i) sum = sum + at[i] * t.strides[i];
-    return sum;
-  }
   const CpuLayout& l = layout(tile.tensor);
-  const std::size_t rank = at.size();
-  std::int64_t matrix = l.matrix_floats();
-  for (std::size_t i = rank > 2 ? rank - 2 : 0; i-- > 0;) {
-    sum = sum + at[i] * matrix;
-    matrix *= t.shape[i];
-  }
-  const Index r = rank > 1 ? at[rank - 2] : Index(0), c = rank > 0 ? at[rank - 1] : Index(0);
-  const Index& fast = l.rows_fast ? r : c;
-  const Index& slow = l.rows_fast ? c : r;
-  if (l.one_panel()) return sum + slow * l.panel + fast;
-  if (ranges_.divisible(fast, l.panel)) return sum + fast * l.slow() + slow * l.panel;
-  return sum + fast / l.panel * (l.slow() * l.panel) + slow * l.panel + fast % l.panel;
+  const auto strides = strides_of(tile.tensor);
+  const bool cut = t.scope != Scope::global && !l.one_panel();
+  Index sum = 0;
+  for (std::size_t i = 0; i < strides.size(); ++i)
+    if (!cut || i != l.fast_dim(strides.size())) sum = sum + tile.offset[i] * strides[i];
+  if (!cut) return sum;
+  const Index& fast = tile.offset[l.fast_dim(strides.size())];
+  if (ranges_.divisible(fast, l.panel)) return sum + fast * l.slow();
+  return sum + fast / l.panel * (l.slow() * l.panel) + fast % l.panel;
 }
 
 CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   const Tensor& t = tensor(tile.tensor);
   Side side{&tile, t.scope == Scope::global};
-  const auto strides = side.global ? t.strides : layout(tile.tensor).strides(t.shape);
+  const auto strides = strides_of(tile.tensor);
   const std::vector<int> dims = wide_dims(tile.extent);
   for (std::size_t i = 0; i < std::min<std::size_t>(dims.size(), 2); ++i) {
     const int dim = dims[dims.size() - 1 - i];
@@ -59,8 +50,7 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   if (side.global || rank == 0) return side;
 
   const CpuLayout& l = layout(tile.tensor);
-  const std::size_t fast = l.rows_fast && rank > 1 ? rank - 2 : rank - 1;
-  const std::size_t slow = l.rows_fast || rank < 2 ? rank - 1 : rank - 2;
+  const std::size_t fast = l.fast_dim(rank), slow = rank < 2 ? fast : 2 * rank - 3 - fast;
   side.rows_fast = side.row.dim == static_cast<int>(fast);
   if (l.one_panel()) return side;
   const auto whole = [&](std::size_t dim, std::int64_t extent) {

@@ -32,6 +32,7 @@ struct CpuLayout {
 
   std::int64_t fast() const { return rows_fast ? rows : cols; }
   std::int64_t slow() const { return rows_fast ? cols : rows; }
+  std::size_t fast_dim(std::size_t rank) const { return rank - (rows_fast && rank > 1 ? 2 : 1); }
   bool one_panel() const { return panel >= fast(); }
   std::int64_t matrix_floats() const;
   // Of each dimension of a tensor of this shape, within one panel.
@@ -55,9 +56,6 @@ std::map<const Statement*, Wanted> wanted_behind(const Program& program);
 std::string cpu_element_type(Dtype dtype);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
 std::string rounded(Dtype dtype, const std::string& value);
-inline std::string plus(const std::string& base, const std::string& offset) {
-  return offset == "0" ? base : base + " + " + offset;
-}
 
 class CpuEmitter {
  public:
@@ -104,7 +102,7 @@ class CpuEmitter {
   Side side_of(const Tile& tile) const;
   bool is_strided(const Tile& tile) const;  // a buffer's tile: one stride a dimension, across no panel's edge
   Index address(const Tile& tile) const;
-  std::string pointer(const Tile& tile) const { return plus(name(tile.tensor), address(tile).text()); }
+  std::string pointer(const Tile& tile) const { return plus(name(tile.tensor), address(tile)); }
   std::string row_pointer(const Tile& tile) const;
   struct Row {
     std::string pointer, box;  // box: "" where all of it lies inside
@@ -139,6 +137,9 @@ class CpuEmitter {
 
   const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
   const CpuLayout& layout(TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
+  std::vector<std::int64_t> strides_of(TensorId id) const {
+    return tensor(id).scope == Scope::global ? tensor(id).strides : layout(id).strides(tensor(id).shape);
+  }
   std::string fresh(const std::string& stem) { return stem + "_" + std::to_string(++fresh_); }
   const std::string& name(TensorId id) const {
     named_[static_cast<std::size_t>(id)] = true;

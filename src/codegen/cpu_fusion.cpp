@@ -182,7 +182,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     for (const TensorId id : uses_of(program_, each).reads)
       if (const Tensor& t = tensor(id);
           !single && t.scope == Scope::reg && (rows ? t.shape[along] == 1 : element_count(t.shape) == 1))
-        value[id] = local(fmt::format("wl::splat(*{})", parenthesized(element(id, loops))), stem(id), known);
+        value[id] = local(fmt::format("wl::splat(*({}))", element(id, loops)), stem(id), known);
     if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
       const std::string identity = fmt::format("wl::splat({})", float_text(reduction_of(reduce->op).identity));
       out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(stem(reduce->dst)),

@@ -21,13 +21,13 @@ void CudaEmitter::emit(const Fill& node) {
 }
 
 // Arithmetic is done on float.
-std::string CudaEmitter::as_float(TensorId id, const std::string& index) {
+std::string CudaEmitter::as_float(TensorId id, const Index& index) {
   const Dtype from = tensor(id).dtype;
   if (from == Dtype::f64 || is_foreign(from)) no_arithmetic(from);
   if (const int per = per_byte(from); per > 1)
-    return fmt::format("wl::unpacked<{0}, {1}>({2}[{3} / {4}], {3} % {4})", bits_of(from), is_signed(from), name(id),
-                       parenthesized(index), per);
-  const std::string element = fmt::format("{}[{}]", name(id), index);
+    return fmt::format("wl::unpacked<{}, {}>({}[{}], {})", bits_of(from), is_signed(from), name(id), (index / per).text(),
+                       (index % per).text());
+  const std::string element = fmt::format("{}[{}]", name(id), index.text());
   return from == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
 }
 std::string CudaEmitter::from_float(Dtype to, const std::string& value) {
@@ -40,23 +40,13 @@ void CudaEmitter::no_arithmetic(Dtype dtype) {
          std::string(name_of(dtype)), "take another type"});
 }
 
-std::string CudaEmitter::value_text(const Value& value, const Map& node, const Elements& elements, bool inner) {
+std::string CudaEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
-  switch (value.kind) {
-    case Value::Kind::constant: return float_text(value.constant);
-    case Value::Kind::tensor: return as_float(value.tensor, elements.index.at(value.tensor));
-    case Value::Kind::coordinate: {
-      Coordinate at{value.shift, thread_terms(registers(node.dst), value.axis)};
-      for (const ValueLoop& loop : elements.loops)
-        if (const auto step = loop.step[static_cast<std::size_t>(value.axis)]; step != 0)
-          at.terms.push_back({loop.variable, loop.extent, step});
-      return fmt::format("wl::to_float({})", text(at));
-    }
-    case Value::Kind::op: break;
-  }
+  if (value.kind == Value::Kind::constant) return float_text(value.constant);
+  if (value.kind != Value::Kind::op) return leaf(value);
   std::vector<std::string> operands;
-  for (const Value& operand : value.operands) operands.push_back(value_text(operand, node, elements));
+  for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf));
   for (const auto& [op, sign] : kInfix)
     if (op == value.op) return fmt::format("{}{} {} {}{}", inner ? "(" : "", operands[0], sign, operands[1], inner ? ")" : "");
   return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
@@ -69,7 +59,7 @@ void CudaEmitter::store_floats(TensorId id, const std::string& wide) {
   std::vector<std::string> parts;
   for (int place = 0; place < per; ++place)
     parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype), wide,
-                                sum({times("i", per), std::to_string(place)}), place));
+                                (Index::variable("i") * per + place).text(), place));
   assign(name(id), array_length(id, registers(id).values()), fmt::format("{}", fmt::join(parts, " | ")));
 }
 
@@ -90,29 +80,27 @@ void CudaEmitter::emit(const Map& node) {
   bool broadcasts = has_coordinates(node.value);
   for (const TensorId id : operands) broadcasts |= tensor(id).shape != full;
 
-  Elements elements;
-  auto& [loops, index] = elements;
+  std::vector<ValueLoop> loops;
   if (broadcasts) loops = value_loops(layout, 1);
-  else if (layout.values() > 1) loops = {{"i", layout.values(), {}, 1}};
-  for (const TensorId id : operands) {
-    if (tensor(id).shape == full) {
-      index[id] = value_index(loops);
-      continue;
-    }
+  else if (layout.values() > 1) loops = {{Index::variable("i"), layout.values(), {}, 1}};
+  const Dtype dtype = tensor(node.dst).dtype;
+  const auto leaf = [&](const Value& one) {
+    if (one.kind == Value::Kind::coordinate)
+      return fmt::format("wl::to_float({})", (one.shift + within(layout, static_cast<std::size_t>(one.axis), loops)).text());
     // The operand keeps the modes that step along a dimension it has; the others repeat its value.
+    const auto& shape = tensor(one.tensor).shape;
     Digits kept;
     for (const ValueLoop& loop : loops) {
-      bool keeps = false;
-      for (std::size_t d = 0; d < full.size(); ++d) keeps |= loop.step[d] != 0 && tensor(id).shape[d] > 1;
+      bool keeps = shape == full;
+      for (std::size_t d = 0; d < full.size() && !keeps; ++d) keeps = loop.step[d] != 0 && shape[d] > 1;
       if (keeps) kept.add(loop.variable, loop.extent);
     }
-    index[id] = kept.text();
-  }
-  const Dtype dtype = tensor(node.dst).dtype;
-  const std::string value = value_text(node.value, node, elements, false);
+    return as_float(one.tensor, kept.number);
+  };
+  const std::string value = value_text(node.value, leaf, false);
   as_floats(node.dst, per_byte(dtype) == 1, "wide", [&](const std::string& dst) {
-    const auto block = open_loops(elements.loops);
-    out_.line("{}[{}] = {};", dst, value_index(elements.loops), dst == "wide" ? value : from_float(dtype, value));
+    const auto block = open_loops(loops);
+    out_.line("{}[{}] = {};", dst, value_index(loops).text(), dst == "wide" ? value : from_float(dtype, value));
   });
 }
 
@@ -123,7 +111,6 @@ void CudaEmitter::emit(const Mma& node) {
     if (slot_of_ < 0) finish_matrix(0);
     return;
   }
-  const std::int64_t acc_values = registers(node.acc).values();
   const std::int64_t k_atoms = matrix_extent(node.a.extent)[node.transpose_a ? 0 : 1] / row.k;
   const std::int64_t a_values = registers(node.a.tensor).values() / k_atoms,
                      b_values = registers(node.b.tensor).values() / k_atoms;
@@ -138,19 +125,16 @@ void CudaEmitter::emit(const Mma& node) {
   }
   const std::int64_t a_atom = row.a.values(), b_atom = row.b.values(), c_atom = row.c.values();
   const std::int64_t m_atoms = a_values / a_atom, n_atoms = b_values / b_atom;
-  if (m_atoms * n_atoms * c_atom != acc_values)
-    return error({ErrorCode::kInternal, "a matrix statement's fragments do not fit its accumulator", program_.name, "", "", ""});
   const auto block = over("kk", k_atoms);
-  const std::string kk = k_atoms > 1 ? "kk" : "0";
+  const Index kk = counter("kk", k_atoms), m = Index::variable("m"), n = Index::variable("n");
   out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", m_atoms);
   out_.line("  WL_UNROLL for (int n = 0; n < {}; ++n)", n_atoms);
   out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call, name(node.acc), n_atoms, c_atom,
-            name(node.a.tensor), sum({times("m", a_atom), times(kk, a_values)}), name(node.b.tensor),
-            sum({times("n", b_atom), times(kk, b_values)}));
+            name(node.a.tensor), (m * a_atom + kk * a_values).text(), name(node.b.tensor), (n * b_atom + kk * b_values).text());
 }
 
 // The descriptor of a warpgroup's operand at the start of its tile, and its distance to the next k atom in bytes.
-std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, std::string& k_step, int k) {
+std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, Index& k_step, int k) {
   const auto& layout = solution_.shared.at(tile.tensor);
   const int bytes = layout.element_bits / 8;
   const auto kd = static_cast<std::size_t>(k_dim), od = 1 - kd;
@@ -160,14 +144,12 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, std
   const std::int64_t rows_apart = 8 * panel_bytes;
   const std::int64_t panels_apart = tensor(tile.tensor).shape[k_major ? od : kd] * panel_bytes;
   const int mode = panel_bytes == 128 ? 1 : panel_bytes == 64 ? 2 : 3;
-  std::vector<std::string> address = {shared_base(tile.tensor)};
-  Coordinate start{tile.offset[od], {}};
-  if (groups > 1) start.terms.push_back({digit(128, groups), groups, tile.extent[od] / groups});
-  for (const auto& part : offset_parts(start, layout.dims[od], bytes)) address.push_back(part);
-  for (const auto& part : offset_parts({tile.offset[kd], {}}, layout.dims[kd], bytes)) address.push_back(part);
-  Coordinate step{0, {{"kk", tile.extent[kd] / k, k}}};
-  k_step = sum(offset_parts(step, layout.dims[kd], bytes));
-  return fmt::format("wl::smem_descriptor({}, {}, {}, {})", sum(address), k_major ? 16 : panels_apart, rows_apart, mode);
+  const Index group = groups > 1 ? digit(128, groups) * (tile.extent[od] / groups) : 0;
+  const Index start =
+      offset_in(tile.offset[od] + group, layout.dims[od], bounds_) + offset_in(tile.offset[kd], layout.dims[kd], bounds_);
+  k_step = scaled(offset_in(counter("kk", tile.extent[kd] / k) * k, layout.dims[kd], bounds_), bytes);
+  return fmt::format("wl::smem_descriptor({}, {}, {}, {})", (shared_base(tile.tensor) + scaled(start, bytes)).text(),
+                     k_major ? 16 : panels_apart, rows_apart, mode);
 }
 
 void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
@@ -192,28 +174,27 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   }
   now_.wgmma_open = true, registers_changed_ = false;
   now_.accumulators[node.acc] = -1;
-  std::string a_step, b_step;
+  Index a_step = 0, b_step = 0;
   const auto scope = out_.block("{{");
   if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, groups, a_step, row.k));
   else now_.lent[node.a.tensor] = -1;
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, 1, b_step, row.k));
   const auto k_loop = unrolled("kk", k_atoms);
   const auto m_loop = over("m", m_atoms);
-  const std::string at_acc = m_atoms > 1 ? times("m", n / 2) : "0";
+  const Index m = counter("m", m_atoms);
+  const std::string at_acc = (m * (n / 2)).text();
   if (row.a_shared) {
     // An atom of 64 rows further down, when a warpgroup has more than one.
     const auto& layout = solution_.shared.at(node.a.tensor);
-    Coordinate down{0, {{"m", m_atoms, row.m}}};
-    const std::string m_step =
-        m_atoms > 1 ? sum(offset_parts(down, layout.dims[static_cast<std::size_t>(1 - a_k)], layout.element_bits / 8)) : "0";
+    const Index down = offset_in(m * row.m, layout.dims[static_cast<std::size_t>(1 - a_k)], bounds_);
     out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, true);", row.call, n,
-              cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k), name(node.acc), at_acc, sum({a_step, m_step}),
-              b_step);
+              cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k), name(node.acc), at_acc,
+              (a_step + scaled(down, layout.element_bits / 8)).text(), b_step.text());
   } else {
     const std::int64_t atom = row.a.values();
     out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, true);", row.call, n, cuda_type(row.operand),
               mn_major(node.b, b_k), name(node.acc), at_acc, name(node.a.tensor),
-              sum({times("kk", atom * m_atoms), m_atoms > 1 ? times("m", atom) : "0"}), b_step);
+              (counter("kk", k_atoms) * (atom * m_atoms) + m * atom).text(), b_step.text());
   }
 }
 

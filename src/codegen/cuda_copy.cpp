@@ -9,6 +9,7 @@ std::string store_call(const Copy& copy) {
   if (copy.combine) return fmt::format("wl::red_{}", name_of(reduction_of(*copy.combine).combine));
   return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
 }
+std::string load_call(const Copy& copy) { return copy.streaming ? "wl::ld_global_stream" : "wl::ld_global"; }
 }  // namespace
 void CudaEmitter::emit(const Copy& node) {
   const Sides sides = synth::sides_of(program_, node);
@@ -43,7 +44,7 @@ void CudaEmitter::cast_registers(const Copy& node) {
   const std::int64_t values = registers(dst).values();
   if (from == to) return assign(name(dst), array_length(dst, values), name(src) + "[i]");
   as_floats(dst, per_byte(to) == 1, "wide", [&](const std::string& array) {
-    assign(array, values, array == "wide" ? as_float(src, "i") : from_float(to, as_float(src, "i")));
+    assign(array, values, array == "wide" ? as_float(src) : from_float(to, as_float(src)));
   });
 }
 
@@ -54,31 +55,30 @@ void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout
   const auto loops = value_loops(seen, vector);
   const Dtype dtype = tensor(side).dtype;
   const auto replica = out_.block_if(load ? "" : first_replica(seen));
-  const auto turns = open_loops(loops);
-  const bool scope = loops.empty() && memory.lookup >= 0;  // for what is declared within
-  if (scope) out_.open("{{");
-  const Writer::Block inner{out_, scope};
-  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype))),
+  const auto turns = open_loops(loops, true, memory.lookup >= 0);
+  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
        coordinates(memory, seen, loops));
 }
 
+CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
+  note_pointer(global.tensor);
+  look_up(global, at);
+  const std::string bounds = bounds_condition(global, at);
+  return {global_address(global, at), bounds.empty() ? "" : ", " + bounds + fill};
+}
+
 void CudaEmitter::copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector) {
-  const Tile& memory = *sides.global;
-  const TensorId side = sides.registers->tensor;
-  note_pointer(memory.tensor);
-  move_vectors(side, memory, seen, vector, sides.load, [&](std::int64_t bytes, const std::string& value, auto at) {
-    look_up(memory, at);
-    const std::string bounds = bounds_condition(memory, at), address = global_address(memory, at),
-                      tail = bounds.empty() ? "" : ", " + bounds;
-    if (sides.load)
-      out_.line("wl::ld_global{}<{}>({}, {}{}{});", node.streaming ? "_stream" : "", bytes, value, address, tail,
-                bounds.empty() ? "" : ", " + literal(tensor(side).dtype, node.fill));
-    else out_.line("{}<{}>({}, {}{});", store_call(node), bytes, address, value, tail);
-  });
+  const std::string fill = sides.load ? ", " + literal(tensor(sides.global->tensor).dtype, node.fill) : "";
+  move_vectors(sides.registers->tensor, *sides.global, seen, vector, sides.load,
+               [&](std::int64_t bytes, const std::string& value, const auto& at) {
+                 const Place place = place_in(*sides.global, at, fill);
+                 out_.line("{}<{}>({}, {}{});", sides.load ? load_call(node) : store_call(node), bytes,
+                           sides.load ? value : place.address, sides.load ? place.address : value, place.tail);
+               });
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
-                              const std::string& base, std::int64_t vector, bool load, const std::optional<Index>& peer) {
+                              const Index& base, std::int64_t vector, bool load, const std::optional<Index>& peer) {
   move_vectors(side, memory, seen, vector, load, [&](std::int64_t bytes, const std::string& value, const auto& at) {
     const std::string address = address_in(layout, base, at);
     if (!load) out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
@@ -94,8 +94,8 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const 
   const std::size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor)), other = 1 - contiguous;
   const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
-  std::vector<Coordinate> at = coordinates(memory, seen, loops, 2);
-  at[other].terms.push_back({digit(1, 8), 8, 1});
+  std::vector<Index> at = coordinates(memory, seen, loops, 2);
+  at[other] = at[other] + digit(1, 8);
   // Digits of the matrix number, over the value modes above the pair.
   std::int64_t left = choice.vector, below = 8, skip = unit;
   for (const auto& mode : seen.value) {
@@ -105,13 +105,12 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const 
     }
     const std::int64_t take = std::min(left, mode.extent);
     if (take > 1)
-      for (std::size_t d = 0; d < at.size(); ++d)
-        if (mode.step[d] != 0) at[d].terms.push_back({digit(below, take), take, mode.step[d]});
+      for (std::size_t d = 0; d < at.size(); ++d) at[d] = at[d] + digit(below, take) * mode.step[d];
     below *= take, left /= take;
     if (left == 1) break;
   }
   const auto turns = open_loops(loops);
-  const std::string value = fmt::format("wl::at({}, {})", name(sides.registers->tensor), value_index(loops)),
+  const std::string value = fmt::format("wl::at({}, {})", name(sides.registers->tensor), value_index(loops).text()),
                     address = shared_address(memory, at);
   out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, choice.instruction->transpose,
             sides.load ? value : address, sides.load ? address : value);
@@ -127,31 +126,23 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Ch
   const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
   else if (load) now_.unfenced.insert(shared.tensor);
-  std::vector<Coordinate> global_at = coordinates(global, of_global, global_loops);
-  const std::vector<Coordinate> shared_at = coordinates(shared, of_shared, shared_loops);
-  note_pointer(global.tensor);
   const Dtype dtype = tensor(global.tensor).dtype;
-  const std::int64_t bytes = bytes_of(dtype, choice.vector), length = choice.vector / per_byte(dtype);
-  const std::string guard = first_replica(choice.mapping);
-  const auto replica = out_.block_if(guard);
-  const auto turns = open_loops(global_loops, false);
-  const bool scope = global_loops.empty() && (global.lookup >= 0 || !choice.instruction);
-  if (scope) out_.open("{{");
-  const Writer::Block inner{out_, scope};
-  look_up(global, global_at);
-  const std::string bounds = bounds_condition(global, global_at), tail = bounds.empty() ? "" : ", " + bounds;
-  const std::string in_global = global_address(global, global_at), in_shared = shared_address(shared, shared_at);
+  const std::int64_t bytes = bytes_of(dtype, choice.vector);
+  const std::string in_shared = shared_address(shared, coordinates(shared, of_shared, shared_loops)),
+                    fill = load && !choice.instruction ? ", " + literal(dtype, node.fill) : "";
+  const auto replica = out_.block_if(first_replica(choice.mapping));
+  const auto turns = open_loops(global_loops, false, global.lookup >= 0 || !choice.instruction);
+  const Place place = place_in(global, coordinates(global, of_global, global_loops), fill);
   if (choice.instruction)
     return out_.line("{}{}<{}>({}, {}{});", choice.instruction->call, node.streaming ? "_stream" : "", bytes, in_shared,
-                     in_global, tail);
-  out_.line("WL_REG({}, moved, {});", cuda_type(dtype), length);
+                     place.address, place.tail);
+  out_.line("WL_REG({}, moved, {});", cuda_type(dtype), choice.vector / per_byte(dtype));
   if (load) {
-    out_.line("wl::ld_global<{}>(wl::at(moved, 0), {}{});", bytes, in_global,
-              bounds.empty() ? "" : fmt::format(", {}, {}", bounds, literal(dtype, node.fill)));
+    out_.line("{}<{}>(wl::at(moved, 0), {}{});", load_call(node), bytes, place.address, place.tail);
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, in_shared);
   } else {
     out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, in_shared);
-    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, in_global, tail);
+    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, place.address, place.tail);
   }
 }
 
@@ -163,8 +154,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const auto& layout = solution_.shared.at(shared.tensor);
   const Dtype packed = tensor(shared.tensor).dtype, dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
   const std::int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
-  const auto along = synth::contiguous_dim(g);
-  const auto contiguous = static_cast<std::size_t>(*along);
+  const auto contiguous = static_cast<std::size_t>(*synth::contiguous_dim(g));
 
   const std::size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
   const std::int64_t panel = layout.dims[panel_dim][0].extent;
@@ -185,12 +175,10 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const std::int64_t box_rows = my_rows / row_boxes;
 
   // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the tile never leaves are left out.
-  std::vector<std::size_t> order = {contiguous};
-  std::vector<std::size_t> others;
+  std::vector<std::size_t> order;
   for (std::size_t d = 0; d < g.shape.size(); ++d)
-    if (d != contiguous && (g.shape[d] > 1 || bounds_.may_exceed(program_, global, static_cast<int>(d)))) others.push_back(d);
-  std::stable_sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return g.strides[a] < g.strides[b]; });
-  order.insert(order.end(), others.begin(), others.end());
+    if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, static_cast<int>(d))) order.push_back(d);
+  std::ranges::stable_sort(order, {}, [&](std::size_t d) { return std::pair(d != contiguous, g.strides[d]); });
 
   TensorMapSpec spec;
   spec.dtype = dtype;
@@ -202,21 +190,20 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   }
   const std::string map = note_map(global.tensor, spec);
 
+  const Index which = counter("panel", my_panels);
   const auto call = [&](std::int64_t row_box) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
-      Coordinate c{d == contiguous ? offset(global, d) / per : offset(global, d), {}};
-      if (d == contiguous && my_panels > 1) c.terms.push_back({"panel", my_panels, panel / per});
-      if (d == contiguous && by_panels) c.offset = c.offset + among.share * (my_panels * panel / per);
-      if (d != contiguous && global.extent[d] > 1)
-        c.offset = c.offset + row_box * box_rows + (by_panels ? Index(0) : among.share * my_rows);
-      coordinates.push_back(text(c));
+      Index at = d == contiguous ? offset(global, d) / per + which * (panel / per) : offset(global, d);
+      if (d == contiguous && by_panels) at = at + scaled(among.share, my_panels * panel / per);
+      if (d != contiguous && global.extent[d] > 1) at = at + row_box * box_rows + (by_panels ? 0 : scaled(among.share, my_rows));
+      coordinates.push_back(at.text());
     }
     const std::int64_t panel_bytes = bytes_of(packed, rows * panel);
     const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
-    const std::string address =
-        sum({shared_base(shared.tensor), my_panels > 1 ? times("panel", panel_bytes) : "0", (among.share * part_bytes).text(),
-             row_box ? std::to_string(bytes_of(packed, row_box * box_rows * panel)) : "0"});
+    const std::string address = (shared_base(shared.tensor) + which * panel_bytes + scaled(among.share, part_bytes) +
+                                 bytes_of(packed, row_box * box_rows * panel))
+                                    .text();
     if (load) {
       out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "", address,
                 map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,

@@ -39,7 +39,7 @@ std::map<const void*, SlotsInFlight> slots_in_flight(const Program& program);
 
 // A nest of unrolled loops over the value modes of a register tensor.
 struct ValueLoop {
-  std::string variable;
+  Index variable;
   std::int64_t extent;
   layout::Coord step;         // per tensor dimension
   std::int64_t value_stride;  // in the thread's array
@@ -87,8 +87,8 @@ class CudaEmitter {
   // cuda_copy.cpp
   void emit(const Copy& node);
   void copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector);
-  void move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
-                   const std::string& base, std::int64_t vector, bool load, const std::optional<Index>& peer = {});
+  void move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout, const Index& base,
+                   std::int64_t vector, bool load, const std::optional<Index>& peer = {});
   template <class F>
   void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load, const F& line);
   void copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice);
@@ -99,29 +99,25 @@ class CudaEmitter {
   // cuda_compute.cpp
   void emit(const Fill& node);
   void emit(const Map& node);
-  std::string as_float(TensorId id, const std::string& index);
+  std::string as_float(TensorId id, const Index& index = Index::variable("i"));
   std::string from_float(Dtype to, const std::string& value);
   void no_arithmetic(Dtype dtype);
   bool is_foreign(Dtype dtype) const {  // an 8-bit float, where the target has none
     return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
   }
-  struct Elements {  // how a map's loops name them
-    std::vector<ValueLoop> loops;
-    std::map<TensorId, std::string> index;
-  };
-  std::string value_text(const Value& value, const Map& node, const Elements& elements, bool inner = true);
+  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner = true);
   void store_floats(TensorId id, const std::string& wide);  // an array of floats into the tensor's
   void as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
   void emit(const Mma& node);
   void mma_warpgroup(const Mma& node, const Instruction& row);
   void finish_matrix(int lag);
-  std::string descriptor(const Tile& tile, int k_dim, int groups, std::string& k_step, int k);
+  std::string descriptor(const Tile& tile, int k_dim, int groups, Index& k_step, int k);
 
   // cuda_reduce.cpp
   void emit(const Reduce& node);
   void emit(const ClusterReduce& node);
   void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
-                     const std::string& address);
+                     const Index& address);
   void reduce_into(const Reduce& node, const std::string& dst);  // an array of floats
   void cluster_reduce_into(const ClusterReduce& node, const std::string& dst);
 
@@ -130,7 +126,7 @@ class CudaEmitter {
   struct ScanLevel {  // a mode along the axis
     std::size_t axis;
     std::int64_t step, extent;
-    const ValueLoop* value = nullptr;  // or
+    std::ptrdiff_t value = -1;  // which of the value loops, or
     const ThreadDigit* digit = nullptr;
   };
   void scan_levels(const tile::Scan& node, const std::string& run, const std::vector<ValueLoop>& loops,
@@ -171,12 +167,12 @@ class CudaEmitter {
   const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
   std::string name(TensorId id) const { return tensor(id).name; }
   const TvLayout& registers(TensorId id) const { return solution_.registers.at(id); }
-  // Terms of the thread's own digits along a dimension of a register layout; digits become named constants of the role.
-  std::vector<Term> thread_terms(const TvLayout& layout, int dim, std::size_t skip_modes = 0);
-  std::string digit(std::int64_t below, std::int64_t extent);  // t / below % extent
+  Index digit(std::int64_t below, std::int64_t extent);  // t / below % extent, a named constant of the role
+  // Where a thread's element is along a dimension of a layout, modes from `skip_modes` on; in the turns of the loops.
+  Index within(const TvLayout& layout, std::size_t dim, const std::vector<ValueLoop>& loops, std::size_t skip_modes = 0);
   // Threads that hold a replica only: a condition that is true for one of them, or empty.
   std::string first_replica(const TvLayout& layout);
-  std::vector<ValueLoop> value_loops(const TvLayout& layout, std::int64_t vector) const;
+  std::vector<ValueLoop> value_loops(const TvLayout& layout, std::int64_t vector);
   Writer::Block unrolled(const std::string& variable, std::int64_t count) {
     return out_.block("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
   }
@@ -184,35 +180,46 @@ class CudaEmitter {
   Writer::Block over(const std::string& variable, std::int64_t count) {
     return count > 1 ? unrolled(variable, count) : Writer::Block{out_, 0};
   }
+  // The variable of such loops.
+  Index counter(const std::string& variable, std::int64_t count) {
+    bounds_.enter(variable, count);
+    return count > 1 ? Index::variable(variable) : 0;
+  }
   void assign(const std::string& array, std::int64_t count, const std::string& value) {  // value: of element i
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", count, array, value);
   }
-  // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in part.
-  Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true);
+  // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in part. `scope`: something is declared
+  // within, loops or not.
+  Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true, bool scope = false);
   Index offset(const Tile& tile, std::size_t dim) const;
   // `per`: elements to one of the array, for types of less than a byte.
-  static std::string value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
+  static Index value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
   std::int64_t array_length(TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }
   // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions correspond to them.
-  std::vector<Coordinate> coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
-                                      std::size_t skip_modes = 0);
+  std::vector<Index> coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
+                                 std::size_t skip_modes = 0);
+  struct
+      Place {  // of a vector in global memory; behind other arguments: when it lies inside its tensor, and what counts where it does not
+    std::string address, tail;
+  };
+  Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
   // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
-  void look_up(const Tile& memory, std::vector<Coordinate>& coordinates);
-  std::string bounds_condition(const Tile& memory, const std::vector<Coordinate>& coordinates) const;
-  std::string global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const;
-  std::string shared_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const;
-  static std::string address_in(const layout::MemoryLayout& layout, const std::string& base, std::vector<Coordinate> coordinates);
-  std::string shared_base(TensorId id) const;  // of the current slot
+  void look_up(const Tile& memory, std::vector<Index>& coordinates);
+  std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
+  std::string global_address(const Tile& memory, const std::vector<Index>& coordinates) const;
+  std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;
+  std::string address_in(const layout::MemoryLayout& layout, const Index& base, const std::vector<Index>& coordinates) const;
+  Index shared_base(TensorId id) const;  // of the current slot
   void note_pointer(TensorId id);
   std::string note_map(TensorId global, const TensorMapSpec& spec);
   void note_argument(TensorId id, bool tensor_map, TensorMapSpec spec = {});
   struct Scratch {  // memory behind the tensors
     std::int64_t offset;
     TensorId id;  // a name of its own for the barriers' bookkeeping
-    std::string base;
+    Index base;
   };
   static Scratch scratch_at(std::int64_t offset) {
-    return {offset, static_cast<TensorId>(-2 - offset), fmt::format("smem + {}", offset)};
+    return {offset, static_cast<TensorId>(-2 - offset), Index::variable("smem") + offset};
   }
   Scratch scratch(int kind, const void* node, std::int64_t bytes);  // the same each time that it is asked for
 

@@ -6,7 +6,7 @@ namespace warploom::codegen {
 namespace {
 // XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns that are their own bit stay
 // together: "(t & 7)".
-std::string xor_of(const std::string& variable, const std::vector<std::int64_t>& columns) {
+Index xor_of(const std::string& variable, const std::vector<std::int64_t>& columns) {
   std::string out;
   std::int64_t same = 0;
   for (std::size_t b = 0; b < columns.size(); ++b)
@@ -15,7 +15,7 @@ std::string xor_of(const std::string& variable, const std::vector<std::int64_t>&
   for (std::size_t b = 0; b < columns.size(); ++b)
     if (columns[b] && columns[b] != std::int64_t{1} << b)
       out += fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
-  return out.empty() ? "0" : "(" + out + ")";
+  return out.empty() ? 0 : Index::variable("(" + out + ")");
 }
 }  // namespace
 void CudaEmitter::emit(const Rearrange& node) {
@@ -32,25 +32,24 @@ void CudaEmitter::emit(const Rearrange& node) {
     return move_shared(node.dst, all, to, choice.scratch, base, choice.vector, true);
   }
   const auto exchange = synth::exchange_of(from, to, bits_of(dtype));
-  const std::string i = exchange->units > 1 ? "i" : "0";
+  const Index i = counter("i", exchange->units);
   const std::vector<std::int64_t> picks = exchange->picks();
   const std::int64_t unit = array_length(node.dst, exchange->unit), images = std::int64_t{1} << picks.size();
-  const std::string target = fmt::format("wl::at({}, {})", name(node.dst), times(i, unit)),
-                    pick = xor_of(i, exchange->pick_of_unit), image = xor_of("j", picks);
+  const Index pick = xor_of("i", exchange->pick_of_unit), image = xor_of("j", picks), e = Index::variable("e");
   if (exchange->shuffles() == 0) {
     const auto units = unrolled("i", exchange->units);
     const auto elements = unrolled("e", unit);
-    return out_.line("{}[{}] = {}[{}];", name(node.dst), sum({times(i, unit), "e"}), name(node.src),
-                     sum({times(pick, unit), "e"}));
+    return out_.line("{}[{}] = {}[{}];", name(node.dst), (i * unit + e).text(), name(node.src), (pick * unit + e).text());
   }
   const auto scope = out_.block("{{");
-  out_.line("const int from = {};", xor_of("t", exchange->lane_of_thread));
-  if (images > 1) out_.line("const int pick = {};", xor_of("t", exchange->pick_of_thread));
+  out_.line("const int from = {};", xor_of("t", exchange->lane_of_thread).text());
+  if (images > 1) out_.line("const int pick = {};", xor_of("t", exchange->pick_of_thread).text());
   const auto units = unrolled("i", exchange->units);
   const auto each_image = over("j", images);
-  out_.line("wl::shfl<{}>({}, wl::at({}, {}), from ^ {}{});", bytes_of(dtype, exchange->unit), target, name(node.src),
-            times(images > 1 ? fmt::format("({} ^ {})", pick, image) : pick, unit), xor_of(i, exchange->lane_of_unit),
-            images > 1 ? fmt::format(", pick == {}", image) : "");
+  const Index source = images > 1 ? Index::variable(fmt::format("({} ^ {})", pick.text(), image.text())) : pick;
+  out_.line("wl::shfl<{}>(wl::at({}, {}), wl::at({}, {}), from ^ {}{});", bytes_of(dtype, exchange->unit), name(node.dst),
+            (i * unit).text(), name(node.src), (source * unit).text(), xor_of("i", exchange->lane_of_unit).text(),
+            images > 1 ? fmt::format(", pick == {}", image.text()) : "");
 }
 
 // Both arrays hold bytes, in the same order.

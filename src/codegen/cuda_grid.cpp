@@ -67,12 +67,7 @@ void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
   else out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
 }
 
-std::string CudaEmitter::flag_address(const Tile& flag) {
-  note_pointer(flag.tensor);
-  std::vector<Coordinate> at;
-  for (std::size_t d = 0; d < flag.offset.size(); ++d) at.push_back({flag.offset[d], {}});
-  return global_address(flag, at);
-}
+std::string CudaEmitter::flag_address(const Tile& flag) { return place_in(flag, flag.offset).address; }
 
 void CudaEmitter::emit(const Signal& node) {
   if (!single_thread_) meet();

@@ -2,29 +2,29 @@
 
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
-std::string CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
+Index CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
   const bool top = below * extent >= role_threads_;
-  if (below == 1 && top) return "t";
   std::string variable = "t", expression = "t";
   if (below > 1) variable += fmt::format("_div{}", below), expression += fmt::format(" / {}", below);
   if (!top) variable += fmt::format("_mod{}", extent), expression += fmt::format(" % {}", extent);
-  digits_.insert(fmt::format("const int {} = {};", variable, expression));
-  return variable;
+  if (variable != expression) digits_.insert(fmt::format("const int {} = {};", variable, expression));
+  bounds_.enter(variable, extent);
+  return Index::variable(variable);
 }
 
-std::vector<Term> CudaEmitter::thread_terms(const TvLayout& layout, int dim, std::size_t skip_modes) {
-  std::vector<Term> terms;
+Index CudaEmitter::within(const TvLayout& layout, std::size_t dim, const std::vector<ValueLoop>& loops, std::size_t skip_modes) {
+  Index sum = 0;
   const auto modes = thread_modes(layout);
   for (std::size_t i = skip_modes; i < modes.size(); ++i)
-    if (const std::int64_t step = modes[i].step[static_cast<std::size_t>(dim)]; step != 0 && modes[i].extent > 1)
-      terms.push_back({digit(modes[i].below, modes[i].extent), modes[i].extent, step});
-  return terms;
+    if (modes[i].step[dim] != 0 && modes[i].extent > 1) sum = sum + digit(modes[i].below, modes[i].extent) * modes[i].step[dim];
+  for (const ValueLoop& loop : loops) sum = sum + loop.variable * loop.step[dim];
+  return sum;
 }
 
 std::string CudaEmitter::first_replica(const TvLayout& layout) {
   std::vector<std::string> conditions;
   for (const ThreadDigit& mode : thread_modes(layout))
-    if (!mode.moves() && mode.extent > 1) conditions.push_back(digit(mode.below, mode.extent) + " == 0");
+    if (!mode.moves() && mode.extent > 1) conditions.push_back(digit(mode.below, mode.extent).text() + " == 0");
   if (layout.threads() < role_threads_) conditions.push_back(fmt::format("t < {}", layout.threads()));
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
@@ -53,7 +53,7 @@ std::vector<ThreadDigit> thread_digits(const TvLayout& layout) {
   return digits;
 }
 
-std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int64_t vector) const {
+std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int64_t vector) {
   std::vector<ValueLoop> loops;
   std::int64_t stride = 1;
   for (const auto& mode : layout.value) {
@@ -64,17 +64,18 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
       for (auto& s : step) s *= inside;
       extent /= inside;
     }
-    if (extent > 1) loops.push_back({fmt::format("i{}", loops.size()), extent, step, stride * inside});
+    if (extent > 1) loops.push_back({counter(fmt::format("i{}", loops.size()), extent), extent, step, stride * inside});
     stride *= mode.extent;
   }
   return loops;
 }
 
-Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers) {
+Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers, bool scope) {
+  if (loops.empty() && scope) out_.open("{{");
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
-    out_.open("{2} for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable, loop->extent,
+    out_.open("{2} for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable.name(), loop->extent,
               registers ? "WL_UNROLL" : "WL_UNROLL_8");
-  return {out_, loops.size()};
+  return {out_, loops.empty() ? scope : loops.size()};
 }
 
 // A tile's offset, by its name where a loop around has one for it.
@@ -84,98 +85,76 @@ Index CudaEmitter::offset(const Tile& tile, std::size_t dim) const {
   return named == offsets_.end() ? tile.offset[dim] : Index::variable(named->second);
 }
 
-std::string CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t per) {
-  std::vector<std::string> parts;
-  for (const ValueLoop& loop : loops) parts.push_back(times(loop.variable, loop.value_stride / per));
-  return sum(parts);
+Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t per) {
+  Index sum = 0;
+  for (const ValueLoop& loop : loops) sum = sum + loop.variable * (loop.value_stride / per);
+  return sum;
 }
 
-std::vector<Coordinate> CudaEmitter::coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
-                                                 std::size_t skip_modes) {
-  std::vector<Coordinate> all;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d) {
-    Coordinate& one = all.emplace_back(Coordinate{offset(memory, d), thread_terms(seen, static_cast<int>(d), skip_modes)});
-    for (const ValueLoop& loop : loops)
-      if (loop.step[d] != 0) one.terms.push_back({loop.variable, loop.extent, loop.step[d]});
-    for (Term& term : one.terms) term.step *= memory.step_along(d);
-  }
+std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
+                                            std::size_t skip_modes) {
+  std::vector<Index> all;
+  for (std::size_t d = 0; d < memory.extent.size(); ++d)
+    all.push_back(offset(memory, d) + scaled(within(seen, d, loops, skip_modes), memory.step_along(d)));
   return all;
 }
 
-void CudaEmitter::look_up(const Tile& memory, std::vector<Coordinate>& coordinates) {
+void CudaEmitter::look_up(const Tile& memory, std::vector<Index>& coordinates) {
   if (memory.lookup < 0) return;
-  Coordinate& at = coordinates[static_cast<std::size_t>(memory.lookup_dim)];
+  Index& at = coordinates[static_cast<std::size_t>(memory.lookup_dim)];
   const auto d = static_cast<std::size_t>(memory.lookup_dim);
   const Tile indices{memory.lookup, {memory.offset[d]}, {memory.extent[d]}};
   const std::string variable = name(memory.lookup) + "_at", bounds = bounds_condition(indices, {at});
   note_pointer(memory.lookup);
   out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at}), bounds.empty() ? "" : ", " + bounds);
-  at = {Index::variable(variable), {}};
+  at = Index::variable(variable);
 }
 
-std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
+std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const {
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
     if (!bounds_.may_exceed(program_, memory, static_cast<int>(d))) continue;
-    const std::string at = text(coordinates[d]);
-    conditions.push_back(bounds_.of(coordinates[d].offset).low >= 0
-                             ? fmt::format("{} < {}", at, tensor(memory.tensor).shape[d])
-                             : fmt::format("(unsigned)({}) < {}u", at, tensor(memory.tensor).shape[d]));
+    const std::int64_t size = tensor(memory.tensor).shape[d];
+    const std::string at = coordinates[d].text();
+    conditions.push_back(bounds_.of(coordinates[d]).low >= 0 ? fmt::format("{} < {}", at, size)
+                                                             : fmt::format("(unsigned)({}) < {}u", at, size));
   }
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
-namespace {
-// In bytes, along a dimension whose neighbours share them.
-Coordinate divided(Coordinate coordinate, std::int64_t per) {
-  coordinate.offset = coordinate.offset / per;
-  for (Term& term : coordinate.terms) term.step /= per;
-  return coordinate;
-}
-}  // namespace
-std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
-  std::vector<std::string> parts = {name(memory.tensor)};
+
+std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates) const {
+  std::string far = name(memory.tensor);
+  Index near = 0;  // in elements
   const Tensor& t = tensor(memory.tensor);
   const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (std::int64_t{1} << 31);
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    const std::int64_t per = per_byte(t.dtype), left = t.strides[d] % per;
-    const std::int64_t stride = left ? t.strides[d] : t.strides[d] / per;
-    const std::string c = text(left ? divided(coordinates[d], per) : coordinates[d]);
-    if (c == "0" || stride == 0) continue;
-    parts.push_back(wide && stride != 1 ? fmt::format("(long long)({}) * {}", c, stride) : times(c, stride));
+    const std::int64_t stride = t.strides[d];
+    if (!wide || stride == 1) near = near + coordinates[d] * stride;
+    else if (stride != 0 && coordinates[d].constant() != 0)
+      far += fmt::format(" + (long long)({}) * {}", coordinates[d].text(), stride / per_byte(t.dtype));
   }
-  return sum(parts);
+  return plus(far, per_byte(t.dtype) > 1 ? quotient(near, per_byte(t.dtype), bounds_) : near);
 }
 
-std::string CudaEmitter::shared_base(TensorId id) const {
-  if (!is_slot(id) || program_.pipeline(tensor(id).pipeline).stages == 1) return name(id);
-  return fmt::format("{} + {} * {}", name(id), slot_stage_, solution_.stage_bytes.at(id));
+Index CudaEmitter::shared_base(TensorId id) const {
+  const Index start = Index::variable(name(id));
+  const bool turns = is_slot(id) && program_.pipeline(tensor(id).pipeline).stages > 1;
+  return turns ? start + Index::variable(slot_stage_) * solution_.stage_bytes.at(id) : start;
 }
 
-std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Coordinate>& coordinates) const {
+std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Index>& coordinates) const {
   return address_in(solution_.shared.at(memory.tensor), shared_base(memory.tensor), coordinates);
 }
 
-std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const std::string& base,
-                                    std::vector<Coordinate> coordinates) {
-  const int per = std::max(1, 8 / layout.element_bits), bytes = std::max(1, layout.element_bits / 8);
-  std::vector<std::string> parts;
-  for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    auto modes = layout.dims[d];
-    for (layout::MemoryMode& mode : modes) {
-      if (mode.stride % per == 0) {
-        mode.stride /= per;
-      } else {
-        mode.extent = std::max<std::int64_t>(1, mode.extent / per);
-        coordinates[d] = divided(std::move(coordinates[d]), per);
-      }
-    }
-    const auto dim = offset_parts(coordinates[d], modes, bytes);
-    parts.insert(parts.end(), dim.begin(), dim.end());
-  }
-  const std::string offset = sum(parts);
-  if (!layout.swizzle.bits) return sum({base, offset});
-  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base, layout.swizzle.bits, layout.swizzle.base, layout.swizzle.shift,
-                     offset);
+std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const Index& base,
+                                    const std::vector<Index>& coordinates) const {
+  Index offset = 0;  // in elements, then in bytes
+  for (std::size_t d = 0; d < coordinates.size(); ++d) offset = offset + offset_in(coordinates[d], layout.dims[d], bounds_);
+  const int bits = layout.element_bits;
+  offset = bits < 8 ? quotient(offset, 8 / bits, bounds_) : scaled(offset, bits / 8);
+  if (!layout.swizzle.bits) return (base + offset).text();
+  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base.text(), layout.swizzle.bits, layout.swizzle.base,
+                     layout.swizzle.shift, offset.text());
 }
 
 void CudaEmitter::meet() {

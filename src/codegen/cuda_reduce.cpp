@@ -22,7 +22,7 @@ void CudaEmitter::emit(const Reduce& node) {
 void CudaEmitter::emit(const ClusterReduce& node) {
   const bool own = tensor(node.dst).dtype == Dtype::f32;
   as_floats(node.dst, own, "total", [&](const std::string& dst) {
-    if (!own) assign(dst, registers(node.dst).values(), as_float(node.dst, "i"));
+    if (!own) assign(dst, registers(node.dst).values(), as_float(node.dst));
     cluster_reduce_into(node, dst);
   });
 }
@@ -32,13 +32,12 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::int64_t dst_values = registers(node.dst).values();
 
-  // 1. A thread's own values. Several independent partial results would shorten the chain; the compiler may not make them, so
-  //    sums over many values are kept in four.
+  // 1. A thread's own values.
   const auto loops = value_loops(src, 1);
   Digits kept;
   for (const ValueLoop& loop : loops)
     if (loop.step[axis] == 0) kept.add(loop.variable, loop.extent);
-  const std::string target = fmt::format("{}[{}]", dst, kept.text());
+  const std::string target = fmt::format("{}[{}]", dst, kept.number.text());
   assign(dst, dst_values, float_text(reduction_of(node.op).identity));
   {
     const auto turns = open_loops(loops);
@@ -64,35 +63,33 @@ void CudaEmitter::reduce_into(const Reduce& node, const std::string& dst) {
   Digits warps, others;
   std::vector<std::string> writers;
   for (const ThreadDigit& d : digits) {
-    const std::string mine = digit(d.below, d.extent);
+    const Index mine = digit(d.below, d.extent);
     if (d.step[axis] == 0) others.add(mine, d.extent);
-    else if (d.of_lane()) writers.push_back(fmt::format("{} == 0", mine));
+    else if (d.of_lane()) writers.push_back(mine.text() + " == 0");
     else warps.add(mine, d.extent);
   }
   if (warps.count == 1) return;
   const std::int64_t row = others.count * dst_values * 4;
   const Scratch place = scratch(0, &node, warps.count * row);
-  const auto slot = [&](const std::string& warp) {
-    return sum({place.base, times(parenthesized(warp), row), times(parenthesized(others.text()), dst_values * 4), "i * 4"});
-  };
+  const Index own = place.base + scaled(others.number, dst_values * 4) + Index::variable("i") * 4;
   before_write(place.id);
   {
     const auto guard = out_.block_if(fmt::format("{}", fmt::join(writers, " && ")));
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
-    out_.line("  wl::st_shared<4>({}, wl::at({}, i));", slot(warps.text()), dst);
+    out_.line("  wl::st_shared<4>({}, wl::at({}, i));", (own + scaled(warps.number, row)).text(), dst);
   }
   before_read(place.id);
-  combine_slots(node.op, dst, dst_values, "w", warps.count, slot("w"));
+  combine_slots(node.op, dst, dst_values, "w", warps.count, own + Index::variable("w") * row);
 }
 
 // The parts that lie in `count` slots, numbered by `slot`, one after another into dst; the i-th value's address in one of them.
 void CudaEmitter::combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot,
-                                std::int64_t count, const std::string& address) {
+                                std::int64_t count, const Index& address) {
   assign(dst, values, float_text(reduction_of(op).identity));
   const auto slots = unrolled(slot, count);
   const auto each = unrolled("i", values);
   out_.line("WL_REG(float, other, 1);");
-  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", address);
+  out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", address.text());
   out_.line("{0}[i] = {1};", dst, combined(op, dst + "[i]", "other[0]"));
 }
 
@@ -108,17 +105,15 @@ void CudaEmitter::cluster_reduce_into(const ClusterReduce& node, const std::stri
   const Scratch place = scratch(1, &node, blocks * row);
   if (now_.read_slots.count(place.offset))
     out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
-  const auto slot = [&](const std::string& block) {
-    return sum({place.base, times(block, row), times(parenthesized(others.text()), values * 4), "i * 4"});
-  };
+  const Index own = place.base + scaled(others.number, values * 4) + Index::variable("i") * 4;
   {
     const auto guard = out_.block_if(first_replica(layout));
     const auto peers = out_.block("for (int peer = 0; peer < {}; ++peer) {{", blocks);
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));", values,
-              slot("wl::cluster_rank()"), dst);
+              (own + Index::variable("wl::cluster_rank()") * row).text(), dst);
   }
   out_.line("wl::cluster_sync();");
   now_.read_slots = {place.offset};  // whatever was read before this barrier has been read by all
-  combine_slots(node.op, dst, values, "peer", blocks, slot("peer"));
+  combine_slots(node.op, dst, values, "peer", blocks, own + Index::variable("peer") * row);
 }
 }  // namespace warploom::codegen

@@ -6,21 +6,9 @@
 //   row of 1024 on 64 threads, value [4:1] thread [64:4] value [4:256]
 //   →  3 steps in a thread; 5 shuffles and a slot a warp; 3 steps in a thread
 
-#include <fmt/ranges.h>
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
 using namespace tile;
-namespace {
-// The place of a value, where the loops in `fixed` are not loops but stand at a digit.
-std::string place(const std::vector<ValueLoop>& loops, const std::map<const ValueLoop*, std::string>& fixed) {
-  std::vector<std::string> parts;
-  for (const ValueLoop& loop : loops) {
-    const auto found = fixed.find(&loop);
-    parts.push_back(times(found == fixed.end() ? loop.variable : found->second, loop.value_stride));
-  }
-  return sum(parts);
-}
-}  // namespace
 void CudaEmitter::emit(const Scan& node) {
   const layout::TvLayout& layout = registers(node.dst);
   const auto axis = static_cast<std::size_t>(node.axis);
@@ -28,9 +16,9 @@ void CudaEmitter::emit(const Scan& node) {
   const std::vector<ThreadDigit> digits = thread_digits(layout);
   std::vector<ScanLevel> levels;
   for (const ValueLoop& loop : loops)
-    if (loop.step[axis] != 0) levels.push_back({axis, loop.step[axis], loop.extent, &loop});
+    if (loop.step[axis] != 0) levels.push_back({axis, loop.step[axis], loop.extent, &loop - loops.data()});
   for (const ThreadDigit& d : digits)
-    if (d.step[axis] != 0) levels.push_back({axis, d.step[axis], d.extent, nullptr, &d});
+    if (d.step[axis] != 0) levels.push_back({axis, d.step[axis], d.extent, -1, &d});
   std::sort(levels.begin(), levels.end(), [](const ScanLevel& a, const ScanLevel& b) { return a.step < b.step; });
   std::int64_t reach = 1;
   bool fits = lanes_pair_up(layout, axis);
@@ -47,43 +35,43 @@ void CudaEmitter::emit(const Scan& node) {
   if (own) out_.open("{{");
   const Writer::Block scope{out_, own};
   as_floats(node.dst, own, "run", [&](const std::string& run) {
-    if (run != name(node.src)) assign(run, layout.values(), as_float(node.src, "i"));
+    if (run != name(node.src)) assign(run, layout.values(), as_float(node.src));
     scan_levels(node, run, loops, digits, levels);
   });
 }
 
 void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const std::vector<ValueLoop>& loops,
                               const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels) {
-  std::map<const ValueLoop*, std::string> done;  // value loops of the levels below, at their last digit
-  std::vector<ValueLoop> below, rest = loops;
-  std::string total = run;                            // the array that holds a block's total where its last value would be
-  std::vector<std::string> first;                     // true in one thread of those that have the same total
-  const std::string back = node.reverse ? "+" : "-";  // where the lanes before lie
+  std::vector<ValueLoop> done = loops, below, rest = loops;  // done: those of the levels below stand at their last digit
+  std::string total = run;                                   // the array that holds a block's total where its last value would be
+  std::vector<std::string> first;                            // true in one thread of those that have the same total
+  const std::string back = node.reverse ? "+" : "-";         // where the lanes before lie
   const auto add_before = [&] {
     const auto turns = open_loops(below);
-    const std::string at = run + "[" + place(loops, {}) + "]";
+    const std::string at = run + "[" + value_index(loops).text() + "]";
     out_.line("{} = {};", at, combined(node.op, "before", at));
   };
   for (const ScanLevel& level : levels) {
     const bool last = &level == &levels.back();
-    if (level.value) {
-      std::erase_if(rest, [&](const ValueLoop& loop) { return loop.variable == level.value->variable; });
+    if (level.value >= 0) {
+      const Index& counter = loops[level.value].variable;
+      std::erase_if(rest, [&](const ValueLoop& loop) { return loop.variable.same(counter); });
       const auto others = open_loops(rest);
-      const auto turns =
-          node.reverse ? out_.block("WL_UNROLL for (int {0} = {1}; {0} >= 0; --{0}) {{", level.value->variable, level.extent - 2)
-                       : out_.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{", level.value->variable, level.extent);
+      const auto turns = node.reverse
+                             ? out_.block("WL_UNROLL for (int {0} = {1}; {0} >= 0; --{0}) {{", counter.name(), level.extent - 2)
+                             : out_.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{", counter.name(), level.extent);
       auto before = done;
-      before[level.value] = fmt::format("({} {} 1)", level.value->variable, node.reverse ? "+" : "-");
-      out_.line("const float before = {}[{}];", total, place(loops, before));
+      before[level.value].variable = counter + (node.reverse ? 1 : -1);
+      out_.line("const float before = {}[{}];", total, value_index(before).text());
       add_before();
-      const std::string mine = total + "[" + place(loops, done) + "]";
+      const std::string mine = total + "[" + value_index(done).text() + "]";
       if (total != run) out_.line("{} = {};", mine, combined(node.op, "before", mine));
-      done[level.value] = std::to_string(node.reverse ? 0 : level.extent - 1);
-      below.push_back(*level.value);
+      done[level.value].variable = node.reverse ? 0 : level.extent - 1;
+      below.push_back(loops[level.value]);
       continue;
     }
-    const std::string own = digit(level.digit->below, level.extent), at = place(loops, done);
-    const std::string mine = node.reverse ? fmt::format("({} - {})", level.extent - 1, own) : own;
+    const Index own = digit(level.digit->below, level.extent), place_along = node.reverse ? level.extent - 1 - own : own;
+    const std::string at = value_index(done).text(), mine = place_along.text();
     const std::string held = total;
     if (!last && total == run) {
       out_.line("WL_REG(float, total, {});", registers(node.dst).values());
@@ -92,22 +80,22 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
     if (rest.empty()) out_.open("{{");  // a scope for what is declared
     const Writer::Block scope{out_, rest.empty()};
     // Over warps: slot [value][warp along the axis][other digits]; neighbouring threads write neighbouring words.
-    Digits others{{}, 4};  // in bytes
-    std::string base;
+    Digits others{0, 4};  // in bytes
+    Index base = 0;
     if (!level.digit->of_lane()) {
       for (const ThreadDigit& d : digits) {
         const bool passed = d.step[level.axis] != 0 && d.step[level.axis] < level.step;
         if (&d != level.digit && !passed) others.add(digit(d.below, d.extent), d.extent);
       }
-      Digits values{{}, others.count * level.extent};
+      Digits values{0, others.count * level.extent};
       for (const ValueLoop& loop : rest) values.add(loop.variable, loop.extent);
       const auto [offset, id, start] = scratch(2 + static_cast<int>(&level - levels.data()), &node, values.count);
-      base = sum({start, values.text(), others.text()});
+      base = start + values.number + others.number;
       before_write(id);
       {
         const auto guard = out_.block_if(fmt::format("{}", fmt::join(first, " && ")));
         const auto turns = open_loops(rest);
-        out_.line("wl::st_shared<4>({}, wl::at({}, {}));", sum({base, times(mine, others.count)}), held, at);
+        out_.line("wl::st_shared<4>({}, wl::at({}, {}));", (base + scaled(place_along, others.count)).text(), held, at);
       }
       before_read(id);
     }
@@ -128,7 +116,7 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run, const st
       {
         const auto warps = unrolled("w", level.extent);
         out_.line("WL_REG(float, other, 1);");
-        out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", sum({base, times("w", others.count)}));
+        out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", (base + Index::variable("w") * others.count).text());
         out_.line("const float next = other[0];");
         out_.line("block = w == 0 ? next : {};", combined(node.op, "block", "next"));
         out_.line("if (w + 1 == {}) before = block;", mine);

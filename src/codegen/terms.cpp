@@ -1,56 +1,77 @@
 #include "codegen/terms.h"
 namespace warploom::codegen {
 namespace {
-using layout::MemoryMode;
+// Of a sum: an index that is no sum and no multiple, 1 for a number.
+struct Term {
+  Index index;
+  std::int64_t factor;
+  Index whole() const { return index * factor; }
+};
 
-// The coordinate cut at a boundary: what lies below it and what above, each as terms of its own. False when a carry may cross.
-bool split(const Coordinate& coordinate, std::int64_t boundary, std::vector<std::string>& low, Coordinate& high,
-           std::int64_t low_scale) {
-  const auto constant = coordinate.offset.constant();
-  if (!constant && coordinate.offset.known_divisor() % boundary) return false;
-  high.offset = coordinate.offset / boundary;
-  std::int64_t low_reach = constant ? *constant % boundary : 0;
-  low.push_back(std::to_string(low_reach * low_scale));
-  for (const Term& term : coordinate.terms) {
-    if (term.step % boundary == 0) {
-      high.terms.push_back({term.variable, term.extent, term.step / boundary});
-    } else if ((term.extent - 1) * term.step < boundary) {
-      low.push_back(times(term.variable, term.step * low_scale));
-      low_reach += (term.extent - 1) * term.step;
-    } else if (boundary % term.step == 0) {
-      const std::int64_t per = boundary / term.step;
-      low.push_back(times(fmt::format("({} % {})", term.variable, per), term.step * low_scale));
-      low_reach += (per - 1) * term.step;
-      high.terms.push_back({fmt::format("({} / {})", term.variable, per), (term.extent + per - 1) / per, 1});
+void add_terms(const Index& index, std::int64_t factor, std::vector<Term>& to) {
+  const auto times = index.op() == IndexOp::mul ? index.right().constant() : std::nullopt;
+  if (index.op() == IndexOp::add || index.op() == IndexOp::sub) {
+    add_terms(index.left(), factor, to);
+    add_terms(index.right(), index.op() == IndexOp::add ? factor : -factor, to);
+  } else if (times) add_terms(index.left(), factor * *times, to);
+  else if (const auto number = index.constant()) to.push_back({1, factor * *number});
+  else to.push_back({index, factor});
+}
+
+std::vector<Term> terms_of(const Index& index) {
+  std::vector<Term> terms;
+  add_terms(index, 1, terms);
+  return terms;
+}
+
+// What lies below a boundary of a coordinate and what above, in units of it.
+struct Parts {
+  Index low = 0, high = 0;
+};
+Parts cut(const Index& index, std::int64_t at, const synth::IndexRanges& ranges) {
+  Parts parts;
+  std::int64_t reach = 0;  // the most that lies below: beyond the boundary a carry may cross it
+  for (const Term& term : terms_of(index)) {
+    const Index whole = term.whole();
+    const synth::Range range = ranges.of(term.index);
+    if (term.factor % at == 0 || whole.known_divisor() % at == 0) {
+      parts.high = parts.high + whole / at;
+    } else if (const auto number = whole.constant()) {
+      parts.low = parts.low + whole % at, parts.high = parts.high + whole / at;
+      reach += (whole % at).value();
+    } else if (range.low < 0 || term.factor < 0) {
+      reach = at;
+    } else if (range.high <= (at - 1) / term.factor) {
+      parts.low = parts.low + whole;
+      reach += range.high * term.factor;
+    } else if (at % term.factor == 0) {
+      const std::int64_t per = at / term.factor;
+      parts.low = parts.low + term.index % per * term.factor, parts.high = parts.high + term.index / per;
+      reach += at - term.factor;
     } else {
-      return false;
+      reach = at;
     }
   }
-  return low_reach < boundary;
+  return reach < at ? parts : Parts{index % at, index / at};
 }
 }  // namespace
-std::string sum(const std::vector<std::string>& parts) {
-  std::string out;
-  for (const std::string& part : parts) {
-    if (part == "0" || part.empty()) continue;
-    out += out.empty() ? part : " + " + part;
-  }
-  return out.empty() ? "0" : out;
+Index scaled(const Index& index, std::int64_t factor) {
+  Index sum = 0;
+  for (const Term& term : terms_of(index)) sum = sum + term.whole() * factor;
+  return sum;
 }
 
-std::string times(const std::string& variable, std::int64_t factor) {
-  if (factor == 0 || variable == "0") return "0";
-  if (factor == 1) return variable;
-  return fmt::format("{} * {}", parenthesized(variable), factor);
-}
+Index quotient(const Index& index, std::int64_t by, const synth::IndexRanges& ranges) { return cut(index, by, ranges).high; }
 
-std::string parenthesized(const std::string& expression) {
-  int depth = 0;
-  for (const char c : expression) {
-    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-    if (depth == 0 && (c == ' ' || c == '+' || c == '-')) return "(" + expression + ")";
+Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes, const synth::IndexRanges& ranges) {
+  Index sum = 0;
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    const bool last = i + 1 == modes.size();
+    const Parts parts = last ? Parts{coordinate, 0} : cut(coordinate, modes[i].extent, ranges);
+    sum = sum + scaled(parts.low, modes[i].stride);
+    coordinate = parts.high;
   }
-  return expression;
+  return sum;
 }
 
 std::string float_text(double value) {
@@ -60,40 +81,8 @@ std::string float_text(double value) {
   const std::string text = fmt::format("{}", narrow);
   return text + (text.find_first_of(".e") == std::string::npos ? ".0f" : "f");
 }
-namespace {
-std::vector<std::string> scaled(const Coordinate& coordinate, std::int64_t scale) {
-  std::vector<std::string> parts = {(coordinate.offset * scale).text()};
-  for (const Term& term : coordinate.terms)
-    if (term.extent > 1) parts.push_back(times(term.variable, term.step * scale));
-  return parts;
-}
-}  // namespace
-std::string text(const Coordinate& coordinate) { return sum(scaled(coordinate, 1)); }
 
 bool has_coordinates(const Value& value) {
   return value.kind == Value::Kind::coordinate || std::any_of(value.operands.begin(), value.operands.end(), has_coordinates);
-}
-
-std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<MemoryMode>& modes, std::int64_t scale) {
-  if (modes.empty()) return {};
-  const std::int64_t stride = modes[0].stride * scale;
-  if (modes.size() == 1) return scaled(coordinate, stride);
-  std::vector<std::string> parts;
-  Coordinate high;
-  const std::vector<MemoryMode> rest(modes.begin() + 1, modes.end());
-  if (split(coordinate, modes[0].extent, parts, high, stride)) {
-    const auto upper = offset_parts(high, rest, scale);
-    parts.insert(parts.end(), upper.begin(), upper.end());
-    return parts;
-  }
-  // A carry may cross: digits of the whole sum.
-  std::string whole = "(" + text(coordinate) + ")";
-  parts.clear();
-  for (std::size_t i = 0; i < modes.size(); ++i) {
-    const bool last = i + 1 == modes.size();
-    parts.push_back(times(last ? whole : fmt::format("({} % {})", whole, modes[i].extent), modes[i].stride * scale));
-    whole = fmt::format("({} / {})", whole, modes[i].extent);
-  }
-  return parts;
 }
 }  // namespace warploom::codegen

@@ -1,48 +1,35 @@
-// Terms: sums of digit × step that stand for a coordinate, and the address expressions made from them.
+// Coordinates as index expressions, the address expressions made from them, and the text that they go into.
 //
-// A coordinate along one dimension is an offset (an index expression of the program) plus terms: digits of the thread index and
-// loop variables, each below an extent, each with a step. Memory modes cut the coordinate at boundaries (64-element panels,
-// say). Where no carry can cross a boundary the address is linear in the terms, and is written as such; elsewhere it is written
-// with / and %.
+// A coordinate along one dimension is an offset of the program plus digits of the thread's number and variables of loops over its
+// values, each times a step. Memory modes cut it at boundaries (64-element panels, say). Where no carry can cross a boundary, which
+// the variables' ranges tell, the address is linear in them, and is written as such; elsewhere it is written with / and %.
 #pragma once
 #include "layout/memory_layout.h"
-#include "tile/program.h"
+#include "synth/sites.h"
 namespace warploom::codegen {
 using namespace tile;  // what this room writes is of programs throughout
 
-struct Term {
-  std::string variable;  // a C expression of high precedence, in [0, extent)
-  std::int64_t extent = 1, step = 1;
-};
+// index · factor and index / by, term by term of a sum; `by` must divide what the ranges do not tell to be below it.
+Index scaled(const Index& index, std::int64_t factor);
+Index quotient(const Index& index, std::int64_t by, const synth::IndexRanges& ranges);
+// The element offset along one dimension of a memory layout.
+Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes, const synth::IndexRanges& ranges);
 
-struct Coordinate {
-  Index offset = 0;
-  std::vector<Term> terms;
-};
-
-// "a + b * 4 + 7" of the parts that are not "0"; "0" when none is left.
-std::string sum(const std::vector<std::string>& parts);
-std::string times(const std::string& variable, std::int64_t factor);
-std::string parenthesized(const std::string& expression);  // only where it is no single name or number
-
-std::string float_text(double value);  // a literal of type float
-// A number of several digits, the lowest first: "a + b * 4 + c * 32", below `count`.
+// A number of several digits, the lowest first: a + b · 4 + c · 32, below `count`.
 struct Digits {
-  std::vector<std::string> parts;
+  Index number = 0;
   std::int64_t count = 1;
-  void add(const std::string& variable, std::int64_t extent) {
-    parts.push_back(times(variable, count));
+  void add(const Index& digit, std::int64_t extent) {
+    number = number + digit * count;
     count *= extent;
   }
-  std::string text() const { return sum(parts); }
 };
 
-std::string text(const Coordinate& coordinate);
+inline std::string plus(const std::string& base, const Index& offset) {
+  return offset.constant() == 0 ? base : base + " + " + offset.text();
+}
+std::string float_text(double value);  // a literal of type float
 bool has_coordinates(const Value& value);
-
-// The element offset along one dimension of a memory layout: a sum of C expressions.
-std::vector<std::string> offset_parts(const Coordinate& coordinate, const std::vector<layout::MemoryMode>& modes,
-                                      std::int64_t scale);
 
 // Text with indentation: lines are added, blocks opened and closed.
 class Writer {

@@ -1,5 +1,4 @@
 // The rewriting of operators that move elements, know them from constants, or only change their types.
-#include <cmath>
 #include "graph/writer.h"
 namespace warploom::graph::rewrites {
 using Id = TensorId;

@@ -1,72 +1,36 @@
 #include "graph/pointwise.h"
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
+#include <memory>
 #include <numbers>
+#include "graph/operators.h"
 namespace warploom::graph {
 namespace {
-// Terms in the making. A Value is one of them, or a number that becomes one where it is used; the same term is written once.
-class Writer;
+// A formula: a term, and where it applies an operation the operands. A number is a constant.
 struct Value {
-  Value(double number) : constant(number) {}
-  Value(Writer* of, int index) : writer(of), at(index) {}
-  Writer* writer = nullptr;
-  int at = 0;
-  double constant = 0;
+  Value(double number) : term{.value = number} {}
+  explicit Value(Term top, std::vector<Value> below = {})
+      : term(top), operands(std::make_shared<const std::vector<Value>>(std::move(below))) {}
+  Term term;
+  std::shared_ptr<const std::vector<Value>> operands;
 };
+Value input(int i) { return Value({.kind = Term::Kind::input, .input = i}); }
+Value applied(ValueOp op, std::vector<Value> to) { return Value({.kind = Term::Kind::apply, .op = op}, std::move(to)); }
 
-class Writer {
- public:
-  Writer(const Graph& of, const Node& on) : graph(of), node(on) {}
-
-  bool has(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != kAbsent; }
-  bool is_float(std::size_t input) const { return warploom::is_float(graph.tensor(node.inputs[input]).dtype); }
-  Dtype out() const { return graph.tensor(node.outputs[0]).dtype; }
-
-  Value x(int i) { return push({.kind = Term::Kind::input, .input = i}); }
-  Value op(ValueOp what, std::initializer_list<Value> values) {
-    Term term{.kind = Term::Kind::apply, .op = what};
-    for (int k = 0; k < arity_of(what); ++k) term.args[k] = placed(values.begin()[k]);
-    return push(term);
-  }
-  // The terms that the result needs, each after those that it needs, in the order in which it names them.
-  Expression finish(const Value& result) {
-    Expression used;
-    std::vector<int> places(terms_.size() + 1, -1);
-    const std::function<int(int)> place = [&](int at) {
-      if (places[at] >= 0) return places[at];
-      Term term = terms_[at];
-      if (term.kind == Term::Kind::apply)
-        for (int k = 0; k < arity_of(term.op); ++k) term.args[k] = place(term.args[k]);
-      used.terms.push_back(term);
-      return places[at] = static_cast<int>(used.terms.size()) - 1;
-    };
-    place(placed(result));
-    return used;
-  }
-
-  const Graph& graph;
-  const Node& node;
-
- private:
-  int placed(const Value& value) { return value.writer ? value.at : push({.value = value.constant}).at; }
-  Value push(const Term& term) {
-    const auto same = [&](const Term& old) {
-      return old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
-             std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value);
-    };
-    const auto at = std::ranges::find_if(terms_, same) - terms_.begin();
-    if (at == std::ssize(terms_)) terms_.push_back(term);
-    return {this, static_cast<int>(at)};
-  }
-  std::vector<Term> terms_;
-};
-
-Value applied(ValueOp op, std::initializer_list<Value> values) {
-  const auto term = std::ranges::find_if(values, [](const Value& value) { return value.writer != nullptr; });
-  return term->writer->op(op, values);
+// Its terms, each once and after those that it needs, behind what is there; the place of its own.
+int place(const Value& value, std::vector<Term>& terms) {
+  Term term = value.term;
+  for (int k = 0; term.kind == Term::Kind::apply && k < arity_of(term.op); ++k) term.args[k] = place((*value.operands)[k], terms);
+  const auto same = [&](const Term& old) {
+    return old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
+           std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value);
+  };
+  const auto at = std::ranges::find_if(terms, same) - terms.begin();
+  if (at == std::ssize(terms)) terms.push_back(term);
+  return static_cast<int>(at);
 }
+
 #define WARPLOOM_VALUE_OP(name, ...)                                                    \
   [[maybe_unused]] Value name(const Value& a, const Value& b = 0, const Value& c = 0) { \
     return applied(ValueOp::name, {a, b, c});                                           \
@@ -82,9 +46,9 @@ Value operator<(const Value& a, const Value& b) { return less(a, b); }
 Value operator==(const Value& a, const Value& b) { return equal(a, b); }
 
 // All inputs by one operation; the largest and the smallest pass a NaN on from either side.
-Value all(Writer& w, ValueOp op) {
-  Value value = w.x(0);
-  for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i) value = applied(op, {value, w.x(i)});
+Value all(const Question& w, ValueOp op) {
+  Value value = input(0);
+  for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i) value = applied(op, {value, input(i)});
   return value;
 }
 
@@ -101,8 +65,8 @@ Value expm1(const Value& x) {
   return where(u == 1, x, where(minus == -1, -1, minus * (x / log(u))));
 }
 
-Value power(Writer& w) {
-  const Value x = w.x(0);
+Value power(const Question& w) {
+  const Value x = input(0);
   if (const auto exponent = constant_scalar(w.graph, w.node.inputs[1])) {
     const double e = *exponent;
     if (e == 0.5) return sqrt(x);
@@ -118,15 +82,17 @@ Value power(Writer& w) {
     }
   }
   // exp(y·log|x|) with the sign of an odd whole exponent; a negative base under a broken exponent is NaN by itself.
-  const Value y = w.x(1), size = exp(y * log(abs(x))), half = 0.5 * y;
+  const Value y = input(1), size = exp(y * log(abs(x))), half = 0.5 * y;
   const Value whole = floor(y) == y, even = floor(half) == half;
   const Value negative = where(whole, where(even, size, -size), std::numeric_limits<double>::quiet_NaN());
   return where(y == 0, 1, where(x < 0, negative, size));
 }
 
-Value cast(Writer& w) {
-  if (w.out() == Dtype::boolean) return where(w.x(0) == 0, 0, 1);
-  return !is_float(w.out()) && w.is_float(0) ? truncate(w.x(0)) : w.x(0);
+Value cast(const Question& w) {
+  const Value x = input(0);
+  const Dtype to = w.graph.tensor(w.node.outputs[0]).dtype;
+  if (to == Dtype::boolean) return where(x == 0, 0, 1);
+  return !is_float(to) && is_float(w.in(0).dtype) ? truncate(x) : x;
 }
 
 Value gelu(const Value& x, bool by_tanh) {
@@ -134,10 +100,10 @@ Value gelu(const Value& x, bool by_tanh) {
   return 0.5 * x * (tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * (x * x * x))) + 1);
 }
 
-Value clip(Writer& w) {
-  Value value = w.x(0);
-  if (w.has(1)) value = max(value, w.x(1));
-  if (w.has(2)) value = min(value, w.x(2));
+Value clip(const Question& w) {
+  Value value = input(0);
+  if (w.has(1)) value = max(value, input(1));
+  if (w.has(2)) value = min(value, input(2));
   return value;
 }
 
@@ -158,14 +124,20 @@ Value is_infinite(const Node& node, const Value& x) {
   const bool up = node.integer("detect_positive", 1) != 0, down = node.integer("detect_negative", 1) != 0;
   return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
 }
+
+Expression terms_of(const Value& result) {
+  Expression all;
+  place(result, all.terms);
+  return all;
+}
 }  // namespace
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
-  Writer w(graph, node);
-  const Value x = w.x(0), y = w.x(1), z = w.x(2);
+  const Question w{graph, node};
+  const Value x = input(0), y = input(1), z = input(2);
   const double alpha = node.real("alpha"), beta = node.real("beta"), gamma = node.real("gamma");
 #define WARPLOOM_OP(...)
 #define WARPLOOM_POINTWISE(name, since, least, most, rule, ...) \
-  if (node.op == OpKind::name) return w.finish(__VA_ARGS__);
+  if (node.op == OpKind::name) return terms_of(__VA_ARGS__);
 #include "graph/ops.def"
   return std::nullopt;
 }

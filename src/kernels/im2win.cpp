@@ -74,7 +74,7 @@ class Im2win : public Family {
          {"channels", deep, "planes of a slot's patch"},
          {"taps", taps, "rows of the window that a slot takes"},
          {"stages", {4, 3, 6, 5}, "slots of the ring"},
-         {"consumers", {2, 3}, "warpgroups that multiply"},
+         {"consumers", {2, 3, 1}, "warpgroups that multiply"},
          {"sets", split ? Values{1, 2} : Values{2, 1},
           "of registers that take windows: with 2, one is filled while the other is multiplied"},
          {"stay", split ? Values{0, 1} : Values{1, 0}, "1: all weights stay in shared memory, 0: those of a slot come with it"}}};

@@ -53,11 +53,6 @@ const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
   return nullptr;
 }
 
-std::string place_of_use(const Program& program, TensorId tensor) {
-  const Statement* use = first_use(sites_of(program), tensor);
-  return use ? place_of(*use) : fmt::format("program '{}'", program.name);
-}
-
 Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message, std::int64_t most,
                std::int64_t all, std::string remedy) {
   std::string found;
@@ -68,8 +63,12 @@ Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& b
     found += fmt::format("{}'{}' {}{} {}", found.empty() ? "" : ", ", tensor.name, slots, text_of(tensor.shape), taken);
     if (taken > largest.second) largest = {id, taken};
   }
-  const std::string place = place_of_use(program, largest.first), expected = fmt::format("at most {} bytes", most);
-  return {ErrorCode::kResourceLimit, std::move(message), place, expected, fmt::format("{} bytes: {}", all, found),
+  const Statement* use = first_use(sites_of(program), largest.first);
+  return {ErrorCode::kResourceLimit,
+          std::move(message),
+          use ? place_of(*use) : fmt::format("program '{}'", program.name),
+          fmt::format("at most {} bytes", most),
+          fmt::format("{} bytes: {}", all, found),
           std::move(remedy)};
 }
 

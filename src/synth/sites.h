@@ -34,6 +34,7 @@ class IndexRanges {
  public:
   explicit IndexRanges(const Program& program);
   void enter(const For& loop);
+  void enter(const std::string& variable, std::int64_t count) { loops_[variable] = {{0, count - 1}}; }  // from 0 on
   void leave(const For& loop) { loops_.erase(loop.variable); }
   Range of(const Index& index) const;
   bool divisible(const Index& index, std::int64_t by) const;
@@ -55,8 +56,6 @@ struct Bounds : IndexRanges {
 
 // The first statement that names a tensor; nothing where none does.
 const Statement* first_use(const std::vector<Site>& sites, TensorId tensor);
-
-std::string place_of_use(const Program& program, TensorId tensor);  // of the first; else the program
 
 // resource-limit where tensors take more than `most` bytes, at the first use of the largest.
 Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message, std::int64_t most,

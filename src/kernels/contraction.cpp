@@ -110,6 +110,11 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   return c;
 }
 
+Contraction exchanged(Contraction c) {
+  std::swap(c.a, c.b), std::swap(c.m, c.n), std::swap(c.row, c.column);
+  return c;
+}
+
 std::optional<std::size_t> second_column(const Contraction& c) {
   const auto operands = epilogue_of(c);
   if (c.n.size() < 2 || !operands) return std::nullopt;

@@ -102,7 +102,7 @@ Prepared relaid(Family::Programs& out, const std::string& name, const Access& fr
     source.inside = source.inside && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
   }
   const bool turns = fast != slow;
-  const std::int64_t across = turns ? std::clamp<std::int64_t>(at(std::bit_ceil(at(made.shape[fast]))), 4, 64) : 128;
+  const std::int64_t across = turns ? std::clamp<std::int64_t>(power_of_two_above(made.shape[fast]), 4, 64) : 128;
   Prepared prepared = written(out, name, axes, source, target, elements, across, precision, capabilities);
   for (Access* access : {&prepared.high, &prepared.low}) access->at = made.at;
   return prepared;

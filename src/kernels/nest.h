@@ -56,6 +56,8 @@ struct Access {
   bool uses(std::size_t axis) const;            // whether a coordinate steps along it
   std::int64_t stride(std::size_t axis) const;  // how many elements further the next one along it lies
   void erase(std::size_t dim);                  // as if the tensor lacked the dimension
+  // The dimension that steps along an axis; nothing where none does, or several do.
+  std::optional<std::size_t> dim_of(std::size_t axis) const;
 };
 
 struct NestValue {

@@ -156,6 +156,12 @@ bool Access::uses(std::size_t axis) const {
   return std::any_of(at.begin(), at.end(), [&](const Affine& c) { return c.steps[axis] != 0; });
 }
 
+std::optional<std::size_t> Access::dim_of(std::size_t axis) const {
+  const auto steps = [&](const Affine& c) { return c.steps[axis] != 0; };
+  if (std::ranges::count_if(at, steps) != 1) return std::nullopt;
+  return static_cast<std::size_t>(std::ranges::find_if(at, steps) - at.begin());
+}
+
 std::int64_t Access::stride(std::size_t axis) const {
   std::int64_t sum = 0;
   for (std::size_t d = 0; d < at.size(); ++d) sum += at[d].steps[axis] * strides[d];

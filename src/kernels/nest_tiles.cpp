@@ -27,6 +27,18 @@ void Draft::finish(Family::Programs& out) {
   out.buffers.push_back(std::move(buffers));
 }
 
+std::vector<std::size_t> axes_of(std::initializer_list<AxisIfAny> axes) {
+  std::vector<std::size_t> out;
+  for (const AxisIfAny axis : axes)
+    if (axis) out.push_back(*axis);
+  return out;
+}
+
+NestTile::NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents)
+    : origin(nest.axes.size(), Index(0)), extent(nest.axes.size(), 1) {
+  for (const auto& [axis, own] : extents)
+    if (axis) extent[*axis] = own;
+}
 std::int64_t NestTile::count(const Nest& nest, const std::vector<std::size_t>& axes) const {
   std::int64_t product = 1;
   for (const std::size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);

@@ -32,20 +32,9 @@ Access joined(const Access& from, const Contraction& c) {
   }
   return made;
 }
-
-std::optional<std::size_t> dim_along(const Access& access, std::size_t axis) {
-  std::optional<std::size_t> found;
-  for (std::size_t d = 0; d < access.at.size(); ++d)
-    if (access.at[d].steps[axis] != 0) {
-      if (found) return std::nullopt;
-      found = d;
-    }
-  return found;
-}
 }  // namespace
 std::optional<WindowOrder::Operand> WindowOrder::operand_of(const Contraction& c, const Access& from, std::int64_t channels) {
-  const bool pixel = std::ranges::any_of(from.at, [&](const Affine& dim) { return dim.steps[c.column] != 0; });
-  const auto channel = dim_along(from, *c.channel), across = dim_along(from, c.window.value_or(pixel ? c.column : c.row));
+  const auto channel = from.dim_of(*c.channel), across = from.dim_of(c.window.value_or(from.uses(c.column) ? c.column : c.row));
   if (!channel || !across || channel == across || from.lookup_dim >= 0 || from.fill != 0) return std::nullopt;
   Operand operand{.from = from, .made = from, .seen = from};
   Access& made = operand.made;
@@ -91,8 +80,8 @@ std::optional<WindowOrder::Operand> WindowOrder::operand_of(const Contraction& c
 std::optional<WindowOrder> WindowOrder::of(const Contraction& c) {
   if (!c.channel || !c.batch.empty()) return std::nullopt;
   const Access &a = c.nest.loads[c.a], b = joined(c.nest.loads[c.b], c);
-  const auto across = dim_along(b, c.column);
-  if (!across || (c.window && dim_along(b, *c.window) != across)) return std::nullopt;
+  const auto across = b.dim_of(c.column);
+  if (!across || (c.window && b.dim_of(*c.window) != across)) return std::nullopt;
   // As many channels as make the step from pixel to pixel a multiple of 16 bytes.
   std::int64_t channels = c.nest.axes[*c.channel];
   const std::int64_t step = c.window ? b.at[*across].steps[c.column] : 1;  // without a window rows of weights are as long

@@ -148,11 +148,11 @@ class Im2win : public Family {
         });
       });
       t.role("consumer", static_cast<int>(4 * consumers), consumers > 1 ? registers(consumers) : 0, [&] {
-        const std::vector<std::int64_t> sums = {m, n}, operand = {m, slot.depth};
-        const TensorId acc = t.reg("acc", Dtype::f32, sums), part = split ? t.reg("part", Dtype::f32, sums) : acc,
-                       small =
-                           split ? t.reg("small", Dtype::f32, sums) : acc,  // of the small products, of which adding loses little
-            seen = t.reg("seen", Dtype::f32, operand);
+        const std::vector<std::int64_t> operand = {m, slot.depth};
+        const TensorId acc = t.reg("acc", Dtype::f32, {m, n});
+        const auto sum_of = [&](const char* name) { return split ? t.reg(name, Dtype::f32, {m, n}) : acc; };
+        const TensorId part = sum_of("part"), small = sum_of("small");  // of the small products, of which adding loses little
+        const TensorId seen = t.reg("seen", Dtype::f32, operand);
         const auto multiply = [&](const Index& k, const std::string& set) {
           const auto add = [&](TensorId sum, TensorId x, std::size_t which) {
             t.mma(sum, t.all(x), t.tile(weights[which], {stay ? k * n : 0, 0}, {n, slot.depth}), false, true);

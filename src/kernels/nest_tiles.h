@@ -34,6 +34,7 @@ struct NestTile {
   explicit NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents = {});
   std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;               // of tiles along them
   void place(const Nest& nest, const std::vector<std::size_t>& axes, const tile::Index& number);  // the last axis fastest
+  tile::Index first(const Affine& coordinate) const;                                              // what it is at the origin
   // A coordinate as a number, over the elements of a register tensor with a dimension for each of these axes.
   tile::Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
 };

@@ -38,19 +38,17 @@ class Reader {
       if (value.kind == Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
     for (const Access& load : nest.loads)
       if (!plain(load)) return false;
-    for (const Nest::Output& output : nest.outputs) {
-      bool whole = plain(output.place);
-      for (const std::size_t axis : rows_.outer) whole = whole && output.place.uses(axis);
-      for (const std::size_t axis : rows_.row) whole = whole && output.place.uses(axis) == rows_.along(output.place);
-      if (!whole) return false;
-    }
+    const auto used = [](const Access& access, const std::vector<std::size_t>& axes) {  // how many of them
+      return std::ranges::count_if(axes, [&](std::size_t axis) { return access.uses(axis); });
+    };
+    const auto outer = std::ssize(rows_.outer), row = std::ssize(rows_.row);
+    for (const auto& [value, place] : nest.outputs)
+      if (!plain(place) || used(place, rows_.outer) != outer || used(place, rows_.row) != (rows_.along(place) ? row : 0))
+        return false;
 
     // A load along all axes says how they lie in memory; without one this is a contraction, which reads too much row by row.
-    const auto all = std::find_if(nest.loads.begin(), nest.loads.end(), [&](const Access& load) {
-      bool uses = true;
-      for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) uses = uses && load.uses(axis);
-      return uses;
-    });
+    const auto all = std::ranges::find_if(
+        nest.loads, [&](const Access& load) { return used(load, rows_.outer) + used(load, rows_.row) == outer + row; });
     if (all == nest.loads.end()) return false;
     const auto stride = [&, all = *all](std::size_t axis) { return all.stride(axis); };
     std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride(a) > stride(b); });

@@ -7,9 +7,8 @@ namespace {
 Access joined(const Access& from, const Contraction& c) {
   Access made = from;
   for (const std::size_t axis : c.k) {
-    const auto alone = std::ranges::find_if(made.at, [&](const Affine& dim) {
-      return dim.steps[axis] != 0 && std::ranges::none_of(c.n, [&](std::size_t pixel) { return dim.steps[pixel] != 0; });
-    });
+    const auto alone =
+        std::ranges::find_if(made.at, [&](const Affine& dim) { return dim.steps[axis] != 0 && !steps_along(dim, c.n); });
     if (axis == c.channel || alone == made.at.end()) continue;
     const auto place = at(alone - made.at.begin());
     std::optional<std::size_t> into;
@@ -17,8 +16,7 @@ Access joined(const Access& from, const Contraction& c) {
       return std::abs(std::log(static_cast<double>(made.strides[d]) / static_cast<double>(made.strides[place])));
     };
     for (std::size_t d = 0; d < made.at.size(); ++d)
-      if (std::ranges::any_of(c.n, [&](std::size_t pixel) { return made.at[d].steps[pixel] != 0; }))
-        if (!into || distance(d) < distance(*into)) into = d;
+      if (steps_along(made.at[d], c.n) && (!into || distance(d) < distance(*into))) into = d;
     if (!into) continue;
     std::int64_t &stride = made.strides[*into], last = 0;
     const std::int64_t common = std::gcd(stride, made.strides[place]);

@@ -55,7 +55,7 @@ TEST(Windows, AreNotWritten) {
   expect_refused("copy seen -> r", "copy seen -> r\n  copy r -> seen", "written while its pipeline");
 }
 TEST(Windows, AreNoOperands) { expect_refused("  copy r -> Y", "  mma r += seen * seen", "works on windows"); }
-TEST(Windows, AreOfAPipelinesTensor) { expect_refused("windows patch", "windows r", "pipeline's tensor"); }
+TEST(Windows, AreOfAPipelinesTensor) { expect_refused("windows patch", "windows Y", "pipeline's tensor"); }
 TEST(Windows, OfOthersTensorsHaveNoStrides) { expect_refused(" windows patch from 1", "", "strides"); }
 }  // namespace
 }  // namespace warploom::tile

@@ -309,7 +309,7 @@ class Im2win : public Family {
     }
     source.inside = false;
     for (std::size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
-    return written(out, "b", axes, source, made, graph::element_count(axes), 128, precision_, capabilities_);
+    return Preparation{out, "b", precision_, capabilities_}.written(axes, source, made, graph::element_count(axes), 128);
   }
 
   Contraction c_;

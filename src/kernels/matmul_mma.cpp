@@ -89,7 +89,7 @@ class MatmulThreads final : public Family {
   Result<Programs> programs(const Schedule& s) const override {
     Programs out;
     Access a = c_.nest.loads[c_.a];
-    if (field(s, "pack")) a = laid_anew(out, "a", a, c_.row, *c_.channel, true, {a.dtype, 1}, capabilities_).high;
+    if (field(s, "pack")) a = Preparation{out, "a", {a.dtype, 1}, capabilities_}.laid_anew(a, c_.row, *c_.channel, true).high;
     multiply(out, a, s);
     return out;
   }

@@ -116,8 +116,9 @@ class MatmulWgmma : public Family {
     const std::size_t k = *c.channel;
     Programs out;
     const auto operand = [&](const char* name, const Access& from, std::size_t row) {
-      if (!windows_) return prepare_operand(out, name, from, row, k, p_, capabilities_);
-      return row == c_.row ? windows_->a(out, p_, capabilities_) : windows_->b(out, p_, capabilities_);
+      const bool is_a = row == c_.row;  // before they were exchanged
+      if (windows_) return windows_->lay({out, is_a ? "a" : "b", p_, capabilities_}, is_a);
+      return Preparation{out, name, p_, capabilities_}.for_copies(from, row, k);
     };
     const Prepared a = operand("a", c.nest.loads[c.a], c.row), b = operand("b", c.nest.loads[c.b], c.column);
     const auto split = field(s, "split", 1);

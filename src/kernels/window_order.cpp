@@ -96,9 +96,9 @@ std::optional<WindowOrder> WindowOrder::of(const Contraction& c) {
   return WindowOrder(std::move(contraction), *std::move(left), *std::move(right));
 }
 
-Prepared WindowOrder::lay(Family::Programs& out, const std::string& name, const Operand& operand, const Precision& precision,
-                          const Capabilities& capabilities) {
-  const Prepared made = relaid(out, name, operand.from, operand.begin, operand.made, operand.elements, precision, capabilities);
+Prepared WindowOrder::lay(const Preparation& preparation, bool is_a) const {
+  const Operand& operand = is_a ? a_ : b_;
+  const Prepared made = preparation.relaid(operand.from, operand.begin, operand.made, operand.elements);
   Prepared seen{operand.seen, operand.seen};
   seen.high.name = made.high.name, seen.low.name = made.low.name;
   return seen;

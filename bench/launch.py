@@ -18,7 +18,8 @@ CUDA = ctypes.CDLL("libcuda.so.1")
 # CUtensorMapDataType, by our element types; torch types beside them.
 MAP_TYPES = {"f32": 7, "tf32": 11, "bf16": 9, "f16": 6, "e4m3": 0, "e5m2": 0, "i8": 0, "u8": 0, "i32": 3}
 TORCH_TYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64,
-               "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "i8": torch.int8, "u8": torch.uint8, "i32": torch.int32}
+               "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "i8": torch.int8, "u8": torch.uint8,
+               "i32": torch.int32, "i64": torch.int64}
 MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14
 
 

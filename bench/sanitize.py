@@ -19,7 +19,9 @@ def main():
         for spec in row["plan"]["inputs"]:
             buffers[spec["name"]] = torch.randn(spec["shape"], device="cuda").to(launch.TORCH_TYPES[spec["dtype"]])
         for spec in row["plan"]["outputs"]:
-            buffers[spec["name"]] = torch.full(spec["shape"], float("nan"), device="cuda", dtype=launch.TORCH_TYPES[spec["dtype"]])
+            dtype = launch.TORCH_TYPES[spec["dtype"]]
+            poison = float("nan") if dtype.is_floating_point else -1
+            buffers[spec["name"]] = torch.full(spec["shape"], poison, device="cuda", dtype=dtype)
         loaded.launch(loaded.bind(buffers))
         torch.cuda.synchronize()
         written = all(bool(torch.isfinite(buffers[spec["name"]]).all()) for spec in row["plan"]["outputs"])

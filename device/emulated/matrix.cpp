@@ -73,7 +73,6 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type) {
   use_registers(d, true);
   if (!machine->meet("mma", d, a, b)) return;
   Warp& w = *me().warp;
-  const bool integers = type == Element::int8;
   const int per = 4 / bytes_of(type), k = 8 * per;
   float at[16 * 32], bt[32 * 8], c[16 * 8], y[8];
   for (int l = 0; l < 32; ++l) {
@@ -86,12 +85,8 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type) {
       for (int e = 0; e < 4; ++e)
         f(static_cast<char*>(w.argument[l].r[0].data) + 4 * e, c[(l / 4 + 8 * (e / 2)) * 8 + 2 * (l % 4) + e % 2]);
   };
-  // Integers are summed apart, exactly in float, and added as integers.
-  for_each_sum([&](void* in_register, float& sum) { sum = integers ? 0 : *static_cast<float*>(in_register); });
-  for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, at + k * i, bt, 8, k);
-  for_each_sum([&](void* in_register, float& sum) {
-    if (integers) *static_cast<int*>(in_register) += static_cast<int>(sum);
-    else *static_cast<float*>(in_register) = sum;
+  add_product(type, true, for_each_sum, [&] {
+    for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, at + k * i, bt, 8, k);
   });
   machine->part(w);
 }

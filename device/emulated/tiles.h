@@ -24,4 +24,17 @@ inline float truncate_tf32(float x) { return float_of(bits_of(x) & 0xffffe000u);
 // c[0..n) += sum over k of a[k] * b[k * n + 0..n); n a multiple of 8. Products of 16-bit and tf32 values are exact in float;
 // the sum runs in order of k, each step rounded to float.
 void accumulate_row(float* c, const float* a, const float* b, int n, int k);
+
+// Adds a product to sums in registers, each of which for_each_sum hands over with a float of `multiply`'s. Integers are summed apart,
+// exactly in float, and added as integers.
+template <class Sums, class Multiply>
+void add_product(Element type, bool accumulate, Sums for_each_sum, Multiply multiply) {
+  const bool integers = type == Element::int8;
+  for_each_sum([&](void* in_register, float& sum) { sum = accumulate && !integers ? *static_cast<float*>(in_register) : 0.0f; });
+  multiply();
+  for_each_sum([&](void* in_register, float& sum) {
+    if (!integers) *static_cast<float*>(in_register) = sum;
+    else *static_cast<int*>(in_register) = (accumulate ? *static_cast<int*>(in_register) : 0) + static_cast<int>(sum);
+  });
+}
 }  // namespace wl::emu

@@ -76,7 +76,6 @@ void lend(const RegisterRun& r, bool input, Epoch group) {
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
   const Wgmma& w = op.op;
-  const bool integers = w.type == Element::int8;
   const int bytes = bytes_of(w.type), k = 32 / bytes, n = w.n;
   const std::uint8_t* memory = g.cta->memory.data();
   static float a[64 * 32], b[32 * 256], piece[16], row[256];
@@ -99,13 +98,7 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
         for (int j = 0; j < n / 8; ++j)
           for (int e = 0; e < 2; ++e) f(static_cast<float*>(op.acc[first + q].data) + half + 4 * j + e, row[8 * j + 2 * q + e]);
     };
-    for_each_sum([&](float* in_register, float& sum) { sum = w.accumulate && !integers ? *in_register : 0.0f; });
-    accumulate_row(row, a + m * k, b, n, k);
-    // Integers are summed apart, exactly in float, and added as integers.
-    for_each_sum([&](void* in_register, float& sum) {
-      if (!integers) *static_cast<float*>(in_register) = sum;
-      else *static_cast<int*>(in_register) = (w.accumulate ? *static_cast<int*>(in_register) : 0) + static_cast<int>(sum);
-    });
+    add_product(w.type, w.accumulate, for_each_sum, [&] { accumulate_row(row, a + m * k, b, n, k); });
   }
 }
 

@@ -8,13 +8,6 @@
 #include "tile/verify.h"
 namespace warploom::kernels {
 namespace {
-// Elements from the first to the last that a tensor with strides names.
-std::int64_t span_of(const tile::Tensor& tensor) {
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
-  return last + 1;
-}
-
 constexpr std::size_t kAlternatives = 8;  // solutions kept to choose from
 }  // namespace
 BufferSpec spec_of(const graph::Tensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }

@@ -98,15 +98,17 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   c.row = *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; });
   multiply_behind(c, std::move(product.scales), product.number);
   const auto moves_pixels = [&](std::size_t k) {
-    for (const Affine& coordinate : load_b.at)
-      for (const std::size_t axis : c.n)
-        if (coordinate.steps[k] != 0 && coordinate.steps[axis] != 0) return true;
-    return false;
+    return std::ranges::any_of(load_b.at, [&](const Affine& dim) { return dim.steps[k] != 0 && steps_along(dim, c.n); });
   };
   for (const std::size_t k : c.k)
     if (!moves_pixels(k) && (!c.channel || n.axes[k] > n.axes[*c.channel])) c.channel = k;
   for (const std::size_t k : c.k)
     if (k != c.channel) c.window = k;
+  return c;
+}
+
+Contraction exchanged(Contraction c) {
+  std::swap(c.a, c.b), std::swap(c.m, c.n), std::swap(c.row, c.column);
   return c;
 }
 
@@ -128,8 +130,7 @@ std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
   std::vector<int> loads;
   std::map<int, double> nodes;
   const auto plain = [&](const Affine& place) {  // along the only axis of a side of the tile
-    const auto uses = [&](std::size_t axis) { return place.steps[axis] != 0; };
-    const auto crosses = [&](const auto& side) { return side.size() > 1 && std::ranges::any_of(side, uses); };
+    const auto crosses = [&](const auto& side) { return side.size() > 1 && steps_along(place, side); };
     return !crosses(contraction.m) && !crosses(contraction.n);
   };
   const auto visit = [&](const auto& self, int v) -> double {

@@ -21,6 +21,9 @@ inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests)
   return nests.size() == 1 ? contraction_of(nests[0]) : std::nullopt;
 }
 
+// The product with its sides exchanged: outᵀ = bᵀ·aᵀ.
+Contraction exchanged(Contraction contraction);
+
 // The axis that columns of a tile are of beside the fastest, the one before it: where no operand behind the sum varies along only one
 // of the two, and no dimension of a tensor follows both.
 std::optional<std::size_t> second_column(const Contraction& contraction);

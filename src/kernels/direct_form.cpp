@@ -25,7 +25,7 @@ std::optional<Form::Product> product_of(const Form& form) {
   Access& flat = found.a;
   std::int64_t size = 1, stride = 0;
   for (std::size_t d = a.at.size(); d-- > 0;) {
-    if (std::ranges::none_of(c->k, [&](std::size_t axis) { return a.at[d].steps[axis] != 0; })) continue;
+    if (!steps_along(a.at[d], c->k)) continue;
     if (a.at[d].begin != 0) return std::nullopt;  // backwards, as in transposed convolutions
     if (size == 1) stride = a.strides[d];
     if (a.strides[d] != stride * size) return std::nullopt;

@@ -40,14 +40,10 @@ class Writer {
  private:
   void compute_tile(bool product) {
     if (form_.scanned >= 0) return walk(at(form_.scanned));
-    const auto needed = [&](std::size_t v, const auto& self, std::vector<bool>& out) -> void {
-      if (out[v]) return;
-      out[v] = true;
-      for (const int operand : n_.values[v].operands) self(at(operand), self, out);
-    };
-    std::vector<bool> inner(n_.values.size(), false);
-    for (const NestValue& value : n_.values)
-      if (value.kind == Kind::reduce) needed(at(value.operands[0]), needed, inner);
+    std::vector<bool> inner(n_.values.size(), false);  // what reductions are made of
+    for (std::size_t v = n_.values.size(); v-- > 0;)
+      for (const int operand : n_.values[v].operands)
+        if (inner[v] || n_.values[v].kind == Kind::reduce) inner[at(operand)] = true;
     const auto in_loops = [&](std::size_t v) {
       for (std::size_t a = 0; a < n_.axes.size(); ++a)
         if (form_.reduced[a] && n_.values[v].varies[a]) return true;

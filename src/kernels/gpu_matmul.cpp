@@ -58,9 +58,8 @@ std::vector<std::size_t> slot_axes(const Contraction& c) {
   return axes;
 }
 
-Prepared written(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& from,
-                 const Access& made, std::int64_t elements, std::int64_t across, const Precision& precision,
-                 const Capabilities& capabilities) {
+Prepared Preparation::written(const std::vector<std::int64_t>& axes, const Access& from, const Access& made,
+                              std::int64_t elements, std::int64_t across) const {
   const auto workspace = [&](const std::string& suffix) {
     Access access = made;
     access.name = name + suffix;
@@ -84,8 +83,8 @@ Prepared written(Family::Programs& out, const std::string& name, const std::vect
   return prepared;
 }
 
-Prepared relaid(Family::Programs& out, const std::string& name, const Access& from, const std::vector<std::int64_t>& begin,
-                const Access& made, std::int64_t elements, const Precision& precision, const Capabilities& capabilities) {
+Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>& begin, const Access& made,
+                             std::int64_t elements) const {
   // An axis for each dimension, the one along which new neighbours lie last, before it the old one's.
   const std::size_t rank = made.shape.size();
   std::vector<std::size_t> dims(rank);
@@ -102,14 +101,13 @@ Prepared relaid(Family::Programs& out, const std::string& name, const Access& fr
     source.inside = source.inside && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
   }
   const bool turns = fast != slow;
-  const std::int64_t across = turns ? std::clamp<std::int64_t>(at(std::bit_ceil(at(made.shape[fast]))), 4, 64) : 128;
-  Prepared prepared = written(out, name, axes, source, target, elements, across, precision, capabilities);
+  const std::int64_t across = turns ? std::clamp<std::int64_t>(power_of_two_above(made.shape[fast]), 4, 64) : 128;
+  Prepared prepared = written(axes, source, target, elements, across);
   for (Access* access : {&prepared.high, &prepared.low}) access->at = made.at;
   return prepared;
 }
 
-Prepared laid_anew(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
-                   bool along_k, const Precision& precision, const Capabilities& capabilities) {
+Prepared Preparation::laid_anew(const Access& from, std::size_t row, std::size_t k, bool along_k) const {
   const auto fast =
       at(std::ranges::find_if(from.at, [&](const Affine& c) { return c.steps[along_k ? k : row] != 0; }) - from.at.begin());
   Access made = from;
@@ -117,18 +115,17 @@ Prepared laid_anew(Family::Programs& out, const std::string& name, const Access&
   std::int64_t next = round_up(from.shape[fast], 16 / bytes_of(from.dtype));
   for (std::size_t d = from.at.size(); d-- > 0;)
     if (d != fast) made.strides[d] = next, next *= from.shape[d];
-  return relaid(out, name, from, std::vector<std::int64_t>(from.at.size()), made, next, precision, capabilities);
+  return relaid(from, std::vector<std::int64_t>(from.at.size()), made, next);
 }
 
-Prepared prepare_operand(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
-                         const Precision& precision, const Capabilities& capabilities) {
+Prepared Preparation::for_copies(const Access& from, std::size_t row, std::size_t k) const {
   const bool along_k = bytes_of(precision.operand) != 2 || from.stride(row) != 1 || from.stride(k) == 1;
   const std::size_t fast = along_k ? k : row;
   // The copy engine reads neighbours along one axis, all else in steps of 16 bytes.
   bool readable = precision.terms == 1 && from.stride(fast) == 1;
   for (std::size_t d = 0; d < from.at.size(); ++d)
     readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
-  return readable ? Prepared{from, {}} : laid_anew(out, name, from, row, k, along_k, precision, capabilities);
+  return readable ? Prepared{from, {}} : laid_anew(from, row, k, along_k);
 }
 
 void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,

@@ -39,23 +39,27 @@ bool is_whole(const Access& access);
 // Whether what follows the sum, and the output, are such tensors of floats.
 bool stores_whole(const Contraction& contraction);
 
-// A tensor in other order, or padded, in workspaces that a program of its own writes: element i along its dimensions is the one at
-// i + begin of `from`, a coordinate each, 0 where that has none. Rounded to tf32, `low` being what rounding lost where there are three terms.
+// A tensor in other order, or padded, in workspaces that a program of its own writes; rounded to tf32, `low` being what rounding lost where
+// there are three terms.
 struct Prepared {
   Access high, low;
 };
-// `written`: the same by an access of `from` and one of the new tensor, in a nest of these axes; `across` of a tile's elements along the last.
-Prepared written(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& from,
-                 const Access& made, std::int64_t elements, std::int64_t across, const Precision& precision,
-                 const Capabilities& capabilities);
-Prepared relaid(Family::Programs& out, const std::string& name, const Access& from, const std::vector<std::int64_t>& begin,
-                const Access& made, std::int64_t elements, const Precision& precision, const Capabilities& capabilities);
-// One element after another along k, or for types of 16 bits along rows where it is so already, all else in steps of 16 bytes.
-Prepared laid_anew(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
-                   bool along_k, const Precision& precision, const Capabilities& capabilities);
-// The same for a kernel fed by the copy engine: where that can read the operand as it is, nothing is written.
-Prepared prepare_operand(Family::Programs& out, const std::string& name, const Access& from, std::size_t row, std::size_t k,
-                         const Precision& precision, const Capabilities& capabilities);
+struct Preparation {
+  Family::Programs& out;
+  std::string name;  // of the operand
+  Precision precision;
+  const Capabilities& capabilities;
+
+  // Element i along the new tensor's dimensions is the one at i + begin of `from`, a coordinate each, 0 where that has none.
+  Prepared relaid(const Access& from, const std::vector<std::int64_t>& begin, const Access& made, std::int64_t elements) const;
+  // The same by an access of `from` and one of the new tensor, in a nest of these axes; `across` of a tile's elements along the last.
+  Prepared written(const std::vector<std::int64_t>& axes, const Access& from, const Access& made, std::int64_t elements,
+                   std::int64_t across) const;
+  // One element after another along k, or for types of 16 bits along rows where it is so already, all else in steps of 16 bytes.
+  Prepared laid_anew(const Access& from, std::size_t row, std::size_t k, bool along_k) const;
+  // The same for a kernel fed by the copy engine: where that can read the operand as it is, nothing is written.
+  Prepared for_copies(const Access& from, std::size_t row, std::size_t k) const;
+};
 
 // Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`: those that rows follow, `rows` of them,
 // then those of columns. Through `staging`, a shared tensor, where there is one.

@@ -18,27 +18,14 @@ constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
 // Elements of the sum that the matrix unit adds up before the threads add its sum to theirs: it truncates as it adds (fp32 track).
 constexpr std::int64_t kAddedAtOnce = 96;
 
-// The dimension of an access that follows an axis; nothing where none does, or several do.
-std::optional<std::size_t> dim_of(const Access& access, std::optional<std::size_t> axis) {
-  std::optional<std::size_t> found;
-  for (std::size_t d = 0; axis && d < access.at.size(); ++d)
-    if (access.at[d].steps[*axis] != 0) {
-      if (found) return std::nullopt;
-      found = d;
-    }
-  return found;
-}
-
 class Im2win : public Family {
  public:
-  Im2win(Contraction contraction, int terms, const Capabilities& capabilities)
-      : c_(std::move(contraction)), precision_{Dtype::tf32, terms}, capabilities_(capabilities) {
-    for (const std::size_t axis : c_.k)
-      if (axis != c_.channel && axis != c_.window) down_ = axis;
-    x_ = dim_of(c_.nest.loads[c_.b], c_.window), y_ = dim_of(c_.nest.loads[c_.b], down_);
-    // Pixels are rows of the accumulators: the product with its sides exchanged.
-    std::swap(c_.a, c_.b), std::swap(c_.m, c_.n), std::swap(c_.row, c_.column);
-  }
+  // Pixels are rows of the accumulators: the product with its sides exchanged.
+  Im2win(const Contraction& contraction, int terms, const Capabilities& capabilities)
+      : c_(exchanged(contraction)),
+        precision_{Dtype::tf32, terms},
+        capabilities_(capabilities),
+        second_(second_column(contraction)) {}
   std::string name() const override { return "im2win"; }
 
   static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
@@ -82,12 +69,12 @@ class Im2win : public Family {
 
   Status legal(const Schedule& s) const override {
     const Slot slot(*this, s);
-    const auto consumers = field(s, "consumers"), m = field(s, "x") * field(s, "y"), n = field(s, "block_n"),
-               sets = field(s, "sets"), accumulators = m * n / (128 * consumers), held = m * slot.depth / (128 * consumers);
+    const auto consumers = field(s, "consumers"), m = slot.x * slot.y, n = field(s, "block_n"), sets = field(s, "sets"),
+               accumulators = m * n / (128 * consumers), held = m * slot.depth / (128 * consumers);
     const bool split = precision_.terms > 1;
     WARPLOOM_CHECK(first_broken(
         s, {{m % (64 * consumers) != 0, "x times y a multiple of 64 pixels a consumer", m},
-            {field(s, "y") > 1 && !second_, "y=1 where rows of pixels lie apart", field(s, "y")},
+            {slot.y > 1 && !second_, "y=1 where rows of pixels lie apart", slot.y},
             {!slot.planes_first && m > 64 * consumers, "64 pixels a consumer where slots have few channels", m},
             {accumulators * (split ? 3 : 1) + held * sets * (split ? 2 : 1) + held / 2 > registers(consumers) - 24,
              "accumulators and windows that fit in a thread's registers", accumulators + held},
@@ -106,20 +93,27 @@ class Im2win : public Family {
     Programs out;
     const Prepared laid = lay_weights(out, slot);
     const bool split = precision_.terms > 1;
-    const std::int64_t consumers = field(s, "consumers"), m = field(s, "x") * field(s, "y"), n = field(s, "block_n");
-    NestTile whole(c_.nest);
-    whole.extent[c_.row] = field(s, "x"), whole.extent[c_.column] = n;
-    std::vector<std::size_t> pixels = {c_.row};
-    if (second_) whole.extent[*second_] = field(s, "y"), pixels.insert(pixels.begin(), *second_);
-    std::vector<std::size_t> result = pixels;
-    result.push_back(c_.column);
+    const std::int64_t consumers = field(s, "consumers"), m = slot.x * slot.y, n = field(s, "block_n");
+    const NestTile whole(c_.nest, {{c_.row, slot.x}, {second_, slot.y}, {c_.column, n}}),
+        taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
     const TileOrder order(c_, whole, kGroup);
     const std::int64_t workers = std::min<std::int64_t>(order.count(), capabilities_.processors);
 
     Draft draft("convolution");
     auto& t = draft.b;
     t.grid(workers).warps(static_cast<int>(4 + 4 * consumers));
-    const Patches patches(draft, *this, slot);
+    // The input's planes, rows and pixels come last.
+    Access input = this->input();
+    input.at[*x_].begin = slot.begin;
+    const Boxes A(draft, "A", c_.nest, input, axes_of({c_.channel, down_, c_.window}));
+    const auto patch_of = [&](NestTile tile, const Index& k) {
+      tile.extent = taken.extent;
+      tile.place(c_.nest, axes_of({c_.channel, down_}), k);
+      tile::Tile box = A.at(tile);
+      box.extent.back() = slot.width, box.step.clear();
+      if (y_) box.extent.end()[-2] = slot.rows;
+      return box;
+    };
     const TensorId patch = t.shared("patch", Dtype::f32, {slot.planes * slot.rows, slot.width});
     // The weights of a slot in it, or all of them in a slot of their own that stays.
     const bool stay = field(s, "stay") != 0;
@@ -139,7 +133,7 @@ class Im2win : public Family {
     if (!stay) slots.insert(slots.end(), weights.begin(), weights.end());
     const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots),
                kept = stay ? t.pipeline("kept", 1, weights) : ring;
-    const TensorId windows = slot.windows(t, patch, field(s, "x"), field(s, "y"));
+    const TensorId windows = slot.windows(t, patch);
 
     const auto tiles = [&](const std::function<void(const NestTile&)>& body) {
       t.for_("tile", tile::block(0), order.count(), workers, [&](const Index& linear) { body(order.at(linear)); });
@@ -150,18 +144,18 @@ class Im2win : public Family {
         tiles([&](const NestTile& tile) {
           t.for_("k", 0, slot.count(), 1, [&](const Index& k) {
             t.produce(ring, [&] {
-              t.copy(patches.at(tile, k), t.all(patch));
+              t.copy(patch_of(tile, k), t.all(patch));
               if (!stay) fetch(k * columns + tile.origin[c_.column]);
             });
           });
         });
       });
       t.role("consumer", static_cast<int>(4 * consumers), consumers > 1 ? registers(consumers) : 0, [&] {
-        const std::vector<std::int64_t> sums = {m, n}, operand = {m, slot.depth};
-        const TensorId acc = t.reg("acc", Dtype::f32, sums), part = split ? t.reg("part", Dtype::f32, sums) : acc,
-                       small =
-                           split ? t.reg("small", Dtype::f32, sums) : acc,  // of the small products, of which adding loses little
-            seen = t.reg("seen", Dtype::f32, operand);
+        const std::vector<std::int64_t> operand = {m, slot.depth};
+        const TensorId acc = t.reg("acc", Dtype::f32, {m, n});
+        const auto sum_of = [&](const char* name) { return split ? t.reg(name, Dtype::f32, {m, n}) : acc; };
+        const TensorId part = sum_of("part"), small = sum_of("small");  // of the small products, of which adding loses little
+        const TensorId seen = t.reg("seen", Dtype::f32, operand);
         const auto multiply = [&](const Index& k, const std::string& set) {
           const auto add = [&](TensorId sum, TensorId x, std::size_t which) {
             t.mma(sum, t.all(x), t.tile(weights[which], {stay ? k * n : 0, 0}, {n, slot.depth}), false, true);
@@ -195,7 +189,7 @@ class Im2win : public Family {
               if (split) t.map(acc, t.value(acc) + t.value(part));
             });
             if (split) t.map(acc, t.value(acc) + t.value(small));
-            store(draft, c_, acc, tile, result, pixels.size());
+            store(draft, c_, acc, tile, axes_of({second_, c_.row, c_.column}), second_ ? 2 : 1);
           });
         };
         stay ? t.consume(kept, 0, multiply_all) : multiply_all();
@@ -207,12 +201,19 @@ class Im2win : public Family {
 
  private:
   std::int64_t size(std::optional<std::size_t> axis) const { return axis ? c_.nest.axes[*axis] : 1; }
+  const Access& input() const { return c_.nest.loads[c_.a]; }
   static int registers(std::int64_t consumers) { return consumers == 1 ? 255 : consumers == 2 ? 232 : 160; }
+
+  // The window's slower axis.
+  std::optional<std::size_t> other_window() const {
+    const auto other = std::ranges::find_if(c_.k, [&](std::size_t axis) { return axis != c_.channel && axis != c_.window; });
+    return other == c_.k.end() ? std::nullopt : std::optional(*other);
+  }
 
   // Whether the copy engine can fetch patches: pixels are neighbours in memory, all else lies at multiples of 16 bytes.
   bool reads() const {
-    const Access &from = c_.nest.loads[c_.a], &weights = c_.nest.loads[c_.b];
-    const auto plane = dim_of(from, c_.channel);
+    const Access &from = input(), &weights = c_.nest.loads[c_.b];
+    const auto plane = from.dim_of(*c_.channel);
     if (!x_ || !plane || plane == x_ || plane == y_ || x_ == y_ || (down_ && !y_) || from.at.size() > 5) return false;
     if (from.lookup_dim >= 0 || weights.lookup_dim >= 0 || from.fill != 0 || weights.fill != 0) return false;
     if (from.strides[*x_] != 1 || from.at[*x_].steps[c_.row] < 1 || from.at[*plane].begin != 0) return false;
@@ -222,41 +223,43 @@ class Im2win : public Family {
       if (std::ranges::min(steps) < 0 || (d != *x_ && from.strides[d] % 4 != 0) || moves > (d == x_ || d == y_ ? 2 : 1))
         return false;
     }
-    for (const std::size_t axis : {c_.column, *c_.channel, *c_.window})
-      if (!dim_of(weights, axis)) return false;
-    return true;
+    return weights.dim_of(c_.column) && weights.dim_of(*c_.channel) && weights.dim_of(*c_.window);
   }
 
   // What a slot of the ring holds.
   struct Slot {
     Slot(const Im2win& of, const Schedule& s)
-        : planes(field(s, "channels")),
+        : x(field(s, "x")),
+          y(field(s, "y")),
+          planes(field(s, "channels")),
           taps(field(s, "taps")),
           planes_first(planes % 8 == 0),
-          parts(ceil_div(of.size(of.down_), taps)) {
-      const Affine& x = of.input_at(of.x_);
-      const std::int64_t y = field(s, "y"), window = of.size(of.c_.window);
-      across = planes_first ? window : round_up(window, 4);
-      depth = planes * taps * across, groups = of.size(of.c_.channel) / planes;
-      move_x = x.steps[of.c_.row], apart_x = x.steps[*of.c_.window];
-      begin = (x.begin & 3) == 0 ? x.begin : x.begin - (x.begin & 3), first = x.begin - begin;
-      rows = 1;
+          groups(of.size(of.c_.channel) / planes),
+          parts(ceil_div(of.size(of.down_), taps)),
+          across(planes_first ? of.size(of.c_.window) : round_up(of.size(of.c_.window), 4)),
+          depth(planes * taps * across) {
+      const Affine& along = of.input().at[*of.x_];
+      move_x = along.steps[of.c_.row], apart_x = along.steps[*of.c_.window];
+      first = along.begin & 3, begin = along.begin - first;
       if (of.y_) {
-        const Affine& down = of.input_at(of.y_);
+        const Affine& down = of.input().at[*of.y_];
         apart_y = down.steps[*of.down_], move_y = of.second_ ? down.steps[*of.second_] : 0;
         rows = (y - 1) * move_y + (taps - 1) * apart_y + 1;
       }
       if (y > 1 && move_y == 0) rows = kMostRows + 1;  // rows of pixels that are not those of one plane
       // Pixels beyond a row's end read on into the next row, which the last one needs too.
-      const std::int64_t x_end = field(s, "x") - 1, pixels = std::min(x_end, of.size(of.c_.row) - 1),
+      const std::int64_t pixels = std::min(x, of.size(of.c_.row)) - 1,
                          needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
       for (bool inside = false; !inside; rows += inside ? 0 : 1) {
         width = needed;
         for (std::int64_t wider = needed; wider < needed + 32; wider += 4)
           if (conflicts(wider) < conflicts(width)) width = wider;
         inside =
-            first + x_end * move_x + (across - 1) * apart_x + ((y - 1) * move_y + (taps - 1) * apart_y) * width < rows * width;
+            first + (x - 1) * move_x + (across - 1) * apart_x + ((y - 1) * move_y + (taps - 1) * apart_y) * width < rows * width;
       }
+      const Term plane{of.c_.channel, planes, rows * width}, tap{of.down_, taps, apart_y * width},
+          element{of.c_.window, across, apart_x};
+      terms = planes_first ? std::array{tap, element, plane} : std::array{plane, tap, element};
     }
     std::int64_t count() const { return groups * parts; }
     // How many words of one bank the 8 pixels and 4 elements of the sum that a warp reads at once want.
@@ -271,92 +274,53 @@ class Im2win : public Family {
       for (const auto& [bank, in_it] : words) most = std::max(most, in_it.size());
       return static_cast<int>(most);
     }
-    TensorId windows(tile::Builder& t, TensorId patch, std::int64_t x, std::int64_t y) const {
+    TensorId windows(tile::Builder& t, TensorId patch) const {
       std::vector<std::int64_t> shape = {y, x}, strides = {move_y * width, move_x};
-      const auto add = [&](std::int64_t extent, std::int64_t stride) { shape.push_back(extent), strides.push_back(stride); };
-      if (!planes_first) add(planes, rows * width);
-      add(taps, apart_y * width), add(across, apart_x);
-      if (planes_first) add(planes, rows * width);
+      for (const Term& term : terms) shape.push_back(term.extent), strides.push_back(term.apart);
       return t.windows("windows", patch, static_cast<int>(first), shape, strides);
     }
 
-    std::int64_t planes, taps;
+    std::int64_t x, y;                      // pixels of a tile
+    std::int64_t planes, taps;              // channels, rows of the window
     bool planes_first;                      // of the elements of the sum, channels are neighbours
-    std::int64_t parts, groups = 1;         // of the window's rows, of channels
-    std::int64_t across = 1, depth = 1;     // elements of a row of the window, of a slot
+    std::int64_t groups, parts;             // of channels, of the window's rows
+    std::int64_t across, depth;             // elements of a row of the window, of a slot
     std::int64_t move_x = 1, move_y = 0;    // from pixel to pixel
     std::int64_t apart_x = 1, apart_y = 0;  // from element to element of the window
     std::int64_t begin = 0, first = 0;      // of a row: where the patch begins, the first window's place in it
     std::int64_t rows = 1, width = 1;
-  };
-  const Affine& input_at(std::optional<std::size_t> dim) const { return c_.nest.loads[c_.a].at[*dim]; }
-
-  // The input as a tensor of the program, its planes, rows and pixels last.
-  class Patches {
-   public:
-    Patches(Draft& draft, const Im2win& of, const Slot& slot) : of_(of), slot_(slot), b_(draft.b) {
-      const Access& input = of.c_.nest.loads[of.c_.a];
-      const std::size_t plane = *dim_of(input, of.c_.channel);
-      for (std::size_t d = 0; d < input.at.size(); ++d)
-        if (d != plane && d != of.x_ && d != of.y_) dims_.push_back(d);
-      dims_.push_back(plane);
-      if (of.y_) dims_.push_back(*of.y_);
-      dims_.push_back(*of.x_);
-      std::vector<std::int64_t> shape, strides;
-      for (const std::size_t d : dims_) shape.push_back(input.shape[d]), strides.push_back(input.strides[d]);
-      tensor_ = b_.global("A", Dtype::f32, shape, strides);
-      draft.buffers["A"] = input.name;
-    }
-    tile::Tile at(const NestTile& tile, const Index& k) const {
-      const Access& input = of_.c_.nest.loads[of_.c_.a];
-      std::vector<Index> offset;
-      std::vector<std::int64_t> extent;
-      for (const std::size_t d : dims_) {
-        Index sum = d == of_.x_ ? slot_.begin : input.at[d].begin;
-        for (std::size_t a = 0; a < tile.origin.size(); ++a)
-          if (input.at[d].steps[a] != 0) sum = sum + tile.origin[a] * input.at[d].steps[a];
-        extent.push_back(d == of_.x_ ? slot_.width : d == of_.y_ ? slot_.rows : 1);
-        if (d == of_.y_) sum = sum + k % slot_.parts * (slot_.taps * slot_.apart_y);
-        if (input.at[d].steps[*of_.c_.channel] != 0) sum = sum + k / slot_.parts * slot_.planes, extent.back() = slot_.planes;
-        offset.push_back(sum);
-      }
-      return b_.tile(tensor_, std::move(offset), std::move(extent));
-    }
-
-   private:
-    const Im2win& of_;
-    const Slot& slot_;
-    tile::Builder& b_;
-    std::vector<std::size_t> dims_;
-    TensorId tensor_;
+    struct Term {
+      std::optional<std::size_t> axis;
+      std::int64_t extent, apart;  // in the patch
+    };
+    std::array<Term, 3> terms;  // of the sum, slowest first
   };
 
   // Weights slot by slot, with zeros where a slot reaches beyond the window.
   Prepared lay_weights(Programs& out, const Slot& slot) const {
     const Access& from = c_.nest.loads[c_.b];
-    graph::Shape axes = {slot.groups, slot.parts, size(c_.column), slot.planes, slot.taps, slot.across};
-    if (slot.planes_first) std::rotate(axes.begin() + 3, axes.begin() + 4, axes.end());
-    const std::size_t tap = slot.planes_first ? 3 : 4, element = tap + 1, plane = slot.planes_first ? 5 : 3;
+    graph::Shape axes = {slot.groups, slot.parts, size(c_.column)};
+    for (const auto& term : slot.terms) axes.push_back(term.extent);
     Access source = from, made = {.shape = axes, .strides = graph::strides_of(axes)};
     for (Affine& place : source.at) {
       const std::vector<std::int64_t> steps = std::exchange(place.steps, std::vector<std::int64_t>(axes.size()));
       const auto follow = [&](std::optional<std::size_t> old, std::size_t axis, std::int64_t times = 1) {
         if (old) place.steps[axis] += steps[*old] * times;
       };
-      follow(c_.column, 2), follow(c_.window, element);
-      follow(c_.channel, 0, slot.planes), follow(c_.channel, plane);
-      follow(down_, 1, slot.taps), follow(down_, tap);
+      follow(c_.channel, 0, slot.planes), follow(down_, 1, slot.taps), follow(c_.column, 2);
+      for (std::size_t i = 0; i < slot.terms.size(); ++i) follow(slot.terms[i].axis, 3 + i);
     }
     source.inside = false;
     for (std::size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
-    return written(out, "b", axes, source, made, graph::element_count(axes), 128, precision_, capabilities_);
+    return Preparation{out, "b", precision_, capabilities_}.written(axes, source, made, graph::element_count(axes), 128);
   }
 
   Contraction c_;
   Precision precision_;
   Capabilities capabilities_;
-  std::optional<std::size_t> down_, x_, y_;                // the window's slower axis; dimensions of the input
-  std::optional<std::size_t> second_ = second_column(c_);  // the slower axis of pixels
+  std::optional<std::size_t> second_, down_ = other_window();  // the slower axes of pixels and of the window
+  std::optional<std::size_t> x_ = input().dim_of(*c_.window);  // dimensions of the input
+  std::optional<std::size_t> y_ = down_ ? input().dim_of(*down_) : std::nullopt;
 };
 }  // namespace
 FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) { return Im2win::bind(region, capabilities); }

@@ -89,7 +89,7 @@ class MatmulThreads final : public Family {
   Result<Programs> programs(const Schedule& s) const override {
     Programs out;
     Access a = c_.nest.loads[c_.a];
-    if (field(s, "pack")) a = laid_anew(out, "a", a, c_.row, *c_.channel, true, {a.dtype, 1}, capabilities_).high;
+    if (field(s, "pack")) a = Preparation{out, "a", {a.dtype, 1}, capabilities_}.laid_anew(a, c_.row, *c_.channel, true).high;
     multiply(out, a, s);
     return out;
   }
@@ -119,18 +119,9 @@ class MatmulThreads final : public Family {
                bn = field(s, "block_n") * field(s, "y", 1), step = static_cast<std::int64_t>(k_step());
     const int stages = static_cast<int>(field(s, "stages"));
     // The axes that a block has several elements of, in the order of the matrices' rows and columns.
-    std::vector<std::size_t> rows = {c.row}, columns, terms;
-    if (second_) columns.push_back(*second_);
-    columns.push_back(c.column);
-    if (c.channel) terms.push_back(*c.channel);
-    std::vector<std::size_t> result = rows, a_axes = rows, b_axes = terms;
-    result.insert(result.end(), columns.begin(), columns.end());
-    a_axes.insert(a_axes.end(), terms.begin(), terms.end());
-    b_axes.insert(b_axes.end(), columns.begin(), columns.end());
-    NestTile tile(nest);
-    tile.extent[c.row] = bm, tile.extent[c.column] = field(s, "block_n");
-    if (second_) tile.extent[*second_] = field(s, "y", 1);
-    if (c.channel) tile.extent[*c.channel] = channels;
+    const auto result = axes_of({c.row, second_, c.column}), a_axes = axes_of({c.row, c.channel}),
+               b_axes = axes_of({c.channel, second_, c.column});
+    NestTile tile(nest, {{c.row, bm}, {c.column, field(s, "block_n")}, {second_, field(s, "y", 1)}, {c.channel, channels}});
 
     Draft draft("matmul");
     auto& t = draft.b;

@@ -10,12 +10,6 @@ namespace warploom::kernels {
 namespace {
 using tile::Index, tile::TensorId;
 
-// The product with its sides exchanged: outᵀ = bᵀ·aᵀ.
-Contraction exchanged(Contraction c) {
-  std::swap(c.a, c.b), std::swap(c.m, c.n), std::swap(c.row, c.column);
-  return c;
-}
-
 class MatmulWgmma : public Family {
  public:
   MatmulWgmma(const Contraction& contraction, std::optional<WindowOrder> windows, const Precision& precision,
@@ -122,8 +116,9 @@ class MatmulWgmma : public Family {
     const std::size_t k = *c.channel;
     Programs out;
     const auto operand = [&](const char* name, const Access& from, std::size_t row) {
-      if (!windows_) return prepare_operand(out, name, from, row, k, p_, capabilities_);
-      return row == c_.row ? windows_->a(out, p_, capabilities_) : windows_->b(out, p_, capabilities_);
+      const bool is_a = row == c_.row;  // before they were exchanged
+      if (windows_) return windows_->lay({out, is_a ? "a" : "b", p_, capabilities_}, is_a);
+      return Preparation{out, name, p_, capabilities_}.for_copies(from, row, k);
     };
     const Prepared a = operand("a", c.nest.loads[c.a], c.row), b = operand("b", c.nest.loads[c.b], c.column);
     const auto split = field(s, "split", 1);
@@ -134,8 +129,8 @@ class MatmulWgmma : public Family {
     // Parts lie one after another, each as the result does, whichever of the two ways the product is computed.
     const auto [others, batch] = others_of(c_);
     Access parts{.name = "parts", .shape = {split * batch}};
-    for (const auto axis : {second_, std::optional(c_.row), std::optional(c_.column)})
-      if (axis) parts.shape.push_back(c_.nest.axes[*axis]);
+    const std::vector<std::size_t> tiled = axes_of({second_, c_.row, c_.column});
+    for (const std::size_t axis : tiled) parts.shape.push_back(c_.nest.axes[axis]);
     graph::Shape padded = parts.shape;
     padded.back() = round_up(padded.back(), 4);
     parts.strides = graph::strides_of(padded);
@@ -146,8 +141,7 @@ class MatmulWgmma : public Family {
       made.at = {along(part, axes, count)};
       std::int64_t below = count;
       for (const std::size_t other : elsewhere) made.at[0].steps[other] = below /= c.nest.axes[other];
-      for (const auto axis : {second_, std::optional(c_.row), std::optional(c_.column)})
-        if (axis) made.at.push_back(along(*axis, axes));
+      for (const std::size_t axis : tiled) made.at.push_back(along(axis, axes));
       return made;
     };
     Contraction part = c;
@@ -174,9 +168,7 @@ class MatmulWgmma : public Family {
   }
   // Slots of a sum.
   static std::int64_t slots_of(const Contraction& c, std::int64_t depth) {
-    NestTile slot(c.nest);
-    slot.extent[*c.channel] = depth;
-    return slot.count(c.nest, c.k);
+    return NestTile(c.nest, {{c.channel, depth}}).count(c.nest, c.k);
   }
 
   void multiply(Programs& out, const Contraction& c, const Prepared& a, const Prepared& b, const Schedule& s) const {
@@ -184,18 +176,12 @@ class MatmulWgmma : public Family {
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k"), cluster = field(s, "cluster", 1);
     const int consumers = static_cast<int>(field(s, "consumers"));
     const bool split = p_.terms > 1;
-    NestTile whole(nest);
-    whole.extent[c.row] = bm, whole.extent[c.column] = bn, whole.extent[*c.channel] = bk;
-    std::vector<std::size_t> a_axes = {c.row}, b_axes = {c.column};
-    if (second_) {  // pixels are of two axes
-      whole.extent[*second_] = field(s, "y", 1), whole.extent[c_.column] /= field(s, "y", 1);
-      std::vector<std::size_t>& pixels = c.row == c_.column ? a_axes : b_axes;
-      pixels.insert(pixels.begin(), *second_);
-    }
-    std::vector<std::size_t> result = a_axes;
-    result.insert(result.end(), b_axes.begin(), b_axes.end());
-    const std::size_t row_axes = a_axes.size();
-    a_axes.push_back(*c.channel), b_axes.push_back(*c.channel);
+    NestTile whole(nest, {{c.row, bm}, {c.column, bn}, {c.channel, bk}, {second_, field(s, "y", 1)}});
+    if (second_) whole.extent[c_.column] /= field(s, "y", 1);
+    // Where pixels are of two axes, they are so on the side that they take.
+    const AxisIfAny above = c.row == c_.column ? second_ : std::nullopt, beside = above ? std::nullopt : second_;
+    const auto result = axes_of({above, c.row, beside, c.column}), a_axes = axes_of({above, c.row, c.channel}),
+               b_axes = axes_of({beside, c.column, c.channel});
     const std::vector<std::size_t> summed = slot_axes(c);
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
@@ -257,7 +243,7 @@ class MatmulWgmma : public Family {
             });
             if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
           });
-          store(draft, c, acc, tile, result, row_axes, staging);
+          store(draft, c, acc, tile, result, above ? 2 : 1, staging);
         });
       });
     });

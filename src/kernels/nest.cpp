@@ -77,35 +77,28 @@ class Reader {
 
   Affine new_axis(std::int64_t size) {
     const int logical = asked_++;
-    const auto found = splits_.find(logical);
     Affine out;
     if (size == 1) return out;
-    const Shape sizes = found == splits_.end() ? Shape{size} : found->second;
+    const Shape sizes = splits_.contains(logical) ? splits_.at(logical) : Shape{size};
     std::int64_t step = size;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      step /= sizes[i];
       origin_.emplace_back(logical, i);
       nest.axes.push_back(sizes[i]);
-      out.steps.resize(nest.axes.size());
-      out.steps.back() = step;
+      add(out, along(nest.axes.size() - 1, nest.axes.size(), step /= sizes[i]));
     }
     return out;
   }
-  std::vector<int> axes_of(const Affine& affine) const {
+  // Those that coordinates step along.
+  std::vector<int> axes_of(std::span<const Affine> coordinates) const {
     std::vector<int> out;
-    for (std::size_t a = 0; a < affine.steps.size(); ++a)
-      if (affine.steps[a] != 0) out.push_back(static_cast<int>(a));
+    for (const Affine& c : coordinates)
+      for (std::size_t a = 0; a < c.steps.size(); ++a)
+        if (c.steps[a] != 0) out.push_back(static_cast<int>(a));
     return out;
   }
-  // The least and the greatest value.
-  std::pair<std::int64_t, std::int64_t> range(const Affine& affine) const {
-    std::int64_t low = affine.begin, high = affine.begin;
-    for (std::size_t a = 0; a < affine.steps.size(); ++a)
-      (affine.steps[a] < 0 ? low : high) += affine.steps[a] * (nest.axes[a] - 1);
-    return {low, high};
-  }
+  std::vector<int> axes_of(const Affine& coordinate) const { return axes_of(std::span(&coordinate, 1)); }
   bool lies_in(const Affine& affine, std::int64_t begin, std::int64_t end) const {
-    const auto [low, high] = range(affine);
+    const auto [low, high] = nest.range(affine);
     return low >= begin && high < end;
   }
   bool inside(const Map& map, const Shape& shape) const {
@@ -169,33 +162,8 @@ class Reader {
     return known_[key] = *value;
   }
 
-  // The largest magnitude of an integer, where something is known of it.
-  std::optional<double> most(int v) const {
-    const NestValue& of = nest.values[at(v)];
-    const auto operand = [&](std::size_t i) { return most(of.operands[i]).value_or(HUGE_VAL); };
-    double bound = HUGE_VAL;
-    switch (of.kind) {
-      case Kind::constant: bound = std::abs(of.value); break;
-      case Kind::index: bound = static_cast<double>(std::max(std::abs(range(of.at).first), std::abs(range(of.at).second))); break;
-      case Kind::load: bound = bits_of(nest.loads[at(of.load)].dtype) == 8 ? 255 : HUGE_VAL; break;
-      case Kind::reduce:
-        bound = of.op == ValueOp::mul ? HUGE_VAL : operand(0);
-        for (const int axis : of.axes) bound *= of.op == ValueOp::add ? static_cast<double>(nest.axes[at(axis)]) : 1;
-        break;
-      case Kind::apply:
-        if (of.op == ValueOp::less || of.op == ValueOp::equal) bound = 1;
-        if (of.op == ValueOp::where) bound = std::max(operand(1), operand(2));
-        if (of.op == ValueOp::min || of.op == ValueOp::max) bound = std::max(operand(0), operand(1));
-        if (of.op == ValueOp::add || of.op == ValueOp::sub) bound = operand(0) + operand(1);
-        if (of.op == ValueOp::mul) bound = operand(0) * operand(1);
-        break;
-      case Kind::scan:
-      case Kind::round: break;
-    }
-    return bound < HUGE_VAL ? std::optional(bound) : std::nullopt;
-  }
   // Arithmetic is in fp32: integers must be known to be small, or moved as they are, or what a number that is one was cut to.
-  bool is_small(int v) const { return most(v).value_or(HUGE_VAL) <= 1 << 24; }
+  bool is_small(int v) const { return nest.most(v) <= 1 << 24; }
   bool is_exact(TensorId id, int v) const {
     const Dtype dtype = graph_.tensor(id).dtype;
     if (is_float(dtype) || dtype == Dtype::boolean || is_small(v)) return true;
@@ -296,9 +264,7 @@ class Reader {
     switch (class_of(node.op)) {
       case OpClass::pointwise: return pointwise(node, id, map);
       case OpClass::view: return view(node, map);
-      case OpClass::movement:
-        if (node.op == OpKind::Concat) return concat(node, map);
-        return moved(node, map);
+      case OpClass::movement: return moved(node, map);
       case OpClass::contraction: return contraction(node, map);
       case OpClass::convolution: return convolution(node, map);
       case OpClass::window: return window(node, map);
@@ -328,8 +294,9 @@ class Reader {
   }
 
   Value moved(const Node& node, const Map& map) {
-    const auto from = source(node, 0, map);
+    if (node.op == OpKind::Concat) return concat(node, map);
     if (node.op == OpKind::Gather) return gathered(node, map);
+    const auto from = source(node, 0, map);
     if (!from) return std::nullopt;
     if (node.op != OpKind::Pad) return read(node.inputs[0], *from);
     const bool given = node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent;
@@ -410,10 +377,7 @@ class Reader {
         if (inner > 1 && nest.axes[at(axis)] % inner == 0) wanted = Split{at(axis), inner};
         return std::nullopt;
       }
-      Affine one;
-      one.steps.resize(at(axis) + 1);
-      one.steps.back() = step / steps[d];
-      add(out[d], one);
+      add(out[d], along(at(axis), nest.axes.size(), step / steps[d]));
     }
     return inside(out, sizes) ? std::optional(out) : std::nullopt;
   }
@@ -461,7 +425,10 @@ class Reader {
       const auto from = source(node, i, map);
       const Shape& shape = graph_.tensor(node.inputs[i]).shape;
       bool apart = graph::element_count(shape) == 0;
-      for (std::size_t d = 0; d < from->size(); ++d) apart |= range((*from)[d]).second < 0 || range((*from)[d]).first >= shape[d];
+      for (std::size_t d = 0; d < from->size(); ++d) {
+        const auto [low, high] = nest.range((*from)[d]);
+        apart |= high < 0 || low >= shape[d];
+      }
       if (apart) continue;
       const Value piece = padded(node.inputs[i], *from, 0);
       if (!piece) return std::nullopt;
@@ -478,17 +445,11 @@ class Reader {
     const Shape& shape = graph_.tensor(id).shape;
     if (const auto found = demanded_.find(id); found != demanded_.end())
       for (const Map& map : found->second) {
-        Affine kept, all;  // each step once where the dimensions share no axis
+        const std::vector<int> used = axes_of(map);
+        const auto alone = [&](int axis) { return std::ranges::count(used, axis) == 1; };  // in one dimension
         bool fits = true;
-        for (std::size_t d = 0; d < map.size(); ++d) fits &= gone[d] ? whole(map[d], shape[d]) : map[d] == partial[d];
         for (std::size_t d = 0; d < map.size() && fits; ++d)
-          for (const int axis : axes_of(map[d])) {
-            Affine& mine = gone[d] ? all : kept;
-            mine.steps.resize(nest.axes.size());
-            mine.steps[at(axis)] += 1;
-          }
-        for (std::size_t a = 0; a < all.steps.size() && fits; ++a)
-          fits = all.steps[a] == 0 || (all.steps[a] == 1 && (a >= kept.steps.size() || kept.steps[a] == 0));
+          fits = gone[d] ? whole(map[d], shape[d]) && std::ranges::all_of(axes_of(map[d]), alone) : map[d] == partial[d];
         if (fits) return map;
       }
     if (stored(id)) return std::nullopt;
@@ -521,26 +482,18 @@ class Reader {
 
   // Along one axis, from the end of the dimension where the scan begins; backwards along one that turns the dimension round.
   Value scan(const Node& node, const Map& map) {
-    bool reverse = node.integer("reverse") != 0, found = false;
+    const bool reverse = node.integer("reverse") != 0;
     std::size_t dim = 0;
     std::int64_t size = 1;
     const auto from = source(node, 0, map, [&](std::size_t d, std::int64_t whole) { return dim = d, size = whole, map[d]; });
     const Value operand = is_float(graph_.tensor(node.outputs[0]).dtype) && from ? read(node.inputs[0], *from) : std::nullopt;
     if (size == 1 || !operand) return operand;
     const std::vector<int> axes = axes_of(map[dim]);
-    const auto [low, high] = range(map[dim]);
+    const auto [low, high] = nest.range(map[dim]);
     if (axes.size() != 1 || low < 0 || high >= size || (reverse ? high + 1 != size : low != 0)) return std::nullopt;
     const std::int64_t step = map[dim].steps[at(axes[0])];
-    for (const Affine& c : map) found |= &c != &map[dim] && at(axes[0]) < c.steps.size() && c.steps[at(axes[0])] != 0;
-    if (found || std::abs(step) != 1) return std::nullopt;
+    if (std::ranges::count(axes_of(map), axes[0]) != 1 || std::abs(step) != 1) return std::nullopt;
     return push({.kind = Kind::scan, .operands = {*operand}, .axes = axes, .reverse = reverse != (step < 0)});
-  }
-
-  std::vector<int> axes_of(const Map& map) const {
-    std::vector<int> axes;
-    for (const Affine& c : map)
-      for (const int axis : axes_of(c)) axes.push_back(axis);
-    return axes;
   }
 
   Value window(const Node& node, const Map& map) {
@@ -564,8 +517,7 @@ class Reader {
     (*from)[1] = weight[1];
     add((*from)[1], (*parts)[0], filter[1]);
     const Value x = padded(node.inputs[0], *from, 0), w = x ? read(node.inputs[1], weight) : x;
-    std::vector<int> over = axes_of(Map(weight.begin() + 1, weight.end()));
-    return w ? Value(reduce(ValueOp::add, product(*x, *w), std::move(over))) : w;
+    return w ? Value(reduce(ValueOp::add, product(*x, *w), axes_of(std::span(weight).subspan(1)))) : w;
   }
 
   Value contraction(const Node& node, const Map& map) {
@@ -612,10 +564,8 @@ std::vector<Nest> nests_of(const Graph& graph) {
     const Shape& shape = graph.tensor(id).shape;
     if (graph::element_count(shape) == 0) return {};
     const auto fits = [&](const std::vector<TensorId>& group) {
-      const Shape& large = graph.tensor(group[0]).shape;
-      bool fit = shape.size() == large.size();
-      for (std::size_t d = 0; d < shape.size() && fit; ++d) fit = shape[d] == large[d] || shape[d] == 1;
-      return fit;
+      return std::ranges::equal(shape, graph.tensor(group[0]).shape,
+                                [](std::int64_t own, std::int64_t large) { return own == large || own == 1; });
     };
     const auto group = std::find_if(groups.begin(), groups.end(), fits);
     if (group == groups.end()) groups.push_back({id});

@@ -30,6 +30,9 @@ struct Affine {
   std::vector<std::int64_t> steps;  // one an axis of the nest
   friend bool operator==(const Affine&, const Affine&) = default;
 };
+inline bool steps_along(const Affine& coordinate, const std::vector<std::size_t>& axes) {  // one of them
+  return std::ranges::any_of(axes, [&](std::size_t axis) { return coordinate.steps[axis] != 0; });
+}
 // That which is `step` times the index along an axis, in a nest of so many.
 inline Affine along(std::size_t axis, std::size_t axes, std::int64_t step = 1) {
   Affine out{0, std::vector<std::int64_t>(axes)};
@@ -56,6 +59,8 @@ struct Access {
   bool uses(std::size_t axis) const;            // whether a coordinate steps along it
   std::int64_t stride(std::size_t axis) const;  // how many elements further the next one along it lies
   void erase(std::size_t dim);                  // as if the tensor lacked the dimension
+  // The dimension that steps along an axis; nothing where none does, or several do.
+  std::optional<std::size_t> dim_of(std::size_t axis) const;
 };
 
 struct NestValue {
@@ -85,8 +90,10 @@ struct Nest {
   };
   std::vector<Output> outputs;
 
-  std::vector<bool> reduced() const;  // which axes some reduction goes over
-  const NestValue* scan() const;      // the first one; null where there is none
+  std::vector<bool> reduced() const;                                            // which axes some reduction goes over
+  const NestValue* scan() const;                                                // the first one; null where there is none
+  std::pair<std::int64_t, std::int64_t> range(const Affine& coordinate) const;  // the least and the greatest it is
+  double most(int value) const;  // the largest magnitude of an integer; infinite where nothing is known of it
 };
 
 // Of a nest whose affine coordinates may lack trailing steps and whose values do not know along what they vary.

@@ -105,7 +105,8 @@ bool merge_axes(Nest& nest, std::size_t a) {
 
 // Dimensions that are never left become one for each axis that they step along, and a first one of two elements where they do not
 // begin at 0.
-void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes, bool output) {
+void one_dimension_an_axis(Access& access, const Nest& nest, bool output) {
+  const std::vector<std::int64_t>& axes = nest.axes;
   Access plain = access;
   plain.shape.clear(), plain.strides.clear(), plain.at.clear();
   std::int64_t begin = 0;
@@ -113,10 +114,9 @@ void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes
   std::vector<std::size_t> others;
   for (std::size_t d = 0; d < access.at.size(); ++d) {
     const Affine& c = access.at[d];
-    std::int64_t last = c.begin;
-    for (std::size_t a = 0; a < axes.size(); ++a) last += c.steps[a] * (axes[a] - 1);
     const bool forwards = std::ranges::all_of(c.steps, [](std::int64_t step) { return step >= 0; });
-    const bool left = !forwards || c.begin < 0 || last >= access.shape[d] || access.lookup_dim == static_cast<int>(d);
+    const bool left =
+        !forwards || c.begin < 0 || nest.range(c).second >= access.shape[d] || access.lookup_dim == static_cast<int>(d);
     if (left || (output && c.begin != 0)) {
       others.push_back(d);
       continue;
@@ -140,8 +140,8 @@ void one_dimension_an_axis(Access& access, const std::vector<std::int64_t>& axes
 Nest normal_form(Nest nest) {
   complete(nest);
   drop_unused(nest);
-  for (Access& load : nest.loads) one_dimension_an_axis(load, nest.axes, false);
-  for (auto& output : nest.outputs) one_dimension_an_axis(output.place, nest.axes, true);
+  for (Access& load : nest.loads) one_dimension_an_axis(load, nest, false);
+  for (auto& output : nest.outputs) one_dimension_an_axis(output.place, nest, true);
   for (std::size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
   return nest;
 }
@@ -154,6 +154,12 @@ bool NestValue::same(const NestValue& other) const {
 
 bool Access::uses(std::size_t axis) const {
   return std::any_of(at.begin(), at.end(), [&](const Affine& c) { return c.steps[axis] != 0; });
+}
+
+std::optional<std::size_t> Access::dim_of(std::size_t axis) const {
+  const auto steps = [&](const Affine& c) { return c.steps[axis] != 0; };
+  if (std::ranges::count_if(at, steps) != 1) return std::nullopt;
+  return static_cast<std::size_t>(std::ranges::find_if(at, steps) - at.begin());
 }
 
 std::int64_t Access::stride(std::size_t axis) const {
@@ -179,6 +185,37 @@ std::vector<bool> Nest::reduced() const {
 const NestValue* Nest::scan() const {
   const auto found = std::ranges::find(values, Kind::scan, &NestValue::kind);
   return found == values.end() ? nullptr : &*found;
+}
+
+std::pair<std::int64_t, std::int64_t> Nest::range(const Affine& coordinate) const {
+  std::int64_t low = coordinate.begin, high = coordinate.begin;
+  for (std::size_t a = 0; a < coordinate.steps.size(); ++a)
+    (coordinate.steps[a] < 0 ? low : high) += coordinate.steps[a] * (axes[a] - 1);
+  return {low, high};
+}
+double Nest::most(int value) const {
+  const NestValue& of = values[at(value)];
+  const auto operand = [&](std::size_t i) { return most(of.operands[i]); };
+  double bound = HUGE_VAL;
+  switch (of.kind) {
+    case Kind::constant: bound = std::abs(of.value); break;
+    case Kind::index: bound = static_cast<double>(std::max(std::abs(range(of.at).first), std::abs(range(of.at).second))); break;
+    case Kind::load: bound = bits_of(loads[at(of.load)].dtype) == 8 ? 255 : HUGE_VAL; break;
+    case Kind::reduce:
+      bound = of.op == ValueOp::mul ? HUGE_VAL : operand(0);
+      for (const int axis : of.axes) bound *= of.op == ValueOp::add ? static_cast<double>(axes[at(axis)]) : 1;
+      break;
+    case Kind::apply:
+      if (of.op == ValueOp::less || of.op == ValueOp::equal) bound = 1;
+      if (of.op == ValueOp::where) bound = std::max(operand(1), operand(2));
+      if (of.op == ValueOp::min || of.op == ValueOp::max) bound = std::max(operand(0), operand(1));
+      if (of.op == ValueOp::add || of.op == ValueOp::sub) bound = operand(0) + operand(1);
+      if (of.op == ValueOp::mul) bound = operand(0) * operand(1);
+      break;
+    case Kind::scan:
+    case Kind::round: break;
+  }
+  return bound < HUGE_VAL ? bound : HUGE_VAL;  // 0 · ∞ is no number
 }
 
 double identity_of(ValueOp op) {

@@ -27,6 +27,18 @@ void Draft::finish(Family::Programs& out) {
   out.buffers.push_back(std::move(buffers));
 }
 
+std::vector<std::size_t> axes_of(std::initializer_list<AxisIfAny> axes) {
+  std::vector<std::size_t> out;
+  for (const AxisIfAny axis : axes)
+    if (axis) out.push_back(*axis);
+  return out;
+}
+
+NestTile::NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents)
+    : origin(nest.axes.size(), Index(0)), extent(nest.axes.size(), 1) {
+  for (const auto& [axis, own] : extents)
+    if (axis) extent[*axis] = own;
+}
 std::int64_t NestTile::count(const Nest& nest, const std::vector<std::size_t>& axes) const {
   std::int64_t product = 1;
   for (const std::size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);
@@ -41,9 +53,14 @@ void NestTile::place(const Nest& nest, const std::vector<std::size_t>& axes, con
   }
 }
 
+Index NestTile::first(const Affine& coordinate) const {
+  Index sum = coordinate.begin;
+  for (std::size_t a = 0; a < coordinate.steps.size(); ++a) sum = sum + origin[a] * coordinate.steps[a];
+  return sum;
+}
+
 tile::Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const {
-  tile::Index start = coordinate.begin;
-  for (std::size_t a = 0; a < origin.size(); ++a) start = start + origin[a] * coordinate.steps[a];
+  const Index start = first(coordinate);
   const auto number = [](const tile::Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); };
   std::optional<tile::Value> sum;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -83,14 +100,9 @@ tile::Tile Boxes::at(const NestTile& where) const {
   std::vector<std::int64_t> size, step;
   for (const std::size_t d : dims_) {
     const Affine& c = access_.at[d];
-    Index sum = c.begin;
-    size.push_back(1), step.push_back(1);
-    for (std::size_t a = 0; a < c.steps.size(); ++a) {
-      if (c.steps[a] == 0) continue;
-      sum = sum + where.origin[a] * c.steps[a];
-      if (where.extent[a] > 1) size.back() = where.extent[a], step.back() = c.steps[a];
-    }
-    offset.push_back(sum);
+    offset.push_back(where.first(c)), size.push_back(1), step.push_back(1);
+    for (std::size_t a = 0; a < c.steps.size(); ++a)
+      if (c.steps[a] != 0 && where.extent[a] > 1) size.back() = where.extent[a], step.back() = c.steps[a];
   }
   if (offset.empty()) offset = {0}, size = step = {1};
   tile::Tile tile = draft_->b.stepped(draft_->b.tile(tensor_, std::move(offset), std::move(size)), std::move(step));

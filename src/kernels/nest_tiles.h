@@ -9,6 +9,7 @@
 namespace warploom::kernels {
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+inline std::int64_t power_of_two_above(std::int64_t a) { return static_cast<std::int64_t>(std::bit_ceil(at(a))); }
 
 // A program under construction with the record of which buffer each of its global tensors is.
 struct Draft {
@@ -22,13 +23,18 @@ struct Draft {
   void finish(Family::Programs& out);
 };
 
+using AxisIfAny = std::optional<std::size_t>;
+// Those of them that there are.
+std::vector<std::size_t> axes_of(std::initializer_list<AxisIfAny> axes);
+
 struct NestTile {
   std::vector<tile::Index> origin;   // one an axis of the nest
-  std::vector<std::int64_t> extent;  // likewise
+  std::vector<std::int64_t> extent;  // likewise: 1 unless given
 
-  explicit NestTile(const Nest& nest) : origin(nest.axes.size(), tile::Index(0)), extent(nest.axes.size(), 1) {}
+  explicit NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents = {});
   std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;               // of tiles along them
   void place(const Nest& nest, const std::vector<std::size_t>& axes, const tile::Index& number);  // the last axis fastest
+  tile::Index first(const Affine& coordinate) const;                                              // what it is at the origin
   // A coordinate as a number, over the elements of a register tensor with a dimension for each of these axes.
   tile::Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
 };

@@ -2,9 +2,6 @@
 namespace warploom::kernels {
 using tile::Index, tile::ReduceOp, tile::TensorId, tile::Value;
 using Kind = RowTerm::Kind;
-namespace {
-std::size_t place(std::int64_t id) { return static_cast<std::size_t>(id); }
-}  // namespace
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
   at.origin = start, at.extent = std::move(extents);
@@ -53,7 +50,7 @@ std::string RowProgram::slot_name(int slot) const {
 }
 TensorId RowProgram::register_of(int load) {
   const RowTerm& term = rows.term(load);
-  return reg(fmt::format("in{}", term.load), term.varies, rows.nest.loads[place(term.load)].dtype);
+  return reg(fmt::format("in{}", term.load), term.varies, rows.loaded(term).dtype);
 }
 
 Value RowProgram::compute(int id) {
@@ -79,7 +76,7 @@ Value RowProgram::compute(int id) {
 void RowProgram::read(const RowTerm& load, TensorId to) {
   const bool large = rows.fills_tile(load.varies);
   if (fetch && large) return fetch(to);
-  const auto which = place(load.load);
+  const std::size_t which = kernels::at(load.load);
   b.copy(in[which].at(at), b.all(to), rows.fills[which], large);
 }
 
@@ -87,7 +84,7 @@ TensorId RowProgram::put(int id, const std::string& name) {
   const RowTerm& term = rows.term(id);
   const TensorId to = whole(name);
   const bool fresh = term.kind == Kind::load && !bound.contains(id) && rows.fills_tile(term.varies);
-  if (fresh && rows.nest.loads[place(term.load)].dtype == Dtype::f32) read(term, to);
+  if (fresh && rows.loaded(term).dtype == Dtype::f32) read(term, to);
   else b.map(to, compute(id));
   bound[id] = b.value(to);
   return to;
@@ -275,7 +272,7 @@ void RowProgram::in_passes(bool stays) {
     for (const int arg : term.operands) self(self, arg);
     if (term.kind != Kind::load) return;
     const auto name = fmt::format("in{}_{}", term.load, piece % 2);
-    const TensorId to = reg(name, term.varies, rows.nest.loads[place(term.load)].dtype);
+    const TensorId to = reg(name, term.varies, rows.loaded(term).dtype);
     read(term, to);
     ready[id] = b.value(to);
   };

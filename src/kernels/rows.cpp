@@ -5,10 +5,6 @@ namespace {
 using Kind = RowTerm::Kind;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool among(const std::vector<std::size_t>& list, std::size_t one) {
-  return std::find(list.begin(), list.end(), one) != list.end();
-}
-
 class Reader {
  public:
   explicit Reader(Nest nest) { rows_.nest = std::move(nest); }
@@ -17,8 +13,7 @@ class Reader {
     if (!find_axes() || !find_terms()) return std::nullopt;
     find_passes();
     choose_fills();
-    find_joint();
-    find_spread();
+    find_pairs();
     return std::move(rows_);
   }
 
@@ -43,19 +38,17 @@ class Reader {
       if (value.kind == Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
     for (const Access& load : nest.loads)
       if (!plain(load)) return false;
-    for (const Nest::Output& output : nest.outputs) {
-      bool whole = plain(output.place);
-      for (const std::size_t axis : rows_.outer) whole = whole && output.place.uses(axis);
-      for (const std::size_t axis : rows_.row) whole = whole && output.place.uses(axis) == rows_.along(output.place);
-      if (!whole) return false;
-    }
+    const auto used = [](const Access& access, const std::vector<std::size_t>& axes) {  // how many of them
+      return std::ranges::count_if(axes, [&](std::size_t axis) { return access.uses(axis); });
+    };
+    const auto outer = std::ssize(rows_.outer), row = std::ssize(rows_.row);
+    for (const auto& [value, place] : nest.outputs)
+      if (!plain(place) || used(place, rows_.outer) != outer || used(place, rows_.row) != (rows_.along(place) ? row : 0))
+        return false;
 
     // A load along all axes says how they lie in memory; without one this is a contraction, which reads too much row by row.
-    const auto all = std::find_if(nest.loads.begin(), nest.loads.end(), [&](const Access& load) {
-      bool uses = true;
-      for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) uses = uses && load.uses(axis);
-      return uses;
-    });
+    const auto all = std::ranges::find_if(
+        nest.loads, [&](const Access& load) { return used(load, rows_.outer) + used(load, rows_.row) == outer + row; });
     if (all == nest.loads.end()) return false;
     const auto stride = [&, all = *all](std::size_t axis) { return all.stride(axis); };
     std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride(a) > stride(b); });
@@ -91,7 +84,7 @@ class Reader {
       NestValue value = rows_.nest.values[v];
       for (int& operand : value.operands) operand = of[at(operand)];
       for (std::size_t i = 0; value.kind == Kind::index && i < value.at.steps.size(); ++i)
-        if (value.at.steps[i] != 0 && !among(rows_.dims, i)) return false;
+        if (value.at.steps[i] != 0 && std::ranges::count(rows_.dims, i) == 0) return false;
       if (value.kind == Kind::apply && value.op == ValueOp::div && rows_.term(value.operands[0]).along) {
         const RowTerm& divisor = rows_.term(value.operands[1]);
         NestValue inverse{
@@ -214,22 +207,18 @@ class Reader {
     for (const Access& load : rows_.nest.loads) rows_.fills.push_back(load.inside ? chosen : load.fill);
   }
 
-  void find_joint() {
-    if (rows_.passes.size() < 3 || rows_.passes[0].reduces.size() != 1 || rows_.passes[1].reduces.size() != 1) return;
-    const int high = rows_.passes[0].reduces[0];
-    const RowTerm &top = rows_.term(high), &sum = rows_.term(rows_.passes[1].reduces[0]), &e = rows_.term(sum.operands[0]);
-    if (top.op != ValueOp::max || sum.op != ValueOp::add || e.kind != Kind::apply || e.op != ValueOp::exp) return;
-    const RowTerm& difference = rows_.term(e.operands[0]);
-    rows_.joint = difference.kind == Kind::apply && difference.op == ValueOp::sub && difference.operands[0] == top.operands[0] &&
-                  difference.operands[1] == high;
-  }
-  void find_spread() {
-    if (rows_.passes.size() != 3 || rows_.passes[0].reduces.size() != 1 || rows_.passes[1].reduces.size() != 1) return;
-    const RowTerm &total = rows_.term(rows_.passes[0].reduces[0]), &squares = rows_.term(rows_.passes[1].reduces[0]);
-    const RowTerm &square = rows_.term(squares.operands[0]), &off = rows_.term(square.operands.empty() ? 0 : square.operands[0]);
-    rows_.spread = total.op == ValueOp::add && squares.op == ValueOp::add && square.kind == Kind::apply &&
-                   square.op == ValueOp::mul && square.operands[0] == square.operands[1] && off.kind == Kind::apply &&
-                   off.op == ValueOp::sub && off.operands[0] == total.operands[0] && !rows_.term(off.operands[1]).along;
+  // Passes 0 and 1 of one reduction each, the second over what is made of x less a number: Rows::joint and Rows::spread.
+  void find_pairs() {
+    const auto& passes = rows_.passes;
+    if (passes.size() < 3 || passes[0].reduces.size() != 1 || passes[1].reduces.size() != 1) return;
+    const int number = passes[0].reduces[0];
+    const RowTerm &first = rows_.term(number), &second = rows_.term(passes[1].reduces[0]), &made = rows_.term(second.operands[0]);
+    if (second.op != ValueOp::add || made.kind != Kind::apply) return;
+    const RowTerm& off = rows_.term(made.operands[0]);
+    if (off.kind != Kind::apply || off.op != ValueOp::sub || off.operands[0] != first.operands[0]) return;
+    rows_.joint = first.op == ValueOp::max && made.op == ValueOp::exp && off.operands[1] == number;
+    rows_.spread = passes.size() == 3 && first.op == ValueOp::add && made.op == ValueOp::mul &&
+                   made.operands[0] == made.operands[1] && !rows_.term(off.operands[1]).along;
   }
 
   Rows rows_;

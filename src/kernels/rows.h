@@ -44,7 +44,8 @@ struct Rows {
   // Pass 1 is nothing but the sum of (x - M)², M being a number that pass 0 finds, whose only result is the sum of the same x.
   bool spread = false;
 
-  const RowTerm& term(int id) const { return terms[static_cast<std::size_t>(id)]; }
+  const RowTerm& term(int id) const { return terms[at(id)]; }
+  const Access& loaded(const RowTerm& load) const { return nest.loads[at(load.load)]; }
   std::int64_t size(std::size_t axis) const { return axis < nest.axes.size() ? nest.axes[axis] : 1; }
   std::int64_t count(const std::vector<std::size_t>& axes) const;
   std::int64_t row_size() const { return count(row); }                    // elements

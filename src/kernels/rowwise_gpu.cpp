@@ -10,10 +10,6 @@ using tile::Index, tile::TensorId;
 
 enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
 
-std::int64_t power_of_two_above(std::int64_t value) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
-}
-
 class RowwiseGpu final : public Family {
  public:
   RowwiseGpu(Rows rows, const Capabilities& capabilities) : rows_(std::move(rows)), capabilities_(capabilities) {}

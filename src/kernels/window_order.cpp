@@ -7,9 +7,8 @@ namespace {
 Access joined(const Access& from, const Contraction& c) {
   Access made = from;
   for (const std::size_t axis : c.k) {
-    const auto alone = std::ranges::find_if(made.at, [&](const Affine& dim) {
-      return dim.steps[axis] != 0 && std::ranges::none_of(c.n, [&](std::size_t pixel) { return dim.steps[pixel] != 0; });
-    });
+    const auto alone =
+        std::ranges::find_if(made.at, [&](const Affine& dim) { return dim.steps[axis] != 0 && !steps_along(dim, c.n); });
     if (axis == c.channel || alone == made.at.end()) continue;
     const auto place = at(alone - made.at.begin());
     std::optional<std::size_t> into;
@@ -17,8 +16,7 @@ Access joined(const Access& from, const Contraction& c) {
       return std::abs(std::log(static_cast<double>(made.strides[d]) / static_cast<double>(made.strides[place])));
     };
     for (std::size_t d = 0; d < made.at.size(); ++d)
-      if (std::ranges::any_of(c.n, [&](std::size_t pixel) { return made.at[d].steps[pixel] != 0; }))
-        if (!into || distance(d) < distance(*into)) into = d;
+      if (steps_along(made.at[d], c.n) && (!into || distance(d) < distance(*into))) into = d;
     if (!into) continue;
     std::int64_t &stride = made.strides[*into], last = 0;
     const std::int64_t common = std::gcd(stride, made.strides[place]);
@@ -32,20 +30,9 @@ Access joined(const Access& from, const Contraction& c) {
   }
   return made;
 }
-
-std::optional<std::size_t> dim_along(const Access& access, std::size_t axis) {
-  std::optional<std::size_t> found;
-  for (std::size_t d = 0; d < access.at.size(); ++d)
-    if (access.at[d].steps[axis] != 0) {
-      if (found) return std::nullopt;
-      found = d;
-    }
-  return found;
-}
 }  // namespace
 std::optional<WindowOrder::Operand> WindowOrder::operand_of(const Contraction& c, const Access& from, std::int64_t channels) {
-  const bool pixel = std::ranges::any_of(from.at, [&](const Affine& dim) { return dim.steps[c.column] != 0; });
-  const auto channel = dim_along(from, *c.channel), across = dim_along(from, c.window.value_or(pixel ? c.column : c.row));
+  const auto channel = from.dim_of(*c.channel), across = from.dim_of(c.window.value_or(from.uses(c.column) ? c.column : c.row));
   if (!channel || !across || channel == across || from.lookup_dim >= 0 || from.fill != 0) return std::nullopt;
   Operand operand{.from = from, .made = from, .seen = from};
   Access& made = operand.made;
@@ -91,8 +78,8 @@ std::optional<WindowOrder::Operand> WindowOrder::operand_of(const Contraction& c
 std::optional<WindowOrder> WindowOrder::of(const Contraction& c) {
   if (!c.channel || !c.batch.empty()) return std::nullopt;
   const Access &a = c.nest.loads[c.a], b = joined(c.nest.loads[c.b], c);
-  const auto across = dim_along(b, c.column);
-  if (!across || (c.window && dim_along(b, *c.window) != across)) return std::nullopt;
+  const auto across = b.dim_of(c.column);
+  if (!across || (c.window && b.dim_of(*c.window) != across)) return std::nullopt;
   // As many channels as make the step from pixel to pixel a multiple of 16 bytes.
   std::int64_t channels = c.nest.axes[*c.channel];
   const std::int64_t step = c.window ? b.at[*across].steps[c.column] : 1;  // without a window rows of weights are as long
@@ -109,9 +96,9 @@ std::optional<WindowOrder> WindowOrder::of(const Contraction& c) {
   return WindowOrder(std::move(contraction), *std::move(left), *std::move(right));
 }
 
-Prepared WindowOrder::lay(Family::Programs& out, const std::string& name, const Operand& operand, const Precision& precision,
-                          const Capabilities& capabilities) {
-  const Prepared made = relaid(out, name, operand.from, operand.begin, operand.made, operand.elements, precision, capabilities);
+Prepared WindowOrder::lay(const Preparation& preparation, bool is_a) const {
+  const Operand& operand = is_a ? a_ : b_;
+  const Prepared made = preparation.relaid(operand.from, operand.begin, operand.made, operand.elements);
   Prepared seen{operand.seen, operand.seen};
   seen.high.name = made.high.name, seen.low.name = made.low.name;
   return seen;

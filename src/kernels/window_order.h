@@ -18,13 +18,8 @@ class WindowOrder {
 
   // The contraction that is left: its channel axis is the run, its window axis is gone from k.
   const Contraction& contraction() const { return contraction_; }
-  // Programs that lay the operands anew, and how they are seen then.
-  Prepared a(Family::Programs& out, const Precision& precision, const Capabilities& capabilities) const {
-    return lay(out, "a", a_, precision, capabilities);
-  }
-  Prepared b(Family::Programs& out, const Precision& precision, const Capabilities& capabilities) const {
-    return lay(out, "b", b_, precision, capabilities);
-  }
+  // Lays an operand anew, a or b: how it is seen then.
+  Prepared lay(const Preparation& preparation, bool is_a) const;
 
  private:
   struct Operand {
@@ -35,8 +30,6 @@ class WindowOrder {
   WindowOrder(Contraction contraction, Operand a, Operand b)
       : contraction_(std::move(contraction)), a_(std::move(a)), b_(std::move(b)) {}
   static std::optional<Operand> operand_of(const Contraction& c, const Access& from, std::int64_t channels);
-  static Prepared lay(Family::Programs& out, const std::string& name, const Operand& operand, const Precision& precision,
-                      const Capabilities& capabilities);
 
   Contraction contraction_;
   Operand a_, b_;

@@ -85,7 +85,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
   if (!report.clean())
     return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name, "no hazard",
                  report.text(), "look at the lines named"});
-  for (const auto& [line, use] : report.banks) banks.push_back({kernel.name, line, use.instructions, use.wavefronts, use.least});
+  for (const auto& [line, use] : report.banks) banks.push_back({use, kernel.name, line});
   return ok();
 }
 }  // namespace

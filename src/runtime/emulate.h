@@ -16,11 +16,9 @@ using EmulatedBuffers = std::map<std::string, std::span<std::byte>>;
 
 using EmulateOptions = emulator::Options;  // after_launch is each kernel's own
 
-struct BankUse {  // of the shared-memory instructions at one line of a kernel's text
+struct BankUse : emulator::BankUse {
   std::string kernel;
-  int line = 0;
-  std::int64_t instructions = 0, wavefronts = 0;  // a warp's instructions, and passes over the banks
-  std::int64_t least = 0;                         // passes that the same accesses need when no two words share a bank
+  int line = 0;  // of its text
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BankUse, kernel, line, instructions, wavefronts, least)
 

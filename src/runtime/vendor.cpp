@@ -21,11 +21,11 @@ std::string_view element(Dtype dtype) { return dtype == Dtype::bf16 ? "bf16" : d
 bool on_gpu(const DeviceInfo& device) { return device.arch.starts_with("sm_"); }
 std::int64_t pieces(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
 
-// What the text of resources/plain leaves open.
+// What the text of resources/plain leaves open: no objects, which NVRTC would give memory.
 std::string constants_of(const VendorProblem& p, const std::string& parameters, const std::string& bias) {
   return fmt::format(
-      "constexpr long long kBatch = {}, kM = {}, kN = {}, kK = {};\n"
-      "constexpr bool kTransposeA = {}, kTransposeB = {}, kBatchedA = {}, kBatchedB = {};\nconstexpr int kBias = {};\n"
+      "enum : long long {{ kBatch = {}, kM = {}, kN = {}, kK = {} }};\n"
+      "enum : bool {{ kTransposeA = {}, kTransposeB = {}, kBatchedA = {}, kBatchedB = {} }};\nenum {{ kBias = {} }};\n"
       "#define IN {}\n#define OUT {}\n#define BIAS_TYPE {}\n#define ACTIVATION {}\n"
       "#define PARAMETERS {}\n#define BIAS static_cast<const Bias*>({})\n",
       p.batch, p.m, p.n, p.k, p.transpose_a, p.transpose_b, p.batched_a, p.batched_b, static_cast<int>(p.bias), element(p.in),

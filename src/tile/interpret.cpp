@@ -396,9 +396,7 @@ class Block {
 Status check_buffers(const Program& program, const Buffers& buffers) {
   for (const Tensor& tensor : program.tensors) {
     if (tensor.scope != Scope::global) continue;
-    std::int64_t last = 0;
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
-    const auto needed = static_cast<std::size_t>(bytes_of(tensor.dtype, last + 1));
+    const auto needed = static_cast<std::size_t>(bytes_of(tensor.dtype, span_of(tensor)));
     const auto found = buffers.find(tensor.name);
     const std::size_t given = found == buffers.end() ? 0 : found->second.size();
     if (given < needed)

@@ -112,6 +112,12 @@ std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) 
   return strides;
 }
 
+std::int64_t span_of(const Tensor& tensor) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
+  return last + 1;
+}
+
 std::int64_t cluster_size(const Program& program) { return element_count(program.cluster); }
 
 std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }

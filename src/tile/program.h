@@ -289,6 +289,7 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
 std::int64_t element_count(const std::vector<std::int64_t>& extent);
 
 std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);  // row-major, in elements
-std::int64_t cluster_size(const Program& program);                                // blocks a cluster
-std::string text_of(const std::vector<std::int64_t>& extent);                     // "[64, 32]"
+std::int64_t span_of(const Tensor& tensor);                    // elements from the first to the last that one with strides names
+std::int64_t cluster_size(const Program& program);             // blocks a cluster
+std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
 }  // namespace warploom::tile

@@ -6,7 +6,9 @@ import statistics
 import sys
 
 LIMIT = 30_000
-STANDS = 31_885  # to be lowered as the figure falls; raised twice, for the process that holds candidates, and for CumSum and Einsum
+# To be lowered as the figure falls; raised three times: for the process that holds candidates, for CumSum and Einsum, and for
+# convolutions by windows, rows over the whole grid and the reference's products on a GPU.
+STANDS = 32_480
 LONG_FILE = 600
 SUFFIXES = {".h", ".cpp", ".def", ".cu", ".sql", ".py", ".cmake"}
 

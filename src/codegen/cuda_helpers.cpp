@@ -129,7 +129,10 @@ std::string CudaEmitter::global_address(const Tile& memory, const std::vector<In
   const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (std::int64_t{1} << 31);
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
     const std::int64_t stride = t.strides[d];
-    if (!wide || stride == 1) near = near + coordinates[d] * stride;
+    // A coordinate stays a factor of its own: addresses that differ by a constant alone would share their sums, which takes registers.
+    const bool apart = stride != 1 && per_byte(t.dtype) == 1 && coordinates[d].op() == IndexOp::add;
+    if (!wide && apart) near = near + Index::variable(fmt::format("({})", coordinates[d].text())) * stride;
+    else if (!wide || stride == 1) near = near + coordinates[d] * stride;
     else if (stride != 0 && coordinates[d].constant() != 0)
       far += fmt::format(" + (long long)({}) * {}", coordinates[d].text(), stride / per_byte(t.dtype));
   }

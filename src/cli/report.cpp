@@ -90,7 +90,7 @@ Status add_layouts(Page& page, const kernels::Region& region, const kernels::Sch
                    const target::Capabilities& capabilities) {
   for (const kernels::FamilyPtr& family : kernels::families_for(region, capabilities)) {
     if (family->name() != schedule.family) continue;
-    WARPLOOM_CHECK(family->legal(schedule));
+    WARPLOOM_CHECK(family->admits(schedule));
     WARPLOOM_TRY(const auto made, family->programs(schedule));
     for (const tile::Program& written : made.programs) {
       const std::string text = tile::print(written);

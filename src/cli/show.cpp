@@ -85,7 +85,7 @@ Result<Answer> show(const Flags& flags) {
   if (!chosen)
     return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the model on this target", "--schedule",
                  "a family that `--what space` lists", schedule.family, "take another family or target"});
-  WARPLOOM_CHECK(chosen->legal(schedule));
+  WARPLOOM_CHECK(chosen->admits(schedule));
   nlohmann::json json = {{"target", target}, {"track", name_of(track)}, {"schedule", schedule.text()}};
   std::string text = "// " + schedule.text() + "\n";
   if (flags.what == "program" || flags.what == "layouts") {

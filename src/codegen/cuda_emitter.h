@@ -36,6 +36,7 @@ struct SlotsInFlight {
 };
 // By Produce and Consume: of its pipeline when it begins. A valid program never consumes nothing and never overfills.
 std::map<const void*, SlotsInFlight> slots_in_flight(const Program& program);
+int produces(const Body& body, PipelineId pipeline);  // how often a slot is filled; more than any ring has where a loop does
 
 // A nest of unrolled loops over the value modes of a register tensor.
 struct ValueLoop {
@@ -141,7 +142,9 @@ class CudaEmitter {
   void emit(const Produce& node);
   void emit(const Consume& node);
   void advance(const Pipeline& pipeline, bool phase);
-  bool fills_again(PipelineId id) const;  // some slot, so that it must be handed back
+  bool fills_again(PipelineId id) const {  // some slot, so that it must be handed back
+    return produces(program_.body, id) > program_.pipeline(id).stages;
+  }
   void drain(const Body& body);
   void release_last(PipelineId id, bool more);  // more: matrix instructions are under way again
   void pipeline_counters(std::span<const Statement> statements);

@@ -23,16 +23,6 @@ bool rises(const Index& index, const std::string& variable) {
   return index.op() == IndexOp::mul && index.right().constant().value_or(-1) >= 0 && rises(index.left(), variable);
 }
 
-int produces(const Body& body, PipelineId pipeline) {
-  int count = 0;
-  for (const Statement& statement : body) {
-    if (const auto* node = std::get_if<Produce>(&statement.node)) count += node->pipeline == pipeline;
-    if (const auto* node = std::get_if<If>(&statement.node)) count += produces(node->body, pipeline);
-    if (const auto* node = std::get_if<For>(&statement.node)) count += 2 * produces(node->body, pipeline);
-  }
-  return count;
-}
-
 // The pipeline of the only Produce of a loop's turn, where no later turn fills a slot once the condition is false.
 PipelineId running_out(const If& branch, const For* around) {
   if (!around || branch.right.depends_on(around->variable) || !rises(branch.left, around->variable)) return -1;
@@ -91,6 +81,19 @@ void Walk::body(const Body& statements, Counts& counts, const For* around) {
   }
 }
 }  // namespace
+int produces(const Body& body, PipelineId pipeline) {
+  constexpr int kMany = 1 << 20;
+  int count = 0;
+  for (const Statement& statement : body) {
+    if (const auto* node = std::get_if<Produce>(&statement.node)) count += node->pipeline == pipeline;
+    for_bodies(statement, [&](const Body& inner) {
+      const int within = produces(inner, pipeline);
+      count += within > 0 && std::holds_alternative<For>(statement.node) ? kMany : std::min(within, kMany);
+    });
+  }
+  return std::min(count, kMany);
+}
+
 std::map<const void*, SlotsInFlight> slots_in_flight(const Program& program) {
   Walk walk{program};
   Counts counts;

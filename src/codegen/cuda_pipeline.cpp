@@ -50,23 +50,6 @@ void CudaEmitter::barrier_setup() {
   else if (!barriers_.empty()) out_.line("wl::sync_threads();");
 }
 
-bool CudaEmitter::fills_again(PipelineId id) const {
-  const auto in_loop = [&](const auto& self, const Statement& statement, bool loop) -> bool {
-    const auto* produce = std::get_if<Produce>(&statement.node);
-    bool found = loop && produce && produce->pipeline == id;
-    for_bodies(statement, [&](const Body& body) {
-      for (const Statement& inner : body) found |= self(self, inner, loop || std::holds_alternative<For>(statement.node));
-    });
-    return found;
-  };
-  const auto fills = std::ranges::count_if(sites_, [&](const synth::Site& site) {
-    const auto* produce = std::get_if<Produce>(&site.statement->node);
-    return produce && produce->pipeline == id;
-  });
-  return fills > program_.pipeline(id).stages ||
-         std::ranges::any_of(program_.body, [&](const Statement& statement) { return in_loop(in_loop, statement, false); });
-}
-
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
   const Rings rings = rings_in(body);
   std::set<PipelineId> all = rings.produced;

@@ -71,7 +71,9 @@ class Family {
   // Whether it covers nearly everything: where another covers a region too, that one is made for it.
   virtual bool general() const { return false; }
   virtual Space space() const = 0;
-  // ok, or kScheduleIllegal / kResourceLimit with the fields that clash.
+  // The same of a schedule from elsewhere, a person or an older archive: every field of the space must be there, and at least its least value.
+  Status admits(const Schedule& schedule) const;
+  // Of a schedule with every field: ok, or kScheduleIllegal / kResourceLimit with the fields that clash.
   virtual Status legal(const Schedule& schedule) const = 0;
   // A relative guess of a legal schedule's time, smaller is better: where a search starts on a target without a cost model.
   virtual double guess(const Schedule&) const { return 0; }

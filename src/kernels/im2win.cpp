@@ -3,12 +3,13 @@
 // and round or split them there: no window is ever written to memory, and what lies outside counts as the copy engine fills it, 0.
 //
 //   x [100,3,224,224], w [96,3,11,11], strides 4     64 x 2 pixels a tile, 1 channel and 4 rows of the window a slot
-//   patch [8, 268]  the rows 4p - 2 .. 4p + 5 of one plane       windows [2, 64, 1, 4, 12] at strides [1072, 4, 2144, 268, 1]
+//   patch [9, 232]  the rows 4p - 2 .. 4p + 6 of one plane       windows [2, 64, 1, 4, 12] at strides [928, 4, 2088, 232, 1]
 //   weights [9, 96, 48]  by slots, 11 elements of a row of the window and a zero; channels fastest where a slot has 8 or more
 //
 // The idea of window order is im2win's (Lu, Chu, Liu, 2023); here it is a view. Operands are tf32, once or in three products.
 #include "kernels/direct_form.h"
 #include "kernels/gpu_matmul.h"
+#include "layout/memory_layout.h"
 namespace warploom::kernels {
 namespace {
 using tile::Index, tile::TensorId;
@@ -73,7 +74,8 @@ class Im2win : public Family {
                accumulators = m * n / (128 * consumers), held = m * slot.depth / (128 * consumers);
     const bool split = precision_.terms > 1;
     WARPLOOM_CHECK(first_broken(
-        s, {{m % (64 * consumers) != 0, "x times y a multiple of 64 pixels a consumer", m},
+        s, {{size(c_.channel) % slot.planes != 0, "channels that divide those of the input", slot.planes},
+            {m % (64 * consumers) != 0, "x times y a multiple of 64 pixels a consumer", m},
             {slot.y > 1 && !second_, "y=1 where rows of pixels lie apart", slot.y},
             {!slot.planes_first && m > 64 * consumers, "64 pixels a consumer where slots have few channels", m},
             {accumulators * (split ? 3 : 1) + held * sets * (split ? 2 : 1) + held / 2 > registers(consumers) - 24,
@@ -81,7 +83,6 @@ class Im2win : public Family {
             {slot.width > 256 || slot.planes * slot.rows > kMostRows, "a patch of at most 256 rows of 256 elements", slot.width},
             {field(s, "stay") && n != size(c_.column), "stay=0, or a tile of all output channels", n},
             {sets < 1 || sets > 2, "1 or 2 sets of registers", sets},
-            {field(s, "stages") < 2, "2 slots or more", field(s, "stages")},
             {slot.depth % 8 != 0 || n % 8 != 0, "slots of 8 elements of the sum, and 8 columns", slot.depth}}));
     const std::int64_t patch = slot.planes * slot.rows * slot.width * 4, weights = n * slot.depth * 4 * (split ? 2 : 1),
                        stages = field(s, "stages");
@@ -264,15 +265,8 @@ class Im2win : public Family {
     std::int64_t count() const { return groups * parts; }
     // How many words of one bank the 8 pixels and 4 elements of the sum that a warp reads at once want.
     int conflicts(std::int64_t wide) const {
-      std::map<std::int64_t, std::set<std::int64_t>> words;
-      for (std::int64_t pixel = 0; pixel < 8; ++pixel)
-        for (std::int64_t k = 0; k < 4; ++k) {
-          const std::int64_t word = pixel * move_x + k * (planes_first ? rows * wide : apart_x);
-          words[word % 32].insert(word);
-        }
-      std::size_t most = 0;
-      for (const auto& [bank, in_it] : words) most = std::max(most, in_it.size());
-      return static_cast<int>(most);
+      const std::int64_t next = planes_first ? rows * wide : apart_x;
+      return layout::bank_conflict_ways({{8, 4}, {{4, {0, 1}}, {8, {1, 0}}}, {}}, {{{{8, move_x}}, {{4, next}}}, {}, 32}, 4);
     }
     TensorId windows(tile::Builder& t, TensorId patch) const {
       std::vector<std::int64_t> shape = {y, x}, strides = {move_y * width, move_x};

@@ -37,6 +37,19 @@ Status fits(const Schedule& schedule, std::int64_t bytes, const target::Capabili
                "use smaller tiles, or fewer stages"});
 }
 
+Status Family::admits(const Schedule& schedule) const {
+  for (const Field& field : space().fields) {
+    const auto found = schedule.fields.find(field.name);
+    const std::int64_t least = std::ranges::min(field.values);
+    if (found == schedule.fields.end() || found->second < least)
+      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or too small", schedule.text(),
+                   fmt::format("{} of at least {}: {}", field.name, least, field.meaning),
+                   found == schedule.fields.end() ? "none" : std::to_string(found->second),
+                   "`show --what space` lists the fields and their values"});
+  }
+  return legal(schedule);
+}
+
 std::int64_t Space::size() const {
   std::int64_t count = 1;
   for (const Field& field : fields) count *= static_cast<std::int64_t>(field.values.size());

@@ -100,6 +100,9 @@ class Explorer {
       const archive::Candidate& row = rows[i];
       const auto schedule = kernels::schedule_from_json(row.fields);
       if (!schedule || schedule->text() != row.schedule) continue;
+      const auto& families = problem_.catalogue.families;
+      const auto family = std::ranges::find(families, schedule->family, &kernels::Family::name);
+      if (family == families.end() || !(*family)->admits(*schedule)) continue;  // of an older program
       const double us = row.screened_us > 0 ? row.screened_us : row.stage != archive::Stage::refused ? row.median_us : 0;
       const bool right = us > 0, ours = row.environment.ends_with(stamp_);
       Entry entry{*schedule, {}, {.accepted = right, .median_us = us}, row.parents, {}, ours && i >= run_.known, false, us};

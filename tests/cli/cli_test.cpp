@@ -143,6 +143,12 @@ TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
   expect_error(shell(command + " --schedule 'matmul_cpu size=big'"), "plan-invalid", 2);
 }
 
+TEST_F(Cli, AScheduleWithoutItsFieldsOrWithZerosIsRefused) {
+  const std::string command = "$W show " + model.string() + " --json --what program --target sm_90a --track tf32 --schedule ";
+  for (const std::string schedule : {"matmul_wgmma", "matmul_simt", "'direct x=0 y=0 lanes=0 unroll=0 warps=0'"})
+    expect_error(shell(command + schedule), "schedule-illegal", 4);
+}
+
 TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudgedAgain) {
   const Ran run = optimize("--target cpu --candidates 3 --budget 60s --out made");
   ASSERT_EQ(run.status, 0) << run.text << run.err;

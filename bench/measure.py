@@ -138,21 +138,26 @@ class Torch:
     def __init__(self, row):
         p = row["problem"]
         self.function = eval(p["function"], {"torch": torch, "F": torch.nn.functional})
-        self.shapes, self.track, self.flops = p["shapes"], row["track"], p["flops"]
+        self.shapes, self.track, self.flops, self.rowwise = p["shapes"], row["track"], p["flops"], row["group"] == "rowwise"
         self.dtype = launch.TORCH_TYPES[{"bf16": "bf16", "fp16": "f16"}.get(row["dtype"], "f32")]
         with torch.no_grad():
             self.like = self.function(*[torch.zeros(s, device="cuda", dtype=self.dtype) for s in self.shapes])
-        elements = sum(torch.Size(s).numel() for s in self.shapes) + self.like.numel()
-        self.bytes = float(elements * self.dtype.itemsize)
+        self.bytes = float(sum(torch.Size(s).numel() for s in self.shapes) * self.dtype.itemsize + self.like.nbytes)
 
     def inputs(self):
         return [torch.randn(s, device="cuda").to(self.dtype) for s in self.shapes]
 
     def reference(self, x):
-        return self.function(*[t.double() for t in x]).flatten()[None]
+        parts = x[0].split(2048) if self.rowwise else [x[0]]
+        return torch.cat([self.compared(part, self.function(*[t.double() for t in [part, *x[1:]]])) for part in parts]).flatten()[None]
+
+    def compared(self, x, y):
+        """y itself; of places, which any of several equals may take, the elements there."""
+        return y if self.like.is_floating_point() else x.double().gather(1, y[:, None].clamp(0, x.shape[1] - 1))
 
     def output(self):
-        return torch.full(self.like.shape, float("nan"), device="cuda", dtype=self.dtype)
+        poison = float("nan") if self.like.is_floating_point() else 1 << 40
+        return torch.full(self.like.shape, poison, device="cuda", dtype=self.like.dtype)
 
     def peers(self):
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = self.track == "tf32"
@@ -177,17 +182,18 @@ def measure(row, seconds):
     want = problem.reference(x)
     loaded.launch(bound[0])
     torch.cuda.synchronize()
-    error = relative_error(y.flatten()[None] if y.shape != want.shape else y, want)
+    compared = lambda y: problem.compared(x[0], y).flatten()[None] if isinstance(problem, Torch) else y
+    error = relative_error(compared(y), want)
     peers = problem.peers()
     peer_errors = {}
     for name, call in peers.items():
-        y.fill_(float("nan"))
+        y.copy_(problem.output())
         result = call(x, y)
         if name == "cublaslt_int32":
             peer_errors[name] = 0.0
             continue
         got = result if isinstance(problem, Torch) or name == "torch_compile" else y
-        peer_errors[name] = relative_error(got.flatten()[None] if got.shape != want.shape else got, want)
+        peer_errors[name] = relative_error(compared(got), want)
     del want
     calls = {"ours": lambda turn: loaded.launch(bound[turn % count])}
     for name, call in peers.items():

@@ -96,6 +96,15 @@ SPELLED = [*[spelled("conv2d_11x11", "crfm", FIRST, FIRST_TORCH, FIRST_SHAPES, t
            spelled("maxpool_3x3", "everyday", "maxpool(a[64,64,112,112], kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1])",
                    "F.max_pool2d(a, 3, 2, 1)", [[64, 64, 112, 112]], "fp32"),
            spelled("transpose", "everyday", "transpose(a[8192,8192])", "a.T.contiguous()", [[8192, 8192]], "fp32")]
+# Operators over the columns of one matrix: as `warploom new` and as torch say them, and the shapes of their weights.
+ROWWISE = {"layernorm": ("layernormalization(a[{r},{c}], b[{c}], c[{c}])", "F.layer_norm(a, b.shape, b, c)", 2),
+           "rmsnorm": ("rmsnormalization(a[{r},{c}], b[{c}])", "F.rms_norm(a, b.shape, b, 1e-5)", 1),
+           "sum": ("reducesum(a[{r},{c}], [1], keepdims=0)", "a.sum(1)", 0), "max": ("reducemax(a[{r},{c}], [1], keepdims=0)", "a.amax(1)", 0),
+           "argmax": ("argmax(a[{r},{c}], axis=1, keepdims=0)", "a.argmax(1)", 0), "cumsum": ("cumsum(a[{r},{c}], [1])", "a.cumsum(1)", 0)}
+SIZES = [(4096, 1024), (4096, 8192), (16384, 4096), (32768, 65536)]
+ROWS = [*[softmax(t, *size) for size in SIZES for t in ("fp32", "bf16")],
+        *[spelled(f"{name}_{r}x{c}", "rowwise", expression.format(r=r, c=c), function, [[r, c]] + [[c]] * weights, t, t)
+          for name, (expression, function, weights) in ROWWISE.items() for r, c in SIZES for t in ("fp32", "bf16")]]
 DENSE = [(8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (8192, 1024, 8192),
          (512, 512, 32768)]
 CASES = [*[matmul("bf16", *shape) for shape in DENSE], *[matmul("fp16", *shape) for shape in DENSE],
@@ -104,8 +113,8 @@ CASES = [*[matmul("bf16", *shape) for shape in DENSE], *[matmul("fp16", *shape) 
          matmul("fp32", 4096, 4096, 4096), *[matmul("fp32", 512, 512, k) for k in (27, 147, 363, 4096)],
          matmul("bf16", 2049, 3073, 4097),
          *[scaled("e4m3", *shape, "nt") for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096), (2049, 3073, 4097))],
-         *[scaled("int8", *shape, "nt") for shape in ((4096, 4096, 4096), (2049, 3073, 4097))], scaled("e4m3", 4096, 4096, 4096), softmax("fp32", 4096, 65536), softmax("fp32", 4096, 1024), softmax("fp32", 16384, 4096),
-         softmax("bf16", 4096, 8192), softmax("fp32", 4096, 393216), *SPELLED]
+         *[scaled("int8", *shape, "nt") for shape in ((4096, 4096, 4096), (2049, 3073, 4097))], scaled("e4m3", 4096, 4096, 4096),
+         softmax("fp32", 4096, 65536), *ROWS, softmax("fp32", 4096, 393216), *SPELLED]
 
 
 def write(options, source, row, text):

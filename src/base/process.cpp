@@ -1,9 +1,11 @@
 #include "base/process.h"
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
@@ -14,20 +16,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 thread_local const std::atomic<bool>* ending = nullptr;
+
+pid_t fork_apart() {
+  constexpr long kApart = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC;
+  const long child = ::syscall(SYS_clone, kApart | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  return child >= 0 ? static_cast<pid_t>(child) : ::fork();
+}
 }  // namespace
 void end_processes_with(const std::atomic<bool>* flag) { ending = flag; }
 
-Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare) {
+Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare, bool apart) {
   std::vector<char*> raw;
   for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
   raw.push_back(nullptr);
-  const pid_t parent = ::getpid(), child = ::fork();
+  const pid_t parent = ::getpid(), child = apart ? fork_apart() : ::fork();
   if (child < 0)
     return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
   if (child > 0) return child;
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it was killed before we asked to follow
+  if (::getpid() != 1 && ::getppid() != parent) ::_exit(127);  // it was killed before we asked to follow
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);

@@ -27,8 +27,9 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
 void end_processes_with(const std::atomic<bool>* flag);
 
 // Starts argv[0] in a session of its own, without standard input and core files, which dies with the calling thread; `prepare` runs in
-// it first, between fork and exec. And its end, waited for: its wait status; `kill`: at once. What it started ends with it.
-Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare);
+// it first, between fork and exec. `apart`: as process 1 of namespaces of its own (user, processes, mounts, network, IPC), where the
+// kernel has them for us. And its end, waited for: its wait status; `kill`: at once. What it started ends with it.
+Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare, bool apart = false);
 int end_process(int process, bool kill);
 
 // A program's full path by PATH, or empty.

@@ -107,7 +107,38 @@ void CudaEmitter::role_prologue() {
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
-  for (const Statement& one : statements) statement(one);
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    const auto* fill = std::get_if<Fill>(&statements[i].node);
+    if (fill && fill->value == 0 && begins_anew(statements.subspan(i + 1), fill->dst))
+      out_.line("// {}: its first product begins anew", print(program_, statements[i]));
+    else statement(statements[i]);
+  }
+}
+
+// Whether what next touches the tensor, for certain, is a product of a warpgroup, which needs no zeros to add to: in a loop nothing but
+// products, since later turns find what they left.
+bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId sum, const std::string& later) {
+  for (const Statement& one : statements) {
+    bool touched = false, otherwise = false;
+    for_statements(one, [&](const Statement& inner) {
+      const auto uses = uses_of(inner);
+      if (std::ranges::count(uses, sum, &TensorUse::tensor) == 0) return;
+      touched = true, otherwise |= !std::holds_alternative<Mma>(inner.node);
+    });
+    if (!touched) continue;
+    if (const auto* consume = std::get_if<Consume>(&one.node)) return begins_anew(consume->body, sum, later);
+    if (const auto* loop = std::get_if<For>(&one.node); loop && !otherwise && runs(loop->begin, loop->end))
+      return begins_anew(loop->body, sum, fmt::format("{}{} > {} || ", later, loop->variable, loop->begin.text()));
+    if (!std::holds_alternative<Mma>(one.node) || solution_.choices.at(&one).instruction->method != Method::warpgroup)
+      return false;
+    adds_where_[&one] = later;
+    return true;
+  }
+  return false;
+}
+bool CudaEmitter::runs(const Index& begin, const Index& end) const {
+  if (end.op() == IndexOp::min) return runs(begin, end.left()) && runs(begin, end.right());
+  return bounds_.of(begin).high < bounds_.of(end).low || bounds_.of(end - begin).low > 0;
 }
 
 void CudaEmitter::statement(const Statement& one) {
@@ -171,7 +202,7 @@ void CudaEmitter::emit(const For& node) {
   now_.join(entry);
   out_ = before;
   pass();
-  if (bounds_.of(node.begin).high >= bounds_.of(node.end).low) now_.join(entry);  // perhaps no turn at all
+  if (!runs(node.begin, node.end)) now_.join(entry);
   drain(node.body);
 }
 

@@ -175,6 +175,9 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   now_.wgmma_open = true, registers_changed_ = false;
   now_.accumulators[node.acc] = -1;
   Index a_step = 0, b_step = 0;
+  const Index kk = counter("kk", k_atoms);
+  const auto anew = adds_where_.find(at_);
+  const std::string adds = anew == adds_where_.end() ? "true" : anew->second + (k_atoms > 1 ? "kk > 0" : "false");
   const auto scope = out_.block("{{");
   if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, groups, a_step, row.k));
   else now_.lent[node.a.tensor] = -1;
@@ -187,14 +190,14 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
     // An atom of 64 rows further down, when a warpgroup has more than one.
     const auto& layout = solution_.shared.at(node.a.tensor);
     const Index down = offset_in(m * row.m, layout.dims[static_cast<std::size_t>(1 - a_k)], bounds_);
-    out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, true);", row.call, n,
+    out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, {});", row.call, n,
               cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k), name(node.acc), at_acc,
-              (a_step + scaled(down, layout.element_bits / 8)).text(), b_step.text());
+              (a_step + scaled(down, layout.element_bits / 8)).text(), b_step.text(), adds);
   } else {
     const std::int64_t atom = row.a.values();
-    out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, true);", row.call, n, cuda_type(row.operand),
-              mn_major(node.b, b_k), name(node.acc), at_acc, name(node.a.tensor),
-              (counter("kk", k_atoms) * (atom * m_atoms) + m * atom).text(), b_step.text());
+    out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, {});", row.call, n, cuda_type(row.operand),
+              mn_major(node.b, b_k), name(node.acc), at_acc, name(node.a.tensor), (kk * (atom * m_atoms) + m * atom).text(),
+              b_step.text(), adds);
   }
 }
 

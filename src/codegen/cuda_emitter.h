@@ -74,6 +74,8 @@ class CudaEmitter {
   // cuda.cpp: the whole, control flow
   void section(std::span<const Statement> statements);
   void body(std::span<const Statement> statements);
+  bool begins_anew(std::span<const Statement> statements, TensorId sum, const std::string& later = "");
+  bool runs(const Index& begin, const Index& end) const;  // a loop, once at least
   void statement(const Statement& statement);
   void emit(const For& node);
   void emit(const If& node);
@@ -251,7 +253,9 @@ class CudaEmitter {
   PipelineId slot_of_ = -1;
   std::string slot_stage_;          // the current slot's number while inside Produce or Consume
   bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
-  bool slot_read_ = false;          // by the threads themselves, since the slot was taken
+  std::map<const Statement*, std::string>
+      adds_where_;          // products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || "
+  bool slot_read_ = false;  // by the threads themselves, since the slot was taken
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;

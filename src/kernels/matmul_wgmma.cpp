@@ -92,7 +92,7 @@ class MatmulWgmma : public Family {
                along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
     WARPLOOM_CHECK(first_broken(
         s, {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
-            {accumulators > (p_.promotes() ? 64 : 128), "at most 128 accumulators a thread, 64 with a second set", accumulators},
+            {accumulators > (p_.promotes() ? 96 : 128), "at most 128 accumulators a thread, 96 with a second set", accumulators},
             {y < 1 || (y > 1 && !second_), "y=1 where pixels are of one axis", y},
             {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0), "patches of whole groups of 8 pixels",
              along},

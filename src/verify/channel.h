@@ -82,18 +82,20 @@ struct Peer {
   std::optional<Channel> channel;
 
   ~Peer() { end(true); }
-  // `program command SOCKET`, without output, and behind that the number of the open file `shared`, if there is one.
-  Status start(const std::string& program, const char* command, int shared = -1) {
+  // `program command SOCKET`, without output, and behind that the number of the open file `shared`, if there is one; start_process()
+  // says what `apart` is.
+  Status start(const std::string& program, const char* command, int shared = -1, bool apart = false) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
       return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno), "raise ulimit -n"});
     channel.emplace(ends[0]);
     std::vector<std::string> words = {program, command, std::to_string(ends[1])};
     if (shared >= 0) words.push_back(std::to_string(shared));
-    const auto started = start_process(words, [&] {
+    const auto prepare = [&] {
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
       for (const int fd : {ends[1], shared}) ::fcntl(fd, F_SETFD, 0);  // everything else closes on exec
-    });
+    };
+    const auto started = start_process(words, prepare, apart);
     ::close(ends[1]);
     WARPLOOM_TRY(process, started);
     return ok();

@@ -82,7 +82,7 @@ Result<std::unique_ptr<Runner>> Runner::open(runtime::Executor& here) {
 Status Runner::renew() {
   process_.end(true);
   sandbox_.clear();
-  return process_.start("/proc/self/exe", kRunCommand, memory_->file());
+  return process_.start("/proc/self/exe", kRunCommand, memory_->file(), true);
 }
 
 Result<json> Runner::ask(const json& message) {

@@ -1,7 +1,8 @@
 // Sandbox: what a runner gives up before it loads a candidate, as far as the kernel lets it. Within the room only.
 //
 //   rlimits      memory, files' sizes and open files are bounded
-//   namespaces   of its own for users, mounts, network and IPC: no network, no other process's shared memory
+//   namespaces   of its own for users, processes, mounts, network and IPC, which it is started in (base/process.h): no network, no
+//                other process that it could name, no memory of theirs
 //   landlock     no file can be opened but compiled images, no connection be made, no signal leave
 //   seccomp      no system call but what threads, memory, the loader and the channel need; another one ends the process (SIGSYS)
 //

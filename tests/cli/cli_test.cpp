@@ -260,7 +260,7 @@ TEST_F(Cli, OutcomeIsPrintedEvenWhenItsBundleCannotBeWritten) {
 
 TEST_F(Cli, InterruptEndsWithTheBestSoFar) {
   ASSERT_TRUE(write_file(model, matmul_model(1, 1000)));  // whose search takes longer than that
-  const Ran run = shell("timeout --preserve-status -s INT 5 $W optimize " + model.string() +
+  const Ran run = shell("timeout --foreground --preserve-status -s INT 5 $W optimize " + model.string() +
                         " --json --target cpu --budget 10m --strategy random --out made");
   EXPECT_EQ(run.status, 130) << run.text << run.err;
   ASSERT_TRUE(run.out.is_object()) << run.text;

@@ -1,5 +1,6 @@
 #include "equivalent_mutants.h"
 #include <algorithm>
+#include <functional>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -31,14 +32,21 @@ bool in_thread_zero(const Lines& lines, const Mutant& m) {
   return false;
 }
 
-// The next use of the accumulators, in the loop's next round and after the loop, is a wgmma_fence_regs again.
-bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
+// Uses of the tensor that a mutant's line names, comments aside.
+std::function<bool(const std::string&)> uses_of_its_tensor(const Mutant& m) {
   std::smatch found;
   std::regex_search(m.text, found, std::regex(R"(wl::at\((\w+), 0\))"));
-  const std::regex use("\\b" + found[1].str() + "\\b");
+  return [use = std::regex("\\b" + found[1].str() + "\\b")](const std::string& line) {
+    return !has(line, "//") && std::regex_search(line, use);
+  };
+}
+
+// The next use of the accumulators, in the loop's next round and after the loop, is a wgmma_fence_regs again.
+bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
+  const auto used = uses_of_its_tensor(m);
   const std::size_t head = head_of(lines, at(m));
   auto pinned = [&](std::size_t i) {
-    while (i < lines.size() && (has(lines[i], "//") || !std::regex_search(lines[i], use))) ++i;
+    while (i < lines.size() && !used(lines[i])) ++i;
     return i < lines.size() && i != at(m) && has(lines[i], "wgmma_fence_regs");
   };
   return has(lines[head], "for (int k") && pinned(head) && pinned(at(m) + 1);
@@ -46,12 +54,24 @@ bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
 
 // The last use of the accumulators before it, in the same block, is a wgmma_fence_regs too.
 bool pinned_already(const Lines& lines, const Mutant& m) {
-  std::smatch found;
-  std::regex_search(m.text, found, std::regex(R"(wl::at\((\w+), 0\))"));
-  const std::regex use("\\b" + found[1].str() + "\\b");
   std::size_t i = at(m) - 1;
-  while (i > head_of(lines, at(m)) && (has(lines[i], "//") || !std::regex_search(lines[i], use))) --i;
+  while (i > head_of(lines, at(m)) && !uses_of_its_tensor(m)(lines[i])) --i;
   return i > head_of(lines, at(m)) && has(lines[i], "wgmma_fence_regs");
+}
+
+// Nothing but the declaration uses the accumulators before this loop, which no other is around, and its turns end with a wgmma_fence_regs.
+bool first_used_here(const Lines& lines, const Mutant& m) {
+  const auto used = uses_of_its_tensor(m);
+  const std::size_t head = head_of(lines, at(m));
+  std::size_t end = at(m);
+  while (end < lines.size() && (lines[end].empty() || indent(lines[end]) > indent(lines[head]))) ++end;
+  while (!used(lines[--end])) {}
+  bool loops = false;
+  for (std::size_t i = head_of(lines, head); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
+    loops |= has(lines[i], "for (");
+  return !loops && has(lines[end], "wgmma_fence_regs") &&
+         std::none_of(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(head),
+                      [&](const std::string& line) { return used(line) && !has(line, "WL_REG("); });
 }
 
 // A slot is handed back when the next one has been read, behind a sync_warp of that one's.
@@ -158,6 +178,7 @@ const Equivalent kEquivalent[] = {
     {"mbarrier_wait", "by one thread", in_thread_zero, "only thread 0 comes here: the same program"},
     {"wgmma_fence_regs", "removed", next_use_is_pinned,
      "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access to keep in place"},
+    {"wgmma_fence_regs", "removed", first_used_here, "only wgmma has used the accumulators, which begin with it"},
     {"wgmma_fence_regs", "removed", pinned_already, "only wgmma has used the accumulators since the last wgmma_fence_regs"},
     {"sync_warp", "removed", synced_with_the_next_slot, "a slot is handed back behind the sync_warp of the next one"},
     {"bulk_wait", "for the reads alone", nothing_follows,

@@ -171,6 +171,12 @@ TEST_F(EvaluatorTest, ASystemCallEndsTheCandidate) {
   expect_still_working();
 }
 
+TEST_F(EvaluatorTest, ACandidateIsTheFirstProcessOfANamespace) {
+  if (judged("right").sandbox.find("namespaces") == std::string::npos) GTEST_SKIP() << "this kernel gives us no namespaces";
+  const Verdict verdict = judged("process_number");
+  EXPECT_TRUE(verdict.accepted) << describe(verdict.error_found);
+}
+
 TEST_F(EvaluatorTest, AnEvaluatorThatIsKilledIsReplaced) {
   expect_still_working();
   const int first = evaluator_->process();

@@ -50,6 +50,14 @@ class MatmulWgmma : public Family {
     const auto once = [](Values& values, std::int64_t value) {
       if (std::ranges::count(values, value) == 0) values.push_back(value);
     };
+    if (!windows_ && !skinny) {  // and one whose tiles leave the fewest multiprocessors without work in the last wave
+      const auto work = [&](std::int64_t width) {  // a tile is some 24 columns' time besides its own
+        return ceil_div(ceil_div(m, 128) * ceil_div(n, width) * others_of(c).second, capabilities_.processors) * (width + 24);
+      };
+      std::int64_t best = p_.promotes() ? 192 : 256;
+      for (std::int64_t width = best; width >= 96; width -= 16) best = work(width) < work(best) ? width : best;
+      once(columns, best);
+    }
     if (windows_) {  // depths that cover the run with the least beyond it
       columns = {128, 256, 64, 192, 96, 112, 224, 32};
       if (m % 8 == 0 && m <= 256) once(columns, m);

@@ -80,6 +80,8 @@ class Executor {
 
   // At least `bytes` (0 gives a buffer of 0 bytes at a valid address), aligned to 4096, contents undefined.
   virtual Result<Buffer> allocate(std::int64_t bytes) = 0;
+  // Host memory that the device copies to and from at its full rate.
+  virtual Result<std::shared_ptr<void>> host_memory(std::int64_t bytes);
   // Copies between host and device, here of memory that is the host's; both wait for the launches before them.
   virtual Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset = 0);
   virtual Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset = 0);

@@ -108,6 +108,11 @@ class GpuExecutor final : public Executor {
     const CUdeviceptr aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
     return Buffer(std::move(owner), reinterpret_cast<void*>(aligned), bytes);
   }
+  Result<std::shared_ptr<void>> host_memory(std::int64_t bytes) override {
+    void* address = nullptr;
+    WARPLOOM_CUDA(cuda_, cuMemHostAlloc, &address, static_cast<std::size_t>(bytes), 0);
+    return std::shared_ptr<void>(address, [this](void* p) { cuda_.cuMemFreeHost(p); });
+  }
   Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
     if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyHtoD, pointer(to, offset), from, static_cast<std::size_t>(bytes));

@@ -17,9 +17,6 @@ struct Guarded {
 };
 
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
-// `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway, else in `copy`.
-Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::int64_t from, std::int64_t bytes,
-                                 std::vector<std::byte>& copy);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 
@@ -85,6 +82,13 @@ class Judge {
   Result<runtime::Call> bind(const Contender& who, const Set& set);
   Status run(const Contender& who, const Set& set);
 
+  // Where bytes of the device are looked at; it grows, and is kept, since making it takes longer than filling it.
+  struct HostCopy {
+    std::shared_ptr<void> memory;
+    std::int64_t bytes = 0;
+  };
+  // `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway, else in `copy`.
+  Result<const std::byte*> on_host(const runtime::Buffer& data, std::int64_t from, std::int64_t bytes, HostCopy& copy);
   Status check_run(const Contender& candidate, const Set& set, bool whole);
   Result<Evidence> check_family(const Contender& candidate, const Set& set, const Request& request, double check_ms);
   // What of the outputs the blocks tell the truth of.
@@ -116,7 +120,8 @@ class Judge {
   std::unique_ptr<runtime::Executor> device_;  // where candidates run: the GPU, or the runner
   Runner* runner_ = nullptr;                   // the same, where it is one
   Tensors outputs_, vendor_outputs_;           // of every set but a series'
-  Contender vendor_;                           // without a kernel where there is none
+  HostCopy copy_, vendors_copy_;
+  Contender vendor_;  // without a kernel where there is none
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;
   graph::Means means_;  // of the FP64 truth

@@ -1,17 +1,18 @@
 #include "base/random.h"
 #include "verify/judge.h"
 namespace warploom::verify {
-Result<const std::byte*> on_host(runtime::Executor& device, const runtime::Buffer& data, std::int64_t from, std::int64_t bytes,
-                                 std::vector<std::byte>& copy) {
-  if (device.engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
-  copy.resize(static_cast<std::size_t>(bytes));
-  WARPLOOM_CHECK(device.download(data, copy.data(), bytes, from));
-  return static_cast<const std::byte*>(copy.data());
+Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_t from, std::int64_t bytes, HostCopy& copy) {
+  if (device_->engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
+  if (copy.bytes < bytes) {
+    WARPLOOM_TRY(copy.memory, device_->host_memory(bytes));
+    copy.bytes = bytes;
+  }
+  WARPLOOM_CHECK(device_->download(data, copy.memory.get(), bytes, from));
+  return static_cast<const std::byte*>(copy.memory.get());
 }
 
 // Guards and inputs, after a launch. Large inputs are looked at in places only, unless `whole`.
 Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) {
-  std::vector<std::byte> copy;
   for (std::size_t i = 0; i < set.outputs.size(); ++i) WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
   for (const auto& [name, workspace] : candidate.workspaces) WARPLOOM_CHECK(check_guards(*device_, workspace, name));
   for (std::size_t i = 0; i < given_.size(); ++i) {
@@ -25,7 +26,7 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
     for (std::size_t n = 0; n < (all ? hashes.size() : 4) && same; ++n) {
       const std::size_t piece = all ? n : random.below(hashes.size());
       const std::int64_t from = static_cast<std::int64_t>(piece) * kPiece, bytes = std::min(kPiece, data.bytes() - from);
-      WARPLOOM_TRY(const std::byte* const found, on_host(*device_, data, from, bytes, copy));
+      WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
       same = hash64({reinterpret_cast<const char*>(found), static_cast<std::size_t>(bytes)}) == hashes[piece];
     }
     if (!same)
@@ -40,9 +41,7 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
     const auto n = static_cast<std::size_t>(block.rows.output);
     const Dtype dtype = output(n).dtype;
     const std::int64_t size = bytes_of(dtype), count = static_cast<std::int64_t>(block.value.size());
-    std::vector<std::byte> copy;
-    WARPLOOM_TRY(const std::byte* const found,
-                 on_host(*device_, outputs[n].data, block.first_element * size, count * size, copy));
+    WARPLOOM_TRY(const std::byte* const found, on_host(outputs[n].data, block.first_element * size, count * size, copy_));
     compare(seen[n], tolerances_[n], dtype, found, block.value.data(), block.magnitude.data(), block.first_element, count);
   }
   return ok();
@@ -52,10 +51,9 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
 Status Judge::scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data) {
   constexpr std::int64_t kBytes = 32 << 20;
   const Dtype dtype = output(n).dtype;
-  std::vector<std::byte> copy;
   for (std::int64_t from = 0; from < data.bytes(); from += kBytes) {
     const std::int64_t bytes = std::min(kBytes, data.bytes() - from), size = bytes_of(dtype);
-    WARPLOOM_TRY(const std::byte* const found, on_host(*device_, data, from, bytes, copy));
+    WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
     scan(sum, dtype, found, from / size, bytes / size);
   }
   return ok();
@@ -72,9 +70,8 @@ Status Judge::against_vendor(const Set& set) {
     const double bound = 16 * std::max({tolerances_[n].frobenius, set.inputs->vendor_error, 1e-6});
     if (!is_float(tensor.dtype) || !std::isfinite(bound)) continue;
     const runtime::Buffer &ours = set.outputs[n].data, &vendors = set.vendor_outputs[n].data;
-    std::vector<std::byte> our_copy, their_copy;
-    WARPLOOM_TRY(const std::byte* const mine, on_host(*device_, ours, 0, ours.bytes(), our_copy));
-    WARPLOOM_TRY(const std::byte* const theirs, on_host(*device_, vendors, 0, vendors.bytes(), their_copy));
+    WARPLOOM_TRY(const std::byte* const mine, on_host(ours, 0, ours.bytes(), copy_));
+    WARPLOOM_TRY(const std::byte* const theirs, on_host(vendors, 0, vendors.bytes(), vendors_copy_));
     const std::int64_t count = graph::element_count(tensor.shape), runs = (count + kRun - 1) / kRun;
     std::vector<double> errors(static_cast<std::size_t>(runs)), squares(errors.size());  // of each run, squared
     graph::parallel_for(runs, 0, [&](std::int64_t run) {

@@ -16,6 +16,7 @@ constexpr double kDearRow = 3e8;              // operations of a row that is too
 constexpr double kCheapWhole = 1e6;           // and of an output whose rows are all looked at
 constexpr std::int64_t kRowElements = 256;    // at least, of what is looked at at one place
 constexpr std::int64_t kPartBytes = 4 << 20;  // of a larger output so much is poisoned and scanned, at another place each time
+constexpr std::int64_t kGpuPartBytes = 256 << 10;  // and where it must be copied for that
 }  // namespace
 std::vector<Judge::Trade> Judge::trades_of(int variant) const {
   std::vector<Trade> trades;
@@ -84,17 +85,17 @@ Result<const std::vector<Block>*> Judge::truth_of(Inputs& inputs) {
 
 // What is poisoned before a sample and scanned after it.
 runtime::Buffer Judge::part_of(const runtime::Buffer& whole) const {
-  if (whole.bytes() <= kPartBytes) return whole;
-  const auto pages = static_cast<std::uint64_t>((whole.bytes() - kPartBytes) / 4096 + 1);
-  return whole.slice(4096 * static_cast<std::int64_t>(Random(setup_.seed + sample_, "part").below(pages)), kPartBytes);
+  const std::int64_t part = setup_.engine == Engine::cpu ? kPartBytes : kGpuPartBytes;
+  if (whole.bytes() <= part) return whole;
+  const auto pages = static_cast<std::uint64_t>((whole.bytes() - part) / 4096 + 1);
+  return whole.slice(4096 * static_cast<std::int64_t>(Random(setup_.seed + sample_, "part").below(pages)), part);
 }
 
 Result<std::uint64_t> Judge::hash_of(const Tensors& outputs) {
   std::uint64_t hash = 0;
   for (const Guarded& output : outputs) {
     if (output.data.bytes() > kScanBytes) continue;
-    std::vector<std::byte> copy;
-    WARPLOOM_TRY(const std::byte* const found, on_host(*device_, output.data, 0, output.data.bytes(), copy));
+    WARPLOOM_TRY(const std::byte* const found, on_host(output.data, 0, output.data.bytes(), copy_));
     hash = 3 * hash + hash64({reinterpret_cast<const char*>(found), static_cast<std::size_t>(output.data.bytes())});
   }
   return hash;

@@ -79,9 +79,10 @@ Status Judge::against_vendor(const Set& set) {
       const std::int64_t length = std::min(kRun, count - run * kRun);
       load_run(tensor.dtype, mine, run * kRun, 1, length, c.data());
       load_run(tensor.dtype, theirs, run * kRun, 1, length, v.data());
-      const auto r = static_cast<std::size_t>(run);
+      double error = 0, square = 0;  // apart from what other threads write nearby
       for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i)
-        if (std::isfinite(v[i])) errors[r] += (c[i] - v[i]) * (c[i] - v[i]), squares[r] += v[i] * v[i];
+        if (std::isfinite(v[i])) error += (c[i] - v[i]) * (c[i] - v[i]), square += v[i] * v[i];
+      errors[static_cast<std::size_t>(run)] = error, squares[static_cast<std::size_t>(run)] = square;
     });
     // A run's error against the typical size of a run.
     const double typical = std::reduce(squares.begin(), squares.end()) / static_cast<double>(count) * kRun;

@@ -48,7 +48,7 @@ add_custom_command(OUTPUT ${made}/${report_js}
           --format=iife --target=es2020 --log-level=warning --outfile=${made}/${report_js}
   DEPENDS ${CMAKE_SOURCE_DIR}/resources/${report_js} VERBATIM)
 
-# FUNCTION() of base/embedded.h: the files of FOLDER that match PATTERN, as text inside the executable; what is MADE of some of them stands in
+# FUNCTION() of base/rendered.h: the files of FOLDER that match PATTERN, as text inside the executable; what is MADE of some of them stands in
 # their place.
 add_library(warploom_embedded STATIC)
 target_include_directories(warploom_embedded PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/device)

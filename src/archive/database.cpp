@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <fstream>
 #include "archive/archive.h"
-#include "base/embedded.h"
 #include "base/file.h"
+#include "base/rendered.h"
 namespace warploom::archive {
 namespace fs = std::filesystem;
 namespace {

@@ -1,14 +1,13 @@
-// What this program and this machine have: the commands doctor, errors and version.
+// What this program and this machine have: the commands doctor, errors, version and completion.
 #include <unistd.h>
 #include "base/file.h"
 #include "base/process.h"
+#include "base/rendered.h"
 #include "cli/command.h"
 #include "cli/text.h"
 #include "runtime/compilers.h"
 #include "runtime/driver.h"
-#include "runtime/executor.h"
 #include "runtime/library.h"
-#include "target/capabilities.h"
 namespace warploom::cli {
 namespace {
 // One thing the machine may have: what was found of it, or the reason and the remedy in the error.
@@ -84,6 +83,19 @@ Result<Answer> list_errors(const Session&) {
     json["errors"].push_back({{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
   return Answer{json, text_of("errors", json)};
 }
+
+// One function for bash and zsh: names of commands, then of the command's flags, then the values that the flag before takes.
+std::string completion(const std::vector<Command>& commands) {
+  nlohmann::json rows;
+  for (const Command& command : commands) {
+    nlohmann::json flags = nlohmann::json::array();
+    for (const Flag& flag : command.flags)
+      flags.push_back(
+          {{"flag", flag.name}, {"dashes", flag.name[0] == '-'}, {"chosen", !flag.among.empty()}, {"among", flag.among}});
+    rows.push_back({{"name", command.name}, {"flags", flags}});
+  }
+  return rendered(resource("completion.sh"), {{"commands", rows}});
+}
 }  // namespace
 Command doctor_command() { return {"doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor}; }
 
@@ -94,6 +106,15 @@ Command version_command() {
             const auto targets = target::known_targets();
             return Answer{{{"version", kVersion}, {"targets", targets}},
                           fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
+          }};
+}
+
+Command completion_command(const std::vector<Command>& commands) {
+  return {"completion",
+          "what bash and zsh read to complete command lines: source <(warploom completion)",
+          {},
+          [script = completion(commands)](const Session&) {
+            return Answer{{{"script", script}}, script};
           }};
 }
 }  // namespace warploom::cli

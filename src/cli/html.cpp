@@ -1,5 +1,4 @@
 #include "cli/html.h"
-#include "base/embedded.h"
 #include "base/rendered.h"
 #include "cli/text.h"
 namespace warploom::cli {

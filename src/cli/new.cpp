@@ -1,4 +1,3 @@
-#include "base/embedded.h"
 #include "base/file.h"
 #include "base/rendered.h"
 #include "cli/command.h"

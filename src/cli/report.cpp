@@ -1,12 +1,11 @@
 // One page of what a search did, from a bundle's plan and the archive (docs/report.md).
-#include "base/embedded.h"
 #include "base/file.h"
+#include "base/rendered.h"
 #include "cli/command.h"
 #include "cli/html.h"
 #include "cli/text.h"
 #include "onnx/load.h"
 #include "tile/print.h"
-#include "verify/setup.h"
 namespace warploom::cli {
 namespace {
 using nlohmann::json;

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <regex>
 #include <sstream>
-#include "base/embedded.h"
 #include "base/rendered.h"
 #include "search/proposer.h"
 namespace warploom::cli {

@@ -45,6 +45,12 @@ Result<nlohmann::json> read_plan(std::filesystem::path& path);
 // The archive at `file`, "": the one in the cache folder; file-missing rather than an empty one where there is none. (archive.cpp)
 Result<archive::Archive> archive_at(const std::string& file);
 
+// The bytes of `tensor` from a file NAME.npy, NumPy's format (versions 1 to 3, in C order), or of any other name: the packed bytes alone.
+// plan-invalid where its type, shape or size is another, or the .npy cannot be read. (run_bundle.cpp)
+Result<std::string> read_tensor(const std::filesystem::path& path, const BufferSpec& tensor);
+// Writes FOLDER/NAME.npy, or .bin where NumPy has no such type (bf16, 8-bit floats): the path. (run_bundle.cpp)
+Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder, const BufferSpec& tensor, std::string_view bytes);
+
 // Shows how a search goes on; what it shows on a terminal goes with its last copy.
 std::function<void(const search::Progress&)> progress_line(bool quiet);
 // "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.

@@ -1,7 +1,6 @@
 #include "codegen/cpu.h"
 #include <regex>
 #include "codegen/cpu_emitter.h"
-#include "codegen/names.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {

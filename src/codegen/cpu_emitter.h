@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <span>
-#include "codegen/launch_list.h"
 #include "codegen/terms.h"
-#include "synth/sites.h"
 #include "target/capabilities.h"
 namespace warploom::codegen {
 using synth::IndexRanges, synth::Range;

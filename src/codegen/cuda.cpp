@@ -1,7 +1,6 @@
 #include "codegen/cuda.h"
 #include <regex>
 #include "codegen/cuda_emitter.h"
-#include "codegen/names.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {

@@ -4,7 +4,6 @@
 #include <span>
 #include "codegen/cuda.h"
 #include "codegen/terms.h"
-#include "synth/sites.h"
 namespace warploom::codegen {
 using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target::Method;
 
@@ -135,10 +134,6 @@ class CudaEmitter {
   void scan_levels(const tile::Scan& node, const std::string& run, const std::vector<ValueLoop>& loops,
                    const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels);
 
-  // cuda_exchange.cpp
-  void emit(const Rearrange& node);
-  void emit(const Reinterpret& node);
-
   // cuda_pipeline.cpp
   void barrier_setup();
   void emit(const Produce& node);
@@ -151,7 +146,9 @@ class CudaEmitter {
   void release_last(PipelineId id, bool more);  // more: matrix instructions are under way again
   void pipeline_counters(std::span<const Statement> statements);
 
-  // cuda_grid.cpp
+  // cuda_exchange.cpp
+  void emit(const Rearrange& node);
+  void emit(const Reinterpret& node);
   struct Peers {
     int blocks;
     std::string mask;  // their ranks

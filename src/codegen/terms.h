@@ -1,9 +1,10 @@
-// Coordinates as index expressions, the address expressions made from them, and the text that they go into.
+// Coordinates as index expressions, the address expressions made from them, names, and the text that they go into.
 //
 // A coordinate along one dimension is an offset of the program plus digits of the thread's number and variables of loops over its
 // values, each times a step. Memory modes cut it at boundaries (64-element panels, say). Where no carry can cross a boundary, which
 // the variables' ranges tell, the address is linear in them, and is written as such; elsewhere it is written with / and %.
 #pragma once
+#include "codegen/launch_list.h"
 #include "layout/memory_layout.h"
 #include "synth/sites.h"
 namespace warploom::codegen {
@@ -28,6 +29,17 @@ struct Digits {
 inline std::string plus(const std::string& base, const Index& offset) {
   return offset.constant() == 0 ? base : base + " + " + offset.text();
 }
+// A program as C++ can say it. Names that the text needs for itself get an underscore, or several; and since C++ divides towards
+// zero, what may be negative is divided after a multiple of the divisor was added.
+//
+//   for i0 in 0 .. 3, where the text counts values with i0      →      for i0_ in 0 .. 3
+//   (k - 8) / 16                                                →      (k + 8) / 16 - 1
+//
+// `taken`: of names that must not be. Statements stay where they are in their bodies.
+Program in_source_terms(const Program& program, const std::function<bool(const std::string&)>& taken);
+// The kernel's arguments by the names that the program's tensors had.
+void restore_names(Kernel& kernel, const Program& renamed, const Program& program);
+
 std::string float_text(double value);  // a literal of type float
 bool has_coordinates(const Value& value);
 

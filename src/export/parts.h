@@ -1,5 +1,5 @@
 // The parts of a bundle. All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record of it all,
-// record_of(); here is what has to be computed: the kernels' file, the headers they include, the tensors that `make check` compares.
+// record_of(); here is what has to be computed: the record, and the tensors that `make check` compares.
 #pragma once
 #include "export/bundle.h"
 namespace warploom::export_ {
@@ -13,12 +13,6 @@ struct BundleFile {
 //   inputs, outputs   {index, name, variable, type, dtype, shape, …}: the launcher's parameters, `type` what they point to
 //   kernels           as in the launch list; arguments with their address as the launcher spells it ("C", "bytes + 4096")
 nlohmann::json record_of(const BundleInfo& info, const LaunchList& list);
-
-// Kernels of one text stay one text; several texts each get a namespace, their includes in front. Adds kernel_text, and to every kernel
-// `part`, the namespace it is in.
-void add_kernel_text(nlohmann::json& record, const LaunchList& list);
-// The device headers that the bundle's files include, directly or through others.
-std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<BundleFile>& files);
 
 // check/: inputs and expected outputs, or for large problems the seed and samples. Adds to inputs and outputs what check.cpp says of them,
 // to an input whether the model itself holds it (`held`) and then where its bytes lie (`stored`), which NAME.py reads, too; and as `given`

@@ -5,7 +5,6 @@
 //   a: w at {co, ci, kh, kw}     b: x at {image, ci, p + kh - 1, q + kw - 1}
 #pragma once
 #include "kernels/family.h"
-#include "kernels/nest.h"
 namespace warploom::kernels {
 struct Contraction {
   Nest nest = {};

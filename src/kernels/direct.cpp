@@ -6,7 +6,6 @@
 // loops, except that `lanes` elements of the one that lies fastest in memory are taken at once and brought together at the end, and
 // that short ones (a window's) may be written out. Where a tensor is read outside, the copy's fill is its value.
 #include "kernels/direct_form.h"
-#include "kernels/families.h"
 namespace warploom::kernels {
 namespace direct {
 namespace {

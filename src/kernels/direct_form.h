@@ -1,7 +1,6 @@
 // What the family `direct` sees in a nest: which axes its tiles are about, and whether it is a sum of products.
 #pragma once
 #include "kernels/family.h"
-#include "kernels/nest.h"
 namespace warploom::kernels::direct {
 // What the tile's sizes are about: axes of the nest, -1 where there is none.
 struct Roles {

@@ -10,13 +10,10 @@
 //     for (const Schedule& schedule : enumerate(family->space())) …
 //       Result<LaunchList> list = build(region, schedule, capabilities);
 #pragma once
-#include "base/error.h"
 #include "codegen/launch_list.h"
-#include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/nest.h"
 #include "target/capabilities.h"
-#include "tile/program.h"
 namespace warploom::kernels {
 class Region {
  public:
@@ -92,6 +89,20 @@ using FamilyPtr = std::shared_ptr<const Family>;
 // Those that cover a region on a target, and the one of that name; null where it does not cover it.
 std::vector<FamilyPtr> families_for(const Region& region, const target::Capabilities& capabilities);
 FamilyPtr family_for(const Region& region, const std::string& name, const target::Capabilities& capabilities);
+
+// The families, one function each: bound to a region on a target, or null where it does not cover the region.
+using target::Capabilities;
+FamilyPtr matmul_wgmma_family(const Region&,
+                              const Capabilities&);  // sm_90a: copy engine, warp roles, warpgroup matrix instructions
+FamilyPtr im2win_family(const Region&,
+                        const Capabilities&);  // sm_90a, fp32 convolutions: windows read from patches in shared memory
+FamilyPtr matmul_mma_family(const Region&,
+                            const Capabilities&);  // sm_80 and later: cp.async, mma.sync; convolutions, as the next
+FamilyPtr matmul_simt_family(const Region&, const Capabilities&);  // any GPU: fused multiply-adds, strict fp32
+FamilyPtr rowwise_gpu_family(const Region&, const Capabilities&);  // rows in registers, a ring, shared memory, or read again
+FamilyPtr rowwise_cpu_family(const Region&, const Capabilities&);  // rows in registers, in the L2 cache, or read again
+// Any target: one level of loops, by tiles of the output; on a CPU sums of products, too, by blocks.
+FamilyPtr direct_family(const Region&, const Capabilities&);
 
 // Programs → verify → synthesis → source: the whole way from a schedule to a launch list.
 BufferSpec spec_of(const graph::Tensor& tensor);

@@ -1,7 +1,6 @@
 // What the GPU matmul families share: precision, the order of tiles, operands made ready, what follows the sum.
 #pragma once
 #include "kernels/contraction.h"
-#include "kernels/families.h"
 #include "kernels/nest_tiles.h"
 namespace warploom::kernels {
 // How products are computed under a track. 16-bit inputs: their own type. fp32 inputs: tf32 once (tf32, tolerance tracks), or

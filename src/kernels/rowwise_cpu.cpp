@@ -5,7 +5,6 @@
 // scratch memory (the L2 cache) in between, so memory is read once and written once; with resident=0 the row is read again.
 // streaming=1 writes the result past the caches. Where neighbours in memory belong to different rows, a task takes rows_per_task of
 // them at once, side by side in vectors.
-#include "kernels/families.h"
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {

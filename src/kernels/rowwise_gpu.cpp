@@ -2,7 +2,6 @@
 // fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or nowhere (one pass over
 // memory for each of the nest's). More blocks than a cluster of the target has share a row as well, up to one a multiprocessor: they
 // run at the same time, take one row after another and meet in memory.
-#include "kernels/families.h"
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {

@@ -6,7 +6,7 @@
 //
 // Texts include the device headers by bare name ("wl.h").
 #pragma once
-#include "base/embedded.h"
+#include "base/rendered.h"
 #include "runtime/compile.h"
 namespace warploom::runtime {
 struct Compiler {

@@ -3,7 +3,7 @@
 // the engine's head, the problem's constants, the functions of both engines, and the kernel; all but the constants stand in
 // resources/plain.
 #include "runtime/vendor.h"
-#include "base/embedded.h"
+#include "base/rendered.h"
 namespace warploom::runtime {
 namespace {
 constexpr std::array kRows = {

@@ -3,7 +3,7 @@
 #include "graph/parallel.h"
 namespace warploom::search {
 namespace {
-constexpr std::size_t kWalk = 100'000;   // spaces up to this size are walked whole
+constexpr std::size_t kWalk = 100'000;  // spaces up to this size are walked whole
 constexpr std::size_t kLooks = 20'000;  // random looks into larger ones
 
 // The `index`-th of a space's combinations, or one at random.

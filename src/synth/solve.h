@@ -1,5 +1,5 @@
-// The passes of synthesis, each a file of its own: what no layout can mend (limits.cpp), register layouts, shared layouts with the
-// instruction of every copy, and the predicted time.
+// The passes of synthesis, each a file of its own: register layouts, shared layouts with the instruction of every copy, and the
+// predicted time.
 #pragma once
 #include "synth/sites.h"
 #include "synth/synthesize.h"
@@ -33,11 +33,6 @@ struct MatrixTilings {
 };
 MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, int threads,
                              const target::Capabilities& capabilities);
-
-// limits.cpp: what no layout can mend. Before the search: clusters and registers beyond the target's, statements on part of a
-// register tensor. After it: a register tensor alone must fit in the registers that a thread of its role has.
-Status check_limits(const Question& question);
-Status check_registers(const Question& question, const Solution& solution);
 
 // The error of layout::coalesced as one of a statement: its threads do not divide the elements of its tensor.
 Error not_spread(const Program& program, const Site& site, TensorId tensor);

@@ -1,7 +1,109 @@
 #include "synth/synthesize.h"
 #include "synth/solve.h"
+#include "tile/print.h"
 namespace warploom::synth {
 namespace {
+constexpr int kMostRegisters = 255;  // of a thread
+constexpr int kLeastBudget = 24, kMostBudget = 256, kBudgetStep = 8;
+
+// Registers a thread has when the kernel begins, if all of the multiprocessor's go to one block.
+int fair_share(const Question& question) {
+  return question.capabilities.registers / (question.program.warps * 32) / kBudgetStep * kBudgetStep;
+}
+
+Status check_cluster(const Question& question) {
+  const std::int64_t blocks = cluster_size(question.program);
+  if (blocks <= question.capabilities.max_cluster) return ok();
+  const auto reduce = std::find_if(question.sites.begin(), question.sites.end(),
+                                   [](const Site& site) { return std::holds_alternative<ClusterReduce>(site.statement->node); });
+  return fail({ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
+               reduce == question.sites.end() ? fmt::format("program '{}'", question.program.name) : place_of(*reduce->statement),
+               fmt::format("at most {} blocks a cluster on {}", question.capabilities.max_cluster, question.capabilities.arch),
+               fmt::format("cluster({}, {}, {}): {} blocks", question.program.cluster[0], question.program.cluster[1],
+                           question.program.cluster[2], blocks),
+               "take a smaller cluster, or let a second program reduce what the blocks wrote"});
+}
+
+Status check_budgets(const Question& question, const Site& site, const Roles& roles) {
+  std::int64_t total = 0;
+  std::string found;
+  const auto refuse = [&](std::string expected) {
+    return fail({ErrorCode::kResourceLimit, "the roles' registers are none that the target can hand out",
+                 place_of(*site.statement), std::move(expected), found, "change the roles' registers or warps"});
+  };
+  for (const Role& role : roles.roles) {
+    const int each = role.registers ? role.registers : fair_share(question), threads = role.warps * 32;
+    found += fmt::format("{}role '{}' {} x {} registers", found.empty() ? "" : ", ", role.name, threads, each);
+    if (role.registers && !question.capabilities.warpgroup_mma)
+      return refuse(fmt::format("no budgets: {} cannot move registers between warps", question.capabilities.arch));
+    if (role.registers && (role.registers % kBudgetStep || role.registers < kLeastBudget || role.registers > kMostBudget))
+      return refuse(fmt::format("a multiple of {} from {} to {}", kBudgetStep, kLeastBudget, kMostBudget));
+    total += threads * each;
+  }
+  if (total <= question.capabilities.registers) return ok();
+  found += fmt::format(": {} registers", total);
+  return refuse(fmt::format("at most {} registers, those of a multiprocessor of {}", question.capabilities.registers,
+                            question.capabilities.arch));
+}
+
+// The elements of a register tensor are spread over threads, each of which runs the same statement: there is no part of it.
+Status check_whole(const Program& program, const Statement& statement, const Tile& tile) {
+  const Tensor& tensor = program.tensor(tile.tensor);
+  if (tensor.scope != Scope::reg || tile.extent == tensor.shape) return ok();
+  return fail({ErrorCode::kNoInstruction, fmt::format("a statement works on part of register tensor '{}'", tensor.name),
+               place_of(statement),
+               fmt::format("all of '{}', {}: its elements are spread over the threads", tensor.name, text_of(tensor.shape)),
+               fmt::format("{}: {} of it", print(program, statement), text_of(tile.extent)),
+               "give the part a register tensor of its own, or cut it out of a shared tensor"});
+}
+// Before the search: what no layout can mend, clusters and registers beyond the target's, statements on part of a register tensor.
+Status check_limits(const Question& question) {
+  WARPLOOM_CHECK(check_cluster(question));
+  for (const Site& site : question.sites) {
+    const Statement& statement = *site.statement;
+    if (const auto* roles = std::get_if<Roles>(&statement.node)) WARPLOOM_CHECK(check_budgets(question, site, *roles));
+    for (const TensorUse& use : uses_of(statement))
+      if (use.tile) WARPLOOM_CHECK(check_whole(question.program, statement, *use.tile));
+  }
+  return ok();
+}
+
+// After it: a register tensor alone must fit in the registers that a thread of its role has.
+Status check_registers(const Question& question, const Solution& solution) {
+  const Roles* roles = roles_of(question.program);
+  for (const Site& site : question.sites) {
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node))
+      for (const auto& [side, other] : {std::pair{&copy->src, &copy->dst}, std::pair{&copy->dst, &copy->src}})
+        if (const auto known = solution.registers.find(side->tensor);
+            known != solution.registers.end() && !meets_whole(known->second, other->extent))
+          return fail({ErrorCode::kNoLayout,
+                       fmt::format("a thread's elements of '{}' straddle dimensions that meet one of its own",
+                                   question.program.tensor(side->tensor).name),
+                       place_of(*site.statement), "extents of powers of two where several dimensions meet one",
+                       fmt::format("{}: {} and {}", print(question.program, *site.statement), text_of(side->extent),
+                                   text_of(other->extent)),
+                       "change the extents, or copy row by row"});
+    const Role* role = roles && site.role >= 0 ? &roles->roles[static_cast<std::size_t>(site.role)] : nullptr;
+    const int budget = role && role->registers ? role->registers : fair_share(question);
+    const std::int64_t most = std::min(budget, kMostRegisters);
+    for (const TensorUse& use : uses_of(*site.statement)) {
+      const auto layout = solution.registers.find(use.tensor);
+      if (layout == solution.registers.end()) continue;
+      const Tensor& tensor = question.program.tensor(use.tensor);
+      const std::int64_t taken = (layout->second.values() * bits_of(tensor.dtype) + 31) / 32;
+      if (taken <= most) continue;
+      return fail({ErrorCode::kResourceLimit,
+                   fmt::format("register tensor '{}' alone takes more registers than a thread has", tensor.name),
+                   place_of(*site.statement),
+                   fmt::format("at most {} registers a thread{}", most, role ? fmt::format(" of role '{}'", role->name) : ""),
+                   fmt::format("{}: '{}' {} {} over {} threads takes {}", print(question.program, *site.statement), tensor.name,
+                               name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken),
+                   "use more warps, a smaller tile or a larger budget"});
+    }
+  }
+  return ok();
+}
+
 constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }

@@ -1,5 +1,5 @@
 #include "verify/gpu_products.h"
-#include "base/embedded.h"
+#include "base/rendered.h"
 #include "graph/parallel.h"
 #include "runtime/bound.h"
 #include "verify/runner.h"

@@ -9,7 +9,7 @@
 // room only.
 #pragma once
 #include "codegen/launch_list.h"
-#include "graph/product.h"
+#include "graph/reference.h"
 namespace warploom::verify {
 inline constexpr const char* kMultiplyCommand = "__multiply";
 

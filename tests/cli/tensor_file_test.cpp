@@ -1,6 +1,6 @@
-#include "cli/tensor_file.h"
 #include <gtest/gtest.h>
 #include "base/file.h"
+#include "cli/text.h"
 namespace warploom::cli {
 namespace {
 class TensorFile : public testing::Test {

@@ -5,7 +5,7 @@
 #include <set>
 #include "../kernels/trials.h"
 #include "base/hash.h"
-#include "kernels/families.h"
+#include "kernels/family.h"
 #include "run_list.h"
 #include "runtime/emulate.h"
 #include "search/optimize.h"

@@ -2,7 +2,7 @@
 // emulated CUDA text, the CPU target's compiled code, and FP64 evaluation of the graph. All must agree.
 
 #include <gtest/gtest.h>
-#include "kernels/families.h"
+#include "kernels/family.h"
 #include "problems.h"
 #include "runtime/emulate.h"
 #include "runtime/executor.h"

@@ -1,7 +1,7 @@
 // Convolutions as implicit matmuls: emitted for GPUs and emulated, against FP64.
 #include <gtest/gtest.h>
 #include "kernels/contraction.h"
-#include "kernels/families.h"
+#include "kernels/family.h"
 #include "nets.h"
 #include "problems.h"
 #include "runtime/emulate.h"

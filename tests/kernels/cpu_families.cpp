@@ -7,7 +7,7 @@
 #include "codegen/cpu.h"
 #include "graph/reference.h"
 #include "kernels/contraction.h"
-#include "kernels/families.h"
+#include "kernels/family.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
 namespace warploom::kernels {

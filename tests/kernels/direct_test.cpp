@@ -3,7 +3,7 @@
 #include <cmath>
 #include "../codegen/cpu_run.h"
 #include "codegen/cpu.h"
-#include "kernels/families.h"
+#include "kernels/family.h"
 #include "nets.h"
 #include "problems.h"
 #include "runtime/emulate.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include "../codegen/cpu_run.h"
 #include "codegen/cpu.h"
-#include "kernels/families.h"
+#include "kernels/family.h"
 #include "kernels/rows.h"
 #include "problems.h"
 #include "row_nets.h"

@@ -10,14 +10,11 @@
 namespace warploom {
 namespace fs = std::filesystem;
 namespace {
-Error write_error(const fs::path& path, int error_number) {
+tl::unexpected<Error> cannot_write(const fs::path& path, int error_number) {
   const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-  return {full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable,
-          "cannot write a file",
-          path.string(),
-          "a writable file with room for it",
-          std::strerror(error_number),
-          full ? "free some space or name another folder with --out" : "name another folder with --out"};
+  return fail({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "cannot write a file", path.string(),
+               "a writable file with room for it", std::strerror(error_number),
+               full ? "free some space or name another folder with --out" : "name another folder with --out"});
 }
 
 std::string unique_suffix() {
@@ -41,7 +38,7 @@ Result<std::string> read_file(const fs::path& path) {
 Status write_all(int file, std::string_view bytes, const fs::path& name) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(file, bytes.data(), bytes.size());
-    if (put < 0 && errno != EINTR) return fail(write_error(name, errno));
+    if (put < 0 && errno != EINTR) return cannot_write(name, errno);
     if (put > 0) bytes.remove_prefix(static_cast<std::size_t>(put));
   }
   return ok();
@@ -50,11 +47,11 @@ Status write_all(int file, std::string_view bytes, const fs::path& name) {
 Status write_file(const fs::path& path, std::string_view text) {
   const fs::path temporary = path.string() + ".part-" + unique_suffix();
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return fail(write_error(path, errno));
+  if (fd < 0) return cannot_write(path, errno);
   Status done = write_all(fd, text, path);
-  if (done && ::fsync(fd) != 0) done = fail(write_error(path, errno));
-  if (::close(fd) != 0 && done) done = fail(write_error(path, errno));
-  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = fail(write_error(path, errno));
+  if (done && ::fsync(fd) != 0) done = cannot_write(path, errno);
+  if (::close(fd) != 0 && done) done = cannot_write(path, errno);
+  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = cannot_write(path, errno);
   if (!done) ::unlink(temporary.c_str());
   return done;
 }
@@ -62,7 +59,7 @@ Status write_file(const fs::path& path, std::string_view text) {
 Status make_folders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) return fail(write_error(path, error.value()));
+  if (error) return cannot_write(path, error.value());
   return ok();
 }
 

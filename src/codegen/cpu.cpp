@@ -20,13 +20,8 @@ bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf1
 
 void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
   const std::string place = at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name);
-  if (!error_)
-    error_ = {ErrorCode::kNoInstruction,
-              message,
-              place,
-              expected,
-              found,
-              "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block"};
+  constexpr const char* kRemedy = "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block";
+  if (!error_) error_ = {ErrorCode::kNoInstruction, message, place, expected, found, kRemedy};
 }
 
 template <class Other>
@@ -132,11 +127,11 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   for (TensorId id = 0; id < static_cast<TensorId>(layouts.of.size()); ++id)
     bytes[own.tensor(id).scope][id] = layouts.of[static_cast<std::size_t>(id)].floats * 4;
   if (const auto all = layouts.shared_floats * 4; all > capabilities.shared_bytes)
-    return fail(synth::too_much(program, bytes[Scope::shared], "the shared tensors do not fit in a core's L2 cache",
-                                capabilities.shared_bytes, all, "take smaller tiles"));
+    return synth::too_much(program, bytes[Scope::shared], "the shared tensors do not fit in a core's L2 cache",
+                           capabilities.shared_bytes, all, "take smaller tiles");
   if (const auto all = layouts.register_floats * 4; all > kMaxRegisterBytes)
-    return fail(synth::too_much(program, bytes[Scope::reg], "the register tensors are larger than a thread's stack should hold",
-                                kMaxRegisterBytes, all, "take smaller tiles"));
+    return synth::too_much(program, bytes[Scope::reg], "the register tensors are larger than a thread's stack should hold",
+                           kMaxRegisterBytes, all, "take smaller tiles");
   WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
   restore_names(kernel, own, program);
   return kernel;

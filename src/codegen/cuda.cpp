@@ -316,7 +316,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   for (const auto& [id, slot] : solution.stage_bytes)
     if (program.tensor(id).windows_of < 0)
       bytes[id] = slot * (program.tensor(id).pipeline < 0 ? 1 : program.pipeline(program.tensor(id).pipeline).stages);
-  return fail(synth::too_much(program, bytes, "a block needs more shared memory than the target has", capabilities.shared_bytes,
-                              kernel.shared_bytes, "use fewer stages or a smaller tile"));
+  return synth::too_much(program, bytes, "a block needs more shared memory than the target has", capabilities.shared_bytes,
+                         kernel.shared_bytes, "use fewer stages or a smaller tile");
 }
 }  // namespace warploom::codegen

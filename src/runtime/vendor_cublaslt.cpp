@@ -112,24 +112,22 @@ Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& p) {
   if (algorithms->empty()) return not_served(name, "no algorithm");
   WARPLOOM_TRY(const Buffer workspace, device.allocate(kWorkspaceBytes));
 
-  return Runnable{name, [=, &device](const Bindings& buffers) -> Result<Call> {
-                    std::vector<Buffer> operands;  // A, B, C, bias
-                    for (const BufferSpec& spec : buffers_of(p)) {
-                      WARPLOOM_TRY(operands.emplace_back(), named_buffer(buffers, spec));
-                    }
-                    const auto run = [=, &device](const LtAlgorithm& algorithm) -> Status {
-                      const float one = 1, zero = 0;  // the factors of A B and of C
-                      if (bias) set(lt.desc_set, desc, kDescBiasPointer, operands[3].address());
-                      const int code =
-                          lt.matmul(lt.handle, desc.get(), &one, operands[1].address(), b.get(), operands[0].address(), a.get(),
-                                    &zero, operands[2].address(), c.get(), operands[2].address(), c.get(), &algorithm,
-                                    workspace.address(), kWorkspaceBytes, device.stream());
-                      if (code == 0) return ok();
-                      return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", name, "status 0",
-                                   fmt::format("status {}", code), "check nvidia-smi and the kernel log"});
-                    };
-                    if (algorithms->size() > 1) WARPLOOM_CHECK(choose(device, *algorithms, run));
-                    return [run, algorithm = algorithms->front()] { return run(algorithm); };
-                  }};
+  const auto bind = [=, &device](const Bindings& buffers) -> Result<Call> {
+    std::vector<Buffer> operands;  // A, B, C, bias
+    for (const BufferSpec& spec : buffers_of(p)) { WARPLOOM_TRY(operands.emplace_back(), named_buffer(buffers, spec)); }
+    const auto run = [=, &device](const LtAlgorithm& algorithm) -> Status {
+      const float one = 1, zero = 0;  // the factors of A B and of C
+      if (bias) set(lt.desc_set, desc, kDescBiasPointer, operands[3].address());
+      const int code = lt.matmul(lt.handle, desc.get(), &one, operands[1].address(), b.get(), operands[0].address(), a.get(),
+                                 &zero, operands[2].address(), c.get(), operands[2].address(), c.get(), &algorithm,
+                                 workspace.address(), kWorkspaceBytes, device.stream());
+      if (code == 0) return ok();
+      return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", name, "status 0", fmt::format("status {}", code),
+                   "check nvidia-smi and the kernel log"});
+    };
+    if (algorithms->size() > 1) WARPLOOM_CHECK(choose(device, *algorithms, run));
+    return [run, algorithm = algorithms->front()] { return run(algorithm); };
+  };
+  return Runnable{name, bind};
 }
 }  // namespace warploom::runtime

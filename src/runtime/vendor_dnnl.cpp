@@ -105,22 +105,22 @@ Result<Runnable> dnnl_reference(const VendorProblem& p) {
   const Object primitive = desc ? owned(d.primitive_create, d.primitive_destroy, desc.get()) : nullptr;
   if (!primitive) return not_served(name, "the operation with these types, shapes or post-operations");
 
-  return Runnable{name, [name, operands, primitive](const Bindings& buffers) -> Result<Call> {
-                    std::vector<std::pair<Buffer, Object>> kept;
-                    std::vector<ExecArg> arguments;
-                    for (const Operand& operand : operands) {
-                      WARPLOOM_TRY(const Buffer buffer, named_buffer(buffers, operand.buffer));
-                      const Object memory = owned(d.memory_create, d.memory_destroy, &operand.desc, d.engine, buffer.address());
-                      if (!memory) return not_served(name, "a memory object it refused");
-                      kept.emplace_back(buffer, memory);
-                      arguments.push_back({operand.arg, memory.get()});
-                    }
-                    return [name, primitive, kept, arguments]() -> Status {
-                      const int code = d.execute(primitive.get(), d.stream, static_cast<int>(arguments.size()), arguments.data());
-                      if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
-                      return fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", name, "status 0",
-                                   fmt::format("status {}", code), ""});
-                    };
-                  }};
+  const auto bind = [name, operands, primitive](const Bindings& buffers) -> Result<Call> {
+    std::vector<std::pair<Buffer, Object>> kept;
+    std::vector<ExecArg> arguments;
+    for (const Operand& operand : operands) {
+      WARPLOOM_TRY(const Buffer buffer, named_buffer(buffers, operand.buffer));
+      const Object memory = owned(d.memory_create, d.memory_destroy, &operand.desc, d.engine, buffer.address());
+      if (!memory) return not_served(name, "a memory object it refused");
+      kept.emplace_back(buffer, memory);
+      arguments.push_back({operand.arg, memory.get()});
+    }
+    return [name, primitive, kept, arguments]() -> Status {
+      const int code = d.execute(primitive.get(), d.stream, static_cast<int>(arguments.size()), arguments.data());
+      if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
+      return fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", name, "status 0", fmt::format("status {}", code), ""});
+    };
+  };
+  return Runnable{name, bind};
 }
 }  // namespace warploom::runtime

@@ -53,8 +53,8 @@ const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
   return nullptr;
 }
 
-Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message, std::int64_t most,
-               std::int64_t all, std::string remedy) {
+tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message,
+                               std::int64_t most, std::int64_t all, std::string remedy) {
   std::string found;
   std::pair<TensorId, std::int64_t> largest = {-1, 0};
   for (const auto& [id, taken] : bytes) {
@@ -64,12 +64,8 @@ Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& b
     if (taken > largest.second) largest = {id, taken};
   }
   const Statement* use = first_use(sites_of(program), largest.first);
-  return {ErrorCode::kResourceLimit,
-          std::move(message),
-          use ? place_of(*use) : fmt::format("program '{}'", program.name),
-          fmt::format("at most {} bytes", most),
-          fmt::format("{} bytes: {}", all, found),
-          std::move(remedy)};
+  return fail({ErrorCode::kResourceLimit, std::move(message), use ? place_of(*use) : fmt::format("program '{}'", program.name),
+               fmt::format("at most {} bytes", most), fmt::format("{} bytes: {}", all, found), std::move(remedy)});
 }
 
 std::optional<int> met_by(const Tile& mine, const Tile& other, std::optional<int> dim) {

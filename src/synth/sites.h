@@ -58,8 +58,8 @@ struct Bounds : IndexRanges {
 const Statement* first_use(const std::vector<Site>& sites, TensorId tensor);
 
 // resource-limit where tensors take more than `most` bytes, at the first use of the largest.
-Error too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message, std::int64_t most,
-               std::int64_t all, std::string remedy);
+tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message,
+                               std::int64_t most, std::int64_t all, std::string remedy);
 
 // The dimension of `mine` along which neighbours are those along `dim` of `other`, where the two tiles meet in a copy.
 std::optional<int> met_by(const Tile& mine, const Tile& other, std::optional<int> dim);

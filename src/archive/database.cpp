@@ -60,9 +60,7 @@ tl::unexpected<Error> Archive::error_of(int code) const {
   const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code), place = path_.string();
   const int system = connection ? sqlite3_system_errno(connection) : 0;
   const int primary = code & 0xff;
-  const auto among = [](int value, std::initializer_list<int> list) {
-    return std::find(list.begin(), list.end(), value) != list.end();
-  };
+  const auto among = [](int value, std::initializer_list<int> list) { return std::ranges::find(list, value) != list.end(); };
   // SQLite does not always remember why a write failed (it looks at errno again after rolling back), so a write that failed
   // on an open file counts as a lack of room: the other reasons show when the file is opened.
   if (primary == SQLITE_FULL || among(code, {SQLITE_IOERR_WRITE, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_FSYNC}) ||

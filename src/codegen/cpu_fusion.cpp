@@ -62,8 +62,7 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   // how many there are.
   const auto takes = [&](TensorId id) {
     std::vector<std::int64_t> shape = tensor(id).shape;
-    if (const std::int64_t count = element_count(shape); std::find(shape.begin(), shape.end(), count) != shape.end())
-      shape = {count};
+    if (const std::int64_t count = element_count(shape); std::ranges::find(shape, count) != shape.end()) shape = {count};
     const bool same = tensor(id).scope == Scope::reg && (next.shape.empty() || next.shape == shape) && !run.reduced.contains(id);
     next.shape = std::move(shape), next.walked = id;
     return same;

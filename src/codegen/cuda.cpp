@@ -175,7 +175,7 @@ void CudaEmitter::name_offsets(const For& node) {
   for (const Tile* tile : tiles) {
     if (tensor(tile->tensor).scope != Scope::global) continue;
     for (const Index& index : tile->offset) {
-      const bool ready = std::none_of(inner.begin(), inner.end(), [&](const auto& v) { return index.depends_on(v); });
+      const bool ready = std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
       if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
       const std::string name = fmt::format("{}_at{}", node.variable, count++);
       out_.line("const int {} = {};", name, index.text());
@@ -267,7 +267,7 @@ void CudaEmitter::note_pointer(TensorId id) {
 }
 
 void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {
-  const bool first = std::none_of(args_.begin(), args_.end(), [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
+  const bool first = std::ranges::none_of(args_, [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
   args_.push_back({tensor(id).name, tensor_map, std::move(spec), tensor(id).zeroed && first});
 }
 

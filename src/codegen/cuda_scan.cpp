@@ -19,7 +19,7 @@ void CudaEmitter::emit(const Scan& node) {
     if (loop.step[axis] != 0) levels.push_back({axis, loop.step[axis], loop.extent, &loop - loops.data()});
   for (const ThreadDigit& d : digits)
     if (d.step[axis] != 0) levels.push_back({axis, d.step[axis], d.extent, -1, &d});
-  std::sort(levels.begin(), levels.end(), [](const ScanLevel& a, const ScanLevel& b) { return a.step < b.step; });
+  std::ranges::sort(levels, [](const ScanLevel& a, const ScanLevel& b) { return a.step < b.step; });
   std::int64_t reach = 1;
   bool fits = lanes_pair_up(layout, axis);
   for (const ScanLevel& level : levels) {

@@ -140,7 +140,7 @@ std::string float_text(double value) {
 }
 
 bool has_coordinates(const Value& value) {
-  return value.kind == Value::Kind::coordinate || std::any_of(value.operands.begin(), value.operands.end(), has_coordinates);
+  return value.kind == Value::Kind::coordinate || std::ranges::any_of(value.operands, has_coordinates);
 }
 
 Program in_source_terms(const Program& given, const std::function<bool(const std::string&)>& taken) {

@@ -302,7 +302,7 @@ Result<Outputs> conv_transpose(Writer& w) {
     x = w.make(OpKind::Pad, {w.reshape(x, apart, "apart"), w.list(zeros, "zeros"), zero}, "spread");
     x = w.reshape(x, joined, "joined");
   }
-  if (std::any_of(crop.begin(), crop.end(), [](std::int64_t p) { return p != 0; }))
+  if (std::ranges::any_of(crop, [](std::int64_t p) { return p != 0; }))
     x = w.make(OpKind::Pad, {x, w.list(crop, "crop"), zero}, "cropped");
   // [C, M/g, ..] → [M, C/g, ..], and every spatial axis backwards.
   const std::int64_t groups = w.node.integer("group", 1);

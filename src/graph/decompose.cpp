@@ -90,7 +90,7 @@ bool is_primitive(const Node& node) {
     case OpClass::composite: return false;
     case OpClass::reduction: {
       const auto axes = node.integers("axes");
-      const bool resolved = !axes.empty() && axes[0] >= 0 && std::is_sorted(axes.begin(), axes.end());
+      const bool resolved = !axes.empty() && axes[0] >= 0 && std::ranges::is_sorted(axes);
       return resolved && node.inputs.size() == 1 && !has("noop_with_empty_axes");
     }
     case OpClass::scan: return node.integer("exclusive") == 0;
@@ -121,7 +121,7 @@ Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names) {
 }
 }  // namespace
 bool is_primitive(const Graph& graph) {
-  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return is_primitive(node); });
+  return std::ranges::all_of(graph.nodes, [](const Node& node) { return is_primitive(node); });
 }
 
 Result<Graph> decompose(Graph graph) {

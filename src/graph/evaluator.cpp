@@ -335,7 +335,7 @@ class Evaluator {
     const double start = dtype == Dtype::boolean ? reducer.start > 0
                          : is_float(dtype)       ? reducer.start
                                                  : rounded(dtype, reducer.start);
-    std::fill(fresh->value.begin(), fresh->value.end(), start);
+    std::ranges::fill(fresh->value, start);
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs

@@ -20,7 +20,7 @@ Status complete_attributes(Node& node) {
     }
   }
   for (const auto& [key, value] : node.attributes)
-    if (std::find(known.begin(), known.end(), key) == known.end())
+    if (std::ranges::find(known, key) == known.end())
       return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is unknown", key), place_of(node),
                    known.empty() ? "no attributes" : fmt::format("{}", fmt::join(known, ", ")), key});
   return ok();
@@ -147,7 +147,7 @@ void drop_unused(Graph& graph) {
   std::vector<Node> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const auto is_needed = [&](TensorId id) { return id != kAbsent && needed[id]; };
-    if (std::none_of(node->outputs.begin(), node->outputs.end(), is_needed)) continue;
+    if (std::ranges::none_of(node->outputs, is_needed)) continue;
     for (TensorId id : node->inputs)
       if (id != kAbsent) needed[id] = true;
     for (TensorId& id : node->outputs)  // the first one stays: who reads nodes relies on it
@@ -156,7 +156,7 @@ void drop_unused(Graph& graph) {
     while (node->outputs.back() == kAbsent) node->outputs.pop_back();
     kept.push_back(std::move(*node));
   }
-  std::reverse(kept.begin(), kept.end());
+  std::ranges::reverse(kept);
   graph.nodes = std::move(kept);
 
   std::vector<TensorId> renamed(graph.tensors.size(), kAbsent);
@@ -183,8 +183,7 @@ Result<Graph> simplify(Graph graph) {
     for (TensorId& id : node.inputs)
       if (id != kAbsent) id = alias[id];
     const TensorId out = node.outputs[0];
-    if (std::all_of(node.outputs.begin(), node.outputs.end(),
-                    [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
+    if (std::ranges::all_of(node.outputs, [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
       continue;  // folded
     if (node.op == OpKind::Gather) count_from_front(graph, node);
     if (does_nothing(graph, node)) {

@@ -89,7 +89,7 @@ std::string supported_operators() {
   std::vector<std::string_view> names;
   for (const Operator& row : kOperators)
     if (row.since != kInternal) names.push_back(row.name);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

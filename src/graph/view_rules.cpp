@@ -18,8 +18,8 @@ Result<List> list(const Question& q, std::size_t i, std::string_view what, std::
 Result<List> axes(const Question& q, const List& wanted, std::size_t rank) {
   List found = wanted;
   for (std::int64_t& axis : found) { WARPLOOM_TRY(axis, normalized_axis(axis, rank, q.place)); }
-  std::sort(found.begin(), found.end());
-  if (std::adjacent_find(found.begin(), found.end()) != found.end())
+  std::ranges::sort(found);
+  if (std::ranges::adjacent_find(found) != found.end())
     return q.error(kAttribute, "an axis is named twice", "distinct axes", wanted);
   return found;
 }

@@ -14,7 +14,7 @@ struct Factors {
   bool take(int v) {
     const NestValue& value = nest.values[at(v)];
     if (value.kind == Kind::constant) return number *= value.value, true;
-    if (std::none_of(over.begin(), over.end(), [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
+    if (std::ranges::none_of(over, [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
     if (value.kind == Kind::load) return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
     if (value.kind != Kind::apply) return false;
     if (value.op == ValueOp::sub && is_number(value.operands[1], 0)) return take(value.operands[0]);  // a zero point of 0

@@ -33,8 +33,7 @@ class Direct final : public Family {
     }
     const auto fitting = [&](std::int64_t size, std::vector<std::int64_t> values) {
       std::erase_if(values, [&](std::int64_t value) { return value > 1 && (gpu ? value / 2 >= size : value > size); });
-      if (!gpu && size <= 4096 && std::find(values.begin(), values.end(), size) == values.end())
-        values.insert(values.begin(), size);
+      if (!gpu && size <= 4096 && std::ranges::find(values, size) == values.end()) values.insert(values.begin(), size);
       return values;
     };
     const std::vector<std::int64_t> wide =

@@ -158,7 +158,7 @@ std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s) {
 
 bool takes_boxes(const Form& form, const std::vector<std::int64_t>& tile) {
   const auto fits = [&](const Access& access) { return is_box(access, tile, form.nest.axes); };
-  return std::all_of(form.nest.loads.begin(), form.nest.loads.end(), fits) &&
-         std::all_of(form.nest.outputs.begin(), form.nest.outputs.end(), [&](const auto& output) { return fits(output.place); });
+  return std::ranges::all_of(form.nest.loads, fits) &&
+         std::ranges::all_of(form.nest.outputs, [&](const auto& output) { return fits(output.place); });
 }
 }  // namespace warploom::kernels::direct

@@ -204,8 +204,7 @@ class Writer {
   // only a part of the tile is read: the threads that load it are not those that need it.
   bool turned(const Access& load) const {
     const auto outside = [&](std::size_t a) { return !load.uses(a); };
-    if (form_.roles.lanes >= 0 && tile_.extent[at(form_.roles.lanes)] > 1 && std::any_of(tiled_.begin(), tiled_.end(), outside))
-      return true;
+    if (form_.roles.lanes >= 0 && tile_.extent[at(form_.roles.lanes)] > 1 && std::ranges::any_of(tiled_, outside)) return true;
     const int own = fastest(load), x = form_.roles.x;
     return own >= 0 && x >= 0 && own != x && tile_.extent[at(own)] > 1 && tile_.extent[at(x)] > 1 && !form_.reduced[at(own)] &&
            load.uses(at(x));
@@ -239,7 +238,7 @@ class Writer {
     const int lanes = form_.roles.lanes;
     if (lanes < 0 || tile_.extent[at(lanes)] == 1) return;
     const TensorId whole = draft.reg(fmt::format("total{}", v), Dtype::f32, shape_of(n_.values[v].varies));
-    const auto axis = std::find(tiled_.begin(), tiled_.end(), at(lanes)) - tiled_.begin();
+    const auto axis = std::ranges::find(tiled_, at(lanes)) - tiled_.begin();
     b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
     held_[v] = whole;
     if (!gpu_ || tiled_.size() < 3) return;

@@ -46,7 +46,7 @@ class MatmulThreads final : public Family {
     if (!plain) depths = {16, 32, 8, 64, 4, 2, 1};
     if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels; });
     for (std::int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
-    if (channels < 8) std::reverse(tap_counts.begin(), tap_counts.end());
+    if (channels < 8) std::ranges::reverse(tap_counts);
     Space space{name(),
                 {{"block_m",
                   !plain          ? Values{64, 128, 32, 16, 256}

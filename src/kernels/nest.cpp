@@ -109,7 +109,7 @@ class Reader {
   // Whether it takes every value below `size` exactly once.
   bool whole(const Affine& affine, std::int64_t size) const {
     std::vector<int> axes = axes_of(affine);
-    std::sort(axes.begin(), axes.end(), [&](int x, int y) { return affine.steps[at(x)] < affine.steps[at(y)]; });
+    std::ranges::sort(axes, [&](int x, int y) { return affine.steps[at(x)] < affine.steps[at(y)]; });
     std::int64_t step = 1;
     for (const int axis : axes) {
       if (affine.steps[at(axis)] != step) return false;
@@ -136,7 +136,7 @@ class Reader {
   }
   int reduce(ValueOp op, int operand, std::vector<int> axes) {
     if (axes.empty()) return operand;
-    std::sort(axes.begin(), axes.end());
+    std::ranges::sort(axes);
     return push({.kind = Kind::reduce, .op = op, .operands = {operand}, .axes = std::move(axes)});
   }
 
@@ -330,8 +330,8 @@ class Reader {
     std::vector<std::size_t> order;  // fewest reductions first: one then finds its axis already there
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i] != graph::kAbsent) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t x, std::size_t y) { return depth_[at(node.inputs[x])] < depth_[at(node.inputs[y])]; });
+    std::ranges::stable_sort(
+        order, [&](std::size_t x, std::size_t y) { return depth_[at(node.inputs[x])] < depth_[at(node.inputs[y])]; });
     std::vector<int> operands(node.inputs.size(), -1);
     for (const std::size_t i : order) {
       const auto place = source(node, i, map);
@@ -567,7 +567,7 @@ std::vector<Nest> nests_of(const Graph& graph) {
       return std::ranges::equal(shape, graph.tensor(group[0]).shape,
                                 [](std::int64_t own, std::int64_t large) { return own == large || own == 1; });
     };
-    const auto group = std::find_if(groups.begin(), groups.end(), fits);
+    const auto group = std::ranges::find_if(groups, fits);
     if (group == groups.end()) groups.push_back({id});
     else group->push_back(id);
   }

@@ -87,7 +87,7 @@ bool merge_axes(Nest& nest, std::size_t a) {
     if (!can_merge(output.place, a, nest.axes)) return false;
   for (const NestValue& value : nest.values) {
     if (value.kind == Kind::index && !one_axis(value.at, a, inner)) return false;
-    const auto over = [&](int axis) { return std::find(value.axes.begin(), value.axes.end(), axis) != value.axes.end(); };
+    const auto over = [&](int axis) { return std::ranges::find(value.axes, axis) != value.axes.end(); };
     if (value.varies[a] != value.varies[a + 1] || over(outer_axis) != over(outer_axis + 1)) return false;
   }
   for (Access& load : nest.loads) merge(load, a, nest.axes);
@@ -153,7 +153,7 @@ bool NestValue::same(const NestValue& other) const {
 }
 
 bool Access::uses(std::size_t axis) const {
-  return std::any_of(at.begin(), at.end(), [&](const Affine& c) { return c.steps[axis] != 0; });
+  return std::ranges::any_of(at, [&](const Affine& c) { return c.steps[axis] != 0; });
 }
 
 std::optional<std::size_t> Access::dim_of(std::size_t axis) const {

@@ -129,7 +129,7 @@ void RowProgram::reduce(int id, TensorId from, bool alone) {
   for (std::size_t i = rows.row.size(); i-- > 0;) {
     varies[rows.row[i]] = false;
     const TensorId part = i == 0 ? to : reg(fmt::format("part{}", i), varies);
-    b.reduce(part, from, static_cast<int>(std::find(rows.dims.begin(), rows.dims.end(), rows.row[i]) - rows.dims.begin()), op);
+    b.reduce(part, from, static_cast<int>(std::ranges::find(rows.dims, rows.row[i]) - rows.dims.begin()), op);
     from = part;
   }
   if (cluster > 1 && !in_memory) b.cluster_reduce(to, op);

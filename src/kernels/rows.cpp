@@ -22,7 +22,7 @@ class Reader {
   static bool plain(const Access& access) {
     std::set<std::size_t> axes;
     for (const Affine& dim : access.at) {
-      const auto others = dim.steps.size() - at(static_cast<int>(std::count(dim.steps.begin(), dim.steps.end(), 0)));
+      const auto others = dim.steps.size() - at(static_cast<int>(std::ranges::count(dim.steps, 0)));
       for (std::size_t i = 0; i < dim.steps.size(); ++i)
         if (dim.steps[i] != 0 && (dim.steps[i] != 1 || others > 1 || !axes.insert(i).second)) return false;
     }
@@ -33,7 +33,7 @@ class Reader {
     Nest& nest = rows_.nest;
     const std::vector<bool> reduced = nest.reduced();
     for (std::size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows_.row : rows_.outer).push_back(i);
-    if (nest.scan() || rows_.row.empty() || std::count(nest.axes.begin(), nest.axes.end(), 0)) return false;
+    if (nest.scan() || rows_.row.empty() || std::ranges::count(nest.axes, 0)) return false;
     for (const NestValue& value : nest.values)
       if (value.kind == Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
     for (const Access& load : nest.loads)
@@ -51,7 +51,7 @@ class Reader {
         nest.loads, [&](const Access& load) { return used(load, rows_.outer) + used(load, rows_.row) == outer + row; });
     if (all == nest.loads.end()) return false;
     const auto stride = [&, all = *all](std::size_t axis) { return all.stride(axis); };
-    std::stable_sort(rows_.row.begin(), rows_.row.end(), [&](auto a, auto b) { return stride(a) > stride(b); });
+    std::ranges::stable_sort(rows_.row, [&](auto a, auto b) { return stride(a) > stride(b); });
     rows_.across = rows_.outer.empty() ? nest.axes.size() : rows_.outer.back();
     for (const std::size_t axis : rows_.outer)
       if (stride(axis) == 1) rows_.across = axis, rows_.lanes_outside = true;
@@ -104,7 +104,7 @@ class Reader {
     if (from == what) return true;
     if (known.contains(from) || rows_.term(from).kind == Kind::reduce) return false;
     const auto& args = rows_.term(from).operands;
-    return std::any_of(args.begin(), args.end(), [&](int arg) { return reads(arg, what, known); });
+    return std::ranges::any_of(args, [&](int arg) { return reads(arg, what, known); });
   }
 
   void find_passes() {
@@ -199,8 +199,7 @@ class Reader {
       return term.kind == Kind::reduce && past(term.operands[0], fill) != identity_of(term.op);
     };
     for (const double fill : {0.0, -kInfinity, kInfinity}) {
-      const auto masks =
-          std::count_if(rows_.terms.begin(), rows_.terms.end(), [&](const auto& t) { return needs_mask(t, fill); });
+      const auto masks = std::ranges::count_if(rows_.terms, [&](const auto& t) { return needs_mask(t, fill); });
       if (masks < fewest) fewest = masks, chosen = fill;
     }
     for (RowTerm& term : rows_.terms) term.masked = needs_mask(term, chosen);
@@ -242,12 +241,12 @@ std::int64_t Rows::slots() const {
   return count;
 }
 bool Rows::fills_tile(const std::vector<bool>& varies) const {
-  return std::all_of(dims.begin(), dims.end(), [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
+  return std::ranges::all_of(dims, [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
 }
 
 std::optional<Rows> read_rows(const std::vector<Nest>& nests) {
   const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
-  if (nests.size() != 1 || std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers)) return std::nullopt;
+  if (nests.size() != 1 || std::ranges::any_of(nests[0].loads, gathers)) return std::nullopt;
   return Reader(nests[0]).read();
 }
 }  // namespace warploom::kernels

@@ -99,8 +99,7 @@ class RowwiseCpu final : public Family {
     const std::int64_t whole = round_up(size, lanes);
     for (const std::int64_t vectors : {64, 32, 16, 128, 8, 4, 1})
       if (vectors == 1 || vectors / 2 * lanes < size) chunks.push_back(vectors * lanes);
-    if (whole <= kLongestChunk && std::find(chunks.begin(), chunks.end(), whole) == chunks.end())
-      chunks.insert(chunks.begin(), whole);
+    if (whole <= kLongestChunk && std::ranges::find(chunks, whole) == chunks.end()) chunks.insert(chunks.begin(), whole);
     if (rows_.lanes_outside) chunks = {1};
     for (const std::int64_t count : {1, 4, 16, 64, 256, 1024})
       if (!rows_.lanes_outside && rows_.row_count() % count == 0 && count * rows_.row_size() <= 1 << 22) tasks.push_back(count);

@@ -148,7 +148,7 @@ int ways_of(const Access& access, const Swizzle& swizzle, int enough = kWarp * k
       const std::int64_t byte = swizzle(bit >> 3);
       for (std::int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w) words.push_back(w);
     }
-    std::sort(words.begin(), words.end());
+    std::ranges::sort(words);
     words.erase(std::unique(words.begin(), words.end()), words.end());
     std::array<int, kBanks> load{};
     for (const std::int64_t w : words) worst = std::max(worst, ++load[static_cast<std::size_t>(w % kBanks)]);
@@ -199,8 +199,8 @@ Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLa
   MemoryLayout plain = memory;
   plain.swizzle = {};
   int top = bit_length(plain.bytes() - 1);  // bits from here up are always zero
-  const bool linear = std::all_of(accesses.begin(), accesses.end(),
-                                  [&](const SharedAccess& access) { return bit_matrix(access.registers, plain).has_value(); });
+  const bool linear =
+      std::ranges::all_of(accesses, [&](const SharedAccess& access) { return bit_matrix(access.registers, plain).has_value(); });
   if (!linear) top = std::min(top, kLargestPeriodBits);
   std::vector<Access> phases;
   for (const SharedAccess& access : accesses) phases.push_back(phases_of(access.registers, plain, access.access_bytes));

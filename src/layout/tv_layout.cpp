@@ -16,7 +16,7 @@ void add_digits(const std::vector<TvMode>& modes, std::int64_t index, Coord& coo
 }
 
 bool steps_nowhere(const TvMode& mode) {
-  return std::all_of(mode.step.begin(), mode.step.end(), [](std::int64_t s) { return s == 0; });
+  return std::ranges::all_of(mode.step, [](std::int64_t s) { return s == 0; });
 }
 
 TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::int64_t step) {
@@ -55,7 +55,7 @@ bool TvLayout::is_exact() const {
     for (std::int64_t v = 0; v < values(); ++v) ++hits[coord(t, v)];
   std::size_t elements = 1;
   for (const std::int64_t extent : tile) elements *= static_cast<std::size_t>(extent);
-  return hits.size() == elements && std::all_of(hits.begin(), hits.end(), [&](const auto& hit) {
+  return hits.size() == elements && std::ranges::all_of(hits, [&](const auto& hit) {
            bool inside = hit.second == hits.begin()->second;
            for (std::size_t d = 0; d < tile.size(); ++d) inside &= hit.first[d] >= 0 && hit.first[d] < tile[d];
            return inside;

@@ -20,7 +20,7 @@ Interval median_interval(std::span<const double> values, std::uint64_t seed) {
     for (double& value : drawn) value = values[random.below(values.size())];
     medians.push_back(median_of(drawn));
   }
-  std::sort(medians.begin(), medians.end());
+  std::ranges::sort(medians);
   const auto at = [&](double share) {
     return medians[static_cast<std::size_t>(share * static_cast<double>(medians.size() - 1))];
   };

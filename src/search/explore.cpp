@@ -386,7 +386,7 @@ bool is_fatal(ErrorCode code) {
   constexpr std::array kFatal = {ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
                                  ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
                                  ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
-  return std::find(kFatal.begin(), kFatal.end(), code) != kFatal.end();
+  return std::ranges::find(kFatal, code) != kFatal.end();
 }
 
 Result<Outcome> explore(const Problem& problem, const Options& options) { return Explorer(problem, options).run(); }

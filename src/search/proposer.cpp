@@ -36,7 +36,7 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
     found.emplace_back(guess, std::move(schedule));
   }
   if (catalogue.capabilities.gpu) random.shuffle(found);  // the cost model orders them, a few at a time
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<kernels::Schedule> out;
   for (auto& [guess, schedule] : found) out.push_back(std::move(schedule));
   return out;
@@ -137,8 +137,7 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
     us[static_cast<std::size_t>(i)] = list && list->predicted_us > 0 ? list->predicted_us : HUGE_VAL;
   });
   for (std::size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
-  std::stable_sort(schedules.begin(), schedules.end(),
-                   [&](const auto& a, const auto& b) { return predicted_[a.text()] < predicted_[b.text()]; });
+  std::ranges::stable_sort(schedules, [&](const auto& a, const auto& b) { return predicted_[a.text()] < predicted_[b.text()]; });
   return !schedules.empty() && predicted_[schedules[0].text()] < HUGE_VAL;
 }
 
@@ -151,7 +150,7 @@ void Proposer::climb(std::vector<kernels::Schedule> from) {
       if (seen.insert(from[i].text()).second)
         for (auto& near : neighbours(*catalogue_, from[i])) next.push_back(std::move(near));
     for (auto& schedule : next)
-      if (std::find(from.begin(), from.end(), schedule) == from.end()) from.push_back(std::move(schedule));
+      if (std::ranges::find(from, schedule) == from.end()) from.push_back(std::move(schedule));
     by_prediction(from);
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");

@@ -165,7 +165,7 @@ class Model : Question {
   Work cost_of(const Statement&, const Produce& node, int threads) {
     Work work = walk(node.body, threads);
     // A slot that blocks share is free, and full, when the slowest of them says so.
-    const bool shared = std::any_of(node.body.begin(), node.body.end(), [](const Statement& s) {
+    const bool shared = std::ranges::any_of(node.body, [](const Statement& s) {
       const auto* copy = std::get_if<Copy>(&s.node);
       return copy && !copy->multicast.empty();
     });

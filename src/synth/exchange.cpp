@@ -22,7 +22,7 @@ std::vector<std::int64_t> Exchange::picks() const {
 }
 
 bool Exchange::within_threads() const {
-  bool same = std::all_of(lane_of_unit.begin(), lane_of_unit.end(), [](std::int64_t lane) { return lane == 0; });
+  bool same = std::ranges::all_of(lane_of_unit, [](std::int64_t lane) { return lane == 0; });
   for (std::size_t b = 0; b < lane_of_thread.size(); ++b) same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
   return same;
 }
@@ -41,7 +41,7 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
     const bool of_thread = static_cast<int>(b) < thread_bits;
     std::uint64_t bits = 0;
     if (want->columns[b]) {
-      const auto found = std::find(have->columns.begin(), have->columns.end(), want->columns[b]);
+      const auto found = std::ranges::find(have->columns, want->columns[b]);
       if (found == have->columns.end()) return std::nullopt;
       bits = std::uint64_t{1} << (found - have->columns.begin());
     }

@@ -123,7 +123,7 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
   }
   if (out.found.empty() && out.lacks.empty())
     out.lacks = fmt::format("operands of a type that {} multiplies: {}", capabilities.arch, fmt::join(types, ", "));
-  std::stable_sort(out.found.begin(), out.found.end(), [](const auto& x, const auto& y) { return x.cost < y.cost; });
+  std::ranges::stable_sort(out.found, [](const auto& x, const auto& y) { return x.cost < y.cost; });
   return out;
 }
 }  // namespace warploom::synth

@@ -14,8 +14,8 @@ int fair_share(const Question& question) {
 Status check_cluster(const Question& question) {
   const std::int64_t blocks = cluster_size(question.program);
   if (blocks <= question.capabilities.max_cluster) return ok();
-  const auto reduce = std::find_if(question.sites.begin(), question.sites.end(),
-                                   [](const Site& site) { return std::holds_alternative<ClusterReduce>(site.statement->node); });
+  const auto reduce = std::ranges::find_if(
+      question.sites, [](const Site& site) { return std::holds_alternative<ClusterReduce>(site.statement->node); });
   return fail({ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
                reduce == question.sites.end() ? fmt::format("program '{}'", question.program.name) : place_of(*reduce->statement),
                fmt::format("at most {} blocks a cluster on {}", question.capabilities.max_cluster, question.capabilities.arch),
@@ -158,8 +158,7 @@ Result<std::vector<Solution>> synthesize_best(const Program& program, const targ
     solutions.push_back(std::move(solution));
   }
   if (solutions.empty()) return fail(*first_error);
-  std::stable_sort(solutions.begin(), solutions.end(),
-                   [](const Solution& a, const Solution& b) { return a.cost.us < b.cost.us; });
+  std::ranges::stable_sort(solutions, [](const Solution& a, const Solution& b) { return a.cost.us < b.cost.us; });
   if (solutions.size() > most) solutions.resize(most);
   return solutions;
 }

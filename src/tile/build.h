@@ -85,7 +85,7 @@ class Builder {
   }
   // Every step[d]-th element along dimension d of a global tensor: the windows of a strided convolution.
   Tile stepped(Tile tile, std::vector<std::int64_t> step) const {
-    if (std::any_of(step.begin(), step.end(), [](auto every) { return every != 1; })) tile.step = std::move(step);
+    if (std::ranges::any_of(step, [](auto every) { return every != 1; })) tile.step = std::move(step);
     return tile;
   }
   Value value(TensorId tensor) const { return {.kind = Value::Kind::tensor, .tensor = tensor}; }

@@ -228,9 +228,8 @@ class Parser {
     while (at_ < lines_.size() && lines_[at_].level == level) {
       if (level > kDeepest) return refused("statements are nested too deeply");
       Reader io = next();
-      const auto tensor =
-          std::find_if(kTensorWords.begin(), kTensorWords.end(), [&](const TensorWord& row) { return io.is(row.word); });
-      const auto word = std::find(kStatementWords.begin(), kStatementWords.end(), io.peek().text);
+      const auto tensor = std::ranges::find_if(kTensorWords, [&](const TensorWord& row) { return io.is(row.word); });
+      const auto word = std::ranges::find(kStatementWords, io.peek().text);
       if (tensor != kTensorWords.end()) {
         WARPLOOM_CHECK(declare(io, program_.tensors, "tensor"));
       } else if (io.is("pipeline")) {

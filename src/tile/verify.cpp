@@ -110,13 +110,11 @@ struct Declaration {
 bool is_identifier(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
   const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
-  if (!std::all_of(name.begin(), name.end(), fits)) return false;
+  if (!std::ranges::all_of(name, fits)) return false;
   return kReserved.find(fmt::format(" {} ", name)) == std::string_view::npos;
 }
 
-bool is_grid_variable(std::string_view name) {
-  return std::find(kGridVariables.begin(), kGridVariables.end(), name) != kGridVariables.end();
-}
+bool is_grid_variable(std::string_view name) { return std::ranges::find(kGridVariables, name) != kGridVariables.end(); }
 namespace {
 Status verify_declarations(const Program& program) {
   const auto declared = [&](std::string_view kind, const std::string& name) {

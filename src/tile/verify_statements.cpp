@@ -4,7 +4,7 @@ namespace warploom::tile {
 namespace {
 template <class T>
 bool contains(const std::vector<T>& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+  return std::ranges::find(list, value) != list.end();
 }
 using tile::text_of;
 std::string text_of(Dtype type) { return std::string(warploom::name_of(type)); }
@@ -213,8 +213,8 @@ class Verifier {
   // Every block of the cluster along the copy's dimensions produces the same tiles in the same order.
   Status shared_along(const Copy& copy) const {
     const std::string& along = copy.multicast;
-    if (along.find_first_not_of("xyz") != along.npos || !std::is_sorted(along.begin(), along.end()) ||
-        std::adjacent_find(along.begin(), along.end()) != along.end())
+    if (along.find_first_not_of("xyz") != along.npos || !std::ranges::is_sorted(along) ||
+        std::ranges::adjacent_find(along) != along.end())
       return refuse(fmt::format("'{}' names no dimensions of a cluster", along), "x, y, z, xy, xz, yz or xyz", along);
     if (producing_.empty()) return refuse("a multicast stands outside a produce");
     if (divergent_)
@@ -286,8 +286,8 @@ class Verifier {
                     "f32 for floats, f64 for f64, i32 for i8 and u8", text_of(acc_type));
     auto a = matrix_extent(mma.a.extent), b = matrix_extent(mma.b.extent);
     const auto acc = matrix_extent(program_.tensor(mma.acc).shape);
-    if (mma.transpose_a) std::reverse(a.begin(), a.end());
-    if (mma.transpose_b) std::reverse(b.begin(), b.end());
+    if (mma.transpose_a) std::ranges::reverse(a);
+    if (mma.transpose_b) std::ranges::reverse(b);
     if (a.size() != 2 || b.size() != 2 || acc.size() != 2 || a[0] != acc[0] || b[1] != acc[1] || a[1] != b[0])
       return refuse("the shapes of an mma do not fit each other", "acc [M, N], a [M, K], b [K, N]",
                     fmt::format("acc {}, a {}, b {}", text_of(acc), text_of(a), text_of(b)));
@@ -310,7 +310,7 @@ class Verifier {
   Status check(const Rearrange& node) const {
     const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
     std::vector<std::int64_t> shape = src.shape;
-    if (node.transpose) std::reverse(shape.begin(), shape.end());
+    if (node.transpose) std::ranges::reverse(shape);
     const bool fits = src.dtype == dst.dtype && shape == dst.shape && node.src != node.dst;
     if (node.transpose && shape.size() != 2) return unlike("rearrange", src, dst, "two dimensions");
     return fits ? ok() : unlike("rearrange", src, dst, "one type and shape, or two dimensions turned round");

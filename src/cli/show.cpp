@@ -31,7 +31,7 @@ Answer show_regions(const Flags& flags, const search::Partition& partition, Trac
     std::vector<std::string> families;
     if (!region.alias)
       for (const auto& family : kernels::families_for({region.graph, track}, capabilities)) families.push_back(family->name());
-    const std::string& stored = region.tensors[static_cast<std::size_t>(region.graph.outputs[0])];
+    const std::string& stored = region.tensors[region.graph.outputs[0]];
     regions.push_back({{"number", regions.size() + 1},
                        {"name", region.graph.name},
                        {"output", stored},

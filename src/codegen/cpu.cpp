@@ -125,7 +125,7 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
   std::map<Scope, std::map<TensorId, std::int64_t>> bytes;
   for (TensorId id = 0; id < static_cast<TensorId>(layouts.of.size()); ++id)
-    bytes[own.tensor(id).scope][id] = layouts.of[static_cast<std::size_t>(id)].floats * 4;
+    bytes[own.tensor(id).scope][id] = layouts.of[id].floats * 4;
   if (const auto all = layouts.shared_floats * 4; all > capabilities.shared_bytes)
     return synth::too_much(program, bytes[Scope::shared], "the shared tensors do not fit in a core's L2 cache",
                            capabilities.shared_bytes, all, "take smaller tiles");

@@ -145,7 +145,7 @@ bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
   // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
   if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) || dst.col.dim < 0) return false;
   if (dst.col.stride != l.panel) return false;  // another dimension lies between
-  const Index& first = dst.tile->offset[static_cast<std::size_t>(dst.row.dim)];
+  const Index& first = dst.tile->offset[dst.row.dim];
   if (!ranges_.divisible(first, lanes_)) return false;
   if (rows % lanes_ != 0 && !(first.constant() && *first.constant() + rows == l.fast())) return false;
   const std::string bounds = conditions(*src.tile).empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", rows, cols) : box(src);

@@ -134,13 +134,13 @@ class CpuEmitter {
   void store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded);
 
   const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
-  const CpuLayout& layout(TensorId id) const { return layouts_.of[static_cast<std::size_t>(id)]; }
+  const CpuLayout& layout(TensorId id) const { return layouts_.of[id]; }
   std::vector<std::int64_t> strides_of(TensorId id) const {
     return tensor(id).scope == Scope::global ? tensor(id).strides : layout(id).strides(tensor(id).shape);
   }
   std::string fresh(const std::string& stem) { return stem + "_" + std::to_string(++fresh_); }
   const std::string& name(TensorId id) const {
-    named_[static_cast<std::size_t>(id)] = true;
+    named_[id] = true;
     return tensor(id).name;
   }
 

@@ -43,8 +43,8 @@ void walk(const Program& program, const Body& body, Wanted& wanted, std::map<con
     });
     if (holds) continue;
     const TensorUses uses = uses_of(program, body[i]);
-    for (const TensorId id : uses.writes) wanted[static_cast<std::size_t>(id)] = false;
-    for (const TensorId id : uses.reads) wanted[static_cast<std::size_t>(id)] = true;
+    for (const TensorId id : uses.writes) wanted[id] = false;
+    for (const TensorId id : uses.reads) wanted[id] = true;
   }
 }
 }  // namespace
@@ -131,7 +131,7 @@ bool CpuEmitter::memory_serves(const Copy& copy, const Body& body, std::span<con
       if (uses.writes.contains(id)) return !run.shape.empty();
       if (uses.reads.contains(id) && run.shape.size() != 1) return false;
     }
-  return !wanted_.at(&body.back())[static_cast<std::size_t>(id)];
+  return !wanted_.at(&body.back())[id];
 }
 
 // A row of a global tensor that the innermost loop walks through.
@@ -283,7 +283,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     }
   }
   for (const auto& [id, copy] : changed) {
-    const bool wanted = wanted_.at(&statements.back())[static_cast<std::size_t>(id)];
+    const bool wanted = wanted_.at(&statements.back())[id];
     if (wanted && copy && memory_serves(*copy, body, later)) aliases_[id] = {row_pointer(copy->src), walks(copy->src)};
     else if (wanted) store(element(id, loops) + step, value[id], v, extent, !rows || along + 1 == shape.size());
   }

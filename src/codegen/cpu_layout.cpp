@@ -14,7 +14,7 @@ struct Uses {
 };
 
 void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges, std::vector<Uses>& uses) {
-  const auto at = [&](TensorId id) -> Uses& { return uses[static_cast<std::size_t>(id)]; };
+  const auto at = [&](TensorId id) -> Uses& { return uses[id]; };
   for (const Statement& statement : body) {
     const auto* loop = std::get_if<For>(&statement.node);
     if (loop) ranges.enter(*loop);

@@ -156,11 +156,9 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const Tensor& acc = tensor(node.acc);
   const int groups = role_threads_ / 128;
   const int a_k = node.transpose_a ? 0 : 1, b_k = node.transpose_b ? 1 : 0;
-  const auto mn_major = [&](const Tile& tile, int k_dim) {
-    return solution_.shared.at(tile.tensor).dims[static_cast<std::size_t>(k_dim)][0].stride != 1;
-  };
+  const auto mn_major = [&](const Tile& tile, int k_dim) { return solution_.shared.at(tile.tensor).dims[k_dim][0].stride != 1; };
   const std::int64_t n = acc.shape[1], m_atoms = acc.shape[0] / groups / row.m;
-  const std::int64_t k_atoms = matrix_extent(node.a.extent)[static_cast<std::size_t>(a_k)] / row.k;
+  const std::int64_t k_atoms = matrix_extent(node.a.extent)[a_k] / row.k;
   for (const Tile* tile : {&node.a, &node.b})
     if (tensor(tile->tensor).scope == Scope::shared) {
       before_async_read(tile->tensor);
@@ -189,7 +187,7 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   if (row.a_shared) {
     // An atom of 64 rows further down, when a warpgroup has more than one.
     const auto& layout = solution_.shared.at(node.a.tensor);
-    const Index down = offset_in(m * row.m, layout.dims[static_cast<std::size_t>(1 - a_k)], bounds_);
+    const Index down = offset_in(m * row.m, layout.dims[1 - a_k], bounds_);
     out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, {});", row.call, n,
               cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k), name(node.acc), at_acc,
               (a_step + scaled(down, layout.element_bits / 8)).text(), b_step.text(), adds);

@@ -101,7 +101,7 @@ std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& 
 
 void CudaEmitter::look_up(const Tile& memory, std::vector<Index>& coordinates) {
   if (memory.lookup < 0) return;
-  Index& at = coordinates[static_cast<std::size_t>(memory.lookup_dim)];
+  Index& at = coordinates[memory.lookup_dim];
   const auto d = static_cast<std::size_t>(memory.lookup_dim);
   const Tile indices{memory.lookup, {memory.offset[d]}, {memory.extent[d]}};
   const std::string variable = name(memory.lookup) + "_at", bounds = bounds_condition(indices, {at});

@@ -98,7 +98,7 @@ Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Byt
     else
       for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
         samples.indices.push_back(row * rows.elements + column);
-        samples.values.push_back(made.value[static_cast<std::size_t>(column)]);
+        samples.values.push_back(made.value[column]);
       }
   }
   return samples;

@@ -105,8 +105,8 @@ struct Graph {
   std::vector<Node> nodes;  // in an order in which they can run
   std::vector<TensorId> inputs, outputs;
 
-  const Tensor& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
-  Tensor& tensor(TensorId id) { return tensors[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return tensors[id]; }
+  Tensor& tensor(TensorId id) { return tensors[id]; }
   std::optional<TensorId> tensor_named(std::string_view wanted) const;
   int producer(TensorId id) const;                // index into nodes, -1 for inputs and constants
   std::vector<int> consumers(TensorId id) const;  // indices into nodes, ascending, each once

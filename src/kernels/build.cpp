@@ -140,7 +140,7 @@ Work work_of(const Region& region) {
   const auto read = [&](graph::TensorId id) {  // movement may want a part alone: rows of a table, a slice
     double least = 0;
     for (const int n : graph.consumers(id)) {
-      const graph::Node& node = graph.nodes[static_cast<std::size_t>(n)];
+      const graph::Node& node = graph.nodes[n];
       least += class_of(node.op) == graph::OpClass::movement ? bytes(node.outputs[0]) : bytes(id);
     }
     return std::min(least, bytes(id));

@@ -129,7 +129,7 @@ Access phases_of(const TvLayout& registers, MemoryLayout memory, int access_byte
       for (std::int64_t t = first; t < std::min(threads, first + lanes); ++t)
         for (std::int64_t v = step; v < std::min(values, step + vector); ++v)
           phase.push_back(linear ? static_cast<std::int64_t>((*map)(static_cast<std::uint64_t>(t + v * threads)))
-                                 : offsets[static_cast<std::size_t>(t * values + v)]);
+                                 : offsets[t * values + v]);
       const std::int64_t origin = phase.front();
       for (std::int64_t& offset : phase) offset ^= origin;
       seen.insert(std::move(phase));
@@ -151,7 +151,7 @@ int ways_of(const Access& access, const Swizzle& swizzle, int enough = kWarp * k
     std::ranges::sort(words);
     words.erase(std::unique(words.begin(), words.end()), words.end());
     std::array<int, kBanks> load{};
-    for (const std::int64_t w : words) worst = std::max(worst, ++load[static_cast<std::size_t>(w % kBanks)]);
+    for (const std::int64_t w : words) worst = std::max(worst, ++load[w % kBanks]);
     if (worst >= enough) break;
   }
   return worst;

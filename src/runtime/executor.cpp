@@ -40,7 +40,7 @@ Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name) 
 }
 
 Result<std::shared_ptr<void>> Executor::host_memory(std::int64_t bytes) {
-  return std::shared_ptr<std::byte[]>(new std::byte[static_cast<std::size_t>(bytes)]);
+  return std::shared_ptr<std::byte[]>(new std::byte[bytes]);
 }
 Status Executor::upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) {
   std::memcpy(static_cast<char*>(to.address()) + offset, from, static_cast<std::size_t>(bytes));

@@ -159,7 +159,7 @@ class Planner {
     // Kernels that were renamed are compiled again: all at once, into the cache.
     graph::parallel_for(static_cast<std::int64_t>(out.list.kernels.size()), options_.jobs, [&](std::int64_t i) {
       LaunchList one{.engine = out.list.engine, .arch = out.list.arch};
-      one.kernels = {out.list.kernels[static_cast<std::size_t>(i)]};
+      one.kernels = {out.list.kernels[i]};
       (void)runtime::compile(one);
     });
     verify::Setup setup = whole_.setup;

@@ -47,9 +47,8 @@ class Partitioner {
       region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() && is_alias(region, stored(root), out.storage);
       if (!region.alias && !place(region))
         return fail({ErrorCode::kNoSchedule, "no family of schedules covers a part of the graph on this target",
-                     place_of(graph_.nodes[static_cast<std::size_t>(root)]),
-                     "operators that families know, in types they compute", graph::to_text(region.graph),
-                     "take another target or track"});
+                     place_of(graph_.nodes[root]), "operators that families know, in types they compute",
+                     graph::to_text(region.graph), "take another target or track"});
       out.regions.push_back(std::move(region));
     }
     return out;
@@ -58,7 +57,7 @@ class Partitioner {
  private:
   using Nodes = std::set<int>;
 
-  const Node& node(int n) const { return graph_.nodes[static_cast<std::size_t>(n)]; }
+  const Node& node(int n) const { return graph_.nodes[n]; }
   TensorId stored(int root) const { return node(root).outputs[0]; }
   bool all(const Nodes& nodes, std::initializer_list<OpClass> classes) const {
     return std::ranges::all_of(nodes,
@@ -197,7 +196,7 @@ class Partitioner {
 
   // Views of something stored are that; those that are outputs give their memory to what they view, where it has none of its own.
   bool is_alias(const Region& region, TensorId id, std::map<std::string, std::string>& storage) const {
-    const std::string from = storage.at(region.tensors[static_cast<std::size_t>(region.graph.inputs[0])]);
+    const std::string from = storage.at(region.tensors[region.graph.inputs[0]]);
     const TensorId source = *graph_.tensor_named(from);
     const std::string& name = graph_.tensor(id).name;
     const bool promised = promised_.contains(id);

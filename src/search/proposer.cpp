@@ -133,8 +133,8 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
     if (predicted_.emplace(schedule.text(), HUGE_VAL).second) fresh.push_back(&schedule);
   std::vector<double> us(fresh.size());
   graph::parallel_for(static_cast<std::int64_t>(fresh.size()), 0, [&](std::int64_t i) {
-    const auto list = catalogue_->build(*fresh[static_cast<std::size_t>(i)]);
-    us[static_cast<std::size_t>(i)] = list && list->predicted_us > 0 ? list->predicted_us : HUGE_VAL;
+    const auto list = catalogue_->build(*fresh[i]);
+    us[i] = list && list->predicted_us > 0 ? list->predicted_us : HUGE_VAL;
   });
   for (std::size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
   std::ranges::stable_sort(schedules, [&](const auto& a, const auto& b) { return predicted_[a.text()] < predicted_[b.text()]; });

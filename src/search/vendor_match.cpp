@@ -78,7 +78,7 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
     return std::nullopt;
   reference.buffers = {{"A", a.name}, {"B", b.name}, {"C", out.name}};
   for (const int operand : *epilogue) {
-    const kernels::Access& bias = nest.loads[static_cast<std::size_t>(operand)];
+    const kernels::Access& bias = nest.loads[operand];
     if (packed(nest, bias, {n})) p.bias = BiasKind::per_column;
     else if (packed(nest, bias, {m})) p.bias = BiasKind::per_row;
     else if (packed(nest, bias, with(true, {m, n}))) p.bias = BiasKind::full;

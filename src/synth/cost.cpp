@@ -58,8 +58,7 @@ class Model : Question {
   double bytes_in(const Tile& tile) const { return elements_of(tile) * bits_of(program.tensor(tile.tensor).dtype) / 8; }
   void bind_block(Environment& at, std::int64_t block) const {
     at["cluster_rank"] = block % cluster_size(program);
-    for (int d = 0; d < 3; block /= program.grid[static_cast<std::size_t>(d++)])
-      at[tile::block(d).name()] = block % program.grid[static_cast<std::size_t>(d)];
+    for (int d = 0; d < 3; block /= program.grid[d++]) at[tile::block(d).name()] = block % program.grid[d];
   }
 
   // Layouts and registers.

@@ -54,7 +54,7 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
   const auto value = [&](std::size_t b) { return source[b] >> thread_bits; };
   int low = 0;
   while (thread_bits + low < static_cast<int>(source.size()) && element_bits << (low + 1) <= kMostBits &&
-         source[static_cast<std::size_t>(thread_bits + low)] == std::uint64_t{1} << (thread_bits + low))
+         source[thread_bits + low] == std::uint64_t{1} << (thread_bits + low))
     ++low;
   for (std::size_t b = 0; b < source.size(); ++b)
     while (low > 0 && !(static_cast<int>(b) >= thread_bits && static_cast<int>(b) < thread_bits + low) &&

@@ -136,21 +136,21 @@ class SharedSolver : Question {
       return Lack{fmt::format("a start in dimension {} of '{}' at a multiple of 16 bytes", inner, tensor.name),
                   fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
     const auto met = met_by(slot, global, contiguous);
-    const auto row = met ? bytes_of(shared.dtype, shared.shape[static_cast<std::size_t>(*met)]) : 0;
+    const auto row = met ? bytes_of(shared.dtype, shared.shape[*met]) : 0;
     if (windows && (global.extent[inner] > 256 || static_cast<std::size_t>(met.value_or(0)) + 1 != shared.shape.size()))
       return Lack{"rows of at most 256 elements", text_of(shared.shape)};
     if (row == 0 || row % unit)
       return Lack{fmt::format("rows of '{}' of a multiple of {} bytes", shared.name, unit), fmt::format("{} bytes", row)};
     if (shared.shape.size() != 2 || slot.extent != shared.shape)
       return Lack{fmt::format("all of '{}', of two dimensions", shared.name), text_of(slot.extent)};
-    if (shared.shape[static_cast<std::size_t>(*met)] != global.extent[inner])
+    if (shared.shape[*met] != global.extent[inner])
       return Lack{fmt::format("rows of '{}' of one dimension of '{}'", shared.name, tensor.name),
-                  fmt::format("{} of {}", global.extent[inner], shared.shape[static_cast<std::size_t>(*met)])};
-    const std::int64_t rows = shared.shape[static_cast<std::size_t>(1 - *met)];
+                  fmt::format("{} of {}", global.extent[inner], shared.shape[*met])};
+    const std::int64_t rows = shared.shape[1 - *met];
     std::int64_t above =
         std::numeric_limits<std::int64_t>::max();  // rows of several dimensions: one box, slower dimensions first
     for (const int d : wide_dims(global.extent)) {
-      const std::int64_t stride = d == *contiguous ? above : tensor.strides[static_cast<std::size_t>(d)];
+      const std::int64_t stride = d == *contiguous ? above : tensor.strides[d];
       if (wide_dims(global.extent).size() > 2 && (stride > above || rows > 256 || !copy.multicast.empty()))
         return Lack{fmt::format("at most 256 rows of '{}' in the order of its strides, for one block", tensor.name),
                     fmt::format("{} rows {}", rows, text_of(global.extent))};
@@ -214,7 +214,7 @@ class SharedSolver : Question {
                      fmt::format("dimension {} (k) contiguous, for {}: {}", use.k_dim, matrix_of(use).name, quoted(use)),
                      fmt::format("dimension {} contiguous, by: {}", contiguous, quoted(first)),
                      "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
-    const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape[static_cast<std::size_t>(contiguous)]);
+    const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape[contiguous]);
     if (const auto panel = static_cast<int>(panel_of(bytes))) {
       WARPLOOM_TRY(solution_.shared[id], layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype)));
       const Use& by = matrix ? *matrix : *engine;
@@ -234,7 +234,7 @@ class SharedSolver : Question {
     double best_cost = -1;
     const int rank = static_cast<int>(tensor.shape.size());
     for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
-      if (tensor.shape[static_cast<std::size_t>(contiguous)] % per_byte(tensor.dtype)) continue;
+      if (tensor.shape[contiguous] % per_byte(tensor.dtype)) continue;
       MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits_of(tensor.dtype));
       double cost = 0;
       const auto accesses = accesses_of(uses, layout, contiguous, cost);
@@ -347,8 +347,7 @@ class SharedSolver : Question {
     const Tensor& tensor = program.tensor(global.tensor);
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
     const auto met = met_by(shared, global, contiguous_dim(tensor));
-    const bool aligned =
-        met && !layout.dims[static_cast<std::size_t>(*met)].empty() && layout.dims[static_cast<std::size_t>(*met)][0].stride == 1;
+    const bool aligned = met && !layout.dims[*met].empty() && layout.dims[*met][0].stride == 1;
     auto lack = engine_lacks(site, copy);
     if (!lack && !aligned)
       lack = Lack{"the slot contiguous along the dimension that the tensor is",
@@ -360,7 +359,7 @@ class SharedSolver : Question {
     if (site.producing >= 0 && is_between_roles(sites, site.producing)) return cannot_fill(site, *lack);
     // Threads copy: spread vectors over them.
     int vector = aligned ? vector_limit(program, bounds, global, 16) : 1;
-    while (vector > 1 && shared.offset[static_cast<std::size_t>(*met)].known_divisor() % vector) vector /= 2;
+    while (vector > 1 && shared.offset[*met].known_divisor() % vector) vector /= 2;
     const auto is_async = [&] {
       return capabilities.async_copy && sides.load && site.producing >= 0 && copy.fill == 0 &&
              bytes_of(tensor.dtype, vector) >= 4 && tensor.dtype == program.tensor(shared.tensor).dtype;
@@ -432,7 +431,7 @@ std::size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
 TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& other_extent) {
   TvLayout out{other_extent, {}, {}};
   const auto met = meetings(registers.tile, other_extent).value_or(std::vector<Meeting>());
-  const auto at = [](auto& list, int i) -> auto& { return list[static_cast<std::size_t>(i)]; };
+  const auto at = [](auto& list, int i) -> auto& { return list[i]; };
   const auto mode_seen = [&](TvMode mode, std::vector<TvMode>& to) {
     Coord step(other_extent.size(), 0);
     for (const Meeting& m : met) {

@@ -12,7 +12,7 @@ void collect(const Body& body, const Site& here, std::vector<Site>& sites) {
     for_bodies(statement, [&](const Body& inside) {
       if (roles) {
         inner.first += inner.threads;
-        inner.threads = roles->roles[static_cast<std::size_t>(++inner.role)].warps * 32;
+        inner.threads = roles->roles[++inner.role].warps * 32;
       }
       collect(inside, inner, sites);
     });
@@ -107,7 +107,7 @@ std::int64_t extreme(IndexOp op, std::int64_t a, std::int64_t b) {
 }
 }  // namespace
 IndexRanges::IndexRanges(const Program& program) {
-  for (int d = 0; d < 3; ++d) loops_[block(d).name()] = {{0, program.grid[static_cast<std::size_t>(d)] - 1}, 0, 1};
+  for (int d = 0; d < 3; ++d) loops_[block(d).name()] = {{0, program.grid[d] - 1}, 0, 1};
   loops_["cluster_rank"] = {{0, cluster_size(program) - 1}, 0, 1};
 }
 

@@ -83,7 +83,7 @@ Status check_registers(const Question& question, const Solution& solution) {
                        fmt::format("{}: {} and {}", print(question.program, *site.statement), text_of(side->extent),
                                    text_of(other->extent)),
                        "change the extents, or copy row by row"});
-    const Role* role = roles && site.role >= 0 ? &roles->roles[static_cast<std::size_t>(site.role)] : nullptr;
+    const Role* role = roles && site.role >= 0 ? &roles->roles[site.role] : nullptr;
     const int budget = role && role->registers ? role->registers : fair_share(question);
     const std::int64_t most = std::min(budget, kMostRegisters);
     for (const TensorUse& use : uses_of(*site.statement)) {

@@ -54,7 +54,7 @@ class Builder {
     return id;
   }
   TensorId zeroed(TensorId output) {  // it holds zeros when the program begins
-    return program_.tensors[static_cast<std::size_t>(output)].zeroed = true, output;
+    return program_.tensors[output].zeroed = true, output;
   }
   TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
     return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});

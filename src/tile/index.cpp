@@ -167,7 +167,7 @@ bool Index::same(const Index& other) const {
 
 Index block(int dimension) {
   constexpr std::array kNames = {"block_x", "block_y", "block_z"};
-  return Index::variable(kNames[static_cast<std::size_t>(std::clamp(dimension, 0, 2))]);
+  return Index::variable(kNames[std::clamp(dimension, 0, 2)]);
 }
 Index cluster_rank() { return Index::variable("cluster_rank"); }
 }  // namespace warploom::tile

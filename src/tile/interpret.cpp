@@ -111,7 +111,7 @@ class Block {
   Result<Values> read(const Tile& tile, double fill, const Block& holder) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
     const void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
-    const Storage& storage = holder.tensors_[static_cast<std::size_t>(tensor.windows_of < 0 ? tile.tensor : tensor.windows_of)];
+    const Storage& storage = holder.tensors_[tensor.windows_of < 0 ? tile.tensor : tensor.windows_of];
     Values values;
     WARPLOOM_CHECK(for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
       if (!bytes && !(place && storage && (*storage)[*place]))
@@ -129,7 +129,7 @@ class Block {
   Status write(const Tile& tile, const Values& values, std::optional<ReduceOp> combine = {}) {
     const Tensor& tensor = program_.tensor(tile.tensor);
     void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
-    Storage& storage = tensors_[static_cast<std::size_t>(tile.tensor)];
+    Storage& storage = tensors_[tile.tensor];
     if (!bytes && !storage)
       storage = std::make_shared<Storage::element_type>(static_cast<std::size_t>(element_count(tensor.shape)));
     auto value = values.begin();
@@ -161,7 +161,7 @@ class Block {
       fill([&](std::size_t i) {
         std::int64_t place = 0;
         for (std::size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
-        return held[static_cast<std::size_t>(place)];
+        return held[place];
       });
     } else if (value.kind == Value::Kind::coordinate) {
       WARPLOOM_TRY(const std::int64_t shift, value_of(value.shift));
@@ -194,7 +194,7 @@ class Block {
       if (rank < 0 || rank >= cluster_size(program_))
         return undefined("a copy from a peer that the cluster does not have",
                          fmt::format("a rank of 0 to {}", cluster_size(program_) - 1), std::to_string(rank));
-      holder = &cluster_[static_cast<std::size_t>(rank)];
+      holder = &cluster_[rank];
     }
     WARPLOOM_TRY(const Values values, read(copy.src, copy.fill, *holder));
     return write(copy.dst, values, copy.combine);
@@ -328,7 +328,7 @@ class Block {
   // A slot's tensors are bound to their names while a Produce or Consume runs, and to nothing outside.
   Status run(const Produce& s) {
     const Pipeline& pipeline = program_.pipeline(s.pipeline);
-    Queue& queue = queues_[static_cast<std::size_t>(s.pipeline)];
+    Queue& queue = queues_[s.pipeline];
     const std::size_t full = queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
     // One thread of control that waits for itself waits forever; different roles wait for each other.
     if (role_ < 0 && full >= static_cast<std::size_t>(pipeline.stages))
@@ -336,23 +336,22 @@ class Block {
                        fmt::format("at most {} slots produced ahead", pipeline.stages));
     WARPLOOM_CHECK(body(s.body));
     auto& slot = queue.slots.emplace_back();
-    for (const TensorId tensor : pipeline.tensors)
-      slot.push_back(std::exchange(tensors_[static_cast<std::size_t>(tensor)], nullptr));
+    for (const TensorId tensor : pipeline.tensors) slot.push_back(std::exchange(tensors_[tensor], nullptr));
     return ok();
   }
 
   Status run(const Consume& s) {
     const Pipeline& pipeline = program_.pipeline(s.pipeline);
-    Queue& queue = queues_[static_cast<std::size_t>(s.pipeline)];
+    Queue& queue = queues_[s.pipeline];
     std::size_t& taken = queue.taken[role_];
     if (taken >= queue.slots.size())
       return undefined(fmt::format("'{}' is consumed and has no slot left", pipeline.name),
                        fmt::format("more than {} slots produced", queue.slots.size()));
     std::vector<Storage>& slot = queue.slots[taken++];
-    for (std::size_t i = 0; i < slot.size(); ++i) tensors_[static_cast<std::size_t>(pipeline.tensors[i])] = slot[i];
+    for (std::size_t i = 0; i < slot.size(); ++i) tensors_[pipeline.tensors[i]] = slot[i];
     if (role_ < 0) slot.clear();  // nobody else will read it
     WARPLOOM_CHECK(body(s.body));
-    for (const TensorId tensor : pipeline.tensors) tensors_[static_cast<std::size_t>(tensor)].reset();
+    for (const TensorId tensor : pipeline.tensors) tensors_[tensor].reset();
     return ok();
   }
 

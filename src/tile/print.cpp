@@ -24,7 +24,7 @@ class Writer {
       if (row.scope == tensor.scope && row.writable == (tensor.writable && row.scope == Scope::global)) out += row.word;
   }
   void item(Named<const int> of) {
-    const auto name = [&](const auto& list) { return exists(list, of.id) ? list[static_cast<std::size_t>(of.id)].name : "?"; };
+    const auto name = [&](const auto& list) { return exists(list, of.id) ? list[of.id].name : "?"; };
     out += of.is_pipeline ? name(program_.pipelines) : name(program_.tensors);
   }
   void item(const std::vector<TensorId>& tensors) {

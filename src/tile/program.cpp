@@ -78,8 +78,8 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
     for (std::int64_t left = 1, right = 1; left != right || here.a.empty();) {
       const bool from_a = left < right || here.a.empty();
       if (from_a ? i == in_a.size() : j == in_b.size()) return std::nullopt;
-      if (from_a) left *= a[static_cast<std::size_t>(here.a.emplace_back(in_a[i++]))];
-      else right *= b[static_cast<std::size_t>(here.b.emplace_back(in_b[j++]))];
+      if (from_a) left *= a[here.a.emplace_back(in_a[i++])];
+      else right *= b[here.b.emplace_back(in_b[j++])];
     }
     if (here.a.size() > 1 && here.b.size() > 1) return std::nullopt;
   }

@@ -227,8 +227,8 @@ struct Program {
   std::vector<Pipeline> pipelines;
   Body body;
 
-  const Tensor& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
-  const Pipeline& pipeline(PipelineId id) const { return pipelines[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return tensors[id]; }
+  const Pipeline& pipeline(PipelineId id) const { return pipelines[id]; }
 };
 
 // Says to the tensors of every pipeline, and to their windows, whose they are.

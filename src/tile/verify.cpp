@@ -137,7 +137,7 @@ Status verify_declarations(const Program& program) {
     WARPLOOM_CHECK(declared("pipeline", p.name).check(p, static_cast<PipelineId>(i), owner));
   }
   for (std::size_t i = 0; i < owner.size(); ++i)
-    if (const TensorId base = program.tensors[i].windows_of; base >= 0) owner[i] = owner[static_cast<std::size_t>(base)];
+    if (const TensorId base = program.tensors[i].windows_of; base >= 0) owner[i] = owner[base];
   for (std::size_t i = 0; i < owner.size(); ++i)
     if (program.tensors[i].pipeline != owner[i])
       return declared("tensor", program.tensors[i].name).refuse("the tensor and the pipelines disagree on whose slot it is");
@@ -173,11 +173,9 @@ struct Sharing {
       };
       const bool flags = std::holds_alternative<Signal>(s.node) || std::holds_alternative<Wait>(s.node);  // made to be shared
       for (const TensorUse& use : uses_of(s))
-        if (!flags) note(tensors[static_cast<std::size_t>(use.tensor)], use.read, use.written);
-      if (const auto* node = std::get_if<Produce>(&s.node))
-        note(pipelines[static_cast<std::size_t>(node->pipeline)], false, true);
-      if (const auto* node = std::get_if<Consume>(&s.node))
-        note(pipelines[static_cast<std::size_t>(node->pipeline)], true, false);
+        if (!flags) note(tensors[use.tensor], use.read, use.written);
+      if (const auto* node = std::get_if<Produce>(&s.node)) note(pipelines[node->pipeline], false, true);
+      if (const auto* node = std::get_if<Consume>(&s.node)) note(pipelines[node->pipeline], true, false);
       const bool roles = std::holds_alternative<Roles>(s.node);
       has_roles |= roles;
       int at = place;

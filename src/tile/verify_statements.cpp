@@ -64,13 +64,13 @@ class Verifier {
     if (index.op() == IndexOp::constant) return false;
     if (index.op() == IndexOp::variable) {
       for (int d = 0; d < 3; ++d)
-        if (index.same(block(d))) return program_.cluster[static_cast<std::size_t>(d)] > 1 && along.find("xyz"[d]) != along.npos;
+        if (index.same(block(d))) return program_.cluster[d] > 1 && along.find("xyz"[d]) != along.npos;
       return index.same(cluster_rank()) && cluster_size(program_) > 1;
     }
     // The cluster's own number: block_x / 4 in clusters of 4 along x.
     for (int d = 0; d < 3; ++d)
       if (index.op() == IndexOp::div && index.left().same(block(d)) && index.right().constant() &&
-          *index.right().constant() % program_.cluster[static_cast<std::size_t>(d)] == 0)
+          *index.right().constant() % program_.cluster[d] == 0)
         return false;
     return differs(index.left(), along) || differs(index.right(), along);
   }
@@ -301,7 +301,7 @@ class Verifier {
     std::vector<std::int64_t> shape = program_.tensor(node.src).shape;
     if (node.axis < 0 || static_cast<std::size_t>(node.axis) >= shape.size())
       return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
-    if (!kKeeps) shape[static_cast<std::size_t>(node.axis)] = 1;
+    if (!kKeeps) shape[node.axis] = 1;
     if (program_.tensor(node.dst).shape == shape) return ok();
     return refuse(fmt::format("the result of a {} has the wrong shape", kKeeps ? "scan" : "reduce"), text_of(shape),
                   text_of(program_.tensor(node.dst).shape));

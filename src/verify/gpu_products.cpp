@@ -81,7 +81,7 @@ struct Multiplier {
     given_up = !process.channel->receive(options.limit_ms);
     if (given_up) return process.end(true), false;
     graph::parallel_for(batch * p.m, 0, [&](std::int64_t row) {
-      const std::int64_t at = p.batch[static_cast<std::size_t>(row / p.m)].c + row % p.m * p.n;
+      const std::int64_t at = p.batch[row / p.m].c + row % p.m * p.n;
       for (std::int64_t i = 0; i < p.n; ++i) {
         if (value) value[at + i] += numbers[problem.value + row * p.n + i];
         if (magnitude) magnitude[at + i] += numbers[problem.magnitude + row * p.n + i];

@@ -131,12 +131,12 @@ void fill_range(const Stream& stream, std::byte* out, std::int64_t begin, std::i
 std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
   std::int64_t bound = 0;
   for (const int consumer : graph.consumers(id)) {
-    const graph::Node& node = graph.nodes[static_cast<std::size_t>(consumer)];
+    const graph::Node& node = graph.nodes[consumer];
     if (node.op != graph::OpKind::Gather || node.inputs.size() < 2 || node.inputs[1] != id) continue;
     const auto& shape = graph.tensor(node.inputs[0]).shape;
     const auto axis = graph::normalized_axis(node.integer("axis"), shape.size(), "");
     if (!axis) continue;
-    const std::int64_t size = shape[static_cast<std::size_t>(*axis)];
+    const std::int64_t size = shape[*axis];
     bound = bound == 0 ? size : std::min(bound, size);
   }
   return bound;
@@ -162,7 +162,7 @@ void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t coun
 }
 
 Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed) {
-  const graph::TensorId id = graph.inputs[static_cast<std::size_t>(input)];
+  const graph::TensorId id = graph.inputs[input];
   return {seed, input, family, graph.tensor(id).dtype, index_bound(graph, id)};
 }
 }  // namespace warploom::verify

@@ -24,7 +24,7 @@ std::int64_t gathered_by(const tile::Program& program, const std::string& lookup
     if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node))
       for (const tile::Tile* tile : {&copy->src, &copy->dst})
         if (tile->lookup >= 0 && program.tensor(tile->lookup).name == lookup)
-          extent = std::max(extent, program.tensor(tile->tensor).shape[static_cast<std::size_t>(tile->lookup_dim)]);
+          extent = std::max(extent, program.tensor(tile->tensor).shape[tile->lookup_dim]);
   return extent;
 }
 

@@ -114,7 +114,7 @@ std::int64_t longest_sum(const graph::Graph& given) {
 }
 }  // namespace
 Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
-  const Dtype out = graph.tensor(graph.outputs[static_cast<std::size_t>(output)]).dtype;
+  const Dtype out = graph.tensor(graph.outputs[output]).dtype;
   if (!is_float(out)) return {HUGE_VAL, 0, 0, 0.5, false};
   Tolerance t;
   t.absolute = limits_of(out).step;

@@ -1,5 +1,10 @@
 #include "archive/archive.h"
+#include <sqlite3.h>
+#include <cerrno>
+#include <fstream>
+#include "base/file.h"
 #include "base/hash.h"
+#include "base/rendered.h"
 namespace warploom::archive {
 using nlohmann::json;
 namespace {
@@ -83,5 +88,163 @@ Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
 
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {
   return select<Run>("runs WHERE problem=? ORDER BY id", {problem});
+}
+
+// The archive on SQLite: its file, its statements, its errors.
+namespace fs = std::filesystem;
+namespace {
+constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+
+// The file and its log go under a new name together: SQLite would otherwise replay the old log into the next archive.
+tl::unexpected<Error> moved_aside(const fs::path& path, const std::string& found) {
+  Error error{ErrorCode::kArchiveDamaged, "the archive is damaged", path.string(), "a whole archive", found, ""};
+  error.remedy = "move the file away; too many damaged ones lie beside it";
+  for (int i = 1; i < 10'000; ++i) {
+    const std::string target = fmt::format("{}.damaged-{}", path.string(), i);
+    std::error_code failure, ignored;
+    if (fs::exists(target, failure)) continue;
+    fs::rename(path, target, failure);
+    for (const char* suffix : {"-wal", "-shm"})
+      if (!failure) fs::rename(path.string() + suffix, target + suffix, ignored);
+    error.remedy = failure
+                       ? "move the file away yourself; it could not be renamed: " + failure.message()
+                       : fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
+    break;
+  }
+  return fail(std::move(error));
+}
+
+tl::unexpected<Error> foreign(const fs::path& path, const std::string& found) {
+  return fail({ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(), "an archive, or no file yet",
+               found, "name another file with --archive"});
+}
+
+// Looks at the first bytes before SQLite does, which would call everything that is not its own "not a database".
+Status look_at_header(const fs::path& path) {
+  std::error_code missing;
+  const auto size = fs::file_size(path, missing);
+  if (missing || size == 0) return ok();
+  std::array<char, 16> head{};
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(head.data(), head.size());
+  const auto got = static_cast<std::size_t>(stream.gcount());
+  if (got == 0)
+    return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(), "a readable file", std::strerror(errno),
+                 "check its permissions"});
+  if (std::string_view(head.data(), got) != kMagic.substr(0, got)) return foreign(path, "a file of another kind");
+  if (size < 100) return moved_aside(path, fmt::format("{} bytes, less than a header", size));
+  return ok();
+}
+}  // namespace
+tl::unexpected<Error> Archive::damaged(const std::string& found) const {
+  return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path_.string(), "a whole archive", found, ""});
+}
+
+tl::unexpected<Error> Archive::error_of(int code) const {
+  sqlite3* const connection = connection_.get();
+  const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code), place = path_.string();
+  const int system = connection ? sqlite3_system_errno(connection) : 0;
+  const int primary = code & 0xff;
+  const auto among = [](int value, std::initializer_list<int> list) { return std::ranges::find(list, value) != list.end(); };
+  // SQLite does not always remember why a write failed (it looks at errno again after rolling back), so a write that failed
+  // on an open file counts as a lack of room: the other reasons show when the file is opened.
+  if (primary == SQLITE_FULL || among(code, {SQLITE_IOERR_WRITE, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_FSYNC}) ||
+      (primary == SQLITE_IOERR && among(system, {ENOSPC, EDQUOT, EFBIG})))
+    return fail({ErrorCode::kDiskFull, "there is no room to write the archive", place, "free space", found,
+                 "free some space or name an archive elsewhere with --archive; what was recorded before is kept"});
+  if (among(primary, {SQLITE_BUSY, SQLITE_LOCKED}))
+    return fail({ErrorCode::kArchiveLocked, "another run holds the archive", place, "a turn to write", found,
+                 "wait for the other run or name another archive with --archive"});
+  // Our statements fit our tables: where SQLite refuses one, the file holds others.
+  if (among(primary, {SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_SCHEMA, SQLITE_FORMAT, SQLITE_TOOBIG}))
+    return damaged(found);
+  if (primary == SQLITE_NOMEM) return fail({ErrorCode::kOutOfMemory, "the archive does not fit in memory", place});
+  if (among(primary, {SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_IOERR}))
+    return fail({ErrorCode::kFileUnwritable, "the archive cannot be written", place, "a writable file in a writable folder",
+                 found, "name an archive elsewhere with --archive"});
+  return fail({ErrorCode::kInternal, "the archive's database refused a statement", place, "no error", found, ""});
+}
+
+Status Archive::execute(const std::string& script) const {
+  const int code = sqlite3_exec(connection_.get(), script.c_str(), nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? ok() : error_of(code);
+}
+
+Result<std::vector<std::string>> Archive::run(const std::string& sql, const std::vector<std::string>& values) const {
+  sqlite3_stmt* made = nullptr;
+  const int refused = sqlite3_prepare_v2(connection_.get(), sql.c_str(), -1, &made, nullptr);
+  if (refused != SQLITE_OK) return error_of(refused);
+  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(made, sqlite3_finalize);
+  int place = 0;
+  for (const std::string& value : values)
+    sqlite3_bind_text64(made, ++place, value.data(), value.size(), SQLITE_STATIC, SQLITE_UTF8);
+  std::vector<std::string> out;
+  while (true) {
+    const int code = sqlite3_step(made);
+    if (code == SQLITE_DONE) return out;
+    if (code != SQLITE_ROW) return error_of(sqlite3_extended_errcode(connection_.get()));
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(made, 0));
+    out.emplace_back(text ? text : "");
+  }
+}
+
+Result<std::int64_t> Archive::number(const std::string& sql) const {
+  WARPLOOM_TRY(const std::vector<std::string> rows, run(sql));
+  return rows.empty() ? 0 : std::atoll(rows[0].c_str());
+}
+
+// Creates the tables in a file that has none. Two processes may try at once: the second finds them made.
+Status Archive::create() const {
+  WARPLOOM_CHECK(execute("BEGIN IMMEDIATE"));
+  const auto build = [&]() -> Status {
+    WARPLOOM_TRY(const std::int64_t already, number("PRAGMA application_id"));
+    if (already == kApplicationId) return ok();
+    WARPLOOM_CHECK(execute(resource("archive/schema.sql")));
+    return execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion));
+  };
+  const Status built = build(), ended = execute(built ? "COMMIT" : "ROLLBACK");
+  return built ? ended : built;
+}
+
+Status Archive::set_up() const {
+  // A foreign file must not be touched, so its application id is read before all else: even its tables may be none that this
+  // version of SQLite can read.
+  WARPLOOM_TRY(const std::int64_t id, number("PRAGMA application_id"));
+  const bool fresh = id == 0;
+  if (id != kApplicationId) {
+    const auto tables = fresh ? number("SELECT count(*) FROM sqlite_master") : Result<std::int64_t>(1);
+    const bool unread = !tables && tables.error().code == ErrorCode::kArchiveDamaged;
+    if (unread || (tables && *tables > 0)) return foreign(path_, "an SQLite database of another program");
+    if (!tables) return fail(tables.error());
+  }
+  WARPLOOM_CHECK(execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
+  if (fresh) return create();
+  WARPLOOM_TRY(const std::int64_t version, number("PRAGMA user_version"));
+  if (version != kVersion)
+    return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path_.string(),
+                 fmt::format("version {}", kVersion), fmt::format("version {}", version),
+                 "use the program that wrote it, or name another archive with --archive"});
+  WARPLOOM_TRY(const std::vector<std::string> found, run("PRAGMA integrity_check(1)"));
+  if (found.size() != 1 || found[0] != "ok") return damaged(found.empty() ? "no answer" : found[0]);
+  return check_records();
+}
+
+Result<Archive> Archive::open(const fs::path& path, std::chrono::milliseconds lock_timeout) {
+  if (path.has_parent_path()) WARPLOOM_CHECK(make_folders(path.parent_path()));
+  WARPLOOM_CHECK(look_at_header(path));
+  Archive out;
+  out.path_ = path;
+  sqlite3* raw = nullptr;
+  const int code =
+      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  out.connection_.reset(raw, sqlite3_close_v2);
+  if (code != SQLITE_OK) return out.error_of(code);
+  sqlite3_extended_result_codes(raw, 1);
+  sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
+  const Status ready = out.set_up();
+  if (ready) return out;
+  if (ready.error().code != ErrorCode::kArchiveDamaged) return fail(ready.error());
+  out.connection_.reset();
+  return moved_aside(path, ready.error().found);
 }
 }  // namespace warploom::archive

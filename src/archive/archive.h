@@ -20,6 +20,7 @@
 #include <optional>
 #include <vector>
 #include "base/error.h"
+struct sqlite3;
 namespace warploom::archive {
 inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
 inline constexpr std::int32_t kVersion = 2;
@@ -104,6 +105,6 @@ class Archive {
   tl::unexpected<Error> damaged(const std::string& found) const;
 
   std::filesystem::path path_;
-  std::shared_ptr<struct sqlite3> connection_;  // closed with the last copy
+  std::shared_ptr<sqlite3> connection_;  // closed with the last copy
 };
 }  // namespace warploom::archive

@@ -2,9 +2,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/process.h"
-#include "base/rendered.h"
 #include "cli/command.h"
-#include "cli/text.h"
 #include "runtime/compilers.h"
 #include "runtime/driver.h"
 #include "runtime/library.h"

@@ -1,6 +1,5 @@
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/text.h"
 namespace warploom::cli {
 namespace {
 struct Flags {

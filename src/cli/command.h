@@ -4,12 +4,9 @@
 // With --json exactly one object goes to standard output, for a failure {"error": {...}}; everything else, progress included,
 // goes to standard error or nowhere.
 #pragma once
-#include <atomic>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <vector>
-#include "base/error.h"
+#include "archive/archive.h"
+#include "kernels/lower.h"
+#include "search/optimize.h"
 namespace warploom::cli {
 struct Session {
   bool json = false;
@@ -58,4 +55,56 @@ int run(int argc, char** argv);
 // Set by SIGINT and SIGTERM once catch_interrupts() was called; a second signal ends the process at once.
 const std::atomic<bool>& interrupted();
 void catch_interrupts();
+
+// Text in and out. What several commands read from their flags: tracks, schedules. What people read: aligned tables on
+// standard output, progress on standard error (one rewritten line on a terminal, a plain line every few seconds elsewhere). Colours
+// only on a terminal and only without NO_COLOR.
+// The track that was named, or the model's own for "". unknown-track when it is none or cannot hold for the model's types.
+Result<Track> track_for(const graph::Graph& graph, const std::string& name);
+
+// "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word that cannot be read.
+Result<kernels::Schedule> parse_schedule(const std::string& text);
+
+// What a search would try first.
+Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities);
+
+// What people read of a record: resources/text/NAME.txt filled in (base/rendered.h), then aligned. Its forms:
+//   {{#time}} microseconds   {{#percent}} a share   {{#ratio}} a number of times   {{#e1}}, {{#e2}}, {{#f1}} digits of a number
+//   {{#digits}} a key's first   {{#below}} lines, the others beneath the first   {{#bold}}, {{#green}} on a terminal that may be coloured
+std::string text_of(const std::string& name, const nlohmann::json& record);
+// Lines with tabs in columns: where lines follow one another, what stands before each's n-th tab is made as wide as the widest.
+std::string aligned(const std::string& text);
+
+// Microseconds as people read them: "812 us", "1.24 ms"; "-" for none.
+std::string time_text(double us);
+
+// Every layout that synthesis chose: one line, why, and its pictures. (compile.cpp)
+struct Drawn {
+  std::string tensor, layout, why, text, svg;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Drawn, tensor, layout, why, text, svg)
+std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most = 64);
+// Which instruction each copy and matrix statement became: an object a statement. (compile.cpp)
+nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution);
+// What each solution would cost, and what tells it from the first: an object a solution. (compile.cpp)
+nlohmann::json alternatives(const tile::Program& program, const std::vector<synth::Solution>& solutions);
+// All of these for people to read. (compile.cpp)
+std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered);
+
+// A bundle's plan, by its folder or its plan.json, which `path` then names; plan-invalid where it has no track or launch list. (verify.cpp)
+Result<nlohmann::json> read_plan(std::filesystem::path& path);
+
+// The archive at `file`, "": the one in the cache folder; file-missing rather than an empty one where there is none. (archive.cpp)
+Result<archive::Archive> archive_at(const std::string& file);
+
+// The bytes of `tensor` from a file NAME.npy, NumPy's format (versions 1 to 3, in C order), or of any other name: the packed bytes alone.
+// plan-invalid where its type, shape or size is another, or the .npy cannot be read. (run_bundle.cpp)
+Result<std::string> read_tensor(const std::filesystem::path& path, const BufferSpec& tensor);
+// Writes FOLDER/NAME.npy, or .bin where NumPy has no such type (bf16, 8-bit floats): the path. (run_bundle.cpp)
+Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder, const BufferSpec& tensor, std::string_view bytes);
+
+// Shows how a search goes on; what it shows on a terminal goes with its last copy.
+std::function<void(const search::Progress&)> progress_line(bool quiet);
+// "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.
+std::string progress_text(const search::Progress& progress, std::size_t width);
 }  // namespace warploom::cli

@@ -1,6 +1,5 @@
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/text.h"
 #include "tile/print.h"
 #include "verify/program_check.h"
 namespace warploom::cli {

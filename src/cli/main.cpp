@@ -1,5 +1,4 @@
 #include "cli/command.h"
-#include "verify/evaluator.h"
 
 // Hidden subcommands come first: this program starts itself again as the evaluator and as the compiler's process.
 int main(int argc, char** argv) {

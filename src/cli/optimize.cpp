@@ -1,5 +1,4 @@
 #include "cli/command.h"
-#include "cli/text.h"
 #include "export/bundle.h"
 #include "onnx/load.h"
 #include "verify/tolerance.h"

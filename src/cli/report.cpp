@@ -1,14 +1,124 @@
-// One page of what a search did, from a bundle's plan and the archive (docs/report.md).
+// One page of what a search did, from a bundle's plan and the archive (docs/report.md): its template, tables, plain pictures, all of it
+// readable without scripts. resources/report/report.js makes the tables sort and puts pictures that answer to pointer and keyboard in the
+// place of the plain ones.
 #include "base/file.h"
 #include "base/rendered.h"
 #include "cli/command.h"
-#include "cli/html.h"
-#include "cli/text.h"
 #include "onnx/load.h"
 #include "tile/print.h"
 namespace warploom::cli {
 namespace {
-using nlohmann::json;
+using nlohmann::json, nlohmann::ordered_json;
+const json kNone;
+
+const json& at(const json& record, const std::string& path) {
+  return record.contains(json::json_pointer(path)) ? record[json::json_pointer(path)] : kNone;
+}
+double number(const json& value) { return value.is_number() ? value.get<double>() : 0; }
+
+std::string cell(const json& value, bool share) {
+  if (!value.is_number() && !value.is_null()) return "<td>" + escaped(words(value)) + "</td>";
+  if (!share) return fmt::format("<td class=\"n\" data-v=\"{}\">{}</td>", number(value), words(value));
+  return fmt::format("<td class=\"n bar\" data-v=\"{0}\" style=\"--part:{0:.1f}%\">{0:.0f} %</td>", 100 * number(value));
+}
+
+// Values between two ends of a picture.
+struct Scale {
+  bool log;
+  double from, to, low = 1e300, high = -1e300;
+  double in(double value) const { return log ? std::log10(std::max(value, 1e-12)) : value; }
+  void take(double value) { low = std::min(low, in(value)), high = std::max(high, in(value)); }
+  void widen() {
+    const double room = std::max(0.05 * (high - low), log ? 0.02 : 0.5);
+    low -= room, high += room;
+  }
+  double at(double value) const { return from + (to - from) * (in(value)-low) / (high - low); }
+  double tick(int of_4) const {
+    const double value = low + (high - low) * of_4 / 4;
+    return log ? std::pow(10, value) : value;
+  }
+};
+
+// What lies at `path` ("/verdict/error") of a record that may lack it, or hold something of another kind there.
+std::string text_at(const json& record, const char* path) {
+  return at(record, path).is_string() ? at(record, path).get<std::string>() : "";
+}
+double number_at(const json& record, const char* path) { return number(at(record, path)); }
+const json& list_at(const json& record, const char* path) {
+  static const json none = json::array();
+  return at(record, path).is_array() ? at(record, path) : none;
+}
+
+// A table of resources/report/tables.json, a record a row; "" where there are none. A heading that ends in % has bars.
+std::string table(const std::string& name, const json& records) {
+  if (!records.is_array() || records.empty()) return "";
+  static const ordered_json tables = ordered_json::parse(resource("report/tables.json"));
+  const ordered_json& chosen = tables[name];
+  json shown = {{"name", name}, {"caption", chosen[0].get<std::string>()}};
+  for (const auto& column : chosen[1].items()) shown["headings"].push_back(column.key());
+  for (const auto& record : records) {
+    json cells;
+    for (const auto& column : chosen[1].items())
+      cells.push_back(cell(at(record, column.value().get<std::string>()), column.key().ends_with('%')));
+    shown["rows"].push_back({{"cells", cells}});
+  }
+  return rendered_html(resource("report/table.html"), shown, {});
+}
+
+// resources/report/report.html filled in (base/rendered.h). {{#time}}, {{#percent}} and {{#ratio}} write a number of microseconds, a share and
+// a number of times (– for none) as people read them.
+std::string report_page(const json& record) {
+  const auto form = [](auto write) {
+    return [write](const std::string& text) -> std::string { return write(std::strtod(text.c_str(), nullptr)); };
+  };
+  const Forms forms = {{"time", form([](double us) {
+                          const std::string text = time_text(us);
+                          return text.ends_with(" us") ? text.substr(0, text.size() - 2) + "µs" : text;
+                        })},
+                       {"ratio", form([](double times) { return times > 0 ? fmt::format("{:.2f}×", times) : "–"; })},
+                       {"percent", form([](double share) { return fmt::format("{:.0f} %", 100 * share); })}};
+  return rendered_html(resource("report/report.html"), record, forms);
+}
+
+// Marks and lines over two axes, y logarithmic. Classes are those of report.css; a mark's text shows where the pointer rests.
+struct Plot {
+  struct Mark {
+    double x, y;
+    std::string css, text;
+  };
+  using Line = std::vector<std::pair<double, double>>;
+  std::string title, x, y, css;
+  bool log_x = false;
+  std::vector<Mark> marks = {};
+  std::vector<std::pair<std::string, Line>> lines = {};  // class, corners
+};
+std::string scatter(const Plot& plot) {
+  constexpr double kLeft = 80, kRight = 880, kTop = 14, kBottom = 280;  // of the frame in resources/report/plot.html
+  Scale x{plot.log_x, kLeft, kRight}, y{true, kBottom, kTop};
+  for (const auto& mark : plot.marks) x.take(mark.x), y.take(mark.y);
+  for (const auto& line : plot.lines)
+    for (const auto& corner : line.second) x.take(corner.first), y.take(corner.second);
+  if (x.low > x.high) return "";  // nothing to show
+  x.widen(), y.widen();
+  json record = {{"css", plot.css}, {"title", plot.title}};
+  const auto label = [&](double at_x, double at_y, const char* anchor, const std::string& text) {
+    record["labels"].push_back({{"x", at_x}, {"y", at_y}, {"anchor", anchor}, {"text", text}});
+  };
+  for (int i = 0; i <= 4; ++i) {
+    label(x.at(x.tick(i)), kBottom + 20, "middle", words(x.tick(i)));
+    label(kLeft - 8, y.at(y.tick(i)) + 4, "end", words(y.tick(i)));
+  }
+  label((kLeft + kRight) / 2, kBottom + 42, "middle", plot.x);
+  label(kLeft + 8, kTop + 16, "start", plot.y);
+  for (const auto& [css, corners] : plot.lines) {
+    std::string points;
+    for (const auto& corner : corners) points += fmt::format("{:.1f},{:.1f} ", x.at(corner.first), y.at(corner.second));
+    record["lines"].push_back({{"css", css}, {"points", points}});
+  }
+  for (const auto& mark : plot.marks)
+    record["marks"].push_back({{"css", mark.css}, {"x", x.at(mark.x)}, {"y", y.at(mark.y)}, {"text", mark.text}});
+  return rendered_html(resource("report/plot.html"), record, {});
+}
 
 struct Flags {
   std::optional<std::string> bundle;

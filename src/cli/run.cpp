@@ -5,7 +5,6 @@
 #include <new>
 #include "base/file.h"
 #include "cli/command.h"
-#include "runtime/compile.h"
 namespace warploom::cli {
 namespace {
 const std::map<std::string, double> kUnits = {

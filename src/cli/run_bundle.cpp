@@ -2,7 +2,6 @@
 #include <regex>
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/text.h"
 #include "runtime/bundle.h"
 namespace warploom::cli {
 namespace {

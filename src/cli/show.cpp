@@ -1,6 +1,5 @@
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/text.h"
 #include "onnx/load.h"
 #include "tile/print.h"
 namespace warploom::cli {

@@ -1,11 +1,11 @@
-#include "cli/text.h"
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <cstdlib>
 #include <regex>
 #include <sstream>
 #include "base/rendered.h"
-#include "search/proposer.h"
+#include "cli/command.h"
+#include "search/explore.h"
 namespace warploom::cli {
 namespace {
 constexpr double kPlainEverySeconds = 5, kTerminalEverySeconds = 0.1;

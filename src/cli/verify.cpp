@@ -1,8 +1,6 @@
 #include <random>
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/text.h"
-#include "codegen/declarations.h"
 #include "onnx/load.h"
 #include "runtime/bundle.h"
 #include "search/explore.h"

@@ -1,6 +1,6 @@
-#include "codegen/cpu.h"
 #include <regex>
 #include "codegen/cpu_emitter.h"
+#include "codegen/emit.h"
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {

@@ -1,4 +1,3 @@
-#include "codegen/cuda.h"
 #include <regex>
 #include "codegen/cuda_emitter.h"
 #include "tile/print.h"

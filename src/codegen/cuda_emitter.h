@@ -2,7 +2,7 @@
 #pragma once
 #include <set>
 #include <span>
-#include "codegen/cuda.h"
+#include "codegen/emit.h"
 #include "codegen/terms.h"
 namespace warploom::codegen {
 using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target::Method;
@@ -122,8 +122,6 @@ class CudaEmitter {
                      const Index& address);
   void reduce_into(const Reduce& node, const std::string& dst);  // an array of floats
   void cluster_reduce_into(const ClusterReduce& node, const std::string& dst);
-
-  // cuda_scan.cpp
   void emit(const tile::Scan& node);
   struct ScanLevel {  // a mode along the axis
     std::size_t axis;

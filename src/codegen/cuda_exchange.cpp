@@ -3,7 +3,7 @@
 
 #include <bit>
 #include "codegen/cuda_emitter.h"
-#include "synth/exchange.h"
+#include "synth/solve.h"
 namespace warploom::codegen {
 namespace {
 // XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns that are their own bit stay

@@ -1,4 +1,5 @@
 #include "codegen/launch_list.h"
+#include <sstream>
 #include "tile/program.h"
 namespace warploom {
 using nlohmann::json;
@@ -48,5 +49,118 @@ Result<LaunchList> launch_list_from_json(const json& text) {
   } catch (const json::exception& error) {
     return unfit("a launch list cannot be read", "the form that to_json writes", error.what());
   }
+}
+namespace {
+constexpr std::string_view kMark = "// warploom:";
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+class Declarations {
+ public:
+  Declarations(const std::string& place, const LaunchList& problem) : place_(place), list_(problem) {}
+
+  Result<LaunchList> read(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      ++line_;
+      if (line.starts_with(kMark)) WARPLOOM_CHECK(declare(line.substr(kMark.size())));
+    }
+    if (list_.kernels.empty()) return invalid("a line `// warploom: kernel NAME grid=… args=…`", "none");
+    for (const BufferSpec& output : list_.outputs)
+      if (std::ranges::none_of(list_.kernels, [&](const Kernel& kernel) { return has(kernel.args, output.name); }))
+        return invalid("every output of the model among some kernel's args", "no " + output.name);
+    for (Kernel& kernel : list_.kernels) kernel.source = text;
+    return std::move(list_);
+  }
+
+ private:
+  tl::unexpected<Error> invalid(std::string expected, std::string found) const {
+    return fail({ErrorCode::kKernelInvalid, "the declarations of a kernel file cannot be read or do not fit its problem",
+                 fmt::format("{}:{}", place_, line_), std::move(expected), std::move(found),
+                 "docs/verification.md says how they are written"});
+  }
+  static bool has(const std::vector<Argument>& args, const std::string& name) {
+    return std::ranges::find(args, name, &Argument::buffer) != args.end();
+  }
+  bool known(const std::string& buffer) const {
+    const auto in = [&](const auto& specs) { return std::ranges::find(specs, buffer, &BufferSpec::name) != specs.end(); };
+    return in(list_.inputs) || in(list_.outputs) || in(list_.workspaces);
+  }
+
+  Status declare(const std::string& text) {
+    std::istringstream words(text);
+    std::string what, name;
+    words >> what >> name;
+    if (what == "workspace") return workspace(name, words);
+    if (what != "kernel" || name.empty()) return invalid("kernel NAME … or workspace NAME TYPE[SIZES]", text);
+    const bool gpu = list_.engine == Engine::cuda;
+    const std::set<std::string> keys = {"grid", "args", "shared", "zeroed", gpu ? "threads" : "grid"};
+    std::map<std::string, std::string> given;
+    for (std::string word; words >> word;) {
+      const std::size_t equals = std::min(word.find('='), word.size() - 1);
+      if (!keys.contains(word.substr(0, equals)) || !given.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
+        return invalid(fmt::format("{}=, each once", fmt::join(keys, "=, ")), word);
+    }
+    given.try_emplace("threads", gpu ? "128" : "1"), given.try_emplace("shared", "0");
+    Kernel made{.name = name};
+    WARPLOOM_TRY(const auto grid, integers(given["grid"], 1, {0x7fffffff, 65535, 65535}));
+    WARPLOOM_TRY(const auto threads, integers(given["threads"], 1, {1024}));
+    WARPLOOM_TRY(const auto shared, integers(given["shared"], 0, {1 << 30}));
+    std::ranges::copy(grid, made.grid.begin());
+    if (given["args"].empty()) return invalid("args=, what the kernel is handed", text);
+    made.threads = static_cast<int>(threads[0]), made.shared_bytes = shared[0];
+    for (const std::string& arg : parts_of(given["args"])) {
+      if (!known(arg)) return invalid("args= of the model's inputs and outputs and of workspaces above", arg);
+      made.args.push_back({.buffer = arg});
+    }
+    for (const std::string& zero : parts_of(given["zeroed"])) {
+      if (!has(made.args, zero)) return invalid("zeroed= of buffers that are among the args", zero);
+      std::ranges::find(made.args, zero, &Argument::buffer)->zeroed = true;
+    }
+    list_.kernels.push_back(std::move(made));
+    return ok();
+  }
+
+  Status workspace(const std::string& name, std::istringstream& words) {
+    std::string type, more;
+    words >> type >> more;
+    const std::size_t open = std::min(type.find('['), type.size());
+    const auto dtype = dtype_named(type.substr(0, open));
+    if (!dtype || !type.ends_with(']') || !more.empty()) return invalid("a type and sizes: f32[128,64]", type + more);
+    if (known(name)) return invalid("a name that no other buffer has", name);
+    BufferSpec spec{name, *dtype, {}};
+    WARPLOOM_TRY(spec.shape, integers(type.substr(open + 1, type.size() - open - 2), 1, std::vector(8, kMostElements)));
+    std::int64_t room = kMostElements;
+    for (const std::int64_t size : spec.shape)
+      if ((room /= size) == 0) return invalid("at most 2^40 elements", type);
+    list_.workspaces.push_back(std::move(spec));
+    return ok();
+  }
+
+  // "3,4" as integers, at most as many as `most` has, each from `least` to its own most.
+  Result<std::vector<std::int64_t>> integers(const std::string& text, std::int64_t least, const std::vector<std::int64_t>& most) {
+    std::vector<std::int64_t> out;
+    for (const auto& value : nlohmann::json::parse("[" + text + "]", nullptr, false)) {
+      if (!value.is_number_integer() || out.size() == most.size() || value < least || value > most[out.size()])
+        return invalid(fmt::format("at most {} numbers from {} to {}", most.size(), least, fmt::join(most, ", ")), text);
+      out.push_back(value);
+    }
+    if (out.empty()) return invalid("numbers, above all grid=", text);
+    return out;
+  }
+
+  std::string place_;
+  LaunchList list_;
+  int line_ = 0;
+};
+}  // namespace
+Result<LaunchList> declared_list(const std::string& text, const std::string& place, const LaunchList& problem) {
+  return Declarations(place, problem).read(text);
 }
 }  // namespace warploom

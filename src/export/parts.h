@@ -1,5 +1,5 @@
-// The parts of a bundle. All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record of it all,
-// record_of(); here is what has to be computed: the record, and the tensors that `make check` compares.
+// The parts of a bundle. All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record of it all; here
+// is what has to be computed beside it: the tensors that `make check` compares, and names.
 #pragma once
 #include "export/bundle.h"
 namespace warploom::export_ {
@@ -7,12 +7,6 @@ struct BundleFile {
   std::string path;  // below the bundle's folder
   std::string text;
 };
-
-// What the texts of resources/bundle name:
-//   bundle, summary, comment, gpu, engine, arch, …   of the whole
-//   inputs, outputs   {index, name, variable, type, dtype, shape, …}: the launcher's parameters, `type` what they point to
-//   kernels           as in the launch list; arguments with their address as the launcher spells it ("C", "bytes + 4096")
-nlohmann::json record_of(const BundleInfo& info, const LaunchList& list);
 
 // check/: inputs and expected outputs, or for large problems the seed and samples. Adds to inputs and outputs what check.cpp says of them,
 // to an input whether the model itself holds it (`held`) and then where its bytes lie (`stored`), which NAME.py reads, too; and as `given`

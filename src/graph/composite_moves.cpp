@@ -1,5 +1,5 @@
 // The rewriting of operators that move elements, know them from constants, or only change their types.
-#include "graph/writer.h"
+#include "graph/rules.h"
 namespace warploom::graph::rewrites {
 using Id = TensorId;
 using Outputs = std::vector<Id>;

@@ -1,5 +1,5 @@
 // The rewriting of composites that compute; composite_moves.cpp has those that move. The rules follow ONNX's definitions.
-#include "graph/writer.h"
+#include "graph/rules.h"
 namespace warploom::graph::rewrites {
 namespace {
 using Id = TensorId;

@@ -1,5 +1,5 @@
 // decompose(): every node that is no primitive by the rule of its operator; and what such a node makes, found in the same way.
-#include "graph/writer.h"
+#include "graph/rules.h"
 namespace warploom::graph {
 using Id = TensorId;
 Result<std::vector<Id>> Writer::run() {

@@ -1,7 +1,7 @@
 // Einsum as transposes, products and sums of primitives: operands are contracted one after another, from the left.
 //
 //   bhqd,bhkd->bhqk   batch b h (in both and kept), m q (the first's), n k (the second's), summed d:   [b,h,q,d] · [b,h,d,k]
-#include "graph/writer.h"
+#include "graph/rules.h"
 namespace warploom::graph::rewrites {
 namespace {
 using Id = TensorId;

@@ -1,5 +1,6 @@
-// What the operators' rules share. Private to the room.
+// What the operators' rules and rewrites share. Private to the room.
 #pragma once
+#include <set>
 #include "graph/operators.h"
 namespace warploom::graph {
 using List = std::vector<std::int64_t>;
@@ -33,4 +34,85 @@ Status check_vector(const Question& q, std::size_t i, std::int64_t size);  // an
 Status check_power(const Question& q);                                     // the p of a norm
 Status check_channels(const Question& q);                                  // a batch, channels, and maybe more
 Status check_weights(const Question& q);                                   // a convolution's, and its bias
+
+// Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and is folded where it is known.
+class Writer {
+ public:
+  using Id = TensorId;
+  // `dry`: for the types and shapes of the outputs alone. Nothing is folded and tables stay empty.
+  Writer(Graph& of, Node on, std::set<std::string>& names, bool dry)
+      : node(std::move(on)),
+        graph_(of),
+        prefix_(node.name.empty() ? of.tensor(node.outputs[0]).name : node.name),
+        names_(names),
+        dry_(dry) {}
+
+  Node node;
+  std::vector<Node> made;
+
+  // The node's outputs, one each; the first in its first input's type again if that was widened.
+  Result<std::vector<Id>> run();
+
+  bool has(std::size_t i) const { return question().has(i); }
+  const Shape& shape(Id id) const { return graph_.tensor(id).shape; }
+  std::size_t rank(Id id) const { return shape(id).size(); }
+  Dtype dtype(Id id) const { return graph_.tensor(id).dtype; }
+  const Graph& graph() const { return graph_; }
+  Question question() const { return {graph_, node}; }
+  bool dry() const { return dry_; }
+
+  Id raw(std::size_t i) const { return has(i) ? node.inputs[i] : kAbsent; }
+  // An input in the type that it is computed in: f32 for 16 bits.
+  Id in(std::size_t i);
+  Id make(OpKind op, std::vector<Id> inputs, std::string_view what, std::map<std::string, Attribute> attributes = {});
+
+  Id constant(Dtype type, Shape shape, const std::vector<double>& values, std::string_view what);
+  Id scalar(double value, Id like, std::string_view what) { return constant(dtype(like), {}, {value}, what); }
+  Id list(const List& values, std::string_view what) {
+    return constant(Dtype::i64, {std::ssize(values)}, {values.begin(), values.end()}, what);
+  }
+  // The constant whose element of flat index i is value(i).
+  template <class Value>
+  Id table(Dtype type, const Shape& shape, std::string_view what, const Value& value) {
+    if (dry_) return graph_.add_tensor({{fresh(what), type, shape}, std::nullopt});
+    std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(value(static_cast<std::int64_t>(i)));
+    return constant(type, shape, values, what);
+  }
+
+  Id cast(Id x, Dtype to, std::string_view what);
+  Id reshape(Id x, const Shape& to, std::string_view what);
+  Id reduce(OpKind op, Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
+    return axes.empty() ? x : make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
+  }
+  std::int64_t keepdims() const { return node.integer("keepdims", 1); }
+  Id add(Id a, Id b, std::string_view what) { return make(OpKind::Add, {a, b}, what); }
+  Id sub(Id a, Id b, std::string_view what) { return make(OpKind::Sub, {a, b}, what); }
+  Id mul(Id a, Id b, std::string_view what) { return make(OpKind::Mul, {a, b}, what); }
+  // Over `axes`, which stay as 1 or go.
+  Id mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1);
+  // [C] as [C,1,..], which broadcasting puts along axis 1 of `rank` axes.
+  Id along_channels(Id x, std::size_t of_rank, std::string_view what);
+  // 1/sqrt(x + epsilon)
+  Id inverse_root(Id x, double epsilon);
+
+ private:
+  std::string fresh(std::string_view what);
+
+  Graph& graph_;
+  std::string prefix_;
+  std::set<std::string>& names_;  // of all tensors
+  bool dry_, widened_ = false;
+  Status status_ = ok();
+};
+
+inline List span(std::size_t begin, std::size_t end) {
+  List axes(end - std::min(begin, end));
+  std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(begin));
+  return axes;
+}
+inline List chained(List first, const List& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
 }  // namespace warploom::graph

@@ -1,7 +1,6 @@
 // Schedules and their spaces; and from a schedule to a launch list: programs, verified, synthesized and written as source for the target.
 
-#include "codegen/cpu.h"
-#include "codegen/cuda.h"
+#include "codegen/emit.h"
 #include "kernels/family.h"
 #include "kernels/lower.h"
 #include "tile/verify.h"

@@ -1,4 +1,4 @@
-#include "layout/draw.h"
+#include "layout/memory_layout.h"
 namespace warploom::layout {
 namespace {
 struct Cell {

@@ -9,7 +9,7 @@
 // a row: dimension 0 (64 : 64), dimension 1 (64 : 1)(4 : 4096), swizzle {3,4,3}.
 //
 // Laws (tested): a swizzle is its own inverse and permutes aligned blocks of
-// 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the closed form (f2.h).
+// 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the closed form (BitMatrix below).
 #pragma once
 #include "layout/tv_layout.h"
 namespace warploom::layout {
@@ -67,4 +67,42 @@ struct SharedAccess {
 Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory);
 
 std::string to_string(const MemoryLayout& layout);
+
+// Layouts as bit matrices: linear maps over GF(2), the field of two elements with XOR as its sum.
+//
+// Where every extent is a power of two and no sum carries, a layout sends the XOR of two indices to the XOR of their images.
+// It is then a matrix of bits: column i is the image of input bit i. Swizzles are such matrices too, and questions about all threads
+// become questions about columns. (The view of layouts in Zhou et al., "Linear Layouts: Robust Code Generation of Efficient Tensor
+// Computation Using F2".)
+//
+// Worked example: 2 threads of 2 values on a 2×2 tile of bytes, thread [2 : (1,0)], value [2 : (0,1)], in memory that keeps columns
+// together, (2:1)(2:2). Thread bit 0 steps a row, 8 bits on; value bit 0 a column, 16 bits on: columns {01000, 10000}.
+//
+// Bank conflicts in closed form (a law that the tests hold bank_conflict_ways to): let the threads of one phase and the elements of
+// one vector span the inputs. The words they touch form a space of dimension r = rank(word rows), the banks one of dimension
+// b = rank(bank rows), and each bank that is hit serves 2^(r - b) words. The access is free of conflicts exactly if r = b.
+struct BitMatrix {
+  std::vector<std::uint64_t> columns;  // the image of each input bit; at most 64
+
+  std::uint64_t operator()(std::uint64_t x) const;  // XOR of the columns of x's set bits
+};
+
+// (thread bits, then value bits) → bits of the offset in memory after the swizzle, counted in BITS so that elements of less than
+// a byte have an address. kLayout when the map is not linear.
+Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory);
+
+// Pictures of layouts, as text and as SVG: a row of the tile a line, dimensions before the last two one below the other.
+//
+// Of a thread-value layout each cell says which thread holds the element in which value, T3V1; "+" marks an element that several
+// (thread, value) pairs hold, of which the first is named; "." one that none holds.
+//
+//   tile 2x4, thread [2 : (1,0)] [2 : (0,2)], value [2 : (0,1)]     T0V0 T0V1 T2V0 T2V1
+//                                                                  T1V0 T1V1 T3V0 T3V1
+//
+// Of a memory layout each cell is the shared-memory bank (0 to 31) that holds the element's first byte. In SVG a colour stands for a
+// thread, or for a bank. Of rows and columns beyond `most` the last line says that they are left out.
+std::string draw_text(const TvLayout& layout, std::int64_t most = 64);
+std::string draw_text(const MemoryLayout& layout, std::int64_t most = 64);
+std::string draw_svg(const TvLayout& layout, std::int64_t most = 64);
+std::string draw_svg(const MemoryLayout& layout, std::int64_t most = 64);
 }  // namespace warploom::layout

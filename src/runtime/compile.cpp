@@ -5,7 +5,6 @@
 #include "runtime/compile.h"
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include "base/file.h"

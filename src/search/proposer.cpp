@@ -1,6 +1,6 @@
-#include "search/proposer.h"
 #include <ranges>
 #include "graph/parallel.h"
+#include "search/explore.h"
 namespace warploom::search {
 namespace {
 constexpr std::size_t kWalk = 100'000;  // spaces up to this size are walked whole

@@ -1,6 +1,5 @@
-#include "synth/exchange.h"
 #include <bit>
-#include "layout/f2.h"
+#include "synth/solve.h"
 namespace warploom::synth {
 namespace {
 using layout::TvLayout;

@@ -1,7 +1,6 @@
 // How a matrix statement's tile is spread over warps: every factorization of the warps into rows × columns, each warp owning one
 // contiguous rectangle, so that neighbouring fragments can be loaded by one wide matrix load. Cheapest means the fewest operand
 // elements that the warps read together.
-#include "synth/exchange.h"
 #include "synth/solve.h"
 namespace warploom::synth {
 namespace {

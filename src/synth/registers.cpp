@@ -1,4 +1,3 @@
-#include "synth/exchange.h"
 #include "synth/solve.h"
 #include "tile/print.h"
 namespace warploom::synth {

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include "cli/text.h"
+#include "cli/command.h"
 namespace warploom::cli {
 namespace {
 TEST(CliInputs, SchedulesAreReadBack) {

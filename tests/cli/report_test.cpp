@@ -5,7 +5,7 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "cli/text.h"
+#include "cli/command.h"
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include "base/file.h"
-#include "cli/text.h"
+#include "cli/command.h"
 namespace warploom::cli {
 namespace {
 class TensorFile : public testing::Test {

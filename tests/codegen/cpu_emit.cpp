@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include "base/random.h"
-#include "codegen/cpu.h"
+#include "codegen/emit.h"
 #include "cpu_run.h"
 #include "tile/build.h"
 #include "tile/interpret.h"

@@ -1,5 +1,5 @@
-#include "codegen/declarations.h"
 #include <gtest/gtest.h>
+#include "codegen/launch_list.h"
 namespace warploom {
 namespace {
 Result<LaunchList> declared(const std::string& text, Engine engine = Engine::cuda) {

@@ -4,7 +4,7 @@
 #include "../codegen/cpu_run.h"
 #include "../graph/builder.h"
 #include "base/random.h"
-#include "codegen/cpu.h"
+#include "codegen/emit.h"
 #include "graph/reference.h"
 #include "kernels/contraction.h"
 #include "kernels/family.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <cmath>
 #include "../codegen/cpu_run.h"
-#include "codegen/cpu.h"
+#include "codegen/emit.h"
 #include "kernels/family.h"
 #include "nets.h"
 #include "problems.h"

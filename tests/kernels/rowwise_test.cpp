@@ -1,7 +1,7 @@
 // The families of rows on every form of row: each place of the GPU's on the emulator, the CPU's compiled, against FP64.
 #include <gtest/gtest.h>
 #include "../codegen/cpu_run.h"
-#include "codegen/cpu.h"
+#include "codegen/emit.h"
 #include "kernels/family.h"
 #include "kernels/rows.h"
 #include "problems.h"

@@ -1,4 +1,4 @@
-#include "layout/draw.h"
+#include "layout/memory_layout.h"
 #include "tv_layouts.h"
 namespace warploom::layout {
 namespace {

@@ -1,5 +1,5 @@
-#include "layout/f2.h"
 #include <bit>
+#include "layout/memory_layout.h"
 #include "tv_layouts.h"
 namespace warploom::layout {
 namespace {
@@ -15,7 +15,7 @@ int rank_of_rows(const std::vector<std::uint64_t>& columns, int first, int count
   return static_cast<int>(basis.size());
 }
 
-// Bank conflicts in closed form, as the header of f2.h has it.
+// Bank conflicts in closed form, as memory_layout.h has it.
 int closed_form_of_conflicts(const TvLayout& registers, const MemoryLayout& memory, int access_bytes) {
   const auto log2 = [](std::int64_t n) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))) - 1; };
   const auto all = bit_matrix(registers, memory).value().columns;

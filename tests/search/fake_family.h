@@ -2,7 +2,6 @@
 #pragma once
 #include "../verify/fake_kernels.h"
 #include "search/explore.h"
-#include "search/proposer.h"
 namespace warploom::search {
 // A family whose one field picks among hand-written kernels.
 class FakeFamily : public kernels::Family {

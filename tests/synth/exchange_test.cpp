@@ -1,5 +1,5 @@
-#include "synth/exchange.h"
 #include <gtest/gtest.h>
+#include "synth/solve.h"
 #include "target/instruction.h"
 namespace warploom::synth {
 namespace {

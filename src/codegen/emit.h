@@ -1,3 +1,18 @@
+// From a program to text: one kernel in CUDA C++ or in C++ for the CPU, that a person likes to read.
+#pragma once
+#include "codegen/launch_list.h"
+#include "synth/synthesize.h"
+namespace warploom::codegen {
+// CUDA C++ from a tile program and its synthesized layouts: one kernel, in text that a person likes to read.
+//
+// Each statement of the program stands as a comment above the code it became; tensors keep their names; every instruction is one
+// call of the device interface (docs/device.md). The text compiles unchanged by nvcc and NVRTC against device/ptx and by a host
+// compiler against device/emulated.
+//
+// What this room adds to the program, and nobody else writes: barriers between register and shared-memory statements of one role,
+// full and empty barriers of pipelines, fences and waits of asynchronous instructions.
+Result<Kernel> emit_cuda(const tile::Program& program, const synth::Solution& solution, const target::Capabilities& capabilities);
+
 // C++ for the CPU from a tile program: one kernel function, in text that a person likes to read.
 //
 // A block is a task: one call of the function. Shared tensors are parts of the thread's scratch memory, register tensors small
@@ -12,10 +27,5 @@
 // Errors: no-instruction for statements that a CPU has no counterpart for (roles, clusters, pipelines) and types it does not
 // compute with; no-layout when two uses of a shared tensor contradict each other; resource-limit when the shared tensors
 // exceed capabilities.shared_bytes or the register tensors 256 KiB of stack.
-#pragma once
-#include "codegen/launch_list.h"
-#include "target/capabilities.h"
-#include "tile/program.h"
-namespace warploom::codegen {
 Result<Kernel> emit_cpu(const tile::Program& program, const target::Capabilities& capabilities);
 }  // namespace warploom::codegen

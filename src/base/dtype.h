@@ -10,13 +10,17 @@ enum class Dtype : std::uint8_t {
 #include "base/dtype.def"
 };
 
+// Of integers that are not negative: how many pieces of b make up a, and the multiple of b that they are.
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+
 std::string_view name_of(Dtype dtype);                    // "bf16"
 std::optional<Dtype> dtype_named(std::string_view name);  // the inverse
 std::optional<Dtype> dtype_of_onnx(int onnx_data_type);   // TensorProto.DataType
 int onnx_type_of(Dtype dtype);                            // 0 where ONNX has none
 int bits_of(Dtype dtype);
 inline int bytes_of(Dtype dtype) { return bits_of(dtype) / 8; }  // of types of whole bytes
-inline std::int64_t bytes_of(Dtype dtype, std::int64_t elements) { return (elements * bits_of(dtype) + 7) / 8; }
+inline std::int64_t bytes_of(Dtype dtype, std::int64_t elements) { return ceil_div(elements * bits_of(dtype), 8); }
 inline int per_byte(Dtype dtype) { return bits_of(dtype) < 8 ? 8 / bits_of(dtype) : 1; }  // elements, at least 1
 std::string_view cuda_type(Dtype dtype);                                                  // the spelling in emitted CUDA C++
 std::string_view cpu_type(Dtype dtype);  // the spelling in emitted C++ for the CPU

@@ -128,7 +128,7 @@ void CpuEmitter::visit(const tile::Mma& mma) {
     return unsupported("a CPU multiplies floats, which lose large sums of integers", "f32, bf16 or f16",
                        std::string(name_of(tensor(mma.acc).dtype)));
   const CpuLayout& a = layout(mma.a.tensor);
-  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1], vectors = (acc[1] + lanes_ - 1) / lanes_;
+  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1], vectors = ceil_div(acc[1], lanes_);
   const bool m_fast = a.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
   const RegisterBlock block = register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
   out_.line("wl::mma<{}, {}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {});", acc[0], vectors, block.rows, block.vectors,

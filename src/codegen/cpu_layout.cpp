@@ -2,8 +2,6 @@
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-
 // How the statements use one shared tensor.
 struct Uses {
   std::optional<bool> rows_fast_as_b;  // from Mmas that read it as second operand
@@ -71,7 +69,7 @@ Error contradiction(const Program& program, TensorId id) {
           quoted(*transposed),   "copy it into a tensor of its own for each orientation"};
 }
 }  // namespace
-std::int64_t CpuLayout::matrix_floats() const { return (fast() + panel - 1) / panel * panel * slow(); }
+std::int64_t CpuLayout::matrix_floats() const { return round_up(fast(), panel) * slow(); }
 
 std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& shape) const {
   std::vector<std::int64_t> strides(shape.size());

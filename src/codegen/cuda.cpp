@@ -283,7 +283,7 @@ std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
 }
 
 CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, std::int64_t bytes) {
-  const auto [place, fresh] = scratch_of_.try_emplace({kind, node}, (shared_bytes_ + 15) / 16 * 16);
+  const auto [place, fresh] = scratch_of_.try_emplace({kind, node}, round_up(shared_bytes_, 16));
   if (fresh) shared_bytes_ = place->second + bytes;
   return scratch_at(place->second);
 }

@@ -170,7 +170,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
     return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
                   fmt::format("a multiple of {} panels or of {} rows", among.blocks, 8 * among.blocks),
                   fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
-  std::int64_t row_boxes = (my_rows + 255) / 256;  // as few as there can be of equal rows, whole swizzles each
+  std::int64_t row_boxes = ceil_div(my_rows, 256);  // as few as there can be of equal rows, whole swizzles each
   while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256)) ++row_boxes;
   const std::int64_t box_rows = my_rows / row_boxes;
 

@@ -74,7 +74,7 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
   std::int64_t offset = 0;  // of each workspace in the one that the caller passes: bytes, multiples of 256
   for (const BufferSpec& workspace : list.workspaces) {
     places.emplace(workspace.name, Place{fmt::format("static_cast<char*>(workspace) + {}", offset), workspace.bytes()});
-    offset += (workspace.bytes() + 255) / 256 * 256;
+    offset += round_up(workspace.bytes(), 256);
   }
   record["workspace_bytes"] = offset;
   std::string sources;

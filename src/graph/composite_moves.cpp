@@ -8,7 +8,7 @@ Result<Outputs> split(Writer& w) {
   const Question q = w.question();
   const Id x = w.raw(0);
   WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-  const std::int64_t size = w.shape(x)[axis], count = std::ssize(w.node.outputs), part = (size + count - 1) / count;
+  const std::int64_t size = w.shape(x)[axis], count = std::ssize(w.node.outputs), part = ceil_div(size, count);
   if (w.node.integer("num_outputs", count) != count)
     return q.error(kAttribute, "num_outputs differs from the outputs", count, w.node.integer("num_outputs"));
   List parts(w.node.outputs.size(), part);

@@ -62,10 +62,10 @@ void for_runs(const Box& box, int threads, std::int64_t longest,
               const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
   if (volume(box) == 0) return;
   const std::int64_t last = box.size.empty() ? 1 : box.size.back(), rows = volume(box) / last;
-  const std::int64_t pieces = (last + longest - 1) / longest;
+  const std::int64_t pieces = ceil_div(last, longest);
   // Short rows share a task, so that its cost is small beside theirs.
   const std::int64_t rows_a_task = std::max<std::int64_t>(1, kRun / last);
-  const std::int64_t row_tasks = (rows + rows_a_task - 1) / rows_a_task;
+  const std::int64_t row_tasks = ceil_div(rows, rows_a_task);
   parallel_for(row_tasks * pieces, threads, [&](std::int64_t task) {
     const std::int64_t first_row = task / pieces * rows_a_task, piece = task % pieces;
     Shape outer = box.size;

@@ -83,12 +83,10 @@ void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int
   }
 }
 
-std::int64_t pieces(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
-
 // c += a·b, or |a|·|b|.
 void add(const Product& p, double* c, bool absolute, int threads) {
   const Micro& kernel = micro();
-  const std::int64_t row_blocks = pieces(p.m, kBlockRows), column_blocks = pieces(p.n, kBlockColumns);
+  const std::int64_t row_blocks = ceil_div(p.m, kBlockRows), column_blocks = ceil_div(p.n, kBlockColumns);
   const auto batch = static_cast<std::int64_t>(p.batch.size());
   parallel_for(batch * row_blocks * column_blocks, threads, [&](std::int64_t task) {
     static thread_local std::vector<double> left(kBlockRows * kBlockDepth), right(kBlockColumns * kBlockDepth);

@@ -108,7 +108,7 @@ Result<WindowSpec> window_spec(const Question& q) {
     const std::int64_t size = in[i + 2], stride = spec.strides[i], reach = (spec.kernel[i] - 1) * spec.dilations[i] + 1;
     std::int64_t &before = spec.before[i], &after = spec.after[i];
     if (automatic.starts_with("SAME")) {
-      const std::int64_t total = std::max<std::int64_t>(((size + stride - 1) / stride - 1) * stride + reach - size, 0);
+      const std::int64_t total = std::max<std::int64_t>((ceil_div(size, stride) - 1) * stride + reach - size, 0);
       before = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
       after = total - before;
     }

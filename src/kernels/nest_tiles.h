@@ -7,8 +7,6 @@
 #include "kernels/family.h"
 #include "tile/build.h"
 namespace warploom::kernels {
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 inline std::int64_t power_of_two_above(std::int64_t a) { return static_cast<std::int64_t>(std::bit_ceil(at(a))); }
 
 // A program under construction with the record of which buffer each of its global tensors is.

@@ -1,5 +1,6 @@
 #include "layout/memory_layout.h"
 #include <bit>
+#include "base/dtype.h"
 namespace warploom::layout {
 std::int64_t MemoryLayout::elements() const {
   std::int64_t last = 0;
@@ -9,11 +10,11 @@ std::int64_t MemoryLayout::elements() const {
 }
 
 std::int64_t MemoryLayout::bytes() const {
-  const std::int64_t plain = (elements() * element_bits + 7) / 8;
+  const std::int64_t plain = ceil_div(elements() * element_bits, 8);
   if (swizzle.bits == 0) return plain;
   // The swizzle moves bytes within aligned blocks of 2^(base + bits): the last block may be used up to its end.
   const std::int64_t block = std::int64_t{1} << (swizzle.base + swizzle.bits);
-  return (plain + block - 1) / block * block;
+  return round_up(plain, block);
 }
 
 std::int64_t MemoryLayout::element_offset(const Coord& coord) const {

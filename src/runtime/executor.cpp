@@ -131,7 +131,7 @@ class CpuExecutor final : public Executor {
     constexpr std::int64_t kPiece = 1 << 18;
     auto* bytes = static_cast<char*>(buffer.address());
     const std::int64_t size = buffer.bytes();
-    pool_.run((size + kPiece - 1) / kPiece, [&](std::int64_t piece, int) {
+    pool_.run(ceil_div(size, kPiece), [&](std::int64_t piece, int) {
       const std::int64_t begin = piece * kPiece, end = std::min(begin + kPiece, size);
       std::fill_n(reinterpret_cast<std::uint32_t*>(bytes + begin), (end - begin) / 4, word);
       std::memcpy(bytes + end - (end - begin) % 4, &word, static_cast<std::size_t>((end - begin) % 4));

@@ -19,7 +19,6 @@ constexpr long long kPlainEpilogueChunk = 1 << 14;  // elements a CPU task
 std::string_view element(Dtype dtype) { return dtype == Dtype::bf16 ? "bf16" : dtype == Dtype::f16 ? "f16" : "float"; }
 
 bool on_gpu(const DeviceInfo& device) { return device.arch.starts_with("sm_"); }
-std::int64_t pieces(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
 
 // What the text of resources/plain leaves open: no objects, which NVRTC would give memory.
 std::string constants_of(const VendorProblem& p, const std::string& parameters, const std::string& bias) {
@@ -103,7 +102,7 @@ LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& p) {
   const bool gpu = on_gpu(device);
   if (p.kind == VendorKind::softmax) return plain(device, p, "plain_softmax", buffers_of(p), p.m);
   const std::int64_t rows = gpu ? kPlainCudaTile : kPlainCpuRows, cols = gpu ? kPlainCudaTile : kPlainCpuCols;
-  return plain(device, p, "plain_matmul", buffers_of(p), p.batch * pieces(p.m, rows) * pieces(p.n, cols),
+  return plain(device, p, "plain_matmul", buffers_of(p), p.batch * ceil_div(p.m, rows) * ceil_div(p.n, cols),
                gpu ? 0 : 4 * (rows * kPlainCpuDepth + kPlainCpuDepth * cols + rows * cols));
 }
 
@@ -111,7 +110,7 @@ LaunchList plain_epilogue(const DeviceInfo& device, const VendorProblem& p) {
   const bool gpu = on_gpu(device);
   const std::vector<BufferSpec> all = buffers_of(p), buffers(all.begin() + 2, all.end());
   return plain(device, p, "plain_epilogue", buffers,
-               pieces(buffers[0].elements(), gpu ? kPlainCudaThreads : kPlainEpilogueChunk));
+               ceil_div(buffers[0].elements(), gpu ? kPlainCudaThreads : kPlainEpilogueChunk));
 }
 
 Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only) {

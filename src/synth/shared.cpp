@@ -444,7 +444,7 @@ TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& o
           continue;
         }
         at(step, m.b[i]) = left;
-        const std::int64_t here = (room + left - 1) / left;
+        const std::int64_t here = ceil_div(room, left);
         if (i == 0 || mode.extent <= here) break;
         to.push_back({here, step});
         step.assign(step.size(), 0);

@@ -90,7 +90,7 @@ Status check_registers(const Question& question, const Solution& solution) {
       const auto layout = solution.registers.find(use.tensor);
       if (layout == solution.registers.end()) continue;
       const Tensor& tensor = question.program.tensor(use.tensor);
-      const std::int64_t taken = (layout->second.values() * bits_of(tensor.dtype) + 31) / 32;
+      const std::int64_t taken = ceil_div(layout->second.values() * bits_of(tensor.dtype), 32);
       if (taken <= most) continue;
       return fail({ErrorCode::kResourceLimit,
                    fmt::format("register tensor '{}' alone takes more registers than a thread has", tensor.name),
@@ -105,8 +105,6 @@ Status check_registers(const Question& question, const Solution& solution) {
 }
 
 constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
 // One tensor behind another; a pipeline's tensor takes `stages` slots. The rearrangements of a role share one piece.
 void allocate(const Program& program, const std::vector<Site>& sites, Solution& solution) {

@@ -69,7 +69,7 @@ struct Multiplier {
     };
     const auto side = [&](const graph::Operand& of, std::int64_t lines, const Reads& reads) {
       const Side made = {table(reads.offsets.data(), batch), table(of.lines, lines), table(of.depths, p.k), place(reads.size)};
-      graph::parallel_for((reads.size + kPiece - 1) / kPiece, 0, [&](std::int64_t piece) {
+      graph::parallel_for(ceil_div(reads.size, kPiece), 0, [&](std::int64_t piece) {
         const std::int64_t first = piece * kPiece, count = std::min(kPiece, reads.size - first);
         load_run(of.dtype, of.data, reads.begin + first, 1, count, numbers + made.data + first);
       });

@@ -2,7 +2,6 @@
 #include <regex>
 #include "base/file.h"
 #include "base/hash.h"
-#include "export/parts.h"
 #include "runtime/compilers.h"
 #include "runtime/type_codes.h"
 #include "tile/verify.h"

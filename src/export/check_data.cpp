@@ -6,7 +6,7 @@
 
 #include <new>
 #include "base/random.h"
-#include "export/parts.h"
+#include "export/bundle.h"
 #include "graph/reference.h"
 #include "verify/tolerance.h"
 namespace warploom::export_ {

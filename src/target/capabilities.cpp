@@ -1,6 +1,7 @@
 #include "target/capabilities.h"
 #include <sched.h>
 #include <unistd.h>
+#include "target/instruction.h"
 namespace warploom::target {
 namespace {
 // Datasheet figures of the part each architecture is planned for: H200 SXM, L40S, A100 80 GB SXM.
@@ -62,5 +63,98 @@ Result<Capabilities> capabilities_of(const std::string& target) {
     if (target == gpu.arch) return gpu;
   return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
                fmt::format("one of {}", fmt::join(known_targets(), ", ")), target, "name one of these, or `auto`"});
+}
+
+// Instructions: the tables of the architectures, each of what it adds to those before.
+//   sm_80    mma.sync, ldmatrix, cp.async, and plain vector accesses
+//   sm_89    mma.sync of 8-bit floats
+//   sm_90a   warpgroup matrix instructions, the tensor copy engine, stmatrix
+namespace {
+using tile::Scope;
+
+// The name of a row is its function's; what the functions' templates tell apart is added.
+Instruction copy(const std::string& name, Method method, Scope from, Scope to, bool transpose = false) {
+  return {.name = name + (transpose ? "_trans" : ""),
+          .method = method,
+          .call = "wl::" + name,
+          .from = from,
+          .to = to,
+          .transpose = transpose};
+}
+
+// Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
+layout::TvLayout fragment_a(int e, int warps) {
+  return layout::coalesce(
+      {{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}}, {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}}});
+}
+layout::TvLayout fragment_b(int e) {
+  return layout::coalesce({{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {{e, {1, 0}}, {2, {4 * e, 0}}}});
+}
+// The accumulator of mma.sync and, over four warps, of wgmma.
+layout::TvLayout fragment_c(int warps) {
+  return layout::coalesce({{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
+}
+
+Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
+
+Instruction warp_mma(Dtype operand) {
+  const int e = 4 / bytes_of(operand);
+  Instruction row;
+  row.call = fmt::format("wl::mma_m16n8k{}", 8 * e), row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
+  row.method = Method::warp;
+  row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32;
+  row.operand = operand, row.accumulator = accumulator_of(operand);
+  row.a = fragment_a(e, 1), row.b = fragment_b(e), row.c = fragment_c(1);
+  return row;
+}
+
+// Four warps of 16 rows each; an 8-column slice of the accumulator, which wider N repeats over values. Operands come from shared
+// memory, or the first from registers, in the fragments of mma.sync.
+Instruction wgmma(Dtype operand, bool a_in_registers) {
+  const int e = 4 / bytes_of(operand);
+  Instruction row;
+  row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma", row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
+  row.method = Method::warpgroup;
+  row.m = 64, row.k = 8 * e, row.threads = 128, row.cycles = 128;
+  if (operand == Dtype::i8) row.n_step = 16;
+  row.operand = operand, row.accumulator = accumulator_of(operand);
+  if (a_in_registers) row.a = fragment_a(e, 4);
+  row.c = fragment_c(4);
+  row.a_shared = !a_in_registers, row.b_shared = true, row.transposable = bytes_of(operand) == 2;
+  return row;
+}
+
+// Newest first: what is preferred where several fit.
+std::vector<Instruction> rows_up_to(int sm) {
+  std::vector<Instruction> rows;
+  if (sm >= 90) {
+    rows = {copy("tma_load", Method::tensor_copy, Scope::global, Scope::shared),
+            copy("tma_store", Method::tensor_copy, Scope::shared, Scope::global),
+            copy("stmatrix", Method::matrix, Scope::reg, Scope::shared),
+            copy("stmatrix", Method::matrix, Scope::reg, Scope::shared, true)};
+    for (const bool a_in_registers : {false, true})
+      for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::e4m3, Dtype::e5m2, Dtype::i8})
+        rows.push_back(wgmma(operand, a_in_registers));
+  }
+  if (sm >= 89) rows.insert(rows.end(), {warp_mma(Dtype::e4m3), warp_mma(Dtype::e5m2)});
+  for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::i8}) rows.push_back(warp_mma(operand));
+  Instruction& fma = rows.emplace_back();
+  fma.name = "fma_f32", fma.call = "wl::fma", fma.method = Method::simt, fma.m = fma.n = fma.k = 1;
+  fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
+  rows.insert(
+      rows.end(),
+      {copy("cp_async", Method::async, Scope::global, Scope::shared), copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg),
+       copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
+       copy("ld_shared", Method::plain, Scope::shared, Scope::reg), copy("st_shared", Method::plain, Scope::reg, Scope::shared),
+       copy("ld_global", Method::plain, Scope::global, Scope::reg), copy("st_global", Method::plain, Scope::reg, Scope::global)});
+  return rows;
+}
+}  // namespace
+const std::vector<Instruction>& instructions_of(const std::string& arch) {
+  static const std::map<std::string, std::vector<Instruction>> all = {
+      {"sm_80", rows_up_to(80)}, {"sm_89", rows_up_to(89)}, {"sm_90a", rows_up_to(90)}};
+  static const std::vector<Instruction> none;
+  const auto found = all.find(arch);
+  return found == all.end() ? none : found->second;
 }
 }  // namespace warploom::target

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include "base/rendered.h"
-#include "export/parts.h"
+#include "export/bundle.h"
 namespace warploom::export_ {
 namespace {
 TEST(ExportText, PlacesInATextAreFilledFromARecord) {

@@ -153,7 +153,6 @@ void CudaEmitter::drain(const Body& body) {
   if (std::ranges::any_of(rings_in(body).consumed, [&](PipelineId id) { return !barriers_.count(id); }))
     out_.line("wl::cp_async_wait<0>();");
 }
-
 namespace {
 constexpr std::int64_t kMostTurns = 8;  // of a loop that is followed turn by turn
 

@@ -97,7 +97,7 @@ function showPanel(problem, one) {
   const evidence = one.verdict?.evidence ?? [];
   if (evidence.length) {
     panel.append(element('h3', 'Evidence'), rowsOf(evidence.map(seen => [seen.family,
-      `${digits(number(seen.error))} of ${digits(number(seen.bound))} allowed, ${seen.rows_checked} of ${seen.rows} rows`])));
+      `${digits(number(seen.error))} of ${digits(number(seen.bound))} allowed, ${seen.rows_checked} of ${seen.rows} rows${seen.sums_checked ? `, ${seen.sums_checked} lines by their sums` : ""}`])));
   }
   panel.append(element('h3', 'Made by'), rowsOf([['environment', one.environment || '–'], ['source', one.source_hash || '–']]));
   if (panel.hidden) opener = document.activeElement;

@@ -51,6 +51,9 @@ Box inside(Box box, const Shape& in);
 // rounded up to the smallest box that holds what is needed.
 using Demand = std::vector<std::optional<Box>>;
 
+// Operations that a tensor of a primitive graph takes.
+double evaluation_cost(const Graph& graph, TensorId id);
+
 // Appends the box of tensor `id` in row-major order, `demand` holds the box and all that it needs.
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
                const Means& means, ValueAndMagnitude& to);

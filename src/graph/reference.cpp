@@ -136,7 +136,7 @@ Cut cut(const Graph& graph, int output) {  // of a primitive graph
     return Rows{element_count(Shape(shape.begin(), cut)), element_count(Shape(cut, shape.end()))};
   };
   if (shape.empty()) return {rows_over(0), 0};
-  const double full = cost_of(graph, demand_for(graph, id, whole(shape)));
+  const double full = evaluation_cost(graph, id);
   for (std::size_t axes = shape.size() > 1 ? shape.size() - 1 : 1; axes > 0; --axes) {
     Rows rows = rows_over(axes);
     if (rows.count == 0) return {rows, axes};
@@ -150,6 +150,10 @@ Cut cut(const Graph& graph, int output) {  // of a primitive graph
   return {rows, 1};
 }
 }  // namespace
+double evaluation_cost(const Graph& graph, TensorId id) {
+  return cost_of(graph, demand_for(graph, id, whole(graph.tensor(id).shape)));
+}
+
 Rows rows_of(const Graph& graph, int output) {
   Graph made;
   if (const auto held = primitive(graph, made)) return cut(**held, output).rows;

@@ -131,8 +131,8 @@ void from_json(const json& in, InputFamily& family) {
   const auto named = std::ranges::find(input_families(), in.get<std::string>(), [](InputFamily one) { return name_of(one); });
   family = named == input_families().end() ? InputFamily::normal : *named;
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error, rows_checked,
-                                   rows)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error, sums_checked,
+                                   rows_checked, rows)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
                                    reference_low_us, reference_high_us, repeats, floor_us, judge_ms, sandbox, evidence)
 

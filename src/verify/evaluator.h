@@ -27,6 +27,7 @@ struct Evidence {
   double worst_ratio = 0;                   // the worst element's error over its bound
   double reference_error = -1;              // the vendor's Frobenius error on the same inputs; -1: no vendor
   std::int64_t rows_checked = 0, rows = 0;  // against FP64; fewer than all where the whole was not affordable
+  std::int64_t sums_checked = 0;            // of all the output's lines with random signs, where that stands in for the whole
 };
 
 // Right or wrong with the evidence, and its time or its error.

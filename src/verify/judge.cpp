@@ -47,8 +47,11 @@ Result<Ready> Judge::prepare() {
     if (graph.tensors[i].constant) given_.push_back(static_cast<graph::TensorId>(i));
   for (const auto id : given_) input_bytes_ += graph::byte_count(graph.tensor(id));
   for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     tolerances_.push_back(tolerance_of(graph, setup_.track, static_cast<int>(i)));
+    const bool wide = bits_of(output(i).dtype) >= 16;  // the few values of narrower types are clamped to
+    projections_.push_back(wide ? graph::project(graph, static_cast<int>(i), setup_.seed) : std::nullopt);
+  }
   const auto multiplies = [](const graph::Node& node) {
     const graph::OpClass what = graph::class_of(node.op);
     return what == graph::OpClass::contraction || what == graph::OpClass::convolution;

@@ -49,8 +49,8 @@ class Judge {
     std::vector<std::vector<std::uint64_t>> hashes;  // of each tensor's pieces
     Truth truth;
     double vendor_error = -1;
-    int variant = 0;                             // of the contents, now
-    std::map<int, std::vector<Block>> variants;  // some rows of each one's truth, shared by all candidates
+    int variant = 0;                // of the contents, now
+    std::map<int, Truth> variants;  // some of each one's truth, shared by all candidates
   };
   // Words of an input that have traded places, by their offsets in bytes.
   struct Trade {
@@ -95,12 +95,15 @@ class Judge {
   Status compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs, std::span<const Block> blocks);
   Status scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data);
   Status against_vendor(const Set& set);
+  Result<std::vector<std::vector<double>>> sums_of(const Inputs& inputs);
+  Status check_sums(std::size_t n, const runtime::Buffer& data, std::span<const double> sums, double bound,
+                    const std::string& place);
 
   // Timed calls, each on contents of its own (judge_timing.cpp).
   std::vector<Trade> trades_of(int variant) const;
   Status vary(Inputs& inputs, int variant);
   int next_variant(const Inputs& inputs);
-  Result<const std::vector<Block>*> truth_of(Inputs& inputs);
+  Result<const Truth*> truth_of(Inputs& inputs);
   std::size_t chosen(std::size_t calls) const;
   runtime::Buffer part_of(const runtime::Buffer& whole) const;
   Status before_sample(const Contender& who, const std::vector<Set>& sets, std::size_t calls);
@@ -123,12 +126,13 @@ class Judge {
   HostCopy copy_, vendors_copy_;
   Contender vendor_;  // without a kernel where there is none
   std::vector<std::shared_ptr<Inputs>> kept_;
-  std::vector<Tolerance> tolerances_;
-  graph::Means means_;  // of the FP64 truth
+  std::vector<Tolerance> tolerances_;                          // of each output
+  std::vector<std::optional<graph::Projection>> projections_;  // likewise: of those that are linear in a product's operand
+  graph::Means means_;                                         // of the FP64 truth
   std::vector<Set> series_;
   std::uint64_t sample_ = 0, first_sample_ = 0, first_hash_ = 0;  // samples so far; the measurement's first; of the first outputs
   int turn_ = 0;                                                  // the variant before
-  double variants_ms_ = 0;                                        // spent on their truth
+  double variants_ms_ = 0, sums_ms_ = 0;                          // spent on their truth; and on the last sums
   double calls_ms_ = 0;                                           // and on calls, of the candidate and the vendor
   std::int64_t input_bytes_ = 0, output_bytes_ = 0;
   bool shared_outputs_ = false, foreign_ = false;  // foreign_: the last candidate's text

@@ -1,5 +1,6 @@
 #include "base/random.h"
 #include "verify/judge.h"
+#include "verify/sums.h"
 namespace warploom::verify {
 Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_t from, std::int64_t bytes, HostCopy& copy) {
   if (device_->engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
@@ -95,6 +96,33 @@ Status Judge::against_vendor(const Set& set) {
   return ok();
 }
 
+Result<std::vector<std::vector<double>>> Judge::sums_of(const Inputs& inputs) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::vector<double>> sums(projections_.size());
+  for (std::size_t n = 0; n < sums.size(); ++n) {
+    if (!projections_[n]) continue;
+    WARPLOOM_TRY(auto made, graph::evaluate(projections_[n]->graph, inputs.bytes, means_));
+    sums[n] = std::move(made[0]);
+  }
+  sums_ms_ = ms_since(start);
+  return sums;
+}
+
+Status Judge::check_sums(std::size_t n, const runtime::Buffer& data, std::span<const double> sums, double bound,
+                         const std::string& place) {
+  if (sums.empty() || (is_float(output(n).dtype) && !std::isfinite(bound))) return ok();
+  constexpr std::int64_t kBytes = 32 << 20;
+  const graph::Projection& by = *projections_[n];
+  const std::int64_t slab = by.extent * by.after * bytes_of(output(n).dtype), piece = std::max<std::int64_t>(1, kBytes / slab);
+  std::vector<Line> lines(sums.size());
+  for (std::int64_t from = 0; from < by.before; from += piece) {
+    const std::int64_t count = std::min(piece, by.before - from);
+    WARPLOOM_TRY(const std::byte* const found, on_host(data, from * slab, count * slab, copy_));
+    sum_lines(lines, by, output(n).dtype, found, from, count);
+  }
+  return accept_sums(lines, sums, output(n).dtype, bound, place);
+}
+
 Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set, const Request& request, double check_ms) {
   const auto start = std::chrono::steady_clock::now();
   const Inputs& inputs = *set.inputs;
@@ -124,6 +152,10 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
     evidence.worst_ratio = std::max(evidence.worst_ratio, seen[output].worst.ratio);
     evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
+    if (everything || inputs.truth.sums.empty() || !(request.whole || data.bytes() <= kScanBytes)) continue;
+    WARPLOOM_CHECK(check_sums(output, data, inputs.truth.sums[output],
+                              frobenius_bound(seen[output], tolerances_[output], inputs.vendor_error), place));
+    evidence.sums_checked += std::ssize(inputs.truth.sums[output]);
   }
   const bool beside = request.whole || inputs.family == kScreening[0];
   if (!everything && beside && !shared_outputs_) WARPLOOM_CHECK(against_vendor(set));

@@ -49,6 +49,7 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   }
   WARPLOOM_CHECK(fill_inputs(*made, setup_.seed));
   WARPLOOM_TRY(made->truth, sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms, means_));
+  if (!made->truth.missing.empty()) { WARPLOOM_TRY(made->truth.sums, sums_of(*made)); }
   if (vendor_.kernel.bind) {  // its own error on these inputs, which the fp32 track allows candidates as well
     std::vector<Comparison> seen;
     WARPLOOM_CHECK(run(vendor_, {made, outputs_, vendor_outputs_}));

@@ -11,6 +11,7 @@ namespace {
 constexpr std::int64_t kSeriesBytes = 16 << 20;  // problems up to this size may be short enough for a series
 constexpr std::int64_t kMostSets = 16;
 constexpr int kVariants = 40;                 // at most; more than a screening has samples
+constexpr double kCheapSumsMs = 4;            // what sums of a variant may take
 constexpr double kVariantsMs = 150;           // for their truth, until when no more are begun
 constexpr double kDearRow = 3e8;              // operations of a row that is too dear for any
 constexpr double kCheapWhole = 1e6;           // and of an output whose rows are all looked at
@@ -56,10 +57,11 @@ int Judge::next_variant(const Inputs& inputs) {
 }
 
 // Rows of what the outputs should be for what the inputs hold now.
-Result<const std::vector<Block>*> Judge::truth_of(Inputs& inputs) {
-  if (inputs.variant == 0 && !inputs.truth.blocks.empty()) return &inputs.truth.blocks;
-  std::vector<Block>& blocks = inputs.variants[inputs.variant];
-  if (!blocks.empty()) return &blocks;
+Result<const Truth*> Judge::truth_of(Inputs& inputs) {
+  if (inputs.variant == 0 && !inputs.truth.blocks.empty()) return &inputs.truth;
+  Truth& truth = inputs.variants[inputs.variant];
+  std::vector<Block>& blocks = truth.blocks;
+  if (!blocks.empty()) return &truth;
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Trade> trades = trades_of(inputs.variant);
   Random random(setup_.seed + static_cast<std::uint64_t>(inputs.variant), "looked at");
@@ -79,8 +81,9 @@ Result<const std::vector<Block>*> Judge::truth_of(Inputs& inputs) {
       if (some >= rows.count) break;
     }
   }
+  if (sums_ms_ <= kCheapSumsMs) { WARPLOOM_TRY(truth.sums, sums_of(inputs)); }
   variants_ms_ += ms_since(start);
-  return &blocks;
+  return &truth;
 }
 
 // What is poisoned before a sample and scanned after it.
@@ -116,14 +119,18 @@ Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, 
 
 Status Judge::after_sample(const Contender& candidate, const Request& request, const std::vector<Set>& sets, std::size_t calls) {
   const Set& set = sets[chosen(calls)];
-  WARPLOOM_TRY(const std::vector<Block>* const truth, truth_of(*set.inputs));
+  WARPLOOM_TRY(const Truth* const truth, truth_of(*set.inputs));
   std::vector<Comparison> seen;
-  WARPLOOM_CHECK(compare_blocks(seen, set.outputs, *truth));
+  WARPLOOM_CHECK(compare_blocks(seen, set.outputs, truth->blocks));
   for (std::size_t output = 0; output < seen.size(); ++output) {
-    WARPLOOM_CHECK(scan_output(seen[output], output, part_of(set.outputs[output].data)));
+    const runtime::Buffer& data = set.outputs[output].data;
+    WARPLOOM_CHECK(scan_output(seen[output], output, part_of(data)));
     Tolerance tolerance = tolerances_[output];
+    const double bound = frobenius_bound(seen[output], tolerance, set.inputs->vendor_error);
     tolerance.frobenius = HUGE_VAL;  // a few rows say little of the whole's norm
     WARPLOOM_CHECK(accept(seen[output], tolerance, set.inputs->vendor_error, "the output of timed calls"));
+    if (!truth->sums.empty() && (data.bytes() <= kPartBytes || sample_ == first_sample_))
+      WARPLOOM_CHECK(check_sums(output, data, truth->sums[output], bound, "the output of timed calls"));
   }
   const bool atomic = std::ranges::any_of(request.list.kernels, [](const Kernel& kernel) {
     return std::ranges::any_of(kernel.args, [](const Argument& argument) { return argument.atomic; });

@@ -4,6 +4,7 @@
 // block by block when a whole judgement asks for it, so that memory stays bounded whatever the output's size.
 #pragma once
 #include <chrono>
+#include "graph/projection.h"
 #include "graph/reference.h"
 namespace warploom::verify {
 inline double ms_since(std::chrono::steady_clock::time_point start) {
@@ -25,7 +26,8 @@ Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::B
 struct Truth {
   std::vector<Block> blocks;
   std::vector<RowRange> missing;  // what the blocks lack, to be made by evaluate_block, in an order scattered over the outputs
-  std::int64_t rows_held = 0, rows = 0;  // of all outputs
+  std::int64_t rows_held = 0, rows = 0;   // of all outputs
+  std::vector<std::vector<double>> sums;  // of each output's projection; empty where there is none, or all is held
 };
 // All of it if that is little and `flops` of work are cheap, else scattered rows until `budget_ms` are spent.
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs, std::uint64_t seed, double flops,

@@ -199,6 +199,15 @@ double plain_error(const Comparison& seen) {
   return seen.reference_squares > 0 ? 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares) * few : 0;
 }
 
+double frobenius_bound(const Comparison& seen, const Tolerance& tolerance, double vendor_error) {
+  double bound = std::max(tolerance.frobenius, vendor_error);
+  if (tolerance.stand_in) bound = std::max(bound * for_few(seen), vendor_error < 0 ? plain_error(seen) : 0);
+  // Of numbers that small no kernel can keep more than the type has: 16-bit products of inputs around 0.001 are such.
+  if (seen.reference_squares > 0)
+    bound += tolerance.absolute * std::sqrt(static_cast<double>(seen.compared) / seen.reference_squares);
+  return bound;
+}
+
 Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place) {
   if (seen.unwritten.count > 0)
     return fail({ErrorCode::kCandidateUnwritten, "output elements were left unwritten or computed from what was never written",
@@ -209,11 +218,7 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
                  "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite.count, seen.nonfinite.first), ""});
   if (seen.all_zero && seen.reference_squares > 0)
     return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros", ""});
-  double bound = std::max(tolerance.frobenius, vendor_error);
-  if (tolerance.stand_in) bound = std::max(bound * for_few(seen), vendor_error < 0 ? plain_error(seen) : 0);
-  // Of numbers that small no kernel can keep more than the type has: 16-bit products of inputs around 0.001 are such.
-  if (seen.reference_squares > 0)
-    bound += tolerance.absolute * std::sqrt(static_cast<double>(seen.compared) / seen.reference_squares);
+  const double bound = frobenius_bound(seen, tolerance, vendor_error);
   const double error = seen.frobenius();
   if (!(error <= bound) || !(seen.worst.ratio <= 1))
     return fail({ErrorCode::kCandidateWrong, "the output differs from FP64 by more than the track allows", place,

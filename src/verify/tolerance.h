@@ -66,7 +66,8 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
 // What plain fp32 evaluation is expected to reach on these values, as above: 0.6 u32 ‖E‖/‖r‖ · (1 + 3 / √n); 0 where r is 0.
 double plain_error(const Comparison& seen);
 
-// ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures. `vendor_error`: the vendor's relative
-// Frobenius error on the same inputs, below 0 where there is none.
+// What the relative Frobenius error may be. `vendor_error`: the vendor's on the same inputs, below 0 where there is none.
+double frobenius_bound(const Comparison& seen, const Tolerance& tolerance, double vendor_error);
+// ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures.
 Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place);
 }  // namespace warploom::verify

@@ -34,6 +34,7 @@ inline const std::map<std::string, std::string>& bodies() {
        "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K / 8 * 8; ++l) s += a[i*K+l] * "
        "b[l*N+j]; c[j] = s; }"},
       {"wrong_last_row", kRight + " if (i == M - 1) c[N - 1] += 0.01f;"},
+      {"one_wrong", kRight + " if (i == 1234) c[777] += 0.05f;"},
       {"zeros", "for (int j = 0; j < N; ++j) c[j] = 0;"},
       {"nan", kRight + " if (i == 3) c[5] = __builtin_nanf(\"\");"},
       {"crash", kRight + " if (i == 5) *(volatile int*)8 = 1;"},

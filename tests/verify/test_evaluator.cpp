@@ -75,6 +75,20 @@ TEST_F(EvaluatorTest, AWholeJudgementUsesEveryFamily) {
   for (const auto& evidence : verdict->evidence) EXPECT_EQ(evidence.rows_checked, evidence.rows);
 }
 
+TEST_F(EvaluatorTest, OneWrongElementOfALargeProductShowsInItsSums) {
+  const fake::Sizes large{3000, 3000, 8};  // more than is held whole
+  auto evaluator = Evaluator::start(setup(large));
+  ASSERT_TRUE(evaluator) << describe(evaluator.error());
+  const auto right = evaluator->judge(request("right", large));
+  ASSERT_TRUE(right && right->accepted) << describe(right ? right->error_found : right.error());
+  EXPECT_LT(right->evidence[0].rows_checked, right->evidence[0].rows);
+  EXPECT_EQ(right->evidence[0].sums_checked, large.m);
+  const auto wrong = evaluator->judge(request("one_wrong", large));
+  ASSERT_TRUE(wrong);
+  EXPECT_EQ(wrong->error_found.code, ErrorCode::kCandidateWrong) << describe(wrong->error_found);
+  EXPECT_NE(wrong->error_found.message.find("sums"), std::string::npos) << describe(wrong->error_found);
+}
+
 TEST_F(EvaluatorTest, WrongOnesAreRefusedByTheirCodeAndTheEvaluatorLivesOn) {
   EXPECT_EQ(refused("wrong_tail"), "candidate-wrong");
   const int process = evaluator_->process();

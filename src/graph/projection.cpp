@@ -1,0 +1,128 @@
+#include "graph/projection.h"
+#include "base/random.h"
+#include "graph/evaluator.h"
+namespace warploom::graph {
+namespace {
+constexpr double kGain = 8;
+constexpr std::int64_t kLeastExtent = 8;  // of an axis worth summing
+
+// Random signs whose sum every type of 16 bits holds, since terms that do not vary along the axis are multiplied by it.
+std::vector<double> random_signs(std::int64_t count, std::uint64_t seed) {
+  Random random(seed, "signs");
+  std::vector<double> signs;
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double any = random.below(2) == 0 ? -1 : 1;
+    sum += signs.emplace_back(std::abs(sum) < 128 ? any : sum > 0 ? -1 : 1);
+  }
+  return signs;
+}
+
+// Pushes the sum from an output back to the operands of products. Nodes are added behind those that there are.
+class Projector {
+ public:
+  Projector(Graph& graph, std::vector<double> signs) : graph_(graph), signs_(std::move(signs)) {}
+
+  // The sum over an axis as long as the signs, of size 1 there.
+  TensorId along(TensorId id, std::size_t axis) {
+    const int maker = graph_.producer(id);
+    if (maker < 0) return summed(id, axis);
+    const Node node = graph_.nodes[maker];
+    const Shape shape = graph_.tensor(id).shape;
+    if (class_of(node.op) == OpClass::view) {
+      const Shape& from = graph_.tensor(node.inputs[0]).shape;
+      const auto steps = strides_of(from), to = strides_of(shape);
+      for (std::size_t i = 0; i < from.size(); ++i)
+        if (from[i] == shape[axis] && steps[i] == to[axis]) return reshaped(along(node.inputs[0], i), with_one(shape, axis));
+    }
+    const bool adds = node.op == OpKind::Add || node.op == OpKind::Sub;
+    if (!adds && !is_linear(node)) return summed(id, axis);
+    std::vector<TensorId> inputs = node.inputs;
+    int varying = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& in = graph_.tensor(inputs[i]);
+      const Access access = *access_of(graph_, node, i);
+      const auto found = std::ranges::find(access, static_cast<int>(axis), &AxisSource::axis);
+      const auto its = static_cast<std::size_t>(found - access.begin());
+      if (its == access.size()) {
+        if (adds) inputs[i] = add(OpKind::Mul, {inputs[i], constant(in.dtype, {}, {std::reduce(signs_.begin(), signs_.end())})});
+        continue;
+      }
+      const bool whole = found->begin == 0 && found->step == 1 && found->taps == 1 && in.shape[its] == shape[axis];
+      if (!whole || (++varying > 1 && !adds) || (node.op == OpKind::Div && i == 1)) return summed(id, axis);
+      inputs[i] = along(inputs[i], its);
+    }
+    return add(node.op, std::move(inputs), node.attributes);
+  }
+
+  bool sound() const { return status_.has_value(); }
+
+ private:
+  static Shape with_one(Shape shape, std::size_t axis) { return shape[axis] = 1, shape; }
+  // In each input, where the others stand still. A cast rounds what is summed, which is less than the sum of what it rounded.
+  bool is_linear(const Node& node) const {
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    switch (node.op) {
+      case OpKind::MatMul:
+      case OpKind::Mul:
+      case OpKind::Div:
+      case OpKind::Neg:
+      case OpKind::Transpose: return true;
+      case OpKind::Conv: return node.integer("group", 1) == 1;
+      case OpKind::Cast: return is_float(dtype) && bits_of(dtype) >= 16;
+      default: return false;
+    }
+  }
+
+  TensorId add(OpKind op, std::vector<TensorId> inputs, std::map<std::string, Attribute> attributes = {}) {
+    if (!sound()) return kAbsent;
+    Node node{
+        op, "", std::move(inputs), {graph_.add_tensor({{"projected", Dtype::f32, {}}, std::nullopt})}, std::move(attributes)};
+    status_ = infer_node(graph_, node, false);
+    return graph_.nodes.emplace_back(std::move(node)).outputs[0];
+  }
+  TensorId constant(Dtype dtype, Shape shape, const std::vector<double>& values) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(dtype, std::ssize(values))));
+    for (std::size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
+    return graph_.add_tensor({{"signs", dtype, std::move(shape)}, std::move(bytes)});
+  }
+  TensorId reshaped(TensorId id, const Shape& to) {
+    return add(OpKind::Reshape, {id, constant(Dtype::i64, {std::ssize(to)}, {to.begin(), to.end()})});
+  }
+
+  // The sum itself: a product with the signs, which reads what it sums in place.
+  TensorId summed(TensorId id, std::size_t axis) {
+    const Shape shape = graph_.tensor(id).shape;
+    const Dtype dtype = graph_.tensor(id).dtype;
+    const std::int64_t extent = shape[axis], after = strides_of(shape)[axis], before = element_count(shape) / (extent * after);
+    const TensorId sum = after == 1
+                             ? add(OpKind::MatMul, {reshaped(id, {before, extent}), constant(dtype, {extent, 1}, signs_)})
+                             : add(OpKind::MatMul, {constant(dtype, {1, extent}, signs_), reshaped(id, {before, extent, after})});
+    return reshaped(sum, with_one(shape, axis));
+  }
+
+  Graph& graph_;
+  std::vector<double> signs_;
+  Status status_ = ok();
+};
+}  // namespace
+std::optional<Projection> project(const Graph& given, int output, std::uint64_t seed) {
+  const Result<Graph> primitive = decompose(given);
+  if (!primitive) return std::nullopt;
+  const TensorId id = primitive->outputs[output];
+  const Shape& shape = primitive->tensor(id).shape;
+  std::optional<Projection> best;
+  double least = evaluation_cost(*primitive, id) / kGain;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis] < kLeastExtent) continue;
+    Projection made{*primitive, 1, shape[axis], strides_of(shape)[axis], random_signs(shape[axis], seed)};
+    made.before = element_count(shape) / (made.extent * made.after);
+    Projector projector(made.graph, made.signs);
+    made.graph.outputs = {projector.along(id, axis)};
+    if (!projector.sound()) continue;
+    const double cost = evaluation_cost(made.graph, made.graph.outputs[0]);
+    if (cost < least) least = cost, best = std::move(made);
+  }
+  return best;
+}
+}  // namespace warploom::graph

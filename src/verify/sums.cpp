@@ -1,0 +1,64 @@
+#include "verify/sums.h"
+#include <cmath>
+#include "graph/evaluator.h"
+#include "graph/parallel.h"
+namespace warploom::verify {
+namespace {
+constexpr std::int64_t kRun = 4096;  // elements that are loaded together
+
+void add(Line& line, double sign, double value) { line.sum += sign * value, line.square += value * value; }
+}  // namespace
+void sum_lines(std::span<Line> lines, const graph::Projection& by, Dtype dtype, const void* found, std::int64_t first,
+               std::int64_t count) {
+  const std::int64_t runs = ceil_div(by.after, kRun);
+  graph::parallel_for(count * runs, 0, [&](std::int64_t task) {
+    std::array<double, kRun> values;
+    const std::int64_t slab = task / runs, begin = task % runs * kRun, at = slab * by.extent * by.after + begin;
+    if (by.after == 1) {
+      Line line;
+      for (std::int64_t k = 0; k < by.extent; k += kRun) {
+        const std::int64_t length = std::min(kRun, by.extent - k);
+        load_run(dtype, found, at + k, 1, length, values.data());
+        for (std::int64_t i = 0; i < length; ++i) add(line, by.signs[k + i], values[i]);
+      }
+      lines[first + slab] = line;
+      return;
+    }
+    std::array<Line, kRun> own{};
+    const std::int64_t length = std::min(kRun, by.after - begin);
+    for (std::int64_t k = 0; k < by.extent; ++k) {
+      load_run(dtype, found, at + k * by.after, 1, length, values.data());
+      for (std::int64_t i = 0; i < length; ++i) add(own[i], by.signs[k], values[i]);
+    }
+    std::copy_n(own.begin(), length, lines.begin() + (first + slab) * by.after + begin);
+  });
+}
+
+Status accept_sums(std::span<const Line> lines, std::span<const double> truth, Dtype dtype, double bound,
+                   const std::string& place) {
+  const auto finite = [&](std::size_t i) { return std::isfinite(lines[i].square) && std::isfinite(truth[i]); };
+  double squares = 0, truths = 0, errors = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (finite(i)) squares += lines[i].square, truths += truth[i] * truth[i];
+  const double all = std::max(squares, truths), average = all / static_cast<double>(lines.size());
+  const bool exact = !is_float(dtype);
+  const auto line = [&](std::size_t i) { return fmt::format("line {} of {}", i, lines.size()); };
+  const auto refused = [&](const std::string& what, double allowed, double found, ErrorCode code = ErrorCode::kCandidateWrong) {
+    return fail({code, "the output's sums with random signs differ from FP64's by more than the track allows", place,
+                 fmt::format("{} within {:.3g}", what, allowed), fmt::format("{:.3g}", found), ""});
+  };
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!finite(i)) {
+      if (dtype == Dtype::f16 || !std::isfinite(truth[i])) continue;  // too large for its type, as it may be
+      return refused(line(i), 0, lines[i].square, ErrorCode::kCandidateNonFinite);
+    }
+    const double error = std::abs((exact ? graph::wrapped(dtype, lines[i].sum) : lines[i].sum) - truth[i]);
+    const double allowed = exact ? 0 : 16 * bound * std::sqrt(std::max(lines[i].square, average));
+    if (!(error <= allowed)) return refused(line(i), allowed, error);
+    errors += error * error;
+  }
+  const double allowed = exact ? 0 : 4 * bound * std::sqrt(all);
+  if (!(std::sqrt(errors) <= allowed)) return refused("all lines", allowed, std::sqrt(errors));
+  return ok();
+}
+}  // namespace warploom::verify

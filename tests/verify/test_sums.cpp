@@ -1,0 +1,80 @@
+// Sums of outputs with random signs: honest rounding passes, one wrong element in its line does not.
+#include <gtest/gtest.h>
+#include <cmath>
+#include "base/random.h"
+#include "verify/sums.h"
+namespace warploom::verify {
+namespace {
+struct Sample {
+  Sample(Dtype of, std::int64_t before, std::int64_t extent, std::int64_t after, double scale = 1) : dtype(of) {
+    Random random(5, "sample");
+    by.before = before, by.extent = extent, by.after = after;
+    for (std::int64_t k = 0; k < extent; ++k) by.signs.push_back(random.below(2) == 0 ? -1 : 1);
+    truth.resize(static_cast<std::size_t>(before * after));
+    found.resize(static_cast<std::size_t>(bytes_of(of, before * extent * after)));
+    for (std::int64_t i = 0; i < before * extent * after; ++i) {
+      const double value = is_float(of) ? scale * random.normal() : static_cast<double>(random.below(1000)) - 500;
+      truth[i / (extent * after) * after + i % after] += by.signs[i / after % extent] * value;
+      set(i, value);
+    }
+  }
+  void set(std::int64_t i, double value) { store_from_double(dtype, found.data(), static_cast<std::size_t>(i), value); }
+  double get(std::int64_t i) const { return load_as_double(dtype, found.data(), static_cast<std::size_t>(i)); }
+  Status judged(double bound, std::int64_t slabs_a_time = 3) const {
+    std::vector<Line> lines(truth.size());
+    const std::int64_t slab = bytes_of(dtype, by.extent * by.after);
+    for (std::int64_t from = 0; from < by.before; from += slabs_a_time)
+      sum_lines(lines, by, dtype, found.data() + from * slab, from, std::min(slabs_a_time, by.before - from));
+    return accept_sums(lines, truth, dtype, bound, "here");
+  }
+  ErrorCode code(double bound) const {
+    const Status status = judged(bound);
+    return status ? ErrorCode::kInternal : status.error().code;
+  }
+  Dtype dtype;
+  graph::Projection by;
+  std::vector<double> truth;
+  std::vector<std::byte> found;
+};
+}  // namespace
+TEST(Sums, OfHonestlyRoundedOutputsPassAlongAnyAxis) {
+  for (const auto& [dtype, bound] :
+       {std::pair{Dtype::f32, 1e-7}, {Dtype::bf16, 0x1p-8}, {Dtype::f16, 0x1p-11}, {Dtype::i32, 0.0}})
+    for (const auto& [before, extent, after] : {std::array<std::int64_t, 3>{50, 5000, 1}, {1, 300, 17}, {7, 33, 5000}})
+      EXPECT_TRUE(Sample(dtype, before, extent, after).judged(bound)) << name_of(dtype) << " " << before << " " << after;
+}
+TEST(Sums, AreOffWhereOneElementOfALineIs) {
+  for (const std::int64_t after : {1, 900}) {
+    Sample sample(Dtype::f32, 20, 700, after);
+    const std::int64_t at = 13 * 700 * after + 5 * after + after / 2;
+    sample.set(at, sample.get(at) + 0.001);
+    const Status status = sample.judged(1e-7);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, ErrorCode::kCandidateWrong);
+    EXPECT_NE(status.error().expected.find(fmt::format("line {} of", 13 * after + after / 2)), std::string::npos)
+        << status.error().expected;
+  }
+}
+TEST(Sums, AreOffOverAllLinesWhereEachIsALittle) {
+  Sample sample(Dtype::f32, 400, 500, 1);
+  Random random(9);
+  for (std::int64_t i = 0; i < 400 * 500; ++i) sample.set(i, sample.get(i) * (1 + 4.5e-7 * random.normal()));
+  const Status status = sample.judged(1e-7);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().expected.find("all lines"), 0u) << status.error().expected;
+}
+TEST(Sums, OfIntegersAreExact) {
+  Sample sample(Dtype::i32, 4, 64, 1);
+  sample.set(70, sample.get(70) + 1);
+  EXPECT_EQ(sample.code(0), ErrorCode::kCandidateWrong);
+}
+TEST(Sums, ThatAreNotFiniteAreRefusedExceptWhereSixteenBitsOverflow) {
+  for (const auto& [dtype, code] : {std::pair{Dtype::f32, ErrorCode::kCandidateNonFinite},
+                                    {Dtype::bf16, ErrorCode::kCandidateNonFinite},
+                                    {Dtype::f16, ErrorCode::kInternal}}) {
+    Sample sample(dtype, 9, 64, 1);
+    sample.set(70, HUGE_VAL);
+    EXPECT_EQ(sample.code(0.01), code) << name_of(dtype);
+  }
+}
+}  // namespace warploom::verify

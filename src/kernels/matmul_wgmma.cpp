@@ -2,6 +2,9 @@
 // warpgroups multiply from shared memory. Blocks are persistent: each takes tile after tile, and the producer runs ahead into the
 // next tile while the consumers still store the last one.
 //
+// The matrix unit reads tf32 operands from shared memory along k alone. One that lies along rows instead is read across, into registers,
+// where it is rounded.
+//
 // A convolution is one as well, its operands in window order (window_order.h): rows are output channels, columns a patch of pixels, y
 // of them along the second axis; or the other way round.
 #include "kernels/direct_form.h"
@@ -9,6 +12,9 @@
 namespace warploom::kernels {
 namespace {
 using tile::Index, tile::TensorId;
+
+// Between the rows of an operand that is read across, so that the 8 rows and 4 depths that a warp reads at once lie in 32 banks.
+constexpr std::int64_t kApart = 8;
 
 class MatmulWgmma : public Family {
  public:
@@ -84,6 +90,10 @@ class MatmulWgmma : public Family {
                  {"exchange", exchange ? Values{1, 0} : Values{0, 1}, "1: the transposed product, second operand first"},
                  {"through_shared", narrow ? Values{1, 0} : Values{0, 1},
                   "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
+    if (across(c_) || across(exchanged_)) {
+      if (!across(c_)) std::ranges::reverse(space.fields[9].values);
+      space.fields.push_back({"across", {1, 0}, "1: the first operand is read across, 0: a program lays it along k"});
+    }
     if (windows_) space.fields.push_back({"y", ys, "pixels of an output tile along the slower axis"});
     return space;
   }
@@ -94,7 +104,8 @@ class MatmulWgmma : public Family {
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), consumers = field(s, "consumers"),
                y = field(s, "y", 1), along = (field(s, "exchange") ? m : n) / std::max<std::int64_t>(y, 1),
                split = field(s, "split", 1), cluster = field(s, "cluster", 1), resident = field(s, "resident", 1),
-               accumulators = m * n / (128 * consumers), steps = slots_of(c, k), tiles = ceil_div(c.nest.axes[c.row], m);
+               across = field(s, "across"), accumulators = m * n / (128 * consumers), steps = slots_of(c, k), turns = 1 + across,
+               tiles = ceil_div(c.nest.axes[c.row], m);
     const int bytes = bytes_of(p_.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
     const bool through_shared = field(s, "through_shared") != 0,
                along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
@@ -105,17 +116,21 @@ class MatmulWgmma : public Family {
             {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0), "patches of whole groups of 8 pixels",
              along},
             {n % 8 != 0 || n > 256, "8 to 256 columns, a multiple of 8", n},
+            {across != 0 && !this->across(c), "across=0 where the first operand does not lie along rows", across},
+            {across != 0 && m + kApart > 256, "a patch of at most 256 elements", m + kApart},
             {resident > 1 && (consumers > 1 || cluster > 1), "resident=1 with two consumers or a cluster", resident},
             {windows_ && cluster > 1, "cluster=1 for convolutions", cluster},
             {cluster > 1 && (tiles < cluster || c.m.size() > 1), "cluster=1 where fewer tiles lie below each other", tiles},
             {cluster > 1 && n % (8 * cluster) != 0, "cluster=1 where tiles are too narrow to share", n},
             {p_.operand == Dtype::i8 && n % 16 && n > 24, "block_n a multiple of 16 for integers", n},
             {along_n && bytes == 2 && n % 16, "block_n of whole 32-byte panels", n},
-            {split > 1 && (split - 1) * ceil_div(steps, split) >= steps, "a split that leaves every part some of k", split},
+            {split > 1 && (split - 1) * round_up(ceil_div(steps, split), turns) >= steps,
+             "a split that leaves every part some of k", split},
             {through_shared && n * stored % 32, "through_shared=0 for narrow tiles", n},
             {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
              "through_shared=0 where columns are no power of two", n}}));
-    const auto slot = (m + n) * k * bytes * (p_.terms > 1 ? 2 : 1), staging = through_shared ? m * n * stored : 0;
+    const auto slot = (m + n + across * kApart) * k * bytes * (p_.terms > 1 ? 2 : 1),
+               staging = through_shared ? m * n * stored : 0;
     return fits(s, resident * (slot * field(s, "stages") + staging + 1024), capabilities_);
   }
 
@@ -128,7 +143,9 @@ class MatmulWgmma : public Family {
       if (windows_) return windows_->lay({out, is_a ? "a" : "b", p_, capabilities_}, is_a);
       return Preparation{out, name, p_, capabilities_}.for_copies(from, row, k);
     };
-    const Prepared a = operand("a", c.nest.loads[c.a], c.row), b = operand("b", c.nest.loads[c.b], c.column);
+    const Access& first = c.nest.loads[c.a];
+    const Prepared a = field(s, "across") ? Prepared{first, {}} : operand("a", first, c.row),
+                   b = operand("b", c.nest.loads[c.b], c.column);
     const auto split = field(s, "split", 1);
     if (split == 1) {
       multiply(out, c, a, b, s);
@@ -174,6 +191,13 @@ class MatmulWgmma : public Family {
         out.first.push_back(a), out.second *= c.nest.axes[a];
     return out;
   }
+  // Whether the copy engine can read the first operand as it lies, along rows, for tf32 products.
+  bool across(const Contraction& c) const {
+    const Access& a = c.nest.loads[c.a];
+    bool readable = !windows_ && p_.operand == Dtype::tf32 && p_.terms == 1 && a.stride(c.row) == 1 && a.stride(*c.channel) != 1;
+    for (std::size_t d = 0; d < a.at.size(); ++d) readable &= a.at[d].steps[c.row] != 0 || a.strides[d] % 4 == 0;
+    return readable;
+  }
   // Slots of a sum.
   static std::int64_t slots_of(const Contraction& c, std::int64_t depth) {
     return NestTile(c.nest, {{c.channel, depth}}).count(c.nest, c.k);
@@ -183,7 +207,7 @@ class MatmulWgmma : public Family {
     const Nest& nest = c.nest;
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k"), cluster = field(s, "cluster", 1);
     const int consumers = static_cast<int>(field(s, "consumers"));
-    const bool split = p_.terms > 1;
+    const bool split = p_.terms > 1, across = field(s, "across") != 0;
     NestTile whole(nest, {{c.row, bm}, {c.column, bn}, {c.channel, bk}, {second_, field(s, "y", 1)}});
     if (second_) whole.extent[c_.column] /= field(s, "y", 1);
     // Where pixels are of two axes, they are so on the side that they take.
@@ -193,7 +217,8 @@ class MatmulWgmma : public Family {
     const std::vector<std::size_t> summed = slot_axes(c);
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
-    const std::int64_t parts = field(s, "split", 1), steps = whole.count(nest, summed), part_steps = ceil_div(steps, parts),
+    const std::int64_t parts = field(s, "split", 1), turns = across ? 2 : 1,  // of sets of registers
+        steps = round_up(whole.count(nest, summed), turns), part_steps = round_up(ceil_div(steps, parts), turns),
                        count = order.count() * parts,
                        workers = std::min<std::int64_t>(count, capabilities_.processors * field(s, "resident", 1) / cluster);
 
@@ -208,9 +233,21 @@ class MatmulWgmma : public Family {
       from.emplace_back(draft, name, nest, access, axes);
       slots.push_back(t.shared(slot, p_.operand, {rows, bk}));
     };
-    add_operand("A", "a", a.high, a_axes, bm), add_operand("B", "b", b.high, b_axes, bn);
+    if (across) {
+      from.emplace_back(draft, "A", nest, a.high, axes_of({c.channel, c.row}));
+      slots.push_back(t.shared("a", Dtype::f32, {bk, bm + kApart}));
+    } else {
+      add_operand("A", "a", a.high, a_axes, bm);
+    }
+    add_operand("B", "b", b.high, b_axes, bn);
     if (split) add_operand("A_rest", "a_rest", a.low, a_axes, bm), add_operand("B_rest", "b_rest", b.low, b_axes, bn);
     const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots);
+    const TensorId lines = across ? t.windows("lines", slots[0], 0, {bm, bk}, {1, bm + kApart}) : -1;
+    const auto box_of = [&](std::size_t i, const NestTile& tile) {
+      tile::Tile box = from[i].at(tile);
+      if (across && i == 0) box.extent.back() += kApart, box.step.clear();
+      return box;
+    };
     const TensorId staging = field(s, "through_shared") ? t.shared("staging", nest.outputs[0].place.dtype, {bm, bn}) : -1;
 
     // Tile after tile; with parts of k, all tiles of one part, then of the next.
@@ -230,8 +267,8 @@ class MatmulWgmma : public Family {
             tile.place(nest, summed, k);
             t.produce(ring, [&] {
               for (std::size_t i = 0; i < slots.size(); ++i)  // those of b serve all blocks of a cluster
-                if (cluster > 1 && i % 2 == 1) t.multicast(from[i].at(tile), t.all(slots[i]), "x");
-                else t.copy(from[i].at(tile), t.all(slots[i]));
+                if (cluster > 1 && i % 2 == 1) t.multicast(box_of(i, tile), t.all(slots[i]), "x");
+                else t.copy(box_of(i, tile), t.all(slots[i]));
             });
           });
         });
@@ -240,16 +277,25 @@ class MatmulWgmma : public Family {
         const TensorId acc = t.reg("acc", p_.accumulator(), {bm, bn});
         const bool promotes = p_.promotes();
         const TensorId part_sum = promotes ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
-        const auto add = [&](std::size_t x, std::size_t y) { t.mma(part_sum, t.all(slots[x]), t.all(slots[y]), false, true); };
+        const auto add = [&](TensorId x, std::size_t y) { t.mma(part_sum, t.all(x), t.all(slots[y]), false, true); };
+        const auto multiply_slot = [&](const std::string& set) {
+          if (promotes) t.fill(part_sum, 0);
+          t.consume(ring, promotes ? 0 : 1, [&] {
+            if (split) add(slots[2], 1), add(slots[0], 3);
+            if (!across) return add(slots[0], 1);
+            const TensorId seen = draft.reg("seen", Dtype::f32, {bm, bk}), x = draft.reg("x" + set, Dtype::tf32, {bm, bk});
+            t.copy(t.all(lines), t.all(seen));
+            t.map(x, t.value(seen));
+            add(x, 1);
+          });
+          if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
+        };
         tiles([&](const NestTile& tile, const Index& begin, const Index& end) {
           t.fill(acc, 0);
-          t.for_("k", begin, end, 1, [&](const Index&) {
-            if (promotes) t.fill(part_sum, 0);
-            t.consume(ring, promotes ? 0 : 1, [&] {
-              if (split) add(2, 1), add(0, 3);
-              add(0, 1);
-            });
-            if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
+          // Read across, by two sets of registers, of which one is filled while the other is multiplied; a slot beyond k holds zeros.
+          t.for_("k", begin, end, turns, [&](const Index&) {
+            multiply_slot("");
+            if (across) multiply_slot("_next");
           });
           store(draft, c, acc, tile, result, above ? 2 : 1, staging);
         });

@@ -74,6 +74,24 @@ bool first_used_here(const Lines& lines, const Mutant& m) {
                       [&](const std::string& line) { return used(line) && !has(line, "WL_REG("); });
 }
 
+// The next use of the accumulators, in the same block, is a wgmma_fence_regs again.
+bool pinned_next(const Lines& lines, const Mutant& m) {
+  const auto used = uses_of_its_tensor(m);
+  std::size_t i = at(m) + 1;
+  while (i < lines.size() && !lines[i].empty() && indent(lines[i]) >= indent(lines[at(m)]) && !used(lines[i])) ++i;
+  return i < lines.size() && indent(lines[i]) == indent(lines[at(m)]) && used(lines[i]) && has(lines[i], "wgmma_fence_regs");
+}
+
+// Earlier in this round all groups before this round's were waited for.
+bool waited_this_round(const Lines& lines, const Mutant& m) {
+  int commits = 0;
+  for (std::size_t i = at(m) - 1; i > head_of(lines, at(m)); --i) {
+    commits += has(lines[i], "wgmma_commit");
+    if (indent(lines[i]) == indent(lines[at(m)]) && has(lines[i], "wgmma_wait<0>")) return commits <= 1;
+  }
+  return false;
+}
+
 // A slot is handed back when the next one has been read, behind a sync_warp of that one's.
 bool synced_with_the_next_slot(const Lines& lines, const Mutant& m) {
   const std::size_t head = head_of(lines, at(m));
@@ -95,7 +113,7 @@ bool no_copies(const Lines& lines, const Mutant&) {
 
 // Every access to the ring's slots has one address within its slot: a thread reads what it copied itself.
 bool slots_of_one_thread(const Lines& lines, const Mutant&) {
-  static const std::regex access(R"(\bslot_? \+ ring_(?:write|read) \* \d+([^,;]*))");
+  static const std::regex access(R"(\bslot_? \+ (?:ring_(?:write|read) \* \d+)?([^,;]*))");
   std::set<std::string> addresses;
   for (const std::string& line : lines) {
     std::smatch found;
@@ -180,6 +198,11 @@ const Equivalent kEquivalent[] = {
      "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access to keep in place"},
     {"wgmma_fence_regs", "removed", first_used_here, "only wgmma has used the accumulators, which begin with it"},
     {"wgmma_fence_regs", "removed", pinned_already, "only wgmma has used the accumulators since the last wgmma_fence_regs"},
+    {"wgmma_fence_regs", "removed", pinned_next,
+     "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access to keep in place"},
+    {"wgmma_wait", "", waited_this_round, "the slot that is handed back here was waited for earlier in the round"},
+    {"wgmma_commit", "behind the wait", waited_this_round,
+     "the slot that is handed back here was waited for earlier in the round"},
     {"sync_warp", "removed", synced_with_the_next_slot, "a slot is handed back behind the sync_warp of the next one"},
     {"bulk_wait", "for the reads alone", nothing_follows,
      "a block may end once the engine has read its shared memory; the writes complete before the grid does"},

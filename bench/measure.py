@@ -234,6 +234,8 @@ def main():
     order = [row["case"] for row, _ in search.CASES]
     rows = [json.loads(p.read_text()) for p in sorted(options.plans.glob("*.json"))]
     rows.sort(key=lambda row: order.index(row["case"]) if row["case"] in order else len(order))
+    options.out.mkdir(parents=True, exist_ok=True)
+    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
     groups = {}
     for row in rows:
         if (options.group and row["group"] != options.group) or (options.case and row["case"] != options.case):
@@ -248,13 +250,11 @@ def main():
               f"{result['ratio']:.3f}x {result['best_peer']:<14} error {result['error']:.2e} "
               f"(peer {result['peers'][result['best_peer']]['error']:.2e})  {row.get('schedule', '')}", flush=True)
         torch.cuda.empty_cache()
-    options.out.mkdir(parents=True, exist_ok=True)
-    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
-    for group, results in groups.items():
+        # After every row: who is stopped keeps what there is.
         record = {"device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda,
                   "peers": {"torch": torch.__version__, "cublas": f"of CUDA {torch.version.cuda}"}, "clocks": clocks(),
-                  "commit": options.commit, "command": "python3 " + " ".join(sys.argv), "rows": results}
-        (options.out / f"{group}.json").write_text(json.dumps(record, indent=1) + "\n")
+                  "commit": options.commit, "command": "python3 " + " ".join(sys.argv), "rows": groups[row["group"]]}
+        (options.out / f"{row['group']}.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,133 @@
+"""What bounds the stored plans' kernels: a profile of each by ncu, and the roofline of all rows that have been measured.
+
+    python3 bench/profile.py measure --plans bench/plans/h200 --out bench/results/h200/profiles.json [--case NAME …]     on the GPU, with ncu
+    python3 bench/profile.py plot --results bench/results/h200 --out docs/roofline.svg
+
+A kernel's row: its time alone with the caches flushed, the share of their peak that the tensor cores, DRAM, L2, the first level
+with shared memory and instruction issue reach, warps at work of those a multiprocessor can hold, and where its warps waited longest:
+cycles a warp waits for that reason between two instructions.
+"""
+import argparse
+import csv
+import io
+import json
+import math
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SHARES = {"tensor": r"sm__inst_executed_pipe_tensor.*pct_of_peak_sustained_active|sm__pipe_tensor.*cycles_active.*pct_of_peak_sustained_active",
+          "dram": r"(gpu__)?dram__throughput.*pct_of_peak_sustained_elapsed", "l2": r"lts__throughput.*pct_of_peak_sustained_elapsed",
+          "l1": r"l1tex__throughput.*pct_of_peak_sustained_(active|elapsed)", "issue": r"sm(sp)?__(inst_)?issue(d|_active).*pct.*",
+          "warps": r"sm__warps_active.*pct_of_peak_sustained_active"}
+STALL = re.compile(r"issue_stalled_(?!selected)(\w+?)(?:_not_issued)?(?:_per_issue_active|_per_warp_active)?\.(?:ratio|pct)$")
+MISSES = ["softmax_fp32_4096x65536", "softmax_fp32_32768x65536", "layernorm_32768x65536_fp32", "argmax_32768x65536_fp32", "layernorm_16384x4096_fp32",
+          "rmsnorm_16384x4096_bf16", "layernorm_fp32", "conv2d_11x11_fp32", "conv2d_relu_maxpool_fp32", "conv2d_relu_maxpool_tf32", "gemm_e4m3_4096x4096x4096_nt",
+          "gemm_e4m3_8192x8192x8192_nt", "gemm_bf16_2049x3073x4097", "gemm_bf16_1x14336x4096", "gemm_bf16_16x4096x14336", "gemm_bf16_128x4096x14336",
+          "gemm_bf16_128x14336x4096", "gemm_bf16_4096x4096x4096", "gemm_bf16_8192x8192x8192", "gemm_tf32_4096x4096x4096", "gemm_tf32_4096x4096x4096_tt",
+          "gemm_fp32_4096x4096x4096"]
+
+
+def measure(options):
+    rows = []
+    for case in options.case or MISSES:
+        path = options.plans / f"{case}.json"
+        if not path.exists():
+            print(f"{case}: no plan", flush=True)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(path, folder)
+            plan = json.loads(path.read_text())["plan"]
+            names = "|".join(sorted({kernel["name"] for kernel in plan["kernels"]}))
+            sections = [word for name in ("SpeedOfLight", "ComputeWorkloadAnalysis", "WarpStateStats", "SchedulerStats", "Occupancy")
+                        for word in ("--section", name)]
+            command = ["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--kernel-name", f"regex:^({names})$", *sections, sys.executable,
+                       str(pathlib.Path(__file__).parent / "sanitize.py"), folder]
+            text = subprocess.run(command, capture_output=True, text=True).stdout
+        if options.raw:
+            (options.raw / f"{case}.csv").write_text(text)
+        if '"ID"' not in text:
+            print(f"{case}: {text[-300:]}", flush=True)
+            continue
+        lines = list(csv.DictReader(io.StringIO(text[text.index('"ID"'):])))
+        units = lines.pop(0)
+        for line in lines:
+            value = lambda key: float(line[key].replace(",", "") or 0)
+            scale = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}[units["gpu__time_duration.sum"].replace("second", "s").replace("n s", "ns")]
+            shares = {name: round(max([value(key) for key in line if re.fullmatch(pattern, key)], default=0), 1) for name, pattern in SHARES.items()}
+            stalls = {found[1]: round(value(key), 2) for key in line if (found := STALL.search(key))}
+            longest = sorted(stalls, key=stalls.get, reverse=True)[:3]
+            rows.append({"case": case, "kernel": line["Kernel Name"], "us": round(value("gpu__time_duration.sum") * scale, 2), **shares,
+                         "stalls": {name: stalls[name] for name in longest}})
+            print(json.dumps(rows[-1]), flush=True)
+    head = {"device": options.gpu, "commit": options.commit, "command": "python3 " + " ".join(sys.argv)}
+    options.out.write_text(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + ",\n".join("  " + json.dumps(row) for row in rows) + "\n ]\n}\n")
+
+
+PEAKS = {"fp8": 1979.0, "bf16": 989.4, "tf32": 494.7, "fp32": 164.9}  # TFLOP/s, datasheet; fp32: three tf32 products
+COLOURS = {"fp8": "#7b4ba6", "bf16": "#1b6ca8", "fp16": "#00798c", "tf32": "#2e8b57", "fp32": "#d1495b", "vector": "#3d3d3d"}
+DRAM = 4.8  # TB/s
+
+
+def plot(options):
+    """Left: products against the rooflines of their tracks. Right: operators that only move data, against the rate of DRAM."""
+    rows = [row for group in ("dense", "crfm", "rowwise") for row in json.loads((options.results / f"{group}.json").read_text())["rows"]]
+    products = [row for row in rows if row["tflops"] > 0 and row["gbs"] > 0]
+    movers = [row for row in rows if row["tflops"] == 0 and row["gbs"] > 0]
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 470" font-family="sans-serif" font-size="11">', '<rect width="960" height="470" fill="white"/>']
+
+    def panel(x0, width, across, up, title):
+        y0, height = 400, 370
+        place = lambda value, low, high, size: (math.log10(value) - math.log10(low)) / (math.log10(high) - math.log10(low)) * size
+        x, y = (lambda v: x0 + place(v, *across[:2], width)), (lambda v: y0 - place(v, *up[:2], height))
+        out.append(f'<rect x="{x0}" y="{y0 - height}" width="{width}" height="{height}" fill="none" stroke="#999"/>')
+        for (low, high, _), line in ((across, lambda t: f'<text x="{x(t):.0f}" y="{y0 + 15}" text-anchor="middle">{t:g}</text>'),
+                                     (up, lambda t: f'<text x="{x0 - 4}" y="{y(t) + 4:.0f}" text-anchor="end">{t:g}</text>')):
+            out.extend(line(10.0 ** power) for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1))
+        out.append(f'<text x="{x0 + width / 2}" y="{y0 + 34}" text-anchor="middle">{across[2]}</text><text x="{x0}" y="{y0 - height - 8}">{up[2]}</text>'
+                   f'<text x="{x0 + width / 2}" y="{y0 + 56}" text-anchor="middle">{title}</text>')
+        return x, y
+
+    def dot(x, y, row, colour):
+        out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}" fill-opacity="0.75"><title>{row["case"]}: {row["ours_us"]:.4g} µs, '
+                   f'{100 * row["roofline_fraction"]:.0f} % of the roofline, {row["ratio"]:.2f} of {row["best_peer"]}</title></circle>')
+
+    x, y = panel(60, 460, (0.5, 10000, "operations a byte"), (0.5, 3000, "TFLOP/s"), f"{len(products)} products and convolutions")
+    for i, (track, peak) in enumerate(PEAKS.items()):
+        ridge = peak / DRAM
+        out.append(f'<path d="M {x(0.5):.0f} {y(0.5 * DRAM):.0f} L {x(ridge):.0f} {y(peak):.0f} L {x(10000):.0f} {y(peak):.0f}" fill="none" '
+                   f'stroke="{COLOURS[track]}" stroke-opacity="0.6"/><text x="{x(10000) - 4:.0f}" y="{y(peak) - 4:.0f}" text-anchor="end" '
+                   f'fill="{COLOURS[track]}">{track}{", fp16" if track == "bf16" else ""}</text>')
+    for row in products:
+        dot(x(min(10000, 1000 * row["tflops"] / row["gbs"])), y(row["tflops"]), row, COLOURS[row["track"]])
+    size = lambda row: row["gbs"] * row["ours_us"] * 1e-3  # MB
+    x, y = panel(600, 320, (5, 30000, "megabytes moved"), (0.5, 10, "TB/s"), f"{len(movers)} row-wise operators")
+    out.append(f'<line x1="{x(5):.0f}" x2="{x(30000):.0f}" y1="{y(DRAM):.0f}" y2="{y(DRAM):.0f}" stroke="#999"/>'
+               f'<text x="{x(5) + 4:.0f}" y="{y(DRAM) - 4:.0f}">DRAM, 4.8 TB/s</text>')
+    for row in movers:
+        dot(x(size(row)), y(row["gbs"] / 1000), row, COLOURS[row["track"]])
+    options.out.write_text("\n".join(out) + "\n</svg>\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("measure")
+    verb.add_argument("--plans", type=pathlib.Path, required=True)
+    verb.add_argument("--out", type=pathlib.Path, required=True)
+    verb.add_argument("--case", action="append")
+    verb.add_argument("--raw", type=pathlib.Path, help="a folder for ncu's own tables")
+    verb.add_argument("--gpu", default="NVIDIA H200")
+    verb.add_argument("--commit", default="")
+    verb = verbs.add_parser("plot")
+    verb.add_argument("--results", type=pathlib.Path, required=True)
+    verb.add_argument("--out", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    {"measure": measure, "plot": plot}[options.verb](options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

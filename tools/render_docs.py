@@ -11,6 +11,8 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
   ranking MACHINE         how predicted costs order measured times, bench/results/MACHINE/ranking.json
   banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU, bench/results/MACHINE/banks.json
+  profiles MACHINE        what the units of a GPU were busy with, bench/results/MACHINE/profiles.json
+  overhead FILE           what judging a candidate adds to its own runs, bench/results/faults/FILE.json
   results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
 
 With --check nothing is written and the exit status is 1 when a document differs.
@@ -207,6 +209,24 @@ def render_modelnew(root, machine):
             table(["task", "trials right", "ours, µs", "eager, µs", "ratio"], rows))
 
 
+def render_profiles(root, machine):
+    data = json.loads((root / "bench/results" / machine / "profiles.json").read_text())
+    units = ["tensor", "dram", "l2", "l1", "issue", "warps"]
+    rows = [[f"`{row['case']}`", f"`{row['kernel']}`", number(row["us"]), *(f"{row[unit]:.0f} %" for unit in units),
+             ", ".join(f"{name.replace('_', ' ')} {number(cycles, 2)}" for name, cycles in row["stalls"].items())]
+            for row in data["rows"] if not row["kernel"].startswith("prepare")]
+    return (f"{data['device']}, by `{data['command']}` at {data['commit']}.\n\n" +
+            table(["case", "kernel", "µs", "tensor", "DRAM", "L2", "L1, shared", "issue", "warps", "waiting, cycles an instruction"], rows))
+
+
+def render_overhead(root, name):
+    data = json.loads((root / "bench/results/faults" / f"{name}.json").read_text())
+    columns = {"MB": "megabytes", "median, ms": "added_ms_median", "mean, ms": "added_ms_mean", "first, ms": "added_ms_first",
+               "of it recording, ms": "of_it_recording_ms", "own timed runs, ms": "own_timed_runs_ms"}
+    rows = [[row["problem"], *(f"{row[key]:.1f}" for key in columns.values())] for row in data["problems"]]
+    return f"{data['machine']}; the bar is {data['bar_ms']:.0f} ms.\n\n" + table(["problem", *columns], rows)
+
+
 def render_compiler(root, machine):
     data = json.loads((root / "bench/results" / machine / "compiler.json").read_text())
     compilers = ", ".join(data["compilers"].values())
@@ -229,7 +249,8 @@ def render(what, root):
         return render_graphs(root)
     if words == ["corpus"]:
         return render_corpus(root)
-    own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "modelnew": render_modelnew}
+    own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "modelnew": render_modelnew,
+           "profiles": render_profiles, "overhead": render_overhead}
     if words[0] in own and len(words) == 2:
         return own[words[0]](root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:

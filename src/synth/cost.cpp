@@ -173,7 +173,15 @@ class Model : Question {
     return work;
   }
   Work cost_of(const Statement&, const Consume& node, int threads) {
-    Work work = walk(node.body, threads);
+    Work matrix, work;  // matrix instructions that are not waited for here, and all
+    for (const Statement& statement : node.body) {
+      const Work one = std::visit([&](const auto& each) { return cost_of(statement, each, threads); }, statement.node);
+      work.add(one);
+      if (node.lag > 0 && std::holds_alternative<Mma>(statement.node)) matrix.add(one);
+    }
+    // While one warpgroup's are under way, another fills the registers that its own will read.
+    const double others = work.chain - matrix.chain, groups = std::max(1.0, threads / 128.0);
+    work.chain = std::max(matrix.chain, matrix.chain / groups + others);
     const bool roles = is_between_roles(sites, node.pipeline);
     const double slots = program.pipeline(node.pipeline).stages - (roles ? node.lag : 1);
     // The producing role comes first in the program; where a loop consumes before it produces, the fill of its last round is known.

@@ -1,7 +1,7 @@
 """What bounds the stored plans' kernels: a profile of each by ncu, and the roofline of all rows that have been measured.
 
-    python3 bench/profile.py measure --plans bench/plans/h200 --out bench/results/h200/profiles.json [--case NAME …]     on the GPU, with ncu
-    python3 bench/profile.py plot --results bench/results/h200 --out docs/roofline.svg
+    python3 bench/profiles.py measure --plans bench/plans/h200 --out bench/results/h200/profiles.json [--case NAME …]     on the GPU, with ncu
+    python3 bench/profiles.py plot --results bench/results/h200 --out docs/roofline.svg
 
 A kernel's row: its time alone with the caches flushed, the share of their peak that the tensor cores, DRAM, L2, the first level
 with shared memory and instruction issue reach, warps at work of those a multiprocessor can hold, and where its warps waited longest:
@@ -19,16 +19,32 @@ import subprocess
 import sys
 import tempfile
 
-SHARES = {"tensor": r"sm__inst_executed_pipe_tensor.*pct_of_peak_sustained_active|sm__pipe_tensor.*cycles_active.*pct_of_peak_sustained_active",
-          "dram": r"(gpu__)?dram__throughput.*pct_of_peak_sustained_elapsed", "l2": r"lts__throughput.*pct_of_peak_sustained_elapsed",
-          "l1": r"l1tex__throughput.*pct_of_peak_sustained_(active|elapsed)", "issue": r"sm(sp)?__(inst_)?issue(d|_active).*pct.*",
-          "warps": r"sm__warps_active.*pct_of_peak_sustained_active"}
-STALL = re.compile(r"issue_stalled_(?!selected)(\w+?)(?:_not_issued)?(?:_per_issue_active|_per_warp_active)?\.(?:ratio|pct)$")
+SHARES = {"tensor": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", "dram": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+          "l2": "lts__throughput.avg.pct_of_peak_sustained_elapsed", "l1": "l1tex__throughput.avg.pct_of_peak_sustained_active",
+          "issue": "sm__issue_active.avg.pct_of_peak_sustained_elapsed", "warps": "sm__warps_active.avg.pct_of_peak_sustained_active"}
+STALL = re.compile(r"smsp__average_warps_issue_stalled_(?!selected|not_selected)(\w+)_per_issue_active\.ratio")
 MISSES = ["softmax_fp32_4096x65536", "softmax_fp32_32768x65536", "layernorm_32768x65536_fp32", "argmax_32768x65536_fp32", "layernorm_16384x4096_fp32",
           "rmsnorm_16384x4096_bf16", "layernorm_fp32", "conv2d_11x11_fp32", "conv2d_relu_maxpool_fp32", "conv2d_relu_maxpool_tf32", "gemm_e4m3_4096x4096x4096_nt",
           "gemm_e4m3_8192x8192x8192_nt", "gemm_bf16_2049x3073x4097", "gemm_bf16_1x14336x4096", "gemm_bf16_16x4096x14336", "gemm_bf16_128x4096x14336",
           "gemm_bf16_128x14336x4096", "gemm_bf16_4096x4096x4096", "gemm_bf16_8192x8192x8192", "gemm_tf32_4096x4096x4096", "gemm_tf32_4096x4096x4096_tt",
           "gemm_fp32_4096x4096x4096"]
+
+
+def rows_of(case, table):
+    """The rows of one case from what ncu prints as its raw page."""
+    out = []
+    for line in list(csv.DictReader(io.StringIO(table[table.index('"ID"'):])))[1:]:  # the first names the units
+        value = lambda key: float(line.get(key, "0").replace(",", "") or 0)
+        stalls = {found[1]: round(value(key), 2) for key in line if (found := STALL.fullmatch(key))}
+        out.append({"case": case, "kernel": line["Kernel Name"], "us": round(value("gpu__time_duration.sum") / 1000, 2),
+                    **{name: round(value(metric), 1) for name, metric in SHARES.items()},
+                    "stalls": {name: stalls[name] for name in sorted(stalls, key=stalls.get, reverse=True)[:3]}})
+    return out
+
+
+def save(options, rows):
+    head = {"device": options.gpu, "commit": options.commit, "command": "python3 " + " ".join(sys.argv)}
+    options.out.write_text(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + ",\n".join("  " + json.dumps(row) for row in rows) + "\n ]\n}\n")
 
 
 def measure(options):
@@ -40,31 +56,18 @@ def measure(options):
             continue
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(path, folder)
-            plan = json.loads(path.read_text())["plan"]
-            names = "|".join(sorted({kernel["name"] for kernel in plan["kernels"]}))
+            names = "|".join(sorted({kernel["name"] for kernel in json.loads(path.read_text())["plan"]["kernels"]}))
             sections = [word for name in ("SpeedOfLight", "ComputeWorkloadAnalysis", "WarpStateStats", "SchedulerStats", "Occupancy")
                         for word in ("--section", name)]
-            command = ["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--kernel-name", f"regex:^({names})$", *sections, sys.executable,
-                       str(pathlib.Path(__file__).parent / "sanitize.py"), folder]
+            command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--kernel-name", f"regex:^({names})$",
+                       *sections, sys.executable, str(pathlib.Path(__file__).parent / "sanitize.py"), folder]
             text = subprocess.run(command, capture_output=True, text=True).stdout
-        if options.raw:
-            (options.raw / f"{case}.csv").write_text(text)
         if '"ID"' not in text:
             print(f"{case}: {text[-300:]}", flush=True)
             continue
-        lines = list(csv.DictReader(io.StringIO(text[text.index('"ID"'):])))
-        units = lines.pop(0)
-        for line in lines:
-            value = lambda key: float(line[key].replace(",", "") or 0)
-            scale = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}[units["gpu__time_duration.sum"].replace("second", "s").replace("n s", "ns")]
-            shares = {name: round(max([value(key) for key in line if re.fullmatch(pattern, key)], default=0), 1) for name, pattern in SHARES.items()}
-            stalls = {found[1]: round(value(key), 2) for key in line if (found := STALL.search(key))}
-            longest = sorted(stalls, key=stalls.get, reverse=True)[:3]
-            rows.append({"case": case, "kernel": line["Kernel Name"], "us": round(value("gpu__time_duration.sum") * scale, 2), **shares,
-                         "stalls": {name: stalls[name] for name in longest}})
-            print(json.dumps(rows[-1]), flush=True)
-    head = {"device": options.gpu, "commit": options.commit, "command": "python3 " + " ".join(sys.argv)}
-    options.out.write_text(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + ",\n".join("  " + json.dumps(row) for row in rows) + "\n ]\n}\n")
+        rows += rows_of(case, text)
+        print(f"{case}: {rows[-1]}", flush=True)
+        save(options, rows)  # after every case: who is stopped keeps what there is
 
 
 PEAKS = {"fp8": 1979.0, "bf16": 989.4, "tf32": 494.7, "fp32": 164.9}  # TFLOP/s, datasheet; fp32: three tf32 products
@@ -119,7 +122,6 @@ def main():
     verb.add_argument("--plans", type=pathlib.Path, required=True)
     verb.add_argument("--out", type=pathlib.Path, required=True)
     verb.add_argument("--case", action="append")
-    verb.add_argument("--raw", type=pathlib.Path, help="a folder for ncu's own tables")
     verb.add_argument("--gpu", default="NVIDIA H200")
     verb.add_argument("--commit", default="")
     verb = verbs.add_parser("plot")

@@ -6,12 +6,15 @@
 // hides a slot's latency s times. Blocks that share a multiprocessor add their units and overlap their chains. DRAM traffic is
 // counted by the wave: the distinct boxes that the blocks of one wave read.
 //
-//   round = max(chain, resident · max(tensor, issue, shared, l2));   time = max(rounds · round / clock, DRAM bytes / bandwidth)
+//   round = max(chain, resident · max(tensor, issue, shared, l2))
+//   time = the greater of rounds · round / clock and DRAM bytes / bandwidth, and a tenth of the lesser
 //
 // Units: microseconds in `us`, cycles elsewhere. Rates: target/capabilities.h. How well it orders real candidates: docs/compiler.md.
 #include "synth/solve.h"
 namespace warploom::synth {
 namespace {
+constexpr double kOverlap = 0.1;  // of the lesser of both, that a block's work and DRAM do not hide of each other
+
 using Environment = std::map<std::string, std::int64_t>;
 
 struct Work {  // of one block
@@ -50,7 +53,8 @@ class Model : Question {
     const double cycles = whole * round(cost.resident) +
                           (blocks_ > whole * at_once ? round(std::ceil((blocks_ - whole * at_once) / processors)) : 0);
     cost.dram_us = dram_bytes() / (capabilities.dram_gbs * 1e3 * rates_.dram_fraction);
-    cost.us = rates_.launch_us + std::max(cycles / (rates_.clock_ghz * 1e3), cost.dram_us);
+    const double own = cycles / (rates_.clock_ghz * 1e3);
+    cost.us = rates_.launch_us + std::max(own, cost.dram_us) + kOverlap * std::min(own, cost.dram_us);
     return cost;
   }
 

@@ -163,7 +163,7 @@ struct PendingLoad {
   Cta* cta;
   Mbarrier* bar;
   unsigned phase;
-  int c[5];
+  Coordinates c;
   std::int64_t bytes;
   int line;
   Thread* issuer;
@@ -245,9 +245,7 @@ class Machine {
  private:
   void start_wave(int first, int clusters);
   void run_wave();
-  void finish_wave();
   void thread_exits(Thread& t);
-  void cta_exits(Cta& cta);
   void report_deadlock();
   std::string state_of(const Thread& t) const;
 

@@ -11,12 +11,8 @@ bool use_registers(const RegisterRun& r, bool write) {
   s->touched = self->wgmma_fences + 1;
   s->loose = true;
   for (int i = r.at; i < r.at + r.count; ++i) {
-    if (write) {
-      if (s->owners) register_write_bad(*s, i);
-      s->filled[i] = true;
-    } else if (s->owners || !s->filled[i]) {
-      register_read_bad(*s, i);
-    }
+    if (s->owners || (!write && !s->filled[i])) register_bad(*s, i, write);
+    if (write) s->filled[i] = true;
   }
   return true;
 }
@@ -35,20 +31,14 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
   return found == r.owner + r.owners ? nullptr : found;
 }
 }  // namespace
-void register_read_bad(RegisterState& r, long long i) {
+void register_bad(RegisterState& r, long long i, bool write) {
   if (machine->unwinding) return;
   auto report = [&](const char* kind, const char* what) { machine->hazard(kind, "{}[{}] of {} {}", r.name, i, r.n, what); };
   if (i < 0 || i >= r.n) return report("registers", "is outside its array");
   const auto* o = r.owners ? owner_of(r, i) : nullptr;
-  if (o && !o->input) report("wgmma-registers", "is read while a wgmma may still write it");
-  else if (!r.filled[i]) report("uninitialised", "is read before it was written");
-}
-
-void register_write_bad(RegisterState& r, long long i) {
-  if (machine->unwinding) return;
-  if (i < 0 || i >= r.n) return register_read_bad(r, i);
-  if (r.owners && owner_of(r, i))
-    machine->hazard("wgmma-registers", "{}[{}] is written while a wgmma may still use it", r.name, i);
+  if (o && write) machine->hazard("wgmma-registers", "{}[{}] is written while a wgmma may still use it", r.name, i);
+  else if (o && !o->input) report("wgmma-registers", "is read while a wgmma may still write it");
+  else if (!write && !r.filled[i]) report("uninitialised", "is read before it was written");
 }
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {

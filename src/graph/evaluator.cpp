@@ -192,7 +192,6 @@ class Evaluator {
   }
 
   // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that stretch.
-  View projected(const Node& node, std::size_t input) const { return projected(node, input, view(node.inputs[input])); }
   View projected(const Node& node, std::size_t input, View to) const {
     const std::vector<std::int64_t> strides = std::exchange(to.strides, Shape(shape(node.outputs[0]).size(), 0));
     const auto access = access_of(graph_, node, input);
@@ -395,7 +394,7 @@ class Evaluator {
     const ScalarFunction f = scalar_function(graph_, node);
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
-      if (node.inputs[k] != kAbsent) read[k] = projected(node, k);
+      if (node.inputs[k] != kAbsent) read[k] = projected(node, k, view(node.inputs[k]));
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> room;
       room.resize(2 * read.size() * kRun);
@@ -436,7 +435,7 @@ class Evaluator {
 
   void gather(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
-    const View from = projected(node, 0), chosen = projected(node, 1);
+    const View from = projected(node, 0, view(node.inputs[0])), chosen = projected(node, 1, view(node.inputs[1]));
     const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
@@ -463,7 +462,7 @@ class Evaluator {
         const std::int64_t end = std::min(box.begin[i] + box.size[i], shape(node.inputs[k])[i] - access[i].begin);
         part.size[i] = std::max<std::int64_t>(end - part.begin[i], 0);
       }
-      copy(projected(node, k), part, view(node.outputs[0]), *fresh);
+      copy(projected(node, k, view(node.inputs[k])), part, view(node.outputs[0]), *fresh);
     }
   }
 

@@ -34,9 +34,8 @@ class CompileAhead {
   using Build = std::function<Result<LaunchList>(const kernels::Schedule&)>;
   CompileAhead(Build build, int threads, milliseconds limit)
       : build_(std::move(build)), limit_(limit), turns_(std::max(1, threads)) {}
-  ~CompileAhead() {
-    stopped_ = true;
-  }  // compilers that are still running end with all that they started; builders are waited for
+  // Compilers that are still running end with all that they started; builders are waited for.
+  ~CompileAhead() { stopped_ = true; }
 
   // A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it.
   void put(kernels::Schedule schedule) {
@@ -347,19 +346,6 @@ class Explorer {
     std::erase_if(entries_, [](const Entry& e) { return !e.verdict.accepted; });
     std::ranges::stable_sort(entries_, {},
                              [](const Entry& e) { return std::pair(e.verdict.reference_us <= 0, e.verdict.median_us); });
-    return promote();
-  }
-
-  void sort_entries() {
-    std::ranges::stable_sort(entries_, {}, [](const Entry& e) { return e.verdict.median_us; });
-  }
-
-  Result<LaunchList> built(const Entry& entry) const {
-    if (!entry.list.kernels.empty()) return entry.list;
-    return problem_.catalogue.build(entry.schedule);
-  }
-
-  Status promote() {
     if (entries_.empty() || interrupted()) return ok();
     evaluator_.reset();  // its memory is wanted
     verify::Setup fresh = problem_.setup;
@@ -375,9 +361,18 @@ class Explorer {
       run_.best = entry.schedule.text();
       if (entry.verdict.reference_us > 0) run_.reference_us = entry.verdict.reference_us;
       report();
-      return ok();
+      break;
     }
     return ok();
+  }
+
+  void sort_entries() {
+    std::ranges::stable_sort(entries_, {}, [](const Entry& e) { return e.verdict.median_us; });
+  }
+
+  Result<LaunchList> built(const Entry& entry) const {
+    if (!entry.list.kernels.empty()) return entry.list;
+    return problem_.catalogue.build(entry.schedule);
   }
 
   void finish(const char* status) {

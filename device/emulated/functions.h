@@ -58,7 +58,7 @@ template <class T, class Op>
 emu::Combine combining(Op) {
   return {sizeof(T), [](void* to, const void* with) {
             T &a = *static_cast<T*>(to), b = *static_cast<const T*>(with);
-            if constexpr (emu::is_same<T, int>) a = Op()(a, b);
+            if constexpr (__is_same(T, int)) a = Op()(a, b);
             else a = cast<T>(Op()(to_float(a), to_float(b)));
           }};
 }

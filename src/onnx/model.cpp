@@ -90,12 +90,18 @@ class Importer {
     return ok();
   }
 
+  // Every input, or output, has a name of its own.
+  Status note(std::string_view kind, const std::string& name, std::set<std::string>& seen) const {
+    if (name.empty()) return fail({ErrorCode::kOnnxName, fmt::format("an {} has no name", kind), source_.place});
+    if (seen.insert(name).second) return ok();
+    return fail({ErrorCode::kOnnxName, fmt::format("an {} is named twice", kind), at(kind, name)});
+  }
+
   Status read_inputs() {
     std::set<std::string> seen;
     for (const auto& proto : model_.graph().input()) {
       const std::string place = at("input", proto.name());
-      if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an input has no name", source_.place});
-      if (!seen.insert(proto.name()).second) return fail({ErrorCode::kOnnxName, "an input is named twice", place});
+      WARPLOOM_CHECK(note("input", proto.name(), seen));
       WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
       const bool given = ids_.contains(proto.name());  // a default value: the input stays constant
       const TensorId id = tensor(proto.name());
@@ -114,9 +120,7 @@ class Importer {
   Status read_outputs() {
     std::set<std::string> seen;
     for (const auto& proto : model_.graph().output()) {
-      if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an output has no name", source_.place});
-      if (!seen.insert(proto.name()).second)
-        return fail({ErrorCode::kOnnxName, "an output is named twice", at("output", proto.name())});
+      WARPLOOM_CHECK(note("output", proto.name(), seen));
       graph_.outputs.push_back(tensor(proto.name()));
     }
     if (graph_.outputs.empty()) return fail({ErrorCode::kOnnxName, "the graph has no output", source_.place});

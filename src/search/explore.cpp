@@ -37,19 +37,19 @@ class CompileAhead {
   // Compilers that are still running end with all that they started; builders are waited for.
   ~CompileAhead() { stopped_ = true; }
 
-  // A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it.
-  void put(kernels::Schedule schedule) {
-    entries_.push_back({Clock::now(), std::async(std::launch::async, [this, schedule = std::move(schedule)] {
-                          end_processes_with(&stopped_);
-                          turns_.acquire();
-                          Compiled made = stopped_ ? Compiled{} : compiled(schedule);
-                          turns_.release();
-                          return made;
-                        })});
-  }
-  // One that needs no compiler keeps its place in the order.
-  void put(Compiled made) {
-    entries_.push_back({Clock::now(), std::async(std::launch::deferred, [made = std::move(made)] { return made; })});
+  // A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it. One that needs no
+  // compiler keeps its place in the order.
+  void put(kernels::Schedule schedule, bool compiles) {
+    const auto work = [this, compiles, schedule = std::move(schedule)] {
+      Compiled made{schedule};
+      if (!compiles) return made;
+      end_processes_with(&stopped_);
+      turns_.acquire();
+      if (!stopped_) compile(made);
+      turns_.release();
+      return made;
+    };
+    entries_.push_back({Clock::now(), std::async(compiles ? std::launch::async : std::launch::deferred, work)});
   }
   std::size_t pending() const { return entries_.size(); }  // put and not taken
   // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait` has passed.
@@ -76,13 +76,12 @@ class CompileAhead {
     std::future<Compiled> result;
   };
 
-  Compiled compiled(const kernels::Schedule& schedule) const {
-    Compiled made{schedule, build_(schedule), {}};
-    if (!made.list) return made;
+  void compile(Compiled& made) const {
+    made.list = build_(made.schedule);
+    if (!made.list) return;
     Result<runtime::Binary> binary = runtime::compile(*made.list, {.time = limit_});
     if (binary) made.compiler = binary->compiler;
     else made.list = fail(binary.error());
-    return made;
   }
 
   Build build_;
@@ -123,7 +122,6 @@ class Explorer {
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool interrupted() const { return options_.interrupted && options_.interrupted->load(); }
-  bool limit_reached() const { return options_.max_candidates > 0 && run_.candidates >= options_.max_candidates; }
 
   // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the finalists' measurements.
   double reserve() const {
@@ -210,16 +208,16 @@ class Explorer {
     const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)), milliseconds(5'000),
                                   milliseconds(60'000));
     compile_ = std::make_unique<CompileAhead>(problem_.catalogue.build, threads, limit);
+    const int most = options_.max_candidates > 0 ? options_.max_candidates : std::numeric_limits<int>::max();
     bool exhausted = false;
     int put = 0;
-    while (!interrupted() && !limit_reached()) {
-      while (!exhausted && compile_->pending() < lookahead && (options_.max_candidates == 0 || put < options_.max_candidates)) {
+    while (!interrupted() && run_.candidates < most) {
+      while (!exhausted && compile_->pending() < lookahead && put < most) {
         const auto schedule = proposer_->next();
         exhausted = !schedule;
         if (exhausted) break;
         ++put;
-        if (answered_.contains(schedule->text())) compile_->put(Compiled{*schedule});
-        else compile_->put(*schedule);
+        compile_->put(*schedule, !answered_.contains(schedule->text()));
       }
       if (compile_->pending() == 0) break;
       // The budget holds even when nothing is right yet, but the search does not give up before it has judged one at all; a region of

@@ -186,8 +186,8 @@ class Machine {
     if (!t->queued && !t->done) ready_.insert(before_others ? ready_.begin() : ready_.end(), t);
     t->queued = true;
   }
-  void wake_flag_waiters() {
-    for (Thread* waiter : std::exchange(flag_waiters, {})) wake(waiter);
+  void wake_all(std::vector<Thread*>& waiting) {
+    for (Thread* waiter : std::exchange(waiting, {})) wake(waiter);
   }
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
   std::uint64_t next_random() { return random_.next(); }

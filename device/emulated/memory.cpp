@@ -179,7 +179,7 @@ void load_global(RegisterRun dst, const void* p, int bytes) {
 void store_global(void* p, RegisterRun src, int bytes, Combine combine) {
   if (!use_registers(src, false)) return;
   if (global_access(p, bytes, true, combine.into ? "red" : "st_global", combine.into)) combine.put(p, src.data, bytes);
-  if (combine.into) machine->wake_flag_waiters();
+  if (combine.into) machine->wake_all(machine->flag_waiters);
 }
 
 void Combine::put(void* to, const void* from, int count) const {
@@ -197,7 +197,7 @@ void signal_flag(int* p, int n, Site) {
   what.add(flag.back().what);
   machine->release(what, t);
   flag.push_back({* p += n, what.take()});
-  machine->wake_flag_waiters();
+  machine->wake_all(machine->flag_waiters);
 }
 
 void wait_flag(const int* p, int least, Site) {

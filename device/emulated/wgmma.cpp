@@ -175,8 +175,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   if (++op.here < 128) return;
   look_at_operands(g, op);
   if (machine->effect_now()) run_until(g, number + 1);
-  for (Thread* waiter : g.waiting) machine->wake(waiter);
-  g.waiting.clear();
+  machine->wake_all(g.waiting);
 }
 
 void wgmma_commit(Site) {

@@ -43,9 +43,7 @@ std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t el
 
 template <class T>
 std::string packed(const std::vector<T>& values) {
-  std::string text(values.size() * sizeof(T), '\0');
-  if (!values.empty()) std::memcpy(text.data(), values.data(), text.size());
-  return text;
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
 // `most` of the numbers below `count` at random, or all of them; ascending, each once.

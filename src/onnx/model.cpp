@@ -179,11 +179,9 @@ class Importer {
   // ConstantOfShape(shape) is Expand(value, shape).
   Status read_filled(const onnx::NodeProto& proto) {
     const std::string place = at(proto);
-    onnx::TensorProto zero;
-    zero.set_data_type(onnx::TensorProto::FLOAT);
-    zero.add_float_data(0);
+    Tensor value{{"", Dtype::f32, {}}, std::vector<std::byte>(sizeof(float))};  // 0, unless another one is given
     const bool given = proto.attribute_size() == 1 && proto.attribute(0).name() == "value" && proto.attribute(0).has_t();
-    WARPLOOM_TRY(Tensor value, to_tensor(given ? proto.attribute(0).t() : zero, source_));
+    if (given) { WARPLOOM_TRY(value, to_tensor(proto.attribute(0).t(), source_)); }
     if ((proto.attribute_size() > 0 && !given) || graph::element_count(value.shape) != 1)
       return fail({ErrorCode::kOnnxAttribute, "a ConstantOfShape has at most one value", place, "a tensor of one element"});
     if (proto.input_size() != 1 || proto.output_size() != 1 || proto.input(0).empty() || proto.output(0).empty())

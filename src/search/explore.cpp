@@ -136,14 +136,6 @@ class Explorer {
     start_seconds_ = now() - before;
     ready_ = evaluator_->ready();
     run_ = {"", options_.seed, ready_.reference, ready_.reference_us, environment("")};
-    WARPLOOM_CHECK(open_archive());
-    proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
-    if (options_.resume) WARPLOOM_CHECK(recall());
-    WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
-    return ok();
-  }
-
-  Status open_archive() {
     const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(options_.archive);
     WARPLOOM_TRY(archive_, archive::Archive::open(path));
     // The graph alone: seeds and references may change between runs.
@@ -151,8 +143,12 @@ class Explorer {
     const std::string& target = problem_.catalogue.capabilities.arch;
     run_.problem = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
                                         name_of(options_.track), target, ready_.device));
-    return archive_->add_problem({run_.problem, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
-                                  ready_.device, graph::to_text(problem_.setup.graph)});
+    WARPLOOM_CHECK(archive_->add_problem({run_.problem, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
+                                          ready_.device, graph::to_text(problem_.setup.graph)}));
+    proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
+    if (options_.resume) WARPLOOM_CHECK(recall());
+    WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
+    return ok();
   }
 
   // What earlier runs learned: times guide the proposals, the best is judged again first, and the rest is not tried again unless

@@ -91,7 +91,7 @@ class Importer {
   }
 
   // Every input, or output, has a name of its own.
-  Status note(std::string_view kind, const std::string& name, std::set<std::string>& seen) const {
+  Status named_once(std::string_view kind, const std::string& name, std::set<std::string>& seen) const {
     if (name.empty()) return fail({ErrorCode::kOnnxName, fmt::format("an {} has no name", kind), source_.place});
     if (seen.insert(name).second) return ok();
     return fail({ErrorCode::kOnnxName, fmt::format("an {} is named twice", kind), at(kind, name)});
@@ -101,7 +101,7 @@ class Importer {
     std::set<std::string> seen;
     for (const auto& proto : model_.graph().input()) {
       const std::string place = at("input", proto.name());
-      WARPLOOM_CHECK(note("input", proto.name(), seen));
+      WARPLOOM_CHECK(named_once("input", proto.name(), seen));
       WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
       const bool given = ids_.contains(proto.name());  // a default value: the input stays constant
       const TensorId id = tensor(proto.name());
@@ -120,7 +120,7 @@ class Importer {
   Status read_outputs() {
     std::set<std::string> seen;
     for (const auto& proto : model_.graph().output()) {
-      WARPLOOM_CHECK(note("output", proto.name(), seen));
+      WARPLOOM_CHECK(named_once("output", proto.name(), seen));
       graph_.outputs.push_back(tensor(proto.name()));
     }
     if (graph_.outputs.empty()) return fail({ErrorCode::kOnnxName, "the graph has no output", source_.place});
